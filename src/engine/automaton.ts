@@ -1,8 +1,11 @@
 /**
- * Runs the regular expressions that picomatch makes of extglobs and other rare globs, in a time that no pattern can blow up: all
- * ways through the expression are followed at once, and what a lookahead says at a place is worked out once. Only whether a text
- * matches as a whole is asked, so neither the order of alternatives nor groups matter. It reads the part of the language that
- * picomatch writes; a pattern that smuggles in anything else (backreferences, lookbehind) is not a glob.
+ * Runs the regular expressions that picomatch generates for extglobs and other rare globs, in bounded time.
+ *
+ * All paths through the expression are followed at once, and each lookahead is evaluated once per place. The test is
+ * only whether the whole text matches, so the order of alternatives and capture groups do not matter.
+ *
+ * The parser accepts the syntax that picomatch generates. A pattern that contains other syntax (backreferences,
+ * lookbehind) is not a glob.
  */
 import { charClass, type Test } from "./segment.ts"
 
@@ -13,7 +16,7 @@ type Node =
   | { readonly _tag: "Repeat"; readonly node: Node; readonly least: number; readonly most: number }
   | { readonly _tag: "Look"; readonly node: Node; readonly negative: boolean }
 
-/** The expression is not one that this reads; the message says what stands in the way. */
+/** An expression that the parser does not support. The message gives the reason. */
 export class NotAGlob extends Error {}
 
 const parse = (source: string, ignoreCase: boolean): Node => {
@@ -84,12 +87,15 @@ type Step =
   | { readonly _tag: "Go"; readonly to: ReadonlyArray<number> }
   | { readonly _tag: "Look"; readonly end: number; readonly negative: boolean }
 
-/** The cost of a text is at most its length times these, each a step of ten nanoseconds or so. */
+/**
+ * The most steps of an expression, each about ten nanoseconds. The cost of a text is at most its length times this
+ * number.
+ */
 const maxSteps = 8192
 
 interface Program {
   readonly steps: ReadonlyArray<Step>
-  /** How many steps each place of a text costs: a step in a lookahead is taken once for each one around it as well. */
+  /** The steps per place of a text. A step inside lookaheads counts once more for each of them. */
   readonly weight: number
 }
 
@@ -158,7 +164,9 @@ const assemble = (root: Node): Program => {
   return { steps, weight }
 }
 
-/** What a lookahead says at every place of a text, found from the end backwards, so that no part of the text is read twice. */
+/**
+ * Evaluates a lookahead at every place of a text, from the end backwards, so that each part of the text is read once.
+ */
 const survey = (
   steps: ReadonlyArray<Step>,
   comesFrom: ReadonlyArray<ReadonlyArray<number>>,
@@ -198,7 +206,7 @@ const survey = (
   return holds
 }
 
-/** Whether a whole text matches. Throws NotAGlob, before any text is seen, for what it cannot read or what is too complex. */
+/** Compiles an expression to a test of whole texts. Throws NotAGlob for unsupported or too complex expressions. */
 export const compileExpression = (source: string, ignoreCase: boolean): Test => {
   const { steps, weight } = assemble(parse(source, ignoreCase))
   const comesFrom: Array<Array<number>> = steps.map(() => [])

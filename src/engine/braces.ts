@@ -1,25 +1,34 @@
 /**
- * Rewrites a glob before it is read. Braces that hold `**` become one pattern for each alternative, so that `**` is zero or more segments
- * in them too: picomatch asks for at least one. Ranges such as `{1..12}` become alternatives, named classes such as `[[:space:]]` become
- * ranges of characters, and a backslash before a letter or a digit, which picomatch hands on to the regular expression, goes.
+ * Rewrites a glob for picomatch.
+ *
+ * Braces that contain `**` expand to one pattern per alternative, so that `**` matches zero or more segments there too.
+ * (picomatch requires at least one.)
+ *
+ * Ranges such as `{1..12}` become alternatives, and classes such as `[[:space:]]` become character ranges. A backslash
+ * before a letter or digit is removed, because picomatch would pass the escape to the regular expression.
  */
 
-/** The number of patterns that the braces of one glob may stand for. */
+/** The largest number of patterns that one glob may expand to. */
 export const maxExpansions = 1024
 
-/** The deepest nesting of braces, and of parentheses: deeper than patterns of the standard length, and far from the end of the stack. */
+/**
+ * The deepest nesting of braces and parentheses. Patterns of the standard length stay below it, and it is far from a
+ * stack overflow.
+ */
 export const maxDepth = 500
 
 export const tooDeep = `it is nested more than ${maxDepth} deep`
 
 export const tooMany = `its braces expand to more than ${maxExpansions} patterns`
 
-/** The text is no glob; the message says why. */
+/** An invalid glob. The message gives the reason. */
 export class Malformed extends Error {}
 
 export interface Expanded {
   readonly patterns: ReadonlyArray<string>
-  /** The reason why the glob may not mean what it looks like, if there is one: a search takes it, a policy refuses it. */
+  /**
+   * The reason why the glob may not mean what it looks like, if any. A search accepts such a glob; a policy refuses it.
+   */
   readonly doubt: string | undefined
 }
 
@@ -28,19 +37,22 @@ type Piece = string | Group
 interface Group {
   readonly opening: string
   readonly options: ReadonlyArray<ReadonlyArray<Piece>>
-  /** It stands for one of its options: braces with a comma, `@(…)`, `?(…)` and `(…)`. */
+  /** Whether the group stands for one of its options: braces with a comma, `@(…)`, `?(…)` and `(…)`. */
   readonly chooses: boolean
-  /** It holds `**`, or a group does that it holds. */
+  /** Whether the group contains `**`, directly or in a nested group. */
   readonly holdsGlobstar: boolean
 }
 
-/** A group that is being read. */
+/** The state of a group while it is read. */
 interface Level {
   readonly closing: "}" | ")"
   holdsGlobstar: boolean
 }
 
-/** ASCII, without the "/" that no class matches in a path. Each body reads the same wherever it stands within brackets. */
+/**
+ * ASCII ranges of the named classes, without "/", which no class matches in a path. Each range is valid at any place
+ * within brackets.
+ */
 const classes: ReadonlyMap<string, string> = new Map([
   ["alnum", "a-zA-Z0-9"],
   ["alpha", "a-zA-Z"],
@@ -60,7 +72,10 @@ const classes: ReadonlyMap<string, string> = new Map([
 
 const range = /\{(?:(-?\d{1,15})\.\.(-?\d{1,15})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.(-?\d{1,15}))?\}/y
 
-/** Counts as bash does: down as well as up, by a step without its sign, and with zeros in front where one end has them. */
+/**
+ * Expands a numeric range as bash does: ascending or descending, ignoring the sign of the step, padded with zeros if
+ * one end is.
+ */
 const numbers = (from: string, to: string, step: number): ReadonlyArray<string> => {
   const width = [from, to].some((end) => /^-?0\d/.test(end)) ? Math.max(from.length, to.length) : 0
   const [first, last] = [Number(from), Number(to)]
@@ -73,7 +88,7 @@ const numbers = (from: string, to: string, step: number): ReadonlyArray<string> 
   })
 }
 
-/** Returns the glob that a range stands for. Between ends of one sign each that is a set, which costs no expansions. */
+/** Returns the glob for a range. A range between single characters becomes a set, which costs no expansions. */
 const ranged = ([, from, to, first, last, by]: RegExpExecArray): string => {
   const step = Math.abs(Number(by ?? 1)) || 1
   const [low, high] = [first ?? from!, last ?? to!].sort() as [string, string]
@@ -106,7 +121,7 @@ class Reading {
     this.#doubt ??= reason
   }
 
-  /** Reads up to the end, or to the sign that ends an option of the group. */
+  /** Reads up to the end, or up to the sign that ends an option of the group. */
   sequence(level: Level | undefined): ReadonlyArray<Piece> {
     const out: Array<Piece> = []
     const push = (text: string): void => {
@@ -115,7 +130,7 @@ class Reading {
       else out.push(text)
     }
     let dots = 0
-    /** The sign right before, where it makes a parenthesis an extglob. */
+    /** The previous sign, if it makes a following parenthesis an extglob. */
     let extglob = ""
     while (this.#at < this.#text.length) {
       const sign = this.#text[this.#at]!
@@ -144,7 +159,7 @@ class Reading {
     return out
   }
 
-  /** Reads one part that opens no group. */
+  /** Reads one part that does not open a group. */
   #part(sign: string, level: Level | undefined): string {
     const text = this.#text
     const from = this.#at
@@ -196,7 +211,7 @@ class Reading {
       const body = end !== -1 && text[at + 1] === ":" ? classes.get(text.slice(at + 2, end)) : undefined
       if (end !== -1 && body === undefined) this.doubts(`there is no class ${JSON.stringify(text.slice(at, end + 2))}`)
       if (body !== undefined) {
-        // A class is no end of a range.
+        // A class cannot be the end of a range, so escape the dash before it.
         out = out.replace(/([^[!^\\])-$/, "$1\\-") + body
         at = end + 2
         if (text[at] === "-" && text[at + 1] !== "]") out += `\\${text[at++]}`
@@ -270,7 +285,7 @@ const textOf = (pieces: ReadonlyArray<Piece>): string =>
     })
     .join("")
 
-/** Counts the patterns that all braces stand for, whether they are expanded here or later. */
+/** Counts the patterns that all braces stand for, including braces that picomatch expands later. */
 const width = (pieces: ReadonlyArray<Piece>): number =>
   pieces.reduce((product, piece) => {
     if (!isGroup(piece)) return product
@@ -287,7 +302,7 @@ const expand = (pieces: ReadonlyArray<Piece>): ReadonlyArray<string> => {
   return out
 }
 
-/** Tells how many of the patterns that the pieces stand for have a slash in them. */
+/** Tests whether all, some or none of the expanded patterns contain a slash. */
 const slashes = (pieces: ReadonlyArray<Piece>): "all" | "some" | "none" => {
   const each = new Set(
     pieces.map((piece) => {
@@ -300,8 +315,10 @@ const slashes = (pieces: ReadonlyArray<Piece>): "all" | "some" | "none" => {
 }
 
 /**
- * Returns the patterns whose union the glob is; throws Malformed for what is none. Where braces hold `**`, each alternative is a pattern
- * of its own, with slashes of its own. Other braces stay, and a slash in any of their alternatives anchors them all.
+ * Returns the patterns whose union equals the glob. Throws Malformed for an invalid glob.
+ *
+ * If braces contain `**`, each alternative becomes a separate pattern with its own slashes. Other braces stay, and a
+ * slash in one alternative anchors all of them.
  */
 export const expanded = (text: string): Expanded => {
   const reading = new Reading(text)

@@ -1,18 +1,20 @@
 /**
- * A unified diff of replacements whose places are known. Only the lines that a replacement touches are compared, so a change of one
- * line costs the same in a large file as in a small one.
+ * Produces a unified diff of replacements at known places.
+ *
+ * Only the lines that a replacement touches are compared, so a small change costs the same in a large file as in a
+ * small one.
  */
 import { perItem, type Steps, stride, TextBuilder } from "../runtime/steps.ts"
 import { blocks, type Lines, numbering } from "./lineDiff.ts"
 
-/** UTF-16 indices into the text before; `end` is exclusive. */
+/** A replacement of a range of the old text: UTF-16 indices, `end` exclusive. */
 export interface Replacement {
   readonly start: number
   readonly end: number
   readonly text: string
 }
 
-/** Whole lines of the text before, from one index to another, and the whole lines that they become. */
+/** A range of whole lines of the old text, and the whole lines that replace it. */
 interface Change {
   readonly from: number
   readonly to: number
@@ -22,8 +24,9 @@ interface Change {
 const context = 3
 
 /**
- * Comparing takes steps in proportion to lines times differences. So many are spent on one diff; the changes that they do not suffice
- * for are told whole, or nearly.
+ * The step budget of one diff. A comparison takes steps in proportion to lines times differences.
+ *
+ * Changes beyond the budget are shown as whole or nearly whole blocks.
  */
 const maxSteps = 10_000_000
 
@@ -48,7 +51,7 @@ const backward = (text: string, at: number, lines: number): number => {
   return start
 }
 
-/** The replacements as changes of lines: those on the same lines are one. Numbers among them are steps. */
+/** Yields the replacements as changes of whole lines, merging those on the same lines. Yielded numbers are steps. */
 const coarse = function* (before: string, replacements: ReadonlyArray<Replacement>): Generator<Change | number, void> {
   const after = new TextBuilder()
   let spent = 0
@@ -60,7 +63,7 @@ const coarse = function* (before: string, replacements: ReadonlyArray<Replacemen
     do {
       const { end, start, text } = replacements[i]!
       after.add(before.slice(at, start) + text)
-      // Whether `after` is whole lines, without looking at all of it again.
+      // Tracks whether `after` ends with a line ending, without scanning it again.
       if (text !== "") whole = text.endsWith("\n")
       else if (start > at) whole = isNewline(before, start - 1)
       at = end
@@ -86,17 +89,17 @@ const countLines = function* (text: string, from: number, to: number): Steps<num
   return lines
 }
 
-/** Returns whether the part of a text has two lines or more. */
+/** Tests whether the range of a text has two or more lines. */
 const isMany = (text: string, from: number, to: number): boolean => from < to && lineEnd(text, from) < to
 
-/** What is left to be spent. */
+/** The remaining steps of a diff. */
 interface Budget {
   steps: number
 }
 
 const partOf = (text: string, { starts }: Lines, from: number, to: number): string => text.slice(starts[from], starts[to])
 
-/** The lines of a change that really differ. Numbers among them are steps. */
+/** Yields the lines of a change that really differ. Yielded numbers are steps. */
 const fine = function* (before: string, change: Change, budget: Budget): Generator<Change | number, void> {
   const { after, from, to } = change
   if (!isMany(before, from, to) && !isMany(after, 0, after.length)) {
@@ -130,28 +133,34 @@ const fine = function* (before: string, change: Change, budget: Budget): Generat
 const range = (start: number, lines: number): string =>
   lines === 0 ? `${start},0` : lines === 1 ? `${start + 1}` : `${start + 1},${lines}`
 
-/** As git writes names: in quotes where they hold what needs it, with a tab behind where they hold a blank. */
+/**
+ * Formats a file header as git does: quotes a name with special characters, and adds a tab after a name with a blank.
+ */
 const header = (sign: string, side: string, path: string): string => {
   const name = `${side}/${path}`
   const shown = /["\\]/.test(name) ? `"${name.replaceAll(/["\\]/g, "\\$&")}"` : name
   return `${sign} ${shown}${name.includes(" ") ? "\t" : ""}\n`
 }
 
-/** The hunks of a diff with the name of the file that they are of. */
+/** Adds the file header to the hunks of a diff; returns "" if there are none. */
 export const named = (path: string, hunks: string): string =>
   hunks === "" ? "" : header("---", "a", path) + header("+++", "b", path) + hunks
 
-/** The hunks alone. A name has no line break. */
+/** Returns the hunks without the file header. File names contain no line break. */
 export const hunksOf = (diff: string): string => diff.slice(diff.indexOf("\n", diff.indexOf("\n") + 1) + 1)
 
 /**
- * Makes the diff that `patch -p1` and `git apply` take, with three lines of context; empty where the text stays as it is.
- * The replacements are in order and do not overlap.
+ * Produces the diff that `patch -p1` and `git apply` accept, with three lines of context; empty if nothing changes.
+ *
+ * The replacements must be in order and must not overlap.
  */
 export const unified = function* (path: string, before: string, replacements: ReadonlyArray<Replacement>): Steps<string> {
   const out = new TextBuilder()
   const hunk = new TextBuilder()
-  /** What of the text is behind us, and its lines, before and after; and those in this hunk. */
+  /**
+   * `at` is the end of the processed old text. `line` and `newLine` are line numbers (0-based) at the start of the
+   * hunk, `removed` and `added` its line counts.
+   */
   let at = 0
   let line = 0
   let newLine = 0

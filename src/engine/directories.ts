@@ -1,6 +1,7 @@
 /**
- * Directories come into being here: for `mkdir`, and as the parents of what is written, copied, moved or linked. What was made for a
- * call that then fails is taken away again.
+ * Creates directories: for `mkdir`, and as parents of entries that are written, copied, moved or linked.
+ *
+ * If the call fails later, the directories made for it are removed again.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -16,7 +17,7 @@ const notFound: Fault = { _tag: "NotFound" }
 const notADirectory: Fault = { _tag: "NotADirectory" }
 const exists: Fault = { _tag: "AlreadyExists" }
 
-/** Under the backend's own locks, where it has them. */
+/** Runs an effect under the backend's own locks, if it has any. */
 export const exclusively = <A, E, R>(
   port: Backend,
   paths: ReadonlyArray<FsPath.FsPath>,
@@ -24,8 +25,10 @@ export const exclusively = <A, E, R>(
 ): Effect.Effect<A, E, R> => (port.locks === undefined ? effect : port.locks.exclusive(paths, effect))
 
 /**
- * A whole change in one step by who can make it so, with the turn of its paths; step by step where that declines. In the turn `fast` is
- * called when it is to happen.
+ * Runs a change with the backend's single-step operation under the lock of its paths. If `fast` returns `undefined`,
+ * runs `stepwise` after the lock is released.
+ *
+ * `fast` is called only once the lock is held.
  */
 export const accelerated = <A, E, R>(
   port: Backend,
@@ -37,7 +40,10 @@ export const accelerated = <A, E, R>(
     done === undefined ? stepwise() : Effect.succeed(done)
   )
 
-/** While no other process checks and changes the file, where the backend can keep them off. With the path's turn taken. */
+/**
+ * Runs an effect under a claim on the file, which excludes other processes, if the backend has claims. The caller must
+ * hold the lock of the path.
+ */
 export const claiming = <A, E, R>(
   port: Backend,
   path: FsPath.FsPath,
@@ -47,8 +53,10 @@ export const claiming = <A, E, R>(
 const unstable: Fault = { _tag: "IoError", detail: "where its links lead keeps changing" }
 
 /**
- * Takes the turn of where the path leads, and acts on what is there then: what was seen before its turn may have been another's work
- * in progress.
+ * Locks the path that `find` resolves to, and runs `run` with its state under the lock.
+ *
+ * The path is resolved again under the lock, because an earlier result may show the unfinished change of another fiber.
+ * If the result differs, the lock moves to the new path, at most 8 times.
  */
 export const inTurn = <A, E, R>(
   port: Backend,
@@ -71,11 +79,11 @@ export const inTurn = <A, E, R>(
   return attempt(path, 8)
 }
 
-/** A step by which a failed call takes back what it has made, as far as that can be done. */
+/** Runs a step that undoes the work of a failed call, and ignores its failure. */
 export const takingBack = (step: Effect.Effect<unknown, Fault>): Effect.Effect<void> =>
   Effect.ignore(Effect.provideService(step, TakingBack, true))
 
-/** With the path at fault where a call names two. */
+/** Adds the path to a fault, for calls that involve two paths. */
 export const at = <A, R>(path: string, effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
   Effect.mapError(effect, (fault) => located(fault, path))
 
@@ -84,13 +92,16 @@ export const isFault = (error: unknown, tag?: Fault["_tag"]): error is Fault =>
 
 const impossible: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>(["AlreadyExists", "NotFound", "NotADirectory"])
 
-/** Whether the directory was certainly not made. In any other failure it may have been, and only the confirmation be missing. */
+/**
+ * Tests whether the directory was certainly not created. After any other failure it may exist, with only the
+ * confirmation missing.
+ */
 const isDenied = (exit: Exit.Exit<void, Fault>): boolean => {
   const fault = Exit.isFailure(exit) ? Option.getOrUndefined(Cause.findErrorOption(exit.cause)) : undefined
   return fault !== undefined && impossible.has(fault._tag)
 }
 
-/** Makes a directory and notes it in `made`, also when the call fails or the fiber is interrupted at that moment. */
+/** Creates a directory and records it in `made`, even if the call fails or is interrupted meanwhile. */
 export const makingDirectory = (port: Backend, path: FsPath.FsPath, made: Array<FsPath.FsPath>): Effect.Effect<void, Fault> =>
   Effect.uninterruptible(
     Effect.onExit(port.makeDirectory(path), (exit) =>
@@ -100,7 +111,7 @@ export const makingDirectory = (port: Backend, path: FsPath.FsPath, made: Array<
     )
   )
 
-/** Makes the missing directories of `directory`, which has no links left in it, and notes each in `made`. */
+/** Creates `directory` and its missing parents, and records each in `made`. The path must contain no symlinks. */
 export const makeDirectories = Effect.fnUntraced(function* (
   port: Backend,
   directory: FsPath.FsPath,
@@ -122,7 +133,10 @@ export const makeDirectories = Effect.fnUntraced(function* (
   }
 })
 
-/** Gives `use` a list to note the directories in that it makes; when it does not succeed they go again, the last first, as far as they are empty. */
+/**
+ * Runs `use` with a list in which it records the directories that it creates. If `use` fails, removes the recorded
+ * directories in reverse order, except those that are not empty.
+ */
 export const undoing = <A, E, R>(
   port: Backend,
   use: (made: Array<FsPath.FsPath>) => Effect.Effect<A, E, R>
@@ -136,7 +150,10 @@ export const undoing = <A, E, R>(
     )
   })
 
-/** With the parents made first, and made again where someone else's failed write has just removed them. */
+/**
+ * Runs an effect after creating the parents of the path. Retries if a failed write of another fiber has just removed
+ * them.
+ */
 export const withParents = <A, E, R>(
   port: Backend,
   path: FsPath.FsPath,
@@ -178,7 +195,7 @@ const stepByStep = (port: Backend, path: FsPath.FsPath, options: MakeDirectoryPl
     if (fault !== undefined) return Effect.fail(fault)
     const one = port.makeDirectory(found.path)
     return Effect.catch(options.parents ? withParents<void, never, never>(port, found.path, one) : one, (fault) =>
-      // Another process came first.
+      // Another process may have created the directory first.
       fault._tag === "AlreadyExists" && options.existOk
         ? Effect.flatMap(port.stat(found.path), (stat) => (stat?.kind === "directory" ? Effect.void : Effect.fail(exists)))
         : Effect.fail(fault)

@@ -1,6 +1,7 @@
 /**
- * In memory most steps are done the moment they are asked for, and a frame of the runtime around each would cost more than the step.
- * Where an effect is a finished success already, these go on with its value at once.
+ * Variants of the Effect combinators that avoid the runtime when an effect is already a success.
+ *
+ * Most steps in memory complete at once, and a runtime frame around each would cost more than the step.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -14,7 +15,6 @@ export const flatMap = <A, E, R, B, E2, R2>(
 export const map = <A, E, R, B>(self: Effect.Effect<A, E, R>, f: (value: A) => B): Effect.Effect<B, E, R> =>
   Exit.isExit(self) && Exit.isSuccess(self) ? Effect.succeed(f(self.value as A)) : Effect.map(self, f)
 
-/** Only what may still fail is caught. */
 const catch_ = <A, E, R, B, E2, R2>(
   self: Effect.Effect<A, E, R>,
   f: (error: E) => Effect.Effect<B, E2, R2>
@@ -22,8 +22,10 @@ const catch_ = <A, E, R, B, E2, R2>(
   Exit.isExit(self) && Exit.isSuccess(self) ? (self as Exit.Exit<A>) : Effect.catch(self, f)
 
 /**
- * One after another while each is done at once; after the first that is not, `concurrency` at a time. That one is run where it was
- * made: what was opened to make it would stay open otherwise.
+ * Runs `f` sequentially while its effects are already done, and then `concurrency` at a time.
+ *
+ * The first effect that is not done runs exactly as created. If `f` were called for it again, resources opened by the
+ * first call would leak.
  */
 export const forEach = <A, B, E, R>(
   items: ReadonlyArray<A>,

@@ -1,6 +1,8 @@
 /**
- * All edits or none, each looked for in the text as it was: so their order does not matter, none can undo or hide another, and what
- * would depend on the order, an overlap, is refused.
+ * Applies edits to a file: all of them or none.
+ *
+ * Each edit is located in the original text, so the order does not matter and no edit can undo or hide another.
+ * Overlapping edits, which would depend on the order, are refused.
  */
 import type * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
@@ -18,9 +20,9 @@ import { maxStringLength, surrogate } from "./text.ts"
  * @since 0.1.0
  */
 export interface Edit {
-  /** Must occur in the file; its LFs match CRLF too. */
+  /** The text to replace. It must occur in the file; an LF also matches CRLF. */
   readonly oldText: string
-  /** Takes its place, with the line endings found there. */
+  /** The replacement. It takes the line endings of the replaced text. */
   readonly newText: string
   /** `unique` fails unless there is exactly one match; `all` replaces them from the left, without overlap. @default "unique" */
   readonly match?: "unique" | "first" | "all" | undefined
@@ -29,26 +31,26 @@ export interface Edit {
 export interface Edited {
   readonly bytes: Uint8Array
   readonly replacements: number
-  /** Unified, with three lines of context; empty where nothing changed. */
+  /** A unified diff with three lines of context; empty if nothing changed. */
   readonly diff: string
-  /** Code points of all text that was put in. */
+  /** The number of code points inserted by all replacements. */
   readonly inserted: number
 }
 
-/** More do not fit in memory with all that is made of them. */
+/** The most replacements that fit in memory together with their results. */
 const maxReplacements = 1_000_000
 
 const invalid = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
 
 const exceeded = (limit: string, allowed: number, actual: number): Fault => ({ _tag: "LimitExceeded", limit, allowed, actual })
 
-/** A single edit may have been given without a list. */
+/** Names the argument in faults. A single edit may have been given without a list. */
 const nameOf = (edits: ReadonlyArray<Edit>, index: number, field: string): string =>
   edits.length === 1 ? field : `edits[${index}].${field}`
 
 const matches: ReadonlySet<unknown> = new Set([undefined, "unique", "first", "all"])
 
-/** InvalidArgument for edits that can work on no file. */
+/** Returns InvalidArgument for edits that are invalid for every file. */
 export const check = (edits: ReadonlyArray<Edit>): Fault | undefined => {
   if (edits.length === 0) return invalid("edits", "there are none; give at least one")
   for (const [index, edit] of edits.entries()) {
@@ -67,11 +69,11 @@ export const check = (edits: ReadonlyArray<Edit>): Fault | undefined => {
 }
 
 interface Placed extends Replacement {
-  /** The edit's index. */
+  /** The index of the edit. */
   readonly edit: number
 }
 
-/** The matches that an edit means, or why there are none. */
+/** Returns the matches that an edit replaces, or a fault that explains why there are none. */
 const select = function* (
   text: string,
   find: Find,
@@ -106,7 +108,7 @@ const missing = function* (text: string, edits: ReadonlyArray<Edit>, index: numb
   return yield* explain(text, oldText)
 }
 
-/** Sorts by place what is sorted in itself, run by run. */
+/** Merges sorted runs into one list sorted by place. */
 const inOrder = function* (runs: Array<Array<Placed>>): Steps<Array<Placed>> {
   let rest = runs
   while (rest.length > 1) {
@@ -127,7 +129,7 @@ const inOrder = function* (runs: Array<Array<Placed>>): Steps<Array<Placed>> {
   return rest[0] ?? []
 }
 
-/** The replacements of all edits in order, or the fault that keeps every one of them from being made. */
+/** Returns the replacements of all edits in order, or the fault that prevents all of them. */
 const place = function* (text: string, edits: ReadonlyArray<Edit>, maxInserted: number): Steps<Array<Placed> | Fault> {
   const find = finder(text)
   const runs: Array<Array<Placed>> = []
@@ -187,12 +189,12 @@ const applying = function* (
   let inserted = 0
   for (const [index, replacement] of placed.entries()) {
     units += replacement.text.length - (replacement.end - replacement.start)
-    // It may have become longer by the CRs of the place.
+    // The replacement may be longer than `newText` because it takes CRs from the file.
     inserted += points[replacement.edit]! + replacement.text.length - edits[replacement.edit]!.newText.length
     if (index % 1024 === 0) yield 1024 * perItem
   }
   if (inserted > maxInserted) return exceeded("maxFileSize", maxInserted, inserted)
-  // What could not be read as text again, and its diff, which is as long where all of it changes.
+  // The new text must be readable again. Its diff is about as long if everything changes.
   if (units > maxStringLength) return exceeded("maxStringLength", maxStringLength, units)
   try {
     const spliced = yield* splice(document, placed)
@@ -204,11 +206,13 @@ const applying = function* (
 }
 
 /**
- * Makes the edits in the content of a file, in slices; `path` is for the diff's header.
+ * Applies edits to the content of a file, in slices. `path` is for the header of the diff.
  *
- * Answers InvalidArgument for edits that `check` refuses, that overlap, or whose `oldText` does not occur as often as `match` demands,
- * saying where it does, or what is nearest; NotText for what is neither UTF-8 nor UTF-16 with a byte order mark; LimitExceeded for
- * more than `maxInserted` code points put in, and for what cannot be held in memory.
+ * Returns these faults:
+ * - InvalidArgument for edits that `check` refuses, that overlap, or whose `oldText` does not occur as often as `match`
+ * requires. The message names the places, or the nearest text.
+ * - NotText for bytes that are neither UTF-8 nor UTF-16 with a byte order mark.
+ * - LimitExceeded for more than `maxInserted` inserted code points, and for results that exceed the memory.
  *
  * @default maxInserted: no bound
  */
@@ -219,7 +223,7 @@ export const applied = (
   maxInserted = Number.POSITIVE_INFINITY
 ): Effect.Effect<Edited | Fault> => inSlices(() => applying(bytes, edits, path, maxInserted))
 
-/** The same at once, without a pause. */
+/** Runs `applied` without pauses. */
 export const apply = (
   bytes: Uint8Array,
   edits: ReadonlyArray<Edit>,

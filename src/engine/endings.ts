@@ -1,13 +1,19 @@
 /**
- * Line endings are the file's. An edit text without a CR matches with each of its LFs an LF or a CRLF, whole, and what takes its place
- * is written with the endings of the lines that it replaces: where those differ, lines that stay keep theirs and a new one ends as the
- * line before it. A text that had no LF is replaced with the ending of the line in which it stood, the last line's being that of the
- * line before. A text with a CR speaks for itself: it is matched literally, and so is written what replaces it.
+ * Keeps the line endings of a file when an edit replaces text.
+ *
+ * In an edit text without a CR, each LF matches an LF or a whole CRLF. The replacement takes the endings of the lines
+ * that it replaces. If those endings differ, unchanged lines keep theirs, and a new line takes the ending of the line
+ * before it.
+ *
+ * If the replaced text contains no LF, the replacement takes the ending of its line. The last line takes the ending of
+ * the line before it.
+ *
+ * An edit text with a CR is matched literally, and its replacement is written literally.
  */
 
 import { perItem, type Steps, stride, TextBuilder } from "../runtime/steps.ts"
 
-/** UTF-16 indices; `end` is exclusive. */
+/** A range of a text in UTF-16 indices; `end` is exclusive. */
 export interface Match {
   readonly start: number
   readonly end: number
@@ -16,8 +22,10 @@ export interface Match {
 const speaks = (oldText: string): boolean => oldText.includes("\r")
 
 /**
- * Finds the matches in order, without overlap, from the left: no more than `limit`, and none behind the first that `isEnough` accepts.
- * Those that are no longer than the text sought are exact.
+ * Finds the non-overlapping matches from left to right. Stops after `limit` matches, or after the first match that
+ * `isEnough` accepts.
+ *
+ * A match that is as long as the text sought is exact.
  */
 export type Find = (oldText: string, limit: number, isEnough?: (match: Match) => boolean) => Steps<ReadonlyArray<Match>>
 
@@ -49,7 +57,7 @@ export const finder = (text: string): Find => {
   }
 }
 
-/** Makes something of each piece of a text. No piece ends between CR and LF. */
+/** Applies `make` to each piece of a text and joins the results. No piece ends between CR and LF. */
 const eachPiece = function* (text: string, make: (piece: string) => string): Steps<string> {
   const out: Array<string> = []
   for (let at = 0; at < text.length;) {
@@ -62,15 +70,22 @@ const eachPiece = function* (text: string, make: (piece: string) => string): Ste
   return out.join("")
 }
 
-/** V8 prepares for no more of what it seeks; for a longer text the time that it takes is the product of both lengths. */
+/**
+ * The longest needle for which V8 uses its fast search. For a longer needle, the time is the product of both lengths.
+ */
 const maxHead = 250
 
-/** As the method of strings, but in linear time: of a long text its beginning is sought so, and the rest as Knuth, Morris and Pratt do. */
+/**
+ * Finds a text like `String.prototype.indexOf`, but in linear time.
+ *
+ * Only the first `maxHead` units of a long needle are searched natively. The rest is matched with the algorithm of
+ * Knuth, Morris and Pratt.
+ */
 export const indexOf = function* (text: string, sought: string, from = 0): Steps<number> {
   const head = sought.length <= maxHead ? sought : sought.slice(0, maxHead)
   let borders: Int32Array | undefined
   let at = from
-  /** So much of what is sought stands before `at`; no place before that is left. */
+  /** The number of units of the needle that match directly before `at`. No match starts earlier than that. */
   let matched = 0
   let spent = 0
   while (at - matched + sought.length <= text.length) {
@@ -102,7 +117,7 @@ export const indexOf = function* (text: string, sought: string, from = 0): Steps
   return -1
 }
 
-/** For each length of a beginning of the text the longest shorter one that it ends with. */
+/** Computes the longest border of each prefix of a text: the longest shorter prefix that the prefix also ends with. */
 const bordersOf = function* (text: string): Steps<Int32Array> {
   const borders = new Int32Array(text.length + 1)
   let border = 0
@@ -115,7 +130,9 @@ const bordersOf = function* (text: string): Steps<Int32Array> {
   return borders
 }
 
-/** From indices into the text with its CRLFs made LFs to those in the text itself, which must be asked in ascending order. */
+/**
+ * Converts indices into the text with LF endings to indices into the original text. Calls must be in ascending order.
+ */
 const original = (text: string): ((index: number) => Steps<number>) => {
   let crlf = text.indexOf("\r\n")
   let dropped = 0
@@ -136,7 +153,10 @@ const original = (text: string): ((index: number) => Steps<number>) => {
 
 const bareNewline = /(?<!\r)\n/g
 
-/** Answers what is put in for the matches of one edit, which must be asked in order. */
+/**
+ * Returns a function that computes the replacement of each match of one edit. Calls must be in the order of the
+ * matches.
+ */
 export const writer = function* (
   text: string,
   oldText: string,
@@ -163,7 +183,7 @@ export const writer = function* (
   }
 }
 
-/** The parts of a text between LFs. An LF that follows a CR is an ordinary character. */
+/** Splits a text at each LF that does not follow a CR. */
 const bareLines = function* (text: string): Steps<ReadonlyArray<string>> {
   const out: Array<string> = []
   let from = 0
@@ -182,7 +202,9 @@ const bareLines = function* (text: string): Steps<ReadonlyArray<string>> {
   return out
 }
 
-/** Whether the line at an index ends in CRLF; ascending, so that a long line is looked through once. */
+/**
+ * Returns a test whether the line at an index ends in CRLF. Indices must ascend, so that a long line is scanned once.
+ */
 const endsWithCrlf = (text: string): ((index: number) => boolean) => {
   const last = text.lastIndexOf("\n")
   let newline = 0
@@ -200,7 +222,7 @@ const endingsOf = function* (text: string): Steps<ReadonlyArray<string>> {
   return out
 }
 
-/** The new lines where those matched end differently. */
+/** Computes the replacement of a match whose line endings differ. */
 const aligned = function* (matched: string, before: ReadonlyArray<string>, after: ReadonlyArray<string>): Steps<string> {
   const endings = yield* endingsOf(matched)
   const most = Math.min(before.length, after.length)

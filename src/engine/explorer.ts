@@ -1,4 +1,4 @@
-/** The reading of directories for a walk: the backend's own way, or one directory after another when they are wanted. */
+/** Lists directories for a walk: with the backend's own explorer, or one directory at a time on demand. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Backend } from "../port/Backend.ts"
@@ -35,6 +35,6 @@ const plain = (port: Backend): Explorer<Directory> => {
   }
 }
 
-/** `searches`: whether the files in the directories will be searched. */
+/** Creates the explorer of a backend. `searches` tells whether the files in the directories will be searched. */
 export const make = (port: Backend, searches = false): Effect.Effect<Explorer<Directory>, never, Scope.Scope> =>
   port.accelerations?.explore?.(pathOf, searches) ?? Effect.sync(() => plain(port))

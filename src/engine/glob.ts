@@ -1,4 +1,4 @@
-/** A glob is a walk that answers what a matcher matches, and a cursor to go on from. */
+/** Runs globs: walks with a matcher and a cursor. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { FileEntry, GlobMatch, GlobResult } from "../model/Entry.ts"
@@ -44,7 +44,7 @@ export const plan = (pattern: string | ReadonlyArray<string>, options: GlobOptio
   }
 }
 
-/** Before every name: what continues a glob of which nothing was answered. */
+/** The cursor before every name, for a truncated result without matches. */
 const beginning = "\u0001"
 
 const matchOf = ({ isFile, kind, path, sizeBytes }: FileEntry): GlobMatch =>
@@ -75,7 +75,7 @@ export const collect = (port: Backend, base: Walk.Base, self: GlobPlan): Effect.
     let last: string | undefined
     let isTruncated = false
 
-    /** Whether the search may go on. One more than fits tells that there is more. */
+    /** Collects one item. Returns whether the search should continue; one match more than fits shows truncation. */
     const take = (item: FileEntry | Passed): boolean => {
       if (item instanceof Passed) skips.add(item.path, item.why, item.key)
       else if (matches.length === most) isTruncated = true

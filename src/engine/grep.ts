@@ -1,6 +1,7 @@
 /**
- * What is asked of a search, and what is made of its outcomes: matches in order of path and line, a cursor to go on from, and what was
- * not searched. How files are searched is `search.ts`.
+ * Plans a grep and assembles its result: matches in order of path and line, a cursor, and the skipped files.
+ *
+ * The search of files is in `search.ts`.
  */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
@@ -20,7 +21,7 @@ import { type Outcome, outcomes } from "./search.ts"
 import * as Skips from "./skips.ts"
 import * as Walk from "./walk.ts"
 
-/** After which path and line to go on. */
+/** The path and line after which a search continues. */
 interface Cursor {
   readonly path: string
   readonly lineNumber: number
@@ -30,7 +31,7 @@ export interface GrepPlan {
   readonly pattern: Pattern.Pattern
   readonly question: Question
   readonly needles: Needles | undefined
-  /** Lines of context. */
+  /** The number of context lines before and after a match. */
   readonly before: number
   readonly behind: number
   readonly walk: Walk.Plan
@@ -41,18 +42,18 @@ export interface GrepPlan {
   readonly limits: LimitsShape
 }
 
-/** A directory or a single file: what the caller calls it, where it is, what it is. */
+/** A directory or a single file: the caller's path, the resolved path and the kind. */
 export interface Base {
   readonly path: FsPath.FsPath
   readonly at: FsPath.FsPath
   readonly kind: Kind
 }
 
-/** Returns the `next` of an answer that ends with this match. */
+/** Returns the `next` cursor of a result that ends with this match. */
 export const cursorOf = (match: { readonly path: string; readonly lineNumber: number }): string =>
   `${match.lineNumber}:${match.path}`
 
-/** Before everything: what continues a search of which nothing was answered. */
+/** The cursor before everything, for a truncated result without matches. */
 const start: Cursor = { path: "", lineNumber: 0 }
 
 const readCursor = (text: string): Cursor | undefined => {
@@ -83,7 +84,7 @@ export const plan = (pattern: string | RegExp, options: GrepOptions, context: Pl
   const globs = list(options.glob)
   const include = globs.length === 0 ? undefined : Matcher.compile(globs, { argument: "glob" }, context)
   if (isFault(include)) return include
-  // Others are walked to only to be counted.
+  // Special files are walked only so that they are counted as skipped.
   const walk = Walk.searchPlan({ ...options, include, kinds: ["file", "other"], from: cursor?.path }, context)
   if (isFault(walk)) return walk
   const { flags, literal, multiline, source } = compiled
@@ -102,7 +103,7 @@ export const plan = (pattern: string | RegExp, options: GrepOptions, context: Pl
   }
 }
 
-/** The first `most` matches of a file, with the lines around them where such are asked for. */
+/** Yields the first `most` matches of a file, with context lines if requested. */
 const matchesOf = function* (self: GrepPlan, { found, path, text }: Outcome, most: number): Generator<GrepMatch, void> {
   if (typeof found === "string") return
   const wanted = found.length <= most ? found : found.slice(0, most)
@@ -110,7 +111,7 @@ const matchesOf = function* (self: GrepPlan, { found, path, text }: Outcome, mos
   for (const match of isBare ? wanted : among(text, wanted, self.before, self.behind)) yield { path, ...match }
 }
 
-/** What a stream holds of one file's matches at a time when each comes with the lines around it: they may have two thousand. */
+/** The number of matches per stream chunk if each comes with up to two thousand context lines. */
 const fewMatches = 64
 
 const isSkip = (found: Outcome["found"]): found is Why => typeof found === "string" && found !== "gone"
@@ -119,7 +120,7 @@ const tellOf = (skip: Skips.Skip, { found, key, path }: Outcome): void => {
   if (isSkip(found)) skip(path, found, key ?? path)
 }
 
-/** The matches of one batch after another, at most so many in all, without the lines around them. */
+/** Returns a function that collects matches without context lines from each batch, at most `most` in all. */
 const bare = (skip: Skips.Skip, most: number): ((batch: ReadonlyArray<Outcome>) => ReadonlyArray<GrepMatch>) => {
   let left = most
   return (batch) => {
@@ -132,7 +133,7 @@ const bare = (skip: Skips.Skip, most: number): ((batch: ReadonlyArray<Outcome>) 
       if (file.isComplete === true) {
         const wanted = (found.length <= left ? found : found.slice(0, left)) as ReadonlyArray<GrepMatch>
         left -= wanted.length
-        // All matches of a file need not be copied where there are no others.
+        // If the batch has no other file, its matches need no copy.
         if (batch.length === 1) return wanted
         for (let i = 0; i < wanted.length; i++) out.push(wanted[i]!)
         continue
@@ -175,7 +176,7 @@ export const collect = (port: Backend, base: Base, self: GrepPlan): Effect.Effec
     let filesMatched = 0
     let isTruncated = false
 
-    /** Whether the search may go on. */
+    /** Collects one outcome. Returns whether the search should continue. */
     const take = (file: Outcome): boolean => {
       const { found, key } = file
       if (typeof found === "string") {
@@ -192,7 +193,7 @@ export const collect = (port: Backend, base: Base, self: GrepPlan): Effect.Effec
       } else for (const match of matchesOf(self, file, fitting)) matches.push(match)
       return !isTruncated
     }
-    // One more than fits tells that there is more.
+    // Ask for one more match than fits, to detect truncation.
     return Effect.map(
       Skips.untilFull(outcomes(port, base, self, most + 1), (batch) => batch.every(take)),
       (): GrepResult => {

@@ -1,7 +1,10 @@
 /**
- * .gitignore and .ignore as git reads them: byte by byte, a file at every level, the deepest one that says anything deciding, and
- * within it the last rule; what lies in an ignored directory stays ignored. Any .ignore goes before any .gitignore. No rules apply
- * that are not in the tree.
+ * Applies .gitignore and .ignore files with git's semantics.
+ *
+ * Names are compared bytewise. The deepest file with a matching rule decides, and in one file the last matching rule.
+ * Entries of an ignored directory stay ignored.
+ *
+ * Every .ignore has priority over every .gitignore. Only rules inside the tree apply.
  */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
@@ -23,7 +26,7 @@ import {
   type Test
 } from "./segment.ts"
 
-/** The rules of one file: the highest that matches decides. */
+/** The rules of one file. The highest matching rule decides. */
 interface File {
   readonly rows: Rows
   readonly takesBack: ReadonlyArray<boolean>
@@ -34,18 +37,18 @@ interface Level {
   readonly positions: Positions
 }
 
-/** What applies in one directory: the levels of each kind of file, the root's first. */
+/** The rules that apply in one directory: the levels of each kind of file, the root's first. */
 export interface Rules {
   readonly git: ReadonlyArray<Level>
   readonly own: ReadonlyArray<Level>
-  /** The directory is ignored itself, or lies in one that is. */
+  /** Whether the directory or one above it is ignored. */
   readonly everything: boolean
   readonly caseSensitive: boolean
 }
 
 const lower = (unit: number): number => (unit >= 65 && unit <= 90 ? unit + 32 : unit)
 
-/** One character for each byte of UTF-8, which is what git compares. */
+/** Converts a name to one character per UTF-8 byte, because git compares bytes. */
 const bytewise = (name: string): string => {
   for (let i = 0; i < name.length; i++) if (name.charCodeAt(i) > 127) return binary(new TextEncoder().encode(name))
   return name
@@ -57,7 +60,7 @@ const binary = (bytes: Uint8Array): string => {
   return text
 }
 
-/** git's own removal: only spaces, and not one after a backslash. */
+/** Removes trailing spaces like git: spaces only, and not one after a backslash. */
 const withoutTrailingSpaces = (line: string): string => {
   let end = line.length
   for (let at = 0, spaces = false; at < line.length; at++) {
@@ -88,12 +91,12 @@ const posix: ReadonlyMap<string, RegExp> = new Map([
   ["xdigit", /[A-Fa-f0-9]/]
 ])
 
-/** The set that begins at `from`, and where it ends; `undefined` where git gives the whole rule up. */
+/** Parses the character set at `from` and returns it with its end, or `undefined` if git discards the rule. */
 const bracket = (text: string, from: number, fold: boolean): { readonly set: CharClass; readonly next: number } | undefined => {
   let at = from + 1
   const negated = text[at] === "!" || text[at] === "^"
   if (negated) at++
-  // A byte each, so that a set of any size is looked up in one step.
+  // A table of all byte values, so that lookup takes one step for a set of any size.
   const listed = new Uint8Array(256)
   const names = new Set<RegExp>()
   let previous = 0
@@ -137,7 +140,10 @@ const bracket = (text: string, from: number, fold: boolean): { readonly set: Cha
 
 type Segment = Array<Element> | typeof GLOBSTAR
 
-/** The rows of one rule, none for a rule that can match nothing. `first` is where globstars take themselves for the beginning. */
+/**
+ * Returns the rows of one rule, or none for a rule that cannot match. At the index `first` a globstar counts as the
+ * start of the rule.
+ */
 const rowsOf = (
   text: string,
   anchored: boolean,
@@ -175,7 +181,7 @@ const rowsOf = (
       }
       if (last().length > 0) return afterLiteral(segments, rest, anchored, fold)
       segments.pop()
-      // Before an escaped slash something must stand.
+      // At least one name must precede an escaped slash.
       if (rest.startsWith("\\")) segments.push([STAR])
       segments.push(GLOBSTAR)
       if (rest === "") return [segments]
@@ -189,9 +195,12 @@ const rowsOf = (
 }
 
 /**
- * git compares what stands before the first special sign by itself, so `**` that comes right after takes itself for the beginning:
- * `foo**` followed by `/bar` is `foobar`, and whatever begins with `foo` and ends with `/bar`. This happens once in a rule: in what
- * follows, a globstar right after text is a star.
+ * Handles `**` directly after the literal head of a rule.
+ *
+ * git compares the text before the first special character separately, so a `**` after it counts as the start. The rule
+ * `foo**` with `/bar` matches `foobar`, and every path that begins with `foo` and ends with `/bar`.
+ *
+ * This happens once per rule. Any later globstar directly after text is a star.
  */
 const afterLiteral = (head: Array<Segment>, rest: string, anchored: boolean, fold: boolean): ReadonlyArray<Array<Segment>> => {
   const above = head.slice(0, -1)
@@ -207,10 +216,10 @@ const afterLiteral = (head: Array<Segment>, rest: string, anchored: boolean, fol
   return through.concat(tails.map(([next, ...tail]) => above.concat([stem.concat(next ?? [])], tail)))
 }
 
-/** Longer than any path. */
+/** The longest rule; longer than any path. */
 const maxRule = 4096
 
-/** After so many characters of rules others have their turn. */
+/** The number of characters of rules that are parsed before a yield to other fibers. */
 const slice = 2 ** 15
 
 const parse = Effect.fnUntraced(function* (bytes: Uint8Array, caseSensitive: boolean): Effect.fn.Return<File> {
@@ -233,7 +242,7 @@ const parse = Effect.fnUntraced(function* (bytes: Uint8Array, caseSensitive: boo
     const directory = text.endsWith("/")
     if (directory) text = text.slice(0, -1)
     const anchored = text.includes("/")
-    // Globstars in a row are one.
+    // Consecutive globstars are merged.
     text = text.replace(/^\//, "").replace(/(^|\/)\*\*+(?:\/\*\*+)+(?=\/|$)/g, "$1**")
     const pattern = takesBack.push(negated) - 1
     for (const segments of rowsOf(text, anchored, !caseSensitive)) {
@@ -260,7 +269,7 @@ const saysNothing = ({ git, own }: Rules): boolean => git.length === 0 && own.le
 const isGit = ({ caseSensitive }: Rules, name: string): boolean =>
   name === ".git" || (!caseSensitive && FsPath.fold(name) === ".git")
 
-/** Whether this child of the directory is ignored. */
+/** Tests whether this child of the directory is ignored. */
 export const ignores = (self: Rules, name: string, directory: boolean): boolean => {
   if (self.everything || isGit(self, name)) return true
   if (saysNothing(self)) return false
@@ -285,13 +294,13 @@ const goingBelow = function* (levels: ReadonlyArray<Level>, name: string): Steps
   return out
 }
 
-/** The judgement of a directory's rules on a child: whether it is ignored, and the rules that apply below it where it is a directory. */
+/** The verdict on a child: whether it is ignored, and the rules that apply below it if it is a directory. */
 export interface Verdict {
   readonly ignored: boolean
   readonly below: Rules
 }
 
-/** Answers what `ignores` and `below` answer, with pauses: for many rules, or long ones. */
+/** Computes the results of `ignores` and `below` with pauses, for many or long rules. */
 export const judging = function* (self: Rules, name: string, directory: boolean): Steps<Verdict> {
   if (self.everything || saysNothing(self)) return { ignored: ignores(self, name, directory), below: self }
   const bytes = bytewise(name)
@@ -303,14 +312,14 @@ export const judging = function* (self: Rules, name: string, directory: boolean)
   return { ignored, below: { ...self, git, own: yield* goingBelow(self.own, bytes) } }
 }
 
-/** At most so many steps is the answer for a child with a name of that length. */
+/** Returns the maximum number of steps for a child whose name has this length. */
 export const cost = ({ everything, git, own }: Rules, length: number): number => {
   let sum = 0
   if (!everything) for (const { file, positions } of own.concat(git)) sum += file.rows.cost(positions, length)
   return sum
 }
 
-/** What applies below this child, a directory that is not ignored, before its own files are read. */
+/** Returns the rules below this child, a directory that is not ignored, without the child's own files. */
 export const below = (self: Rules, name: string): Rules => {
   if (saysNothing(self)) return self
   const bytes = bytewise(name)
@@ -323,7 +332,7 @@ export const below = (self: Rules, name: string): Rules => {
 
 const maxBytes = 1024 * 1024
 
-/** A file that cannot be read says nothing, as for git. */
+/** Loads the rules of a file. Like in git, a file that cannot be read has no rules. */
 const load = (port: Backend, directory: FsPath.FsPath, name: string): Effect.Effect<ReadonlyArray<Level>, Fault> =>
   Effect.matchEffect(
     Effect.suspend(() => wholeAt(port, FsPath.join(directory, name), maxBytes)),
@@ -350,7 +359,7 @@ const withFiles = Effect.fnUntraced(function* (
   }
 })
 
-/** With the directory's own files; `undefined` where its children name none. Links are not read, as by git. */
+/** Adds the directory's own ignore files, or returns `undefined` if it has none. Like in git, symlinks are not read. */
 export const enter = (
   self: Rules,
   port: Backend,
@@ -368,7 +377,7 @@ export const enter = (
   return git || own ? withFiles(self, port, directory, git, own) : undefined
 }
 
-/** What applies in a directory before its own files are read, from the workspace root down. */
+/** Returns the rules in a directory, from the workspace root down, without the directory's own files. */
 export const atBase = Effect.fnUntraced(function* (port: Backend, directory: FsPath.FsPath): Effect.fn.Return<Rules, Fault> {
   const { caseSensitive } = port.info
   let rules: Rules = { git: [], own: [], everything: false, caseSensitive }

@@ -1,6 +1,8 @@
 /**
- * Work side by side, answered in order. Unlike the stream operator of that kind it waits, when it is interrupted, for the end of all
- * that it has started, so that nothing of it is left when what it works on is closed.
+ * Runs work concurrently and returns the results in order.
+ *
+ * Unlike the concurrent stream operators, an interruption waits for all started work, so that the resources it uses can
+ * be closed safely.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -8,7 +10,10 @@ import * as Fiber from "effect/Fiber"
 import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 
-/** Runs what `next` brings until that is `undefined` or fails, `most` at a time. The answer of one after another, then that end. */
+/**
+ * Runs the values of `next` with at most `most` in progress, until `next` fails or returns `undefined`. The result
+ * returns the next output in order on each run, and finally that end.
+ */
 export const inOrder = <A, B, E>(
   next: Effect.Effect<A | undefined, E>,
   run: (value: A) => Effect.Effect<B, E>,
@@ -20,7 +25,7 @@ export const inOrder = <A, B, E>(
       ({ scope }) => Scope.close(scope, Exit.void)
     ),
     ({ running, scope }) => {
-      /** What comes after all that was started. */
+      /** The end of the input: success or a failure. */
       let end: Effect.Effect<undefined, E> | undefined
       const answer: Effect.Effect<B | undefined, E> = Effect.suspend(() => {
         const first = running[0]

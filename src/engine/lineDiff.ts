@@ -1,10 +1,14 @@
 /**
- * The lines two texts have in common, by Myers' algorithm in linear space, as in `effect/TextDiff`, but in steps: comparing takes time
- * in proportion to lines times differences, and nothing else may have to wait for that.
+ * Finds the common lines of two texts with Myers' algorithm in linear space, as in `effect/TextDiff`.
+ *
+ * The work is split into steps, because its time is proportional to lines times differences and other fibers must not
+ * wait.
  */
 import { perItem, type Steps, stride } from "../runtime/steps.ts"
 
-/** Lines that both texts have: `length` of them, from line `before` of the one and `after` of the other, counted from 0. */
+/**
+ * A run of `length` common lines that starts at line `before` of the old and `after` of the new text, counted from 0.
+ */
 export interface Block {
   readonly before: number
   readonly after: number
@@ -26,16 +30,22 @@ interface Snake {
 }
 
 export interface Lines {
-  /** Equal numbers are equal lines, the terminator among them. */
+  /** One number per line. Equal numbers mean equal lines, terminators included. */
   readonly ids: ReadonlyArray<number>
-  /** The index at which each line starts, and then the index at which the last ends. */
+  /** The start index of each line, followed by the end index of the last. */
   readonly starts: ReadonlyArray<number>
 }
 
-/** A string longer than 16,383 units is hashed by its length alone, so that a map of such strings would compare each with all. */
+/**
+ * The longest map key. V8 hashes strings above 16,383 units by their length alone, so a map would compare each with all
+ * others.
+ */
 const maxKey = 4096
 
-/** Numbers the lines of several texts alike. A line ends with LF, or with the text. */
+/**
+ * Creates a function that numbers the lines of several texts consistently. A line ends with LF or at the end of the
+ * text.
+ */
 export const numbering = (): ((text: string) => Steps<Lines>) => {
   const known = new Map<string, number>()
   const idOf = (key: string): number => {
@@ -54,7 +64,7 @@ export const numbering = (): ((text: string) => Steps<Lines>) => {
       if (end - at <= maxKey) id = idOf(text.slice(at, end))
       else {
         for (let from = at; from < end; from += maxKey) {
-          // No line begins like a key of pieces, which names the piece before.
+          // A key of a piece begins with LF and the number of the previous piece, so it never equals a line.
           id = idOf(`\n${from === at ? "" : id}\n${text.slice(from, Math.min(end, from + maxKey))}`)
           yield maxKey
         }
@@ -73,8 +83,9 @@ export const numbering = (): ((text: string) => Steps<Lines>) => {
 }
 
 /**
- * The blocks of common lines in order, as many lines as possible, unless that needs more than `maxEdits` added and removed lines: then
- * less is found to be common.
+ * Returns the common blocks in order, with as many lines as possible.
+ *
+ * If an optimal result needs more than `maxEdits` added and removed lines, the result contains fewer common lines.
  */
 export const blocks = function* (
   a: ReadonlyArray<number>,
@@ -89,16 +100,16 @@ export const blocks = function* (
       out[out.length - 1] = { before: last.before, after: last.after, length: last.length + length }
     } else out.push({ before, after, length })
   }
-  // The searches meet after half of the edits.
+  // The two searches meet after half of the edits.
   const maxD = Math.ceil(Math.max(0, maxEdits) / 2)
-  // The furthest x on each diagonal, forwards and backwards. More diagonals than edits are never looked at.
+  // The furthest x on each diagonal, forwards and backwards. The number of diagonals is bounded by the edits.
   const offset = Math.min(a.length + b.length, maxD) + 1
   const forward = new Int32Array(2 * offset + 1)
   const backward = new Int32Array(2 * offset + 1)
-  // A generator's own loops run slowly, so the inner ones are functions, which leave here how much they have compared.
+  // Loops inside a generator are slow, so the inner loops are functions that count their comparisons here.
   let compared = 0
 
-  /** Searches one edit further from the beginning. */
+  /** Extends the forward search by one edit. */
   const onward = ({ aHi, aLo, bHi, bLo }: Region, d: number): Snake | undefined => {
     const n = aHi - aLo
     const m = bHi - bLo
@@ -123,7 +134,7 @@ export const blocks = function* (
     return undefined
   }
 
-  /** Searches one edit further from the end. */
+  /** Extends the backward search by one edit. */
   const homeward = ({ aHi, aLo, bHi, bLo }: Region, d: number): Snake | undefined => {
     const n = aHi - aLo
     const m = bHi - bLo
@@ -148,7 +159,10 @@ export const blocks = function* (
     return undefined
   }
 
-  /** The furthest place that `limit` edits reach, which must be within the region so that both parts are smaller. */
+  /**
+   * Returns the furthest point within `limit` edits. It must be strictly inside the region, so that both parts are
+   * smaller.
+   */
   const furthest = ({ aHi, aLo, bHi, bLo }: Region, limit: number): Snake | undefined => {
     const n = aHi - aLo
     const m = bHi - bLo
@@ -175,7 +189,10 @@ export const blocks = function* (
     return best > 0 && best < n + m ? { x, y, u: x, v: y } : undefined
   }
 
-  /** The middle of a shortest way, or the furthest place reached; `undefined` where none within the region was. */
+  /**
+   * Returns the middle of a shortest path or the furthest point reached; `undefined` if there is none inside the
+   * region.
+   */
   const split = function* (region: Region): Steps<Snake | undefined> {
     const limit = Math.min((region.aHi - region.aLo + region.bHi - region.bLo + 1) >> 1, maxD)
     forward[offset + 1] = 0
@@ -191,7 +208,7 @@ export const blocks = function* (
     return furthest(region, limit)
   }
 
-  /** Counts the lines that are the same from an index on in either, or, by -1, back from it. */
+  /** Counts equal lines from two indexes on, forwards (1) or backwards (-1). */
   const alike = (x: number, y: number, step: 1 | -1, most: number): number => {
     let same = 0
     while (same < most && a[x + step * same] === b[y + step * same]) same++
@@ -199,7 +216,7 @@ export const blocks = function* (
     return same
   }
 
-  // Regions may nest deeper than calls can.
+  // Regions may nest deeper than the call stack.
   const stack: Array<Region | Block> = [{ aLo: 0, aHi: a.length, bLo: 0, bHi: b.length }]
   while (stack.length > 0) {
     const task = stack.pop()!

@@ -1,12 +1,14 @@
 /**
- * Texts of which one must be in whatever an expression matches, so that a search can pass by what holds none of them before it asks the
- * expression. Only what is sure is said: what is not understood counts as unknown, and an unknown part says nothing.
+ * Computes texts of which each match of an expression must contain at least one. A search can then reject other files
+ * without running the expression.
+ *
+ * Only certain facts are used. A part that the parser does not understand counts as unknown.
  */
 
 export interface Needles {
-  /** 1 to 16 texts of 1 to 64 bytes in UTF-8, none within another. */
+  /** 1 to 16 texts of 1 to 64 bytes in UTF-8. No text contains another. */
   readonly texts: ReadonlyArray<string>
-  /** Letters of ASCII, the only ones that are there then, stand for either case. */
+  /** Whether the texts, then ASCII only, match letters in either case. */
   readonly fold: boolean
 }
 
@@ -14,7 +16,7 @@ type Texts = ReadonlyArray<string>
 
 const mostTexts = 16
 const mostBytes = 64
-/** No longer texts are put together: more than that would not count. */
+/** The longest text that is built by joining. A longer one brings no benefit. */
 const mostCharacters = 64
 const mostMembers = 4
 const mostDepth = 200
@@ -34,30 +36,32 @@ type Node =
   | { readonly _tag: "Repeat"; readonly part: Node; readonly min: number; readonly max: number }
 
 const unknown: Node = { _tag: "Unknown" }
-/** What takes no text: an assertion. It does not part what stands on both sides of it. */
+/** The node of an assertion, which matches the empty text. It does not separate its neighbours. */
 const nothing: Node = { _tag: "Text", texts: [""] }
 
 const unique = (texts: Texts): Texts => [...new Set(texts)]
 
-/** In UTF-8. */
+/** Returns the length of a text in UTF-8. */
 const bytesOf = (text: string): number => {
   let bytes = text.length
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i)
-    // Each half of a pair is two of its four bytes.
+    // Each half of a surrogate pair counts two of its four bytes.
     if (unit >= 0x80) bytes += unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 1 : 2
   }
   return bytes
 }
 
 /**
- * What no needle can hold: a line feed is in no line and the carriage return before it neither; U+FEFF may have been taken from the
- * beginning of a text, U+FFFD may stand for bytes that are no text, and a surrogate alone is not in any.
+ * Characters that no needle may contain.
+ *
+ * A line contains no line feed and no carriage return before it. U+FEFF may have been removed from the start of a text,
+ * and U+FFFD may stand for invalid bytes. A lone surrogate is in no text.
  */
 const unusable = /[\r\n\uFEFF\uFFFD]|\p{Cs}/u
-/** In either case: letters beyond ASCII have cases of their own. */
+/** Characters that no case-insensitive needle may contain: letters beyond ASCII have case rules of their own. */
 const unusableFolded = /[\r\n]|[^\0-\x7F]/u
-/** With `u` and `v` the Kelvin sign is a k and the long s an s. */
+/** With `u` and `v`, the Kelvin sign equals k and the long s equals s. */
 const unusableFoldedUnicode = /[\r\nkKsS]|[^\0-\x7F]/u
 
 const textOf = (texts: Texts, { fold }: Mode): Node => ({
@@ -80,17 +84,17 @@ const cut = (text: string): string => {
 const longest = (texts: Texts): string =>
   texts.reduce((best, text) => (text.length * 3 > best.length && bytesOf(text) > bytesOf(best) ? text : best), "")
 
-/** Of each text the most that a needle can be; undefined where one has nothing, or there are too many. */
+/** Returns the best needle of each text, or `undefined` if a text has none or if there are too many. */
 const needlesOf = (texts: Texts, mode: Mode): Texts | undefined => {
   const parting = !mode.fold ? unusable : mode.unicode ? unusableFoldedUnicode : unusableFolded
   const pieces = unique(texts.map((text) => cut(longest(text.split(parting)))))
   if (pieces.includes("") || pieces.length > mostTexts ** 2) return undefined
-  // Who holds the longer one holds the shorter one too.
+  // A text that contains the longer needle also contains the shorter one.
   const needed = pieces.filter((text) => !pieces.some((other) => other !== text && text.includes(other)))
   return needed.length > mostTexts ? undefined : needed
 }
 
-/** Long texts are rare ones, and each text more is a further search. */
+/** Rates needles: longer ones are rarer, and each additional one costs another search. */
 const worth = (texts: Texts): number => Math.min(16, ...texts.map(bytesOf)) - (texts.length - 1) / 2
 
 const best = (all: ReadonlyArray<Texts | undefined>): Texts | undefined => {
@@ -101,30 +105,32 @@ const best = (all: ReadonlyArray<Texts | undefined>): Texts | undefined => {
   return chosen
 }
 
-/** What is sure of all that a part matches. */
+/** The known facts about every match of a part. */
 interface Known {
-  /** It is one of these. */
+  /** Every match equals one of these. */
   readonly exact?: Texts | undefined
-  /** It begins with one of these. */
+  /** Every match begins with one of these. */
   readonly starts?: Texts | undefined
-  /** It ends with one of these. */
+  /** Every match ends with one of these. */
   readonly ends?: Texts | undefined
-  /** It holds one of these, if that is not just what is exact. */
+  /** Every match contains one of these; absent if `exact` implies them. */
   readonly needles?: Texts | undefined
 }
 
-/** What all that a part matches holds one of. */
+/** Returns texts of which every match of a part contains one. */
 const within = ({ exact, needles }: Known, mode: Mode): Texts | undefined =>
   needles ?? (exact === undefined ? undefined : needlesOf(exact, mode))
 
-/** Each of the first with each of the second, where that is no more than `most`. */
+/**
+ * Returns all concatenations of two sets of texts, or `undefined` for more than `most` or for texts that are too long.
+ */
 const joined = (first: Texts, second: Texts, most: number): Texts | undefined => {
   if (first.length * second.length > most) return undefined
   const texts = unique(first.flatMap((one) => second.map((other) => one + other)))
   return texts.every((text) => text.length <= mostCharacters) ? texts : undefined
 }
 
-/** The texts that stand side by side, as far as they can be put together; one alone if it is all there is. */
+/** Joins adjacent texts to runs as far as possible. `whole` tells whether a single run covers all parts. */
 const runsOf = (
   parts: ReadonlyArray<Known>,
   most: number
@@ -156,7 +162,7 @@ const knownOfAll = (parts: ReadonlyArray<Known>, mode: Mode): Known => {
   const { runs, whole } = runsOf(parts, mostTexts)
   const isSimple = parts.every(({ exact, starts }) => (exact ?? starts ?? []).length <= 1)
   if (whole && isSimple) return { exact: runs[0] }
-  // Where a class stands beside a text, the text alone can be the better choice.
+  // If a character class is next to a text, the text alone may be the better needle.
   const single = isSimple ? [] : runsOf(parts, 1).runs
   const all = [...runs, ...single].filter(([first]) => first !== "").map((texts) => needlesOf(texts, mode))
   return { exact: whole ? runs[0] : undefined, needles: best([...all, ...parts.map((part) => part.needles)]) }
@@ -216,16 +222,16 @@ const controls: Record<string, string> = { t: "\t", n: "\n", v: "\v", f: "\f", r
 
 interface Escape {
   readonly token: RegExp
-  /** The character that it is; undefined where it is none, or more than one. */
+  /** Returns the character of the escape; absent for an escape that matches no character or several. */
   readonly character?: (match: RegExpExecArray) => string
 }
 
-/** In this order. */
+/** The escapes, in the order in which they must be tried. */
 const escapes: ReadonlyArray<Escape> = [
   { token: /\\[dDwWsS]/y },
   { token: /\\([tnvfr])/y, character: (match) => controls[match[1]!]! },
   { token: /\\0(?!\d)/y, character: () => "\0" },
-  // References, or octal numbers where there are fewer groups: so many digits that no reading of them takes more.
+  // Backreferences, or octal numbers if there are fewer groups. All digits are taken, so that every reading is covered.
   { token: /\\\d+/y },
   { token: /\\c([A-Za-z])/y, character: (match) => String.fromCharCode(match[1]!.charCodeAt(0) & 31) },
   { token: /\\c/y },
@@ -252,7 +258,7 @@ const escapesOf = (unicode: boolean): ReadonlyArray<Escape> => [
 const escapesByUnit = escapesOf(false)
 const escapesByPoint = escapesOf(true)
 
-/** What the engine has compiled already, so that all of it is well formed; undefined where something is not understood. */
+/** Parses an expression that the engine has already compiled. Returns `undefined` if a part is not understood. */
 const parse = (source: string, mode: Mode): Node | undefined => {
   if (source.length > mostSource) return undefined
   let at = 0
@@ -269,12 +275,15 @@ const parse = (source: string, mode: Mode): Node | undefined => {
     at = source.length
     return unknown
   }
-  /** The engine reads units without `u` and `v`, characters with them; so a quantifier may be one of half a character. */
+  /**
+   * Takes one character. The engine reads code units without `u` and `v`, so a quantifier may apply to half a
+   * character.
+   */
   const character = (): string => take(mode.unicode ? /[^]/uy : /[^]/y)![0]
   const text = (texts: Texts): Node => textOf(texts, mode)
 
   const escape = (): string | undefined => {
-    // A name in any other spelling, or no name.
+    // A group name in another spelling, or no group name.
     if (source.startsWith("\\k<", at) && !/^\\k<[\w$]+>/.test(source.slice(at, at + 1000))) {
       giveUp()
       return undefined
@@ -287,7 +296,9 @@ const parse = (source: string, mode: Mode): Node | undefined => {
     return undefined
   }
 
-  /** With `v` a class may hold classes and differences of classes; only the plainest are understood. */
+  /**
+   * Parses a class under `v`, which may contain nested classes and differences. Only the simplest form is understood.
+   */
   const setOfClasses = (): Node => {
     const plain = take(/\[([\w .,:;=]{1,4})\]/y)
     if (plain !== undefined) return text([...plain[1]!])
@@ -315,7 +326,7 @@ const parse = (source: string, mode: Mode): Node | undefined => {
 
   const group = (depth: number): Node => {
     const isAssertion = take(/\(\?<?[=!]/y) !== undefined
-    // What else begins with "(?" changes the meaning of what it holds.
+    // Other groups that begin with "(?" change the meaning of their content.
     if (!isAssertion && take(/\((?:\?:|\?<[^>]*>|(?!\?))/y) === undefined) return giveUp()
     const inner = disjunction(depth + 1)
     take(/\)/y)
@@ -364,8 +375,10 @@ const parse = (source: string, mode: Mode): Node | undefined => {
 }
 
 /**
- * Texts of which every match of the expression holds at least one; undefined where there are none, and where there is nothing but
- * letters, digits or spaces one by one, which are in nearly every line. With a `literal` it is what the expression stands for.
+ * Returns texts of which every match of the expression contains at least one.
+ *
+ * Returns `undefined` if there are none, or only single letters, digits or spaces, which are in nearly every line. A
+ * `literal` is the text that the expression stands for.
  */
 export const literalsOf = (source: string, flags: string, literal: string | undefined): Needles | undefined => {
   const sets = flags.includes("v")

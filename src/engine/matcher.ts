@@ -1,10 +1,13 @@
 /**
- * One meaning for every glob: picomatch's, on the path relative to the base. Common patterns run on rows of segments (`segment.ts`),
- * the rest on the expression that picomatch makes of them, run by `automaton.ts`; neither can be made to work for long by a pattern or
- * a name. A matcher walks along: it knows for each directory whether anything below it can match.
+ * Matches globs with the meaning of picomatch, on the path relative to the base.
  *
- * In two places it differs from picomatch, whose expressions take U+2028 and U+2029 for line ends: `**` finds names with those too.
- * And a list of patterns is a union: `!` does not negate in it, for that is what `exclude` is for.
+ * Common patterns run on rows of segments (`segment.ts`). The rest run on the regular expression that picomatch
+ * generates, executed by `automaton.ts`. Both take bounded time for every pattern and name.
+ *
+ * A matcher follows the walk: for each directory it knows whether anything below can match.
+ *
+ * Two things differ from picomatch. `**` also matches names with U+2028 and U+2029, which picomatch treats as line
+ * ends. In a list, patterns form a union and `!` does not negate; `exclude` serves that purpose.
  */
 import picomatch from "picomatch"
 import type { Fault } from "../model/FsError.ts"
@@ -28,7 +31,7 @@ import {
 } from "./segment.ts"
 import { parse, unitsOf } from "./syntax.ts"
 
-/** What is known of a directory. */
+/** The state of the match in one directory. */
 export interface State {
   readonly rows: Positions
   readonly reach: Positions
@@ -37,14 +40,14 @@ export interface State {
 
 export interface Matcher {
   readonly start: State
-  /** For a directory's child that is one; `undefined` when nothing below it can match. */
+  /** Returns the state in a child directory, or `undefined` if nothing below it can match. */
   readonly below: (state: State, name: string) => State | undefined
   readonly matches: (state: State, name: string, directory: boolean) => boolean
-  /** At most so many steps does one of these take for a name of that length. */
+  /** Returns the maximum number of steps that one of these functions takes for a name of this length. */
   readonly cost: (state: State, length: number) => number
 }
 
-/** A pattern that is not made of rows: asked with the whole path, or with the name when it may stand at any depth. */
+/** A pattern without rows. It is tested with the whole path, or with the name alone if it may match at any depth. */
 interface Wide {
   readonly pattern: number
   readonly directory: boolean
@@ -55,7 +58,7 @@ interface Wide {
 interface Compiled {
   readonly rows: Array<Row>
   readonly wide: Array<Wide>
-  /** Rows that say below which directories the wide ones can match. */
+  /** The rows of the directories below which a wide pattern can match. */
   readonly reach: Array<Row>
 }
 
@@ -65,7 +68,7 @@ const options = { dot: true, posix: true, regex: false, nonegate: true, strictSl
 interface Trimmed {
   readonly text: string
   readonly anchored: boolean
-  /** Only directories. */
+  /** Whether the pattern matches directories only. */
   readonly directory: boolean
 }
 
@@ -79,7 +82,7 @@ const spelling = ({ anchored, text }: Trimmed): Row["segments"] => {
   return anchored ? names : [GLOBSTAR, ...names]
 }
 
-/** Adds a pattern without braces that hold `**` to `out`; answers what is wrong with it. */
+/** Adds a pattern without globstars in braces to `out`. Returns an error message if the pattern is invalid. */
 const addPattern = (trimmed: Trimmed, pattern: number, caseSensitive: boolean, out: Compiled): string | undefined => {
   const { anchored, directory, text } = trimmed
   const shape = { pattern, directory }
@@ -97,7 +100,7 @@ const addPattern = (trimmed: Trimmed, pattern: number, caseSensitive: boolean, o
   }
   try {
     const { source } = picomatch.makeRe(text, { ...options, nocase: !caseSensitive })
-    // What picomatch answers when it could not make a regular expression of its own translation.
+    // The source that picomatch generates when its own translation is not a valid regular expression.
     if (source !== "$^") out.wide.push({ ...shape, anchored, test: compileExpression(source, !caseSensitive) })
   } catch (error) {
     if (error instanceof NotAGlob || error instanceof SyntaxError) return error.message
@@ -107,7 +110,7 @@ const addPattern = (trimmed: Trimmed, pattern: number, caseSensitive: boolean, o
   return undefined
 }
 
-/** Adds a pattern to `out`; answers what is wrong with it. */
+/** Adds a pattern to `out`. Returns an error message if the pattern is invalid. */
 const addPath = (
   whole: string,
   pattern: number,
@@ -124,12 +127,12 @@ const addPath = (
     }
     for (const each of patterns) {
       const trimmed = trim(each)
-      // No path is empty.
+      // An empty path does not exist.
       if (patterns.length > 1 && trimmed.text.trim() === "") continue
       const wrong = addPattern(trimmed, pattern, caseSensitive, out)
       if (wrong !== undefined) return wrong
     }
-    // picomatch takes a path that is the pattern letter by letter.
+    // picomatch also accepts a path that equals the pattern literally.
     const given = trim(whole)
     if (patterns[0] !== whole) out.rows.push({ pattern, directory: given.directory, segments: spelling(given) })
     return undefined
@@ -139,13 +142,13 @@ const addPath = (
   }
 }
 
-/** Tells why a pattern without braces that hold `**` can match nothing, or not what it says. */
+/** Returns the reason why a pattern without globstars in braces matches nothing, or not what it seems to match. */
 const doubtOf = (text: string): string | undefined => {
   if (text.trim() === "") return "one of its alternatives is blank"
   const segments = text.split("/")
   if (segments.includes("")) return "it has an empty segment, which no path has"
   if (segments.includes(".")) return 'it has a "." segment, which no path has'
-  // Without a slash such a pattern matches at any depth, as it looks.
+  // Without a slash, such a pattern matches at any depth, as expected.
   if (segments.length > 1 && segments.some((segment) => /[^*]\*\*|\*\*./s.test(segment.replaceAll(/\\./gs, "-")))) {
     return '"**" beside other signs stays in one directory; write "**/*" for any depth'
   }
@@ -156,7 +159,7 @@ const doubtOf = (text: string): string | undefined => {
 
 const literal = (text: string, caseSensitive: boolean): Test => compileTest(unitsOf(text), caseSensitive ? undefined : foldCase)
 
-/** As Python's: the path as one text, no braces, no escapes. */
+/** Adds a pattern with the meaning of Python's fnmatch: the path is one text, without braces and escapes. */
 const addFnmatch = (text: string, shape: Omit<Row, "segments">, caseSensitive: boolean, out: Compiled): string | undefined => {
   if (text.split("/").includes("..")) return 'it has a ".." segment'
   const elements: Array<Element> = []
@@ -186,7 +189,7 @@ const addFnmatch = (text: string, shape: Omit<Row, "segments">, caseSensitive: b
   return undefined
 }
 
-/** What can be said of any pattern before it is read. */
+/** Returns the reason why a value cannot be a pattern in any dialect. */
 const refusal = (pattern: unknown, maxLength: number): string | undefined => {
   if (typeof pattern !== "string") return "it is not a string"
   if (pattern.trim() === "") return "it is blank"
@@ -196,16 +199,19 @@ const refusal = (pattern: unknown, maxLength: number): string | undefined => {
 }
 
 export interface CompileOptions {
-  /** The parameter that faults name. */
+  /** The argument name in faults. */
   readonly argument: string
   readonly dialect?: "path" | "fnmatch" | undefined
-  /** Read as ignore rules are: the last pattern that matches decides, and `!` takes back. */
+  /** Whether the patterns follow the rules of ignore files: the last match decides, and `!` re-includes. */
   readonly rules?: boolean | undefined
-  /** Refuses what a search takes but what may not mean what it looks like: a policy must not be silently without effect. */
+  /**
+   * Whether to refuse patterns that may not mean what they look like. A policy must never be ineffective without
+   * notice.
+   */
   readonly strict?: boolean | undefined
 }
 
-/** A matcher for all of these, or the fault of the first that is no pattern. */
+/** Compiles patterns to one matcher. Returns the fault of the first invalid pattern. */
 export const compile = (
   patterns: ReadonlyArray<string>,
   { argument, dialect, rules = false, strict = false }: CompileOptions,
@@ -217,7 +223,7 @@ export const compile = (
     const input = patterns[pattern]!
     const wrong = refusal(input, limits.maxPatternLength)
     if (wrong !== undefined) return invalid(argument, wrong)
-    // `!(` opens an extglob, as it does for picomatch.
+    // `!(` opens an extglob, like in picomatch.
     const negated = rules && input[0] === "!" && input[1] !== "("
     const whole = negated ? input.slice(1) : input
     const { directory, text } = trim(whole)
@@ -266,7 +272,7 @@ const assemble = ({ reach: reaches, rows: patterns, wide }: Compiled, takesBack:
   }
 }
 
-/** The same for a path that is not walked to. */
+/** Tests a single path, without a walk. */
 export const test = (matcher: Matcher, path: string, directory = false): boolean => {
   const names = path.split("/")
   const last = names.pop()!

@@ -1,6 +1,7 @@
 /**
- * What was listed and is not found by a walk or a search. A file that was removed is no error; one that was moved away, alone or with the
- * directories above it, must not be missed silently.
+ * Handles files that a walk listed but can no longer find.
+ *
+ * A removed file is no error. A file that was moved, alone or with a directory above it, must not be missed silently.
  */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
@@ -8,7 +9,10 @@ import type { Kind } from "../model/Entry.ts"
 import { type FsPath, isTemporaryName } from "../model/FsPath.ts"
 import { type Child, keyOf } from "../port/Backend.ts"
 
-/** The fate of a child that was listed and is not found; "moved" includes what was in a directory that was moved or exchanged. */
+/**
+ * The fate of a listed child that is no longer found. "moved" includes a child of a directory that was moved or
+ * exchanged.
+ */
 export type Became = "removed" | "there" | "moved"
 
 /** A later listing of a directory. */
@@ -18,7 +22,10 @@ interface Relisted {
   readonly newKinds: ReadonlySet<Kind>
 }
 
-/** Compares a later listing of a directory with the first; `undefined` where the first was not kept. */
+/**
+ * Compares a later listing of a directory with the first. If the first was not kept (`undefined`), no child counts as
+ * new.
+ */
 const relistedOf = (listed: ReadonlyArray<Child> | undefined, children: ReadonlyArray<Child>): Relisted => {
   const kinds = new Map(children.map((child) => [keyOf(child), child.kind]))
   const newKinds = new Set<Kind>()
@@ -31,24 +38,23 @@ const relistedOf = (listed: ReadonlyArray<Child> | undefined, children: Readonly
   return { kinds, newKinds }
 }
 
-/** Tells what became of a child that was listed and is not found. */
 const fateOf = ({ kinds, newKinds }: Relisted, segment: string, kind: Kind): Became =>
   kinds.get(segment) === kind ? "there" : newKinds.has(kind) ? "moved" : "removed"
 
-/** The cost of later listings of one directory, in names, after which the last one has to do. */
+/** The cost of later listings of one directory, in names. Once it is spent, the last listing decides. */
 const maxCost = 1_000_000
 
-/** The cost of a listing without names: some backends start a process for each. */
+/** The cost of a listing without names, because some backends start a process for each listing. */
 const perListing = 5_000
 
-/** The later listings of one directory. Their cost is bounded, since a search may miss each of a million files. */
+/** The later listings of one directory. Their cost is bounded, because a search may miss each of a million files. */
 export class Relistings {
   #cost = 0
   #last: Relisted | undefined
-  /** The fate of the directory itself, where it was not found. */
+  /** The fate of the directory itself, if it was not found. */
   fate: Became | undefined
 
-  /** Tells what became of a child, unless that takes another listing, which then must follow. */
+  /** Returns the fate of a child, or `undefined` if the caller must list the directory again and call `take`. */
   begin(segment: string, kind: Kind): Became | undefined {
     const isSpent = this.#cost >= maxCost
     if (this.#last !== undefined && (isSpent || !this.#last.kinds.has(segment))) return fateOf(this.#last, segment, kind)
@@ -57,14 +63,14 @@ export class Relistings {
     return undefined
   }
 
-  /** Tells what became of a child by a listing, which is kept for the others. */
+  /** Returns the fate of a child according to a new listing, and keeps the listing for other children. */
   take(listed: ReadonlyArray<Child> | undefined, children: ReadonlyArray<Child>, segment: string, kind: Kind): Became {
     this.#cost += children.length
     return fateOf((this.#last = relistedOf(listed, children)), segment, kind)
   }
 }
 
-/** The number of times a file is looked for that was listed and is not found. */
+/** The number of attempts to find a listed file that is missing. */
 export const maxLooks = 3
 
 interface Outcome {
@@ -77,18 +83,20 @@ interface Unreadable {
   readonly found: "unreadable"
 }
 
-/** The outcomes in the order of the files; where a search broke, those before that, and why. */
+/** The outcomes in the order of the files. If a search failed, the outcomes before the failure and its fault. */
 type Answer<O> = ReadonlyArray<O> | { readonly done: ReadonlyArray<O>; readonly fault: Fault }
 
 export interface Seeking<F, O> {
-  /** Searches these files once more. */
+  /** Searches the given files once more. */
   readonly search: (files: ReadonlyArray<F>) => Effect.Effect<Answer<O>, Fault>
   readonly became: (file: F) => Effect.Effect<Became, Fault>
-  /** The file of the outcome at this place. */
+  /** Returns the file of the outcome at an index. */
   readonly fileAt: (index: number) => F
 }
 
-/** Looks again for the files that are "gone". Those that were not removed, and are not found, become "unreadable". */
+/**
+ * Searches the files again that are "gone". A file that is still not found, but was not removed, becomes "unreadable".
+ */
 export const settled = Effect.fnUntraced(function* <F, O extends Outcome>(
   { became, fileAt, search }: Seeking<F, O>,
   answer: Answer<O>
@@ -111,7 +119,7 @@ export const settled = Effect.fnUntraced(function* <F, O extends Outcome>(
   return "done" in answer ? { done: all, fault: answer.fault } : all
 })
 
-/** Searches a single file, again where it is there and was not found. */
+/** Searches a single file, and retries if the file exists but was not found. */
 export const single = <O extends Outcome>(
   base: { readonly path: FsPath },
   stat: Effect.Effect<unknown, Fault>,

@@ -1,21 +1,22 @@
 /**
- * An edit that was not made says enough for the next attempt to succeed: where its text stands if it stands in several places, and
- * else what in the file is nearest to it and how that differs. However large the file, the work stays bounded, and where that left
- * something out, the sentence says so.
+ * Explains why an edit text was not found or not unique, so that the next attempt can succeed.
+ *
+ * The message names the places of an ambiguous text, or the most similar lines of the file and their differences. The
+ * work is bounded for any file size, and the message tells if that limited the comparison.
  */
 import { atOnce, perItem, type Steps, stride } from "../runtime/steps.ts"
 import { indexOf, type Match } from "./endings.ts"
 
 const maxPlaces = 10
-/** UTF-16 units and lines that are compared of the file, and lines of the text sought, which may have as many units. */
+/** The limits of the comparison: UTF-16 units of each text, lines of the file, and lines of the text sought. */
 const maxUnits = 250_000
 const maxLines = 10_000
 const maxSought = 200
 const maxQuoted = 120
-/** UTF-16 units of combining marks in a row, which are sorted in the square of the time. */
+/** The longest run of combining marks to normalize, in UTF-16 units. Sorting a run takes quadratic time. */
 const maxMarks = 100
 
-/** Counts the line at an index, 1-based. */
+/** Computes the 1-based line number at an index. */
 export const lineAt = function* (text: string, index: number): Steps<number> {
   let line = 1
   for (let at = text.indexOf("\n"); at !== -1 && at < index; at = text.indexOf("\n", at + 1)) {
@@ -28,7 +29,7 @@ export const lineAt = function* (text: string, index: number): Steps<number> {
 const and = (words: ReadonlyArray<string | number>): string =>
   words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`
 
-/** Says why a text that occurs several times cannot be told apart; of more than `limit` places only that they are more is known. */
+/** Explains that a text occurs several times, with the lines. Above `limit` places, only "more than" is known. */
 export const ambiguous = function* (text: string, places: ReadonlyArray<Match>, limit: number): Steps<string> {
   const lines: Array<number> = []
   let line = 1
@@ -50,7 +51,7 @@ export const ambiguous = function* (text: string, places: ReadonlyArray<Match>, 
 
 const absent = "it does not occur in the file"
 
-/** Says why a text that does not occur may have been expected to. */
+/** Explains why a text does not occur, with the most likely cause. */
 export const explain = function* (text: string, sought: string): Steps<string> {
   if (text === "" || text === "\uFEFF") return `${absent}, which is empty`
   if (sought.trim() === "") return `${absent}; it is only white space, so name the text beside it`
@@ -71,10 +72,10 @@ export const explain = function* (text: string, sought: string): Steps<string> {
   }`
 }
 
-/** The number that a listing shows before a line. */
+/** The line number that a listing shows before a line. */
 const number = /^ *\d+(?: \| ?|\t|→)/
 
-/** Lines copied from a listing, with the numbers that it shows before them. */
+/** Detects a text copied from a listing together with its line numbers. */
 const withoutNumbers = function* (text: string, sought: string): Steps<string | undefined> {
   const lines: Array<string> = []
   let isBlank = true
@@ -98,16 +99,16 @@ const withoutNumbers = function* (text: string, sought: string): Steps<string | 
 
 /** A line that is not blank. */
 interface Line {
-  /** 1-based. */
+  /** The line number, 1-based. */
   readonly number: number
   readonly text: string
-  /** Without what two lines may differ in and still be called variants of each other. */
+  /** The text without the differences that variants may have. */
   readonly folded: string
 }
 
 interface Lines {
   readonly lines: ReadonlyArray<Line>
-  /** What was compared, where that is not all. */
+  /** Descriptions of the compared parts, if not everything was compared. */
   readonly bounds: ReadonlyArray<string>
 }
 
@@ -122,10 +123,10 @@ const plain = (text: string): string =>
         .replaceAll(/[\u00ad\u200b-\u200d\u2060\ufeff]/g, "")
     : text
 
-/** And the two that are none but become some. */
+/** Combining marks, and two characters that become combining marks when normalized. */
 const marks = /[\p{M}\uff9e\uff9f]+/gu
 
-/** Compatibility characters as what they stand for; long runs of marks stay as they are. */
+/** Replaces compatibility characters by their equivalents, except in long runs of marks. */
 const normal = (text: string): string => {
   let out = ""
   let from = 0
@@ -139,7 +140,7 @@ const normal = (text: string): string => {
 
 const fold = (text: string): string => lower(blanks(plain(text)))
 
-/** Folding one unit of text, which may be normalized, costs so many units of work. */
+/** The work units for folding one UTF-16 unit, which includes normalization. */
 const perFold = 8
 
 const notBlank = function* (lines: ReadonlyArray<string>, first: number): Steps<ReadonlyArray<Line>> {
@@ -158,7 +159,10 @@ const notBlank = function* (lines: ReadonlyArray<string>, first: number): Steps<
   return out
 }
 
-/** The file's lines; of a large file those around the first place that has the longest line sought, or else a word of it. */
+/**
+ * Returns the lines of the file. For a large file, returns those around the first occurrence of the longest sought
+ * line, or of a word of it.
+ */
 const linesOf = function* (text: string, sought: Sought): Steps<Lines> {
   if (text.length <= maxUnits && !exceeds(text, maxLines)) {
     return { lines: yield* notBlank(text.split("\n"), 1), bounds: [] }
@@ -202,12 +206,12 @@ const longestOf = <A>(values: ReadonlyArray<A>, length: (value: A) => number): A
   values.reduce((longest, value) => (length(value) > length(longest) ? value : longest))
 
 interface Sought extends Lines {
-  /** It begins, or ends, with text that may be a part of a line. */
+  /** Whether the first or the last sought line may be only a part of a line. */
   readonly opens: boolean
   readonly closes: boolean
 }
 
-/** Lines of the text sought that are looked at to learn which of them to compare. */
+/** The number of sought lines that are examined to select the compared ones. */
 const mostSought = 100_000
 
 const soughtLines = function* (text: string, sought: string): Steps<Sought> {
@@ -229,7 +233,7 @@ const soughtLines = function* (text: string, sought: string): Steps<Sought> {
   }
 }
 
-/** UTF-16 units of as many lines, without the last one's terminator. */
+/** Returns the length of the first lines in UTF-16 units, without the terminator of the last. */
 const lengthOfLines = (text: string, lines: number): number => {
   let at = -1
   for (let i = 0; i < lines; i++) {
@@ -239,7 +243,7 @@ const lengthOfLines = (text: string, lines: number): number => {
   return at
 }
 
-/** How many lines from the first are in the file as they are; fewer than are compared anyway count as none. */
+/** Counts the leading lines that occur unchanged in the file. Fewer than `maxSought` lines count as none. */
 const agreeing = function* (text: string, sought: ReadonlyArray<string>): Steps<number> {
   for (const ending of ["\n", "\r\n"]) {
     let at = yield* indexOf(text, `${sought.slice(0, maxSought).join(ending)}${ending}`)
@@ -261,7 +265,7 @@ const agreeing = function* (text: string, sought: ReadonlyArray<string>): Steps<
   return 0
 }
 
-/** Whether a line of the file stands to one sought as it must: equal, or where text begins or ends within a line, with it in it. */
+/** Returns the test of a file line against a sought line: equality, or containment at a partial first or last line. */
 const relation = ({ closes, lines, opens }: Sought, index: number): ((line: string, sought: string) => boolean) => {
   const first = opens && index === 0
   const last = closes && index === lines.length - 1
@@ -273,7 +277,7 @@ const relation = ({ closes, lines, opens }: Sought, index: number): ((line: stri
 
 const span = (from: number, to: number): string => (from === to ? `line ${from}` : `lines ${from}-${to}`)
 
-/** Text that is the same but for white space, line endings, case or characters that look alike. */
+/** Finds text that differs only in white space, line endings, case or characters that look alike. */
 const variants = function* ({ lines }: Lines, sought: Sought, text: string): Steps<string | undefined> {
   const wanted = sought.lines
   const relations = wanted.map((_, index) => relation(sought, index))
@@ -318,7 +322,7 @@ const variants = function* ({ lines }: Lines, sought: Sought, text: string): Ste
 
 const lookalikes = "characters that look alike"
 
-/** What two lines differ in that are the same when folded. */
+/** Lists the differences between two lines that are equal when folded. */
 const differences = (
   line: string,
   sought: string,
@@ -339,7 +343,7 @@ const differences = (
   return reasons
 }
 
-/** Several lines of which some are the same: where most of them stand in a row, and the first that is not. */
+/** Finds the place where most of the sought lines match in order, and describes the first that differs. */
 const overlap = function* ({ lines }: Lines, sought: Sought): Steps<string | undefined> {
   const wanted = sought.lines
   const known = new Map<string, Array<number>>()
@@ -348,7 +352,7 @@ const overlap = function* ({ lines }: Lines, sought: Sought): Steps<string | und
     if (at === undefined) known.set(folded, [index])
     else at.push(index)
   }
-  // One for each place where the first line sought could stand, also before the file and so that it ends after it.
+  // One weight for each possible place of the first sought line, including places before the start and near the end.
   const weights = new Int32Array(wanted.length + lines.length)
   let best = 0
   let spent = 0
@@ -366,7 +370,7 @@ const overlap = function* ({ lines }: Lines, sought: Sought): Steps<string | und
     }
   }
   yield spent
-  // A bracket that is the same says nothing.
+  // A single matching bracket is not significant.
   if (weights[best]! < 4) return undefined
   const at = best - wanted.length
   const first = wanted.findIndex((line, index) => !relation(sought, index)(lines[at + index]?.folded ?? "", line.folded))
@@ -388,7 +392,7 @@ const pairs = (text: string): ReadonlyArray<number> => {
   return out
 }
 
-/** The line that has most pairs of characters in common with the longest line sought. */
+/** Finds the line that shares the most character pairs with the longest sought line. */
 const similar = function* ({ lines }: Lines, { lines: wanted }: Sought): Steps<string | undefined> {
   const line = longestOf(wanted, ({ folded }) => folded.length)
   const sought = new Set(pairs(line.folded.slice(0, 1000)))
@@ -404,7 +408,7 @@ const similar = function* ({ lines }: Lines, { lines: wanted }: Sought): Steps<s
     }
     let common = 0
     for (const pair of own) if (sought.has(pair)) common++
-    // A line may hold what is sought as a part, so its length counts only up to twice that.
+    // A line may contain the sought text as a part, so its length counts only up to twice the sought length.
     const score = (2 * Math.min(common, sought.size)) / (sought.size + Math.min(own.length, 2 * sought.size))
     if (score > best) {
       best = score
@@ -416,7 +420,10 @@ const similar = function* ({ lines }: Lines, { lines: wanted }: Sought): Steps<s
     : `most like it is line ${nearest.number}: ${compared(nearest.text, line.text)}`
 }
 
-/** Both, from shortly before where they begin to differ; of a long line the part that has something of what is sought. */
+/**
+ * Quotes both texts from shortly before their first difference. For a long line, quotes the part that resembles the
+ * sought text.
+ */
 const compared = (line: string, sought: string, escape = false): string => {
   const start = line.length > maxQuoted ? beginning(line, sought) : 0
   let same = 0
@@ -425,7 +432,10 @@ const compared = (line: string, sought: string, escape = false): string => {
   return `the file has ${quoted(line, start + from, escape)}, it has ${quoted(sought, from, escape)}`
 }
 
-/** Where in a long line the text sought would begin, by the first few characters that both have. */
+/**
+ * Returns the place in a long line where the sought text would begin, found by its first characters that occur in the
+ * line.
+ */
 const beginning = (line: string, sought: string): number => {
   const few = 6
   for (let i = 0; i < sought.length && i < 1000; i += few) {

@@ -1,4 +1,4 @@
-/** For a path that is missing: the paths that exist and look like it. */
+/** Finds existing paths that are similar to a missing path. */
 import * as Effect from "effect/Effect"
 import type { Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
@@ -8,12 +8,12 @@ import { inSlices, perItem, type Steps } from "../runtime/steps.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { resolve } from "./resolve.ts"
 
-/** The number of paths that an answer names at most. */
+/** The largest number of suggested paths. */
 export const maxNearest = 3
 
 const longestName = 256
 
-/** How many letters have to be added, taken away, changed or swapped with their neighbour to make one word of the other. */
+/** Computes the edit distance of two words: insertions, deletions, substitutions and swaps of neighbours. */
 export const editDistance = (self: string, that: string): number => {
   let before: ReadonlyArray<number> = []
   let previous = Array.from({ length: that.length + 1 }, (_, j) => j)
@@ -32,20 +32,23 @@ export const editDistance = (self: string, that: string): number => {
   return previous[that.length]!
 }
 
-/** The distance where a person would take the one for the other, and infinity elsewhere. */
+/** Returns the edit distance if two names are similar enough to be confused, and Infinity otherwise. */
 export const looksLike = (name: string, candidate: string): number => {
   const a = FsPath.fold(name)
   const b = FsPath.fold(candidate)
   if (a === "" || a.length > longestName || b.length > longestName) return Number.POSITIVE_INFINITY
   const most = Math.max(1, Math.floor(a.length / 3))
   if (b.startsWith(a)) return b.length - a.length
-  // No distance is less than the difference in length.
+  // The distance is at least the difference in length.
   if (Math.abs(a.length - b.length) > most) return Number.POSITIVE_INFINITY
   const distance = editDistance(a, b)
   return distance <= most ? distance : Number.POSITIVE_INFINITY
 }
 
-/** Finds the names that look like a name, nearest first. Comparing takes the product of both lengths. */
+/**
+ * Finds the names that are similar to a name, nearest first. Each comparison takes time proportional to the product of
+ * both lengths.
+ */
 export const alike = function* (
   name: string,
   entries: ReadonlyArray<{ readonly name: string; readonly addressable: boolean }>
@@ -53,7 +56,7 @@ export const alike = function* (
   const found: Array<{ readonly name: string; readonly distance: number }> = []
   for (const entry of entries) {
     yield perItem + 8 * name.length * entry.name.length
-    // A link that leads nowhere has the name itself.
+    // A dangling symlink has the sought name itself.
     if (!entry.addressable || entry.name === name) continue
     const distance = looksLike(name, entry.name)
     if (distance < Number.POSITIVE_INFINITY) found.push({ name: entry.name, distance })
@@ -65,8 +68,10 @@ export const alike = function* (
 }
 
 /**
- * Finds the paths of these kinds that exist and look like a path that is missing: the deepest directory that exists on its way is listed.
- * Where a name in it looks like the next one, that path is answered with the rest of the missing path if it exists, else without.
+ * Finds existing paths of these kinds that are similar to a missing path.
+ *
+ * Lists the deepest existing directory above the missing path. For each similar name, the result is that path with the
+ * rest of the missing path if it exists, otherwise without.
  */
 export const nearestPaths = Effect.fnUntraced(function* (
   port: Backend,

@@ -1,35 +1,46 @@
-/** What the caller of a search may ask for, and the reading of the numbers in it. */
+/** The options of searches, and the validation of their numbers. */
 import type { Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { LimitsShape } from "../model/Limits.ts"
 
 /**
- * What a glob and a search have in common.
+ * The options that glob and grep share.
  *
  * @since 0.1.0
  */
 export interface SearchOptions {
-  /** Base directory; patterns are relative to it. For grep also a single file. NotFound where it is missing. @default "." */
+  /**
+   * Base directory; patterns are relative to it. For grep also a single file. Fails with NotFound if it is missing.
+   * @default "."
+   */
   readonly path?: string | undefined
-  /** Globs of what to leave out, as ignore rules are read: later ones win, `!` takes back, a directory goes with all in it. */
+  /**
+   * Globs of entries to exclude, with the rules of ignore files: later globs win, `!` re-includes, a directory includes
+   * its contents.
+   */
   readonly exclude?: string | ReadonlyArray<string> | undefined
   /** Honour .gitignore and .ignore files from the workspace root down, and skip `.git`. @default false */
   readonly gitignore?: boolean | undefined
   /** Continue strictly after a previous result's `next`. */
   readonly after?: string | undefined
-  /** Called for each file or directory that is passed over, and why: the way streams tell what results count. */
+  /**
+   * Called for each skipped file or directory with the reason. Streams report skips only this way; results count them.
+   */
   readonly onSkip?: ((path: string, why: Why) => void) | undefined
 }
 
 /**
- * What a glob looks through, and how much of it is answered.
+ * The options of a glob.
  *
  * @since 0.1.0
  */
 export interface GlobOptions extends SearchOptions {
-  /** `path`: anchored rows, slash-less patterns match any depth. `fnmatch`: `*` crosses "/". @default "path" */
+  /**
+   * `path`: patterns with a slash are anchored at the base, patterns without one match at any depth. `fnmatch`: `*`
+   * also matches "/". @default "path"
+   */
   readonly dialect?: "path" | "fnmatch" | undefined
-  /** 0 is none. @default Limits.maxGlobMatches, and no bound in streams */
+  /** The largest number of matches; 0 returns none. @default Limits.maxGlobMatches, and no bound in streams */
   readonly maxMatches?: number | undefined
   /** @default ["file"] */
   readonly kinds?: ReadonlyArray<Kind> | undefined
@@ -38,45 +49,45 @@ export interface GlobOptions extends SearchOptions {
 }
 
 /**
- * How far a walk goes, and what it leaves out.
+ * The options of a walk.
  *
  * @since 0.1.0
  */
 export interface WalkOptions extends Omit<SearchOptions, "path" | "after"> {
-  /** Levels below the base: 1 is what stands in it. @default all */
+  /** Levels below the base; 1 means only its entries. @default all */
   readonly maxDepth?: number | undefined
   /** @default false */
   readonly sizes?: boolean | undefined
 }
 
 /**
- * What a search looks through, how the pattern is read, and how much of it is answered.
+ * The options of a grep.
  *
  * @since 0.1.0
  */
 export interface GrepOptions extends SearchOptions {
-  /** Only files that one of these globs matches. @default every file */
+  /** Searches only files that match one of these globs. @default every file */
   readonly glob?: string | ReadonlyArray<string> | undefined
-  /** 0 is none. @default Limits.maxGrepMatches, and no bound in streams */
+  /** The largest number of matches; 0 returns none. @default Limits.maxGrepMatches, and no bound in streams */
   readonly maxMatches?: number | undefined
-  /** The pattern is the text itself. @default false */
+  /** Whether the pattern is literal text. @default false */
   readonly literal?: boolean | undefined
   /** @default false */
   readonly ignoreCase?: boolean | undefined
-  /** Only matches with no letter of ASCII, digit or underscore next to them. @default false */
+  /** Requires that no ASCII letter, digit or underscore is next to a match. @default false */
   readonly wholeWord?: boolean | undefined
-  /** Lines around each match, on both sides or [before, after]; 1,000 at the most. @default 0 */
+  /** Lines of context around each match, on both sides or as [before, after]; at most 1,000. @default 0 */
   readonly context?: number | readonly [before: number, after: number] | undefined
-  /** Bytes; larger files are counted as `tooLarge` and not read. @default no bound */
+  /** The largest file to read, in bytes; larger files count as `tooLarge`. @default no bound */
   readonly maxFileSize?: number | undefined
-  /** Matches may span lines; the line reported is the one in which a match starts. @default false */
+  /** Whether matches may span lines; the reported line is the one in which a match starts. @default false */
   readonly multiline?: boolean | undefined
 }
 
-/** Why a search passed something over. */
+/** The reason why a search skipped an entry. */
 export type Why = "ignored" | "binary" | "tooLarge" | "unreadable"
 
-/** What a plan depends on beside its arguments. */
+/** The settings that a plan depends on besides its arguments. */
 export interface PlanContext {
   readonly limits: LimitsShape
   readonly caseSensitive: boolean
@@ -86,7 +97,7 @@ export const invalid = (argument: string, detail: string): Fault => ({ _tag: "In
 
 export const isFault = (value: unknown): value is Fault => typeof value === "object" && value !== null && "_tag" in value
 
-/** A whole number from 0, or Infinity for no bound. */
+/** Validates a count: a whole number from 0, or Infinity for no bound. */
 export const count = (
   argument: string,
   value: unknown,
@@ -100,7 +111,9 @@ export const count = (
   return value > most ? invalid(argument, `it may be ${most} at the most`) : value
 }
 
-/** Lines on each side of a match: every match has its own, so that together they are as many times the text. */
+/**
+ * The largest number of context lines on each side. Each match has its own, so all of them together multiply the text.
+ */
 export const maxContext = 1000
 
 export const list = (value: string | ReadonlyArray<string> | undefined): ReadonlyArray<string> =>

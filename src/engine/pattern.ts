@@ -1,6 +1,7 @@
 /**
- * Regular expressions are JavaScript's, matched against one line at a time, which knows no line ending but LF and CRLF. What other
- * dialects write for the same thing is translated, so that a pattern from Python or ripgrep means here what it meant there.
+ * Compiles patterns to JavaScript regular expressions, matched against one line at a time. Only LF and CRLF end a line.
+ *
+ * The syntax of other dialects is translated, so that a pattern from Python or ripgrep keeps its meaning.
  */
 import { isRegExp } from "../model/bytes.ts"
 import type { Fault } from "../model/FsError.ts"
@@ -10,10 +11,10 @@ import type { LimitsShape } from "../model/Limits.ts"
 export interface Pattern {
   readonly source: string
   readonly flags: string
-  /** The text itself, where the pattern is nothing but text in this case. */
+  /** The literal text, if the pattern is plain text and case-sensitive. */
   readonly literal: string | undefined
   readonly multiline: boolean
-  /** At most so many steps on a line of that many characters; Infinity where nothing is known. */
+  /** Returns the maximum number of steps on a line of `length` characters; Infinity if unknown. */
   readonly steps: (length: number) => number
 }
 
@@ -28,13 +29,13 @@ const invalid = (detail: string): Fault => ({ _tag: "InvalidArgument", argument:
 
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")
 
-/** One piece of an expression: an escape, a class, a group's opening, or a single character. */
+/** One piece of an expression: an escape, a class, the opening of a group, or a single character. */
 const piece =
   /\\(?:[pP]\{[^}]*\}|u\{[^}]*\}|k<[^>]*>|[^])|\[(?:\\[^]|[^\]\\])*\]|\(\?P<|\(\?P=[A-Za-z_]\w*\)|\(\?<[=!]|\(\?[=!:]|\(\?<|[^]/g
 
 const anchors = {
   line: { "^": "^", $: "$", "\\A": "^", "\\Z": "$", ".": "." },
-  // The `m` flag would take a lone CR and U+2028 for line ends too.
+  // The `m` flag would also treat a lone CR and U+2028 as line ends.
   text: { "^": "(?<![^\\n])", $: "(?=\\r?\\n|(?![^]))", "\\A": "(?<![^])", "\\Z": "(?![^])", ".": "(?:[^\\r\\n]|\\r(?!\\n))" }
 } as const
 
@@ -50,7 +51,7 @@ const translate = (source: string, multiline: boolean, dotAll: boolean): string 
 
 const needsUnicode = (source: string): boolean => /(?:^|[^\\])(?:\\\\)*\\(?:[pP]\{|u\{)/.test(source)
 
-/** `(?i)`, `(?m)`, `(?s)` and what is made of them, at the start. */
+/** Inline flags at the start: `(?i)`, `(?m)`, `(?s)` and combinations. */
 const prefix = /^\(\?([ims]+)\)/
 
 interface Read {
@@ -96,23 +97,28 @@ const check = (pattern: string | RegExp, options: PatternOptions, limits: Limits
     : undefined
 }
 
-/** An item of an expression or a quantifier; groups as their brackets. */
+/** One item of an expression, or a quantifier; a group counts as its brackets. */
 const item =
   /\\(?:[pP]\{[^}]*\}|u\{[^}]*\}|k<[^>]*>|[^])|\[(?:\\[^]|[^\]\\])*\]|\((?:\?(?:<?[=!]|<[^>]*>|[a-z-]*:))?|[*+?]\??|\{\d+(?:,\d*)?\}\??|[^]/g
 
 /**
- * V8 takes twice as long to compile an expression for each two items more that may be left out, one beside the other, before others
- * that may not: `a?` forty times and `a` forty times takes it minutes, in which nothing can stop it.
+ * The largest number of adjacent optional items before required ones.
+ *
+ * Each two more of them double the compile time of V8. For `a?` forty times and then `a` forty times, compilation takes
+ * minutes and cannot be interrupted.
  */
 const maxOptional = 24
 
-/** How many items that may be left out stand side by side at the most. */
+/** Returns the largest number of adjacent optional items. */
 const optionalInRow = (source: string): number => {
   let most = 0
-  /** Items that may be left out before this place, in this alternative; and whether all of it, or one before it, may be. */
+  /**
+   * The state of the current alternative. `row` counts the optional items directly before this place. `isEmpty` tells
+   * whether this alternative may match nothing, `isAnyEmpty` whether an earlier one may.
+   */
   let here = { row: 0, isEmpty: true, isAnyEmpty: false }
   const above: Array<typeof here> = []
-  /** The item before, which the next quantifier may still change. */
+  /** The previous item, which the next quantifier may still change. */
   let last: { row: number; isOptional: boolean } | undefined
   const settle = (): void => {
     if (last === undefined) return
@@ -122,7 +128,7 @@ const optionalInRow = (source: string): number => {
     last = undefined
   }
   for (const part of source.match(item) ?? []) {
-    // What may be repeated without end is a loop, which ends the row.
+    // An unbounded repetition compiles to a loop, which ends the row.
     if (/^(?:\?|\{0,\d)/.test(part)) {
       if (last !== undefined) last.isOptional = true
     } else if (part.startsWith("(")) {
@@ -145,7 +151,7 @@ const optionalInRow = (source: string): number => {
   return most
 }
 
-/** A pattern that can be run, or the fault that says why there is none. */
+/** Compiles a pattern, or returns the fault that explains why it is invalid. */
 export const compile = (pattern: string | RegExp, options: PatternOptions, limits: LimitsShape): Pattern | Fault => {
   const fault = check(pattern, options, limits)
   if (fault !== undefined) return fault
@@ -153,14 +159,14 @@ export const compile = (pattern: string | RegExp, options: PatternOptions, limit
     typeof pattern === "string" ? readString(pattern, options) : readRegExp(pattern, options)
   const multiline = options.multiline === true
   const body = options.literal === true ? source : translate(source, multiline, dotAll)
-  // A line holds no line ending, so that there "." may match whatever is in it.
+  // A line contains no line ending, so "." may match every character in it.
   const flags = `${ignoreCase ? "i" : ""}${multiline && !dotAll ? "" : "s"}${unicode}`
   const whole = options.wholeWord === true ? `(?<![A-Za-z0-9_])(?:${body})(?![A-Za-z0-9_])` : body
   if (options.literal !== true && optionalInRow(body) > maxOptional) {
     return invalid(`more than ${maxOptional} parts in a row may be left out, which the engine could take hours to prepare`)
   }
   try {
-    // Apart first: a stray parenthesis must not pair with one that was put around it.
+    // Compile the body alone first, so that a stray parenthesis cannot pair with an added one.
     void new RegExp(body, flags)
     void new RegExp(whole, flags)
   } catch (error) {
@@ -183,9 +189,10 @@ const literalOf = (source: string, options: PatternOptions): string | undefined 
 }
 
 /**
- * What an expression can cost on one line, from above. Quantifiers that stand side by side can share a run of characters in as many
- * ways as the length to the power of their number; ones within ones, alternatives within groups and backreferences in more ways than
- * can be counted, so for them nothing is promised.
+ * Returns an upper bound for the cost of an expression on one line.
+ *
+ * Adjacent quantifiers can share a run of characters in `length ** count` ways. The bound is Infinity for nested
+ * quantifiers, alternatives in groups and backreferences.
  */
 const stepsOf = (source: string, multiline: boolean): ((length: number) => number) => {
   const unknown = () => Number.POSITIVE_INFINITY
@@ -205,7 +212,7 @@ const stepsOf = (source: string, multiline: boolean): ((length: number) => numbe
       power++
     }
   }
-  // A quantifier after a group repeats all that the group can do.
+  // A quantifier after a group repeats everything that the group matches.
   if (/\)[*+?{]/.test(source)) return unknown
   return (length) => alternatives * source.length * (length + 1) ** power
 }

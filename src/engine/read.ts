@@ -1,6 +1,4 @@
-/**
- * Reading is one pinned handle and windows of it: whole files, pages, streams and versions differ only in which bytes they ask for.
- */
+/** Reads files. Every read opens one handle and reads windows of it. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -26,7 +24,7 @@ export const open = (port: Backend, path: FsPath): Effect.Effect<Handle, Fault, 
     Effect.flatMap(port.open(at), (handle) => (handle.stat.kind === "file" ? Effect.succeed(handle) : Effect.fail(notAFile)))
   )
 
-/** Exactly `length` bytes from `offset`, fewer only where the file has become shorter. */
+/** Reads exactly `length` bytes from `offset`, or fewer if the file was truncated meanwhile. */
 export const range = (handle: Handle, offset: number, length: number): Effect.Effect<Uint8Array, Fault> =>
   length === 0
     ? Effect.sync(() => new Uint8Array(0))
@@ -64,7 +62,10 @@ const wholeOf = (handle: Handle, maxBytes: number): Effect.Effect<Whole, Fault> 
 const derived = (port: Backend, at: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> =>
   Effect.scoped(Effect.flatMap(port.open(at), (handle) => wholeOf(handle, maxBytes)))
 
-/** The whole file as it is, when it holds at most `maxBytes`; else LimitExceeded. No link is followed. Called when it is to happen. */
+/**
+ * Reads a whole file without following a symlink. Fails with LimitExceeded above `maxBytes`. The read starts when this
+ * function is called, not when its effect runs.
+ */
 export const wholeAt = (port: Backend, at: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> => {
   const read = port.accelerations?.read
   return read === undefined
@@ -72,7 +73,7 @@ export const wholeAt = (port: Backend, at: FsPath, maxBytes: number): Effect.Eff
     : Eager.flatMap(read(at, maxBytes), (whole) => (whole === undefined ? derived(port, at, maxBytes) : Effect.succeed(whole)))
 }
 
-/** The whole file the path leads to, when it holds at most `maxBytes`; else LimitExceeded. */
+/** Reads a whole file, following symlinks. Fails with LimitExceeded above `maxBytes`. */
 export const whole = (port: Backend, path: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> =>
   following(port, path, (at) => wholeAt(port, at, maxBytes))
 
@@ -85,7 +86,7 @@ export interface Window {
   readonly version?: string
 }
 
-/** A window of bytes; past the end it is empty, at the end. */
+/** Reads a window of bytes. Past the end, the window is empty and starts at the end. */
 export const window = (
   port: Backend,
   path: FsPath,
@@ -113,7 +114,7 @@ export const window = (
 
 const blockSize = 512 * 1024
 
-/** `chunk` bytes at a time; several of them are read at once, because a system call costs more than a slice. */
+/** Streams `chunk` bytes at a time. One read covers several chunks, because a system call costs more than a slice. */
 export const chunks = (handle: Handle, start: number, end: number, chunk: number): Stream.Stream<Uint8Array, Fault> => {
   const block = chunk >= blockSize ? chunk : Math.floor(blockSize / chunk) * chunk
   return Stream.fromPull(

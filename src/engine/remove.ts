@@ -1,4 +1,4 @@
-/** Deleting acts on what the name is, never on what a link leads to, and counts what it took. */
+/** Removes entries without following symlinks, and counts them. */
 import * as Effect from "effect/Effect"
 import type { DeleteResult, FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
@@ -12,7 +12,7 @@ import { guarded, precondition } from "./write.ts"
 const notFound: Fault = { _tag: "NotFound" }
 const root: Fault = { _tag: "AccessDenied", why: "root" }
 
-/** The root, and what is mounted on or holds a mount, stays where it is. */
+/** Tests whether a path must not be removed or moved: the root, a mount point, or a directory above one. */
 export const isPinned = (port: Backend, path: FsPath.FsPath): boolean =>
   path === FsPath.root || port.rules?.pinned?.(path) === true
 
@@ -37,7 +37,7 @@ const stepByStep = (port: Backend, path: FsPath.FsPath, options: RemovePlan): Ef
       : guarded(
           port,
           at,
-          // Only a file has a version that others could change.
+          // Only files have a version that others could change.
           stat?.kind === "file" ? options.ifMatch : undefined,
           Effect.flatMap(precondition(port, at, options.ifMatch), () =>
             stat === undefined
@@ -73,21 +73,21 @@ export const removeAt = (
   }))
 }
 
-/** A part of a transaction can be the only copy of a file. */
+/** Tests whether a leftover may be removed. A part of a transaction may be the only copy of a file. */
 const mayGo = (name: string): boolean => TemporaryNames.verify(name)?.isPart === false
 
-/** Removes the temporary files in a directory that holds nothing else, and returns whether it did. */
+/** Removes temporary files from a directory that contains nothing else. Returns whether it did. */
 const sweep = Effect.fnUntraced(function* (port: Backend, at: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
   const children = yield* port.list(at)
   if (!children.every((child) => mayGo(child.name))) return false
-  // Some of it may have gone since, by the hand of who made it or of who listed it.
+  // Another process may already have removed some of them.
   for (const child of children) yield* Effect.catch(port.remove(FsPath.join(at, child.name)), ignoreGone)
   return true
 })
 
 interface Frame {
   readonly path: FsPath.FsPath
-  /** Of what processes have left, at any depth, nothing is counted. */
+  /** Whether the directory is within a leftover, whose entries are not counted. */
   readonly isHidden: boolean
   listed: boolean
 }
@@ -122,7 +122,7 @@ export const removeTree = Effect.fnUntraced(function* (
   return { deleted, directories }
 })
 
-/** What listing its directory has swept away, or another process, needs no removal. */
+/** Ignores a directory that listing its parent or another process has removed. */
 const nothingIfGone = (fault: Fault): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   fault._tag === "NotFound" ? Effect.succeed([]) : Effect.fail(fault)
 

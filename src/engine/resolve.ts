@@ -1,8 +1,10 @@
 /**
- * Symbolic links are resolved here and nowhere else, on the port, component by component. That is why `subdirectory`, `overlay` and
- * `mount` confine links correctly without a line of their own: what they show is all that this walk can see.
+ * Resolves symlinks, component by component, on the port. No other module resolves links.
  *
- * Almost no path has a link in it, so callers try the path as it is and come here when the port found nothing there.
+ * So `subdirectory`, `overlay` and `mount` confine symlinks without code of their own: the resolution sees only what
+ * they show.
+ *
+ * Almost no path contains a symlink, so callers first try the path as it is and resolve it only if nothing was found.
  */
 import * as Effect from "effect/Effect"
 import type { FileStat } from "../model/Entry.ts"
@@ -13,13 +15,13 @@ import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Eager from "./eager.ts"
 
 export interface Resolved {
-  /** Where the path really is, or would be. */
+  /** The path after resolution, whether or not it exists. */
   readonly path: FsPath.FsPath
-  /** `undefined`: nothing is there. */
+  /** The stat of the entry; `undefined` if it does not exist. */
   readonly stat: FileStat | undefined
-  /** Nothing is there because the way leads through something that is no directory. */
+  /** Whether the entry does not exist because a component on the way is not a directory. */
   readonly blocked: boolean
-  /** Nothing is there, nor can be made there: a link goes through what is missing, and up again. */
+  /** Whether the entry cannot exist or be created, because a symlink goes through a missing directory and up again. */
   readonly lost?: true
 }
 
@@ -34,7 +36,8 @@ const inProgress: Fault = { _tag: "InvalidPath", detail: "its link leads to a wr
 const loop: Fault = { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" }
 
 /**
- * Whether a link's text leads out, decided on the text alone: nothing outside is ever looked at, so nothing about it can be learnt.
+ * Tests whether a symlink's target leads outside. Only the text is examined, so nothing about the outside can be
+ * learnt.
  */
 export const escapes = (directory: FsPath.FsPath, target: string): boolean => {
   if (target.startsWith("/")) return true
@@ -47,13 +50,13 @@ export const escapes = (directory: FsPath.FsPath, target: string): boolean => {
   return false
 }
 
-/** Why nothing can be made where a path leads. */
+/** Returns the reason why nothing can be created at a resolved path. */
 export const noPlace = ({ blocked, lost }: Resolved): Fault | undefined =>
   blocked ? notADirectory : lost === true ? notFound : undefined
 
 const isGone = ({ _tag }: Fault): boolean => _tag === "InvalidArgument" || _tag === "NotFound" || _tag === "NotADirectory"
 
-/** What comes next of the names still to be gone through, the next one last, as far as no ".." leads up again. */
+/** Returns the next remaining names up to the first "..". `todo` holds the next name last. */
 const ahead = (todo: ReadonlyArray<string>): FsPath.FsPath => {
   const names: Array<string> = []
   for (let i = todo.length - 1; i >= 0 && todo[i] !== ".."; i--) {
@@ -63,11 +66,14 @@ const ahead = (todo: ReadonlyArray<string>): FsPath.FsPath => {
   return FsPath.fromSegments(names)
 }
 
-/** Looks at one component after another: where the port can look at all that lie ahead at once, a look serves until it has been used up. */
+/**
+ * Looks at the components of a path. If the port can look at several components at once, each look is used until it is
+ * exhausted.
+ */
 class Sight {
   readonly #port: Backend
   #look: NonNullable<Backend["accelerations"]>["look"]
-  /** What the looks have told; `undefined` for nothing. */
+  /** The results of the looks; `undefined` for a missing entry. */
   readonly #known = new Map<FsPath.FsPath, Seen | undefined>()
 
   constructor(port: Backend) {
@@ -75,7 +81,7 @@ class Sight {
     this.#look = port.accelerations?.look
   }
 
-  /** `todo`: where the way leads on from there. */
+  /** Returns the stat of a path. `todo` holds the remaining components. */
   stat(path: FsPath.FsPath, todo: ReadonlyArray<string>): Effect.Effect<FileStat | undefined, Fault> {
     const look = this.#look
     if (look === undefined) return this.#port.stat(path)
@@ -91,7 +97,7 @@ class Sight {
     })
   }
 
-  /** The text of what has just been seen to be a link; `undefined` where somebody has put something else there since. */
+  /** Reads a symlink that was just seen. Returns `undefined` if another entry has replaced it since. */
   text(links: Links, path: FsPath.FsPath): Effect.Effect<string | undefined, Fault> {
     const target = this.#known.get(path)?.target
     if (target !== undefined) return Effect.succeed(target)
@@ -109,7 +115,7 @@ class Sight {
   }
 }
 
-/** The whole way through links. `keepLast` stops at a link that is the last component. */
+/** Resolves a path with all symlinks. `keepLast` does not follow a symlink in the last component. */
 const throughLinks = Effect.fnUntraced(function* (
   port: Backend,
   path: FsPath.FsPath,
@@ -149,13 +155,13 @@ const throughLinks = Effect.fnUntraced(function* (
       if (unfit !== undefined) return yield* Effect.fail(unfit)
       const segments = target.split("/")
       for (let i = segments.length - 1; i >= 0; i--) todo.push(segments[i]!)
-      // A link to "." leads to where it stands.
+      // A symlink to "." leads to its own directory.
       stat = yield* sight.stat(here, todo)
       continue
     }
     here = next
     if (todo.length > 0 && stat?.kind !== "directory") {
-      // Only a path that was spelt with ".." by a link could still come back from here, and POSIX does not let it.
+      // Only a ".." from a symlink could lead back from here, and POSIX does not allow that.
       if (todo.includes("..")) return nowhere(next, segment, stat)
       const rest = todo.filter((name) => name !== "" && name !== ".").reverse()
       if (rest.length === 0) break
@@ -165,7 +171,7 @@ const throughLinks = Effect.fnUntraced(function* (
   return { path: here, stat, blocked: false }
 })
 
-/** Where a name stands below what is no directory, there is nothing, so that whoever looks there finds that. */
+/** Returns the result for a name below a missing entry or a non-directory, where nothing can exist. */
 const nowhere = (at: FsPath.FsPath, name: string, stat: FileStat | undefined): Resolved => {
   const found = { path: FsPath.join(at, name), stat: undefined }
   return stat === undefined ? { ...found, blocked: false, lost: true } : { ...found, blocked: true }
@@ -187,8 +193,10 @@ const absent = Effect.fnUntraced(function* (
 })
 
 /**
- * Fails where nothing is at the end of a link and callers may create nothing there, because the name has the form of temporary files. A
- * file that a stranger gave such a name is reached by a link as by its path.
+ * Fails if a symlink leads to a missing entry whose name callers must not create, because it has the form of a
+ * temporary file.
+ *
+ * An existing file with such a name is reachable through a symlink, as through its path.
  */
 const creatable =
   (given: FsPath.FsPath) =>
@@ -210,16 +218,16 @@ const resolving = (port: Backend, path: FsPath.FsPath, keepLast: boolean): Effec
   })
 }
 
-/** Where the path leads, links followed. Fails with AccessDenied (`escape`, `link`) and InvalidPath for a loop. */
+/** Resolves a path with all symlinks. Fails with AccessDenied (`escape`, `link`) and with InvalidPath for a loop. */
 export const resolve = (port: Backend, path: FsPath.FsPath): Effect.Effect<Resolved, Fault> => resolveWith(port, path, false)
 
-/** The same, but a link that is the last component stands for itself. */
+/** Resolves a path, but does not follow a symlink in the last component. */
 export const resolveLink = (port: Backend, path: FsPath.FsPath): Effect.Effect<Resolved, Fault> => resolveWith(port, path, true)
 
 const mayBeLink = (fault: Fault): boolean =>
   fault._tag === "NotFound" || fault._tag === "NotAFile" || fault._tag === "NotADirectory" || fault._tag === "InvalidArgument"
 
-/** Runs on the path as it is; where that found nothing fitting and links explain it, once more on where they lead. */
+/** Runs an effect on the path as it is. If the failure may be due to a symlink, runs it again on the resolved path. */
 export const following = <A, R>(
   port: Backend,
   path: FsPath.FsPath,
@@ -231,7 +239,7 @@ export const following = <A, R>(
         mayBeLink(fault)
           ? Effect.flatMap(resolve(port, path), ({ path: at, stat }) => {
               if (stat === undefined) return Effect.fail(notFound)
-              // What was not found and is there now has come meanwhile.
+              // An entry that was missing before and exists now was created in between.
               return at === path && fault._tag !== "NotFound" ? Effect.fail(fault) : run(at)
             })
           : Effect.fail(fault)

@@ -1,7 +1,10 @@
 /**
- * How files are searched: their bytes are read through the port and matched here where an expression is known to cost little, else in
- * a worker with a budget, so that whatever the pattern the program stays responsive. Where the backend has its own way of searching
- * the files of a walk, all but the first few go that way.
+ * Searches the contents of files.
+ *
+ * Cheap expressions run on this thread. Others run in a worker with a time budget, so the program stays responsive for
+ * every pattern.
+ *
+ * If the backend can search the files of a walk itself, it searches all but the first few.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -26,19 +29,19 @@ import * as Missing from "./missing.ts"
 import { Passed } from "./passed.ts"
 import { type Directory, Walker } from "./walker.ts"
 
-/** What became of a file: its matches, or why it has none. */
+/** The outcome for one file: its matches, or the reason why it was not searched. */
 export interface Outcome {
   readonly path: FsPath.FsPath
   readonly found: ReadonlyArray<Found> | Why | "gone"
-  /** The matches have their path already. */
+  /** Whether the matches already contain their path. */
   readonly isComplete?: boolean
-  /** Where it stands in the order of whole paths, where that is not its path. */
+  /** The key in the order of whole paths, if it differs from the path. */
   readonly key?: string | undefined
-  /** What was searched, to take the lines around a match from. */
+  /** The searched text, for the context lines of a match. */
   readonly text?: string | undefined
 }
 
-/** A file that has been read. */
+/** A file whose content is in memory. */
 class Loaded {
   readonly path: FsPath.FsPath
   readonly bytes: Uint8Array
@@ -56,10 +59,13 @@ const hasNul = (bytes: Uint8Array): boolean => bytes.subarray(0, sniffed).includ
 const mostBytes = ({ limits, maxFileSize }: GrepPlan): number =>
   Math.min(maxFileSize, limits.maxReadBytes, Text.maxStringLength)
 
-/** Where a path that was found is. */
+/** Returns the resolved path of a path in the results. */
 const placeOf = (base: Base, path: FsPath.FsPath): FsPath.FsPath => FsPath.below(base.at, FsPath.relative(base.path, path))
 
-/** Its beginning tells whether the rest is worth reading; "large" is what is to be read later. */
+/**
+ * Reads a file unless its first bytes show that it is binary. Returns "large" for a file above `now` bytes, which is
+ * read later.
+ */
 const bytesOf = (
   port: Backend,
   at: FsPath.FsPath,
@@ -110,10 +116,10 @@ const load = (
   )
 }
 
-/** What one batch may run here without anybody noticing: some milliseconds. */
+/** The steps that one batch may run on this thread: a few milliseconds. */
 const fewSteps = 4_000_000
 
-/** What a file can cost, from above, or something above `most`. */
+/** Returns an upper bound for the cost of a file. Stops counting once the bound exceeds `most`. */
 const costOf = ({ literal, steps }: Pattern.Pattern, bytes: Uint8Array, most: number): number => {
   if (literal !== undefined) return bytes.length
   let cost = 0
@@ -134,17 +140,17 @@ const failure = (detail: string, path: string): Fault =>
 
 const firstLine = (self: GrepPlan, path: string): number => (self.after?.path === path ? self.after.lineNumber + 1 : 1)
 
-/** One search, and what was learnt on the way. */
+/** The state of one search. */
 interface Search {
   readonly port: Backend
   readonly base: Base
   readonly plan: GrepPlan
   readonly query: Query
-  /** Whether a file was met that might take long: then no more is tried to find those that do not. */
+  /** Whether an expensive file was found. From then on, no time is spent on finding cheap files. */
   isHard: boolean
 }
 
-/** What of these can be searched here: the first so many. */
+/** Returns the number of leading files that can be searched on this thread. */
 const quick = ({ isHard, plan }: Search, files: ReadonlyArray<Loaded>): number => {
   if (isHard) return 0
   let left = fewSteps
@@ -155,7 +161,7 @@ const quick = ({ isHard, plan }: Search, files: ReadonlyArray<Loaded>): number =
   return files.length
 }
 
-/** What was found before something went wrong, and that. */
+/** The results before a failure, and the failure. */
 interface Broken<A> {
   readonly done: ReadonlyArray<A>
   readonly fault: Fault
@@ -163,7 +169,7 @@ interface Broken<A> {
 
 const isBroken = <A>(answer: ReadonlyArray<A> | Broken<A>): answer is Broken<A> => "fault" in answer
 
-/** Of a question whose file at `index` broke it: the files before that are asked for again. */
+/** Handles a batch that failed at the file `index`: searches the files before it again. */
 const broken = <A>(
   { plan }: Search,
   path: FsPath.FsPath,
@@ -175,7 +181,7 @@ const broken = <A>(
   return Effect.map(before, (done) => (isBroken(done) ? done : { done, fault }))
 }
 
-/** By the workers. */
+/** Searches files in the workers. */
 const away = (
   self: Search,
   files: ReadonlyArray<Loaded>,
@@ -193,7 +199,7 @@ const away = (
     )
   })
 
-/** What was found in each of these files. */
+/** Searches loaded files on this thread or in the workers. */
 const match = Effect.fnUntraced(function* (
   self: Search,
   files: ReadonlyArray<Loaded>
@@ -201,7 +207,7 @@ const match = Effect.fnUntraced(function* (
   const { plan, query } = self
   const out: Array<Matched> = []
   for (let left = files; left.length > 0;) {
-    // Only the first file of a search can be the one to go on in, and it is a batch of its own.
+    // Only the first file of a search can continue from a line, and it forms a batch of its own.
     const from = firstLine(plan, left[0]!.path)
     const count = quick(self, left)
     const isAway = count === 0 && (plan.pattern.literal === undefined || left[0]!.bytes.length > smallFile)
@@ -222,7 +228,7 @@ const match = Effect.fnUntraced(function* (
   return out
 })
 
-/** What one batch answers, in its order; where it breaks, up to there. */
+/** The outcomes of one batch in its order, or those before its failure. */
 type Answered = ReadonlyArray<Outcome> | Broken<Outcome>
 
 const matchAll = (self: Search, files: ReadonlyArray<Loaded | Outcome>): Effect.Effect<Answered, Fault> => {
@@ -242,7 +248,7 @@ const matchAll = (self: Search, files: ReadonlyArray<Loaded | Outcome>): Effect.
 
 const readsAhead = 8
 
-/** All at once where the backend can read many files; what it declines, and where it cannot, some at a time. */
+/** Loads the files of a batch: in one call if the backend supports that, otherwise a few at a time. */
 const loadAll = (
   { base, plan, port }: Search,
   files: ReadonlyArray<{ readonly path: FsPath.FsPath } | Outcome>
@@ -267,11 +273,11 @@ const loadAll = (
   })
 }
 
-/** A large file, where it is still there. */
+/** Loads one large file, if it still exists. */
 const whole = ({ base, plan, port }: Search, path: FsPath.FsPath): Effect.Effect<ReadonlyArray<Loaded | Outcome>, Fault> =>
   Effect.map(load(port, base, plan, path, Number.POSITIVE_INFINITY), (file) => (file === "large" ? [] : [file]))
 
-/** Small files are read ahead and matched together, a large one is read when its turn comes and let go before the next. */
+/** Loads small files ahead and searches them together. Loads each large file alone and releases it before the next. */
 const searched = Effect.fnUntraced(function* (
   self: Search,
   files: ReadonlyArray<{ readonly path: FsPath.FsPath } | Outcome>,
@@ -300,7 +306,7 @@ const searched = Effect.fnUntraced(function* (
 
 const isSettled = (file: object): file is Outcome => "found" in file
 
-/** A file on the walk. Its path is joined when somebody asks for it, which for most files nobody does. */
+/** A file found by the walk. Its path is joined on demand, because most files never need it. */
 class Candidate {
   readonly directory: Directory
   readonly child: Child
@@ -336,26 +342,28 @@ class Placed implements Outcome {
   }
 }
 
-/** Files, and what is passed over between them. */
+/** Files, and the entries skipped between them. */
 type Batch = ReadonlyArray<Candidate | Outcome>
 
-/** Of most files nobody wants to know more than that. */
+/** The shared outcome of files without matches. */
 const nothing: Outcome = { path: FsPath.root, found: [] }
 
-/** Files before a backend's own way is taken: what is done with them is done before a worker has been woken. */
+/** The number of files searched before the backend's own search starts. These finish before a worker has started. */
 const few = 64
 const firstBatch = 32
 const largestThere = 384
-/** Of small files, which are all in memory then; more where they are read all at once. */
+/** The largest batch of small files, all in memory at once; larger if the backend reads many files in one call. */
 const largestHere = 64
 const largestAtOnce = 128
-/** Batches that are being searched or wait for their turn. */
+/** The number of batches in progress or waiting. */
 const atOnce = 8
 const fewAtOnce = 3
 
 /**
- * Batches grow, so that the first answer comes soon and the last cost little each. The file in which a search goes on stands alone,
- * since it starts at another line than the rest.
+ * Groups files into batches.
+ *
+ * Batches grow, so that the first result arrives soon and later batches cost little each. The file in which a search
+ * continues is alone in its batch, because it starts at a later line.
  */
 const batches = (
   { after }: GrepPlan,
@@ -365,7 +373,7 @@ const batches = (
   let size = firstBatch
   let files: Array<Candidate | Outcome> = []
   let isFirst = true
-  /** What comes after all files. */
+  /** The end of the input: success or a failure. */
   let end: Effect.Effect<undefined, Fault> | undefined
   const take = (): Batch => {
     const count = isFirst && files[0]!.path === after?.path ? 1 : size
@@ -388,7 +396,7 @@ const batches = (
   return more
 }
 
-/** By directory, others than files left out. */
+/** Groups the files of a batch by directory and omits other entries. */
 const filesOf = (batch: Batch): Array<Files<Directory>> => {
   const out: Array<{ readonly visit: Directory; readonly segments: Array<string> }> = []
   for (const file of batch) {
@@ -405,7 +413,7 @@ const unreadable: Searched = { found: "unreadable" }
 
 const isFile = (file: Candidate | Outcome): file is Candidate => !isSettled(file) && file.child.kind === "file"
 
-/** Searches a batch the backend's own way. */
+/** Searches a batch with the backend's own search. */
 const there = (
   search: NonNullable<Explorer_<Directory>["search"]>,
   self: Search,
@@ -440,13 +448,15 @@ const queryOf = (self: GrepPlan, most: number): Query => ({
   budget: self.question.literal === undefined ? self.limits.patternBudget : Number.POSITIVE_INFINITY
 })
 
-/** What was found before a batch broke is answered, then it fails. */
+/** Emits the outcomes before a failure, and then fails. */
 const upToFault = (all: Stream.Stream<Answered, Fault>): Stream.Stream<ReadonlyArray<Outcome>, Fault> =>
   Stream.flatMap(all, (answer) =>
     isBroken(answer) ? Stream.concat(Stream.succeed(answer.done), Stream.fail(answer.fault)) : Stream.succeed(answer)
   )
 
-/** A search of `most` lines per file, and what the walk passes over, in order. */
+/**
+ * Streams the outcomes of a search in order, including skipped entries, with at most `most` matching lines per file.
+ */
 export const outcomes = (
   port: Backend,
   base: Base,
@@ -479,7 +489,7 @@ export const outcomes = (
         seen += batch.length
         const answer = search === undefined || isEarly ? searched(task, batch, search) : there(search, task, batch)
         const seeking: Missing.Seeking<Candidate, Outcome> = {
-          // The directory that was listed may be at hand, whatever has its name now.
+          // The backend may still hold the listed directory, even if its path now names another one.
           search: (files) => (search === undefined ? searched(task, files) : there(search, task, files)),
           became: ({ child, directory }) => walker.became(directory, keyOf(child), "file"),
           fileAt: (index) => batch[index] as Candidate

@@ -1,12 +1,16 @@
 /**
- * A pattern is a row of segments, matched name by name: what is known of a directory is the set of places that its path has reached
- * in the rows. So a walk tests names only, never joins a path to reject it, and sees at once where nothing below can match. Both
- * globs and ignore rules compile to this. Nothing in it backtracks: the cost is at most the pattern's length times the name's.
+ * Matches paths against patterns. A pattern is a row of segments, and each segment matches one name.
+ *
+ * The state of a directory is the set of places that its path has reached in the rows. So a walk tests only names,
+ * rejects a path without joining it, and knows at once where nothing below can match.
+ *
+ * Globs and ignore rules both compile to rows. Nothing backtracks: the cost is at most the pattern's length times the
+ * name's.
  */
 
 import { type Steps, stride } from "../runtime/steps.ts"
 
-/** One unit of a name: a code unit, or what stands for several of them. */
+/** One element of a segment: a code unit, a class of code units, `ANY` or `STAR`. */
 export type Element = number | CharClass
 export const ANY = -1
 export const STAR = -2
@@ -19,20 +23,20 @@ export type Fold = (unit: number) => number
 
 export interface Test {
   (name: string): boolean
-  /** The one name that passes, where there is only one. */
+  /** The only name that passes, if there is exactly one. */
   readonly only?: string
-  /** Steps for each unit of a name, where it is more than a comparison. */
+  /** The steps per unit of a name, if the test is more than a comparison. */
   readonly weight?: number
 }
 
-/** Upper case as a regular expression with the flag `i` and without `u` compares it. */
+/** Converts a code unit to upper case like a regular expression with the flag `i` and without `u`. */
 export const foldCase: Fold = (unit) => {
   if (unit < 128) return unit >= 97 && unit <= 122 ? unit - 32 : unit
   const upper = String.fromCharCode(unit).toUpperCase()
   return upper.length === 1 && upper.charCodeAt(0) >= 128 ? upper.charCodeAt(0) : unit
 }
 
-/** A set given as a part of a regular expression that takes one unit; throws SyntaxError where it is none. */
+/** Compiles a part of a regular expression that matches one unit. Throws SyntaxError if the part is invalid. */
 export const charClass = (part: string, ignoreCase: boolean): CharClass => {
   const expression = new RegExp(`^${part}$`, ignoreCase ? "is" : "s")
   const ascii = Uint8Array.from({ length: 128 }, (_, unit) => (expression.test(String.fromCharCode(unit)) ? 1 : 0))
@@ -47,7 +51,7 @@ const textOf = (elements: ReadonlyArray<Element>): string => {
   return text
 }
 
-/** Greedy: where a star is followed by parts of fixed length, the leftmost place for each is as good as any. */
+/** Matches greedily: between stars all parts have a fixed length, so the leftmost place of each part is sufficient. */
 const general = (elements: ReadonlyArray<Element>, fold: Fold | undefined): Test => {
   const length = elements.length
   const star = elements.indexOf(STAR)
@@ -88,7 +92,7 @@ const general = (elements: ReadonlyArray<Element>, fold: Fold | undefined): Test
 
 export const exactly = (text: string): Test => Object.assign((name: string) => name === text, { only: text })
 
-/** Whether a whole name is what the elements say. Stars next to each other are one. */
+/** Compiles a test of a whole name. Adjacent stars count as one. */
 export const compileTest = (source: ReadonlyArray<Element>, fold?: Fold): Test => {
   const elements = source
     .filter((element, index) => element !== STAR || source[index - 1] !== STAR)
@@ -106,30 +110,30 @@ export const compileTest = (source: ReadonlyArray<Element>, fold?: Fold): Test =
     : (name) => name.length >= least && name.startsWith(head) && name.endsWith(tail)
 }
 
-/** Zero or more whole segments; at the end of a row, one or more. */
+/** Matches zero or more whole segments; at the end of a row, one or more. */
 export const GLOBSTAR = undefined
 
 export interface Row {
   readonly segments: ReadonlyArray<Test | typeof GLOBSTAR>
-  /** Which of the patterns it came from. */
+  /** The index of the source pattern. */
   readonly pattern: number
-  /** Only directories. */
+  /** Whether the row matches directories only. */
   readonly directory: boolean
 }
 
-/** The places that a directory's path has reached, in no order; none means that nothing below can match. */
+/** The places that a directory's path has reached, in no order. If there are none, nothing below can match. */
 export type Positions = ReadonlyArray<number>
 
 export interface Rows {
   readonly start: Positions
   readonly below: (positions: Positions, name: string) => Positions
-  /** The highest pattern that matches this child, or -1. */
+  /** Returns the highest pattern that matches this child, or -1. */
   readonly decide: (positions: Positions, name: string, directory: boolean) => number
   /** Does the same as `decide`, with pauses. */
   readonly deciding: (positions: Positions, name: string, directory: boolean) => Steps<number>
   /** Does the same as `below`, with pauses. */
   readonly going: (positions: Positions, name: string) => Steps<Positions>
-  /** At most so many steps does one of these take for a name of that length. */
+  /** Returns the maximum number of steps that one of these functions takes for a name of this length. */
   readonly cost: (positions: Positions, length: number) => number
 }
 
@@ -143,19 +147,19 @@ interface Ends {
   readonly others: Array<Place>
 }
 
-/** Answers the pattern of the place where it is above `found` and the place decides for it, and otherwise `found`. */
+/** Returns the pattern of the place if it is above `found` and matches, and otherwise `found`. */
 const higher = ({ directory: only, pattern, test }: Place, name: string, directory: boolean, found: number): number =>
   pattern > found && (directory || !only) && (test === GLOBSTAR || test(name)) ? pattern : found
 
-/** The highest pattern above `least` that one of these places decides for, or `least`. */
+/** Returns the highest pattern above `least` that one of these places matches, or `least`. */
 const highest = (places: ReadonlyArray<Place>, name: string, directory: boolean, least: number): number => {
   let found = least
-  // From the last pattern up, so that after the first that matches hardly any is tested.
+  // Descend from the last pattern, so that after the first match hardly any other is tested.
   for (let i = places.length - 1; i >= 0; i--) found = higher(places[i]!, name, directory, found)
   return found
 }
 
-/** At most so many steps a test takes for this name. */
+/** Returns the maximum number of steps that a test takes for this name. */
 const effort = (test: Test | typeof GLOBSTAR, name: string): number => 1 + (test?.weight ?? 0) * name.length
 
 export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
@@ -167,14 +171,14 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
       if (test === GLOBSTAR && index > 0 && segments[index - 1] === GLOBSTAR) return
       places.push({ test, last: index === segments.length - 1, pattern, directory })
     })
-    // Two globstars in a row are one, and the one that stays may be the last of its row.
+    // Consecutive globstars are merged, so the remaining one may be the last of its row.
     const end = places.length - 1
     places[end] = { ...places[end]!, last: true }
   }
 
   const weight = places.reduce((sum, { test }) => sum + (test?.weight ?? 0), 0)
 
-  // What is in the set under construction carries the number of its construction.
+  // A place in the set under construction carries the number of that construction.
   const seen = new Float64Array(places.length)
   let generation = 0
   const add = (out: Array<number>, place: number): void => {
@@ -186,7 +190,7 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
     }
   }
 
-  // Of the places of a directory those at which one name ends a row, by that name, and all others that end one.
+  // The places of a directory that end a row, indexed by name if the place matches only one name.
   const sorted = new WeakMap<Positions, Ends>()
   const endsOf = (positions: Positions): Ends => {
     const found = sorted.get(positions)
@@ -213,7 +217,7 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
     return test === GLOBSTAR || (!last && test(name))
   }
 
-  /** The places after those that lead on. */
+  /** Returns the places that follow the open ones. */
   const after = (positions: Positions, isOpen: (at: number) => boolean): Positions => {
     generation++
     const out: Array<number> = []

@@ -1,6 +1,8 @@
 /**
- * Looks up the sizes of a directory's children. A child that is not found may have been removed, or the whole directory was moved or
- * exchanged between its listing and the look, so the directory is listed again.
+ * Determines the sizes of a directory's children.
+ *
+ * If a child is missing, it was removed, or the whole directory was moved or exchanged since its listing. So the
+ * directory is listed again.
  */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
@@ -14,9 +16,10 @@ const maxListings = 8
 const isSized = (child: Child): boolean => child.kind === "directory" || child.sizeBytes !== undefined
 
 /**
- * Returns the children that are there, with their sizes; the ones of the last listing that was needed. A child that every listing names
- * and that is never found has no size, and is answered with 0: some disks list names that nothing can be opened by. Fails with
- * Unavailable where the directory never stays as it was listed.
+ * Returns the existing children of the last listing with their sizes.
+ *
+ * A child that every listing contains but that is never found gets the size 0, because some disks list names that
+ * cannot be opened. Fails with Unavailable if the directory keeps changing.
  */
 export const measure = Effect.fnUntraced(function* (
   port: Backend,
@@ -26,7 +29,7 @@ export const measure = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyMap<Child, number>, Fault> {
   const looked = new Map<string, number>()
   let children = listed
-  /** The keys of the children that no look has found so far. */
+  /** The keys of the children that were never found so far. */
   let neverFound: ReadonlySet<string> | undefined
   for (let left = maxListings; ; left--) {
     const sizes = new Map<Child, number>()

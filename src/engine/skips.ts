@@ -1,24 +1,27 @@
-/** What a search looked past, counted as far as its answer reaches: after where it was to go on, up to the last that it answered. */
+/** Counts the entries that a search skipped, between the start of its page and the last result of the page. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Skipped } from "../model/Entry.ts"
 import { compare, type FsPath } from "../model/FsPath.ts"
 import type { Why } from "./options.ts"
 
-/** Hears of what is passed over; `key` is where that stands in the order of whole paths. */
+/** Receives skipped entries. `key` is the position in the order of whole paths. */
 export interface Skip {
   (path: FsPath, why: Why, key: string): void
 }
 
 export interface Skips {
   readonly add: Skip
-  /** Up to and with this key where the answer was cut there; where it was cut before its first, nothing. */
+  /**
+   * Counts the skipped entries up to and including the key `last`. If the result was cut before its first item, the
+   * count is zero.
+   */
   readonly upTo: (last: string | undefined, isCut: boolean) => Skipped
 }
 
 const named = 100
 
-/** Tells of what stands after `from`; what stands before it was told by the page that ended there. */
+/** Returns a reporter of entries after `from`. The previous page has already reported the earlier ones. */
 export const telling = (
   onSkip: ((path: string, why: Why) => void) | undefined,
   from: string | undefined,
@@ -60,10 +63,10 @@ export const make = (
   }
 }
 
-/** Ends a search that has all it was asked for. */
+/** The internal signal that stops a search with enough results. */
 const enough: unique symbol = Symbol("fs-algebra/enough")
 
-/** Gives what a search finds to `take`, until that wants no more. */
+/** Passes search results to `take` until `take` returns false. */
 export const untilFull = <A, E, R>(found: Stream.Stream<A, E, R>, take: (item: A) => boolean): Effect.Effect<void, E, R> =>
   Effect.catch(
     Stream.runForEachArray(found, (items): Effect.Effect<void, typeof enough> =>

@@ -1,25 +1,27 @@
 /**
- * Replacing in the bytes what was found in the text: everything outside the replacements is copied, never written anew, so encoding,
- * byte order mark, line endings and the last newline cannot change.
+ * Applies replacements, found in the text, to the bytes of a file.
+ *
+ * The bytes outside the replacements are copied and never re-encoded. So the encoding, the byte order mark, the line
+ * endings and the last newline cannot change.
  */
 import type { Fault } from "../model/FsError.ts"
 import { perItem, type Steps, stride } from "../runtime/steps.ts"
 import type { Replacement } from "./diff.ts"
 import { decoded, encode } from "./text.ts"
 
-/** Bytes as text, a byte order mark included, and the way back for its parts. */
+/** A file as bytes and as text (including a byte order mark), with the encoder for parts of the text. */
 export interface Document {
   readonly bytes: Uint8Array
   readonly text: string
   readonly encode: (text: string) => Steps<Uint8Array>
-  /** Bytes of each UTF-16 unit; `undefined` where they differ. */
+  /** Bytes per UTF-16 unit, or `undefined` if they vary. */
   readonly width: number | undefined
 }
 
-/** Reads UTF-8, or UTF-16 where its byte order mark says so; anything else is NotText. */
+/** Decodes UTF-8, or UTF-16 if the byte order mark says so. Returns NotText for other bytes. */
 export const documentOf = function* (bytes: Uint8Array): Steps<Document | Fault> {
   const [first, second] = bytes
-  // With two zero bytes behind it, this is the mark of UTF-32.
+  // Two zero bytes after this mark make it the mark of UTF-32.
   const little = first === 0xff && second === 0xfe && !(bytes.length >= 4 && bytes[2] === 0 && bytes[3] === 0)
   const wide = little || (first === 0xfe && second === 0xff)
   const text = yield* decoded(bytes, wide ? (little ? "utf-16le" : "utf-16be") : "utf-8")
@@ -48,20 +50,20 @@ const utf8Size = function* (text: string, from: number, to: number): Steps<numbe
   let size = to - from
   for (let i = from; i < to; i++) {
     const unit = text.charCodeAt(i)
-    // A pair of surrogates is four bytes, two for each.
+    // A surrogate pair takes four bytes, two for each surrogate.
     if (unit >= 0x80) size += unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 1 : 2
     if ((i - from) % stride === stride - 1) yield stride
   }
   return size
 }
 
-/** A longer string is hashed by its length alone from 16,384 units on. */
+/** The longest map key, in UTF-16 units. V8 hashes strings of 16,384 or more units by their length alone. */
 const maxKey = 4096
 
-/** Bytes copied at once for one unit of work. */
+/** The number of bytes copied per unit of work. */
 const perCopy = 64
 
-/** The bytes with the replacements in, which are in order and do not overlap. */
+/** Applies replacements to a document. They must be in order and must not overlap. */
 export const splice = function* (
   { bytes, encode, text: before, width }: Document,
   replacements: ReadonlyArray<Replacement>
@@ -75,7 +77,7 @@ export const splice = function* (
   let spent = 0
   for (let i = 0; i < replacements.length; i++) {
     const { end, start, text } = replacements[i]!
-    // One edit's texts are the same string, mostly; a map would hash a long one by its length alone.
+    // The replacements of one edit usually share one string. A map would hash a long string by its length alone.
     let put = i > 0 && text === replacements[i - 1]!.text ? puts[i - 1] : text.length < maxKey ? encoded.get(text) : undefined
     if (put === undefined) {
       put = yield* encode(text)

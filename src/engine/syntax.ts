@@ -1,11 +1,15 @@
 /**
- * Reads a glob as picomatch reads it, and tells its meaning as rows of segments where that can be told so: stars, question marks,
- * globstars, classes and braces in the places where everyone writes them. What is left (extglobs, quotes, a globstar within braces,
- * and whatever picomatch treats in a way of its own) is `wide`: its meaning is the expression that picomatch makes of it.
+ * Parses a glob as picomatch does, and expresses it as rows of segments where possible.
  *
- * What picomatch would quietly take as text because something is not closed, a user has mistyped: an open `[`, `{`, `(` or quotation mark and a
- * backslash at the end are refused, with the way to write them as text. Closers without an opener are text. A range that runs backwards
- * is refused too. What `braces.ts` rewrites (ranges, named classes, braces that hold a globstar) is not met here.
+ * Rows cover stars, question marks, globstars, classes and braces in their usual places. Everything else (extglobs,
+ * quotes, a globstar within braces, picomatch's special cases) is `wide`: its meaning is the expression that picomatch
+ * generates.
+ *
+ * Where picomatch would silently treat an unclosed sign as text, the user has made a typing error. So an open `[`, `{`,
+ * `(` or quotation mark and a final backslash are refused, and the message shows how to write them as text. A closing
+ * sign without an opening one is text. A reversed range is refused.
+ *
+ * The input never contains the forms that `braces.ts` rewrites: ranges, named classes and braces with a globstar.
  */
 import { Malformed, maxDepth, maxExpansions, tooDeep, tooMany } from "./braces.ts"
 import { ANY, type CharClass, charClass, type Element, STAR } from "./segment.ts"
@@ -13,26 +17,26 @@ import { ANY, type CharClass, charClass, type Element, STAR } from "./segment.ts
 const DOT = 46
 const SLASH = -3
 const GLOBSTAR = -4
-/** A star that does not open its segment, so that picomatch does not ask for anything in its place. */
+/** A star that is not at the start of its segment, where picomatch does not require a character. */
 const LOOSE = -5
 
 type Token = Element | Choice
 
 interface Choice {
   readonly options: ReadonlyArray<ReadonlyArray<Token>>
-  /** Not braces, but a set in brackets that may also stand for its own text. */
+  /** Whether this is a bracket set that may also match its own text, and not braces. */
   readonly set: boolean
 }
 
-/** A row of segments in elements; a globstar is `undefined`. */
+/** A row of segments as elements; a globstar is `undefined`. */
 export type Segments = ReadonlyArray<ReadonlyArray<Element> | undefined>
 
 export interface Glob {
-  /** `undefined` when the pattern is wide. */
+  /** The rows; `undefined` if the pattern is wide. */
   readonly rows: ReadonlyArray<Segments> | undefined
-  /** Leading segments without anything special: only below them can a wide pattern match. */
+  /** The leading literal segments. A wide pattern can match only below them. */
   readonly prefix: ReadonlyArray<string>
-  /** Whether it is worth asking for a path that is the pattern letter by letter, which picomatch takes too. */
+  /** Whether a path that equals the pattern literally must also match, as in picomatch. */
   readonly itself: boolean
 }
 
@@ -77,7 +81,10 @@ const split = (elements: ReadonlyArray<Element>): Array<Array<Element>> => {
 
 const isParent = (segment: ReadonlyArray<Element>): boolean => segment.length === 2 && segment[0] === DOT && segment[1] === DOT
 
-/** What may be empty where picomatch lets a globstar before it take the "/" along: nothing, or stars without a condition. */
+/**
+ * Tests whether a segment may be empty where picomatch lets a preceding globstar absorb the "/": no elements, or loose
+ * stars only.
+ */
 const mayBeEmpty = (segment: ReadonlyArray<Element>): boolean => segment.every((element) => element === LOOSE)
 
 const strict = (element: Element): Element => (element === LOOSE ? STAR : element)
@@ -85,7 +92,7 @@ const strict = (element: Element): Element => (element === LOOSE ? STAR : elemen
 export const unitsOf = (text: string): Array<number> =>
   Array.from({ length: text.length }, (_, index) => text.charCodeAt(index))
 
-/** A globstar at the end, which is all that braces may hold of one. */
+/** Tests for a globstar at the end, the only place where braces may contain one. */
 const endsOpen = (tokens: ReadonlyArray<Token>): boolean => {
   const last = tokens.at(-1)
   return last === GLOBSTAR || (isChoice(last) && last.options.some(endsOpen))
@@ -94,12 +101,12 @@ const endsOpen = (tokens: ReadonlyArray<Token>): boolean => {
 interface Read {
   readonly tokens: ReadonlyArray<Token>
   readonly wide: boolean
-  /** It has a "|" outside parentheses, which picomatch takes for a choice of the whole. */
+  /** Whether a "|" is outside parentheses. picomatch treats it as an alternative of the whole pattern. */
   readonly divided: boolean
 }
 
 const read = (text: string, ignoreCase: boolean): Read => {
-  // Patterns like these take a shorter way through picomatch, on which doubled signs come out differently.
+  // picomatch has a shortcut for patterns like these, in which doubled signs have another meaning.
   const short = !/^[*!]|[/()[\]{}"]/.test(text)
   let at = 0
   let wide = false
@@ -110,7 +117,7 @@ const read = (text: string, ignoreCase: boolean): Read => {
   const escape = (out: Array<Token>): void => {
     const next = text[at + 1]
     if (next === undefined) throw new Malformed('it ends with a backslash; write "\\\\" for the sign itself')
-    // picomatch runs past the end of these and never comes back.
+    // picomatch never terminates for these.
     if (text.startsWith("\\\\\\\\", at)) throw new Malformed("it has more than three backslashes in a row")
     at += 2
     if (next === "\\" || next === "/") wide = true
@@ -157,7 +164,7 @@ const read = (text: string, ignoreCase: boolean): Read => {
       throw new Malformed(`the range in "${text.slice(opening, at)}" runs backwards`)
     }
     if (set.has(47)) wide = true
-    // Without a sign in it that makes it a set for certain, picomatch takes the brackets for text as well.
+    // Unless a sign makes the brackets a set for certain, picomatch also matches them as text.
     const certain = negated || /[-*+?.^${}(|)[\]]/.test(content)
     out.push(certain ? set : { options: [[set], unitsOf(text.slice(opening, at))], set: true })
   }
@@ -204,7 +211,7 @@ const read = (text: string, ignoreCase: boolean): Read => {
     }
     out.push(sign.charCodeAt(0))
   }
-  /** Up to the end, or to the comma or brace that ends a part of braces. */
+  /** Reads up to the end, or up to the comma or brace that ends an option of braces. */
   const sequence = (): ReadonlyArray<Token> => {
     const out: Array<Token> = []
     while (at < text.length) {
@@ -224,7 +231,7 @@ const read = (text: string, ignoreCase: boolean): Read => {
   return { tokens, wide, divided }
 }
 
-/** The leading segments that say exactly one name each; never the last one. */
+/** Returns the leading segments that match exactly one name each, never the last segment. */
 const plainPrefix = (text: string): ReadonlyArray<string> => {
   const segments = text.split("/").slice(0, -1)
   const end = segments.findIndex((segment) => !/^[^\\*?[\]{}()|"!+@$^]+$/.test(segment))
@@ -234,13 +241,15 @@ const plainPrefix = (text: string): ReadonlyArray<string> => {
 const climbs = 'it has a ".." segment'
 
 /**
- * `text` is without its leading "/" or "./" and its trailing "/", `anchored` whether it is matched on the whole path. Answers a string
- * for what cannot be a pattern, saying why.
+ * Parses a pattern. `text` has no leading "/" or "./" and no trailing "/". `anchored` tells whether it is matched with
+ * the whole path.
+ *
+ * Returns an error message for an invalid pattern.
  */
 export const parse = (text: string, anchored: boolean, ignoreCase: boolean): Glob | string => {
   let found: Read
   try {
-    // picomatch wants something after the dot here, and only here.
+    // Only here does picomatch require a character after the dot.
     found = read(text.replace(/^(\*\*\/)?\*\.\*$/, "$1*.?*"), ignoreCase)
   } catch (error) {
     if (error instanceof Malformed) return error.message
@@ -248,7 +257,7 @@ export const parse = (text: string, anchored: boolean, ignoreCase: boolean): Glo
   }
   if (width(found.tokens, false) > maxExpansions) return tooMany
   const many = width(found.tokens, true) > maxExpansions
-  // picomatch lets `**` in `**.js`, and only there, run across "/".
+  // Only in patterns like `**.js` does picomatch let `**` match "/".
   let wide = found.wide || many || (anchored && /^\*\*(?:\.\w+)+$/.test(text))
   if (wide && /(?:^|[/({|,])\.\.(?:$|[/)}|,])/.test(text.replace(/["\\]/g, ""))) return climbs
   const rows: Array<Segments> = []

@@ -1,6 +1,8 @@
 /**
- * Bytes become text exactly or not at all: decoding never puts a replacement character where something else was, and keeps a byte
- * order mark as the character it is, so that encoding what was decoded gives the same bytes back.
+ * Converts bytes to text without loss.
+ *
+ * Decoding never inserts replacement characters, and keeps a byte order mark as a character. So encoding the decoded
+ * text gives the same bytes.
  */
 import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
@@ -10,7 +12,7 @@ import * as Stream from "effect/Stream"
 import type { Fault } from "../model/FsError.ts"
 import { atOnce, inSlices, perItem, type Steps, stride } from "../runtime/steps.ts"
 
-/** UTF-16 units that a JavaScript string can hold in V8. */
+/** The largest string length of V8, in UTF-16 units. */
 export const maxStringLength = 2 ** 29 - 24
 
 const decoderOf = (encoding: string) => new TextDecoder(encoding, { fatal: true, ignoreBOM: true })
@@ -21,11 +23,10 @@ const encoder = new TextEncoder()
 const notText = (encoding: string, offset: number): Fault => ({ _tag: "NotText", encoding, offset })
 
 /**
- * Decodes the text that the bytes are, a byte order mark included as U+FEFF. `encoding` is any label that the WHATWG Encoding Standard
- * knows.
+ * Decodes bytes, keeping a byte order mark as U+FEFF. `encoding` is any label of the WHATWG Encoding Standard.
  *
- * Answers InvalidArgument for other labels, NotText with the offset of the first byte that belongs to no character, and
- * LimitExceeded for more text than a string can hold.
+ * Returns InvalidArgument for other labels, NotText with the offset of the first byte that cannot be decoded, and
+ * LimitExceeded if the text exceeds the largest string.
  *
  * @default encoding: "utf-8"
  */
@@ -57,10 +58,10 @@ export const decoded = function* (bytes: Uint8Array, encoding = "utf-8"): Steps<
   return out.length === 1 ? out[0]! : out.join("")
 }
 
-/** The same at once, without a pause. */
+/** Runs `decoded` without pauses. */
 export const decode = (bytes: Uint8Array, encoding = "utf-8"): string | Fault => atOnce(decoded(bytes, encoding))
 
-/** Decoding what is not ASCII, a quarter of a byte, in units of work. */
+/** The work units for a quarter of a byte of non-ASCII text. */
 const perDecoded = 8
 
 const tooLong = (actual: number): Fault => ({
@@ -71,8 +72,9 @@ const tooLong = (actual: number): Fault => ({
 })
 
 /**
- * Finds the first ill-formed sequence of UTF-8, which is where its first byte stands, also when it is only cut short by the end;
- * `undefined` where there is none. The bounds of the second byte exclude overlong forms, surrogates and what is beyond U+10FFFF.
+ * Returns the offset of the first ill-formed UTF-8 sequence, including one that the end cuts short, or `undefined`.
+ *
+ * The bounds of the second byte exclude overlong forms, surrogates and code points above U+10FFFF.
  */
 export const illFormedAt = (bytes: Uint8Array): number | undefined => atOnce(illFormedIn(bytes))
 
@@ -101,8 +103,10 @@ const illFormedIn = function* (bytes: Uint8Array): Steps<number | undefined> {
 }
 
 /**
- * The same for any encoding: the length of the longest prefix that is text by itself. An encoding may have states, so every search
- * starts at the front; each coarser step says where the next finer one has to begin looking.
+ * Returns the length of the longest decodable prefix in any encoding.
+ *
+ * An encoding may be stateful, so every search starts at the front. Each coarse step narrows the range of the next
+ * finer one.
  */
 const undecodableAt = function* (bytes: Uint8Array, encoding: string): Steps<number | undefined> {
   let from = 0
@@ -119,7 +123,7 @@ const undecodableAt = function* (bytes: Uint8Array, encoding: string): Steps<num
       }
       return undefined
     } catch {
-      // `from` is the step that holds the byte at which decoding stopped.
+      // `from` is the start of the step in which decoding failed.
     }
   }
   while (from > 0 && !(yield* isText(bytes.subarray(0, from), encoding))) from--
@@ -140,26 +144,26 @@ const isText = function* (bytes: Uint8Array, encoding: string): Steps<boolean> {
   }
 }
 
-/** Bytes decoded at once: above this, V8 makes strings many times slower. */
+/** The number of bytes decoded at once. Above this size, V8 creates strings many times slower. */
 const pieceSize = 65_536
 
 const pieces = function* (bytes: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < bytes.length; at += pieceSize) yield bytes.subarray(at, at + pieceSize)
 }
 
-/** The text as UTF-8. A lone surrogate, which has no bytes, is InvalidArgument. */
+/** Encodes text as UTF-8. Returns InvalidArgument for a lone surrogate, which has no encoding. */
 export const encode = (text: string): Uint8Array | Fault =>
   text.isWellFormed()
     ? encoder.encode(text)
     : { _tag: "InvalidArgument", argument: "content", detail: `it holds a lone surrogate, ${surrogate(text)}` }
 
-/** Names the first lone surrogate of a text that has one. */
+/** Describes the first lone surrogate of a text that has one. */
 export const surrogate = (text: string): string => {
   const at = text.search(/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/)
   return `\\u${text.charCodeAt(at).toString(16)} at index ${at}`
 }
 
-/** A window of lines; the fields are those of `ReadResult`. */
+/** A window of lines. The fields are those of `ReadResult`. */
 export interface Page {
   readonly content: string
   readonly totalLines: number
@@ -173,7 +177,9 @@ export interface Page {
 const isCount = (value: unknown): boolean =>
   typeof value === "number" && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY) && value >= 0
 
-/** InvalidArgument for what can be no window: negatives (other than a limit of -1), fractions, NaN, what is no number. */
+/**
+ * Returns InvalidArgument if the window is invalid: negative (except a limit of -1), fractional, NaN or not a number.
+ */
 export const checkPage = (offset: number, limit: number): Fault | undefined =>
   !isCount(offset)
     ? { _tag: "InvalidArgument", argument: "offset", detail: "it must be a whole number of lines, 0 for the first line" }
@@ -182,12 +188,13 @@ export const checkPage = (offset: number, limit: number): Fault | undefined =>
       : undefined
 
 /**
- * Cuts out `limit` lines from line `offset` on (0-based; -1 is all of them). Lines end at LF or CRLF only, and a last terminator begins
- * no further line. Past the end the window is empty, at `offset: totalLines`.
+ * Returns `limit` lines starting at line `offset` (0-based; -1 for all lines).
  *
- * `content` lacks the terminator of the window's last line, and `endsWithNewline` says whether there is one: true for every window
- * that has a line after it, what the file does for the last window, false for a window without lines. So pages put together, each
- * with its terminator, are the file.
+ * Only LF and CRLF end a line, and a final terminator starts no new line. Past the end the window is empty, at `offset:
+ * totalLines`.
+ *
+ * `content` omits the terminator of the last line of the window. `endsWithNewline` tells whether that terminator
+ * exists; it is false for an empty window. So the pages of a file, each with its terminator, add up to the file.
  */
 export const paged = function* (text: string, offset: number, limit: number): Steps<Page> {
   const [start, first] = yield* skipLines(text, 0, offset)
@@ -201,10 +208,10 @@ export const paged = function* (text: string, offset: number, limit: number): St
   return { ...window, totalLines: next + more, truncated: true, next, endsWithNewline }
 }
 
-/** The same at once, without a pause. */
+/** Runs `paged` without pauses. */
 export const page = (text: string, offset: number, limit: number): Page => atOnce(paged(text, offset, limit))
 
-/** Answers the index behind so many lines from an index on, and how many lines there were. */
+/** Returns the index after at most `most` lines starting at `from`, and the number of lines skipped. */
 const skipLines = function* (text: string, from: number, most: number): Steps<readonly [end: number, lines: number]> {
   let at = from
   let lines = 0
@@ -220,15 +227,17 @@ const skipLines = function* (text: string, from: number, most: number): Steps<re
 const content = (text: string, start: number, end: number): string => {
   const stop = end > start && text.charCodeAt(end - 1) === 10 ? end - 1 : end
   const slice = text.slice(start, stop < end && stop > start && text.charCodeAt(stop - 1) === 13 ? stop - 1 : stop)
-  // A slice keeps the text that it was cut from alive. Joining copies, so that a kept page does not cost a file.
+  // A slice keeps its source string in memory. Joining copies the text, so a retained page does not retain the whole
+  // file.
   return slice.length * 2 < text.length ? [slice.slice(0, 1), slice.slice(1)].join("") : slice
 }
 
 /**
- * The lines of UTF-8 bytes, without their terminators, wherever the chunks are cut. Each chunk gives one array of lines; nothing but
- * the line in progress is kept between them.
+ * Splits UTF-8 bytes into lines without terminators. Chunks may be cut anywhere.
  *
- * Fails with NotText, after the lines before the one with the bad byte, and with IoError for a line that no string can hold.
+ * Each chunk yields one array of lines. Only the current line is kept between chunks.
+ *
+ * Fails with NotText after the lines before the ill-formed byte, and with IoError if a line exceeds the largest string.
  */
 export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stream<string, E | Fault, R> =>
   Stream.transformPull(bytes, (pull) =>
@@ -261,11 +270,11 @@ export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stre
   )
 
 interface Splitter {
-  /** Takes at most `pieceSize` bytes, none after a fault, and answers the units of work. */
+  /** Processes at most `pieceSize` bytes and returns the work units. After a fault it ignores the bytes. */
   readonly feed: (piece: Uint8Array) => number
-  /** There are no more bytes: what is left over is the last line, or the beginning of a character that never came. */
+  /** Ends the input: the remaining text becomes the last line, and an incomplete character becomes a fault. */
   readonly end: () => void
-  /** The lines that were completed since it was asked last. */
+  /** Returns the lines completed since the last call. */
   readonly take: () => Array<string>
   readonly fault: () => Fault | undefined
 }
@@ -274,10 +283,10 @@ const makeSplitter = (): Splitter => {
   const none = new Uint8Array(0)
   let found: Array<string> = []
   let fault: Fault | undefined
-  /** The first bytes of a character whose others are in the next piece, and where in the file they stand. */
+  /** The first bytes of a character that the next piece continues, and the offset of those bytes in the file. */
   let pending = none
   let offset = 0
-  /** The line in progress. */
+  /** The current line. */
   let line = ""
   const cut = (text: string): void => {
     let at = text.indexOf("\n")
@@ -287,7 +296,7 @@ const makeSplitter = (): Splitter => {
     }
     let from = 0
     for (; at !== -1; at = text.indexOf("\n", from)) {
-      // The CR that belongs to this LF may have come with an earlier piece.
+      // The CR before this LF may have been in an earlier piece.
       const whole = line + text.slice(from, at)
       found.push(whole.endsWith("\r") ? whole.slice(0, -1) : whole)
       from = at + 1
@@ -338,7 +347,10 @@ const concat = (a: Uint8Array, b: Uint8Array): Uint8Array<ArrayBuffer> => {
   return out
 }
 
-/** How many bytes at the end begin a character that needs more than there are; whether they can be one is seen when they have come. */
+/**
+ * Returns the number of bytes at the end that begin an incomplete character. Its validity is checked once the rest has
+ * arrived.
+ */
 const unfinished = (bytes: Uint8Array): number => {
   for (let back = 1; back <= 3 && back <= bytes.length; back++) {
     const byte = bytes[bytes.length - back]!

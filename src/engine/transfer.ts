@@ -1,6 +1,8 @@
 /**
- * Copy and move look at both ends once, under their locks, and act on what they saw. A failed copy of a tree takes away what it had
- * put there.
+ * Copies and moves entries.
+ *
+ * Each call inspects both paths once under their locks and acts on that state. A failed copy of a tree is removed
+ * again.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -27,7 +29,10 @@ interface Ends {
   readonly source: FileStat
   readonly to: FsPath.FsPath
   readonly target: FileStat | undefined
-  /** A copy keeps permission bits unless its layer says otherwise, a move always. */
+  /**
+   * The operation whose permission bits are kept, or false. A move always keeps them; a copy does unless its layer
+   * forbids it.
+   */
   readonly keepsModes: false | Operation
 }
 
@@ -41,7 +46,7 @@ const sameName = (port: Backend, path: FsPath.FsPath): FsPath.FsPath => (port.in
 
 export type Operation = "copy" | "move"
 
-/** What can be said from the names alone. */
+/** Checks the rules that depend on the paths alone. */
 export const checkNames = (port: Backend, operation: Operation, from: FsPath.FsPath, to: FsPath.FsPath): Fault | undefined => {
   if (isPinned(port, to)) return root
   return FsPath.isWithin(sameName(port, from), sameName(port, to)) && !(operation === "move" && isRecasing(port, from, to))
@@ -49,7 +54,9 @@ export const checkNames = (port: Backend, operation: Operation, from: FsPath.FsP
     : undefined
 }
 
-/** Another spelling of the same name, which is a rename where case does not distinguish. How the way there is spelt says nothing. */
+/**
+ * Tests whether the paths differ only in the case of the last name, on a backend that ignores case. That is a rename.
+ */
 const isRecasing = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): boolean =>
   !port.info.caseSensitive && FsPath.name(from) !== FsPath.name(to) && FsPath.fold(from) === FsPath.fold(to)
 
@@ -62,7 +69,7 @@ const replaces = (source: FileStat, target: FileStat): Fault | undefined =>
       ? notAFile
       : undefined
 
-/** Looks at both ends under their locks; what it answers is what will be acted on. */
+/** Inspects both paths under their locks and checks that the transfer is possible. */
 const ends = Effect.fnUntraced(function* (
   port: Backend,
   from: FsPath.FsPath,
@@ -101,7 +108,10 @@ const transfer = (
         ? Effect.fail(located(notFound, from))
         : Effect.map(locate(to, resolveLink(port, to)), (other) => [one, other] as const)
     )
-    /** On what is there when the turn of both has come; where links lead elsewhere then, their turn is taken instead. */
+    /**
+     * Runs the transfer under the locks of both paths. If the symlinks lead elsewhere by then, retries with the new
+     * paths.
+     */
     const attempt = (source: FsPath.FsPath, target: FsPath.FsPath, left: number): Effect.Effect<TransferResult, Fault> =>
       Effect.flatMap(
         exclusively(
@@ -128,7 +138,7 @@ const transfer = (
     return attempt(from, to, 8)
   })
 
-/** The caller's path for one that links have led elsewhere. */
+/** Replaces a resolved path in a fault by the path of the caller. */
 const renamed = (fault: Fault, source: Resolved, from: FsPath.FsPath, target: Resolved, to: FsPath.FsPath): Fault =>
   fault["path"] === source.path ? { ...fault, path: from } : fault["path"] === target.path ? { ...fault, path: to } : fault
 
@@ -139,22 +149,24 @@ export const copy = (
   overwrite: boolean
 ): Effect.Effect<TransferResult, Fault> => transfer(port, "copy", from, to, overwrite, (ends) => copyTree(port, ends))
 
-/** What a copy has made so far. */
+/** The entries that a copy has created so far. */
 interface Made {
-  /** Removed again as far as they are empty. */
+  /** The created directories. They are removed again if they are empty. */
   readonly directories: Array<FsPath.FsPath>
   readonly leaves: Array<Leaf>
 }
 
 interface Leaf {
   readonly path: FsPath.FsPath
-  /** As it was made; of a file not before its write has ended. */
+  /** The stat after creation. For a file, it is unset until the write has ended. */
   stat: FileStat | undefined
 }
 
 /**
- * A failed copy takes away what it has made, and nothing that others have put in its place meanwhile. `then` belongs to it: where that
- * fails, the copy goes only if the original still stands, since it may have been removed without saying so.
+ * Copies an entry. On failure, removes what the copy created, but nothing that others have put there since.
+ *
+ * `then` is the last step of the copy. If `then` fails, the copy is removed only if the original is unchanged, because
+ * the original may have been removed despite the failure.
  */
 const copyTree = (port: Backend, ends: Ends, then?: Effect.Effect<unknown, Fault>): Effect.Effect<TransferResult, Fault> =>
   undoing(port, (directories) => {
@@ -181,7 +193,7 @@ const withdraw = Effect.fnUntraced(function* (
   onlyBesideOriginal: boolean
 ): Effect.fn.Return<void, Fault> {
   if (onlyBesideOriginal && !isUnchanged(yield* port.stat(ends.from), ends.source)) return
-  // One that has the mode of its original already may not be emptied.
+  // A directory that already has the mode of its original may not be writable.
   if (ends.keepsModes !== false && port.attributes !== undefined) {
     for (const path of made.directories) yield* Effect.ignore(port.attributes.set(path, { mode: 0o700 }))
   }
@@ -193,7 +205,7 @@ const withdraw = Effect.fnUntraced(function* (
   }
 })
 
-/** Notes what `make` makes, also when the fiber is interrupted at that moment. */
+/** Runs `make` and records the created entry, even if the fiber is interrupted meanwhile. */
 const noting = <A, E, R>(made: Made, leaf: Leaf, make: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.uninterruptible(Effect.tap(make, () => Effect.sync(() => made.leaves.push(leaf))))
 
@@ -202,7 +214,7 @@ interface Listed {
   readonly child: Child
 }
 
-/** Everything below a directory, a directory before what is in it. */
+/** Lists everything below a directory, each directory before its contents. */
 const allBelow = Effect.fnUntraced(function* (
   port: Backend,
   top: FsPath.FsPath
@@ -222,7 +234,7 @@ const allBelow = Effect.fnUntraced(function* (
 
 const copyInto = Effect.fnUntraced(function* (port: Backend, ends: Ends, made: Made): Effect.fn.Return<TransferResult, Fault> {
   if (ends.source.kind !== "directory") return yield* copyLeaf(port, ends.from, ends.source, ends, made)
-  // Before anything is made: where two names are one directory, the copy would find itself.
+  // List everything first: if two names denote one directory, the copy would otherwise find itself.
   const all = yield* allBelow(port, ends.from)
   const copied: Array<readonly [from: FsPath.FsPath, to: FsPath.FsPath]> = [[ends.from, ends.to]]
   let files = 0
@@ -265,7 +277,7 @@ const copyLeaf = (
       by(port, from, { to, target: undefined, keepsModes }, { directories: [], leaves: [] })
     return Effect.onExit(
       Effect.tap(copied(from, aside, put), () =>
-        // The name that goes is ours, so that it needs no permission to delete.
+        // The deleted name is a temporary file of ours, so no permission to delete is needed.
         Effect.provideService(
           Effect.catchIf(locate(to, port.rename(aside, to, { replace: true })), isCrossing, () =>
             Effect.tap(locate(to, replaceByCopying(port, to, copied(aside, to, put), target, copied)), () =>
@@ -281,7 +293,10 @@ const copyLeaf = (
   })
 }
 
-/** Replaces an entry where nothing can be renamed: copies the old one, removes it, and makes it again when the new one cannot be made. */
+/**
+ * Replaces an entry on a backend that cannot rename. Keeps a copy of the old entry, and restores it if the new one
+ * cannot be created.
+ */
 const replaceByCopying = (
   port: Backend,
   to: FsPath.FsPath,
@@ -304,7 +319,7 @@ const replaceByCopying = (
 
 const changed: Fault = { _tag: "IoError", detail: "it changed while it was copied" }
 
-/** What has just been seen to be a link may be something else by now. */
+/** Reads a symlink. The entry may have been replaced since it was inspected. */
 const linkAt = (links: Links, path: FsPath.FsPath): Effect.Effect<string, Fault> =>
   Effect.mapError(links.read(path), (fault) => (fault._tag === "InvalidArgument" ? changed : fault))
 
@@ -356,7 +371,7 @@ const copyFile = (
 const wholeFile = 1024 * 1024
 const chunk = 64 * 1024
 
-/** Sets the bits of the original, unless the new entry was made with them. */
+/** Sets the permission bits of the original, unless the new entry already has them. */
 const copyMode = (
   port: Backend,
   source: FileStat,
@@ -370,11 +385,11 @@ const copyMode = (
       ? locate(to, port.attributes.set(to, { mode: source.mode }))
       : Effect.catch(locate(to, port.attributes.set(to, { mode: source.mode, isCopy: true })), unlessForbidden)
 
-/** Lets a copy without the bits pass on a disk that lets nobody change them, such as vfat with an owner of its own. */
+/** Ignores the failure to set permission bits on a disk that does not allow it, such as vfat with a fixed owner. */
 const unlessForbidden = (fault: Fault): Effect.Effect<void, Fault> =>
   fault._tag === "AccessDenied" && fault["why"] === "permission" ? Effect.void : Effect.fail(fault)
 
-/** The deepest first, since a directory that may not be written to could not have been filled. */
+/** Copies the modes of directories, deepest first. A read-only directory could not have been filled earlier. */
 const copyModes = Effect.fnUntraced(function* (
   port: Backend,
   made: ReadonlyArray<readonly [from: FsPath.FsPath, to: FsPath.FsPath]>,
@@ -435,7 +450,7 @@ const moveTree = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Faul
           Effect.as(locate(ends.to, port.rename(ends.from, ends.to, { replace: ends.target !== undefined })), counted),
           (fault) => {
             if (isCrossing(fault)) return moveByCopying(port, ends)
-            // It bears that spelling already.
+            // The entry already has that spelling.
             const isSame = fault._tag === "AlreadyExists" && isRecasing(port, ends.from, ends.to)
             return Effect.fail(isSame ? located(intoItself, ends.to) : fault)
           }
@@ -445,8 +460,10 @@ const moveTree = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Faul
   )
 
 /**
- * Between two disks: the copy stands before the first byte of the original goes. Where a single original cannot go, its copy goes again;
- * of a tree that has gone in part the copy stays, which is then the only whole one.
+ * Moves an entry between two disks: the copy is complete before the removal of the original starts.
+ *
+ * If a single original cannot be removed, its copy is removed again. The copy of a tree stays, because it may be the
+ * only complete version.
  */
 const moveByCopying = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Fault> => {
   const gone = locate(ends.from, removeAt(port, ends.from, ends.source, true))

@@ -1,6 +1,4 @@
-/**
- * The version of a file is the SHA-256 of its bytes, so it is equal on every backend and says nothing but what the content is.
- */
+/** Computes the version of a file: the SHA-256 of its bytes, so it is equal on every backend. */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import type { Handle } from "../port/Backend.ts"
@@ -8,13 +6,13 @@ import { type Hasher, hasher, sha256 } from "../runtime/hash.ts"
 
 const blockSize = 512 * 1024
 
-/** Bytes hashed before other fibers get their turn: some 4 ms. */
+/** The number of bytes hashed before a yield to other fibers: about 4 ms. */
 const sliceSize = 4 * 1024 * 1024
 
-/** Computes the version of content that is at hand. */
+/** Computes the version of bytes in memory. */
 export const ofBytes: (bytes: Uint8Array) => string = sha256
 
-/** Computes the same in slices. */
+/** Computes the version of bytes in memory, in slices. */
 export const computed = (bytes: Uint8Array): Effect.Effect<string> =>
   bytes.length <= sliceSize
     ? Effect.sync(() => sha256(bytes))
@@ -29,8 +27,9 @@ export const computed = (bytes: Uint8Array): Effect.Effect<string> =>
       })
 
 /**
- * Takes up the whole content of the handle, block by block. What is appended to the file afterwards can be given to the same hasher,
- * whose digest is then the version of the longer file, without a second reading.
+ * Adds the whole content of an open file to a hasher, block by block.
+ *
+ * After an append, the appended bytes can be added to the same hasher to get the new version without reading again.
  */
 export const absorb = Effect.fnUntraced(function* (handle: Handle, into: Hasher): Effect.fn.Return<void, Fault> {
   const size = handle.stat.sizeBytes
@@ -54,5 +53,5 @@ const ofContent = (handle: Handle): Effect.Effect<string, Fault> =>
     return Effect.map(absorb(handle, hash), hash.digest)
   })
 
-/** The version of an open file, from the backend where it keeps one, else from the content in constant memory. */
+/** Returns the version of an open file: the backend's own, or one computed from the content in constant memory. */
 export const ofHandle = (handle: Handle): Effect.Effect<string, Fault> => handle.version ?? ofContent(handle)

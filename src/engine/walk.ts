@@ -1,6 +1,4 @@
-/**
- * One walk for everything that looks at trees: what is asked of it, and the streams that come of it. How it goes is `walker.ts`.
- */
+/** Plans walks and turns them into streams. The traversal itself is in `walker.ts`. */
 import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -16,25 +14,25 @@ import type { Skip } from "./skips.ts"
 import { Passed } from "./passed.ts"
 import { type Directory, Walker } from "./walker.ts"
 
-/** A directory: what the caller calls it, and where it is. */
+/** A directory: the caller's path of it, and the resolved path. */
 export interface Base {
   readonly path: FsPath.FsPath
   readonly at: FsPath.FsPath
 }
 
 export interface Plan {
-  /** Only what this matches is answered, and nothing is entered where it could not match. */
+  /** Restricts the results. Directories that cannot contain a match are not entered. */
   readonly include: Matcher.Matcher | undefined
   readonly exclude: Matcher.Matcher | undefined
   readonly gitignore: boolean
-  /** What is answered; everything is walked through. */
+  /** The kinds of entries in the result. The walk itself visits all kinds. */
   readonly kinds: ReadonlySet<Kind>
   readonly maxDepth: number
   readonly sizes: boolean
-  /** Nothing that stands before this key is answered. */
+  /** The smallest key in the result. */
   readonly from: string | undefined
   readonly onSkip: SearchOptions["onSkip"]
-  /** Whether what cannot be read is skipped, and not a failure. */
+  /** Whether unreadable entries are skipped instead of failing the walk. */
   readonly isSearch: boolean
 }
 
@@ -75,7 +73,7 @@ export interface SearchFor extends SearchOptions {
   readonly from: string | undefined
 }
 
-/** For glob and grep. */
+/** Plans a walk for glob or grep. */
 export const searchPlan = (options: SearchFor, context: PlanContext): Plan | Fault => {
   const exclude = compileExclude(options, context)
   if (isFault(exclude)) return exclude
@@ -94,7 +92,7 @@ export const searchPlan = (options: SearchFor, context: PlanContext): Plan | Fau
   }
 }
 
-/** Something at a time, until there is no more. */
+/** Repeats an effect until it returns `undefined`, and streams the items of each batch. */
 export const pulled = <A, E>(next: Effect.Effect<ReadonlyArray<A> | undefined, E>): Stream.Stream<A, E> => {
   const pull: Effect.Effect<readonly [A, ...Array<A>], E | Cause.Done> = Effect.flatMap(
     next,
@@ -119,11 +117,11 @@ const entryOf = (directory: Directory, child: Child): FileEntry => {
   return directory.sizes === undefined ? entry : { ...entry, sizeBytes: directory.sizes.get(child) ?? 0 }
 }
 
-/** What is answered and what is passed over, in order. */
+/** Streams the entries and the skipped entries of a walk, in order. */
 export const search = (port: Backend, base: Base, self: Plan): Stream.Stream<FileEntry | Passed, Fault> =>
   Stream.unwrap(Effect.map(Explorer.make(port), (explorer) => pulled(new Walker(port, explorer, self, base, entryOf).next)))
 
-/** Answers, until there are `most`; `skip` hears of what is passed over on the way to them. */
+/** Streams at most `most` entries, and calls `skip` for each skipped entry before the last of them. */
 export const answers = <A, E>(
   all: Stream.Stream<A | Passed, E>,
   skip: Skip,
@@ -146,6 +144,6 @@ export const walk = (port: Backend, base: Base, self: Plan): Stream.Stream<FileE
     )
   )
 
-/** How keys are compared: as they are, or folded where case does not distinguish. */
+/** Returns the function that normalizes keys for comparison: case folding if the backend ignores case. */
 export const foldOf = (port: Backend): ((key: string) => string) =>
   port.info.caseSensitive ? (key) => key : (key) => FsPath.fold(key)

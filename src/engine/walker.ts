@@ -1,7 +1,11 @@
 /**
- * A walk goes depth first, in the order of whole paths, without recursion, and descends only where something can still be found. What
- * becomes of a directory's children is decided as soon as it was read, so that where the backend can read several at a time the next
- * ones are being read while the first are answered; what is answered, passed over and complained of comes in order all the same.
+ * Walks a tree depth first in the order of whole paths, without recursion, and enters only directories that can contain
+ * results.
+ *
+ * The children of a directory are classified as soon as it is read. So a backend that reads several directories at a
+ * time can read ahead while results are emitted.
+ *
+ * Results, skipped entries and failures are still emitted in order.
  */
 import * as Effect from "effect/Effect"
 import type { Kind } from "../model/Entry.ts"
@@ -20,45 +24,49 @@ import { Passed } from "./passed.ts"
 import { measure } from "./sizes.ts"
 import type { Base, Plan } from "./walk.ts"
 
-/** After so many steps of matching, each of a few nanoseconds, others have their turn. */
+/** The number of matching steps, each a few nanoseconds, before a yield to other fibers. */
 const slice = 2 ** 18
-/** What deciding about a child takes beside matching, and reading about a directory, in the same steps. */
+/** The steps for classifying a child besides matching, and for reading a directory. */
 const eachChild = 24
-/** Answers given at once. */
+/** The number of results emitted at once. */
 const chunk = 4096
 
 /**
- * Directories that were read but are not yet answered: above the first number only those next to the place where the walk stands are
- * read ahead, above the second none. 64 children count for one.
+ * Limits for directories that are read but not yet emitted.
+ *
+ * Above `ahead`, only directories near the current one are read ahead; above `farAhead`, none. 64 children count as one
+ * directory.
  */
 const ahead = 4096
 const farAhead = 8192
 const nextTo = 256
-/** How far to look for directories that can be read. */
+/** The number of unread directories that are examined for reading. */
 const inSight = 512
 
-/** Fewer than so many directories are not asked for while more than so many are being read: each question costs as much as ten. */
+/**
+ * While more than `many` directories are being read, fewer than `few` are not requested. Each request costs as much as
+ * ten directories.
+ */
 const few = 48
 const many = 96
 
-/** The number of times a directory is looked for that was listed and is not found. */
+/** The number of attempts to find a listed directory that is missing. */
 const maxLooks = 3
-/** The children of larger directories are not kept to be compared with later ones. */
+/** The largest directory whose listing is kept for comparison with later ones. */
 const largest = 65_536
 
-/** How a walk comes to a directory: what is known of it before it is read. */
+/** The state of the walk for a directory before it is read. */
 interface Way {
   readonly path: FsPath.FsPath
   readonly at: FsPath.FsPath
   readonly depth: number
-  /** No name on the way was one that no path can express. */
+  /** Whether every name on the way can be expressed in a path. */
   readonly addressable: boolean
   readonly include: Matcher.State | undefined
   readonly exclude: Matcher.State | undefined
   readonly ignore: Ignore.Rules | undefined
 }
 
-/** A directory on the walk. */
 export class Directory implements Visit, Way {
   readonly above: Directory | undefined
   readonly segment: string
@@ -69,24 +77,26 @@ export class Directory implements Visit, Way {
   readonly include: Matcher.State | undefined
   readonly exclude: Matcher.State | undefined
   ignore: Ignore.Rules | undefined
-  /** Of the children, where they were asked for. */
+  /** The sizes of the children, if requested. */
   sizes: ReadonlyMap<Child, number> | undefined
-  /** What is to be answered in it, in order: answers, what is passed over, and directories. */
+  /** The contents in order: results, skipped entries and directories. */
   items: Array<unknown> = []
-  /** How many items have been answered. */
+  /** The number of emitted items. */
   answered = 0
-  /** Why it could not be read. */
+  /** The reason why the directory could not be read. */
   fault: Fault | undefined
   isAsked = false
   isDecided = false
-  /** The number of times it was looked for again. */
+  /** The number of attempts to find the directory again. */
   looks = 0
-  /** The children as they were listed; left out where they are many. */
+  /** The first listing; absent for a large directory. */
   listed: ReadonlyArray<Child> | undefined
   relistings: Relistings | undefined
-  /** What in it is still to be read, and files of it that are still to be searched: so long it is kept at hand. */
+  /**
+   * The number of subdirectories to read and files to search. The backend keeps the directory open until it is zero.
+   */
   uses = 0
-  /** Its neighbours among the directories that have not been read, in the order of the walk. */
+  /** The neighbours in the list of unread directories, in the order of the walk. */
   previous: Directory | undefined
   next: Directory | undefined
 
@@ -105,7 +115,7 @@ export class Directory implements Visit, Way {
 
 const isAbsence = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory"
 
-/** What it costs to have read a directory and not to have answered it. */
+/** Returns the weight of a directory that is read but not yet emitted. */
 const weightOf = ({ items }: Directory): number => 1 + (items.length >> 6)
 
 export class Walker<A> {
@@ -113,24 +123,24 @@ export class Walker<A> {
   readonly #explorer: Explorer<Directory>
   readonly #plan: Plan
   readonly #answer: (directory: Directory, child: Child) => A
-  /** Whether the files that are answered are to be searched, for which their directories are kept. */
+  /** Whether the emitted files will be searched, so that their directories must stay open. */
   readonly #holds: boolean
   readonly #base: Base
-  /** Where the walk stands; `undefined` at its end. */
+  /** The current directory; `undefined` at the end. */
   #current: Directory | undefined
-  /** The first directory that has not been read. */
+  /** The first unread directory. */
   #unread: Directory | undefined
-  /** Directories that were read but are not yet answered. */
+  /** The weight of the directories that are read but not yet emitted. */
   #ahead = 0
-  /** One about whose children it is being decided, and how far that has come. */
+  /** The directory whose children are being classified, and the progress. */
   #deciding: { readonly directory: Directory; readonly children: ReadonlyArray<Child>; next: number } | undefined
-  /** The judgement of the ignore rules on the next child, where it took too many steps to be found without a pause. */
+  /** The verdict of the ignore rules on the next child, if it took too many steps to compute without a pause. */
   #verdict: Ignore.Verdict | undefined
   #arrived: Array<readonly [Directory, ReadonlyArray<Child> | Fault]> = []
-  /** Steps since others had their turn. */
+  /** The steps since the last yield to other fibers. */
   #spent = 0
   #isStarted = false
-  /** Directories that are being read. */
+  /** The number of directories that are being read. */
   #asked = 0
 
   constructor(
@@ -149,7 +159,7 @@ export class Walker<A> {
     this.#holds = holds
   }
 
-  /** Some answers and what was passed over between them, perhaps none; `undefined` at the end. */
+  /** Returns the next results and the skipped entries between them, possibly none; `undefined` at the end. */
   readonly next: Effect.Effect<ReadonlyArray<A | Passed> | undefined, Fault> = Effect.suspend(() => {
     if (!this.#isStarted) return Effect.andThen(this.#start(), this.next)
     const out: Array<A | Passed> = []
@@ -161,7 +171,7 @@ export class Walker<A> {
     return Effect.andThen(this.#advance(), this.next)
   })
 
-  /** For each file that was answered, when it has been searched. */
+  /** Releases a directory once `files` of its emitted files have been searched. */
   done(directory: Directory, files: number): void {
     directory.uses -= files
     if (directory.uses === 0) this.#explorer.leave(directory)
@@ -179,7 +189,7 @@ export class Walker<A> {
     })
   }
 
-  /** All that can be answered before a directory has to be read, or as much as is answered at once. */
+  /** Emits items until a directory must be read first or a chunk is full. */
   #emit(out: Array<A | Passed>): Fault | undefined {
     for (let directory = this.#current; directory !== undefined && directory.isDecided; directory = this.#current) {
       const { fault, items } = directory
@@ -191,7 +201,7 @@ export class Walker<A> {
       }
       while (directory.answered < items.length && this.#current === directory) {
         const item = items[directory.answered]
-        // Nobody needs it any more, and below it the whole tree would stay.
+        // Release the item. Otherwise the whole tree below it would stay in memory.
         items[directory.answered++] = undefined
         if (item instanceof Directory) this.#current = item
         else if (out.push(item as A | Passed) === chunk) return undefined
@@ -203,13 +213,13 @@ export class Walker<A> {
     return undefined
   }
 
-  /** Says that a directory cannot be read. A search goes on, unless the whole backend is gone. */
+  /** Reports an unreadable directory. A search skips it, unless the whole backend is unavailable. */
   #complaint({ path }: Directory, fault: Fault): Passed | Fault {
     if (!this.#plan.isSearch || (fault._tag === "Unavailable" && fault !== changed)) return located(fault, path)
     return new Passed(path, "unreadable", keyIn(path, "directory"))
   }
 
-  /** Asks for the directories that come next; for few of them not while many are being read. */
+  /** Requests the next directories, but not a few of them while many are being read. */
   #ask(): void {
     const room = this.#explorer.room()
     if (room === 0) return
@@ -224,7 +234,7 @@ export class Walker<A> {
     this.#explorer.read(wanted)
   }
 
-  /** Decides about what has been read, or waits until something has. */
+  /** Classifies the children of directories that have been read, or waits for the next one. */
   #advance(): Effect.Effect<void, Fault> {
     if (this.#deciding === undefined && this.#arrived.length === 0) {
       for (const { children, visit } of this.#explorer.take()) this.#arrived.push([visit, children])
@@ -250,7 +260,7 @@ export class Walker<A> {
     this.#finish(directory)
   }
 
-  /** Settles a directory that could not be read; one that was listed and is not found is looked for again. */
+  /** Handles a directory that could not be read. A missing one that was listed is looked for again. */
   #failed(directory: Directory, fault: Fault): Effect.Effect<void, Fault> | undefined {
     if (isAbsence(fault)) {
       return directory.looks < maxLooks ? this.#lookFor(directory) : this.#settle(directory, fault, "moved")
@@ -260,8 +270,10 @@ export class Walker<A> {
   }
 
   /**
-   * Looks for a directory that was listed and is not found. One that was removed is empty. One that was moved or exchanged is read where
-   * its name is there again, and otherwise said to be skipped.
+   * Looks for a listed directory that is missing.
+   *
+   * A removed directory counts as empty. A moved or exchanged one is read if its name exists again, and is otherwise
+   * skipped.
    */
   #lookFor(directory: Directory): Effect.Effect<void, Fault> {
     directory.looks++
@@ -279,7 +291,7 @@ export class Walker<A> {
     return above === undefined ? Effect.succeed("moved") : this.became(above, segment, "directory")
   }
 
-  /** Looks for a directory again, or gives it up. */
+  /** Looks for a directory again, or gives up after the last attempt. */
   #settle(directory: Directory, fault: Fault, became: Became): Effect.Effect<void, Fault> {
     if (directory.looks < maxLooks) {
       return Effect.andThen(
@@ -288,19 +300,19 @@ export class Walker<A> {
       )
     }
     if (became === "removed") this.#finish(directory)
-    // A base that is missing fails as it does when it was never there.
+    // A missing base fails as if it never existed.
     else this.#fail(directory, directory.above === undefined && !this.#plan.isSearch ? fault : changed)
     return Effect.void
   }
 
-  /** Lists a directory once more. */
   #again(directory: Directory): Effect.Effect<ReadonlyArray<Child>, Fault> {
     return this.#explorer.again?.(directory) ?? this.#port.list(directory.at)
   }
 
   /**
-   * Tells what became of a child that was listed and is not found, by another listing of its directory. Where new children of its kind
-   * have come, it may be one of them, or the directory may be another one.
+   * Determines the fate of a missing child by listing its directory again.
+   *
+   * If new children of its kind exist, it may be one of them, or the directory may be another one.
    */
   became(directory: Directory, segment: string, kind: Kind): Effect.Effect<Became, Fault> {
     const relistings = (directory.relistings ??= new Relistings())
@@ -318,7 +330,7 @@ export class Walker<A> {
     })
   }
 
-  /** What has to be looked at before it can be decided about the children, where that is anything. */
+  /** Prepares the classification of the children. Returns an effect if ignore files or sizes must be read first. */
   #enter(directory: Directory, all: ReadonlyArray<Child>): Effect.Effect<void, Fault> | undefined {
     const children = all.some(({ name }) => TemporaryNames.isInProgress(name))
       ? all.filter(({ name }) => !TemporaryNames.isInProgress(name))
@@ -350,7 +362,7 @@ export class Walker<A> {
     return Effect.catch(looked, (fault) => this.#failed(directory, fault) ?? Effect.void)
   }
 
-  /** Lists a directory once more, as a walk reads it. */
+  /** Lists a directory again in walk order. */
   #relisting(directory: Directory): Effect.Effect<ReadonlyArray<Child>, Fault> {
     return Effect.map(this.#again(directory), (children) =>
       inWalkOrder(
@@ -360,7 +372,7 @@ export class Walker<A> {
     )
   }
 
-  /** Asks the ignore rules about the next child, in slices. */
+  /** Evaluates the ignore rules for the next child, in slices. */
   #judge(): Effect.Effect<void> {
     const { children, directory, next } = this.#deciding!
     const { kind, name } = children[next]!
@@ -374,7 +386,7 @@ export class Walker<A> {
     )
   }
 
-  /** Whether it has come to its end, or others have to have their turn. */
+  /** Classifies children. Returns false if a pause is needed. */
   #decide(): boolean {
     const deciding = this.#deciding
     if (deciding === undefined) return true
@@ -394,7 +406,7 @@ export class Walker<A> {
     return true
   }
 
-  /** What becomes of a child. */
+  /** Classifies a child: skipped, result or directory to enter. */
   #look(directory: Directory, child: Child): void {
     const { items } = directory
     if (this.#isLeftOut(directory, child)) {
@@ -416,7 +428,7 @@ export class Walker<A> {
     }
   }
 
-  /** A directory that has been read makes way for those in it. */
+  /** Replaces a directory in the list of unread directories by its subdirectories. */
   #finish(directory: Directory): void {
     const { above, next, previous } = directory
     let last = previous
@@ -443,7 +455,7 @@ export class Walker<A> {
     else previous.next = next
   }
 
-  /** At most so many steps the patterns take to see what becomes of a child. */
+  /** Returns the maximum number of steps that the patterns take for a child. */
   #cost(directory: Directory, { name: { length } }: Child): number {
     const { exclude, include } = this.#plan
     return (
@@ -469,7 +481,7 @@ export class Walker<A> {
     )
   }
 
-  /** The way into a child; `undefined` where nothing in it can be an answer. */
+  /** Returns the state for entering a child, or `undefined` if nothing in it can be a result. */
   #way(directory: Directory, child: Child): Way | undefined {
     const { exclude, include, maxDepth } = this.#plan
     if (directory.depth >= maxDepth) return undefined
@@ -488,7 +500,7 @@ export class Walker<A> {
     }
   }
 
-  /** Whether everything in the directory stands before what is wanted. */
+  /** Tests whether everything in the directory comes before the start of the page. */
   #isBefore(path: FsPath.FsPath): boolean {
     const { from } = this.#plan
     if (from === undefined) return false

@@ -1,7 +1,10 @@
 /**
- * A write is tried as it stands, which is one primitive call when nothing is in the way. Only where that found no place does the
- * engine look why: a link to follow, parents to make. So the common case costs nothing for the uncommon ones, and every failure is
- * still the one that the order of checks demands.
+ * Writes files.
+ *
+ * A write is first tried as it is, which takes one primitive call in the common case. Only if that fails does the
+ * engine look for a symlink to follow or parents to create.
+ *
+ * Every failure is still the one that the order of checks demands.
  */
 import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
@@ -20,7 +23,7 @@ const alreadyExists: Fault = { _tag: "AlreadyExists" }
 
 export type Expected = string | null | undefined
 
-/** Fails with Conflict unless the file at `at` has the expected version, or is absent where `null` is expected. */
+/** Fails with Conflict unless the file at `at` has the expected version, or is absent if `null` is expected. */
 const holds = (port: Backend, at: FsPath.FsPath, expected: string | null): Effect.Effect<void, Fault> =>
   Effect.flatMap(port.stat(at), (stat) => {
     if (stat === undefined) return expected === null ? Effect.void : Effect.fail({ _tag: "Conflict", expected, actual: null })
@@ -35,7 +38,7 @@ const holds = (port: Backend, at: FsPath.FsPath, expected: string | null): Effec
 const versionAt = (port: Backend, at: FsPath.FsPath): Effect.Effect<string, Fault> =>
   Effect.scoped(Effect.flatMap(port.open(at), Version.ofHandle))
 
-/** Where reading is denied, that it is not the expected version is all that can be said. */
+/** Converts a read failure to a Conflict. If reading is denied, the actual version is unknown. */
 const unreadable = (fault: Fault, expected: string | null): Fault =>
   fault._tag === "AccessDenied"
     ? { _tag: "Conflict", expected }
@@ -44,8 +47,9 @@ const unreadable = (fault: Fault, expected: string | null): Fault =>
       : fault
 
 /**
- * What depends on a precondition, and its check. That nothing is there needs no claim: creating is of itself one step, which only one
- * process can do.
+ * Runs an effect that depends on a precondition, under a claim if needed.
+ *
+ * The precondition "absent" needs no claim, because creation is atomic between processes.
  */
 export const guarded = <A, E, R>(
   port: Backend,
@@ -54,7 +58,7 @@ export const guarded = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | Fault, R> => (typeof expected === "string" ? claiming(port, at, effect) : effect)
 
-/** A failed `ifMatch`, or success. */
+/** Checks `ifMatch`, if given. */
 export const precondition = (port: Backend, at: FsPath.FsPath, expected: Expected): Effect.Effect<void, Fault> =>
   expected === undefined ? Effect.void : holds(port, at, expected)
 
@@ -64,7 +68,7 @@ const checked = (port: Backend, at: FsPath.FsPath, expected: Expected): { readon
     : { commit: (publish) => guarded(port, at, expected, Effect.andThen(holds(port, at, expected), publish)) }
 
 export interface Plan extends WritePlan {
-  /** For a name that no caller named, but a link. */
+  /** The limits for the name that a symlink leads to. */
   readonly limits: LimitsShape
 }
 
@@ -77,7 +81,7 @@ const primitive = (plan: Plan): "create" | "replace" | "append" =>
 
 const needsFile = (plan: Plan): boolean => plan.mode === "replace" || plan.mode === "appendExisting"
 
-/** What must be true of the place before anything is written to it. */
+/** Checks that the plan permits a write to this place. */
 const admits = (plan: Plan, path: FsPath.FsPath, found: Resolved): Fault | undefined => {
   const { stat } = found
   if (stat !== undefined) {
@@ -90,8 +94,10 @@ const admits = (plan: Plan, path: FsPath.FsPath, found: Resolved): Fault | undef
 }
 
 /**
- * `create` met something. With `ifMatch: null`, which is carried out as a create so that it holds against other processes too, that
- * is a Conflict; and what is no file can never be written to, in whatever mode.
+ * Handles AlreadyExists from a create.
+ *
+ * A write with `ifMatch: null` is also a create, so that it holds against other processes. Its failure is then a
+ * Conflict. A directory or special file fails with NotAFile in every mode.
  */
 const whatExists = <A, E, R>(
   port: Backend,
@@ -107,7 +113,7 @@ const whatExists = <A, E, R>(
               stat?.kind === "directory" || stat?.kind === "other"
                 ? Effect.fail(notAFile)
                 : plan.ifMatch === null
-                  ? // Even where it has gone again since.
+                  ? // Report a Conflict even if the entry has been removed since.
                     Effect.andThen(holds(port, at, null), Effect.fail<Fault>({ _tag: "Conflict", expected: null }))
                   : Effect.fail(error)
             )
@@ -119,8 +125,9 @@ export interface Written {
 }
 
 /**
- * The version of a file that is appended to, in one reading: what stands there is taken up before anything is published, so that a
- * file that cannot be read is not changed either.
+ * Appends to a file and computes its version in one pass.
+ *
+ * The old content is read before the append is published, so a file that cannot be read is not changed.
  */
 const appended = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Plan): Effect.Effect<Written, Fault> =>
   Effect.suspend(() => {
@@ -164,10 +171,10 @@ const once = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Plan): 
 const mayLieElsewhere = (fault: Fault): boolean =>
   fault._tag === "NotFound" || fault._tag === "NotAFile" || fault._tag === "NotADirectory"
 
-/** What a write answers inside of its turn where a link leads to another name, of which it has to take the turn. */
+/** The internal signal that a symlink leads to another path, whose lock must be taken instead. */
 const elsewhere: Fault = { _tag: "IoError", detail: "it is a link" }
 
-/** The version of a whole content is known to who has it, where who wrote it has not told. */
+/** Adds the version of the whole content, if the backend did not return one. */
 const versioned = (done: Written | undefined, plan: Plan, ofContent: () => string): Written | undefined =>
   done === undefined || done.version !== undefined || !plan.version || primitive(plan) === "append"
     ? done
@@ -187,7 +194,7 @@ export const bytes = (port: Backend, path: FsPath.FsPath, content: Uint8Array, p
       )
 }
 
-/** Only where a link is found is the turn of the path given back for another. */
+/** Writes under the lock of the path, and switches to another lock only if a symlink is found. */
 const bytesStepByStep = (
   port: Backend,
   path: FsPath.FsPath,
@@ -212,15 +219,21 @@ const bytesStepByStep = (
   )
 }
 
-/** Creating never goes through a link that is the last component: whatever is there is there already. */
+/**
+ * Resolves the target of a write. A create does not follow a symlink in the last component, because that name already
+ * exists.
+ */
 const target = (port: Backend, path: FsPath.FsPath, plan: Plan): Effect.Effect<Resolved, Fault> =>
   plan.mode === "create" ? resolveLink(port, path) : resolve(port, path)
 
 /**
- * Writes what a stream brings. It is staged without anybody's turn being taken, and published in one step with the path's turn, the
- * precondition checked in it; so a file can be streamed onto itself, and a stream that fails has changed nothing. A place that could
- * not be written to is refused before the stream is run.
- * `digest` is the version of what the stream has brought, when it is through.
+ * Writes the content of a stream.
+ *
+ * The content is staged without a lock. It is then published atomically under the lock of the path, after the
+ * precondition is checked. So a file can be streamed onto itself, and a failing stream changes nothing.
+ *
+ * A place that cannot be written to is refused before the stream runs. `digest` returns the version of the content once
+ * the stream has ended.
  */
 export const stream = <E, R>(
   port: Backend,
@@ -234,7 +247,8 @@ export const stream = <E, R>(
   if (fast === undefined) return stepByStep
   const commit: Commit = (publish) => exclusively(port, [path], publish)
   return Effect.flatMap(exclusively(port, [path], admitted(port, path, plan)), (at) =>
-    // The target of a link is written step by step: a stream that has been run cannot be declined.
+    // A symlink is written step by step, because a fast write that declines after running the stream could not run it
+    // again.
     at !== path
       ? stepByStep
       : Effect.flatMap(
@@ -247,7 +261,7 @@ export const stream = <E, R>(
   )
 }
 
-/** Returns where the path leads, if that place could be written to as it is now. */
+/** Returns the resolved path, if a write to it is possible now. */
 const admitted = (port: Backend, path: FsPath.FsPath, plan: Plan): Effect.Effect<FsPath.FsPath, Fault> =>
   Effect.flatMap(target(port, path, plan), (found): Effect.Effect<FsPath.FsPath, Fault> => {
     const fault = admits(plan, path, found)
@@ -291,7 +305,7 @@ const staged = <E, R>(
     const appends = primitive(plan) === "append"
     const standing = Effect.flatMap(port.stat(at), (stat): Effect.Effect<void, Fault> => {
       if (stat === undefined) return needsFile(plan) ? Effect.fail(notFound) : parents
-      // What could not be read afterwards is not published either.
+      // Content that could not be read afterwards must not be published.
       return plan.version && appends && stat.kind === "file" ? Effect.scoped(Effect.asVoid(port.open(at))) : Effect.void
     })
     const note = !plan.version
