@@ -1,25 +1,34 @@
 /**
- * A container with a workspace: a Filesystem of its files, and a Sandbox that runs commands where they are. It is run by podman, or by
- * docker with the same command line, without network, privileges and capabilities, as a user that is nobody, and within bounds of
- * memory, processors and processes. It goes with the scope, whatever has happened, and also when this process is killed; where that
- * cannot close it, because a program inside works against its end, it goes when the next Container of this engine is made.
+ * A container with a workspace: a Filesystem of its files, and a Sandbox that runs commands in it.
  *
- * With the strategy `overlay` the workspace is a directory of the host. Files work before the container starts, which is at the first
- * command, and when it has ended; a container that has died is replaced at the next command, with the same files.
+ * The engine is podman, or docker with the same command line. The container has no network, privileges or capabilities.
+ * It runs as an unprivileged user with limits on memory, processors and processes.
  *
- * With `exec` no disk is shared: the files live in the container and go with it, and one shell inside answers for them. When it has
- * died the first call to meet that, be it of files or a command, fails with Unavailable, which says that the files are gone; files stay
- * Unavailable until the next command has started another container, which is empty.
+ * The container is removed when the scope closes, whatever has happened, and also when this process is killed. If a
+ * program inside prevents that, the next Container of this engine removes it.
  *
- * Commands share the container. What one leaves running in the background ends with it, unless it is run with `detach`. Fetching an image and starting the container do not count as a command's time. Whoever may not change every file
- * (`readOnly`, `allowWrite`, `allowDelete`) has an overlay that commands cannot change at all; with `exec` these options are about the
- * Filesystem only.
+ * With the strategy `overlay`, the workspace is a directory of the host. Files work before the container starts, which
+ * the first command causes, and after it has ended. A container that has died is replaced at the next command, with the
+ * same files.
  *
- * The engine is the first in the PATH, run with the environment of this process. Entries of the PATH that are relative or empty, or that
- * lead into `hostDirectory`, a mount that can be written, or the root of an open filesystem, do not count. Where root runs this program, the overlay directory is
- * given to the user inside, and so is what the Filesystem makes in it; what a `hostDirectory` holds already keeps its owner, and so does
- * a `hostDirectory` that belongs to somebody else than root: there the user inside may do what others may. On hosts with SELinux a
- * shared directory needs a label: `runArguments: ["--security-opt", "label=disable"]`.
+ * With `exec`, no disk is shared: the files live in the container and are removed with it, and one shell inside serves
+ * them. If the container has died, the next call fails with Unavailable and says that the files are lost. Files stay
+ * Unavailable until a command has started a new, empty container.
+ *
+ * Commands share the container. Background processes of a command end with it, unless it runs with `detach`. Fetching
+ * an image and starting the container do not count towards the time limit of a command.
+ *
+ * With write restrictions (`readOnly`, `allowWrite`, `allowDelete`), commands cannot change the overlay at all. With
+ * `exec`, these options restrict only the Filesystem.
+ *
+ * The engine is the first one in the PATH, run with the environment of this process. Some PATH entries are ignored:
+ * relative and empty ones, and those inside `hostDirectory`, a writable mount or the root of an open filesystem.
+ *
+ * If root runs this program, the user inside becomes the owner of the overlay directory and of entries that the
+ * Filesystem creates in it. Existing entries of a `hostDirectory` keep their owner. A `hostDirectory` that does not
+ * belong to root also keeps its owner; the user inside then has the permissions of others.
+ *
+ * On hosts with SELinux, a shared directory needs a label: `runArguments: ["--security-opt", "label=disable"]`.
  *
  * @since 0.1.0
  */
@@ -51,15 +60,17 @@ export type {
 } from "./internal/container/options.ts"
 
 /**
- * Unavailable where the engine is missing, refuses, or cannot start the container, with its own words; the others are about
- * `hostDirectory` and the options.
+ * The errors of a container.
+ *
+ * Unavailable means that the engine is missing, refuses, or cannot start the container; the detail quotes the engine.
+ * The others concern `hostDirectory` and the options.
  *
  * @since 0.1.0
  */
 export type ContainerError = StatError | NotADirectory | InvalidArgument
 
 /**
- * The files of a container, and the commands that run where they are.
+ * The files of a container, and the commands that run in it.
  *
  * @since 0.1.0
  */
@@ -100,14 +111,14 @@ const exec = Effect.fnUntraced(function* (engine: Engine.Engine, planned: Plan, 
   return yield* promoted(Apart.make(engine, planned, options, life), planned)
 })
 
-/** Directories of the host that somebody may fill with programs: the shared one, and mounts that can be written. */
+/** Lists the host directories that the container can fill with programs: the shared one and writable mounts. */
 const served = ({ hostDirectory, mounts }: Plan): ReadonlyArray<string> => [
   ...(hostDirectory === undefined ? [] : [hostDirectory]),
   ...mounts.filter(({ readOnly }) => !readOnly).map(({ source }) => source)
 ]
 
 /**
- * A container for as long as the scope lives.
+ * Creates a container, which is removed when the scope closes.
  *
  * @since 0.1.0
  */
@@ -126,7 +137,7 @@ export const make = (options: ContainerOptions): Effect.Effect<Container, Contai
   })
 
 /**
- * The same as services.
+ * Provides the files and commands of a container as services.
  *
  * @since 0.1.0
  */

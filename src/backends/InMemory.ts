@@ -1,7 +1,8 @@
 /**
- * A filesystem that lives and dies with its layer. It keeps every rule that a disk would enforce (parents, kinds, links, modes,
- * case where asked), so that what works here works on a host; what a disk cannot promise it does promise: a call that fails has
- * changed nothing.
+ * A filesystem in memory, which exists as long as its layer.
+ *
+ * It enforces the rules of a disk (parents, kinds, symlinks, modes, case if requested), so code that works here also
+ * works on a host. In addition, a call that fails has changed nothing.
  *
  * @since 0.1.0
  */
@@ -41,27 +42,32 @@ export type {
 } from "./internal/memoryState.ts"
 
 /**
- * What a filesystem starts with. Keys are single names. A string is a file of UTF-8 text, an object a directory, except that an
- * object whose only key is `link`, with a string, is a symbolic link (a directory with just a text file of that name takes the
- * text as bytes).
+ * The initial content of a filesystem.
+ *
+ * Keys are single names. A string is a file of UTF-8 text, bytes are a file, and an object is a directory. An object
+ * whose only key is `link`, with a string, is a symlink. To create a directory with a single text file named `link`,
+ * give the text as bytes.
  *
  * @since 0.1.0
  */
 export type Tree = { readonly [name: string]: string | Uint8Array | { readonly link: string } | Tree }
 
 /**
- * What a filesystem in memory starts with, and which rules it keeps.
+ * The initial content of a filesystem in memory, and the rules that it enforces.
  *
  * @since 0.1.0
  */
 export interface InMemoryOptions extends CommonOptions {
-  /** The first content, put there whatever else the options forbid; or all of one that a session keeps (State). @default empty */
+  /**
+   * The initial content, created despite restrictions of the other options; or the whole tree of a session (State).
+   * @default empty
+   */
   readonly tree?: Tree | MemoryState.TreeState | undefined
-  /** Compare names as Windows does, so its rules can be exercised anywhere. @default false */
+  /** Whether to ignore case in names, so that the rules of Windows can be tested anywhere. @default false */
   readonly caseInsensitive?: boolean | undefined
 }
 
-/** Without a tree, building cannot fail. */
+/** The options without a tree, with which creation cannot fail. */
 type Empty = Omit<InMemoryOptions, "tree"> & { readonly tree?: undefined }
 
 type TreeError = InvalidPath | PathTooLong | InvalidArgument
@@ -86,7 +92,7 @@ const surrogate = "a text with a lone surrogate cannot be encoded"
 
 const encoder = new TextEncoder()
 
-/** What a value of the tree stands for, or why it can stand for nothing. */
+/** Returns the entry that a value of the tree describes, or the reason why it describes none. */
 const describe = (value: unknown): Described | string => {
   if (typeof value === "string" && !value.isWellFormed()) return surrogate
   if (typeof value === "string" || isBytes(value)) {
@@ -122,7 +128,7 @@ const checkName = (key: string, path: FsPath.FsPath, options: InMemoryOptions, l
   return fault && (promote(fault, operation, path) as TreeError)
 }
 
-/** Shared with whoever has it; modes and times are its own. */
+/** Shares the content of a tree state with its other users. Modes and times are copied. */
 const adopt = (
   tree: MemoryTree.MemoryTree,
   state: MemoryState.TreeState,
@@ -133,7 +139,7 @@ const adopt = (
   return undefined
 }
 
-/** Puts everything in its place, or answers why it cannot be. */
+/** Creates the entries of the initial tree, or returns the error of an invalid one. */
 const plant = (
   tree: MemoryTree.MemoryTree,
   options: InMemoryOptions,
@@ -167,7 +173,7 @@ const plant = (
   return undefined
 }
 
-/** What the options plant, and the port over it, or over what stands in for it. */
+/** A new tree, and the function that creates the port of this tree or a substitute. */
 interface Grown {
   readonly tree: MemoryTree.MemoryTree
   readonly port: (tree: MemoryTree.MemoryTree) => Backend
@@ -192,8 +198,10 @@ const grow = (options: InMemoryOptions): Effect.Effect<Grown, TreeError> =>
   )
 
 /**
- * The backend alone, for combinators and tests. Fails with InvalidPath for a key of the tree that is no single name, PathTooLong
- * beyond the limits in force, InvalidArgument for a value that is no content and for keys that are the same name.
+ * Creates the backend alone, for combinators and tests.
+ *
+ * Fails with InvalidPath for a key of the tree that is not a single name, with PathTooLong beyond the limits in force,
+ * and with InvalidArgument for an invalid value or for keys that are the same name.
  *
  * @since 0.1.0
  */
@@ -204,7 +212,7 @@ export function make(options: InMemoryOptions = {}): Effect.Effect<Backend, Tree
 }
 
 /**
- * A filesystem in memory, empty or with the given tree.
+ * Creates a filesystem in memory, empty or with the given tree.
  *
  * @since 0.1.0
  */
@@ -215,21 +223,25 @@ export function layer(options: InMemoryOptions = {}): Layer.Layer<Filesystem, Tr
 }
 
 /**
- * What a filesystem of `makeSession` keeps in its session: one item, the whole tree. As JSON it is `{ caseSensitive, directories, files,
- * links }`, each sorted by `path`, the root among the directories as "."; with `mode`, `createdAt` and `modifiedAt` in milliseconds since
- * 1970, `sizeBytes` and `content` in base64, `target`. Equal trees are equal JSON.
+ * The slice under which `makeSession` stores its filesystem in a session: one item, the whole tree.
+ *
+ * As JSON it is `{ caseSensitive, directories, files, links }`, each sorted by `path`, with the root directory as ".".
+ * The entries have `mode`, `createdAt` and `modifiedAt` (milliseconds since 1970). Files have `sizeBytes` and `content`
+ * (base64), links have `target`. Equal trees have equal JSON.
  *
  * @since 0.1.0
  */
 export const State: Slice<MemoryState.TreeState> = MemoryState.slice
 
 /**
- * The backend whose tree is kept in the session, where its snapshots, rollbacks, saves and resets are those of the tree. What the session
- * keeps already is the tree; the one of the options is there where it keeps none, and after a reset. Several over one session are the
- * same tree. Ends with the scope; the session keeps the tree.
+ * Creates a backend whose tree is stored in a session. Snapshots, rollbacks, saves and resets of the session apply to
+ * the tree.
  *
- * Fails as `make` does, with InvalidArgument also where the session keeps a tree with other rules of case, and with SessionError where
- * its slice is another's.
+ * An existing tree of the session is used. The tree of the options is used if the session has none, and after a reset.
+ * Several backends over one session share the same tree. The backend ends with the scope; the session keeps the tree.
+ *
+ * Fails like `make`. Also fails with InvalidArgument if the session's tree has other case rules, and with SessionError
+ * if the slice has another owner.
  *
  * @since 0.1.0
  */
@@ -248,7 +260,7 @@ export const makeSession = (
   )
 
 /**
- * The filesystem of `makeSession`.
+ * Creates the filesystem of `makeSession`.
  *
  * @since 0.1.0
  */

@@ -1,14 +1,18 @@
 /**
- * A directory of the machine as a filesystem. It stands on `node:fs`, follows no link, touches nothing outside its root, and keeps
- * nothing in memory: whatever else works on the directory sees every change at once, and its changes are seen.
+ * A filesystem on a directory of the machine.
  *
- * No path, no link that stands in the tree, and no error leads out of the root. On Linux with `/proc` this is `race-free`: a process
- * that exchanges directories for links while a call runs leads no call outside either. Elsewhere it is `best-effort`: such a process
- * could win a race of microseconds.
+ * It uses `node:fs`, follows no symlink, touches nothing outside its root, and caches nothing. So other programs see
+ * its changes at once, and it sees theirs.
  *
- * Names and metadata are asked for synchronously, in microseconds; on a disk that does not answer (a network disk whose server is
- * gone) the whole program waits. Between processes, a move that may not replace anything looks directly before it acts, since no
- * call of Node can do both at once; creating, replacing and appending are atomic between processes too.
+ * No path, symlink or error leads out of the root. On Linux with `/proc`, confinement is `race-free`: even a process
+ * that replaces directories by symlinks during a call cannot lead the call outside. Elsewhere it is `best-effort`: such
+ * a process could win a race of microseconds.
+ *
+ * Names and metadata are read synchronously, in microseconds. On a disk that does not respond (a network disk without
+ * its server), the whole program waits.
+ *
+ * Creating, replacing and appending are atomic between processes. A move that must not replace checks the target
+ * directly before it acts, because Node has no call for both.
  *
  * @since 0.1.0
  */
@@ -32,9 +36,13 @@ export type {
 } from "./internal/options.ts"
 
 /**
- * The port of a host directory, for as long as the scope lives; after that every call fails with Unavailable. A change of several files
- * that a killed process has left unfinished in the directory is finished first. Fails with NotFound, NotADirectory or AccessDenied for the root (`policy` where it lies in an open store of snapshots), InvalidPath where it is not
- * absolute, and Unsupported where the machine cannot give the confinement that is required.
+ * Opens the port of a host directory until the scope closes. After that, every call fails with Unavailable.
+ *
+ * A transaction that a killed process left unfinished in the directory is recovered first.
+ *
+ * Fails with NotFound, NotADirectory or AccessDenied for the root (`policy` if it is inside an open snapshot store).
+ * Fails with InvalidPath if the root is not absolute, and with Unsupported if the machine cannot provide the required
+ * confinement.
  *
  * @since 0.1.0
  */
@@ -46,7 +54,7 @@ export const make = (options: PosixHostOptions): Effect.Effect<Backend, StatErro
   })
 
 /**
- * A filesystem whose root is a directory of the machine, for as long as the layer lives. Fails as `make` does.
+ * Creates a filesystem whose root is a directory of the machine, until the layer's scope closes. Fails like `make`.
  *
  * @since 0.1.0
  */

@@ -1,21 +1,28 @@
 /**
- * A directory of a Windows machine as a filesystem. It stands on `node:fs`, follows no link and no junction, touches nothing outside its
- * root, and keeps nothing in memory: whatever else works on the directory sees every change at once, and its changes are seen.
+ * A filesystem on a directory of a Windows machine.
  *
- * Names are compared as Windows does, without regard to case, and keep the case that they were given. What Windows would read as
- * something else than it says is InvalidPath before the disk is touched: devices (`CON`, `NUL.txt`), streams (`a:b`), names that end in a
- * dot or a space, and those of the form of short names (`PROGRA~1`). A path that is too long for the machine is PathTooLong.
+ * It uses `node:fs`, follows no symlink or junction, touches nothing outside its root, and caches nothing. So other
+ * programs see its changes at once, and it sees theirs.
  *
- * A file that another program has open is waited for, for one and a half seconds, where it is to be read, written, replaced or moved, and
- * is AccessDenied `busy` after that; deleting it is AccessDenied `busy` at once. Files that are open here, to be read, are never in the way.
- * A file whose read-only attribute is set is AccessDenied `permission` to whoever would write it.
+ * Names are compared without regard to case, as Windows does, and keep the case in which they were created. Names that
+ * Windows would reinterpret are InvalidPath before the disk is touched: devices (`CON`, `NUL.txt`), streams (`a:b`),
+ * names that end in a dot or a space, and short names (`PROGRA~1`). A path that is too long for the machine is
+ * PathTooLong.
  *
- * Confinement is `best-effort`: no path, no link that stands in the tree, and no error leads out of the root, but a process that
- * exchanges directories for junctions while a call runs could win a race of microseconds. There are no permission bits and no access
- * control lists, and it cannot be watched. Replacing a link or an empty directory by moving something over it is not atomic here, and
- * neither is making a file on a disk without hard links. A replaced file gets the access rights of a new one in its directory, and keeps
- * neither streams nor attributes such as "hidden". A directory in which a stream is being written cannot be moved meanwhile: AccessDenied
- * `busy`. Windows has no call for a directory to be written to disk, so durability `full` is here what `file` is.
+ * To read, write, replace or move a file that another program has open, a call waits up to 1.5 seconds and then fails
+ * with AccessDenied `busy`. Deleting such a file fails with AccessDenied `busy` at once. Files opened here for reading
+ * never block a call. Writing a read-only file fails with AccessDenied `permission`.
+ *
+ * Confinement is `best-effort`: no path, symlink in the tree or error leads out of the root. But a process that
+ * replaces directories by junctions during a call could win a race of microseconds.
+ *
+ * There are no permission bits and no access control lists, and the directory cannot be watched. Some changes are not
+ * atomic: replacing a symlink or an empty directory by a move, and creating a file on a disk without hard links.
+ *
+ * A replaced file gets the access rights of a new file in its directory, and loses its streams and attributes such as
+ * "hidden". While a stream is being written in a directory, moving the directory fails with AccessDenied `busy`.
+ *
+ * Windows cannot flush a directory to disk, so the durability `full` is the same as `file`.
  *
  * @since 0.1.0
  */
@@ -46,7 +53,7 @@ export type {
   WindowsHostOptions
 } from "./internal/options.ts"
 
-/** The root's path in one form, or why these options can never work here. */
+/** Returns the normalized path of the root, or the reason why these options cannot work here. */
 const pathOf = ({ requireConfinement, root }: WindowsHostOptions): string | Fault => {
   if (process.platform !== "win32") return { _tag: "Unsupported", feature: `WindowsHost on ${process.platform}` }
   if (requireConfinement !== undefined && requireConfinement !== "best-effort") return tooWeak(requireConfinement)
@@ -63,7 +70,7 @@ const openRoot = (options: WindowsHostOptions): Opened | Fault => {
   const path = pathOf(options)
   if (isFault(path)) return path
   if (OpenRoots.isInStore(path)) return inStore
-  // Remembered from now on, for when there are no handles left to ask.
+  // Remember these now, because later there may be no handles left to query them.
   Identity.self()
   Installation.remember()
   const walker = Root.open(system, options)
@@ -79,7 +86,7 @@ const openRoot = (options: WindowsHostOptions): Opened | Fault => {
   }
 }
 
-/** Opens a directory that holds the root, for what was recorded of both. */
+/** Opens a directory above the root, to recover a transaction that involves both. */
 const openAbove = (root: string): Effect.Effect<Backend, Fault, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
@@ -90,10 +97,12 @@ const openAbove = (root: string): Effect.Effect<Backend, Fault, Scope.Scope> =>
   )
 
 /**
- * The port of a directory, for as long as the scope lives; after that every call fails with Unavailable. Fails with Unsupported on any
- * other system than Windows, and where more than `best-effort` confinement is required; with InvalidPath where the root is not absolute
- * (`C:\directory`, `\\server\share\directory`, either also behind `\\?\`), and with NotFound, NotADirectory or AccessDenied for the root
- * (`policy` where it lies in an open store of snapshots).
+ * Opens the port of a directory until the scope closes. After that, every call fails with Unavailable.
+ *
+ * Fails with Unsupported on other systems than Windows, and if more than `best-effort` confinement is required. Fails
+ * with InvalidPath if the root is not absolute. (`C:\directory` and `\\server\share\directory` are absolute, also with
+ * the prefix `\\?\`.) Fails with NotFound, NotADirectory or AccessDenied for the root (`policy` if it is inside an open
+ * snapshot store).
  *
  * @since 0.1.0
  */
@@ -120,7 +129,8 @@ export const make = (
   )
 
 /**
- * A filesystem whose root is a directory of a Windows machine, for as long as the layer lives. Fails as `make` does.
+ * Creates a filesystem whose root is a directory of a Windows machine, until the layer's scope closes. Fails like
+ * `make`.
  *
  * @since 0.1.0
  */

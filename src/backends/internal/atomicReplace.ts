@@ -1,8 +1,11 @@
 /**
- * A file becomes visible whole or not at all: everything is written to a hidden temporary file in the same directory, and one rename
- * (or, where nothing may be replaced, one link) gives it its name. Until then a failure, a defect or an interruption leaves what was
- * there and takes the temporary file away; a killed process leaves it behind, hidden, and whoever comes to the directory next takes it
- * away.
+ * Publishes files atomically.
+ *
+ * All content goes to a hidden temporary file in the same directory. One rename, or one link if nothing may be
+ * replaced, then gives the file its name.
+ *
+ * A failure, a defect or an interruption before that keeps the old file and removes the temporary one. A killed process
+ * leaves a hidden leftover, which the next use of the directory removes.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -24,12 +27,12 @@ import { sweepBefore } from "./leftovers.ts"
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const notAFile: Fault = { _tag: "NotAFile" }
 
-/** What is to be published. */
+/** A temporary file to publish. */
 export interface Staged {
   readonly descriptor: number
   readonly place: Place
   readonly segment: string
-  /** Of the file as it will be published; once known, the descriptor is closed and the mode and owner are set. */
+  /** The stat of the file as published. Once set, the descriptor is closed and the mode and owner are final. */
   stat: FileStat | undefined
   isPublished: boolean
 }
@@ -68,13 +71,13 @@ const openTemporary = (confined: Confined, place: Place, mode: number): Staged |
   }
 }
 
-/** Fails where publishing would have to, so that a long stream is not read for nothing. */
+/** Creates the temporary file. Fails early if the publication would fail, so that a long stream is not read in vain. */
 const stageHere = (confined: Confined, place: Place, segment: string, mode: Mode): Staged | Fault | undefined => {
   const found = look(place.at(segment))
   if (found !== undefined && mode === "create") return alreadyExists
   if (found !== undefined && !found.isFile()) return notAFile
   sweepBefore(place)
-  // Less the process's mask for a new file; never more open than the one that it will replace.
+  // A new file gets 0o666 minus the umask. A replacement is never more accessible than the file that it replaces.
   return openTemporary(confined, place, found === undefined ? 0o666 : found.mode & 0o777)
 }
 
@@ -100,7 +103,7 @@ const discard = (staged: Staged): void => {
   staged.place.release()
 }
 
-/** A hidden file next to the path, open and empty, for as long as `use` runs; gone afterwards unless it was published. */
+/** Runs `use` with an empty temporary file next to the path. Removes the file afterwards, unless it was published. */
 export const staging = <A, E, R>(
   confined: Confined,
   path: FsPath,
@@ -135,17 +138,20 @@ const tryChown = (descriptor: number, uid: number, gid: number): boolean => {
   }
 }
 
-/** Owner, group and permission bits of the file that is replaced. The bits last, since a change of owner may take some away. */
+/**
+ * Copies owner, group and permission bits of the replaced file. Sets the bits last, because a change of owner may clear
+ * some.
+ */
 const inherit = (descriptor: number, old: Fs.Stats): void => {
   const { gid, mode, uid } = Fs.fstatSync(descriptor)
   if (uid !== old.uid || gid !== old.gid) void (tryChown(descriptor, old.uid, old.gid) || tryChown(descriptor, -1, old.gid))
   if ((mode & 0o777) !== (old.mode & 0o777)) Fs.fchmodSync(descriptor, old.mode & 0o777)
 }
 
-/** Disks and mounts on which a file can have but one name. */
+/** The codes of disks and mounts without hard links. */
 const noSecondName = new Set(["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EMLINK"])
 
-/** Gives the file a name that must be free. Where there are no links the name is taken first, by an empty file. */
+/** Gives the file a name that must be free. Without hard links, an empty file reserves the name first. */
 const nameNew = (from: HostPath, to: HostPath): void => {
   try {
     Fs.linkSync(from, to)
@@ -163,7 +169,10 @@ const nameNew = (from: HostPath, to: HostPath): void => {
   unlinkQuietly(from)
 }
 
-/** The one step that anybody can see. `append` publishes only where nothing is, and leaves the descriptor open. */
+/**
+ * Publishes the file in one visible step. `append` publishes only if nothing exists there, and leaves the descriptor
+ * open.
+ */
 export const publish = (confined: Confined, staged: Staged, path: FsPath, mode: Mode): FileStat | Fault =>
   inside(confined, path, (place, segment) => {
     const to = place.at(segment)
@@ -173,7 +182,7 @@ export const publish = (confined: Confined, staged: Staged, path: FsPath, mode: 
     const stat = staged.stat ?? finished(staged, path, found)
     if (mode !== "append" && staged.stat === undefined) {
       staged.stat = stat
-      // Not quietly: some network disks say only now that they could not keep what was written.
+      // Report a failure of close, because some network disks report only here that the content was lost.
       Fs.closeSync(staged.descriptor)
     }
     const from = staged.place.at(staged.segment)
@@ -200,7 +209,7 @@ const unsettled = (fault: Fault): Fault => ({
   cause: fault["cause"]
 })
 
-/** The names in the path's directory are on disk, where that was asked for. */
+/** Flushes the names in the path's directory to disk, if the durability requires it. */
 export const settleName = (confined: Confined, path: FsPath, durability: Durability): Effect.Effect<void, Fault> =>
   durability !== "full"
     ? Effect.void
@@ -213,7 +222,7 @@ export const settleName = (confined: Confined, path: FsPath, durability: Durabil
         unsettled
       )
 
-/** Writes a new file, or another in place of the one that is there. */
+/** Writes a new file or replaces an existing one. */
 export const put = <E, R>(
   confined: Confined,
   path: FsPath,

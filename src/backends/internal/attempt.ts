@@ -1,8 +1,11 @@
 /**
- * How a host is asked. Names and metadata synchronously: such a call takes 1 to 20 µs, of which the round trip through the thread
- * pool and a promise would make 50 to 150. Data by callbacks, beyond the little that costs less than the round trip. Whatever has
- * been handed to the thread pool is waited for, also by a fiber that is being interrupted, since closing a descriptor under a
- * call in flight sends the call to whatever file gets the number next.
+ * Runs calls to the operating system.
+ *
+ * Names and metadata are read synchronously: such a call takes 1 to 20 µs, while the thread pool and a promise would
+ * take 50 to 150. Larger data goes through the thread pool.
+ *
+ * A call in the thread pool is always awaited, even by an interrupted fiber. If its descriptor were closed during the
+ * call, the call could reach another file with the same number.
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
@@ -19,12 +22,15 @@ const outcomeOf = <A>(run: () => A | Fault): A | Fault => {
   }
 }
 
-/** 2, 4, … 128 ms, each 20 % more or less: a quarter of a second in all. */
+/** The retry schedule: 2, 4, … 128 ms, each with 20 % jitter; a quarter of a second in all. */
 const patience = Schedule.exponential("2 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 7 }))
 
 const reserves = new Set<() => void>()
 
-/** `give` is called when the process has no descriptors left, to close those that are only kept for speed; until it is taken back. */
+/**
+ * Registers a function that closes cached descriptors when the process has none left. Returns the function that removes
+ * it.
+ */
 export const whenExhausted = (give: () => void): (() => void) => {
   reserves.add(give)
   return () => void reserves.delete(give)
@@ -39,11 +45,14 @@ const isWorthwhile = (fault: Fault): boolean => {
   return isTransient(fault)
 }
 
-/** Again, and again later, while the system only lacks a descriptor or somebody else is at it. */
+/** Retries an effect with growing delays while descriptors are lacking or an entry is busy. */
 export const patiently = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
   Effect.retry(effect, { schedule: patience, while: isWorthwhile })
 
-/** Runs what calls the system synchronously, and answers or throws. It must have changed nothing when it fails. */
+/**
+ * Runs a function that calls the system synchronously, and retries transient failures. A failed call must have changed
+ * nothing.
+ */
 export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => {
   const once = Effect.suspend(() => {
     const outcome = outcomeOf(run)
@@ -56,7 +65,7 @@ export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => {
   })
 }
 
-/** Starts a call of the thread pool and waits for its end, come what may. */
+/** Starts a call in the thread pool and waits uninterruptibly for its end. */
 export const awaited = <A>(start: (done: (error: Error | null, value: A) => void) => void): Effect.Effect<A, Fault> =>
   Effect.uninterruptible(
     Effect.callback<A, Fault>((resume) =>

@@ -1,9 +1,11 @@
 /**
- * Confinement where the system shows no descriptors as files: the root is pinned by its real path and its inode, and every call looks
- * at each component of its directory, top down, before it joins a name to it. What was opened is looked at again afterwards.
+ * Confines paths on systems that do not expose descriptors as files.
  *
- * Between the look and the use another process that may write inside the root can still swap a directory for a link: that is
- * `best-effort`.
+ * The root is pinned by its real path and inode. Every call checks each component of the directory, top down, before it
+ * appends a name. An opened file is checked again afterwards.
+ *
+ * Another process that may write inside the root can still replace a directory by a symlink between check and use. So
+ * the level is `best-effort`.
  */
 import { Fs } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -16,7 +18,7 @@ const gone: Fault = { _tag: "Unavailable", detail: "the root directory has been 
 
 const { O_DIRECTORY, O_NOFOLLOW, O_RDONLY } = Fs.constants
 
-/** Whether the name leads to the open file. */
+/** Tests whether a name leads to the open file. */
 const leadsTo = (at: HostPath, descriptor: number): boolean => {
   try {
     const found = look(at)
@@ -26,7 +28,10 @@ const leadsTo = (at: HostPath, descriptor: number): boolean => {
   }
 }
 
-/** Takes over the descriptor of the root, which is held open so that no other directory can get its inode. */
+/**
+ * Creates a confined root and takes ownership of its descriptor, which is held so that no other directory can reuse the
+ * inode.
+ */
 export const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confined => {
   const pinned = Fs.fstatSync(descriptor)
   let isClosed = false
@@ -72,7 +77,7 @@ export const make = (top: HostPath, descriptor: number, caseSensitive: boolean):
       isSame,
       open: () => Fs.openSync(at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW),
       release: () => {},
-      // It is not kept, so it would be read at every write.
+      // Places are not cached, so a sweep would otherwise run at every write.
       isSwept: true
     }
   }

@@ -1,15 +1,18 @@
 /**
- * A claim keeps other processes of this user from a file while its version is checked and the next one is published. It is an entry
- * in a directory of the installation's private directory, named after the file's directory (device and inode) and name, so that
- * nobody else can plant one. The entry's name says which process made it. A process makes its entry first and looks for others second,
- * so of two that come at once the later one sees the earlier; it takes its own entry back and tries again a little later. No name is
- * used twice, so removing the entry of a killed process cannot hit one that lives.
+ * Claims files against other processes of this user while a version is checked and the next one is published.
  *
- * Chance decides between those who wait, since a queue would wait for a process that is stopped. A process that has waited for long
- * leaves a mark, and those that come after it let it pass.
+ * A claim is an entry in the installation's private directory, so nobody else can create one. It is named after the
+ * file's directory (device and inode) and name, and its own name identifies the process.
  *
- * Where the disk permits no claim (there is no private directory, or the disk is full) the version is checked without one. A failure
- * that may pass is not such a case: then the call fails, since without a claim it could overwrite another process's change.
+ * A process first creates its entry and then looks for others. Of two concurrent processes, the later one sees the
+ * earlier entry, removes its own and retries. Names are unique, so removing the entry of a killed process cannot remove
+ * a live one.
+ *
+ * Waiting processes retry at random times, because a queue would wait for a stopped process. A process that has waited
+ * long leaves a mark, and later ones let it pass.
+ *
+ * If claims are impossible (no private directory, or its disk is full), the version is checked without one. A transient
+ * failure fails the call, because an unclaimed write could overwrite the change of another process.
  */
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
@@ -26,29 +29,31 @@ import { type Confined, look, maxLooks, type Place } from "./confined.ts"
 import { codeOf } from "./errno.ts"
 import { closeQuietly, unlinkQuietly } from "./hostBytes.ts"
 
-/** Milliseconds in all after which a waiting process gives up. */
+/** The total wait in milliseconds before the call fails. */
 const patience = 30_000
-/** Milliseconds after which a waiting process leaves a mark. */
+/** The wait in milliseconds after which a process leaves a mark. */
 const politeness = 250
-/** Milliseconds between two tries: the most at first, and at last. */
+/** The largest delay between two attempts in milliseconds, at first and at last. */
 const [shortest, longest] = [2, 20] as const
-/** Milliseconds without a sign of life after which an entry is stale whose process cannot be looked up here. */
+/** The age in milliseconds after which an entry is stale if its process cannot be looked up here. */
 const lease = 2_000
 const refreshed = 500
-/** Directories of killed processes that one process removes at its first claim. */
+/** The number of directories of killed processes that one process removes at its first claim. */
 const maxSwept = 256
 
-/** The directory in which the claims of all files lie. */
+/** Returns the directory of all claims. */
 const top = (): string | undefined => {
   const directory = Installation.directory()
   return directory === undefined ? undefined : join(directory, "claims")
 }
 
-/** The directory of one file's claims. Two names that are one file on some disks have one here everywhere. */
+/**
+ * Returns the directory of the claims on one file. Names that are one file on some disks share a directory everywhere.
+ */
 const directoryOf = (all: string, { stats }: Place, file: string): string =>
   join(all, sha256(Buffer.from(`${stats.dev}:${stats.ino}:${fold(file.normalize())}`)).slice(0, 32))
 
-/** Names this copy of the module, of which there is one in each thread. */
+/** Returns the identity of this copy of the module. Each thread has its own copy. */
 const owner = (): string => (ownName ??= `${Identity.self()}.${randomBytes(6).toString("hex")}`)
 let ownName: string | undefined
 
@@ -66,7 +71,7 @@ interface Entry {
 
 const pattern = /^(([0-9a-z-]+)\.[0-9a-f]{12})\.[0-9a-z]+\.(claim|wait)$/
 
-/** None where the directory has just been removed. */
+/** Returns the names in a directory, or none if the directory has just been removed. */
 const namesIn = (inside: string): ReadonlyArray<string> => {
   try {
     return Fs.readdirSync(inside, "utf8")
@@ -82,7 +87,10 @@ const entriesOf = (inside: string): ReadonlyArray<Entry> =>
     return found === null ? [] : [{ name, owner: found[1]!, identity: found[2]!, isMark: found[3] === "wait" }]
   })
 
-/** `undefined` for an entry of another thread or of a process that cannot be looked up here. */
+/**
+ * Tests whether the owner of an entry has ended; `undefined` for an entry of another thread or of a process that cannot
+ * be looked up.
+ */
 const isDead = (entry: Entry): boolean | undefined =>
   entry.owner === owner()
     ? !held.has(entry.name)
@@ -95,18 +103,20 @@ interface Claim {
   readonly name: string
 }
 
-/** Gives a sign of life to processes that cannot look this one up. */
+/** Updates the time of an entry, for processes that cannot look this one up. */
 const refresh = ({ inside, name }: Claim): void => {
   try {
     Fs.writeFileSync(join(inside, name), ".", { flag: "r+" })
   } catch {
-    // The next refresh may succeed.
+    // Ignore the failure: the next refresh may succeed.
   }
 }
 
 /**
- * Compares two entries by the disk's clock, after a sign of life of this one: a thread can stand still after it made its entry, and then
- * an entry that was made later would have a time in the future, which is no sign of life.
+ * Tests whether an entry is stale, by the clock of its disk.
+ *
+ * Refreshes the own entry first. A thread may stop after creating its entry, and then a later entry would have a time
+ * in its future.
  */
 const isStale = (inside: string, entry: Entry, than: string): boolean => {
   refresh({ inside, name: than })
@@ -115,8 +125,9 @@ const isStale = (inside: string, entry: Entry, than: string): boolean => {
 }
 
 /**
- * Returns an entry of another process that keeps the file, and removes those of processes that have ended. `own` is the entry that was
- * made for this try; without it entries that only their age can tell are passed over.
+ * Returns an entry of another live process on this file, and removes entries of ended processes.
+ *
+ * `own` is the entry of this attempt. Without it, entries that only their age can identify are ignored.
  */
 const holderIn = (inside: string, waits: boolean, own?: string): Entry | undefined => {
   let holder: Entry | undefined
@@ -124,7 +135,7 @@ const holderIn = (inside: string, waits: boolean, own?: string): Entry | undefin
     if (entry.name === own) continue
     const dead = isDead(entry) ?? (own === undefined ? undefined : isStale(inside, entry, own))
     if (dead === true) unlinkQuietly(join(inside, entry.name))
-    // Marks are for those who come later, not for each other.
+    // Marks apply only to later processes, not to other waiting ones.
     else if (dead === false && !(entry.isMark && waits)) holder = entry
   }
   return holder
@@ -132,7 +143,7 @@ const holderIn = (inside: string, waits: boolean, own?: string): Entry | undefin
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = Fs.constants
 
-/** Makes an entry; returns `false` where the directory has just been removed. */
+/** Creates an entry; returns `false` if the directory has just been removed. */
 const enrol = (inside: string, name: string): boolean => {
   try {
     closeQuietly(Fs.openSync(join(inside, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600))
@@ -148,7 +159,7 @@ const removeQuietly = (inside: string): void => {
   try {
     Fs.rmdirSync(inside)
   } catch {
-    // Others are still in it, or have removed it.
+    // The directory still has other entries or was already removed.
   }
 }
 
@@ -158,7 +169,9 @@ const strike = (inside: string, name: string): void => {
   removeQuietly(inside)
 }
 
-/** Makes an entry in a directory that others may remove at the same time; `undefined` where they do so again and again. */
+/**
+ * Creates an entry in a directory that others may remove concurrently; returns `undefined` if they do so repeatedly.
+ */
 const enter = (inside: string, kind: "claim" | "wait"): string | undefined => {
   for (let looks = 0; looks < maxLooks; looks++) {
     makeDirectories(inside, 0o700)
@@ -168,7 +181,7 @@ const enter = (inside: string, kind: "claim" | "wait"): string | undefined => {
   return undefined
 }
 
-/** Tries once to claim the file. Returns the claim, or the entry of another process that keeps it, if that is known. */
+/** Attempts to claim the file once. Returns the claim, or the entry of the process that holds it, if known. */
 const claimOnce = (inside: string, waits: boolean): { readonly claim?: Claim; readonly holder?: Entry | undefined } => {
   const known = holderIn(inside, waits)
   if (known !== undefined) return { holder: known }
@@ -185,7 +198,7 @@ const claimOnce = (inside: string, waits: boolean): { readonly claim?: Claim; re
   }
 }
 
-/** Says that this process has waited for long. A failure costs nothing but time. */
+/** Creates the mark of a process that has waited long. A failure costs only time. */
 const mark = (inside: string): Claim | undefined => {
   try {
     const name = enter(inside, "wait")
@@ -203,7 +216,7 @@ const busy = (holder: Entry | undefined): Fault => ({
   ...(holder && { detail: `process ${pid(holder)} checks or writes it (claim ${holder.name})` })
 })
 
-/** Waits in real time, whatever clock the program has, since another process is waited for. */
+/** Waits in real time even under a test clock, because another process is involved. */
 const pause = (milliseconds: number): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     const timer = setTimeout(() => resume(Effect.void), milliseconds)
@@ -212,7 +225,7 @@ const pause = (milliseconds: number): Effect.Effect<void> =>
 
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/** Interruptible only in the pauses, when it holds nothing but its mark. */
+/** Acquires a claim. The wait is interruptible only in the pauses, while the process holds at most its mark. */
 const acquire = (inside: string, restore: Restore): Effect.Effect<Claim, Fault> =>
   Effect.suspend(() => {
     let waited = 0
@@ -254,7 +267,7 @@ const using = <A, E, R>(claim: Claim, effect: Effect.Effect<A, E, R>): Effect.Ef
 
 let isSwept = false
 
-/** Removes what killed processes left, once in each process. */
+/** Removes entries of killed processes, once per process. */
 const sweepOnce = (all: string): void => {
   if (isSwept) return
   isSwept = true
@@ -265,7 +278,7 @@ const sweepOnce = (all: string): void => {
       removeQuietly(inside)
     }
   } catch {
-    // There is nothing, or something that another process may remove.
+    // Nothing exists, or another process must remove it.
   }
 }
 
@@ -276,11 +289,14 @@ const permanent: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>([
   "PathTooLong"
 ])
 
-/** Whether the private directory can take no claim at all, now and at the next try. */
+/** Tests whether the private directory can never accept a claim. */
 const permitsNone = (fault: Fault): boolean =>
   fault._tag === "AccessDenied" ? fault["why"] !== "busy" : permanent.has(fault._tag)
 
-/** Returns the directory of the claims on a path; `undefined` where the path's directory does not exist or nothing can be claimed. */
+/**
+ * Returns the directory of the claims on a path, or `undefined` if the path's directory does not exist or claims are
+ * impossible.
+ */
 const placeOf = (confined: Confined, path: FsPath): string | Fault | undefined => {
   const all = top()
   if (all === undefined) return undefined
@@ -295,8 +311,10 @@ const placeOf = (confined: Confined, path: FsPath): string | Fault | undefined =
 }
 
 /**
- * Makes `Locks.claim` for a root. It fails with AccessDenied `busy` when other processes have the file for half a minute, and as the
- * system does when no descriptor is left, or when the private directory's disk has an error.
+ * Creates `Locks.claim` for a root.
+ *
+ * A claim fails with AccessDenied `busy` if other processes hold the file for 30 seconds. It also fails with the
+ * system's error if no descriptor is left or the private directory's disk has an error.
  */
 export const make =
   (confined: Confined): NonNullable<Locks["claim"]> =>

@@ -1,10 +1,11 @@
 /**
- * From a path to a place on the host, and nowhere else. What the other modules of a host need of it is here; how it is done, and what
- * can be promised of it, is the matter of two walks: `descriptorWalk.ts`, which no other process can lead astray, where the system
- * shows open descriptors as files, and `checkedWalk.ts` everywhere.
+ * Maps paths to places on the host, confined to the root.
  *
- * Neither follows a link: a link on the way ends it, so nothing that a link leads to is ever touched, and what is outside cannot be
- * learnt from an error. Links are resolved by the engine, from their text.
+ * Two walks implement it. `descriptorWalk.ts` is race-free and needs a system that exposes descriptors as files;
+ * `checkedWalk.ts` works everywhere.
+ *
+ * Neither follows a symlink: a symlink on the way ends the walk. So the target of a symlink is never touched, and
+ * errors reveal nothing about the outside. The engine resolves symlinks from their text.
  */
 import { Fs, platform } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -14,25 +15,27 @@ import { codeOf } from "./errno.ts"
 import { below, type HostPath } from "./hostNames.ts"
 
 /**
- * A directory inside the root that has been reached. To be released when the calls that use its paths have ended, those of the thread
- * pool too; after that it has none.
+ * An open directory inside the root.
+ *
+ * It must be released after the calls that use its paths have ended, including those in the thread pool. After the
+ * release it has no paths.
  */
 export interface Place {
-  /** A path of the system to it. */
+  /** The system path of the directory. */
   readonly directory: HostPath
   readonly stats: Fs.Stats
-  /** The path of the system to a name in it. */
+  /** Returns the system path of a name in the directory. */
   at(segment: string): HostPath
-  /** A directory in it. */
+  /** Opens a directory in the directory. */
   enter(segment: string): Place | Fault
-  /** Whether what was read by its paths meanwhile was its. */
+  /** Tests whether the data read through its paths really came from this directory. */
   held(): boolean
-  /** Whether the path that it was asked for by still leads to it. */
+  /** Tests whether the requested path still leads to this directory. */
   isSame(): boolean
-  /** Opened for reading. */
+  /** Opens the directory for reading. */
   open(): number
   release(): void
-  /** Set by whoever has taken away what killed writers have left in it. */
+  /** Whether the leftovers in the directory have been removed. */
   isSwept: boolean
 }
 
@@ -44,15 +47,24 @@ export interface Owner {
 export interface Confined {
   readonly level: Info["confinement"]
   readonly caseSensitive: boolean
-  /** NotFound where nothing is, NotADirectory where the way leads through a file or a link, Unavailable when the root is gone. */
+  /**
+   * Opens a directory. Returns NotFound if it is missing, NotADirectory if a file or symlink is on the way, and
+   * Unavailable if the root is gone.
+   */
   readonly directory: (path: FsPath) => Place | Fault
-  /** Whether an open file is the one of that name, here. One that has been removed or replaced since it was opened still is. */
+  /**
+   * Tests whether an open file is the one with that name in the place. A file removed or replaced after it was opened
+   * still counts.
+   */
   readonly holds: (descriptor: number, place: Place, segment: string) => boolean
-  /** Removes a file that was made by this name but is not where it should be, wherever it is; never another one. */
+  /**
+   * Removes a file that this process created under the name, if it ended up in a wrong place. Never removes another
+   * file.
+   */
   readonly withdraw: (descriptor: number, place: Place, segment: string) => void
-  /** To whom what is made is given, where that is not this process's own user; only root may give anything away. */
+  /** The owner of created entries, if it is not this process's user. Only root may change owners. */
   readonly owner?: Owner | undefined
-  /** A path to an open file, whatever becomes of its name; left out where the system has none. */
+  /** Returns a path to an open file that survives renames; absent if the system has none. */
   readonly alias?: ((descriptor: number) => string) | undefined
   readonly close: () => void
 }
@@ -61,14 +73,14 @@ export const notFound: Fault = { _tag: "NotFound" }
 export const notADirectory: Fault = { _tag: "NotADirectory" }
 export const closed: Fault = { _tag: "Unavailable", detail: "this filesystem has been closed" }
 
-/** How often a call looks again when what it found changes under its hands. */
+/** The number of attempts of a call whose directories change meanwhile. */
 export const maxLooks = 8
 
 export const unstable: Fault = { _tag: "IoError", detail: "the directories on the way keep changing" }
 
 const quietly = { throwIfNoEntry: false } as const
 
-/** Of the name itself, never of what a link leads to. */
+/** Returns the stat of the name itself, without following a symlink. */
 export const look = (at: HostPath): Fs.Stats | undefined => {
   try {
     return Fs.lstatSync(at, quietly)
@@ -82,13 +94,16 @@ export const isSameFile = (self: Fs.Stats, that: Fs.Stats): boolean => self.ino 
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = Fs.constants
 
-/** For holding what may be neither read nor written; only Linux has it, and Node does not name it. */
+/** Linux's flag to hold a file without permission to read or write it. Node has no name for it. */
 export const O_PATH = 0o10000000
 
-/** Opens a directory, itself and no link, only to hold it. */
+/** The flags that open a directory only to hold it, without following a symlink. */
 export const holding = (platform === "linux" ? O_PATH : O_RDONLY | O_NONBLOCK) | O_DIRECTORY | O_NOFOLLOW
 
-/** Gives away what was made here by its name just now, itself and not what it may lead to; where that fails it is unmade. */
+/**
+ * Changes the owner of an entry that was just created, without following a symlink. If that fails, `unmake` removes the
+ * entry.
+ */
 export const giveAway = ({ owner }: Confined, at: HostPath, unmake: (at: HostPath) => void): undefined => {
   if (owner === undefined) return undefined
   try {
@@ -100,12 +115,12 @@ export const giveAway = ({ owner }: Confined, at: HostPath, unmake: (at: HostPat
   return undefined
 }
 
-/** Gives away an open file that was made just now. */
+/** Changes the owner of an open file that was just created. */
 export const giveAwayOpen = ({ owner }: Confined, descriptor: number): void => {
   if (owner !== undefined) Fs.fchownSync(descriptor, owner.uid, owner.gid)
 }
 
-/** The path of the system that a path has under `top`. */
+/** Returns the system path of a path below `top`. */
 export const hostPath = (top: HostPath, path: FsPath): HostPath =>
   typeof top === "string" && !path.includes("\0")
     ? top.length === 1

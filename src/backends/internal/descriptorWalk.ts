@@ -1,11 +1,13 @@
 /**
- * Confinement as openat2 gives it with RESOLVE_BENEATH, from calls that Node has: every directory is held by a descriptor, and a name
- * in it is reached through `/proc/self/fd/<descriptor>/<name>`. No call of the kernel is ever given a path in which it would follow
- * what somebody else can exchange: the descriptor is ours, and the name is a single one, itself never followed. So it is `race-free`.
+ * Confines paths like openat2 with RESOLVE_BENEATH, using only calls that Node has.
  *
- * Directories that were reached are kept for the next call, but never believed: the kernel is asked where a directory is now, which
- * answers from the moment of asking, and only if that is where the path says is it used. What is kept is let go every second, so that
- * an idle filesystem holds nothing but its root, and what is mounted over a directory is noticed.
+ * Every directory is held by a descriptor, and a name in it is reached through `/proc/self/fd/<descriptor>/<name>`. The
+ * kernel never receives a path in which it would follow something that others can replace. The descriptor is ours, and
+ * the single name is never followed. So the level is `race-free`.
+ *
+ * Reached directories are cached but never trusted: the kernel is asked for the current path of the directory, and it
+ * is used only if that path is the expected one. The cache is cleared every second, so that an idle filesystem holds
+ * only its root, and a mount over a directory is noticed.
  */
 import { Fs } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -28,13 +30,16 @@ import { below, fromBytes, type HostPath, isDoubtful } from "./hostNames.ts"
 
 const gone: Fault = { _tag: "Unavailable", detail: "the root directory has been removed" }
 
-/** Directories kept: each costs a descriptor, of which a process may have 1,024. */
+/** The number of cached directories. Each needs a descriptor, of which a process may have 1,024. */
 const capacity = 128
-/** Milliseconds after which all that is kept is let go. */
+/** The lifetime of the cache in milliseconds. */
 const lifetime = 1000
 const procfs = 0x9fa0
 
-/** By the number of this process: that takes a fifth less than `self`, which the kernel looks up anew each time. */
+/**
+ * Returns the descriptor directory by process number. That is a fifth faster than `self`, which the kernel resolves
+ * each time.
+ */
 const ownDescriptors = (): string => {
   try {
     return `/proc/${Fs.readlinkSync("/proc/self")}/fd`
@@ -43,11 +48,11 @@ const ownDescriptors = (): string => {
   }
 }
 
-/** Not asked before a filesystem is built. */
+/** Initialized on first use. */
 let descriptors: string | undefined
 const alias = (descriptor: number): string => `${(descriptors ??= ownDescriptors())}/${descriptor}`
 
-/** Whether this system leads through the paths of descriptors to what they hold. */
+/** Tests whether this system resolves the paths of descriptors. */
 export const isPossible = (descriptor: number): boolean => {
   if (process.platform !== "linux") return false
   try {
@@ -65,14 +70,17 @@ const whereIs = (descriptor: number): HostPath => fromBytes(Fs.readlinkSync(alia
 
 const deleted = " (deleted)"
 
-/** The kernel's word on where a directory is now: `undefined` where that is too long to be told, and it only has not been removed. */
+/**
+ * Asks the kernel whether a directory is at the expected path. Returns `undefined` if its path is too long to read but
+ * the directory still exists.
+ */
 const isAt = (descriptor: number, expected: HostPath): boolean | undefined => {
   try {
-    // Where no text says the path exactly, bytes are compared.
+    // Compare bytes if text cannot represent the path exactly.
     if (typeof expected !== "string" || isDoubtful(expected)) {
       return Fs.readlinkSync(alias(descriptor), { encoding: "buffer" }).equals(Buffer.from(expected)) && isThere(descriptor)
     }
-    // What the kernel says of a removed directory could be the name of one that is there.
+    // The kernel's suffix for a removed directory could also be the name of an existing one.
     return Fs.readlinkSync(alias(descriptor)) === expected && (!expected.endsWith(deleted) || isThere(descriptor))
   } catch (error) {
     return codeOf(error) === "ENAMETOOLONG" && isThere(descriptor) ? undefined : false
@@ -83,7 +91,7 @@ const isThere = (descriptor: number): boolean => Fs.fstatSync(descriptor).nlink 
 
 const under = (path: FsPath, segment: string): FsPath => (path === root ? segment : `${path}/${segment}`) as FsPath
 
-/** A directory that is held, for as long as anybody refers to it. */
+/** An open directory with its reference count. */
 interface Directory {
   readonly descriptor: number
   readonly base: string
@@ -107,7 +115,10 @@ interface Walker {
   readonly isAt: (directory: Directory, path: FsPath) => boolean
 }
 
-/** One use of a directory. A class, since every call makes one, and an object with accessors of its own takes longer than a look. */
+/**
+ * One use of a directory. It is a class because every call creates one, and an object literal with accessors is slower
+ * than a stat.
+ */
 class Lease implements Place {
   readonly #directory: Directory
   readonly #path: FsPath
@@ -121,7 +132,10 @@ class Lease implements Place {
     this.#walker = walker
   }
 
-  /** A mistake here would send a call to whatever directory got the number next. */
+  /**
+   * Returns the directory, unless the lease was released. A call through a released one could reach another directory
+   * with the same number.
+   */
   #live(): Directory {
     if (this.#isReleased) throw new Error("a place was used that had been released")
     return this.#directory
@@ -171,10 +185,13 @@ class Lease implements Place {
   }
 }
 
-/** Takes over the descriptor of the root. Without case, the kernel's spelling of a path is not the caller's, and nothing is kept. */
+/**
+ * Creates a confined root and takes ownership of its descriptor. On a disk that ignores case, nothing is cached,
+ * because the kernel's spelling of a path may differ from the caller's.
+ */
 export const make = (descriptor: number, caseSensitive: boolean): Confined => {
   const top = hold(descriptor)
-  /** Where the root is; another once it has been moved. */
+  /** The current path of the root, which changes when the root is moved. */
   let topPath = whereIs(descriptor)
   const kept = new Map<FsPath, Directory>()
   let room = capacity
@@ -211,14 +228,14 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
     timer ??= setTimeout(renew, lifetime).unref()
   }
 
-  /** Half of it, for a while. */
+  /** Halves the cache for a while when descriptors are exhausted. */
   const keepAll = whenExhausted(() => {
     room = kept.size >> 1
     forgetAll()
     timer = setTimeout(renew, lifetime).unref()
   })
 
-  /** One that is kept, and still there. */
+  /** Returns a cached directory if it is still at its path. */
   const recall = (path: FsPath): Directory | undefined => {
     const directory = kept.get(path)
     if (directory === undefined) return undefined
@@ -238,13 +255,16 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
     } catch (error) {
       const code = codeOf(error)
       if (code === "ENOENT") return notFound
-      // Of a link it is said that it is none, or that it would lead on.
+      // For a symlink, the code is ENOTDIR or ELOOP.
       if (code === "ENOTDIR" || code === "ELOOP") return notADirectory
       throw error
     }
   }
 
-  /** Down from the deepest directory above it that is kept. It and the one above it are kept then: the others next to it are near. */
+  /**
+   * Descends from the deepest cached directory above the path. Caches the directory and its parent, because later calls
+   * are likely to be nearby.
+   */
   const descend = (path: FsPath): Directory | Fault => {
     let above = parent(path)
     let from: Directory | undefined
@@ -273,7 +293,7 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
 
   const place = (directory: Directory, path: FsPath): Place => new Lease(directory, path, walker)
 
-  /** The root may have been moved, which changes where everything in it is. */
+  /** Detects a move of the root, which changes the path of everything inside. */
   const locate = (): void => {
     const now = whereIs(descriptor)
     if (now.toString() === topPath.toString()) return

@@ -1,9 +1,10 @@
 /**
- * One table says what a code of the operating system means. Nothing else in a host backend interprets an error, so every operation
- * that meets the same state fails in the same way; what a single call knows better (a FIFO where a file was wanted) it finds out
- * before it asks the system.
+ * Translates error codes of the operating system to faults.
  *
- * The host's own error stays in `cause`, which is for the debug log: its message holds host paths, the other fields never do.
+ * No other module of the host backends interprets errors, so every operation reports the same state in the same way.
+ *
+ * The original error is in `cause`, which is for the debug log. Its message contains host paths; the other fields never
+ * do.
  */
 import { getSystemErrorMessage } from "../../runtime/node.ts"
 import type { Kind } from "../../model/Entry.ts"
@@ -29,7 +30,7 @@ const ioError = (error: SystemError, _kind?: Kind, code = error.code): Fault => 
   detail: error.errno === undefined || error.errno >= 0 ? "the system reported an error" : getSystemErrorMessage(error.errno)
 })
 
-/** The calls whose only argument that can be invalid is a name. */
+/** The calls whose only possibly invalid argument is a name. */
 const takesName = new Set(["lstat", "open", "mkdir", "rmdir", "unlink", "rename", "link", "symlink", "scandir", "opendir"])
 
 const table: Readonly<Record<string, Row>> = {
@@ -52,23 +53,23 @@ const table: Readonly<Record<string, Row>> = {
   EILSEQ: invalid,
   ELOOP: { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" },
   ETIMEDOUT: { _tag: "Timeout", detail: "the disk did not answer" },
-  // What Node itself says to a path with NUL in it.
+  // The code with which Node rejects a path that contains NUL.
   ERR_INVALID_ARG_VALUE: invalid
 }
 
-/** EDQUOT, on Linux and on macOS: the runtime has no name for it. */
+/** The numbers of EDQUOT on Linux and macOS, for which the runtime has no name. */
 const byNumber: Readonly<Record<number, Row>> = { [-122]: diskFull, [-69]: diskFull }
 
 /**
- * The fault that an error of `node:fs` stands for. `kind` is what the call was made on, where that is known. What is not an error of
- * the system is a mistake in this program, and is thrown on.
+ * Returns the fault for an error of `node:fs`. `kind` is the kind of the entry, if known. Throws other errors again,
+ * because they are defects of this program.
  */
 export const fromErrno = (error: unknown, kind?: Kind): Fault => {
   if (!isSystemError(error)) throw error
   return faultOf(error.code, error, kind)
 }
 
-/** The fault that a code stands for, where it is known better than the error says it. */
+/** Returns the fault for a code that is more accurate than the code of the error. */
 export const faultOf = (code: string, error: SystemError, kind?: Kind): Fault => {
   const row = (Object.hasOwn(table, code) ? table[code] : undefined) ?? byNumber[error.errno ?? 0] ?? ioError
   return { ...(typeof row === "function" ? row(error, kind, code) : row), cause: error }
@@ -82,8 +83,8 @@ export const codeOf = (error: unknown): string | undefined => (isSystemError(err
 const exhausted = new Set(["EMFILE", "ENFILE"])
 const passing = new Set(["EBUSY", "EAGAIN", ...exhausted])
 
-/** Whether descriptors were lacking: of the process, or of the machine. */
+/** Tests whether the process or the machine has no descriptors left. */
 export const isExhausted = (fault: Fault): boolean => exhausted.has(codeOf(fault["cause"]) ?? "")
 
-/** Whether the same call may well succeed a moment later. */
+/** Tests whether a retry may succeed shortly. */
 export const isTransient = (fault: Fault): boolean => passing.has(codeOf(fault["cause"]) ?? "")

@@ -1,6 +1,8 @@
 /**
- * Appending is the one write in place: bytes go to the end in a single system call, which no other writer can come between, and a
- * failure cuts the file back to where it ended before. A stream is staged first, and appended when it has ended well.
+ * Appends to files in place.
+ *
+ * The bytes go to the end of the file in a single system call, so no other writer can interleave. A failure truncates
+ * the file to its previous size. A stream is staged first, and appended once it has ended successfully.
  */
 import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
@@ -28,7 +30,7 @@ import {
 import { type Hardlinks, inside, openFile, type Opened, toStat } from "./hostFile.ts"
 
 interface Target extends Opened, Progress {
-  /** It was made for this append. */
+  /** Whether the file was created for this append. */
   readonly isNew: boolean
   isComplete: boolean
 }
@@ -73,7 +75,7 @@ const openTarget = (confined: Confined, path: FsPath, hardlinks: Hardlinks): Tar
   return unstable
 }
 
-/** Takes away what a failed append has left, unless somebody else has already written behind it. */
+/** Undoes a failed append, unless another writer has appended since. */
 const cutBack = (confined: Confined, path: FsPath, { descriptor, isNew, stats, written }: Target): void => {
   try {
     if (Fs.fstatSync(descriptor).size !== stats.size + written) return
@@ -83,11 +85,11 @@ const cutBack = (confined: Confined, path: FsPath, { descriptor, isNew, stats, w
       if (found !== undefined && isSameFile(found, stats)) Fs.unlinkSync(place.at(segment))
     })
   } catch {
-    // The disk that refused the bytes refuses this too; the failure itself is reported.
+    // Ignore this failure: the caller already reports the original one.
   }
 }
 
-/** The append is done, and does not fail because the disk says nothing more. */
+/** Returns the stat after the append, which does not fail if the stat cannot be read. */
 const statOf = (path: FsPath, { descriptor, stats, written }: Target): FileStat => {
   try {
     return toStat(path, Fs.fstatSync(descriptor))
@@ -120,10 +122,10 @@ const appendTo = (
       })
   )
 
-/** Bytes that are appended in one system call, which no other writer can come between; they are held in memory for it. */
+/** The largest append in one system call, in bytes. The bytes are held in memory. */
 const blockSize = 256 * 1024 * 1024
 
-/** The whole of one open file to the end of another. */
+/** Appends the whole content of one open file to another. */
 const copyFrom = (descriptor: number, target: Target): Effect.Effect<void, Fault> =>
   Effect.flatMap(
     attempt(() => Fs.fstatSync(descriptor).size),
@@ -162,7 +164,7 @@ const appendStream = <E, R>(
     )
   })
 
-/** Puts the bytes behind those that are there, or makes the file. */
+/** Appends bytes to a file, or creates it. */
 export const append = <E, R>(
   confined: Confined,
   path: FsPath,

@@ -1,6 +1,6 @@
 /**
- * What belongs to a name beside its content: a link's text, permission bits, the time of the last change. None of it is ever set
- * through a link.
+ * Reads and creates symlinks, and sets permission bits and modification times. Attributes are never set through a
+ * symlink.
  */
 import type * as DateTime from "effect/DateTime"
 import { Fs, isUtf8 } from "../../runtime/node.ts"
@@ -22,13 +22,15 @@ const linkMode: Fault = { _tag: "InvalidArgument", argument: "mode", detail: "a 
 const undecodable: Fault = { _tag: "InvalidPath", detail: "the text of a link on this path is not UTF-8" }
 
 /**
- * Where everybody may make links but nobody remove another's, the system follows only the user's own and those of the directory's
- * owner; what we follow ourselves keeps to that.
+ * Tests whether a symlink may be followed.
+ *
+ * In a sticky directory that everybody may write to, Linux follows only symlinks of the own user and of the directory's
+ * owner. This resolution follows the same rule.
  */
 const isFollowed = (place: Place, link: Fs.Stats): boolean =>
   (place.stats.mode & 0o1002) !== 0o1002 || link.uid === process.geteuid?.() || link.uid === place.stats.uid
 
-/** `undefined` where the link has become something else since it was looked at. */
+/** Reads a symlink; returns `undefined` if another entry has replaced it since it was inspected. */
 const textAt = (at: HostPath): Buffer | undefined => {
   try {
     return Fs.readlinkSync(at, { encoding: "buffer" })
@@ -66,12 +68,14 @@ export interface Values {
 }
 
 /**
- * Seconds, as text because Node takes negative numbers for "now". A fraction is cut off by the system, and most milliseconds have no
- * exact one: half a microsecond more makes sure that they come back as they were.
+ * Converts a time to seconds, as text, because Node interprets negative numbers as "now".
+ *
+ * The system truncates fractions, and most milliseconds have no exact representation. Half a microsecond more preserves
+ * them.
  */
 const toSeconds = (millis: number): string => String(Number.isInteger(millis / 1000) ? millis / 1000 : millis / 1000 + 5e-7)
 
-/** What a directory has beyond permissions, such as the sticky bit; of a file nothing of the kind is kept. */
+/** Returns the special bits of a directory, such as the sticky bit. Those of files are not kept. */
 const specialBits = (stats: Fs.Stats): number => (stats.isDirectory() ? stats.mode & 0o7000 : 0)
 
 const times = (stats: Fs.Stats, modifiedAt: DateTime.Utc): [accessed: string, modified: string] => [
@@ -82,7 +86,10 @@ const times = (stats: Fs.Stats, modifiedAt: DateTime.Utc): [accessed: string, mo
 const refusal = (stats: Fs.Stats, { mode }: Values, hardlinks: Hardlinks): Fault | undefined =>
   stats.isSymbolicLink() && mode !== undefined ? linkMode : isRefused(stats, hardlinks) ? linked : undefined
 
-/** By its name, which has just been looked at. Only macOS has a call for the bits that does not follow a link. */
+/**
+ * Sets attributes through the name, which was just inspected. Only macOS has a call for the mode that does not follow
+ * symlinks.
+ */
 const setNamed = (at: HostPath, stats: Fs.Stats, { mode, modifiedAt }: Values): undefined => {
   if (mode !== undefined) {
     const change = (Fs.lchmodSync as typeof Fs.lchmodSync | undefined) ?? Fs.chmodSync
@@ -91,15 +98,16 @@ const setNamed = (at: HostPath, stats: Fs.Stats, { mode, modifiedAt }: Values): 
   if (modifiedAt !== undefined) Fs.lutimesSync(at, ...times(stats, modifiedAt))
 }
 
-/** By the path of a descriptor, which the system takes for a link and has to follow. */
+/** Sets attributes through the path of a descriptor, which the system resolves like a symlink. */
 const setHeld = (alias: HostPath, stats: Fs.Stats, { mode, modifiedAt }: Values): undefined => {
   if (mode !== undefined) Fs.chmodSync(alias, mode | specialBits(stats))
   if (modifiedAt !== undefined) Fs.utimesSync(alias, ...times(stats, modifiedAt))
 }
 
 /**
- * What is changed is what was found fit for it, whatever has its name by then. Only of a link, and where the system has no path to what
- * is open, the name must do.
+ * Sets the attributes of exactly the entry that was checked, even if its name changes meanwhile.
+ *
+ * For a symlink, and if the system has no paths of descriptors, the name is used.
  */
 const setAt = (confined: Confined, at: HostPath, values: Values, hardlinks: Hardlinks): Fault | undefined => {
   const found = look(at)
@@ -110,7 +118,7 @@ const setAt = (confined: Confined, at: HostPath, values: Values, hardlinks: Hard
   const descriptor = Fs.openSync(at, O_PATH | Fs.constants.O_NOFOLLOW)
   try {
     const stats = Fs.fstatSync(descriptor)
-    // It has become one since it was looked at.
+    // A symlink has replaced the entry since it was inspected.
     if (stats.isSymbolicLink()) return unstable
     return refusal(stats, values, hardlinks) ?? setHeld(confined.alias(descriptor), stats, values)
   } finally {

@@ -1,6 +1,8 @@
 /**
- * Bytes of open files, in and out. Few are moved synchronously: 64 KiB between here and the page cache take 4 µs, the round trip
- * through the thread pool 25 and more. Many are moved by the thread pool, so that the program goes on meanwhile.
+ * Reads and writes bytes of open files.
+ *
+ * Few bytes are moved synchronously: 64 KiB from the page cache take 4 µs, a round trip through the thread pool at
+ * least 25. More bytes go through the thread pool, so that the program continues meanwhile.
  */
 import * as Effect from "effect/Effect"
 import { Fs } from "../../runtime/node.ts"
@@ -8,15 +10,15 @@ import type { Fault } from "../../model/FsError.ts"
 import { attempt, awaited } from "./attempt.ts"
 import type { HostPath } from "./hostNames.ts"
 
-/** @see the numbers above */
+/** The largest synchronous transfer, in bytes; see the header for the figures. */
 export const inlineBytes = 64 * 1024
 
-/** One system call moves 2 GiB at most; this is what is asked of one. */
+/** The bytes requested by one system call, which moves at most 2 GiB. */
 export const largest = 1024 * 1024 * 1024
 
 const diskFull: Fault = { _tag: "DiskFull" }
 
-/** Room for bytes, without the cost of clearing it first. */
+/** Allocates bytes without clearing them first. */
 export const allocate = (length: number): Uint8Array => new Uint8Array(Buffer.allocUnsafeSlow(length).buffer, 0, length)
 
 export const readSync = (descriptor: number, bytes: Uint8Array, offset: number): number => {
@@ -29,7 +31,7 @@ export const readSync = (descriptor: number, bytes: Uint8Array, offset: number):
   return done
 }
 
-/** From `offset` until the array is full or the file ends; answers how many. */
+/** Reads from `offset` until the array is full or the file ends. Returns the number of bytes. */
 export const read = (descriptor: number, bytes: Uint8Array, offset: number): Effect.Effect<number, Fault> => {
   const from = (done: number): Effect.Effect<number, Fault> =>
     Effect.flatMap(
@@ -39,7 +41,7 @@ export const read = (descriptor: number, bytes: Uint8Array, offset: number): Eff
   return bytes.length > inlineBytes ? from(0) : attempt(() => readSync(descriptor, bytes, offset))
 }
 
-/** How far a write has come, also one that fails. */
+/** The number of bytes written so far, also after a failure. */
 export interface Progress {
   written: number
 }
@@ -54,7 +56,7 @@ const writeSync = (descriptor: number, bytes: Uint8Array, progress: Progress): F
   return undefined
 }
 
-/** All of them, where the descriptor stands. `piece` is how much is asked of one system call. */
+/** Writes all bytes at the position of the descriptor. `piece` is the number of bytes per system call. */
 export const write = (
   descriptor: number,
   bytes: Uint8Array,
@@ -73,27 +75,27 @@ export const write = (
   return bytes.length > inlineBytes ? from(0) : attempt(() => writeSync(descriptor, bytes, progress))
 }
 
-/** What an answered write survives. */
+/** The events that a completed write survives. */
 export type Durability = "none" | "file" | "full"
 
-/** The bytes are on disk. Never tried twice: after a failure the kernel has forgotten what it could not write. */
+/** Flushes the bytes to disk. Never retries: after a failure, the kernel has discarded the unwritten bytes. */
 export const settle = (descriptor: number): Effect.Effect<void, Fault> =>
   awaited<void>((end) => Fs.fsync(descriptor, (error) => end(error, undefined)))
 
-/** Where nothing that was written can still be lost by it. */
+/** Closes a descriptor and ignores failures. Use it only if a failed close cannot lose written data. */
 export const closeQuietly = (descriptor: number): void => {
   try {
     Fs.closeSync(descriptor)
   } catch {
-    // It is closed all the same.
+    // The descriptor is closed despite the error.
   }
 }
 
-/** For what is hidden anyway, and taken away once its process is gone. */
+/** Removes a hidden file and ignores failures. A file that remains is a leftover, which is removed later. */
 export const unlinkQuietly = (at: HostPath): void => {
   try {
     Fs.unlinkSync(at)
   } catch {
-    // Somebody has done it before.
+    // The file was already removed.
   }
 }

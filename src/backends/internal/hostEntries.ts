@@ -1,7 +1,8 @@
 /**
- * What is in a directory. It is read through the thread pool, in parallel with others, and a large one (told by its own size) in
- * slices, so that the program is never held up by it. Names come as text, which is fast; only where a name may not be text all are
- * asked for again as bytes.
+ * Lists directories through the thread pool.
+ *
+ * A large directory, recognized by its own size, is read in slices, so that the program never stalls. Names are read as
+ * text, which is fast. If a name may not be valid text, all names are read again as bytes.
  */
 import * as Effect from "effect/Effect"
 import { Fs } from "../../runtime/node.ts"
@@ -12,7 +13,7 @@ import type { Place } from "./confined.ts"
 import { kindOf } from "./hostFile.ts"
 import { childOf, fromBytes, isDoubtful } from "./hostNames.ts"
 
-/** Bytes of the directory itself, whatever its disk counts in them: some thousand entries. */
+/** The size of a directory that is read in slices, in bytes as its disk counts them: some thousand entries. */
 const large = 64 * 1024
 const slice = 1000
 
@@ -62,7 +63,7 @@ const toChildren = (entries: ReadonlyArray<Entry>): Array<Child> | undefined => 
   return children
 }
 
-/** Everything in the directory, temporary files too. */
+/** Lists all entries of the directory, including temporary files. */
 export const children = (place: Place): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   Effect.flatMap(entriesOf(place, "utf8"), (entries) => {
     const children = toChildren(entries)
@@ -71,17 +72,20 @@ export const children = (place: Place): Effect.Effect<ReadonlyArray<Child>, Faul
       : Effect.succeed(children)
   })
 
-/** Whether it is read without the thread pool by those who read one directory after another: some hundred entries. */
+/** Tests whether a walk may read the directory without the thread pool: some hundred entries. */
 export const isSmall = (place: Place): boolean => {
   try {
     return place.stats.size <= 16 * 1024
   } catch {
-    // Why not, the reading itself will say.
+    // Ignore the error: the read itself reports it.
     return false
   }
 }
 
-/** Without the thread pool, which is three times as fast for a small directory and holds the program up for a large one. */
+/**
+ * Lists a directory without the thread pool: three times as fast for a small directory, but it blocks the program for a
+ * large one.
+ */
 export const childrenNow = (place: Place): ReadonlyArray<Child> => {
   const read = (encoding: "utf8" | "buffer") =>
     toChildren(Fs.readdirSync(place.directory, { withFileTypes: true, encoding: encoding as "utf8" }))
