@@ -1,8 +1,12 @@
 /**
- * The walk's own way through a host. A directory is reached by the descriptor of the one that it is in, so that neither its path is
- * walked again nor anybody can lead the walk astray; listings are made by the workers, many at a time, while what has arrived is
- * answered. Directories are read here where they are few, for which no worker need be woken, and where their files are searched, of
- * which the workers have enough: a directory whose files are wanted has to be opened here anyway.
+ * Explores host directories for a walk.
+ *
+ * Each directory is reached through the descriptor of its parent. So no path is walked again, and no other process can
+ * lead the walk astray.
+ *
+ * Workers list many directories at a time, while the walk processes earlier ones. Some directories are read on this
+ * thread instead: the first few, for which starting a worker is not worthwhile, and those of a content search. A search
+ * keeps the workers busy, and its directories must be opened here anyway.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -23,20 +27,23 @@ import { namesNow, ofListing, stampsIn, stampsOf } from "./hostStamps.ts"
 import { childOf, isText } from "./hostNames.ts"
 import { sweep } from "./leftovers.ts"
 
-/** Directories read here before the workers are asked: two milliseconds' worth, where to wake a worker takes forty. */
+/**
+ * The number of directories read on this thread before the workers are used: about 2 ms, while starting a worker takes
+ * 40 ms.
+ */
 const few = 128
-/** Directories that one job of a worker reads. */
+/** The number of directories in one job of a worker. */
 const jobSize = 64
-/** Directories asked for at a time. */
+/** The largest number of requested directories. */
 const maxAsked = 320
-/** Directories read here at a time, when there are many; and how many before others have their turn. */
+/** The number of directories read on this thread at a time, and the number before a yield to other fibers. */
 const together = 16
 const slice = 128
-/** Directories held at once by all walks together: each costs a descriptor. */
+/** The largest number of directories held open by all walks together. Each needs a descriptor. */
 const maxHeld = 1536
 let allHeld = 0
 
-/** A quarter of the descriptors that this process may have. */
+/** Returns a quarter of the descriptors that this process may open. */
 const quarter = (): number => {
   const limit = /^Max open files\s+(\d+)/m.exec(Fs.readFileSync("/proc/self/limits", "latin1"))
   return limit === null ? maxHeld : Number(limit[1]) >> 2
@@ -49,9 +56,9 @@ const mayHold = (): boolean => {
 
 interface Held {
   readonly place: Place
-  /** How many use it now. */
+  /** The number of current uses. */
   lent: number
-  /** The walk has left it: the last who uses it releases it. */
+  /** Whether the walk has left the directory. The last user then releases it. */
   isLeft: boolean
 }
 
@@ -67,7 +74,7 @@ const childrenOf = ({ kinds: codes, names }: Listing, caseSensitive: boolean): R
   const all = names.split("/")
   if (caseSensitive && isText(names))
     return all.map((name, index) => ({ name, kind: kinds[codes[index]!]!, addressable: true }))
-  // What is shown of a name that no path can express does not stand where the name does.
+  // The escaped form of an inexpressible name may sort differently from the name.
   return inWalkOrder(
     all.map((name, index) => childOf(name, kinds[codes[index]!]!)),
     caseSensitive
@@ -75,8 +82,10 @@ const childrenOf = ({ kinds: codes, names }: Listing, caseSensitive: boolean): R
 }
 
 /**
- * Returns whether a listing can be taken as it came. Names that may not be text, and names of the form of temporary files, are looked at
- * one by one instead: the code in such a name says whether it is hidden, removed, or a file like any other.
+ * Tests whether a listing needs no second look.
+ *
+ * Names that may not be valid text, and names with the form of temporary files, must be examined one by one: such a
+ * file may be hidden, a leftover, or an ordinary file.
  */
 const isPlain = (answer: Listing | string): answer is Listing =>
   typeof answer !== "string" &&
@@ -84,12 +93,12 @@ const isPlain = (answer: Listing | string): answer is Listing =>
   !(answer.names.includes(".~") && answer.names.split("/").some(isTemporaryName))
 
 export interface Means {
-  /** `undefined` where there are no workers. */
+  /** The workers; `undefined` if there are none. */
   readonly crew: Crew | undefined
-  /** Take away what killed writers have left. */
+  /** Whether to remove leftovers. */
   readonly sweeps: boolean
   readonly refuseHardlinks: boolean
-  /** Answer each entry with what tells whether it has changed: children are Stamped, in any order. */
+  /** Whether to return each entry with the data that shows changes: children are Stamped, in any order. */
   readonly stamps?: boolean | undefined
 }
 
@@ -100,14 +109,14 @@ const make = <V extends Visit>(
   searches: boolean
 ) => {
   const { caseSensitive } = confined
-  /** Whether all directories are read here. */
+  /** Whether this thread reads all directories. */
   const isAlone = workers === undefined || searches
   const held = new Map<Visit, Held>()
   const withdrawals = new Set<() => void>()
-  /** Asked for, and to be read here, the most wanted last. */
+  /** The directories to read on this thread, the most urgent last. */
   let here: Array<V> = []
   let done: Array<Reading<V>> = []
-  /** What did not come as it should, and is to be asked for again with all that the port does for a listing. */
+  /** The directories that need a full listing by the port, because the fast one was not plain. */
   let odd: Array<V> = []
   let asked = 0
   let readHere = 0
@@ -132,7 +141,7 @@ const make = <V extends Visit>(
     if (--known.lent === 0 && known.isLeft) known.place.release()
   }
 
-  /** What is not in use is let go when the process has no descriptors left, and reached again when it is needed. */
+  /** Releases unused directories when the process has no descriptors left. They are reopened on demand. */
   const keepAll = whenExhausted(() => {
     for (const [visit, known] of held) {
       if (known.lent === 0) letGo(visit, known)
@@ -152,8 +161,10 @@ const make = <V extends Visit>(
   }
 
   /**
-   * Lends a directory for a moment. One that is held stays so until the walk has left what it was lent for. `isRead`: it is read now, so
-   * it is held where that is possible, for what is below it must be reached by way of the directory that was read.
+   * Lends a directory for a moment.
+   *
+   * A held directory stays open until the walk leaves it. `isRead` tells that the directory is being read. It is then
+   * held if possible, because its subdirectories must be reached through the directory that was read.
    */
   const lend = (visit: V, isRead = false): Lent | Fault => {
     let known = held.get(visit)
@@ -168,7 +179,7 @@ const make = <V extends Visit>(
     return { place: lent.place, giveBack: () => giveBack(lent) }
   }
 
-  /** `undefined` where it cannot be had, and asking again will tell why. */
+  /** Lends a directory; returns `undefined` on failure, which a later attempt reports. */
   const borrow = (visit: V, isRead = false): Lent | undefined => {
     try {
       const lent = lend(visit, isRead)
@@ -199,7 +210,7 @@ const make = <V extends Visit>(
     else done.push({ visit, children })
   }
 
-  /** One job for a worker: directories that are in directories at hand. */
+  /** Sends one job to a worker: directories whose parents are open. */
   const send = (crew: Crew, visits: ReadonlyArray<V>): void => {
     const paths: Array<string> = []
     const sent: Array<V> = []
@@ -245,18 +256,18 @@ const make = <V extends Visit>(
     stamps
       ? stampsIn(place)
       : Effect.map(children(place), (found) =>
-          // A file that was moved elsewhere meanwhile is not this filesystem's to change.
+          // If the directory was moved elsewhere meanwhile, it may be outside the root, so nothing in it is removed.
           sweeps && place.isSame() ? found.filter(({ name }) => !sweep(place, name)) : found
         )
 
-  /** Lists a directory by way of the one above it, as that was read; not by its path, which may lead to another by now. */
+  /** Lists a directory through its parent as it was read, not by path, which may lead to another directory by now. */
   const listAgain = (visit: V, left = maxLooks): Effect.Effect<ReadonlyArray<Child>, Fault> =>
     Effect.flatten(
       Effect.acquireUseRelease(
         attempt(() => lend(visit, true)),
         ({ place }) =>
           Effect.map(Effect.result(listIn(place)), (result) => {
-            // An entry that goes while its kind is looked up can fail the listing of a directory that is there.
+            // An entry that disappears while its kind is determined can fail the listing of an existing directory.
             const isGone = result._tag === "Failure" && result.failure._tag === "NotFound"
             return isGone && left > 0 ? listAgain(visit, left - 1) : Effect.fromResult(result)
           }),
@@ -318,7 +329,7 @@ const make = <V extends Visit>(
         if (isFault(place)) return
         keep(visit, place)
       } catch {
-        // It will be reached when it is needed.
+        // The directory is reached on demand later.
       }
     },
     leave: (visit) => {
@@ -331,7 +342,7 @@ const make = <V extends Visit>(
         (isMoved) => (isMoved ? Effect.fail(notFound) : listAgain(visit))
       )
   }
-  /** What the workers are still at is waited for: the number of a descriptor that is closed may be another's at once. */
+  /** Waits for the workers, because the number of a closed descriptor may be reused at once. */
   const close: Effect.Effect<void> = Effect.andThen(
     Effect.callback<void>((resume) => {
       for (const withdraw of withdrawals) withdraw()

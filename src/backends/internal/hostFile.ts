@@ -1,6 +1,8 @@
 /**
- * A file is opened only after a look at it: a FIFO would hang, a device may act, a link would lead elsewhere. What has been opened is
- * looked at again, because only an open file cannot be exchanged any more.
+ * Opens and inspects files.
+ *
+ * A file is opened only after it was inspected: a FIFO would block, a device may act, a symlink would lead elsewhere.
+ * The opened file is inspected again, because only an open file can no longer be exchanged.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -25,20 +27,20 @@ export const kindOf = (stats: Fs.Stats | Fs.Dirent | Fs.Dirent<Buffer>): Kind =>
 
 const permissionBits = 0o777
 
-/** Milliseconds to either side of 1970 that a date can be away; disks know more. */
+/** The largest distance of a date from 1970 in milliseconds. Disks can store larger ones. */
 const farthest = 8_640_000_000_000_000
 
 const toTime = (millis: number): DateTime.Utc =>
   DateTime.makeUnsafe(Math.max(-farthest, Math.min(farthest, Math.floor(millis))))
 
-/** What a disk tells of an entry. Times are milliseconds since 1970; `mode` is left out where there are none. */
+/** Creates a stat from the data of a disk. Times are milliseconds since 1970; `mode` is absent if the disk has none. */
 export const statOf = (path: FsPath, kind: Kind, size: number, born: number, modified: number, mode?: number): FileStat => ({
   path,
   kind,
   isFile: kind === "file",
   isDirectory: kind === "directory",
   sizeBytes: kind === "file" || kind === "symlink" ? size : 0,
-  // Disks that do not know it say 0.
+  // Disks without creation times report 0.
   ...(born > 0 ? { createdAt: toTime(born) } : undefined),
   modifiedAt: toTime(modified),
   ...(mode === undefined ? undefined : { mode: mode & permissionBits }),
@@ -48,7 +50,7 @@ export const statOf = (path: FsPath, kind: Kind, size: number, born: number, mod
 export const toStat = (path: FsPath, stats: Fs.Stats): FileStat =>
   statOf(path, kindOf(stats), stats.size, stats.birthtimeMs, stats.mtimeMs, stats.mode)
 
-/** Runs in the path's directory, which is given back when it has returned. */
+/** Runs a function in the parent directory of a path, and releases the directory afterwards. */
 export const inside = <A>(confined: Confined, path: FsPath, use: (place: Place, segment: string) => A | Fault): A | Fault => {
   const place = confined.directory(parent(path))
   if (isFault(place)) return place
@@ -59,7 +61,7 @@ export const inside = <A>(confined: Confined, path: FsPath, use: (place: Place, 
   }
 }
 
-/** For those who only look: below a file or a link there is nothing. */
+/** Converts NotADirectory to NotFound for operations that only look: nothing exists below a file or symlink. */
 export const absent = (fault: Fault): Fault => (fault._tag === "NotADirectory" ? notFound : fault)
 
 const rootStats = (confined: Confined): Fs.Stats | Fault => {
@@ -72,7 +74,7 @@ const rootStats = (confined: Confined): Fs.Stats | Fault => {
   }
 }
 
-/** `undefined` where nothing is. */
+/** Returns the stat of a path; `undefined` if nothing exists there. */
 export const stat = (confined: Confined, path: FsPath): FileStat | undefined | Fault => {
   const found =
     path === root ? rootStats(confined) : inside(confined, path, (place, segment) => look(place.at(segment)) ?? notFound)
@@ -82,7 +84,10 @@ export const stat = (confined: Confined, path: FsPath): FileStat | undefined | F
 
 export type Hardlinks = "allow" | "reject"
 
-/** A file with more names than one may be changed, or read, through one that is not in the root. */
+/**
+ * Tests whether a file must be refused because of a second name, through which it may belong to a tree outside the
+ * root.
+ */
 export const isRefused = (stats: Fs.Stats, hardlinks: Hardlinks): boolean =>
   hardlinks === "reject" && stats.isFile() && stats.nlink > 1
 
@@ -93,7 +98,7 @@ export interface Opened {
 
 const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = Fs.constants
 
-/** What opening says where something else has taken the place of the file that was looked at. */
+/** The codes of open that mean that another entry has replaced the inspected file. */
 const changed = new Set(["ELOOP", "ENXIO", "EISDIR", "ENOENT"])
 
 const openHere = (
@@ -126,7 +131,7 @@ const openHere = (
   }
 }
 
-/** A regular file that is there, pinned. To `flags` are added those that keep it safe. */
+/** Opens an existing regular file. Flags that keep the open safe are added to `flags`. */
 export const openFile = (confined: Confined, path: FsPath, flags: number, hardlinks: Hardlinks): Opened | Fault => {
   if (path === root) return notAFile
   for (let looks = 0; looks < maxLooks; looks++) {
@@ -143,7 +148,9 @@ const openToRead = (confined: Confined, path: FsPath, hardlinks: Hardlinks): Ope
 
 const cut = (bytes: Uint8Array, length: number): Uint8Array => (length === bytes.length ? bytes : bytes.slice(0, length))
 
-/** The descriptor is closed when the handle is and no read is in flight any more. */
+/**
+ * Creates the handle of an open file. Its descriptor is closed once the handle is closed and no read is in progress.
+ */
 const handleOf = (path: FsPath, { descriptor, stats }: Opened): { readonly handle: Handle; readonly close: () => void } => {
   const stat = toStat(path, stats)
   let reading = 0
@@ -159,7 +166,7 @@ const handleOf = (path: FsPath, { descriptor, stats }: Opened): { readonly handl
         Effect.uninterruptible(
           Effect.suspend(() => {
             if (isClosed) return Effect.fail(closed)
-            // What has been appended since is not of this file as it was opened.
+            // Bytes appended since the file was opened are not part of the handle's content.
             const bytes = allocate(Math.max(0, Math.min(length, largest, stats.size - offset)))
             if (bytes.length === 0) return Effect.succeed(bytes)
             reading++
@@ -193,7 +200,7 @@ const wholeOf = (path: FsPath, stats: Fs.Stats, bytes: Uint8Array): Whole => {
   return { stat: stat.sizeBytes === bytes.length ? stat : { ...stat, sizeBytes: bytes.length }, bytes }
 }
 
-/** A small file in one go, which spares the scope and the handle; `undefined` for a larger one. */
+/** Reads a small file in one step without a scope and a handle; returns `undefined` for a larger one. */
 export const wholeNow = (
   confined: Confined,
   path: FsPath,

@@ -1,6 +1,4 @@
-/**
- * A directory is listed as it is at one moment, and what killed writers have left in it is taken away on the way.
- */
+/** Lists directories as they are at one moment, and removes leftovers on the way. */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
@@ -10,7 +8,10 @@ import { type Confined, maxLooks, notFound, type Place, unstable } from "./confi
 import { children } from "./hostEntries.ts"
 import { sweep } from "./leftovers.ts"
 
-/** NotADirectory for what is none itself; below that, there is nothing. */
+/**
+ * Opens a directory. Fails with NotADirectory only if the entry itself is not a directory, and with NotFound below such
+ * an entry.
+ */
 export const openDirectory = (confined: Confined, path: FsPath): Place | Fault => {
   const place = confined.directory(path)
   if (!isFault(place) || place._tag !== "NotADirectory" || path === root) return place
@@ -20,7 +21,7 @@ export const openDirectory = (confined: Confined, path: FsPath): Place | Fault =
   return place
 }
 
-/** Gives a directory to `use`, again where another has taken its place meanwhile. */
+/** Runs `use` with a directory, and retries if another directory has replaced it meanwhile. */
 export const withDirectory = <A>(
   confined: Confined,
   path: FsPath,
@@ -32,7 +33,7 @@ export const withDirectory = <A>(
         attempt(() => openDirectory(confined, path)),
         (place) =>
           Effect.map(Effect.result(use(place)), (result): Effect.Effect<A, Fault> => {
-            // An entry that goes while its kind is looked up can fail the listing of a directory that is there.
+            // An entry that disappears while its kind is determined can fail the listing of an existing directory.
             const isGone = result._tag === "Failure" && result.failure._tag === "NotFound"
             if (!isGone && place.held()) return Effect.fromResult(result)
             return left === 0 ? Effect.fail(unstable) : look(left - 1)
@@ -43,7 +44,7 @@ export const withDirectory = <A>(
   return look(maxLooks)
 }
 
-/** Lists a directory. `sweeps`: remove the leftovers of killed writers in it, which are not listed then. */
+/** Lists a directory. With `sweeps`, removes leftovers in it and omits them. */
 export const list = (confined: Confined, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   withDirectory(confined, path, (place) =>
     Effect.map(children(place), (found) => (sweeps ? found.filter(({ name }) => !sweep(place, name)) : found))

@@ -1,27 +1,31 @@
 /**
- * A name on disk is bytes, a segment of a path is text. Names that no path can express (not UTF-8, or with control characters) are
- * known by a key instead, the bytes in hexadecimal behind a NUL, which neither a caller's path nor a name on disk can hold. So
- * everything on the disk can be listed, moved and removed through the port, and nothing is ever taken for something else.
+ * Converts between names on disk, which are bytes, and segments of paths, which are text.
+ *
+ * A name that no path can express (not UTF-8, or with control characters) gets a key: NUL followed by the bytes in
+ * hexadecimal. No caller's path and no name on disk contains NUL. So the port can list, move and remove every entry,
+ * and never confuses two.
  */
 import { isUtf8 } from "../../runtime/node.ts"
 import type { Kind } from "../../model/Entry.ts"
 import type { Child } from "../../port/Backend.ts"
 import { escaped } from "../../runtime/escapedName.ts"
 
-/** Text wherever that says it exactly. */
+/** A system path: text if that represents it exactly, otherwise bytes. */
 export type HostPath = string | Buffer
 
 const mark = "\u0000"
 const control = /[\u0000-\u001f\u007f]/
 
-/** Where text may stand for bytes that are none: what decoders put in the place of those. */
+/** Tests whether text may be a lossy decoding: it contains the replacement character. */
 export const isDoubtful = (name: string): boolean => name.includes("\ufffd")
 
 export const keyOf = (name: Buffer): string => mark + name.toString("hex")
 
 /**
- * The name that a segment stands for. What is no key of ours keeps its NUL, and what is no name at all gets one: the system then
- * refuses it, before it looks at anything.
+ * Returns the name on disk of a segment.
+ *
+ * An invalid key keeps its NUL, and an invalid name becomes NUL. The system then refuses the name before it touches
+ * anything.
  */
 const onDisk = (segment: string): HostPath => {
   if (segment === "" || segment === "." || segment === "..") return mark
@@ -43,16 +47,16 @@ export const below = (directory: HostPath, segment: string): HostPath => {
     : Buffer.concat([Buffer.from(directory), Buffer.from(isTop ? "" : "/"), Buffer.from(name)])
 }
 
-/** Text where that says it exactly, else the bytes. */
+/** Returns text if that represents the path exactly, otherwise bytes. */
 export const fromBytes = (path: Buffer): HostPath => (isUtf8(path) ? path.toString() : path)
 
 export const isSamePath = (self: HostPath, that: HostPath): boolean =>
   typeof self === "string" || typeof that === "string" ? self === that : self.equals(that)
 
-/** Whether a path can express a name that is text. */
+/** Tests whether a path can express a name. */
 export const isText = (name: string): boolean => !control.test(name)
 
-/** The entry of a listing. `name` is exact. */
+/** Creates the entry of a listing. `name` must be the exact name. */
 export const childOf = (name: HostPath, kind: Kind): Child => {
   if (typeof name === "string" && isText(name)) return { name, kind, addressable: true }
   const bytes = Buffer.from(name)

@@ -1,7 +1,9 @@
 /**
- * Changes of names: single system calls, atomic of themselves. What they act on is looked at directly before, with nothing else of
- * this program in between, so what is there is never replaced unasked; another process could still put something there in the
- * microseconds that are left, which Node has no call to prevent.
+ * Creates, removes and renames entries with single system calls, which are atomic.
+ *
+ * The target is inspected directly before, with no other code of this program in between. So an existing entry is never
+ * replaced by accident. Another process could still create an entry within the remaining microseconds, which Node has
+ * no call to prevent.
  */
 import { Fs } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -22,7 +24,7 @@ const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const notEmpty: Fault = { _tag: "DirectoryNotEmpty" }
 const intoItself: Fault = { _tag: "InvalidArgument", argument: "to", detail: "a directory cannot be moved into itself" }
 
-/** 0o777 less the process's mask. */
+/** Creates a directory with the mode 0o777 minus the umask. */
 export const makeDirectory = (confined: Confined, path: FsPath): Fault | undefined =>
   path === root
     ? alreadyExists
@@ -32,7 +34,7 @@ export const makeDirectory = (confined: Confined, path: FsPath): Fault | undefin
         return giveAway(confined, at, Fs.rmdirSync)
       })
 
-/** `changed` where it was another kind of thing when it was to go than when it was looked at. */
+/** Removes an entry. Returns `changed` if its kind changed between inspection and removal. */
 const removeAt = (at: HostPath): Fault | "changed" | undefined => {
   const found = look(at)
   if (found === undefined) return notFound
@@ -58,11 +60,11 @@ export const remove = (confined: Confined, path: FsPath): Fault | undefined => {
   return fault && absent(fault)
 }
 
-/** What cannot take the place of what. */
+/** Returns the fault if the kinds of source and target do not permit a replacement. */
 const misfit = (source: Fs.Stats, target: Fs.Stats): Fault | undefined =>
   source.isDirectory() === target.isDirectory() ? undefined : source.isDirectory() ? notADirectory : notAFile
 
-/** Removes the leftovers of killed writers, and returns whether the directory is empty then. */
+/** Removes leftovers in a directory, and returns whether it is then empty. */
 const clear = (place: Place, segment: string): boolean => {
   const directory = place.enter(segment)
   if (isFault(directory)) return false
@@ -100,7 +102,7 @@ const replaceAny = (from: End, source: Fs.Stats, to: End, target: Fs.Stats): Fau
   if (fault !== undefined) return fault
   if (source.isDirectory()) return replaceDirectory(from, to)
   if (!isSameFile(source, target)) return move(from, to)
-  // Between two names of one file the system's rename does nothing, and says that it was done.
+  // A system rename between two names of one file does nothing and reports success.
   return void Fs.unlinkSync(from.place.at(from.segment))
 }
 

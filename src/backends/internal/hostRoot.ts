@@ -1,6 +1,8 @@
 /**
- * The root is what its path leads to when the filesystem is built, and it stays that directory. Which walk confines to it is decided
- * before, by trying what the machine can do, so that nothing need be made for whoever requires more.
+ * Opens the root of a host filesystem.
+ *
+ * The root is the directory that the path leads to at creation, and stays that directory. The confinement level is
+ * determined first, so that nothing is created if the caller requires more.
  */
 import { Fs } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -13,9 +15,9 @@ import { below, fromBytes, type HostPath } from "./hostNames.ts"
 
 type Level = Info["confinement"]
 
-/** What this machine can promise, of any directory. */
+/** Returns the confinement level that this machine can provide for every directory. */
 export const level = (): Level => {
-  // Elsewhere it may not even be opened.
+  // On other systems, even opening "/" may be impossible.
   if (process.platform !== "linux") return "best-effort"
   const descriptor = Fs.openSync("/", holding)
   try {
@@ -25,7 +27,7 @@ export const level = (): Level => {
   }
 }
 
-/** Pins a directory that exists. It can be had with less than the machine can promise. */
+/** Opens and pins an existing directory. `promised` may be lower than the machine's level. */
 export const open = (directory: string, promised: Level = level()): Confined | Fault => {
   const top = fromBytes(Fs.realpathSync.native(directory, { encoding: "buffer" }))
   const found = look(top)
@@ -46,7 +48,7 @@ export const open = (directory: string, promised: Level = level()): Confined | F
 const swapped = (name: string): string =>
   name.replace(/[a-z]/gi, (letter) => (letter < "a" ? letter.toLowerCase() : letter.toUpperCase()))
 
-/** Asked of a name that is there, since nothing may be written to find out. */
+/** Tests case sensitivity with an existing name, because the test must not write. */
 const isCaseSensitive = (top: HostPath): boolean => {
   const sample = sampleName(top) ?? top
   if (typeof sample !== "string") return true
@@ -73,7 +75,7 @@ const sampleName = (top: HostPath): HostPath | undefined => {
   }
 }
 
-/** A root that may be entered but not listed is still a root. */
+/** Opens a directory to read names, or returns `undefined`: a root that can be entered but not listed is valid. */
 const openQuietly = (top: HostPath): Fs.Dir | undefined => {
   try {
     return Fs.opendirSync(top as string)

@@ -1,6 +1,8 @@
 /**
- * Files of directories that are at hand, searched by the workers: a part of them at a time, so that neither descriptors nor answers
- * pile up, and what a worker could not come to is asked for again.
+ * Searches files of open directories in the workers.
+ *
+ * A part of the files is searched at a time, so that neither descriptors nor results pile up. Files that a worker did
+ * not reach are requested again.
  */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../model/FsError.ts"
@@ -13,26 +15,26 @@ import { giveReserves, isFault } from "./attempt.ts"
 import type { Place } from "./confined.ts"
 import { fromErrno, isExhausted } from "./errno.ts"
 
-/** A directory lent for as long as the files in it are searched; or why there is none. */
+/** Lends a directory for the search of its files, or returns the fault that prevents it. */
 export interface Lend<V extends Visit> {
   (visit: V): { readonly place: Place; readonly giveBack: () => void } | Fault
 }
 
-/** Directories lent to one job of a worker: each may cost a descriptor. */
+/** The number of directories lent to one job of a worker. Each may need a descriptor. */
 const maxLent = 64
-/** How often a file is tried, and milliseconds between, when the process has no descriptors left. */
+/** The number of attempts for a file, and the milliseconds between them, when the process has no descriptors left. */
 const tries = 80
 const pause = 25
 
-/** Some of the files, from `start` to before `end`. */
+/** The files from `start` up to, but not including, `end`. */
 interface Part {
   readonly end: number
   readonly bases: ReadonlyArray<string>
   readonly counts: ReadonlyArray<number>
   readonly names: ReadonlyArray<string>
-  /** Which of all files each of these is. */
+  /** The index of each of these files among all files. */
   readonly places: ReadonlyArray<number>
-  /** Why others of them cannot be searched. */
+  /** The reasons why the other files cannot be searched. */
   readonly lost: ReadonlyMap<number, Unsearched>
   readonly giveBack: () => void
 }
@@ -53,7 +55,7 @@ const lendOrFault = <V extends Visit>(lend: Lend<V>, visit: V): ReturnType<Lend<
   }
 }
 
-/** As many as can be had now; none when the first cannot for want of descriptors. */
+/** Borrows directories for as many files as possible. The part is empty if no descriptor is left for the first. */
 const borrow = <V extends Visit>(lend: Lend<V>, items: ReadonlyArray<Item<V>>, start: number): Part => {
   const bases: Array<string> = []
   const counts: Array<number> = []
@@ -89,7 +91,7 @@ const borrow = <V extends Visit>(lend: Lend<V>, items: ReadonlyArray<Item<V>>, s
   return { end, bases, counts, names, places, lost, giveBack: () => returns.forEach((giveBack) => giveBack()) }
 }
 
-/** The means of one search; `closed` says why no file can be searched any more. */
+/** The parameters of one search. `closed` returns the reason why no file can be searched any more. */
 interface Search<V extends Visit> {
   readonly crew: Crew
   readonly lend: Lend<V>
@@ -100,7 +102,7 @@ interface Search<V extends Visit> {
   readonly pathOf: (file: number) => FsPath
 }
 
-/** What was found in the first of these, perhaps of none. */
+/** Searches a part. The result covers its first files, possibly none. */
 const searchPart = <V extends Visit>(
   self: Search<V>,
   part: Part,
@@ -123,7 +125,7 @@ const searchPart = <V extends Visit>(
   const answer = asked<Answer>((done, over) => crew.search(query, batch, query.budget, done, over))
   return Effect.flatMap(answer, (answer): Effect.Effect<Findings, Fault> => {
     if (!("_tag" in answer)) {
-      // With a path, a match is all that a caller gets.
+      // With a path, a match is exactly the result that a caller gets.
       const all = unpacked(answer, (file) => pathOf(places[file]!)) as Effect.Effect<ReadonlyArray<Searched>>
       return Effect.map(all, (all) => inPlace(all, all.length === names.length ? end : places[all.length]!))
     }

@@ -1,7 +1,9 @@
 /**
- * What tells whether anything in a directory has changed since it was last looked at. A tree is asked for directory by directory, ten
- * thousand of them in a row, so a small one is answered at once, at the cost of the calls of the system; a large one is read as a
- * listing is, and its entries are looked at in slices, between which others have their turn.
+ * Reads the data that shows whether entries of a directory have changed.
+ *
+ * A tree is read directory by directory, possibly ten thousand in a row. A small directory is read at once, at the cost
+ * of its system calls. A large one is read like a listing, and its entries are inspected in slices with yields in
+ * between.
  */
 import * as Effect from "effect/Effect"
 import { Fs } from "../../runtime/node.ts"
@@ -37,7 +39,7 @@ const stamped = (name: string, stats: Fs.Stats): Stamped => {
   }
 }
 
-/** The same as a worker has told it. */
+/** Converts the stamps that a worker has read. */
 export const ofListing = ({ kinds: codes, names, stats }: Listing): ReadonlyArray<Stamped> => {
   if (codes.length === 0 || stats === undefined) return []
   const out: Array<Stamped> = []
@@ -60,7 +62,7 @@ export const ofListing = ({ kinds: codes, names, stats }: Listing): ReadonlyArra
   return out
 }
 
-/** Of what is still there. What is being written is not there yet. */
+/** Returns the stamps of the entries that still exist, without writes in progress. */
 export const stampsOf = (place: Place, children: ReadonlyArray<Child>): ReadonlyArray<Stamped> => {
   const out: Array<Stamped> = []
   for (const { addressable, name, key = name } of children) {
@@ -70,13 +72,13 @@ export const stampsOf = (place: Place, children: ReadonlyArray<Child>): Readonly
   return out
 }
 
-/** Without the kinds, which looking at each tells too. */
+/** Lists names without kinds, which the later stat returns anyway. */
 export const namesNow = (place: Place): ReadonlyArray<Child> => {
   const names = Fs.readdirSync(place.directory)
   return names.some(isDoubtful) ? childrenNow(place) : names.map((name) => childOf(name, "other"))
 }
 
-/** `undefined` where that is not the way: the directory is large, or is another by now. */
+/** Reads a small directory at once. Returns `undefined` if it is large or was replaced meanwhile. */
 const now = (confined: Confined, path: FsPath): ReadonlyArray<Stamped> | undefined | Fault => {
   const place = openDirectory(confined, path)
   if (isFault(place)) return place
@@ -89,7 +91,7 @@ const now = (confined: Confined, path: FsPath): ReadonlyArray<Stamped> | undefin
   }
 }
 
-/** Lists a directory that has been reached, in slices. */
+/** Reads an open directory in slices. */
 export const stampsIn = (place: Place): Effect.Effect<ReadonlyArray<Stamped>, Fault> =>
   Effect.flatMap(children(place), (found) => {
     const out: Array<ReadonlyArray<Stamped>> = []
@@ -117,7 +119,7 @@ export const stamps = (confined: Confined, path: FsPath): Effect.Effect<Readonly
     attempt(() => now(confined, path)),
     {
       onSuccess: (stamps) => (stamps === undefined ? inSlices(confined, path) : Effect.succeed(stamps)),
-      // It may have gone while it was read, and another be there.
+      // The directory may have been replaced while it was read.
       onFailure: (fault) => (fault._tag === "NotFound" ? inSlices(confined, path) : Effect.fail(fault))
     }
   )
@@ -126,12 +128,15 @@ const realPath = (root: string): HostPath | undefined => {
   try {
     return fromBytes(Fs.realpathSync.native(root, { encoding: "buffer" }))
   } catch {
-    // It has gone since it was opened, which every call will say.
+    // The root was removed after it was opened; every later call reports that.
     return undefined
   }
 }
 
-/** Left out where the path of the root is no text, and could not be told from another. */
+/**
+ * Creates the history of a root; `undefined` if the path of the root is not text, because it could be confused with
+ * another.
+ */
 export const history = (
   confined: Confined,
   root: string,

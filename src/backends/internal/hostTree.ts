@@ -1,7 +1,10 @@
 /**
- * A tree is removed from its leaves up, by our own hand: the recursive calls of Node follow links when they are raced. Only the lowest
- * directories on the way are held, so neither depth nor breadth costs descriptors or stack. It works in short slices and can be
- * interrupted between them; what is left of the tree then is whole files, where they were.
+ * Removes trees from the leaves up, without Node's recursive calls, which follow symlinks in a race.
+ *
+ * Only the lowest directories on the way are held open, so neither depth nor breadth costs descriptors or stack.
+ *
+ * The removal runs in short slices and can be interrupted between them. The rest of the tree then consists of whole
+ * files in their places.
  */
 import * as Effect from "effect/Effect"
 import { Fs } from "../../runtime/node.ts"
@@ -16,16 +19,16 @@ import { absent } from "./hostFile.ts"
 import { children, childrenNow, isSmall } from "./hostEntries.ts"
 
 export interface Removed {
-  /** Files, links and others; what killed writers have left is not counted. */
+  /** Files, symlinks and special files, without leftovers. */
   readonly deleted: number
   readonly directories: number
 }
 
-/** Removals between two yields to the event loop: a millisecond or two. */
+/** The number of removals before a yield to the event loop: one or two milliseconds. */
 const slice = 128
-/** How often a directory is read anew because others fill it while it is emptied. */
+/** The number of times a directory is read again because others fill it meanwhile. */
 const maxReadings = 100
-/** Directories held at once: each costs a descriptor. */
+/** The number of directories held open at once. Each needs a descriptor. */
 const maxHeld = 16
 
 interface Frame {
@@ -33,21 +36,26 @@ interface Frame {
   readonly depth: number
   readonly path: FsPath
   readonly segment: string
-  /** Which directory it is. */
+  /** The identity of the directory. */
   readonly stats: Fs.Stats
-  /** `undefined` while enough below it is held. */
+  /** The open directory; `undefined` while enough directories below it are held. */
   place: Place | undefined
-  /** It is, or is in, what a write in progress has made. */
+  /** Whether the directory is a temporary entry or inside one. */
   readonly isHidden: boolean
-  /** Those that are still there; `undefined` until it is read. */
+  /** The remaining entries; `undefined` until the directory is read. */
   entries: Array<Child> | undefined
   readings: number
 }
 
-/** Some on the way stay held, so that coming back up through a very deep tree does not begin at its top each time. */
+/**
+ * Tests whether a directory stays open. Some do, so that the way back up in a very deep tree need not start at the top.
+ */
 const isLandmark = ({ depth }: Frame): boolean => depth > 0 && depth % 512 === 0 && depth <= 512 * maxHeld
 
-/** Whether it was done; not when it fails with one of these codes, which say that it need not be. */
+/**
+ * Runs a removal. Returns false if it fails with one of these codes, which mean that it is not needed or must be
+ * retried.
+ */
 const done = (run: () => void, ...codes: ReadonlyArray<string>): boolean => {
   try {
     run()
@@ -58,7 +66,7 @@ const done = (run: () => void, ...codes: ReadonlyArray<string>): boolean => {
   }
 }
 
-/** What has been reached, released again where even looking at it fails. */
+/** Returns the stats of a place, which is released if that fails. */
 const statsOf = (place: Place): Fs.Stats => {
   try {
     return place.stats
@@ -69,8 +77,10 @@ const statsOf = (place: Place): Fs.Stats => {
 }
 
 /**
- * The removal of what has this name, of which each `step` is one entry. An entry that turns out to be something else than it was
- * listed as is left to the next reading of its directory, which comes when the directory cannot be removed.
+ * Creates the removal of a tree, in which each `step` handles one entry.
+ *
+ * An entry whose kind differs from the listing is left to the next reading of its directory, which follows when the
+ * directory cannot be removed.
  */
 const removal = (holder: Place, path: FsPath) => {
   let deleted = 0
@@ -85,7 +95,9 @@ const removal = (holder: Place, path: FsPath) => {
     frame.place = undefined
   }
 
-  /** Down to a directory that was let go, from the lowest above it that is held; to no other one that has taken its name. */
+  /**
+   * Reopens a released directory from the lowest held one above it. Refuses another directory that has taken its name.
+   */
   const reach = (frame: Frame): Place | Fault => {
     const missing: Array<Frame> = []
     let held: Frame | undefined = frame
@@ -144,7 +156,7 @@ const removal = (holder: Place, path: FsPath) => {
 
   const readAgain = (frame: Frame): undefined => void (frame.entries = undefined)
 
-  /** Another has its name now. */
+  /** Continues after another entry has taken the name of a directory. */
   const replaced = (frame: Frame): Fault | undefined => {
     release(frame)
     if (frame.above !== undefined) return readAgain(frame.above)
@@ -180,7 +192,7 @@ const removal = (holder: Place, path: FsPath) => {
 
   return {
     start,
-    /** A large directory, to be read by the thread pool and given to `opened`. */
+    /** Returns a large directory that the thread pool must read and pass to `opened`. */
     unread: (): { readonly frame: Frame; readonly place: Place } | undefined =>
       current?.entries === undefined && current?.place !== undefined && !isSmall(current.place)
         ? { frame: current, place: current.place }
@@ -188,7 +200,7 @@ const removal = (holder: Place, path: FsPath) => {
     opened,
     current: () => current,
     step,
-    /** At what it is. */
+    /** Returns the path of the current entry. */
     path: () => at,
     removed: (): Removed => ({ deleted, directories }),
     release: () => {
@@ -235,7 +247,7 @@ const begin = (confined: Confined, path: FsPath): Removal | Fault => {
   }
 }
 
-/** Removes a directory with everything in it. A fault names the entry that could not be removed. */
+/** Removes a directory with all its contents. A fault names the entry that could not be removed. */
 export const removeTree = (confined: Confined, path: FsPath): Effect.Effect<Removed, Fault> =>
   path === root
     ? Effect.fail(isRoot)

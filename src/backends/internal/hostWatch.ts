@@ -1,8 +1,11 @@
 /**
- * One watcher per directory, since the recursive one of Node follows links and loses what is made while it looks. What an event
- * names is looked at, and compared with what was known to be there: so an atomic replacement is one update of its name, its
- * temporary file nothing at all, and a directory that appears brings what is in it. Changes that come faster than they are read are
- * folded into one per path.
+ * Watches a tree with one watcher per directory, because Node's recursive watcher follows symlinks and misses new
+ * entries.
+ *
+ * Each event names an entry, which is inspected and compared with the known state. So an atomic replacement is one
+ * update of its name, a temporary file causes no event, and a new directory reports its contents.
+ *
+ * Changes that arrive faster than they are read are merged to one per path.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
@@ -22,17 +25,17 @@ import { openDirectory } from "./hostList.ts"
 
 interface Watched {
   readonly watcher: Fs.FSWatcher
-  /** What is known to be in it; the inode of a directory, which may be replaced by another. */
+  /** The known entries, with the inode of each directory, which another one may replace. */
   readonly names: Map<string, number | undefined>
 }
 
-/** Directories between two yields to the event loop. */
+/** The number of directories between two yields to the event loop. */
 const slice = 64
-/** Entries of one directory between two yields. */
+/** The number of entries of one directory between two yields. */
 const manyEntries = 1000
-/** Between two looks at a directory of which nothing is heard. */
+/** The time between two checks of a directory without events. */
 const patience = "1 second"
-/** Events that wait for a slow reader before changes are folded. */
+/** The number of events that wait for a slow reader before changes are merged. */
 const bufferSize = 1024
 
 const nameless: Fault = { _tag: "IoError", detail: "the system does not tell which names have changed" }
@@ -42,7 +45,7 @@ const tooMany: Fault = {
   detail: "the system watches no more directories than it does already"
 }
 
-/** For a watcher, "no space" is not a full disk. */
+/** Translates the fault of a watcher, for which ENOSPC does not mean a full disk. */
 const ofWatching = (fault: Fault): Fault => (fault._tag === "DiskFull" ? { ...tooMany, cause: fault["cause"] } : fault)
 
 const isGone = (fault: Fault): boolean => fault._tag === "NotFound" || fault._tag === "NotADirectory"
@@ -51,7 +54,7 @@ const isVisible = (name: string): boolean => parse(name) === name && !TemporaryN
 
 const inodeOf = (stats: Fs.Stats): number | undefined => (stats.isDirectory() ? stats.ino : undefined)
 
-/** Whether a directory is no longer where it was, where another may be now; or the filesystem has been closed. */
+/** Returns NotFound if the directory is no longer at its path, or the fault if the filesystem is closed. */
 const whyGone = (confined: Confined, path: FsPath, place: Place): Fault | undefined => {
   const now = openDirectory(confined, path)
   if (!isFault(now)) now.release()
@@ -59,7 +62,7 @@ const whyGone = (confined: Confined, path: FsPath, place: Place): Fault | undefi
   return place.isSame() ? undefined : { _tag: "NotFound" }
 }
 
-/** The changes below one directory, while its watchers live. */
+/** Creates the observer of the changes below one directory. Call `stop` to close its watchers. */
 const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) => Effect.Effect<unknown>) => {
   const watched = new Map<FsPath, Watched>()
   const pending = new Set<FsPath>()
@@ -122,7 +125,10 @@ const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) =>
       (place) => Effect.sync(() => place.release())
     )
 
-  /** Watches a directory and all below it. One that has vanished meanwhile is the business of the directory above it. */
+  /**
+   * Watches a directory and all directories below. A directory that disappears meanwhile is reported by the one above
+   * it.
+   */
   const attach = Effect.fnUntraced(function* (top: FsPath, announces: boolean): Effect.fn.Return<void, Fault> {
     const todo = [top]
     for (let count = 1; todo.length > 0; count++) {
@@ -199,10 +205,10 @@ const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) =>
 
   return {
     start: attach(base, false),
-    /** Ends only by failing. */
+    /** Processes changes until a failure. */
     run: (place: Place): Effect.Effect<never, Fault> =>
-      // One turn of the event loop later, so that all the events of one change are seen as one.
-      // That the directory itself was removed the system does not tell while it is held, so it is asked.
+      // Yield once before processing, so that all events of one change count as one. Poll as well, because the system
+      // does not report the removal of the directory itself while it is held.
       Effect.forever(
         Effect.andThen(Effect.raceFirst(awaken, Effect.sleep(patience)), Effect.andThen(Effect.yieldNow, drain(place)))
       ),
@@ -213,7 +219,7 @@ const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) =>
   }
 }
 
-/** Begins when it is first pulled from; ends only with its scope, or when the directory itself has gone. */
+/** Watches the tree below a path from the first pull on. The stream fails when the directory itself disappears. */
 export const watch = (confined: Confined, path: FsPath): Stream.Stream<WatchEvent, Fault> =>
   Stream.callback<WatchEvent, Fault>(
     (queue) =>

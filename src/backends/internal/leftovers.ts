@@ -1,13 +1,18 @@
 /**
- * Removes the temporary files of killed writers. Whoever lists a directory or writes in it removes those whose process has provably
- * ended; a file that is not provably ours is a stranger's and stays, however old it is.
+ * Removes the leftovers of killed writers.
+ *
+ * Listing a directory or writing in it removes the files whose process has provably ended. A file that is not provably
+ * ours belongs to somebody else and stays, however old it is.
  */
 import { Fs } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { look, type Place } from "./confined.ts"
 import { childrenNow, isSmall } from "./hostEntries.ts"
 
-/** Removes the leftover that has this name, and returns whether the name is free then. Directories are left to whoever made them. */
+/**
+ * Removes the leftover with this name, and returns whether the name is then free. Directories are kept; their owner
+ * recovers them.
+ */
 export const sweep = (place: Place, segment: string): boolean => {
   if (!TemporaryNames.isLeftover(segment)) return false
   const at = place.at(segment)
@@ -23,7 +28,10 @@ export const sweep = (place: Place, segment: string): boolean => {
   }
 }
 
-/** Sweeps a directory once in a while, before a file in it is replaced. A large directory waits until it is listed. */
+/**
+ * Removes leftovers before a file is replaced, once per cached directory. A large directory is skipped until it is
+ * listed.
+ */
 export const sweepBefore = (place: Place): void => {
   if (place.isSwept) return
   place.isSwept = true
@@ -31,6 +39,6 @@ export const sweepBefore = (place: Place): void => {
     if (!isSmall(place)) return
     for (const { name } of childrenNow(place)) sweep(place, name)
   } catch {
-    // A directory in which this user may write need not be readable.
+    // A writable directory need not be readable.
   }
 }

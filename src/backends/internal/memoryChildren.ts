@@ -1,13 +1,15 @@
 /**
- * A directory's entries are a trie over the hashes of their names. Changing one copies only the few small pieces on its way, so what
- * the first change after a capture costs does not grow with the directory; a `Map` would have to be copied whole. Pieces made since
- * the last capture carry the changing tree's `owner` and are changed in place, so that plain writes copy nothing at all.
+ * Stores the entries of a directory as a trie over the hashes of their names.
+ *
+ * A change copies only the few small nodes on its way, so the first change after a capture does not depend on the size
+ * of the directory. (A `Map` would be copied as a whole.) Nodes created since the last capture carry the `owner` of the
+ * tree and are changed in place, so plain writes copy nothing.
  */
 
 export interface Entry {
-  /** What distinguishes it in its directory. */
+  /** The key, which is unique in its directory. */
   readonly key: string
-  /** `hashOf` the key. */
+  /** The hash of the key. */
   readonly hash: number
 }
 
@@ -23,7 +25,7 @@ interface Branch<E> {
   readonly items: Array<Children<E> | undefined>
 }
 
-/** Names whose hashes are the same to the last bit, which somebody has looked for. */
+/** Entries whose hashes are equal in all bits, which only an attacker would create. */
 interface Bucket<E> {
   readonly kind: "bucket"
   readonly owner: object
@@ -36,13 +38,13 @@ const leafSize = 16
 const bits = 5
 const fan = 1 << bits
 const mask = fan - 1
-/** Below this many bits a hash has nothing left to tell. */
+/** The shift at which all bits of a hash are used up. */
 const depth = 35
 
-/** No tree's own, so the first change of it copies it. */
+/** An empty directory. It belongs to no tree, so the first change copies it. */
 export const empty: Children<never> = { kind: "leaf", owner: {}, items: [] }
 
-/** Of a part of a text, so that a path need not be cut into names to be followed. */
+/** Hashes a part of a text, so that a path can be followed without splitting it into names. */
 export const hashOf = (text: string, start: number, end: number): number => {
   let hash = 0x811c9dc5
   for (let i = start; i < end; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
@@ -58,7 +60,7 @@ const indexIn = <E extends Entry>(items: ReadonlyArray<E>, hash: number, text: s
   return -1
 }
 
-/** The entry whose key is the part of `text` from `start` to `end`. */
+/** Returns the entry whose key is the part of `text` from `start` to `end`. */
 export const get = <E extends Entry>(self: Children<E>, text: string, start: number, end: number): E | undefined =>
   find(self, hashOf(text, start, end), text, start, end, 0)
 
@@ -100,7 +102,7 @@ const split = <E extends Entry>(full: Leaf<E>, owner: object, shift: number): Ch
   return branch
 }
 
-/** Adds the entry, in place of one with the same key. */
+/** Adds an entry, or replaces the one with the same key. */
 export const set = <E extends Entry>(self: Children<E>, entry: E, owner: object, shift = 0): Children<E> => {
   if (self.kind === "leaf" && self.items.length === leafSize) {
     const { hash, key } = entry
@@ -126,7 +128,7 @@ export const set = <E extends Entry>(self: Children<E>, entry: E, owner: object,
   return own
 }
 
-/** Takes away an entry that is there. */
+/** Removes an existing entry. */
 export const remove = <E extends Entry>(self: Children<E>, entry: E, owner: object, shift = 0): Children<E> => {
   const own = owned(self, owner)
   switch (own.kind) {
@@ -144,14 +146,14 @@ export const remove = <E extends Entry>(self: Children<E>, entry: E, owner: obje
   return own
 }
 
-/** In no particular order. */
+/** Visits all entries in no particular order. */
 export const forEach = <E>(self: Children<E>, visit: (entry: E) => void): void => {
   if (self.kind === "branch") {
     for (const child of self.items) if (child !== undefined) forEach(child, visit)
   } else for (const entry of self.items.values()) visit(entry)
 }
 
-/** Both sides of every key that does not hold the very same entry. What the two have in common is not looked at. */
+/** Visits both sides of each key whose entries are not identical. Shared nodes are skipped. */
 export const forEachDifference = <E extends Entry>(
   before: Children<E>,
   after: Children<E>,

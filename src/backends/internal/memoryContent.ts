@@ -1,15 +1,17 @@
 /**
- * A file's content never changes once it is made: appending makes another that goes on in the same buffer, after the last byte that
- * the first can see. So whoever holds the first reads what it was, and a thousand small appends copy as many bytes as the file has.
+ * Stores immutable file contents.
+ *
+ * Appending creates a new content in the same buffer, after the last byte that the old one can see. So holders of the
+ * old content are not affected, and a thousand small appends copy about as many bytes as the file has.
  */
 import { Buffer } from "../../runtime/buffer.ts"
 import { sha256 } from "../../runtime/hash.ts"
 
 export interface Content {
-  /** The first `length` bytes are the content, the rest is room to append. */
+  /** The first `length` bytes are the content; the rest is free for appends. */
   readonly buffer: Uint8Array
   readonly length: number
-  /** Nothing has been appended yet, so the room is free. */
+  /** Whether no content has been appended yet, so that the rest of the buffer is free. */
   isLast: boolean
   version: string | undefined
 }
@@ -18,30 +20,33 @@ const make = (buffer: Uint8Array, length: number): Content => ({ buffer, length,
 
 export const empty: Content = make(new Uint8Array(0), 0)
 
-/** Smaller buffers are cut from Node's pool: a buffer to itself costs ten times what filling it does. They are never handed out. */
+/**
+ * The size in bytes below which buffers come from Node's pool. A separate small buffer costs ten times as much as
+ * filling it. Pooled buffers are never exposed.
+ */
 const pooled = 4096
 
-/** Its bytes are to be written before they are read. `undefined` where there is no memory left for it. */
+/** Allocates bytes with undefined content; returns `undefined` if the memory is exhausted. */
 const allocate = (length: number): Uint8Array | undefined => {
   try {
     if (length >= pooled) return new Uint8Array(length)
     const part = Buffer.allocUnsafe(length)
     return new Uint8Array(part.buffer, part.byteOffset, length)
   } catch (error) {
-    // The engine says so where memory is short. Anything else is a defect.
+    // V8 throws a RangeError when memory is exhausted. Any other error is a defect.
     if (error instanceof RangeError) return undefined
     throw error
   }
 }
 
-/** A copy of the bytes; `undefined` where there is no memory left for it. */
+/** Copies bytes to a content; returns `undefined` if the memory is exhausted. */
 export const of = (bytes: Uint8Array): Content | undefined => {
   const buffer = allocate(bytes.length)
   buffer?.set(bytes)
   return buffer && make(buffer, buffer.length)
 }
 
-/** `undefined` where there is no memory left for it. */
+/** Appends bytes; returns `undefined` if the memory is exhausted. */
 export const append = (self: Content, bytes: Uint8Array): Content | undefined => {
   if (bytes.length === 0) return self
   const length = self.length + bytes.length
@@ -55,12 +60,12 @@ export const append = (self: Content, bytes: Uint8Array): Content | undefined =>
   return buffer && make(buffer, length)
 }
 
-/** A copy of at most `length` bytes from `offset`. */
+/** Copies at most `length` bytes from `offset`. */
 export const slice = (self: Content, offset: number, length: number): Uint8Array =>
   self.buffer.slice(offset, Math.min(self.length, offset + length))
 
-/** The bytes themselves, to be read at once and not kept. */
+/** Returns the bytes without a copy. They must be read at once and not retained. */
 export const view = (self: Content): Uint8Array => self.buffer.subarray(0, self.length)
 
-/** The SHA-256 of the content in hex, computed when it is first asked for. */
+/** Returns the SHA-256 of the content in hex, computed on first use. */
 export const version = (self: Content): string => (self.version ??= sha256(view(self)))

@@ -1,6 +1,8 @@
 /**
- * The past of a tree in memory. What was captured and what is there now share all that neither has changed since, so capturing and
- * restoring cost nothing, comparing costs what differs, and what nobody holds any more is simply gone.
+ * The history of a tree in memory.
+ *
+ * Captured and current states share everything that has not changed. So capture and restore take constant time, a
+ * comparison takes time proportional to the differences, and unused states are garbage collected.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -31,7 +33,7 @@ const topOf = ({ root }: Captured): Directory => root as Directory
 const isEqual = (self: Content.Content, that: Content.Content): boolean =>
   self === that || (self.length === that.length && Buffer.compare(Content.view(self), Content.view(that)) === 0)
 
-/** Times do not count: a file that was only touched is the same file. */
+/** Tests whether two nodes are the same. Times do not count: a touched file is the same file. */
 const isSame = (self: Node, that: Node): boolean => {
   if (self.kind === "symlink") return that.kind === "symlink" && self.target === that.target
   if (self.kind !== that.kind || self.mode !== that.mode) return false
@@ -41,7 +43,7 @@ const isSame = (self: Node, that: Node): boolean => {
 const inOrder = (differences: Array<Difference>, caseInsensitive: boolean): ReadonlyArray<Difference> =>
   differences.sort((a, b) => (caseInsensitive && compare(fold(a.path), fold(b.path))) || compare(a.path, b.path))
 
-/** What was captured, as a filesystem that cannot change. */
+/** Creates a read-only filesystem of a captured tree. */
 const view = (captured: Captured, { caseInsensitive, rules }: Options): Backend => {
   const top = topOf(captured)
   const { accelerations, list, open, readLink, stat } = reader((path) => find(top, caseInsensitive ? fold(path) : path))
@@ -73,7 +75,9 @@ const differences = (before: Captured, after: Captured, caseInsensitive: boolean
 }
 
 export const make = (tree: MemoryTree, options: Options): MemoryHistory => {
-  /** With the names of another tree, which it may fold otherwise, this one would be broken. */
+  /**
+   * The captured states of this tree. A state of another tree may fold names differently and would corrupt this one.
+   */
   const ours = new WeakSet<object>()
   const put = (captured: Captured, paths: ReadonlyArray<FsPath> | undefined): Effect.Effect<void> =>
     Effect.clockWith((clock) => {

@@ -1,6 +1,8 @@
 /**
- * The port over a tree in memory: each operation is one synchronous step, so nothing can come between its parts and no interruption
- * leaves half of it. The step is taken when the effect runs, with the time of the fiber that runs it.
+ * The port over a tree in memory.
+ *
+ * Each operation is one synchronous step, so no other operation can interleave and no interruption leaves it
+ * incomplete. The step runs when the effect runs, with the clock of its fiber.
  */
 import type * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -59,7 +61,7 @@ const handleOf = (file: File, path: FsPath): Handle => {
   }
 }
 
-/** The bytes as they lie there, which nothing changes: what reads text is spared a copy. */
+/** Returns the content without a copy, which is safe because contents are immutable. */
 const wholeOf = (file: File, path: FsPath): Whole => ({
   stat: statOf(file, path),
   bytes: Content.view(file.content),
@@ -69,7 +71,7 @@ const wholeOf = (file: File, path: FsPath): Whole => ({
   }
 })
 
-/** What a stream brings, copied as it comes: its arrays may be used again for what comes next. */
+/** Collects the content of a stream. The chunks are copied, because the stream may reuse their arrays. */
 const gather = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Content.Content, Fault | E, R> =>
   Effect.suspend(() => {
     let content = Content.empty
@@ -84,7 +86,7 @@ const gather = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Co
     return Effect.map(copied, () => content)
   })
 
-/** One object for all changes of a millisecond: making one costs more than a whole write. */
+/** Creates a clock that returns one object per millisecond, because creating one costs more than a whole write. */
 const makeNow = (): ((clock: Clock.Clock) => DateTime.Utc) => {
   let last = DateTime.makeUnsafe(0)
   return (clock) => {
@@ -94,7 +96,7 @@ const makeNow = (): ((clock: Clock.Clock) => DateTime.Utc) => {
   }
 }
 
-/** What only looks, at whatever tree `get` finds its nodes in. */
+/** Creates the reading operations over any tree, given by `get`. */
 export const reader = (get: MemoryTree["get"]) => {
   const list: Backend["list"] = (path) =>
     Effect.suspend((): Effect.Effect<ReadonlyArray<Child>, Fault> => {

@@ -1,7 +1,10 @@
 /**
- * A tree in memory that lives in a session. Each change of it sets the slice, in the same step, to what it then is; whoever sets the slice
- * otherwise (a rollback, a reset, another filesystem over the same session) exchanges the tree. Filesystems over one session share
- * their locks, so that they are one to all who write, and what they are without an item.
+ * Keeps a tree in memory in a session.
+ *
+ * Each change of the tree also sets the slice, in the same step. Any other change of the slice (a rollback, a reset,
+ * another filesystem on the session) replaces the tree.
+ *
+ * Filesystems on one session share their locks and their initial tree.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -14,16 +17,16 @@ import * as Locks from "../../runtime/locks.ts"
 import { capturedIn, slice, TreeState } from "./memoryState.ts"
 import { isFault, type MemoryTree } from "./memoryTree.ts"
 
-/** What the filesystems over one session have in common while there are any. */
+/** The state that all filesystems on one session share while at least one exists. */
 interface Common {
-  /** For those who keep them with the session; `locks` hold the session too. */
+  /** The locks for participants of the session; `locks` also lock the session. */
   readonly own: Locks.Locks
   readonly locks: Locks.Locks
   readonly caseSensitive: boolean
-  /** The tree where the slice holds none. */
+  /** The tree to use if the slice is empty. */
   readonly first: TreeState
   members: number
-  /** Of all that there have been: names of what takes part are unique. */
+  /** The number of all filesystems so far, from which unique participant names are made. */
   joined: number
 }
 
@@ -61,7 +64,7 @@ const enter = (session: Slices, first: TreeState): Effect.Effect<Common, Invalid
   )
 }
 
-/** The tree whose changes are told; where it is not that of the session, it cannot be changed. */
+/** Wraps a tree so that each change is kept in the session. Refuses changes while `why` returns a fault. */
 const keeping = (tree: MemoryTree, keep: () => void, why: () => Fault | undefined): MemoryTree => {
   const kept = <A extends object | undefined>(change: () => A): A | Fault => {
     const refused = why()
@@ -90,7 +93,7 @@ const keeping = (tree: MemoryTree, keep: () => void, why: () => Fault | undefine
   }
 }
 
-/** Nothing is read where the tree is not that of the session, and nothing brought back. */
+/** Wraps a port so that reads and restores fail while `why` returns a fault. */
 const showing = (port: Backend, why: () => Fault | undefined): Backend => {
   const unless =
     <Args extends ReadonlyArray<unknown>, A, R>(read: (...args: Args) => Effect.Effect<A, Fault, R>) =>
@@ -113,11 +116,11 @@ const showing = (port: Backend, why: () => Fault | undefined): Backend => {
 
 export interface Options {
   readonly caseInsensitive: boolean
-  /** The port over a tree that stands in for the given one, with these locks. */
+  /** Creates the port over the wrapped tree with these locks. */
   readonly port: (tree: MemoryTree, locks: Locks.Locks) => Backend
 }
 
-/** The tree is what there is where the session has none; otherwise it becomes the session's. */
+/** Creates the backend. The given tree is used if the session has none; otherwise the session's tree is used. */
 export const make = (
   session: Slices,
   tree: MemoryTree,
@@ -134,7 +137,7 @@ export const make = (
       refused = state.caseSensitive === caseSensitive ? undefined : notShown
       if (refused === undefined) tree.restore(capturedIn(state))
     }
-    /** Where the session has come to keep none, it keeps what is there then. */
+    /** Shows the tree of the session. If the session has none, stores the initial tree in it. */
     const changed = (latest: TreeState | undefined): void => {
       if (latest === undefined) cell.set(common.first)
       show(latest ?? common.first)

@@ -1,7 +1,10 @@
 /**
- * A whole tree as one item of a session's slice. It is what the tree captured, shared with all that came before and after, so keeping one
- * for each change costs nothing; only who saves it pays for its form as JSON, which holds everything that the tree does, sorted, so that
- * equal trees are equal texts. What is read from such a form is hostile: it is a tree whole, or refused.
+ * Stores a whole tree as one item of a session's slice.
+ *
+ * The item is the captured tree, which shares nodes with earlier and later ones, so keeping one per change costs
+ * nothing. Only saving it creates the JSON form, which is complete and sorted, so equal trees are equal texts.
+ *
+ * The JSON form is untrusted input: it decodes to a complete tree or is refused.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -20,7 +23,9 @@ import type { Captured, Directory, Node } from "./memoryTree.ts"
 let reveal: (state: TreeState) => Directory
 
 /**
- * A tree in memory as it was at one moment. It can be kept, set and saved, and not be looked into: that is what a filesystem is for.
+ * A tree in memory at one moment.
+ *
+ * It can be kept, set and saved. Its contents are readable only through a filesystem.
  *
  * @since 0.1.0
  */
@@ -40,14 +45,14 @@ export class TreeState {
 
 export const capturedIn = (state: TreeState): Captured => ({ root: reveal(state) })
 
-/** Milliseconds since 1970, of which a DateTime holds no parts. */
+/** Milliseconds since 1970. A DateTime has no fractions of them. */
 const Time = Schema.Int.check(Schema.isBetween({ minimum: -8.64e15, maximum: 8.64e15 }))
 const Mode = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 0o7777 }))
 const listed = { path: Schema.String, createdAt: Time, modifiedAt: Time }
 
 const Form = Schema.Struct({
   caseSensitive: Schema.Boolean,
-  /** The root, ".", is one of them. */
+  /** The directories, including the root ".". */
   directories: Schema.Array(Schema.Struct({ ...listed, mode: Mode })),
   files: Schema.Array(
     Schema.Struct({ ...listed, mode: Mode, sizeBytes: Schema.optionalKey(Schema.Int), content: Schema.String })
@@ -63,7 +68,7 @@ const toBase64 = (content: Content.Content): string => {
   return Buffer.from(buffer, byteOffset, length).toString("base64")
 }
 
-/** Writes in progress are nobody's files, and those who made them are gone when this is read. */
+/** Encodes a tree. Writes in progress are omitted, because their writers no longer exist when the form is read. */
 const encode = (state: TreeState): Form => {
   const directories: Array<Form["directories"][number]> = []
   const files: Array<Form["files"][number]> = []
@@ -98,10 +103,10 @@ const fromBase64 = (text: string): Uint8Array | undefined => {
   return bytes.toString("base64") === text ? bytes : undefined
 }
 
-/** What a form says of one entry, its name and place apart. */
+/** The attributes of an entry in a form, without name and place. */
 type Said = Pick<Node, "createdAt" | "modifiedAt" | "mode">
 
-/** Builds a tree that belongs to nobody, so that whoever takes it up copies what he changes. */
+/** Builds a tree with an owner of its own, so that every user copies the nodes that he changes. */
 class Builder {
   readonly root: Directory
   readonly #owner: object = {}
@@ -123,7 +128,7 @@ class Builder {
     return { key, hash: Children.hashOf(key, 0, key.length), name: own, owner: this.#owner }
   }
 
-  /** Answers why it cannot be where it says. */
+  /** Adds an entry. Returns the reason if it cannot be at this path. */
   #add(path: string, made: (place: Pick<Node, "key" | "hash" | "name" | "owner">) => Node): string | undefined {
     const parsed = parse(path)
     if (typeof parsed !== "string") return String(parsed["detail"])
@@ -167,7 +172,7 @@ const issue = (message: string): SchemaIssue.Issue => new SchemaIssue.InvalidVal
 const wrong = (path: string, why: string): SchemaIssue.Issue => issue(`${JSON.stringify(path.slice(0, 200))}: ${why}`)
 
 const decode = (form: Form, limits: LimitsShape): TreeState | SchemaIssue.Issue => {
-  // Whatever holds something comes before it.
+  // Sort the directories, so that each comes after its parent.
   const [first, ...directories] = form.directories.toSorted(byPath)
   if (first?.path !== root) return issue("there is no root among the directories")
   const builder = new Builder(saidOf(first), !form.caseSensitive, limits)

@@ -1,7 +1,10 @@
 /**
- * A filesystem in memory is a tree of nodes. Capturing it is keeping its root and taking a new `owner`: whatever the old owner made
- * is from then on copied before it is changed, path by path, as it is first touched. Everything here is synchronous, so that each
- * change is whole, and answers a fault instead of failing, so that nothing is paid for a "no".
+ * A filesystem in memory as a tree of nodes.
+ *
+ * A capture keeps the root and starts a new `owner`. Nodes of the old owner are copied before they are changed, path by
+ * path, on first use.
+ *
+ * All functions are synchronous, so each change is complete. They return a fault instead of failing, which is cheaper.
  */
 import type * as DateTime from "effect/DateTime"
 import { Buffer } from "../../runtime/buffer.ts"
@@ -13,7 +16,7 @@ import * as Children from "./memoryChildren.ts"
 import * as Content from "./memoryContent.ts"
 
 interface Common {
-  /** The name, folded where case does not distinguish. */
+  /** The name, folded if the tree ignores case. */
   readonly key: string
   readonly hash: number
   readonly name: string
@@ -37,32 +40,32 @@ export interface Directory extends Common {
 export interface Link extends Common {
   readonly kind: "symlink"
   readonly target: string
-  /** UTF-8 bytes of the target. */
+  /** The length of the target in UTF-8 bytes. */
   readonly sizeBytes: number
 }
 
 export type Node = File | Directory | Link
 
-/** The tree as it was when it was captured; nothing changes it any more. */
+/** The tree at the time of a capture. It never changes. */
 export interface Captured {
   readonly root: Directory
 }
 
-/** Who is told of changes. */
+/** The receiver of changes. */
 export interface Listener {
-  /** Whether anybody listens: what is told otherwise need not be found out. */
+  /** Tests whether anyone listens. If not, changes need not be determined. */
   readonly isActive: () => boolean
   readonly tell: (tag: WatchEvent["_tag"], path: FsPath) => void
 }
 
 export interface Removed {
-  /** Files and links. */
+  /** The number of files and symlinks. */
   readonly deleted: number
   readonly directories: number
 }
 
 export interface MemoryTree {
-  /** The node at a path; `undefined` too where the way leads through a file or a link. */
+  /** Returns the node at a path; also `undefined` if a file or symlink is on the way. */
   readonly get: (path: FsPath) => Node | undefined
   readonly write: (
     path: FsPath,
@@ -73,20 +76,22 @@ export interface MemoryTree {
   readonly makeDirectory: (path: FsPath, now: DateTime.Utc) => Fault | undefined
   readonly makeLink: (path: FsPath, target: string, now: DateTime.Utc) => Fault | undefined
   readonly remove: (path: FsPath, now: DateTime.Utc) => Fault | undefined
-  /** With everything in it, whatever it is. */
+  /** Removes an entry of any kind with all its contents. */
   readonly removeTree: (path: FsPath, now: DateTime.Utc) => Removed | Fault
   readonly rename: (from: FsPath, to: FsPath, replace: boolean, now: DateTime.Utc) => Fault | undefined
   readonly setAttributes: (
     path: FsPath,
     attributes: { readonly mode?: number | undefined; readonly modifiedAt?: DateTime.Utc | undefined }
   ) => Fault | undefined
-  /** Takes microseconds, whatever the tree holds. */
+  /** Captures the tree in microseconds, whatever its size. */
   readonly capture: () => Captured
-  /** Takes microseconds, unless somebody listens who must be told of every difference. */
+  /** Restores a captured tree in microseconds, unless a listener must receive every difference. */
   readonly restore: (captured: Captured) => void
   /**
-   * What is at each path and below becomes as it was captured, which may be nothing. Directories on the way are made like the captured
-   * ones, and what is no directory there gives way to one.
+   * Restores each path and everything below it from a capture, including absence.
+   *
+   * Missing directories on the way are created like the captured ones. Other entries on the way are replaced by
+   * directories.
    */
   readonly graft: (captured: Captured, paths: ReadonlyArray<FsPath>, now: DateTime.Utc) => void
 }
@@ -109,7 +114,7 @@ const permissions = 0o7777
 const inside = (node: Node | undefined): Children.Children<Node> =>
   node?.kind === "directory" ? node.children : Children.empty
 
-/** Calls `visit` with both sides of every entry that is not the very same, a directory before what is in it. */
+/** Calls `visit` with both sides of every entry that is not identical, each directory before its contents. */
 export const forEachDifference = (
   before: Directory,
   after: Directory,
@@ -120,7 +125,7 @@ export const forEachDifference = (
     const [path, before, after] = pending.pop()!
     visit(path, before, after)
     Children.forEachDifference<Node>(inside(before), inside(after), (before, after) => {
-      // What is spelt otherwise is another name, also where it is the same key.
+      // Another spelling counts as another name, even if the key is the same.
       const isSame = before?.name === after?.name
       if (before !== undefined) pending.push([join(path, before.name), before, isSame ? after : undefined])
       if (after !== undefined && !isSame) pending.push([join(path, after.name), undefined, after])
@@ -128,7 +133,7 @@ export const forEachDifference = (
   }
 }
 
-/** What is gone comes first, the innermost before what held it; then what is new or changed, the outermost first. */
+/** Reports differences: first removed entries, the innermost first, then new and changed ones, the outermost first. */
 const tellDifferences = (before: Directory, after: Directory, tell: Listener["tell"]): void => {
   const removed: Array<FsPath> = []
   const present: Array<readonly [tag: "Created" | "Updated", path: FsPath]> = []
@@ -143,7 +148,7 @@ const tellDifferences = (before: Directory, after: Directory, tell: Listener["te
   for (const [tag, path] of present) tell(tag, path)
 }
 
-/** What a directory has at a path below it; `key` is the path, folded where case does not distinguish. */
+/** Returns the node at a path below a directory. `key` is the path, folded if the tree ignores case. */
 export const find = (top: Directory, key: FsPath): Node | undefined => {
   if (key === root) return top
   let at: Node | undefined = top
@@ -184,8 +189,9 @@ export const make = (options: {
   }
 
   /**
-   * The directory that was last found, and how the paths below it begin: what is read or written next is mostly near. It cannot go
-   * out of date, since whatever changes, copies or takes away an entry has first found the directory that holds it.
+   * The directory that was found last and the prefix of its paths, because the next access is usually nearby.
+   *
+   * This cache cannot become stale: every change first looks up the directory of its entry.
    */
   let known = top
   let prefix = ""
@@ -200,7 +206,7 @@ export const make = (options: {
     return (top = known = directory)
   }
 
-  /** The directory in which the last name of a path stands, for reading; `slash` is where the name begins. */
+  /** Returns the parent directory of a path for reading. `slash` is the index of the last "/". */
   const findHolder = (key: string, slash: number): Directory | undefined => {
     const isNear = key.startsWith(prefix)
     let at = isNear ? known : top
@@ -224,7 +230,10 @@ export const make = (options: {
 
   const ownTop = (): Directory => (top.owner === owner ? top : setTop({ ...top, owner }))
 
-  /** The same for changing it, or why there is none. Where a directory is the owner's, so is every one above it. */
+  /**
+   * Returns the parent directory of a path for changes, or a fault. All directories above a directory of the current
+   * owner belong to it too.
+   */
   const holderOf = (path: FsPath): Directory | Fault => {
     const key = keyOf(path)
     const slash = key.lastIndexOf("/")
@@ -241,7 +250,7 @@ export const make = (options: {
     return remember(key, slash, at)
   }
 
-  /** The same node, for changing it. */
+  /** Returns the node itself, or a copy if it belongs to an earlier owner. */
   const own = <N extends Node>(holder: Directory, node: N): N =>
     node.owner === owner ? node : place(holder, { ...node, owner })
 
@@ -273,14 +282,14 @@ export const make = (options: {
     holder.children = holder.size === 0 ? Children.empty : Children.remove<Node>(holder.children, node, owner)
   }
 
-  /** Where something new can be made: nothing is there yet. */
+  /** Returns the parent directory for a new entry, or AlreadyExists. */
   const vacancy = (path: FsPath): Directory | Fault => {
     if (path === root) return alreadyExists
     const holder = holderOf(path)
     return isFault(holder) || childOf(holder, path) === undefined ? holder : alreadyExists
   }
 
-  /** What is at a path, and the directory that it is in. Not for the root. */
+  /** Returns the entry at a path and its parent directory. Not for the root. */
   const occupant = (path: FsPath): { readonly holder: Directory; readonly node: Node } | undefined => {
     const holder = holderOf(path)
     const node = isFault(holder) ? undefined : childOf(holder, path)
@@ -370,7 +379,7 @@ export const make = (options: {
     const holder = holderOf(to)
     if (isFault(holder)) return holder
     const target = childOf(holder, to)
-    // Onto itself: another spelling is a new name, the same one is there already.
+    // A rename to itself: another spelling is a new name, the same spelling already exists.
     if (target === node && name(to) === node.name) return replace ? undefined : alreadyExists
     if (target !== undefined && target !== node) {
       if (!replace) return alreadyExists
@@ -380,7 +389,7 @@ export const make = (options: {
       detach(holder, target, now)
     }
     detach(source.holder, node, now)
-    // What is replaced keeps its name as it is spelt, as when it is written to.
+    // A replaced entry keeps the spelling of its name, as in a write.
     const replaced = target !== undefined && target !== node ? { name: target.name } : undefined
     insert(holder, { ...node, ...named(to), ...replaced }, now)
     tell("Removed", from)
@@ -442,7 +451,7 @@ export const make = (options: {
     const before = listener.isActive() ? capture().root : undefined
     for (const path of paths) {
       graftAt(captured, path, now)
-      // What was found last may have been taken away.
+      // Forget the cached directory, which may have been removed.
       setTop(top)
     }
     if (before !== undefined) tellDifferences(before, top, listener.tell)

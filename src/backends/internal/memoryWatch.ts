@@ -1,6 +1,8 @@
 /**
- * Changes are told to whoever watches at that moment, each watcher through a queue of its own without a bound, so that a slow one
- * holds nobody up and misses nothing. While nobody watches, a change costs one comparison.
+ * Reports changes to watchers.
+ *
+ * Each watcher has its own unbounded queue, so a slow one neither blocks others nor misses events. Without watchers, a
+ * change costs one comparison.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
@@ -10,7 +12,7 @@ import { fold, type FsPath, isWithin } from "../../model/FsPath.ts"
 import type { Listener } from "./memoryTree.ts"
 
 export interface Watchers extends Listener {
-  /** What changes below the path from now on. */
+  /** Streams the changes below the path from now on. */
   readonly watch: (path: FsPath) => Stream.Stream<WatchEvent>
 }
 

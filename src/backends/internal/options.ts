@@ -1,48 +1,52 @@
-/**
- * What the layers of host backends take.
- */
+/** The options of the host backends. */
 import type { Info } from "../../port/Backend.ts"
 import type { CommonOptions } from "../../port/Rules.ts"
 
 /**
- * Which directory of the machine is served, and how safely.
+ * The directory of a host filesystem, and the safety of its operations.
  *
  * @since 0.1.0
  */
 export interface HostOptions extends CommonOptions {
-  /** Absolute; must exist and be a directory unless `createRoot`. It may be a link: what it leads to is then the root for good. */
+  /**
+   * The absolute path of the root, an existing directory unless `createRoot` is set. It may be a symlink, which is
+   * resolved once at creation.
+   */
   readonly root: string
-  /** Make the directory, with its parents, where there is none. @default false */
+  /** Whether to create a missing directory with its parents. @default false */
   readonly createRoot?: boolean | undefined
   /**
-   * What an answered write survives. `none`: any crash of the program, not of the machine. `file`: the file's bytes are on disk.
-   * `full`: its name is too, where the system has a call for that, which Windows has not. @default "none"
+   * The events that a completed write survives. `none`: a crash of the program, not of the machine. `file`: the file's
+   * bytes are on disk. `full`: its name is also on disk, if the system has a call for that; Windows has none. @default
+   * "none"
    */
   readonly durability?: "none" | "file" | "full" | undefined
-  /** Refuse to build where containment would be weaker. @default "best-effort" */
+  /** The lowest accepted confinement; creation fails if the machine provides less. @default "best-effort" */
   readonly requireConfinement?: Info["confinement"] | undefined
 }
 
 /**
- * What a directory of a POSIX system has beside the options of every host.
+ * The options of a directory on a POSIX system.
  *
  * @since 0.1.0
  */
 export interface PosixHostOptions extends HostOptions {
-  /** `follow` inside the root, `report` in stat, `refuse` any path through a link. @default "follow" */
+  /** `follow`: inside the root. `report`: only in stat. `refuse`: any path through a symlink. @default "follow" */
   readonly symlinks?: "follow" | "report" | "refuse" | undefined
-  /** `reject`: files with more than one name are neither read nor appended to. @default "allow" */
+  /** `reject`: files with several names are neither read nor appended to. @default "allow" */
   readonly hardlinks?: "allow" | "reject" | undefined
-  /** `copy` keeps permission bits. @default true */
+  /** Whether a copy keeps permission bits. @default true */
   readonly preservePermissions?: boolean | undefined
 }
 
 /**
- * What a directory of Windows has beside the options of every host.
+ * The options of a directory on Windows.
  *
  * @since 0.1.0
  */
 export interface WindowsHostOptions extends HostOptions {
-  /** Take paths longer than the 260 characters that programs which do not ask for more can open. @default true */
+  /**
+   * Whether to accept paths above 260 characters, which only programs that request long paths can open. @default true
+   */
   readonly useLongPaths?: boolean | undefined
 }

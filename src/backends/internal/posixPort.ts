@@ -1,6 +1,4 @@
-/**
- * The port over a confined directory: each primitive, and what the options say of it.
- */
+/** The port over a confined directory, with its options. */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
@@ -24,13 +22,13 @@ import { removeTree } from "./hostTree.ts"
 import { watch } from "./hostWatch.ts"
 import type { PosixHostOptions } from "./options.ts"
 
-/** What `options` asks of the directory itself has been seen to. `crew`: left out where there are no workers. */
+/** Creates the port of an opened root. `crew` is absent if there are no workers. */
 export const backend = (confined: Confined, options: PosixHostOptions, crew?: Crew, name = "PosixHost"): Backend => {
   const { durability = "none", hardlinks = "allow", preservePermissions, symlinks } = options
   const rules: Rules = { ...fromOptions(options), symlinks, preservePermissions }
   const maySweep = rules.permits?.("delete") !== false
 
-  /** A change of names, settled where that was asked for. */
+  /** Runs a change of names, and flushes it to disk if the durability requires it. */
   const settled = <A>(change: Effect.Effect<A, Fault>, ...paths: ReadonlyArray<FsPath>): Effect.Effect<A, Fault> =>
     durability === "full"
       ? Effect.tap(change, () => Effect.forEach(paths, (path) => settleName(confined, path, durability), { discard: true }))

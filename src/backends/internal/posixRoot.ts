@@ -1,6 +1,4 @@
-/**
- * A directory of the machine opened as a root: the same for every backend that stands on one of a POSIX system.
- */
+/** Opens a directory of a POSIX system as the root of a backend. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { Fs, isAbsolute } from "../../runtime/node.ts"
@@ -22,13 +20,13 @@ import { settled as settledIn } from "./settling.ts"
 
 export type { RootError } from "./rootFaults.ts"
 
-/** What a host can give, from the weakest to the strongest. */
+/** The confinement levels from the weakest to the strongest. */
 const levels: ReadonlyArray<Info["confinement"]> = ["best-effort", "race-free-open", "race-free"]
 
 const suffices = (level: Info["confinement"], required: Info["confinement"] = level): boolean =>
   levels.indexOf(level) >= levels.indexOf(required)
 
-/** Why these options can never work; `undefined` when they may. */
+/** Returns the reason why these options cannot work, or `undefined`. */
 const refusal = (backend: string, options: HostOptions): Fault | undefined => {
   const { requireConfinement, root } = options
   if (process.platform === "win32") return { _tag: "Unsupported", feature: `${backend} on Windows` }
@@ -43,7 +41,9 @@ interface Root {
   readonly close: () => void
 }
 
-/** Makes the root. A link that leads to nothing stands in the way of a directory, and is not there for a caller. */
+/**
+ * Creates the root. Returns NotFound for a dangling symlink, which blocks the creation and does not exist for a caller.
+ */
 const makeRoot = (root: string): Fault | undefined => {
   try {
     makeDirectories(root)
@@ -60,7 +60,7 @@ const openRoot = (backend: string, options: HostOptions): Root | Fault => {
   const level = HostRoot.level()
   if (!suffices(level, options.requireConfinement)) return tooWeak(options.requireConfinement)
   if (OpenRoots.isInStore(options.root)) return inStore
-  // Remembered from now on, for when there are no descriptors left to ask.
+  // Remember these now, because later there may be no descriptors left to query them.
   Identity.self()
   Installation.remember()
   if (options.createRoot === true && Fs.statSync(options.root, { throwIfNoEntry: false }) === undefined) {
@@ -80,7 +80,7 @@ const openRoot = (backend: string, options: HostOptions): Root | Fault => {
   }
 }
 
-/** For as long as the scope lives. `backend` is what errors name. */
+/** Opens a root until the scope closes. `backend` is the name for errors. */
 export const open = (backend: string, options: HostOptions): Effect.Effect<Confined, RootError, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
@@ -93,7 +93,7 @@ export const open = (backend: string, options: HostOptions): Effect.Effect<Confi
     ({ confined }) => confined
   )
 
-/** Opens a directory that holds the root, for what was recorded of both. */
+/** Opens a directory above the root, to recover a transaction that involves both. */
 const openAbove = (root: string): Effect.Effect<Backend, Fault, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
@@ -103,7 +103,7 @@ const openAbove = (root: string): Effect.Effect<Backend, Fault, Scope.Scope> =>
     (confined) => portOf(confined, { root })
   )
 
-/** The root's identity, also where something else has taken its path since it was opened. */
+/** Returns the identity of the root, even if another entry has taken its path since it was opened. */
 const identify = (confined: Confined, root: string): Effect.Effect<{ path: string; device: string; inode: string }, Fault> =>
   attempt(() => {
     const place = confined.directory(top)
@@ -116,7 +116,10 @@ const identify = (confined: Confined, root: string): Effect.Effect<{ path: strin
     }
   })
 
-/** The port of a root that was opened, which says where its files lie; what killed processes have left in it is finished first. */
+/**
+ * Returns the port of an opened root with its host location. Transactions that killed processes left unfinished are
+ * recovered first.
+ */
 export const settled = (
   backend: string,
   confined: Confined,
@@ -127,6 +130,6 @@ export const settled = (
     Effect.flatMap(identify(confined, root), (identity) =>
       settledIn(port, { ...identity, isDurable: durability === "full", open: openAbove })
     ),
-    // Everything that is asked for here is there on every system.
+    // Every feature requested here exists on every system, so the fault is never Unsupported.
     (fault) => promoteRoot(fault, backend, root) as Exclude<RootError, Unsupported>
   )

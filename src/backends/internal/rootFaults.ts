@@ -1,6 +1,4 @@
-/**
- * What is said where a directory of the machine cannot be the root of a filesystem: the same for every backend that stands on one.
- */
+/** The faults of a directory that cannot be the root of a filesystem, for all host backends. */
 import { type Fault, type NotADirectory, promote, type StatError, type Unsupported } from "../../model/FsError.ts"
 import type { Info } from "../../port/Backend.ts"
 import { codeOf } from "./errno.ts"
@@ -31,6 +29,6 @@ const other = ({ cause }: Fault): Fault => {
   return { _tag: "IoError", ...(code === undefined ? {} : { code }), detail: "the root cannot be made or opened" }
 }
 
-/** With the root as the caller gave it: that is the caller's own to see. */
+/** Converts a fault to an error with the root as given. The caller's own path may be shown. */
 export const promoteRoot = (fault: Fault, backend: string, path: string): RootError =>
   promote(expected.has(fault._tag) ? fault : other(fault), backend, path) as RootError

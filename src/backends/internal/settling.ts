@@ -1,6 +1,8 @@
 /**
- * A host's root as transactions know it, and the look at what killed processes have left in it, when it is opened and whenever somebody
- * asks. Where there is nothing of that kind the look is one call of the system.
+ * Connects the root of a host to transactions: recovers those that killed processes left in it, at opening and on
+ * request.
+ *
+ * If there are none, the check is one system call.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -9,13 +11,13 @@ import type { Backend } from "../../port/Backend.ts"
 import { type HostRoot, type HostRoots, Recovery } from "../../port/hostRoots.ts"
 import * as Transactions from "../../runtime/transactions.ts"
 
-/** The directory that was opened. */
+/** The opened directory. */
 export interface Ground {
   readonly path: string
   readonly device: string
   readonly inode: string
   readonly isDurable: boolean
-  /** Opens a directory that holds it. */
+  /** Opens a directory above this one. */
   readonly open: (path: string) => Effect.Effect<Backend, Fault, Scope.Scope>
 }
 
@@ -24,7 +26,10 @@ const concerns = (root: HostRoot): Effect.Effect<boolean, Fault> =>
     entries.some(({ header, state }) => state !== "turn" && header.roots.some((one) => Transactions.isRelated(one, root)))
   )
 
-/** The same port, which says where its files lie. Fails with Unavailable where others are exchanging names in the root and do not end. */
+/**
+ * Returns the port with its host location. Fails with Unavailable if other processes keep changing the root in
+ * transactions.
+ */
 export const settled = (port: Backend, { open, ...root }: Ground): Effect.Effect<Backend, Fault> =>
   Effect.gen(function* () {
     const { permits, report } = yield* Recovery

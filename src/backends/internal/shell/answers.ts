@@ -1,9 +1,10 @@
 /**
- * What a stream of a shell says is cut into answers by the line that the session itself has asked for at the end of each. What it says
- * before that is anything: every byte may be part of it, and no length is believed.
+ * Splits the output of a shell into answers by the end line that the session has requested for each.
+ *
+ * Everything before the end line is arbitrary content: it may contain any bytes, and no length in it is trusted.
  */
 
-/** Bytes of a status and its newline, and some to spare. */
+/** The largest size of a status with its newline in bytes, with a margin. */
 const longest = 8
 
 export interface Answer {
@@ -12,25 +13,26 @@ export interface Answer {
 }
 
 export interface Answers {
-  /** From now on, until the end with this mark. What came before, while nothing was asked, is left out. */
+  /** Starts an answer that ends with this mark. Earlier output, when nothing was requested, is discarded. */
   readonly begin: (mark: string) => void
-  /** `unasked` for what comes while nothing is asked, or after the end. */
+  /** Processes output. Returns `unasked` for output without a request or after the end. */
   readonly take: (chunk: Uint8Array) => Answer | "unasked" | undefined
-  /** Of the answer that is coming, kept or not. */
+  /** Returns the size of the current answer, including discarded bytes. */
   readonly size: () => number
-  /** What has come of it so far. */
+  /** Returns the current answer so far. */
   readonly soFar: () => Buffer
 }
 
 /**
- * Keeps at most `most` bytes of an answer; the rest is passed over. `isAlone`: whether what comes together with an end and behind it
- * makes that none; else it is passed over too.
+ * Creates a splitter that keeps at most `most` bytes of an answer and discards the rest.
+ *
+ * `isAlone` tells whether output after the end line, in the same chunk, is `unasked`. Otherwise it is ignored.
  */
 export const make = (most: number, isAlone: boolean): Answers => {
   let end: Buffer | undefined
   let kept: Array<Uint8Array> = []
   let size = 0
-  /** The last bytes, with which an end may have begun. */
+  /** The last bytes, which may contain the beginning of an end line. */
   let tail: Buffer = Buffer.alloc(0)
 
   const keep = (chunk: Uint8Array): void => {

@@ -1,6 +1,8 @@
 /**
- * Many in one request: the directories of a walk, the contents of files, and all that stands on the way to a path. What the shell leaves
- * out because it is out of the ordinary is asked for by itself, the way it is without these, so that the answer is the same.
+ * Combines many operations in one request: listing directories of a walk, reading files, and inspecting all components
+ * of a path.
+ *
+ * The shell omits unusual cases. These are requested one by one as without this module, so the results are the same.
  */
 import * as Effect from "effect/Effect"
 import { isUtf8, randomBytes } from "../../../runtime/node.ts"
@@ -17,41 +19,41 @@ import { kindOf, toStat } from "./stat.ts"
 
 export interface Means {
   readonly place: Place
-  /** One directory as the port lists it. */
+  /** Lists one directory like the port. */
   readonly list: Backend["list"]
   readonly caseSensitive: boolean
 }
 
-/** Directories read in one request. */
+/** The largest number of directories in one request. */
 const maxDirectories = 256
-/** Files read in one request, and bytes of them. */
+/** The largest number of files in one request, and of bytes of their contents. */
 const maxFiles = 256
 const maxContent = 16 * 1024 * 1024
-/** Bytes of paths in one request: what a program may be given. */
+/** The largest size of all paths in one request, in bytes, because the system limits the arguments of a program. */
 const maxNames = 96 * 1024
-/** More than so many bytes of arguments come as input. */
+/** The size of arguments in bytes above which they are sent as input. */
 const longLine = 512
-/** Bytes of a directory itself: a larger one may hold more than should come together with what others hold. */
+/** The size of a directory in bytes above which it is listed alone, because its listing may be too large to combine. */
 const heavy = 8192
 
-/** What the path is called there; `undefined` for what no name on a disk can be. */
+/** Returns the name of a path in the container, or `undefined` if no disk has such a name. */
 const nameOf = (path: FsPath): Uint8Array | undefined => {
   const name = onDisk(path)
   return isFault(name) ? undefined : name
 }
 
-/** One byte a character. */
+/** Decodes bytes as Latin-1, one character per byte. */
 const latin = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
 
 const quoted = (argument: Uint8Array): string => `'${latin(argument).replaceAll("'", "'\\''")}'`
 
-/** Of a call that only looks. */
+/** Creates a read-only request. */
 const requestOf = (call: string, args: ReadonlyArray<Uint8Array>): Request =>
   args.reduce((sum, { length }) => sum + length + 3, 0) <= longLine
     ? { call, arguments: args, repeats: true }
     : { call: "bulk_taken", arguments: [call], input: Buffer.from(args.map(quoted).join(" "), "latin1"), repeats: true }
 
-/** The first of them, as many as fit into one request. */
+/** Returns the end of the range of names, from `start` on, that fits into one request. */
 const fitting = (names: ReadonlyArray<Uint8Array>, start: number, most: number): number => {
   let bytes = 0
   let end = start
@@ -65,11 +67,11 @@ const fitting = (names: ReadonlyArray<Uint8Array>, start: number, most: number):
 
 interface Told {
   readonly child: Child
-  /** Of a directory too. */
+  /** The size, also of a directory. */
   readonly sizeBytes: number
 }
 
-/** What was said of the entries of each directory, by its name; `undefined` where that is not understood. */
+/** Parses the listed entries by directory; returns `undefined` if the output is invalid. */
 const toldOf = (output: Buffer): Map<string, Array<Told>> | undefined => {
   const found = new Map<string, Array<Told>>()
   const all = output.toString("latin1").split("//\n")
@@ -93,17 +95,20 @@ const toldOf = (output: Buffer): Map<string, Array<Told>> | undefined => {
 
 const hasComplaint = (errors: string): boolean => /[^\n]/.test(errors)
 
-/** Returns whether the only complaint is that something was listed and is not found. */
+/** Tests whether all error messages concern listed entries that are missing. */
 const isGone = (errors: string): boolean =>
   hasComplaint(errors) && errors.split("\n").every((line) => line === "" || line.endsWith(": No such file or directory"))
 
-/** That nothing is there to be asked any more, or that it does not answer: to ask for each by itself would only take as many times longer. */
+/**
+ * Tests whether a fault affects all requests, such as a container without answers. Retrying each path alone would only
+ * multiply the delay.
+ */
 const isFinal = ({ _tag }: Fault): boolean => _tag === "Unavailable" || _tag === "Timeout"
 
 const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pathOf: (visit: V) => FsPath): Explorer<V> => {
   let asked: Array<V> = []
   let done: Array<Reading<V>> = []
-  /** Of what has been read: directories in it that are large. */
+  /** The large subdirectories of each directory that has been read. */
   const large = new WeakMap<Visit, ReadonlySet<string>>()
 
   const isLarge = ({ above, segment }: V): boolean => above !== undefined && large.get(above)?.has(segment) === true
@@ -123,7 +128,7 @@ const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pa
       onFailure: (fault) => ({ visit, children: fault })
     })
 
-  /** What became of those that were asked for together; `undefined` for each that has to be asked for by itself. */
+  /** Parses a combined answer. Returns `undefined` for each directory that must be requested alone. */
   const understood = (visits: ReadonlyArray<V>, names: ReadonlyArray<Uint8Array>, { errors, output }: Reply) => {
     const end = output.indexOf(10)
     const said = output.toString("latin1", 0, end)
@@ -131,15 +136,17 @@ const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pa
     return visits.map((visit, index): Reading<V> | undefined => {
       if (found === undefined || said[index] !== "1") return undefined
       const records = found.get(latin(names[index]!)) ?? []
-      // The listing decides whether such an entry is hidden, removed or shown as a file.
+      // The single listing decides whether such an entry is hidden, a leftover, or an ordinary file.
       if (records.some(({ child }) => isTemporaryName(child.name))) return undefined
       return { visit, children: take(visit, records) }
     })
   }
 
   /**
-   * Asks for directories in one request. Those among which something was listed and is not found are asked for again in halves: it may
-   * have been removed, or a directory was moved or exchanged, and the one that it was in is asked for by itself in the end.
+   * Requests directories together.
+   *
+   * If a listed entry is missing, the request is repeated in halves. The entry may have been removed, or a directory
+   * was moved or exchanged; in the end, the affected directory is requested alone.
    */
   const askFor = (
     visits: ReadonlyArray<V>,
@@ -171,7 +178,7 @@ const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pa
   })
 
   return {
-    // What is asked for is gathered until somebody waits for it.
+    // Requests are collected until the walk waits for them.
     room: () => (done.length === 0 ? maxDirectories - asked.length : 0),
     read: (visits) => {
       asked.push(...visits)
@@ -209,7 +216,8 @@ export const explore =
     Effect.sync(() => makeExplorer(means, pathOf))
 
 /**
- * In front of a path, such that the system takes it for nothing and that nobody can foresee it: a line of head with it is no content.
+ * Creates an unpredictable prefix for paths that the system ignores. So a header line of `head` with this prefix is not
+ * part of a file's content.
  */
 const makeMark = (): string => {
   let mark = "."
@@ -218,13 +226,13 @@ const makeMark = (): string => {
 }
 
 interface Contents {
-  /** The place of the first that was left for another time, which is never the first of all. */
+  /** The index of the first file left for another request; never the first file of this one. */
   readonly left: number | undefined
-  /** By their places. */
+  /** The contents by index. */
   readonly wholes: ReadonlyMap<number, Whole>
 }
 
-/** What was said of files whose places begin with 1; `undefined` where that is not understood. */
+/** Parses the contents of files, whose indexes start at 1; returns `undefined` if the output is invalid. */
 const contentsOf = (
   paths: ReadonlyArray<FsPath>,
   names: ReadonlyArray<Uint8Array>,
@@ -254,7 +262,7 @@ const contentsOf = (
   let next = output.indexOf(begins, at)
   for (const [place, stat] of stats) {
     const header = Buffer.from(`${begins}${latin(names[place - 1]!)} <==\n`, "latin1")
-    // Of one that could not be opened there is none, and the next one's stands in its place.
+    // A file that could not be opened has no header; the next header is already that of a later file.
     if (next === -1 || !output.subarray(next, next + header.length).equals(header)) continue
     const start = next + header.length
     next = output.indexOf(begins, start)
@@ -264,7 +272,7 @@ const contentsOf = (
   return { left: left > 1 && left <= paths.length ? left : undefined, wholes }
 }
 
-/** What has changed between the look at it and the reading, or was not there to be read, is declined. */
+/** Reads many files. Omits a file that changed between stat and read or does not exist. */
 export const readMany =
   ({ place }: Means): NonNullable<Accelerations["readMany"]> =>
   (all, maxBytes) =>
@@ -293,7 +301,7 @@ export const readMany =
       return out
     })
 
-/** What stat says of what is not there. */
+/** Tests for the error message of `stat` for a missing entry. */
 const isMissing = (errors: string): boolean => /^[^\n]*: No such file or directory\n*$/.test(errors)
 
 const seenOf = (path: FsPath, { errors, output }: Reply): ReadonlyArray<Seen> | undefined => {
@@ -307,7 +315,7 @@ const seenOf = (path: FsPath, { errors, output }: Reply): ReadonlyArray<Seen> | 
     const stat = toStat(fromSegments(names.slice(0, depth)), line)
     if (stat === undefined) return undefined
     const isEnd = isWhole && depth === lines.length - 1
-    // Where somebody has changed meanwhile what stands there, what was seen is not the way to the path.
+    // If an entry has changed meanwhile, the inspected components do not describe the path.
     if (!isEnd && stat.kind !== "directory") return undefined
     if (stat.kind !== "symlink") seen.push({ stat })
     else {
@@ -328,7 +336,6 @@ export const look =
       : Effect.map(place.ask(requestOf("bulk_look", [name])), (reply) => seenOf(path, reply))
   }
 
-/** All of these. */
 export const accelerations = (means: Means): Pick<Accelerations, "explore" | "readMany" | "look"> => ({
   explore: explore(means),
   readMany: readMany(means),

@@ -1,8 +1,11 @@
 /**
- * What the shell does for many paths in one request: a function forks a handful of tools, however many paths it is given. A path is `.`
- * or begins with `./`; nothing on the way to it may be a link, and what is answered is framed by what no name and no content can hold.
+ * Shell functions that process many paths in one request.
  *
- * What is out of the ordinary is left out of an answer, for those to ask for by itself who know how to tell why.
+ * Each function starts only a few processes, however many paths it gets. A path is `.` or begins with `./`, and no
+ * component before the last may be a symlink. The output is delimited by sequences that no name and no content can
+ * contain.
+ *
+ * Unusual cases are omitted from an answer. The caller requests them one by one and learns the reason.
  */
 
 export const bulkScript = `

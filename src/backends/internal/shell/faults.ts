@@ -1,6 +1,8 @@
 /**
- * What went wrong inside is told in two ways: by the status of a function that has seen it, and by the words of the tool that met it,
- * which in the C locale are those of the C library. One table each; they come to what the table of codes (`errno.ts`) says on a host.
+ * Translates failures in the container to faults.
+ *
+ * A failure is reported by the status of a shell function or by the message of a tool. In the C locale, the messages
+ * are those of the C library. The tables agree with `errno.ts`.
  */
 import type { Fault } from "../../../model/FsError.ts"
 import type { Reply } from "./session.ts"
@@ -16,7 +18,7 @@ const timeout: Fault = { _tag: "Timeout", detail: "the disk did not answer" }
 
 export const invalidName: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
 
-/** The statuses of `script.ts`. */
+/** The faults of the statuses in `script.ts`. */
 const seen: Readonly<Record<number, Fault>> = {
   20: { _tag: "Unavailable", detail: "the root is not there any more, or is another directory" },
   21: notFound,
@@ -33,7 +35,7 @@ const seen: Readonly<Record<number, Fault>> = {
 
 const ioError = (code: string, detail: string): Fault => ({ _tag: "IoError", code, detail })
 
-/** As glibc, musl and the shells themselves say it. */
+/** The messages of glibc, musl and the shells. */
 const said: ReadonlyArray<readonly [words: string, fault: Fault]> = [
   ["No such file or directory", notFound],
   ["No such file", notFound],
@@ -73,7 +75,7 @@ const said: ReadonlyArray<readonly [words: string, fault: Fault]> = [
 
 const endsWith = (line: string): Fault | undefined => said.find(([words]) => line.endsWith(words))?.[1]
 
-/** What the tools complained of, the last of it first. */
+/** Returns the error messages of the tools, the last one first. */
 export const complaints = (errors: string): ReadonlyArray<string> =>
   errors
     .split("\n")
@@ -82,7 +84,7 @@ export const complaints = (errors: string): ReadonlyArray<string> =>
 
 const short = (text: string): string => (text.length > 200 ? `${text.slice(0, 200)}…` : text)
 
-/** Why the request did not do what it was to do. The words themselves hold paths, and go to the log only. */
+/** Returns the fault of a failed request. The messages contain paths, so they are only in `cause` for the log. */
 export const faultOf = ({ errors, status }: Reply): Fault => {
   const known = seen[status]
   if (known !== undefined) return known

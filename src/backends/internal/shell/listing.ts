@@ -1,6 +1,4 @@
-/**
- * Lists a directory as it is at one moment, with the sizes of its files, and removes the leftovers of killed writers in it.
- */
+/** Lists directories with the sizes of their files, and removes leftovers. */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { isUtf8 } from "../../../runtime/node.ts"
@@ -15,7 +13,10 @@ import { isFault, nameOf, type Place, understood } from "./place.ts"
 import { kindOf } from "./stat.ts"
 import * as Writing from "./writing.ts"
 
-/** A name is one component and leads nowhere else, whatever the tools inside say: others join it to paths on other disks. */
+/**
+ * One record of a listing. The expression accepts only a single path component, whatever the tools print, because
+ * callers append the name to paths on other disks.
+ */
 const record = /^([0-9a-f]+) (\d+) (-?\d+) \.\/(?!\.{1,2}$)([^/]+)$/
 
 const childFrom = (text: string, isText: boolean): Child | undefined => {
@@ -27,7 +28,7 @@ const childFrom = (text: string, isText: boolean): Child | undefined => {
   return { ...child, sizeBytes }
 }
 
-/** `undefined` for what is no listing. */
+/** Parses a listing; returns `undefined` if it is invalid. */
 const entriesOf = (output: Buffer): ReadonlyArray<Child> | undefined => {
   const isText = isUtf8(output)
   const records = output.toString(isText ? "utf8" : "latin1").split("//\n")
@@ -41,7 +42,7 @@ const entriesOf = (output: Buffer): ReadonlyArray<Child> | undefined => {
   return entries
 }
 
-/** Removes the leftovers, and returns the children without them. */
+/** Removes leftovers, and returns the other children. */
 const swept = Effect.fnUntraced(function* (place: Place, path: FsPath, children: ReadonlyArray<Child>) {
   const left = children.filter(({ kind, name }) => kind === "file" && TemporaryNames.isLeftover(name))
   if (left.length === 0) return children
@@ -55,10 +56,13 @@ const swept = Effect.fnUntraced(function* (place: Place, path: FsPath, children:
 
 const isGone = (complaint: string): boolean => complaint.endsWith("No such file or directory")
 
-/** The number of times a directory is listed again in which something was listed and not found. */
+/** The number of times a directory with a missing entry is listed again. */
 const maxLooks = 3
 
-/** Lists the names that stat never finds, as some disks list them; Unavailable where these are not as many as were missed. */
+/**
+ * Lists the names that stat never finds, as some disks report them. Fails with Unavailable if their number differs from
+ * the missing ones.
+ */
 const unfound = Effect.fnUntraced(function* (place: Place, name: Uint8Array, found: ReadonlyArray<Child>, missed: number) {
   const { output } = yield* place.ask({ call: "names", arguments: [name], repeats: true })
   const names = new Set(found.map(keyOf))
@@ -73,8 +77,10 @@ const unfound = Effect.fnUntraced(function* (place: Place, name: Uint8Array, fou
 })
 
 /**
- * Lists a directory until all that is listed is found, or as often as may be. What is not found once has been removed, or was away for a
- * moment. Fails with Unavailable where the same is not found again, unless no look at all has found it.
+ * Lists a directory until all its entries are found, within a limited number of attempts.
+ *
+ * An entry that is missing once was removed or temporarily absent. Fails with Unavailable if the same entry is missing
+ * repeatedly, unless no attempt ever finds it.
  */
 const listed = Effect.fnUntraced(function* (place: Place, name: Uint8Array): Effect.fn.Return<ReadonlyArray<Child>, Fault> {
   const missed = new Map<string, number>()
@@ -94,7 +100,7 @@ const listed = Effect.fnUntraced(function* (place: Place, name: Uint8Array): Eff
   }
 })
 
-/** Lists a directory. `sweeps`: remove the leftovers of killed writers in it, which are not listed then. */
+/** Lists a directory. With `sweeps`, removes leftovers in it and omits them. */
 export const list = (place: Place, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   Effect.gen(function* () {
     const name = nameOf(path)

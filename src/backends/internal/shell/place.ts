@@ -1,4 +1,4 @@
-/** The root inside, and how it is asked: each request says where it is meant, since one shell may serve several. */
+/** The root inside the container. Each request names its root, because one shell may serve several. */
 import * as Effect from "effect/Effect"
 import { isBytes } from "../../../model/bytes.ts"
 import type { Fault } from "../../../model/FsError.ts"
@@ -8,17 +8,17 @@ import { faultOf, invalidName, pathTooLong } from "./faults.ts"
 import type { Reply, Request, Session } from "./session.ts"
 
 export interface Place {
-  /** Absolute, all links resolved. */
+  /** The absolute path of the root without symlinks. */
   readonly directory: string | Uint8Array
-  /** Asks for what is meant below the root. */
+  /** Sends a request whose paths are below the root. */
   readonly ask: (request: Request) => Effect.Effect<Reply, Fault>
 }
 
 const longestName = 255
-/** One less than the system's, for the byte that ends it. */
+/** The longest path in bytes: one less than the system's limit, which includes the terminating byte. */
 const longestPath = 4095
 
-/** What a path is called in the root; a fault where no disk has such a name. */
+/** Returns the name of a path in the root, or a fault if no disk has such a name. */
 export const nameOf = (path: FsPath): Uint8Array | Fault => {
   if (path === root) return Buffer.from(".")
   const name = Buffer.concat([Buffer.from("."), Buffer.from(hostPath("/", path))])
@@ -34,11 +34,11 @@ export const isFault = (value: Uint8Array | Fault): value is Fault => !isBytes(v
 
 const unexpected: Fault = { _tag: "IoError", detail: "the container's shell answered what was not asked for" }
 
-/** What an answer says, which may be nothing that it ought to be. */
+/** Fails if a value could not be parsed from the answer. */
 export const understood = <A>(value: A | undefined): Effect.Effect<A, Fault> =>
   value === undefined ? Effect.fail(unexpected) : Effect.succeed(value)
 
-/** Finds the root. Fails with NotFound, NotADirectory or AccessDenied. */
+/** Resolves the root. Fails with NotFound, NotADirectory or AccessDenied. */
 export const make = (session: Session, directory: string): Effect.Effect<Place, Fault> =>
   Effect.gen(function* () {
     const reply = yield* session.request({ call: "root", arguments: [directory], repeats: true })

@@ -1,8 +1,8 @@
 /**
- * The port over a directory that only a shell can reach: each primitive is a request or two of a session.
+ * The port over a directory that is only reachable through a shell: each primitive takes one or two requests.
  *
- * It follows no link, but between a look and what is done by it lie microseconds, in which a process inside could exchange a directory
- * for a link: what it could lead to is inside too.
+ * No symlink is followed. But a process inside could replace a directory by a symlink between a check and its use. Such
+ * a symlink can only lead to other places inside the container.
  */
 import * as Effect from "effect/Effect"
 import { isUtf8 } from "../../../runtime/node.ts"
@@ -21,7 +21,7 @@ import { changed, write } from "./writing.ts"
 
 export interface Options extends CommonOptions {
   readonly session: Session
-  /** Absolute, inside. It must be a directory. */
+  /** The absolute path of a directory inside the container. */
   readonly root: string
   readonly name: string
   readonly symlinks?: Rules["symlinks"]
@@ -42,7 +42,7 @@ const linksOf = (place: Place.Place): Links => ({
     path === root ? Effect.fail(alreadyExists) : Effect.asVoid(changed(place, "symlink", [path], [target]))
 })
 
-/** Exact: text, since a division would round. */
+/** Converts a time to seconds, as text, because a division would round. */
 const toSeconds = (millis: number): string => {
   const whole = Math.floor(Math.abs(millis) / 1000)
   const rest = String(Math.abs(millis) % 1000).padStart(3, "0")
@@ -64,7 +64,7 @@ const attributesOf = (place: Place.Place): Attributes => {
   }
 }
 
-/** What could not be removed, where the tool's words tell it without doubt. */
+/** Returns the entry that could not be removed, if the message of the tool names it clearly. */
 const atFault = ({ errors }: Reply): string | undefined => /'\.\/([^'\\\n]+)':/.exec(errors)?.[1]
 
 const removeTree = (place: Place.Place, path: FsPath) =>
@@ -86,7 +86,7 @@ const backend = (place: Place.Place, options: Options): Backend => {
     if (from === root || to === root) return Effect.fail(isRoot)
     const once = Effect.asVoid(changed(place, "rename", [from, to], [replace ? "1" : "0"]))
     return Effect.catch(once, (fault) =>
-      // What killed writers have left does not fill a directory.
+      // A directory that contains only leftovers counts as empty.
       fault._tag === "DirectoryNotEmpty" ? Effect.flatMap(listed(to), () => once) : Effect.fail(fault)
     )
   }
@@ -118,6 +118,9 @@ const backend = (place: Place.Place, options: Options): Backend => {
   }
 }
 
-/** The filesystem below a directory inside. Fails with NotFound, NotADirectory, AccessDenied and Unavailable for the root. */
+/**
+ * Creates the filesystem of a directory inside the container. Fails with NotFound, NotADirectory, AccessDenied and
+ * Unavailable for the root.
+ */
 export const make = (options: Options): Effect.Effect<Backend, Fault> =>
   Effect.map(Place.make(options.session, options.root), (place) => enforce(backend(place, options)))

@@ -1,6 +1,6 @@
 /**
- * The functions that the port calls, one for each primitive; `script.ts` has the rules. All but `root` are called by way of `inside`,
- * which says below which root the paths are.
+ * The shell functions of the port, one for each primitive, with the rules of `script.ts`. All except `root` are called
+ * through `inside`, which gets the root of the paths.
  */
 export const primitives = `
 _root=

@@ -1,6 +1,8 @@
 /**
- * Small files come with their stat in one answer, and are then at hand. A large one is kept open inside, by a process that does nothing
- * else, so that what is read piece by piece belongs to one file whatever becomes of its name.
+ * Reads files in the container.
+ *
+ * A small file arrives with its stat in one answer and is kept in memory. A large file is held open by a process
+ * inside, so that all its pieces belong to one file even if its name changes.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -13,14 +15,14 @@ import { isFault, nameOf, type Place, understood } from "./place.ts"
 import type { Reply } from "./session.ts"
 import { toStat } from "./stat.ts"
 
-/** Bytes that come with one answer. */
+/** The largest content of one answer in bytes. */
 export const block = 1024 * 1024
 
 const notAFile: Fault = { _tag: "NotAFile" }
 const notFound: Fault = { _tag: "NotFound" }
 const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
 
-/** A request about one path that only looks. */
+/** Sends a read-only request about one path. */
 export const looked = (
   place: Place,
   call: string,
@@ -34,7 +36,7 @@ export const looked = (
   )
 }
 
-/** `undefined` where nothing is. */
+/** Returns the stat of a path; `undefined` if nothing exists there. */
 export const stat = (place: Place, path: FsPath): Effect.Effect<FileStat | undefined, Fault> =>
   Effect.matchEffect(looked(place, "look", path), {
     onFailure: (fault) => (fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault)),
@@ -43,7 +45,7 @@ export const stat = (place: Place, path: FsPath): Effect.Effect<FileStat | undef
 
 interface Loaded {
   readonly stat: FileStat
-  /** Left out where the file is too large. */
+  /** The content; absent if the file is too large. */
   readonly bytes: Uint8Array | undefined
 }
 
@@ -52,7 +54,7 @@ const loadedOf = (path: FsPath, output: Buffer, most: number): Loaded | undefine
   const stat = toStat(path, output.toString("latin1", 0, Math.max(0, end)))
   if (stat === undefined) return undefined
   if (stat.sizeBytes > most) return { stat, bytes: undefined }
-  // As many as there were when it was opened, or what is left of it.
+  // Take as many bytes as the file had when it was opened, or fewer if it was truncated.
   const bytes = output.subarray(end + 1, end + 1 + stat.sizeBytes)
   return { stat: bytes.length === stat.sizeBytes ? stat : { ...stat, sizeBytes: bytes.length }, bytes }
 }
@@ -62,7 +64,7 @@ const load = (place: Place, path: FsPath, most: number): Effect.Effect<Loaded, F
     ? Effect.fail(notAFile)
     : Effect.flatMap(looked(place, "load", path, String(most)), ({ output }) => understood(loadedOf(path, output, most)))
 
-/** A whole file that is small; `undefined` for a larger one. */
+/** Reads a small file; returns `undefined` for a larger one. */
 export const whole = (place: Place, path: FsPath, maxBytes: number): Effect.Effect<Whole | undefined, Fault> =>
   Effect.map(load(place, path, Math.min(maxBytes, block)), ({ bytes, stat }) => bytes && { stat, bytes })
 
@@ -83,7 +85,10 @@ const piece = (
 
 const pin = (place: Place, path: FsPath): Effect.Effect<Handle, Fault, Scope.Scope> => {
   let isClosed = false
-  /** Where the last read ended: who reads on from there is answered with what comes next too, since a request takes milliseconds. */
+  /**
+   * The end of the last read. A read that continues there fetches a whole block ahead, because a request takes
+   * milliseconds.
+   */
   let next = -1
   let ahead = { offset: 0, bytes: new Uint8Array(0) as Uint8Array }
   const held = Effect.acquireRelease(
@@ -106,7 +111,7 @@ const pin = (place: Place, path: FsPath): Effect.Effect<Handle, Fault, Scope.Sco
     read: (offset, length) =>
       Effect.suspend(() => {
         if (isClosed) return Effect.fail(closed)
-        // What has been appended since is not of this file as it was opened.
+        // Bytes appended since the file was opened are not part of the handle's content.
         const count = Math.min(length, block, stat.sizeBytes - offset)
         if (!(count > 0)) return Effect.succeed(new Uint8Array(0))
         const isReadOn = offset === next
@@ -122,7 +127,7 @@ const pin = (place: Place, path: FsPath): Effect.Effect<Handle, Fault, Scope.Sco
   }))
 }
 
-/** Of a file that is at hand. */
+/** Creates a handle of content in memory. */
 const handleOf = (stat: FileStat, bytes: Uint8Array): Effect.Effect<Handle, never, Scope.Scope> => {
   let isClosed = false
   const handle: Handle = {

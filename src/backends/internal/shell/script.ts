@@ -1,25 +1,27 @@
 /**
- * The shell's side of a session: a loop that answers requests, and a function for each thing that the port asks for, in POSIX shell
- * with nothing but the usual tools (coreutils and findutils of GNU, or busybox). What the shell can see by itself (`[ -d … ]`) costs
- * no process, so everything is looked at before a tool is run, and the tools' own words are needed only for what cannot be seen.
+ * The shell's side of a session: a loop that answers requests, and one function for each operation of the port.
  *
- * The rules of the functions, which hold for those that are added to them:
+ * It is POSIX shell with common tools only (coreutils and findutils of GNU, or busybox). Tests in the shell itself (`[
+ * -d … ]`) start no process. So conditions are checked before a tool runs, and messages of tools matter only for other
+ * failures.
  *
- * - A path is `.`, or begins with `./` and has neither `.`, `..` nor empty components. It is always quoted, and what a tool prints of it
- *   is told by its end: `//` is in no path.
- * - Nothing on the way to a path may be a link; the tools are told not to follow the last one.
- * - `I`, `K`, `N`, `F`, `_l`, `_n`, `_s`, `_broken` belong to the loop; `$N` is a newline, `$F` what `stat` is asked for.
- * - What is sent along with a request is taken by `take`, once, and not in a subshell, since the loop would not know: after
- *   `$(take)` comes `I=0`.
- * - The status says what is wrong in the terms of `faults.ts`; any other than these and 0 tells that a tool has failed, and its words
- *   say why.
+ * Rules for all functions:
+ * - A path is `.`, or begins with `./` and contains no `.`, `..` or empty components. It is always quoted. In output,
+ *   `//` ends a path, because no path contains it.
+ * - No component before the last may be a symlink; the tools must not follow the last one.
+ * - `I`, `K`, `N`, `F`, `_l`, `_n`, `_s` and `_broken` belong to the loop. `$N` is a newline, `$F` the format of
+ *   `stat`.
+ * - A function reads the input of a request with `take`, once, and not in a subshell, because the loop would not
+ *   notice. After `$(take)`, it must set `I=0`.
+ * - The status is one of `faults.ts`. Any other status except 0 means that a tool failed, and its message gives the
+ *   reason.
  */
 import { primitives } from "./primitives.ts"
 
-/** Bytes, permission bits in octal, owner, mode in hexadecimal, times; `stat.ts` reads it. */
+/** The stat format, parsed in `stat.ts`: bytes, permission bits in octal, owner, mode in hexadecimal, times. */
 export const statFormat = "%s %a %u:%g %f %Y %W %y/%w"
 
-/** Added to the status of a shell's last answer, after which it ends. */
+/** The number added to the status of a shell's last answer, after which the shell ends. */
 export const lastAnswer = 500
 
 const beginning = `
@@ -73,8 +75,9 @@ done
 `
 
 /**
- * What runs behind `sh -c`, with more functions than those of the port. The first line of its input is the key, with which each request
- * begins; then come its number, how many bytes follow the line, and the call. The loop ends with its input, or where the input cannot
- * be trusted any more.
+ * Returns the program for `sh -c`, with additional functions.
+ *
+ * The first line of its input is the key with which each request begins. A request continues with its number, the size
+ * of its input in bytes, and the call. The loop ends with its input, or when the input is no longer trustworthy.
  */
 export const program = (...functions: ReadonlyArray<string>): string => [beginning, primitives, ...functions, loop].join("")

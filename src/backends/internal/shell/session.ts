@@ -1,10 +1,14 @@
 /**
- * A POSIX shell that lives on and answers one request after another over its standard input and output, so that what it costs to ask is
- * a round trip, and not a process of the engine. It is started when it is first needed, and again when it has ended.
+ * Keeps a POSIX shell running that answers one request after another over its standard input and output.
  *
- * A request is one line, of which the shell takes nothing but what begins with this session's own key: were a transfer ever cut short,
- * the bytes that follow would not be taken for commands. The answer ends with a line of the same key and the request's number, on both
- * streams, so each error belongs to its request. A shell that says anything unasked is given up.
+ * So a request costs a round trip instead of a new process of the engine. The shell starts on first use, and again
+ * after it has ended.
+ *
+ * A request is one line that begins with the key of the session. If a transfer is cut short, the shell does not execute
+ * the following bytes.
+ *
+ * An answer ends on both streams with a line of the key and the request's number, so each error belongs to its request.
+ * A shell that prints unrequested output is abandoned.
  */
 import * as Deferred from "effect/Deferred"
 import type * as Cause from "effect/Cause"
@@ -20,58 +24,64 @@ import type { Fault } from "../../../model/FsError.ts"
 import * as Answers from "./answers.ts"
 import { lastAnswer } from "./script.ts"
 
-/** A started process, as `ChildProcessSpawner` answers it. It ends when its input does. */
+/** A started process, as `ChildProcessSpawner` returns it. It ends when its input ends. */
 export interface Shell {
   readonly stdin: Sink.Sink<void, Uint8Array, never, unknown>
   readonly stdout: Stream.Stream<Uint8Array, unknown>
   readonly stderr: Stream.Stream<Uint8Array, unknown>
-  /** Where it can outlive its scope: for one that has not ended with its input. */
+  /** Kills a process that did not end with its input; present if the process can outlive its scope. */
   readonly killInside?: Effect.Effect<void> | undefined
 }
 
 export interface Request {
   /** A function of the script. */
   readonly call: string
-  /** Any bytes but NUL. */
+  /** The arguments: any bytes except NUL. */
   readonly arguments: ReadonlyArray<string | Uint8Array>
-  /** What the function takes with `take`; at most 1 MiB, so that nobody waits for long. */
+  /** The input that the function reads with `take`; at most 1 MiB, so that other requests wait only briefly. */
   readonly input?: Uint8Array | undefined
-  /** It only looks, so it is asked again of another shell when the one that was at it has ended. */
+  /** Whether the request only reads, so that it can be repeated in another shell if the first one ends. */
   readonly repeats: boolean
 }
 
 export interface Reply {
-  /** Of the function. */
+  /** The status of the function. */
   readonly status: number
   readonly output: Buffer
-  /** What was said meanwhile on standard error, at most 64 KiB of it. */
+  /** The output on standard error during the request, at most 64 KiB. */
   readonly errors: string
 }
 
 export interface Session {
   /**
-   * In order of arrival, one after another. Fails only where there is no answer: with Unavailable, or IoError for one that is too large.
-   * Who is interrupted leaves the queue; what has been sent and may change something is waited for all the same, but not for ever: a
-   * shell that somebody has stopped is given up.
+   * Sends a request. Requests run one at a time in the order of arrival.
+   *
+   * Fails only if there is no answer: with Unavailable, or with IoError for an answer that is too large.
+   *
+   * An interruption removes a waiting request. A request that is already sent and may change something is awaited, up
+   * to `patience`; then the shell is abandoned.
    */
   readonly request: (request: Request) => Effect.Effect<Reply, Fault>
 }
 
 export interface Options {
-  /** Bytes of an answer; more ends the shell. @default 256 MiB */
+  /** The largest answer in bytes; a larger one ends the shell. @default 256 MiB */
   readonly most?: number | undefined
-  /** Milliseconds for which who is interrupted waits for what has been sent. @default 10 seconds */
+  /** The milliseconds that an interrupted caller waits for a request that is already sent. @default 10 seconds */
   readonly patience?: number | undefined
-  /** Milliseconds for which a shell may be at a request without a word; more ends it, with Timeout. @default 2 minutes */
+  /**
+   * The milliseconds that a shell may work without output. Afterwards the shell ends and the request fails with
+   * Timeout. @default 2 minutes
+   */
   readonly silence?: number | undefined
 }
 
-/** How often a request is sent. */
+/** The number of times a request is sent. */
 const maxTries = 3
 const mostErrors = 64 * 1024
-/** Milliseconds that a shell has to end by itself. */
+/** The milliseconds that a shell has to end by itself. */
 const grace = 2000
-/** How often it is looked whether a shell still says something, in the time that it may be silent. */
+/** The number of checks for output within the time of silence. */
 const looks = 8
 
 const closed: Fault = { _tag: "Unavailable", detail: "this filesystem has been closed" }
@@ -112,11 +122,14 @@ type Outcome = Effect.Effect<Reply, Fault>
 interface Job {
   readonly request: Request
   tries: number
-  /** Left out when nobody waits any more. */
+  /** The callback; absent once the caller no longer waits. */
   done: ((outcome: Outcome) => void) | undefined
 }
 
-/** One byte a character. A newline would end the request, so the script has one in a variable. */
+/**
+ * Quotes an argument as Latin-1, one character per byte. A newline would end the request, so the script provides it in
+ * a variable.
+ */
 const quoted = (argument: string | Uint8Array): string => {
   const bytes =
     typeof argument === "string" ? Buffer.from(argument) : Buffer.from(argument.buffer, argument.byteOffset, argument.length)
@@ -126,25 +139,25 @@ const quoted = (argument: string | Uint8Array): string => {
 const lineOf = (mark: string, { arguments: args, call, input }: Request): Buffer =>
   Buffer.from(`${mark} ${input?.length ?? 0} ${call} ${args.map(quoted).join(" ")}\n`, "latin1")
 
-/** Before anything else: it is alive, and has what the script needs. */
+/** The first request, which checks that the shell works and has the required tools. */
 const greeting: Request = { call: "greet", arguments: [], repeats: false }
 
-/** One shell, from its start to its end. */
+/** The state of one shell from its start to its end. */
 interface Running {
   readonly key: string
   readonly input: Queue.Queue<Uint8Array, Cause.Done>
   readonly output: Answers.Answers
   readonly errors: Answers.Answers
-  /** It has been given up. */
+  /** Completed when the shell is abandoned. */
   readonly ended: Deferred.Deferred<void>
-  /** Its process is gone. */
+  /** Completed when the process has ended. */
   readonly over: Deferred.Deferred<void>
   requests: number
-  /** How often it has been heard. */
+  /** The number of received chunks. */
   words: number
   isReady: boolean
   job: Job | undefined
-  /** The halves of the answer that have come. */
+  /** The two halves of the answer, if they have arrived. */
   said: Answers.Answer | undefined
   complained: Answers.Answer | undefined
 }
@@ -182,7 +195,7 @@ const settle = (job: Job, outcome: Outcome): void => {
   done?.(outcome)
 }
 
-/** The queue of requests, and the shell that is at them. `begin` starts another shell. */
+/** Creates the queue of requests and manages the shell that serves them. `begin` starts another shell. */
 const conversation = (most: number, patience: number, begin: () => void) => {
   const waiting: Array<Job> = []
   const shells = new Set<Running>()
@@ -204,7 +217,7 @@ const conversation = (most: number, patience: number, begin: () => void) => {
     }
   }
 
-  /** Gives the shell up. `fault`: what that means for the request that it is at; `undefined` when it has ended by itself. */
+  /** Abandons a shell. `fault` is the failure of its current request; `undefined` if the shell has ended by itself. */
   const end = (self: Running, fault?: Fault): void => {
     if (current !== self) return
     current = undefined
@@ -232,7 +245,7 @@ const conversation = (most: number, patience: number, begin: () => void) => {
     }
     if (!self.isReady && reply.status !== 0) return end(self, lacking(reply))
     self.isReady = true
-    // Before anybody can ask for more.
+    // End the shell before anyone can send another request.
     if (isLast) end(self)
     settle(job, Effect.succeed(reply))
     next()
@@ -270,7 +283,7 @@ const conversation = (most: number, patience: number, begin: () => void) => {
       if (current !== self) return
       self.words++
       const answer = self.errors.take(chunk)
-      // Nobody relies on what is said there, so what is unasked for does no harm.
+      // Unrequested output on standard error is ignored, because nothing depends on it.
       if (answer === undefined || answer === "unasked") return
       self.complained = answer
       answered(self)
@@ -280,7 +293,7 @@ const conversation = (most: number, patience: number, begin: () => void) => {
       waiting.push(job)
       next()
     },
-    /** Who has asked is interrupted. */
+    /** Removes the request of an interrupted caller. */
     withdraw: (job: Job): Effect.Effect<void> =>
       Effect.suspend(() => {
         const place = waiting.indexOf(job)
@@ -312,8 +325,9 @@ const each = (stream: Stream.Stream<Uint8Array, unknown>, use: (chunk: Uint8Arra
   Effect.ignore(Stream.runForEachArray(stream, (chunks) => Effect.sync(() => chunks.forEach(use))))
 
 /**
- * A session for as long as the scope lives; after that every request fails with Unavailable. `start` starts a shell that runs the
- * program of `script.ts`, for the scope that it is given.
+ * Creates a session until the scope closes. After that, every request fails with Unavailable.
+ *
+ * `start` starts a shell with the program of `script.ts` in the given scope.
  */
 export const make = (
   start: Effect.Effect<Shell, Fault, Scope.Scope>,
@@ -323,7 +337,7 @@ export const make = (
     const fork = yield* FiberSet.makeRuntime<never, void>()
     const self = conversation(most, patience, () => void fork(serve))
 
-    /** Ends a shell that is at a request and says nothing, such as one that has been stopped, or waits for a FIFO. */
+    /** Ends a shell whose request produces no output, for example because it was stopped or waits for a FIFO. */
     const watch = Effect.fnUntraced(function* (to: Running) {
       let heard = ""
       for (let quiet = 0; quiet < looks;) {
@@ -341,11 +355,11 @@ export const make = (
         const output = yield* Effect.forkScoped(each(shell.stdout, (chunk) => self.onOutput(to, chunk)))
         yield* Effect.forkScoped(Effect.ignore(Stream.run(Stream.fromQueue(to.input), shell.stdin)))
         yield* Effect.forkScoped(watch(to))
-        // Its last words may come on the other stream.
+        // The last output may arrive on the other stream.
         const silence = Effect.andThen(Fiber.await(output), Effect.timeoutOption(Fiber.await(errors), grace))
         yield* Effect.raceFirst(Effect.asVoid(silence), Deferred.await(to.ended))
         self.end(to)
-        // It ends with its input, and takes leave of what it has started.
+        // The shell ends with its input and then stops the processes that it has started.
         yield* Effect.timeoutOrElse(Fiber.await(output), { duration: grace, orElse: () => shell.killInside ?? Effect.void })
       })
 

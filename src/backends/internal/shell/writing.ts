@@ -1,6 +1,8 @@
 /**
- * A file becomes visible whole or not at all: it is written by a hidden name in the same directory, and one step gives it its own. What
- * is small is sent, written and published in one request; what is large, or comes as a stream, is sent in blocks before.
+ * Publishes files atomically in the container.
+ *
+ * Content is written to a hidden name in the same directory, and one step gives the file its final name. A small file
+ * takes one request. A large file or a stream is sent in blocks first.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -17,11 +19,10 @@ import { block } from "./reading.ts"
 import type { Reply } from "./session.ts"
 import { toStat } from "./stat.ts"
 
-/** Runs an effect with a temporary path beside the given one. */
 const withTemporary = <A, E, R>(path: FsPath, use: (temporary: FsPath) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   TemporaryNames.using((name) => use(join(parent(path), name)))
 
-/** A request that changes something. */
+/** Sends a request that changes something. */
 export const changed = (
   place: Place,
   call: string,
@@ -52,7 +53,7 @@ const putSmall = (place: Place, path: FsPath, bytes: Uint8Array, mode: Mode): Ef
     (reply) => statOf(path, reply)
   )
 
-/** Sends what comes in blocks; answers how many bytes there were. */
+/** Sends content in blocks; returns the number of bytes. */
 const fill = <E, R>(
   place: Place,
   temporary: FsPath,
@@ -96,7 +97,7 @@ const putLarge = <E, R>(
   withTemporary(path, (temporary) => {
     let isPublished = false
     return Effect.acquireUseRelease(
-      // Fails where publishing would have to, so that a long stream is not read for nothing.
+      // Fails early if the publication would fail, so that a long stream is not read in vain.
       changed(place, "stage", [path, temporary], [mode]),
       () =>
         Effect.flatMap(fill(place, temporary, content), (size) =>
