@@ -23,6 +23,8 @@ export interface Case {
   /** Operations in a sample. */
   readonly count: number
   readonly samples: number
+  /** Runs of each side before the first sample. @default 3 */
+  readonly warmups?: number
   /** Checks that both sides answer the same, then gives them. */
   readonly make: () => Promise<{ readonly ours: Side; readonly baseline: Side; readonly close?: () => unknown }>
 }
@@ -73,7 +75,7 @@ const sample = async (side: Side, count: number): Promise<number> => {
 
 export const measure = async (self: Case): Promise<Report> => {
   const { baseline, close, ours } = await self.make()
-  for (let i = 0; i < 3; i++) {
+  for (let i = 0; i < (self.warmups ?? 3); i++) {
     await ours.run(self.count)
     await baseline.run(self.count)
   }

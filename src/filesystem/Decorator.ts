@@ -15,7 +15,16 @@ import { isFault } from "../engine/directories.ts"
 import { resolve } from "../engine/resolve.ts"
 import type { Fault, ListError, NotADirectory, StatError } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { type Accelerations, around, type Backend, looking, mapPath, type WriteHow, type WritePlan } from "../port/Backend.ts"
+import {
+  type Accelerations,
+  around,
+  type Backend,
+  looking,
+  mapPath,
+  type NewEntry,
+  type WriteHow,
+  type WritePlan
+} from "../port/Backend.ts"
 import { isMutation } from "../port/Operation.ts"
 import { type Algebra, make } from "./Filesystem.ts"
 import { composed, exclusively } from "./locking.ts"
@@ -93,7 +102,7 @@ const below = (self: Backend, base: FsPath.FsPath): Backend => {
   const port = mapPath(self, into, (path) => FsPath.relative(base, path))
   const { root } = self.info
   const { locks } = self
-  const removeTree = port.accelerations?.removeTree
+  const { makeMany, removeTree } = port.accelerations ?? {}
   const look = self.accelerations?.look
   const depth = FsPath.segments(base).length
   return {
@@ -106,6 +115,11 @@ const below = (self: Backend, base: FsPath.FsPath): Backend => {
       ...port.accelerations,
       ...(!isRoot(base) && changingBelow(port.accelerations)),
       ...(removeTree && { removeTree: (path: FsPath.FsPath) => (isRoot(path) ? denied("root") : removeTree(path)) }),
+      // A view never makes its base directory again.
+      ...(makeMany && {
+        makeMany: (entries: ReadonlyArray<NewEntry>) =>
+          entries.some(({ path }) => isRoot(path)) ? Effect.succeed(entries.map(() => false)) : makeMany(entries)
+      }),
       // If the base directory no longer exists, the look returns at most `depth` entries, so decline.
       ...(look && {
         look: (path: FsPath.FsPath) =>

@@ -13,7 +13,7 @@ import { isBytes } from "../model/bytes.ts"
 import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
-import type { Backend, Calls, EditPlan, Handle, WriteHow, WritePlan } from "../port/Backend.ts"
+import type { Backend, Calls, EditPlan, Handle, NewEntry, WriteHow, WritePlan } from "../port/Backend.ts"
 import type { Call } from "../port/Operation.ts"
 
 const calls = Metric.counter("fs_algebra_calls_total", {
@@ -145,7 +145,7 @@ export const around = (self: Backend): Backend => {
   const readWhole = accelerations?.read
   const readMany = accelerations?.readMany
   const writeWhole = accelerations?.write
-  const edit = accelerations?.edit
+  const { edit, makeMany } = accelerations ?? {}
   return {
     ...self,
     calls,
@@ -175,6 +175,15 @@ export const around = (self: Backend): Backend => {
           plan: WritePlan,
           how?: WriteHow
         ): ReturnType<typeof writeWhole<E, R>> => counted(content, (bytes) => writeWhole(path, bytes, plan, how))
+      }),
+      ...(makeMany && {
+        makeMany: (entries: ReadonlyArray<NewEntry>) =>
+          Effect.tap(makeMany(entries), (made) =>
+            Metric.update(
+              written,
+              entries.reduce((sum, { bytes }, index) => sum + (made[index] === true ? (bytes?.length ?? 0) : 0), 0)
+            )
+          )
       }),
       ...(edit && {
         edit: (path: FsPath, edits: Parameters<typeof edit>[1], plan: EditPlan) =>

@@ -22,6 +22,7 @@ import { type Fault, type FsError, promote } from "../model/FsError.ts"
 import { type FsPath, parent } from "../model/FsPath.ts"
 import { Limits, type LimitsShape } from "../model/Limits.ts"
 import type { Backend } from "../port/Backend.ts"
+import { ahead } from "./ahead.ts"
 import { ArchiveError } from "./errors.ts"
 import type { Mismatch } from "./exchange.ts"
 import { insideOf } from "./inside.ts"
@@ -30,10 +31,9 @@ import * as Tar from "./tar.ts"
 import { at, count, type DirectoryNode } from "./tree.ts"
 import { largestArchive, type NameRules, refuse } from "./zip/names.ts"
 import * as Outside from "./zip/outside.ts"
-import { ahead } from "./zip/ahead.ts"
 import { type Contents, type Home, readAny } from "./zip/reader.ts"
 import * as Spool from "./zip/spool.ts"
-import { type Odd, type SkippedEntry, survey, type SurveyOptions } from "./zip/survey.ts"
+import { filesOf, type Odd, type SkippedEntry, survey, type SurveyOptions } from "./zip/survey.ts"
 import { type Layout, Writer } from "./zip/writer.ts"
 
 export {
@@ -130,7 +130,7 @@ interface Format {
 const zip: Format = {
   make: (port, options, now) =>
     Effect.flatMap(survey(port, options), ({ items, skipped }) => {
-      const writer = new Writer(ahead(port, items), options.limits, now, options.layout)
+      const writer = new Writer(ahead(port, filesOf(items)), options.limits, now, options.layout)
       return Effect.as(options.report(skipped), { bytes: writer.bytes(items), files: () => writer.manifest.fileCount })
     }),
   read: (bytes, rules) => Effect.flatMap(Spool.filled(bytes, largestArchive(rules.limits)), (source) => readAny(source, rules))
@@ -140,7 +140,7 @@ const tar: Format = {
   make: (port, options, now) =>
     Effect.flatMap(survey(port, { ...options, whyNot: Tar.whyUnfit }), ({ items, skipped }) => {
       let files = 0
-      const bytes = Tar.bytes(ahead(port, items), items, options.limits, now, (kind) => {
+      const bytes = Tar.bytes(ahead(port, filesOf(items)), items, options.limits, now, (kind) => {
         if (kind !== "directory") files++
       })
       return Effect.as(options.report(skipped), { bytes, files: () => files })

@@ -15,18 +15,12 @@ import { type Backend, keyOf } from "../port/Backend.ts"
 import type { Reading, Visit } from "../port/explorer.ts"
 import type { DirectoryHistory, Stamped } from "../port/history.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
+import { ahead } from "./ahead.ts"
+import { isSameStamp, type Stamp, stampOf } from "./stamp.ts"
 import { blobHasher, blobId, type DirectoryNode, type FileNode, type LinkNode, type Node } from "./tree.ts"
 
 /** A file or symlink with its stamp at the time of reading. */
 export type Known = (FileNode | LinkNode) & { readonly stamp?: Stamp | undefined }
-
-export interface Stamp {
-  readonly sizeBytes: number
-  readonly mode: number
-  readonly modified: number
-  readonly changed: number
-  readonly inode: number
-}
 
 export interface Scan {
   readonly tree: DirectoryNode
@@ -95,21 +89,6 @@ export const hashing: Sink<never> = {
     })
 }
 
-export const stampOf = ({ changed, inode, mode, modified, sizeBytes }: Stamp): Stamp => ({
-  sizeBytes,
-  mode,
-  modified,
-  changed,
-  inode
-})
-
-const isSameStamp = (a: Stamp, b: Stamp): boolean =>
-  a.sizeBytes === b.sizeBytes &&
-  a.modified === b.modified &&
-  a.changed === b.changed &&
-  a.inode === b.inode &&
-  a.mode === b.mode
-
 /** Returns the possible delay, in milliseconds, of a disk's clock. Times in whole seconds may lag by two seconds. */
 const lateness = ({ changed, modified }: Stamp): number => (changed % 1000 === 0 && modified % 1000 === 0 ? 2000 : 50)
 
@@ -162,6 +141,11 @@ const lookSlowly = Effect.fnUntraced(function* (port: Backend, path: FsPath): Ef
   const out: Array<Looked> = []
   for (const child of yield* port.list(path)) {
     const segment = keyOf(child)
+    // Reading a file tells its mode.
+    if (child.kind === "file" && child.sizeBytes !== undefined) {
+      out.push({ segment, kind: "file", sizeBytes: child.sizeBytes, mode: undefined, stamp: undefined })
+      continue
+    }
     const stat = (yield* port.stat(join(path, segment))) ?? (yield* port.stat(join(path, segment)))
     // A backend that cannot read symlinks may follow them, and then finds nothing behind a broken one.
     const isLink = port.links === undefined && child.kind === "symlink"
@@ -493,8 +477,13 @@ export const scan = Effect.fnUntraced(function* <E = never>(
   if (options.onCensus !== undefined) yield* options.onCensus(census, true)
   const { onProgress } = options
   let [files, bytes] = [0, 0]
-  for (const draft of drafts(top)) {
-    yield* readUnread(port, draft, sink, ({ sizeBytes }) => {
+  const unread = [...drafts(top)]
+  const reading = ahead(
+    port,
+    unread.flatMap((draft) => draft.unread.map(({ segment }) => join(draft.path, segment)))
+  )
+  for (const draft of unread) {
+    yield* readUnread(reading, draft, sink, ({ sizeBytes }) => {
       files++
       bytes += sizeBytes
     })

@@ -23,7 +23,7 @@ import { isBytes } from "../model/bytes.ts"
 import type { DeleteResult, FileStat, Kind, TransferResult, WatchEvent } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath, PathPolicy } from "../model/FsPath.ts"
-import type { Edit, Edited, EditPlan, MakeDirectoryPlan, MovePlan, RemovePlan, WritePlan } from "./changes.ts"
+import type { Edit, Edited, EditPlan, MakeDirectoryPlan, MovePlan, NewEntry, RemovePlan, WritePlan } from "./changes.ts"
 import type { Explore, Visit } from "./explorer.ts"
 import type { History } from "./history.ts"
 import type { HostRoots } from "./hostRoots.ts"
@@ -44,6 +44,8 @@ export type {
   MakeDirectoryPlan,
   /** @since 0.1.0 */
   MovePlan,
+  /** @since 0.1.0 */
+  NewEntry,
   /** @since 0.1.0 */
   RemovePlan,
   /** @since 0.1.0 */
@@ -259,6 +261,12 @@ export interface Accelerations {
   readonly look?: ((path: FsPath) => Effect.Effect<ReadonlyArray<Seen> | undefined, Fault>) | undefined
   /** Removes a directory and everything in it. */
   readonly removeTree?: (path: FsPath) => Effect.Effect<{ readonly deleted: number; readonly directories: number }, Fault>
+  /**
+   * Makes new directories and files, each directory before the entries in it, and never replaces anything. Returns for each whether it
+   * was made, whole and with its mode. The others were not made at all; the plain operations tell why. An entry can be seen before it is
+   * whole, so callers make entries in hidden directories. Fails with what is made staying where nothing can be made any more.
+   */
+  readonly makeMany?: ((entries: ReadonlyArray<NewEntry>) => Effect.Effect<ReadonlyArray<boolean>, Fault>) | undefined
   /** Reads the directories of a walk ahead, and searches the files in them. */
   readonly explore?: Explore
 
@@ -506,6 +514,10 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
         readMany: (paths: ReadonlyArray<FsPath>, maxBytes: number) => accelerations.readMany!(paths.map(into), maxBytes)
       }),
       ...(accelerations.removeTree && { removeTree: (path: FsPath) => accelerations.removeTree!(into(path)) }),
+      ...(accelerations.makeMany && {
+        makeMany: (entries: ReadonlyArray<NewEntry>) =>
+          accelerations.makeMany!(entries.map((entry) => ({ ...entry, path: into(entry.path) })))
+      }),
       ...(accelerations.explore && {
         explore: <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean) =>
           accelerations.explore!<V>((visit) => into(pathOf(visit)), searches)

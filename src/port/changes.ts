@@ -1,5 +1,6 @@
 /** The arguments of accelerations that do a whole call in one step. */
 import type { WriteMode } from "../model/Entry.ts"
+import type { FsPath } from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
 
 /** A write in one step, with checked arguments. */
@@ -47,6 +48,15 @@ export interface RemovePlan {
 export interface MakeDirectoryPlan {
   readonly parents: boolean
   readonly existOk: boolean
+}
+
+/** A file or directory that does not exist yet. */
+export interface NewEntry {
+  readonly path: FsPath
+  /** The content of a file; left out for a directory. */
+  readonly bytes?: Uint8Array | undefined
+  /** Permission bits; left out: those that the plain operation gives. */
+  readonly mode?: number | undefined
 }
 
 /** A move in one step, with checked arguments. */

@@ -1,5 +1,5 @@
 /**
- * Everything new is made and checked in hiding, one file at a time, before anything can be seen to change; whatever is wrong with the
+ * Everything new is made and checked in hiding, before anything can be seen to change; whatever is wrong with the
  * content, the disk or the names is met here. And of each file that is replaced a copy is put aside where that costs little, so that
  * its name can go on showing the old one until it shows the new one.
  */
@@ -14,6 +14,7 @@ import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { type Digested, digested, hasher, type Staged } from "./digest.ts"
 import { blobHasher, blobId, count, type FileNode, type Node } from "../tree.ts"
+import * as Making from "./making.ts"
 import { modeOf, opened, type Plan, type Step } from "./plan.ts"
 import { slotIn } from "./places.ts"
 
@@ -27,11 +28,6 @@ export type Content<E> = (
   path: FsPath.FsPath,
   file: FileNode
 ) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, E | Fault>, E | Fault>
-
-interface Staging<E> {
-  readonly content: Content<E>
-  readonly isRecorded: boolean
-}
 
 export interface Source<E> {
   readonly content: Content<E>
@@ -75,19 +71,21 @@ const checked = <E>(
 
 const isIt = (bytes: Uint8Array, file: FileNode): boolean => bytes.length === file.sizeBytes && blobId(bytes) === file.id
 
-/** Answers the hash of the content where the transaction is recorded, "" elsewhere. */
+interface Staging<E> {
+  readonly content: Content<E>
+  readonly isRecorded: boolean
+  readonly maker: Making.Maker<Fault | Mismatch | E>
+  /** Runs after each file and link. */
+  readonly done: Effect.Effect<void>
+}
+
 const writeFile = Effect.fnUntraced(function* <E>(
   port: Backend,
   { at, path }: Named,
   file: FileNode,
   mode: number | undefined,
-  { content, isRecorded }: Staging<E>
-): Effect.fn.Return<string, Fault | Mismatch | E> {
-  const given = yield* content(path, file)
-  if (isBytes(given) && !isIt(given, file)) return yield* mismatch(path)
-  const hash = isRecorded ? hasher() : undefined
-  if (isBytes(given)) hash?.update(given)
-  const bytes = isBytes(given) ? given : checked(given, file, path, hash)
+  bytes: Uint8Array | Stream.Stream<Uint8Array, E>
+): Effect.fn.Return<void, Fault | Mismatch | E> {
   const stat = yield* Effect.mapError(port.write(at, bytes, "create"), (error) => shown(error, at, path))
   if (stat.sizeBytes !== file.sizeBytes) return yield* mismatch(path)
   const attributes = {
@@ -96,6 +94,30 @@ const writeFile = Effect.fnUntraced(function* <E>(
   }
   if (Object.keys(attributes).length > 0 && port.attributes !== undefined) {
     yield* locate(path, port.attributes.set(at, attributes))
+  }
+})
+
+/** Returns the hash of the content where the transaction is recorded, "" elsewhere. */
+const makeFile = Effect.fnUntraced(function* <E>(
+  port: Backend,
+  named: Named,
+  file: FileNode,
+  mode: number | undefined,
+  { content, done, isRecorded, maker }: Staging<E>
+): Effect.fn.Return<string, Fault | Mismatch | E> {
+  const { at, path } = named
+  const given = yield* content(path, file)
+  const hash = isRecorded ? hasher() : undefined
+  if (isBytes(given)) {
+    if (!isIt(given, file)) return yield* mismatch(path)
+    hash?.update(given)
+    const alone = Effect.andThen(writeFile<never>(port, named, file, mode, given), done)
+    const entry = { path: at, bytes: given, mode: port.attributes && mode }
+    if (file.modifiedAt === undefined) yield* maker.add({ entry, path, alone, made: done })
+    else yield* Effect.andThen(maker.flush, alone)
+  } else {
+    yield* maker.flush
+    yield* Effect.andThen(writeFile(port, named, file, mode, checked(given, file, path, hash)), done)
   }
   return hash?.digest("hex") ?? ""
 })
@@ -114,44 +136,59 @@ interface Pending extends Named {
   readonly node: Node
 }
 
-/** What a step puts in its place, whole, with all modes but the one that has to wait. Answers what was made. */
+/** The mode of a directory that is set when all entries in it are made, unless the directory came with it. */
+interface LaterMode extends Named {
+  readonly mode: number
+  isSet: boolean
+}
+
+const makeDirectory = <E>(
+  port: Backend,
+  { at, path }: Named,
+  later: LaterMode | undefined,
+  { maker }: Staging<E>
+): Effect.Effect<void, Fault | Mismatch | E> =>
+  maker.add({
+    entry: { path: at, mode: later && opened(later.mode) },
+    path,
+    alone: locate(path, port.makeDirectory(at)),
+    made: Effect.sync(() => {
+      if (later !== undefined) later.isSet = later.mode === opened(later.mode)
+    })
+  })
+
+/** Makes what a step puts in its place, whole but for the modes that are set later. Returns what was made. */
 const stageStep = Effect.fnUntraced(function* <E>(
   port: Backend,
   step: Step,
   at: FsPath.FsPath,
-  staging: Staging<E>,
-  done: Effect.Effect<void>
+  modes: Array<LaterMode>,
+  staging: Staging<E>
 ): Effect.fn.Return<ReadonlyArray<Staged>, Fault | Mismatch | E> {
   const { attributes } = port
-  const modes: Array<readonly [named: Named, mode: number]> = []
   const staged: Array<Staged> = []
   const pending: Array<Pending> = step.after === undefined ? [] : [{ at, path: step.path, node: step.after }]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const { node } = next
     if (node.kind === "directory") {
-      yield* locate(next.path, port.makeDirectory(next.at))
       const given = attributes === undefined ? undefined : modeOf(node)
       const mode = given !== undefined && next.at === at && step.shuts !== undefined ? opened(given) : given
-      if (mode !== undefined) modes.push([next, mode])
+      const later = mode === undefined ? undefined : { at: next.at, path: next.path, mode, isSet: false }
+      if (later !== undefined) modes.push(later)
+      yield* makeDirectory(port, next, later, staging)
       staged.push({ kind: "directory", path: next.at, mode })
       for (const [name, child] of node.entries) {
         pending.push({ at: FsPath.join(next.at, name), path: FsPath.join(next.path, name), node: child })
       }
-      continue
-    }
-    if (node.kind === "symlink") {
-      yield* makeLink(port, next, node.target)
+    } else if (node.kind === "symlink") {
+      yield* staging.maker.flush
+      yield* Effect.andThen(makeLink(port, next, node.target), staging.done)
       staged.push({ kind: "symlink", path: next.at, mode: undefined, target: node.target })
     } else {
       const mode = modeOf(node) ?? replacedMode(step)
-      const hash = yield* writeFile(port, next, node, mode, staging)
+      const hash = yield* makeFile(port, next, node, mode, staging)
       staged.push({ kind: "file", path: next.at, mode: attributes === undefined ? undefined : mode, hash })
     }
-    yield* done
-  }
-  for (let i = modes.length - 1; i >= 0; i--) {
-    const [{ at, path }, mode] = modes[i]!
-    yield* locate(path, attributes!.set(at, { mode }))
   }
   return staged
 })
@@ -174,12 +211,19 @@ export const stage = Effect.fnUntraced(function* <E>(
   const of = onProgress === undefined ? 0 : steps.reduce((sum, { after }) => sum + leavesOf(after), 0)
   let made = 0
   const done = onProgress === undefined ? Effect.void : Effect.suspend(() => onProgress(++made, of))
+  const maker = Making.make<Fault | Mismatch | E>(port)
+  const modes: Array<LaterMode> = []
   const digests = new Map<number, Digested>()
   for (const step of steps) {
     if (step.after === undefined) continue
     const at = slotIn(regions[step.region]!, token, "new", step.slot)
-    const staged = yield* stageStep(port, step, at, { content, isRecorded }, done)
+    const staged = yield* stageStep(port, step, at, modes, { content, isRecorded, maker, done })
     if (isRecorded) digests.set(step.slot, digested(staged))
+  }
+  yield* maker.flush
+  for (let i = modes.length - 1; i >= 0; i--) {
+    const { at, isSet, mode, path } = modes[i]!
+    if (!isSet) yield* locate(path, port.attributes!.set(at, { mode }))
   }
   return digests
 })

@@ -9,7 +9,8 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Installation from "../../runtime/installation.ts"
-import { type Known, type Scan, stampOf } from "../scan.ts"
+import type { Known, Scan } from "../scan.ts"
+import { stampOf } from "../stamp.ts"
 import type { DirectoryNode, Node } from "../tree.ts"
 
 export interface Remembered {

@@ -25,6 +25,10 @@ export type Item = (
   readonly isOdd?: true
 }
 
+/** Returns the files of which the content is read, in the order of the archive. */
+export const filesOf = (items: ReadonlyArray<Item>): ReadonlyArray<FsPath> =>
+  items.flatMap(({ isOdd, kind, path }) => (kind === "file" && isOdd !== true ? [path] : []))
+
 /** An entry that an archive does not contain, with the reason. */
 export interface SkippedEntry {
   /** The path as a listing shows it; a name that is not text is escaped. */

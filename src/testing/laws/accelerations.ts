@@ -3,8 +3,8 @@ import * as Effect from "effect/Effect"
 import { type Algebra, make } from "../../filesystem/Filesystem.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, join, root, segments } from "../../model/FsPath.ts"
-import { type Backend, follow, portable, type Seen } from "../../port/Backend.ts"
-import { arrange, chapter } from "../chapter.ts"
+import { type Backend, follow, type NewEntry, portable, type Seen } from "../../port/Backend.ts"
+import { arrange, chapter, leaves } from "../chapter.ts"
 import { equal } from "../expect.ts"
 import { capture, directory, type Files, link, type Picture } from "../Files.ts"
 import type { Law } from "../Law.ts"
@@ -12,6 +12,7 @@ import { bytes, collect, utf8 } from "../operations.ts"
 
 const { law } = chapter({ kind: "acceleration", needs: ["accelerations"] })
 const linking = chapter({ kind: "acceleration", needs: ["accelerations", "links"] })
+const making = chapter({ kind: "acceleration", needs: ["accelerations", "links", "write"] })
 const deleting = chapter({ kind: "acceleration", needs: ["accelerations", "write", "delete"] })
 
 const files: Files = {
@@ -96,6 +97,37 @@ const twice = (tree: Files): Files =>
 const same = (fs: Algebra): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(fs.port) as Effect.Effect<Picture, Fault>, (all) => equal(below("fast", all), below("slow", all)))
 
+/** Entries of every sort, some of which cannot be made. */
+const entries: ReadonlyArray<readonly [path: string, bytes?: Uint8Array | undefined, mode?: number]> = [
+  ["new"],
+  ["new/deep", undefined, 0o700],
+  ["new/text", utf8("a%s\\n'\"$(x)`x`\r\n\n")],
+  ["new/every byte", bytes(...Array.from({ length: 256 }, (_, byte) => byte))],
+  ["new/option", utf8("-n")],
+  ["new/empty", new Uint8Array(0)],
+  ["new/run", utf8("run"), 0o755],
+  ["new/own", utf8("own"), 0o600],
+  ["new/fixed", utf8("fixed"), 0o444],
+  ["new/large", utf8("0123456789".repeat(8_000))],
+  ["new/it's $1; #", utf8("odd")],
+  ["new/deep/below", utf8("below")],
+  ["new/text/below", utf8("none")],
+  ["d/e/in", utf8("in")],
+  ["d"],
+  ["d", utf8("a file")],
+  ["text.txt", utf8("other")],
+  ["text.txt"],
+  ["text.txt/below", utf8("none")],
+  ["nowhere/file", utf8("none")],
+  ["nowhere/directory"]
+]
+
+/** Makes an entry by the plain operations. */
+const makeOne = Effect.fnUntraced(function* (port: Backend, { bytes, mode, path }: NewEntry): Effect.fn.Return<void, Fault> {
+  yield* bytes === undefined ? port.makeDirectory(path) : port.write<never, never>(path, bytes, "create")
+  if (mode !== undefined) yield* port.attributes!.set(path, { mode })
+})
+
 export const accelerationLaws: ReadonlyArray<Law> = [
   law("the fast read answers the file, or declines what is larger than it may be", "port: accelerations", function* (fs) {
     yield* arrange(fs, { a: "1234" })
@@ -162,6 +194,51 @@ export const accelerationLaws: ReadonlyArray<Law> = [
       yield* equal(yield* outcome(call(fs)), yield* outcome(call(derived(fs))))
     })
   ),
+  deleting.law(
+    "many entries made at once are what they are one by one, or are not made",
+    "port: accelerations",
+    function* (fs) {
+      yield* arrange(fs, twice({ "text.txt": "text", "d/e/f.ts": "hit" }))
+      const { accelerations, attributes } = fs.port
+      if (accelerations?.makeMany === undefined) return
+      const all = (base: string): ReadonlyArray<NewEntry> =>
+        entries.map(([path, bytes, mode]) => ({
+          path: join(base as FsPath, path),
+          bytes,
+          mode: attributes === undefined ? undefined : mode
+        }))
+      const fast = all("fast")
+      const slow = all("slow")
+      const made = yield* accelerations.makeMany(fast)
+      yield* equal(made.length, fast.length)
+      for (const [index, entry] of fast.entries()) {
+        const one = yield* outcome(makeOne(fs.port, slow[index]!))
+        yield* equal(made[index] === true ? undefined : yield* outcome(makeOne(fs.port, entry)), one, entry.path)
+        const [stat, other] = [yield* fs.port.stat(entry.path), yield* fs.port.stat(slow[index]!.path)]
+        yield* equal([stat?.kind, stat?.sizeBytes, stat?.mode], [other?.kind, other?.sizeBytes, other?.mode], entry.path)
+      }
+      yield* equal(
+        yield* accelerations.makeMany(fast),
+        fast.map(() => false)
+      )
+      yield* same(fs)
+    }
+  ),
+  making.law("many entries made at once follow no link", "port: accelerations", function* (fs) {
+    const links: Files = { "d/e/f.ts": "hit", away: link("d"), lone: link("missing") }
+    yield* arrange(fs, links)
+    const makeMany = fs.port.accelerations?.makeMany
+    if (makeMany === undefined) return
+    const entries = ["away", "away/in", "away/e/in", "lone", "lone/in"].flatMap((path): ReadonlyArray<NewEntry> => [
+      { path: path as FsPath, bytes: utf8("in") },
+      { path: path as FsPath }
+    ])
+    yield* equal(
+      yield* makeMany(entries),
+      entries.map(() => false)
+    )
+    yield* leaves(fs, links)
+  }),
   deleting.law(
     "deleting a tree leaves and counts the same with and without accelerations",
     "architecture: accelerations",

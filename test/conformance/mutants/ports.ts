@@ -273,6 +273,20 @@ const accelerated: ReadonlyArray<Mutant> = [
     }
   },
   {
+    name: "many entries made at once replace what is there, and go through links",
+    of: ({ port }) => {
+      const whole = make(port)
+      const makeMany: NonNullable<Fast["makeMany"]> = (entries) =>
+        Effect.forEach(entries, ({ bytes, path }) =>
+          Effect.match(bytes === undefined ? whole.mkdir(path) : whole.writeBytes(path, bytes), {
+            onFailure: () => false,
+            onSuccess: () => true
+          })
+        )
+      return make({ ...port, accelerations: { ...port.accelerations, makeMany } })
+    }
+  },
+  {
     name: "the fast delete counts directories as files",
     of: fast(
       "removeTree",

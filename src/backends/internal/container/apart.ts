@@ -55,6 +55,7 @@ const following = (latest: () => Backend, now: Effect.Effect<Backend, Fault>): B
       readMany: (paths, maxBytes) => fast(({ readMany }) => readMany!(paths, maxBytes)),
       look: (path) => fast(({ look }) => look!(path)),
       removeTree: (path) => fast(({ removeTree }) => removeTree(path)),
+      makeMany: (entries) => fast(({ makeMany }) => makeMany!(entries)),
       // It tells of each directory whether it can be read, so of an end too.
       explore: <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean) =>
         latest().accelerations!.explore!(pathOf, searches)

@@ -89,6 +89,50 @@ bulk_files() {
   [ -z "$bulk_list" ] || eval "head -c $((bulk_most + 1)) /dev/null $bulk_list"
 }
 
+# Makes new directories, then files with the mode $1, which a umask of $2 leaves but for the bits that chmod adds where $3 is not empty.
+# Then come three arguments for each entry: its path; its size, or d for a directory; what printf makes its content of, or its mode.
+# Says a digit for each, 1 for one that was made, and in a second line the places of those that were not whole, and are removed.
+bulk_make() {
+  bulk_said= bulk_list= bulk_places= bulk_place=4
+  umask "$2"
+  set -C
+  while [ "$bulk_place" -le $# ]; do
+    eval "bulk_path=\\\${$bulk_place} bulk_size=\\\${$((bulk_place + 1))} bulk_text=\\\${$((bulk_place + 2))}"
+    bulk_made=0 bulk_known=.
+    if bulk_way "$bulk_path" && [ ! -e "$bulk_path" ] && [ ! -L "$bulk_path" ]; then
+      if [ "$bulk_size" = d ]; then
+        mkdir -m "$bulk_text" -- "$bulk_path" && bulk_made=1
+      else
+        # The assignment tells a file that could not be opened from one that could not be filled.
+        { bulk_made=1; printf "$bulk_text"; } >"$bulk_path"
+        [ "$bulk_made" = 0 ] || bulk_list="$bulk_list \\"\\\${$bulk_place}\\"" bulk_places="$bulk_places $bulk_place"
+      fi
+    fi
+    bulk_said=$bulk_said$bulk_made
+    bulk_place=$((bulk_place + 3))
+  done
+  set +C
+  umask 022
+  printf '%s\\n' "$bulk_said"
+  bulk_stats=
+  if [ -n "$bulk_list" ]; then
+    [ -z "$3" ] || eval "chmod $1 $bulk_list"
+    # Where one has gone meanwhile, which line belongs to which cannot be told.
+    bulk_stats=$(eval "stat -c '%s %a' $bulk_list") || bulk_stats=
+  fi
+  bulk_list=
+  for bulk_place in $bulk_places; do
+    bulk_stat=\${bulk_stats%%"$N"*}
+    bulk_stats=\${bulk_stats#*"$N"}
+    eval "bulk_size=\\\${$((bulk_place + 1))}"
+    [ "$bulk_stat" = "$bulk_size $1" ] && continue
+    printf '%s ' "$bulk_place"
+    bulk_list="$bulk_list \\"\\\${$bulk_place}\\""
+  done
+  echo
+  [ -z "$bulk_list" ] || eval "rm -f -- $bulk_list"
+}
+
 # What stands at each component of a path, down to the first that is no directory: how many there were to look at, a line of stat for
 # each, an empty line, and the text of the last of them where that is a link.
 bulk_look() {

@@ -14,6 +14,7 @@ import * as Locks from "../../../runtime/locks.ts"
 import * as Bulk from "./bulk.ts"
 import { faultOf } from "./faults.ts"
 import { list } from "./listing.ts"
+import { makeMany } from "./making.ts"
 import * as Place from "./place.ts"
 import { looked, open, stat, whole } from "./reading.ts"
 import type { Reply, Session } from "./session.ts"
@@ -113,7 +114,8 @@ const backend = (place: Place.Place, options: Options): Backend => {
     accelerations: {
       ...Bulk.accelerations({ place, list: listed, caseSensitive: true }),
       read: (path, maxBytes) => whole(place, path, maxBytes),
-      removeTree: (path) => (path === root ? Effect.fail(isRoot) : removeTree(place, path))
+      removeTree: (path) => (path === root ? Effect.fail(isRoot) : removeTree(place, path)),
+      makeMany: makeMany(place)
     }
   }
 }

@@ -1,21 +1,18 @@
 /**
- * Read-ahead for small files. The writer knows the files of an archive and their order, so a backend can read many in
- * one call.
+ * Read-ahead for small files. The caller knows which files it reads and in which order, so a backend can read many in one call.
  */
 import * as Effect from "effect/Effect"
-import type { FsPath } from "../../model/FsPath.ts"
-import type { Backend, Whole } from "../../port/Backend.ts"
-import type { Item } from "./survey.ts"
+import type { FsPath } from "../model/FsPath.ts"
+import type { Backend, Whole } from "../port/Backend.ts"
 
 /** The most files that are in memory together. */
 const together = 64
 
 /** Wraps a port for a caller that reads these files in this order. A file that `readMany` declines is read alone. */
-export const ahead = (port: Backend, items: ReadonlyArray<Item>): Backend => {
+export const ahead = (port: Backend, files: ReadonlyArray<FsPath>): Backend => {
   const { read, readMany } = port.accelerations ?? {}
   if (readMany === undefined) return port
   const alone: NonNullable<typeof read> = read ?? (() => Effect.succeed(undefined))
-  const files = items.flatMap(({ isOdd, kind, path }) => (kind === "file" && isOdd !== true ? [path] : []))
   const places = new Map(files.map((path, index) => [path, index]))
   const wholes = new Map<FsPath, Whole>()
   const take = (path: FsPath): Whole | undefined => {

@@ -1,0 +1,114 @@
+/**
+ * Makes many new entries in one request. The shell itself writes the files, so that a file costs no process. Whatever is out of the
+ * ordinary is declined, and the port's plain operations make it or tell why not.
+ */
+import * as Effect from "effect/Effect"
+import type { Fault } from "../../../model/FsError.ts"
+import type { Accelerations, NewEntry } from "../../../port/Backend.ts"
+import { faultOf } from "./faults.ts"
+import { isFault, nameOf, type Place, understood } from "./place.ts"
+import type { Reply } from "./session.ts"
+
+/** Entries made in one request, and bytes of their paths: what a program may be given. */
+const maxEntries = 1024
+const maxNames = 96 * 1024
+/** Bytes of one request, and of a file that is made this way. */
+const maxInput = 1024 * 1024
+const maxFile = 64 * 1024
+
+/** The modes that the plain operations give. */
+const [fileMode, directoryMode] = [0o644, 0o755]
+
+const special: Readonly<Record<string, string>> = { "\n": "\\n", "%": "%%", "\\": "\\\\" }
+
+/** The text that printf makes each byte of; every shell reads it alike, whatever the byte. */
+const texts: ReadonlyArray<string> = Array.from({ length: 256 }, (_, byte) => {
+  const character = String.fromCharCode(byte)
+  return special[character] ?? (/[ -&(-~]/.test(character) ? character : `\\${byte.toString(8).padStart(3, "0")}`)
+})
+
+/** Returns the format of which printf makes these bytes. A hyphen at its beginning would be taken for an option. */
+const formatOf = (bytes: Uint8Array): string => {
+  let format = bytes[0] === 0x2d ? "\\055" : ""
+  for (let at = format === "" ? 0 : 1; at < bytes.length; at++) format += texts[bytes[at]!]!
+  return format
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+
+/** An entry as the shell is given it. */
+interface Asked {
+  /** The place among all entries. */
+  readonly index: number
+  readonly mode: number
+  readonly isFile: boolean
+  readonly nameLength: number
+  readonly text: string
+}
+
+const askedOf = ({ bytes, mode, path }: NewEntry, index: number): Asked | undefined => {
+  const name = nameOf(path)
+  if (isFault(name) || (bytes !== undefined && bytes.length > maxFile)) return undefined
+  const isFile = bytes !== undefined
+  const bits = (mode ?? (isFile ? fileMode : directoryMode)) & 0o777
+  const shown = quoted(Buffer.from(name).toString("latin1"))
+  const text = isFile ? `${shown} ${bytes.length} ${quoted(formatOf(bytes))}` : `${shown} d ${bits.toString(8)}`
+  return { index, mode: bits, isFile, nameLength: name.length, text }
+}
+
+/** Returns the end of the first entries from a place on that fit into one request: any directories, and files of one mode. */
+const fitting = (all: ReadonlyArray<Asked>, start: number): number => {
+  let [names, input] = [0, 0]
+  let end = start
+  let mode: number | undefined
+  for (; end < all.length && end - start < maxEntries; end++) {
+    const next = all[end]!
+    names += next.nameLength
+    input += next.text.length + 1
+    if (end > start && (names > maxNames || input > maxInput)) break
+    if (!next.isFile) continue
+    if (mode !== undefined && mode !== next.mode) break
+    mode = next.mode
+  }
+  return end
+}
+
+/** The place of an entry's path among the arguments, which the shell names those by that it has removed. */
+const [firstPlace, placesOfOne] = [4, 3]
+
+/** Returns whether each was made; `undefined` for what is no answer. */
+const madeOf = (count: number, { output }: Reply): ReadonlyArray<boolean> | undefined => {
+  const [, digits = "", removed = ""] = /^([01]*)\n((?:[0-9]+ )*)\n$/.exec(output.toString("latin1")) ?? []
+  if (digits.length !== count) return undefined
+  const gone = new Set(removed.split(" ").map(Number))
+  return Array.from(digits, (digit, at) => digit === "1" && !gone.has(firstPlace + placesOfOne * at))
+}
+
+const ask = (place: Place, some: ReadonlyArray<Asked>): Effect.Effect<ReadonlyArray<boolean>, Fault> => {
+  const mode = some.find(({ isFile }) => isFile)?.mode ?? fileMode
+  // A shell makes no file that can be executed.
+  const chmods = (mode & 0o111) !== 0 ? "1" : "''"
+  const head = `${mode.toString(8)} ${(~mode & 0o777).toString(8)} ${chmods}`
+  const input = Buffer.from([head, ...some.map(({ text }) => text)].join(" "), "latin1")
+  return Effect.flatMap(place.ask({ call: "bulk_taken", arguments: ["bulk_make"], input, repeats: false }), (reply) =>
+    reply.status === 0 ? understood(madeOf(some.length, reply)) : Effect.fail(faultOf(reply))
+  )
+}
+
+export const makeMany =
+  (place: Place): NonNullable<Accelerations["makeMany"]> =>
+  (entries) =>
+    Effect.gen(function* () {
+      const out: Array<boolean> = entries.map(() => false)
+      const asked = entries.flatMap((entry, index) => askedOf(entry, index) ?? [])
+      const files = asked.filter(({ isFile }) => isFile).sort((one, other) => one.mode - other.mode)
+      const all = [...asked.filter(({ isFile }) => !isFile), ...files]
+      for (let at = 0; at < all.length;) {
+        const end = fitting(all, at)
+        const some = all.slice(at, end)
+        const made = yield* ask(place, some)
+        for (const [place, { index }] of some.entries()) out[index] = made[place]!
+        at = end
+      }
+      return out
+    })
