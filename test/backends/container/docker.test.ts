@@ -50,6 +50,7 @@ case $1 in
     echo "$$ $workdir $made" >"$place/running/$name"
     echo ready
     while read -r nonce mark since; do
+      [ ! -e "$place/slow" ] || sleep 1.5
       count=0
       for process in $(grep -lszx "FS_ALGEBRA_EXEC=$mark" /proc/[0-9]*/environ | cut -d / -f 3); do
         kill -9 "$process" 2>/dev/null && count=$((count + 1))
@@ -172,6 +173,20 @@ describe("docker", () => {
       })
     )
   }
+
+  live("whose container answers late is waited for, and the container goes on", (self) =>
+    Effect.gen(function* () {
+      Fs.writeFileSync(join(self.place, "slow"), "")
+      const shared = join(self.place, "shared")
+      const { sandbox } = yield* Container.make({ engine: "docker", image: "alpine", hostDirectory: shared, workdir: shared })
+      const late = yield* sandbox.exec(["sleep", "909"], { timeout: "1 second" })
+      assert.deepInclude(late, { exitCode: 124, timedOut: true })
+      const running = self.running()
+      assert.strictEqual(running.length, 1)
+      assert.strictEqual((yield* sandbox.exec(["sh", "-c", "exit 126"])).exitCode, 126)
+      assert.deepStrictEqual(self.running(), running)
+    })
+  )
 
   live("that fails to remove a container is asked again", (self) =>
     Effect.gen(function* () {

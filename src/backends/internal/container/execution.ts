@@ -49,25 +49,41 @@ interface Running {
 /** How often it is looked whether a command still reads its input. */
 const look = "200 millis"
 const pause = "30 millis"
-const patience = "1 second"
+/** Milliseconds for which an answer is waited for at first. */
+const patience = 1000
+/** Milliseconds after which a container that does not answer counts as dead. */
+const longPatience = 5000
 /** How long processes that start others faster than they are ended are fought, before the container is ended. */
 const longest = "20 seconds"
 
+/** Whether anything of a command may be left. */
+type Killing = "done" | "again" | "unanswered"
+
 /** Until nothing of it is left. A container in which that cannot be had is ended itself: by then it is full, or works against us. */
 const killAll = (container: Container, mark: string, running: Running): Effect.Effect<void> => {
-  const once: Effect.Effect<boolean> = Effect.suspend(() => {
-    if (container.isEnded()) return Effect.succeed(true)
-    const wasEnded = running.isEnded()
-    return Effect.match(Effect.timeoutOption(container.kill(mark, running.since()), patience), {
-      onFailure: () => container.isEnded(),
-      // A client that has neither ended nor begun may be about to begin.
-      onSuccess: (count) => (wasEnded || running.since() !== "") && Option.contains(count, 0)
+  const once = (wait: number): Effect.Effect<Killing> =>
+    Effect.suspend(() => {
+      if (container.isEnded()) return Effect.succeed("done")
+      const wasEnded = running.isEnded()
+      return Effect.match(Effect.timeoutOption(container.kill(mark, running.since()), wait), {
+        onFailure: (): Killing => (container.isEnded() ? "done" : "again"),
+        onSuccess: (count): Killing =>
+          Option.isNone(count)
+            ? "unanswered"
+            : // A client that has neither ended nor begun may be about to begin.
+              count.value === 0 && (wasEnded || running.since() !== "")
+              ? "done"
+              : "again"
+      })
     })
-  })
-  const repeated: Effect.Effect<void> = Effect.flatMap(once, (isDone) =>
-    isDone ? Effect.void : Effect.andThen(Effect.sleep(pause), repeated)
-  )
-  return inRealTime(Effect.timeoutOrElse(repeated, { duration: longest, orElse: () => container.end }))
+  // Requests wait for each other inside: where each came before the one before it is answered, no answer would come in time.
+  const repeated = (wait: number): Effect.Effect<void> =>
+    Effect.flatMap(once(wait), (killing) =>
+      killing === "done"
+        ? Effect.void
+        : Effect.andThen(Effect.sleep(pause), repeated(killing === "unanswered" ? wait * 2 : wait))
+    )
+  return inRealTime(Effect.timeoutOrElse(repeated(patience), { duration: longest, orElse: () => container.end }))
 }
 
 /** Codes that an engine gives for troubles of its own, or that the end of a container gives. */
@@ -92,7 +108,7 @@ const whileRunning = (container: Container, input: Stream.Stream<Uint8Array>, ru
 
 const isAlive = (container: Container): Effect.Effect<boolean> =>
   inRealTime(
-    Effect.match(Effect.timeoutOption(container.kill("-", ""), patience), {
+    Effect.match(Effect.timeoutOption(container.kill("-", ""), longPatience), {
       onFailure: () => false,
       onSuccess: () => !container.isEnded()
     })
