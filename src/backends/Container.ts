@@ -128,7 +128,7 @@ export const make = (options: ContainerOptions): Effect.Effect<Container, Contai
     if ("_tag" in planned) {
       return yield* Effect.fail(Shared.promote(planned, shownPath(options.workdir ?? "/workspace")))
     }
-    const engine = yield* Engine.make(planned.engine, served(planned))
+    const engine = yield* Engine.make(planned.program, served(planned))
     yield* promoted(answers(engine), planned)
     yield* Effect.forkScoped(sweep(engine))
     const { port, running } = yield* (planned.strategy === "exec" ? exec : overlay)(engine, planned, options)

@@ -5,6 +5,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type { ContainerOptions } from "../backends/Container.ts"
+import { isPath } from "../backends/internal/container/dialect.ts"
 import type { Filesystem } from "../filesystem/Filesystem.ts"
 import type { Sandbox } from "../filesystem/Sandbox.ts"
 import * as FsError from "../model/FsError.ts"
@@ -103,7 +104,9 @@ export const containerLayer: Layer.Layer<Filesystem | Sandbox, FsError.FsError |
     if (hardlinks === "reject") return yield* unjudged("with a container")
     const { directory } = yield* Screen
     const open = yield* Engine
-    const { engine, pids, rootfs } = container
+    const { pids, rootfs } = container
+    // Like every path of the command line, the engine's is relative to where it was typed.
+    const engine = isPath(container.engine) ? resolve(directory, container.engine) : container.engine
     const image = imageOf(container.image, rootfs === undefined ? undefined : resolve(directory, rootfs))
     if (image === undefined) return wrong("image", "a container is made of either --image IMAGE or --rootfs DIR")
     const hostDirectory = existing(resolve(directory, root))

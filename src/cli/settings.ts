@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 
 /** The container as requested; the values may be inconsistent. */
 export interface Container {
-  readonly engine: "podman" | "docker"
+  readonly engine: string
   readonly image: string | undefined
   readonly rootfs: string | undefined
   readonly pids: number | undefined

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import { dialectOf } from "../backends/internal/container/dialect.ts"
 import * as flags from "./flags.ts"
 import { parse } from "./mounts.ts"
 import { type MountFlag, program } from "./settings.ts"
@@ -41,10 +42,14 @@ export const base = Command.make(program).pipe(
     ),
     image: flags.text("image", "IMAGE", "What the container is made of: an image"),
     rootfs: flags.text("rootfs", "DIR", "Or a directory that holds its root filesystem (podman)"),
-    engine: Flag.Literals("engine", ["podman", "docker"]).pipe(
-      Flag.withDescription("What runs the container"),
+    engine: Flag.String("engine").pipe(
+      Flag.withDescription("What runs the container: podman, docker or nerdctl, or the path of one of them"),
       Flag.withMetavar("ENGINE"),
-      Flag.withDefault("podman" as const)
+      Flag.filter(
+        (text) => dialectOf(text) !== undefined,
+        () => "podman, docker or nerdctl, or the path of a program with such a name"
+      ),
+      Flag.withDefault("podman")
     ),
     pids: flags.natural("pids", "COUNT", "How many processes the container may have (default: 256)").pipe(
       Flag.filter(
@@ -80,7 +85,7 @@ interface Flags {
   readonly mount: ReadonlyArray<MountFlag>
   readonly image: string | undefined
   readonly rootfs: string | undefined
-  readonly engine: "podman" | "docker"
+  readonly engine: string
   readonly pids: number | undefined
   readonly journal: string | undefined
   readonly json: boolean

@@ -32,15 +32,15 @@ const isProgram = (path: string): boolean => {
 }
 
 /**
- * Finds a program in a PATH. Ignores everything in the roots of open filesystems and in the absolute directories of
- * `avoid`.
+ * Finds a program in a PATH, or by its absolute path. Ignores everything in the roots of open filesystems and in the
+ * absolute directories of `avoid`.
  */
 export const find = (name: string, path: string, avoid: ReadonlyArray<string>): Program | undefined => {
   const shunned = [...avoid.map((directory) => OpenRoots.resolved(directory) ?? directory), ...OpenRoots.open()]
   const entries = path.split(delimiter).filter((entry) => isAbsolute(entry) && !OpenRoots.leadsInto(entry, shunned))
+  const suitable = (file: string): boolean => isProgram(file) && !OpenRoots.leadsInto(file, shunned)
+  if (isAbsolute(name)) return suitable(name) ? { program: name, path: entries.join(delimiter) } : undefined
   const names = process.platform === "win32" ? [`${name}.exe`] : [name]
-  const program = entries
-    .flatMap((entry) => names.map((file) => join(entry, file)))
-    .find((file) => isProgram(file) && !OpenRoots.leadsInto(file, shunned))
+  const program = entries.flatMap((entry) => names.map((file) => join(entry, file))).find(suitable)
   return program === undefined ? undefined : { program, path: entries.join(delimiter) }
 }

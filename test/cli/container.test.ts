@@ -46,6 +46,19 @@ describePodman("with podman", () => {
       ""
     )
 
+  it("exec takes the path of podman, by another name too", async () => {
+    const podman = execFileSync("sh", ["-c", "command -v podman"], { encoding: "utf8" }).trim()
+    const engines = `${root}.engines`
+    afterAll(() => Fs.rmSync(engines, { recursive: true, force: true }))
+    Fs.mkdirSync(engines)
+    Fs.symlinkSync(podman, join(engines, "podman-test"))
+    for (const engine of [podman, join(engines, "podman-test")]) {
+      const ran = await run(["exec", "--engine", engine, "--rootfs", busyboxRoot(), "--", "echo", "ran"])
+      assert.deepStrictEqual(ran, { code: 0, out: "ran\n", err: "" })
+    }
+    none()
+  })
+
   it("exec runs where the files are, as their owner, and nothing of the container stays", async () => {
     Fs.writeFileSync(join(root, "in.txt"), "inside\n")
     const script = "cat in.txt - > out.txt; echo done; echo oops >&2; exit 3"

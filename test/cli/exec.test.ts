@@ -96,6 +96,29 @@ describe("exec", () => {
       assert.strictEqual(ran.opened[0]?.engine, "docker")
     })
   )
+  it.effect("takes the path of an engine from where it was typed", () =>
+    Effect.gen(function* () {
+      const engineOf = (engine: string) =>
+        Effect.map(inDirectory(["exec", "--image", "debian", "--engine", engine, "--", "ls"]), (ran) => [
+          ran.opened[0]?.engine,
+          ran.directory
+        ])
+      assert.strictEqual((yield* engineOf("nerdctl"))[0], "nerdctl")
+      assert.strictEqual((yield* engineOf("/opt/bin/podman"))[0], "/opt/bin/podman")
+      const [engine, directory] = yield* engineOf("bin/nerdctl")
+      assert.strictEqual(engine, join(directory!, "bin/nerdctl"))
+    })
+  )
+  it.effect("refuses an engine of another name before anything runs, and names those there are", () =>
+    Effect.gen(function* () {
+      for (const engine of ["runc", "/usr/bin/true", "podman --remote"]) {
+        const ran = yield* inDirectory(["exec", "--image", "debian", "--engine", engine, "--", "ls"])
+        assert.strictEqual(ran.code, 2, ran.err)
+        assert.match(ran.err, /podman, docker or nerdctl/)
+        assert.deepStrictEqual(ran.opened, [])
+      }
+    })
+  )
   it.effect.skipIf(process.geteuid?.() !== 0)(
     "works as the owner of the directory where it is root who asks (needs root)",
     () =>

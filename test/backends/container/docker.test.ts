@@ -174,6 +174,38 @@ describe("docker", () => {
     )
   }
 
+  live("by its path it need not be in the PATH, and nerdctl is told where its log goes", (self) =>
+    Effect.gen(function* () {
+      const program = join(self.place, "bin/nerdctl")
+      Fs.renameSync(join(self.place, "bin/docker"), program)
+      const options = { image: "alpine", hostDirectory: join(self.place, "shared"), workdir: join(self.place, "shared") }
+      const { sandbox } = yield* Container.make({ ...options, engine: program })
+      assert.strictEqual((yield* sandbox.exec(["echo", "ran"])).stdout, "ran\n")
+      const run = self.calls().find(([verb]) => verb === "run")!
+      assert.strictEqual(flag(run, "--log-driver"), "json-file")
+      assert.strictEqual(flag(run, "--cap-drop"), "ALL")
+      assert.isFalse(run.includes("--userns"))
+    })
+  )
+
+  live("a path that leads to no program is told of with the path, and starts nothing", (self) =>
+    Effect.gen(function* () {
+      const { place } = self
+      Fs.writeFileSync(join(place, "shared/docker"), "#!/bin/sh\n", { mode: 0o755 })
+      Fs.writeFileSync(join(place, "calls/podman"), "no program", { mode: 0o644 })
+      for (const engine of [join(place, "none/docker"), join(place, "calls/podman"), join(place, "shared/docker")]) {
+        const error = yield* Effect.flip(
+          Effect.scoped(Container.make({ engine, image: "alpine", hostDirectory: join(place, "shared") }))
+        )
+        assert.strictEqual(error._tag, "Unavailable")
+        assert.include(error.message, `there is no program ${JSON.stringify(engine)} that this user may run`)
+        assert.include("hint" in error ? error.hint : "", "absolute path of podman, docker or nerdctl")
+      }
+      Fs.rmSync(join(place, "calls/podman"))
+      assert.deepStrictEqual(self.calls(), [])
+    })
+  )
+
   live("whose container answers late is waited for, and the container goes on", (self) =>
     Effect.gen(function* () {
       Fs.writeFileSync(join(self.place, "slow"), "")

@@ -17,8 +17,17 @@ const allowedRoots = [join(top, "allowed")]
 const source = join(top, "allowed/in")
 
 const refused: ReadonlyArray<readonly [argument: string, options: unknown]> = [
-  ["engine", { engine: "nerdctl" }],
+  ["engine", { engine: "runc" }],
   ["engine", { engine: "podman --remote" }],
+  ["engine", { engine: "dockerd" }],
+  ["engine", { engine: "/usr/bin/true" }],
+  ["engine", { engine: "bin/podman" }],
+  ["engine", { engine: "./podman" }],
+  ["engine", { engine: "/opt/podman/" }],
+  ["engine", { engine: "" }],
+  ["engine", { engine: 7 }],
+  ["engine", { engine: "/opt/pod\0man" }],
+  ["image", { image: { rootfs: "/srv/alpine" }, engine: "/opt/bin/nerdctl" }],
   ["image", { image: "" }],
   ["image", { image: "--privileged" }],
   ["image", { image: "a b" }],
@@ -99,9 +108,22 @@ describe("the options of a container", () => {
     })
   })
 
+  for (const [program, engine] of [
+    ["nerdctl", "nerdctl"],
+    ["podman-remote", "podman"],
+    ["/opt/my engines/docker-28.2", "docker"],
+    ["/usr/local/bin/podman", "podman"],
+    ["/opt/podman.exe", "podman"]
+  ] as const) {
+    it(`${program} is ${engine}`, () => {
+      assert.deepInclude(made({ engine: program }), { program, engine })
+    })
+  }
+
   it("without any, the profile is that of the specification", () => {
     assert.deepInclude(made({}), {
       engine: "podman",
+      program: "podman",
       strategy: "overlay",
       workdir: "/workspace",
       start: "lazy",

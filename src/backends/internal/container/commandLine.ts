@@ -1,5 +1,5 @@
 /**
- * What an engine is told, as its arguments, without a shell anywhere: podman and docker understand the same but for a few words.
+ * What an engine is told, as its arguments, without a shell anywhere: podman, docker and nerdctl understand the same but for a few words.
  * The order counts where an option is given twice, so what the caller adds stands behind ours.
  */
 import type { Owner } from "../confined.ts"
@@ -45,6 +45,12 @@ const variables = (environment: Readonly<Record<string, string>>): ReadonlyArray
 const imageOf = ({ image }: Plan): ReadonlyArray<string> =>
   typeof image === "string" ? ["--pull", "missing", image] : ["--rootfs", `${image.rootfs}:O`]
 
+/** Keeps no log. Some versions of nerdctl have no driver for that, so its log is small. */
+const noLog = ({ engine }: Plan): ReadonlyArray<string> =>
+  engine === "nerdctl"
+    ? ["--log-driver", "json-file", "--log-opt", "max-size=1m", "--log-opt", "max-file=1"]
+    : ["--log-driver", "none"]
+
 /** Starts a container that lives as long as its input. Nothing that is said in it is kept by the engine, which would fill its disk. */
 export const run = (plan: Plan, { directory, name, owner }: Identity): ReadonlyArray<string> => [
   "run",
@@ -56,8 +62,7 @@ export const run = (plan: Plan, { directory, name, owner }: Identity): ReadonlyA
   `${label}=1`,
   "--label",
   `${ownerLabel}=${owner}`,
-  "--log-driver",
-  "none",
+  ...noLog(plan),
   "--stop-timeout",
   "0",
   "--network",
@@ -74,7 +79,7 @@ export const run = (plan: Plan, { directory, name, owner }: Identity): ReadonlyA
   "--pids-limit",
   String(plan.pids),
   "--cap-drop",
-  plan.engine === "docker" ? "ALL" : "all",
+  plan.engine === "podman" ? "all" : "ALL",
   "--security-opt",
   "no-new-privileges",
   "--tmpfs",

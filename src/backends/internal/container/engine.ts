@@ -9,6 +9,7 @@ import { type ChildProcessHandle, ChildProcessSpawner } from "effect/process/Chi
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Fault } from "../../../model/FsError.ts"
+import { isAbsolute } from "../../../runtime/node.ts"
 import { configuredPath, find } from "../../../runtime/programs.ts"
 import { collecting } from "./collecting.ts"
 
@@ -86,10 +87,15 @@ export const failed = (program: string, what: string, { code, stderr }: Pick<End
 }
 
 const missing = (program: string): Fault =>
-  unavailable(
-    `${program} is not installed, or not in the PATH, of which entries that lead into a served directory do not count`,
-    `Install ${program}, or choose another engine.`
-  )
+  isAbsolute(program)
+    ? unavailable(
+        `there is no program ${JSON.stringify(program)} that this user may run outside of the served directories`,
+        "Give the absolute path of podman, docker or nerdctl, or its name where the PATH has it."
+      )
+    : unavailable(
+        `${program} is not installed, or not in the PATH, of which entries that lead into a served directory do not count`,
+        `Install ${program}, or choose another engine.`
+      )
 
 const notRun = (program: string, error: PlatformError): Fault => ({
   ...(error.reason._tag === "NotFound" ? missing(program) : unavailable(`${program} cannot be run: ${words(error.message)}`)),
@@ -106,7 +112,7 @@ export const codeOf = (handle: ChildProcessHandle): Effect.Effect<number | undef
 /** Bytes kept of what an engine says. */
 const most = 2 ** 16
 
-/** Runs the engine of this name from the PATH. No program in the directories to avoid, which are absolute, is run. */
+/** Runs the engine of this name from the PATH, or of this absolute path. Runs no program in the absolute directories to avoid. */
 export const make = (program: string, avoid: ReadonlyArray<string> = []): Effect.Effect<Engine, never, ChildProcessSpawner> =>
   Effect.map(Effect.all([ChildProcessSpawner, configuredPath]), ([spawner, path]) => {
     // Roots that were opened since are avoided too, so the engine is looked for each time.

@@ -9,6 +9,7 @@ import type { Fault } from "../../../model/FsError.ts"
 import { type CommonOptions, fromOptions } from "../../../port/Rules.ts"
 import * as OpenRoots from "../../../runtime/openRoots.ts"
 import type { Owner } from "../confined.ts"
+import { type Dialect, dialectOf, isPath, noEngine } from "./dialect.ts"
 
 /**
  * A file or directory of the host that a container sees at a place of its own.
@@ -30,8 +31,11 @@ export interface ContainerMount {
  * @since 0.1.0
  */
 export interface ContainerOptions extends CommonOptions {
-  /** @default "podman" */
-  readonly engine?: "podman" | "docker" | undefined
+  /**
+   * The program that runs containers: `podman`, `docker` or `nerdctl` from the PATH, or the absolute path of one, whose file name says
+   * which it is. @default "podman"
+   */
+  readonly engine?: string | undefined
   /** An image, which the engine fetches where it has none, or a root filesystem, absolute, which is not changed (podman only). */
   readonly image: string | { readonly rootfs: string }
   /**
@@ -45,7 +49,7 @@ export interface ContainerOptions extends CommonOptions {
   readonly hostDirectory?: string | undefined
   /** `lazy`: at the first command, for `overlay` only. `eager`: when the layer is built. @default "lazy" for overlay, "eager" for exec */
   readonly start?: "lazy" | "eager" | undefined
-  /** `uid:gid`, in numbers. @default "65534:65534" (this process's own with docker where it is not root and shares a directory) */
+  /** `uid:gid`, in numbers. @default "65534:65534" (this process's own with docker and nerdctl where it is not root and shares a directory) */
   readonly user?: string | undefined
   /** Bytes; there is no swap beyond it. @default 1 GiB */
   readonly memoryBytes?: number | undefined
@@ -81,7 +85,9 @@ export interface Mount {
 
 /** What is to be, with nothing left open. */
 export interface Plan {
-  readonly engine: "podman" | "docker"
+  readonly engine: Dialect
+  /** The name or path of the engine's program. */
+  readonly program: string
   readonly image: string | { readonly rootfs: string }
   readonly strategy: "overlay" | "exec"
   readonly workdir: string
@@ -161,13 +167,19 @@ const positive = (argument: keyof ContainerOptions, value: number | undefined, i
     ? undefined
     : [argument, isWhole ? "it must be a whole number above 0" : "it must be a number above 0"]
 
+const engineFinding = ({ engine }: ContainerOptions): Finding =>
+  engine === undefined || (isText(engine) && (isAbsolute(engine) || !isPath(engine)) && dialectOf(engine) !== undefined)
+    ? undefined
+    : ["engine", noEngine]
+
 const imageFinding = ({ engine, image }: ContainerOptions): Finding => {
   if (typeof image === "string") {
     if (!isText(image) || image.trim() === "" || /\s/.test(image)) return ["image", "it must be the name of an image"]
     return image.startsWith("-") ? ["image", "the name of an image does not begin with -"] : undefined
   }
   if (typeof image !== "object" || image === null) return ["image", "it must be the name of an image, or { rootfs }"]
-  if (engine === "docker") return ["image", "docker has no root filesystems of the host; give it the name of an image"]
+  const dialect = engine === undefined ? "podman" : dialectOf(engine)
+  if (dialect !== "podman") return ["image", `${dialect} runs no root filesystems of the host; give it the name of an image`]
   if (!isText(image.rootfs) || !isAbsolute(image.rootfs)) return ["image", "rootfs must be an absolute path of the host"]
   return image.rootfs.includes(":") ? ["image", "an engine takes no root filesystem with a colon in its path"] : undefined
 }
@@ -235,7 +247,7 @@ const mountFinding = (mount: ContainerMount, workdir: string): string | undefine
 }
 
 const reasons = (options: ContainerOptions): Finding =>
-  oneOf("engine", options.engine, "podman", "docker") ??
+  engineFinding(options) ??
   imageFinding(options) ??
   oneOf("strategy", options.strategy, "overlay", "exec") ??
   oneOf("start", options.start, "lazy", "eager") ??
@@ -312,8 +324,8 @@ const isFault = (value: Mount | Fault): value is Fault => "_tag" in value
 
 const isRoot = (caller: Caller): boolean => caller?.uid === 0
 
-const defaultUser = ({ engine, strategy }: ContainerOptions, caller: Caller): Owner =>
-  engine === "docker" && strategy !== "exec" && caller !== undefined && !isRoot(caller) ? caller : nobody
+const defaultUser = (engine: Dialect, { strategy }: ContainerOptions, caller: Caller): Owner =>
+  engine !== "podman" && strategy !== "exec" && caller !== undefined && !isRoot(caller) ? caller : nobody
 
 /** The plan, or why there can be none. */
 export const plan = (options: ContainerOptions, caller: Caller): Plan | Fault => {
@@ -326,16 +338,18 @@ export const plan = (options: ContainerOptions, caller: Caller): Plan | Fault =>
     if (isFault(mount)) return mount
     mounts.push(mount)
   }
-  const { engine = "podman", strategy = "overlay" } = options
+  const { engine: program = "podman", strategy = "overlay" } = options
+  const engine = dialectOf(program)!
   const { permits } = fromOptions(options)
   return {
     engine,
+    program,
     image: options.image,
     strategy,
     workdir,
     hostDirectory: options.hostDirectory,
     start: options.start ?? (strategy === "exec" ? "eager" : "lazy"),
-    user: options.user === undefined ? defaultUser(options, caller) : userOf(options.user)!,
+    user: options.user === undefined ? defaultUser(engine, options, caller) : userOf(options.user)!,
     keepsId: engine === "podman" && strategy === "overlay" && caller !== undefined && !isRoot(caller),
     memoryBytes: options.memoryBytes ?? 1024 * MiB,
     cpus: options.cpus ?? 1,
