@@ -20,6 +20,7 @@ import {
   type HostMount,
   InMemory,
   Overlay,
+  Sandbox,
   type Snapshots
 } from "../../src/index.ts"
 import { Faults } from "../../src/testing/index.ts"
@@ -120,6 +121,30 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
     assert.strictEqual(readFileSync(join(workspace, "b.txt"), "utf8"), "new")
   },
   careful: () => past("careful", "history"),
+  // agents
+  beside: async () => {
+    type Services = Filesystem.Filesystem | Sandbox.Sandbox
+    type Beside = (root: string, program: ReadonlyArray<string>) => Layer.Layer<Services, unknown>
+    const { beside } = await load<{ beside: Beside }>("beside")
+    const program = Effect.gen(function* () {
+      const fs = yield* Filesystem.Filesystem
+      const sandbox = yield* Sandbox.Sandbox
+      yield* fs.write("d/in.txt", "from here\n")
+      const script = "cat in.txt; cat >out.txt; echo $GREETING >&2; exit 3"
+      const ran = yield* sandbox.exec(["sh", "-c", script], { cwd: "d", stdin: "typed", env: { GREETING: "hi" } })
+      assert.deepInclude(ran, { exitCode: 3, stdout: "from here\n", stderr: "hi\n", timedOut: false, truncated: false })
+      assert.strictEqual(yield* fs.readString("d/out.txt"), "typed")
+      const late = yield* sandbox.exec(["sleep", "100"], { timeout: "1 second" })
+      assert.deepInclude(late, { exitCode: 124, timedOut: true })
+      assert.isTrue((yield* sandbox.exec(["head", "-c", "100000", "/dev/zero"])).truncated)
+      assert.strictEqual((yield* sandbox.eval("console.log(6 * 7)")).stdout, "42\n")
+      assert.strictEqual((yield* Effect.flip(sandbox.exec(["ls"], { cwd: "../up" })))._tag, "InvalidPath")
+    })
+    await Effect.runPromise(Effect.provide(program, beside(scratch(), ["env", "SANDBOX=1"])))
+    const missing = Effect.flatMap(Sandbox.Sandbox, ({ exec }) => Effect.flip(exec(["ls"])))
+    const error = await Effect.runPromise(Effect.provide(missing, beside(scratch(), ["no-such-program"])))
+    assert.strictEqual(error._tag, "Unavailable")
+  },
   // getting-started
   firstGrep: async () => {
     const { firstGrep } = await load<{ firstGrep: FromRoot<ReadonlyArray<string>> }>("firstGrep")
