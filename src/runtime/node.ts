@@ -56,6 +56,12 @@ export declare namespace Fs {
 }
 export const realpathSync = (path: string): string => Fs.realpathSync(path)
 
+/** Returns the text of a link as bytes. Deno answers with a Uint8Array that is no Buffer. */
+export const readLinkBytes = (path: string | Buffer): Buffer => {
+  const bytes: Uint8Array = Fs.readlinkSync(path, { encoding: "buffer" })
+  return Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength)
+}
+
 export const FsPromises: typeof NodeFsPromises = builtin("node:fs/promises")
 export declare namespace FsPromises {
   export type FileHandle = NodeFsPromises.FileHandle

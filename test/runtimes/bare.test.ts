@@ -7,8 +7,11 @@ const kit = inBareRealm<typeof Kit>(await bundled("iife"))
 
 describe("a runtime that has nothing but the globals of the web, and bytes of two realms", () => {
   it("keeps every law in memory, in an overlay and with a mount", async () => {
-    const filesystems = ["InMemory", "overlay", "mount"]
-    const { broken, held } = await kit.conformance({ programs: 30, hasThreads: false, filesystems })
+    const { broken, held } = await kit.conformance({
+      programs: 30,
+      hasThreads: false,
+      filesystems: ["InMemory", "overlay", "mount"]
+    })
     assert.deepStrictEqual([...broken], [])
     assert.isAbove(held, 2000)
   })

@@ -12,7 +12,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import { subdirectory } from "../../src/filesystem/Decorator.ts"
 import { type Algebra, decorate, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import { mount } from "../../src/filesystem/Mounts.ts"
-import { overlay } from "../../src/filesystem/Overlay.ts"
+import { changes, overlay } from "../../src/filesystem/Overlay.ts"
 import { agreement } from "../../src/testing/Agreement.ts"
 import { verdict } from "../../src/testing/Law.ts"
 import { laws } from "../../src/testing/Laws.ts"
@@ -28,7 +28,8 @@ export interface Settings {
   readonly programs: number
   /** Whether threads end a pattern that backtracks without end. Without them those laws would never come to an end. */
   readonly hasThreads: boolean
-  readonly filesystems?: ReadonlyArray<string> | undefined
+  /** @default ["InMemory"] */
+  readonly filesystems?: ReadonlyArray<keyof typeof inMemory> | undefined
 }
 
 const hostile = new Set([
@@ -38,9 +39,12 @@ const hostile = new Set([
   "searching goes on after a hostile pattern"
 ])
 
+/** A run finds the same as the one before. */
+const seed = 19
+
 const another = Effect.map(InMemory.make(), make)
 
-const filesystems: Readonly<Record<string, Layer.Layer<Filesystem, unknown>>> = {
+const inMemory = {
   InMemory: InMemory.layer(),
   overlay: decorate((lower: Algebra) => Effect.map(another, (upper) => overlay(upper)(lower)))(InMemory.layer()),
   mount: decorate((outer: Algebra) =>
@@ -48,14 +52,16 @@ const filesystems: Readonly<Record<string, Layer.Layer<Filesystem, unknown>>> = 
       return yield* subdirectory("mounted")(yield* mount("mounted", yield* another)(outer))
     })
   )(InMemory.layer())
-}
+} satisfies Readonly<Record<string, Layer.Layer<Filesystem, unknown>>>
 
-/** Runs the laws and some random programs. */
-export const conformance = async ({ filesystems: names = ["InMemory"], hasThreads, programs }: Settings): Promise<Report> => {
+/** Runs the laws and some random programs on each filesystem. */
+export const check = async <E>(
+  filesystems: Readonly<Record<string, Layer.Layer<Filesystem, E>>>,
+  { hasThreads, programs }: Pick<Settings, "hasThreads" | "programs">
+): Promise<Report> => {
   let held = 0
   const broken: Array<string> = []
-  for (const name of names) {
-    const layer = filesystems[name]!
+  for (const [name, layer] of Object.entries(filesystems)) {
     for (const law of laws) {
       if (!hasThreads && hostile.has(law.name)) continue
       const found = await Effect.runPromiseExit(Effect.provide(verdict(law), layer))
@@ -63,11 +69,15 @@ export const conformance = async ({ filesystems: names = ["InMemory"], hasThread
       else if (found.value._tag === "Broken") broken.push(`${name}, ${law.name}: ${String(found.value.error)}`)
       else if (found.value._tag === "Held") held++
     }
-    const agreed = await Effect.runPromiseExit(Effect.scoped(agreement(layer, { runs: programs })))
+    const agreed = await Effect.runPromiseExit(Effect.scoped(agreement(layer, { runs: programs, seed })))
     if (agreed._tag === "Failure") broken.push(`${name}, random programs: ${String(agreed.cause)}`)
   }
   return { held, broken }
 }
+
+/** Runs the laws and some random programs on filesystems in memory. */
+export const conformance = ({ filesystems = ["InMemory"], ...settings }: Settings): Promise<Report> =>
+  check(Object.fromEntries(filesystems.map((name) => [name, inMemory[name]])), settings)
 
 interface Handlers {
   readonly handle: (name: string, params: unknown, id: string) => Effect.Effect<Stream.Stream<{ readonly result: unknown }>>
@@ -75,7 +85,7 @@ interface Handlers {
 
 const text = "a line that comes again and again, so that it can be packed\n".repeat(2000)
 
-/** Sends a tree through both kinds of archive, takes a snapshot of it and changes it with a tool. Returns what can be seen of it. */
+/** Sends a tree through both kinds of archive, layers others over it, takes a snapshot and calls a tool. Returns what each step shows. */
 export const features = (): Promise<unknown> =>
   Effect.gen(function* () {
     const fs = yield* Filesystem
@@ -87,6 +97,15 @@ export const features = (): Promise<unknown> =>
       yield* Archive.importBytesOf(fromZip, zipped),
       yield* Archive.importTarOf(fromTar, Stream.fromIterable(tree))
     ]
+    const draft = overlay(yield* another)(fs)
+    const whole = yield* mount("mounted", yield* another)(draft)
+    yield* whole.write("notes/a.md", "draft\n")
+    yield* whole.write("mounted/b.md", "alpha, mounted\n")
+    const layered = {
+      alpha: (yield* whole.grep("alpha|draft")).matches.map(({ path }) => path),
+      below: yield* fs.readString("notes/a.md"),
+      changes: (yield* changes(draft)).map(({ _tag, path }) => `${_tag} ${path}`)
+    }
     const snapshots = yield* Snapshots.Snapshots
     const taken = yield* snapshots.snapshot()
     const tools = yield* FilesystemToolkit.toolkit
@@ -96,6 +115,7 @@ export const features = (): Promise<unknown> =>
     yield* snapshots.restore(taken)
     return {
       counts,
+      layered,
       isSmaller: zipped.length < text.length,
       same: (yield* fromZip.readString("large.txt")) === text && (yield* fromTar.readString("large.txt")) === text,
       isRefused: JSON.stringify(answers.at(-1)!.result).includes('isFailure":true'),

@@ -9,7 +9,7 @@
  * is used only if that path is the expected one. The cache is cleared every second, so that an idle filesystem holds
  * only its root, and a mount over a directory is noticed.
  */
-import { Fs } from "../../runtime/node.ts"
+import { Fs, readLinkBytes } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
 import { isFault, whenExhausted } from "./attempt.ts"
@@ -66,7 +66,7 @@ export const isPossible = (descriptor: number): boolean => {
   }
 }
 
-const whereIs = (descriptor: number): HostPath => fromBytes(Fs.readlinkSync(alias(descriptor), { encoding: "buffer" }))
+const whereIs = (descriptor: number): HostPath => fromBytes(readLinkBytes(alias(descriptor)))
 
 const deleted = " (deleted)"
 
@@ -78,7 +78,7 @@ const isAt = (descriptor: number, expected: HostPath): boolean | undefined => {
   try {
     // Compare bytes if text cannot represent the path exactly.
     if (typeof expected !== "string" || isDoubtful(expected)) {
-      return Fs.readlinkSync(alias(descriptor), { encoding: "buffer" }).equals(Buffer.from(expected)) && isThere(descriptor)
+      return readLinkBytes(alias(descriptor)).equals(Buffer.from(expected)) && isThere(descriptor)
     }
     // The kernel's suffix for a removed directory could also be the name of an existing one.
     return Fs.readlinkSync(alias(descriptor)) === expected && (!expected.endsWith(deleted) || isThere(descriptor))

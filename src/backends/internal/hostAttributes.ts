@@ -3,7 +3,7 @@
  * symlink.
  */
 import type * as DateTime from "effect/DateTime"
-import { Fs, isUtf8 } from "../../runtime/node.ts"
+import { Fs, isUtf8, readLinkBytes } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import { isFault } from "./attempt.ts"
@@ -33,7 +33,7 @@ const isFollowed = (place: Place, link: Fs.Stats): boolean =>
 /** Reads a symlink; returns `undefined` if another entry has replaced it since it was inspected. */
 const textAt = (at: HostPath): Buffer | undefined => {
   try {
-    return Fs.readlinkSync(at, { encoding: "buffer" })
+    return readLinkBytes(at)
   } catch (error) {
     if (codeOf(error) === "EINVAL") return undefined
     throw error

@@ -6,10 +6,11 @@
  */
 import * as Effect from "effect/Effect"
 import { Fs } from "../../runtime/node.ts"
+import { isBytes } from "../../model/bytes.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { Child } from "../../port/Backend.ts"
 import { attempt, awaited, patiently } from "./attempt.ts"
-import type { Place } from "./confined.ts"
+import { look, type Place } from "./confined.ts"
 import { kindOf } from "./hostFile.ts"
 import { childOf, fromBytes, isDoubtful } from "./hostNames.ts"
 
@@ -17,7 +18,8 @@ import { childOf, fromBytes, isDoubtful } from "./hostNames.ts"
 const large = 64 * 1024
 const slice = 1000
 
-type Entry = Fs.Dirent | Fs.Dirent<Buffer>
+/** Bun answers with the names alone where they are asked for as bytes (oven-sh/bun#27914). */
+type Entry = Fs.Dirent | Fs.Dirent<Buffer> | Buffer
 
 const inSlices = (place: Place, encoding: "utf8" | "buffer"): Effect.Effect<ReadonlyArray<Entry>, Fault> =>
   Effect.acquireUseRelease(
@@ -53,9 +55,21 @@ const entriesOf = (place: Place, encoding: "utf8" | "buffer"): Effect.Effect<Rea
     (isLarge) => (isLarge ? inSlices(place, encoding) : atOnce(place, encoding))
   )
 
-const toChildren = (entries: ReadonlyArray<Entry>): Array<Child> | undefined => {
+/** Returns the child of that name, or `undefined` where it has gone. */
+const lookedAt = (place: Place, name: Buffer): Child | undefined => {
+  const child = childOf(fromBytes(name), "other")
+  const stats = look(place.at(child.key ?? child.name))
+  return stats && { ...child, kind: kindOf(stats) }
+}
+
+const toChildren = (place: Place, entries: ReadonlyArray<Entry>): Array<Child> | undefined => {
   const children: Array<Child> = []
   for (const entry of entries) {
+    if (isBytes(entry)) {
+      const child = lookedAt(place, entry)
+      if (child !== undefined) children.push(child)
+      continue
+    }
     const name = typeof entry.name === "string" ? entry.name : fromBytes(entry.name)
     if (typeof entry.name === "string" && isDoubtful(entry.name)) return undefined
     children.push(childOf(name, kindOf(entry)))
@@ -66,9 +80,9 @@ const toChildren = (entries: ReadonlyArray<Entry>): Array<Child> | undefined => 
 /** Lists all entries of the directory, including temporary files. */
 export const children = (place: Place): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   Effect.flatMap(entriesOf(place, "utf8"), (entries) => {
-    const children = toChildren(entries)
+    const children = toChildren(place, entries)
     return children === undefined
-      ? Effect.map(entriesOf(place, "buffer"), (entries) => toChildren(entries) ?? [])
+      ? Effect.flatMap(entriesOf(place, "buffer"), (entries) => attempt(() => toChildren(place, entries) ?? []))
       : Effect.succeed(children)
   })
 
@@ -88,6 +102,6 @@ export const isSmall = (place: Place): boolean => {
  */
 export const childrenNow = (place: Place): ReadonlyArray<Child> => {
   const read = (encoding: "utf8" | "buffer") =>
-    toChildren(Fs.readdirSync(place.directory, { withFileTypes: true, encoding: encoding as "utf8" }))
+    toChildren(place, Fs.readdirSync(place.directory, { withFileTypes: true, encoding: encoding as "utf8" }))
   return read("utf8") ?? read("buffer") ?? []
 }

@@ -7,7 +7,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { Fs, isNode, Path, platform } from "../../runtime/node.ts"
+import { Fs, isNode, Path, platform, readLinkBytes } from "../../runtime/node.ts"
 import { attempt, awaited, isFault } from "../../backends/internal/attempt.ts"
 import { type Confined, look, type Place } from "../../backends/internal/confined.ts"
 import { closeQuietly } from "../../backends/internal/hostBytes.ts"
@@ -75,7 +75,7 @@ const copyLink = (from: Place, into: Place, segment: string): Effect.Effect<void
     const found = look(from.at(segment))
     if (found?.isSymbolicLink() !== true) return { _tag: "NotFound" }
     const at = into.at(segment)
-    Fs.symlinkSync(Fs.readlinkSync(from.at(segment), { encoding: "buffer" }), at)
+    Fs.symlinkSync(readLinkBytes(from.at(segment)), at)
     keepOwner(at, found)
     return undefined
   })

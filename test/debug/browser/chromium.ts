@@ -5,11 +5,10 @@ import { expect } from "@effect/vitest"
 
 const program = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => existsSync(path))
 
-const lacking = "skipped: the debug view in a browser, which needs Chromium; on Debian: apt-get install chromium"
-
-/** Whether there is one; where it is missing and may be, says how to get it. */
-export const hasChromium = (): boolean => {
+/** Returns whether there is one. Says how to get it where it is missing and may be. `subject`: the subject of the tests. */
+export const hasChromium = (subject = "the debug view in a browser"): boolean => {
   if (program !== undefined) return true
+  const lacking = `skipped: ${subject}, which needs Chromium; on Debian: apt-get install chromium`
   if (process.env["FS_ALGEBRA_NO_SKIP"] === "1") throw new Error(lacking)
   console.log(lacking)
   return false

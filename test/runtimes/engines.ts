@@ -1,0 +1,87 @@
+/** The runtimes beside Node. They have a manifest of their own, so that an installation of this project stays small. */
+import { execFile } from "node:child_process"
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { fileURLToPath } from "node:url"
+import { build, type BuildOptions } from "esbuild"
+import { kit } from "./bundle.ts"
+import type { Report } from "./kit.ts"
+
+const here = fileURLToPath(new URL(".", import.meta.url))
+
+/** Returns whether the package is installed in this directory. Says how to install it where it is missing and may be. */
+export const isInstalled = (name: string): boolean => {
+  if (existsSync(join(here, "node_modules", name))) return true
+  const lacking = `skipped: the library in ${name}; npm ci --ignore-scripts --prefix test/runtimes`
+  if (process.env["FS_ALGEBRA_NO_SKIP"] === "1") throw new Error(lacking)
+  console.log(lacking)
+  return false
+}
+
+const arm = process.arch === "arm64"
+const binaries = {
+  bun: arm ? "@oven/bun-linux-aarch64/bin/bun" : "@oven/bun-linux-x64/bin/bun",
+  deno: arm ? "@deno/linux-arm64-glibc/deno" : "@deno/linux-x64-glibc/deno",
+  workerd: arm ? "@cloudflare/workerd-linux-arm64/bin/workerd" : "@cloudflare/workerd-linux-64/bin/workerd"
+} as const
+
+/** Returns the path of the program. The package's own script would only copy it from there. */
+export const binary = (name: keyof typeof binaries): string => join(here, "node_modules", binaries[name])
+
+/** Bundles the program for the web, minified, with the names of functions kept. */
+export const forWeb = (format: "esm" | "iife"): Promise<string> =>
+  bundle({ entryPoints: [kit], minify: true, keepNames: true, platform: "browser", format })
+
+/** Bundles the program for a runtime with Node's modules. Only the built package bears to be minified: its workers' program is a text. */
+export const forHost = (): Promise<string> =>
+  bundle({ entryPoints: [join(here, "hostKit.ts")], platform: "node", format: "esm" })
+
+const bundle = async (options: BuildOptions): Promise<string> => {
+  const { outputFiles } = await build({
+    ...options,
+    bundle: true,
+    globalName: "kit",
+    logLevel: "silent",
+    write: false
+  })
+  return outputFiles[0]!.text
+}
+
+/** A directory of its own, in memory where there is a disk of it, and the function that removes it. */
+export const scratch = (): { readonly path: string; readonly remove: () => void } => {
+  const path = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "fs-algebra-runtime-"))
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
+}
+
+/** Runs a program that ends, and returns what it printed as JSON. */
+const run = (program: string, args: ReadonlyArray<string>, env: Record<string, string>): Promise<unknown> =>
+  new Promise((resolve, reject) => {
+    execFile(program, args, { env: { ...process.env, ...env }, maxBuffer: 1e8 }, (error, out, err) => {
+      if (error === null) resolve(JSON.parse(out))
+      else reject(new Error(`${error.message}\n${out}\n${err}`))
+    })
+  })
+
+interface HostReport {
+  readonly memory: Report
+  readonly host: Report
+  readonly features: unknown
+}
+
+/** Runs the program for hosts. `names`: whether the runtime knows names as bytes or as text alone. */
+export const runOnHost = async (
+  name: "bun" | "deno",
+  { args, names }: { readonly args: ReadonlyArray<string>; readonly names: "bytes" | "text" }
+): Promise<HostReport> => {
+  const { path, remove } = scratch()
+  try {
+    const main = join(path, "main.mjs")
+    writeFileSync(main, await forHost())
+    // Each would else write below the user's home, or ask for a newer release of itself.
+    const env = { HOME: path, DENO_DIR: join(path, "cache"), DENO_NO_UPDATE_CHECK: "1", DO_NOT_TRACK: "1" }
+    return (await run(binary(name), [...args, main, path, names], env)) as HostReport
+  } finally {
+    remove()
+  }
+}
