@@ -6,6 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { rolldown } from "rolldown"
+import { build as viteBuild, type Rolldown } from "vite"
 import { embed } from "../runtime/embed.ts"
 import { inBareRealm } from "./bundle.ts"
 
@@ -35,7 +36,7 @@ beforeAll(async () => {
   writeFileSync(join(project, "package.json"), JSON.stringify({ private: true, type: "module" }))
   writeFileSync(join(project, "node.js"), onHost)
   writeFileSync(join(project, "web.js"), inMemory)
-}, 120_000)
+}, 600_000)
 afterAll(() => rmSync(project, { recursive: true, force: true }))
 
 const all = entrances
@@ -57,8 +58,12 @@ const layer = PosixHost.layer({ root: process.argv[2] })
 console.log(JSON.stringify([modules.every((module) => Object.keys(module).length >= 0), await Effect.runPromise(Effect.provide(program, layer))]))
 `
 
-const inMemory = `import { Filesystem, InMemory } from "fs-algebra"
+// Every value is looked at, so that no bundler leaves one out.
+const inMemory = `${all}
 import * as Effect from "effect/Effect"
+import { Filesystem, InMemory } from "fs-algebra"
+const modules = { ${entrances.map((name, index) => `${JSON.stringify(name)}: m${index}`).join(", ")} }
+export const empty = Object.keys(modules).filter((name) => !Object.values(modules[name]).some((value) => value !== undefined))
 export const run = () =>
   Effect.gen(function* () {
     const fs = yield* Filesystem.Filesystem
@@ -66,6 +71,12 @@ export const run = () =>
     return yield* fs.readString("a/b.txt")
   }).pipe(Effect.provide(InMemory.layer()), Effect.runPromise)
 `
+
+interface Web {
+  /** Subpaths without a value. */
+  readonly empty: ReadonlyArray<string>
+  readonly run: () => Promise<string>
+}
 
 type Platform = "node" | "browser"
 
@@ -97,6 +108,28 @@ const bundlers: Readonly<Record<string, (input: string, platform: Platform) => P
     })
     await made.close()
     return output[0].code
+  },
+  vite: async (input, platform) => {
+    const made = await viteBuild({
+      root: project,
+      configFile: false,
+      logLevel: "silent",
+      // As for a server, with its dependencies in the bundle.
+      ...(platform === "node" ? { ssr: { noExternal: true } } : {}),
+      build: {
+        write: false,
+        minify: true,
+        target: "esnext",
+        ssr: platform === "node",
+        rolldownOptions: {
+          input: join(project, input),
+          preserveEntrySignatures: "strict",
+          output: { format: platform === "node" ? "esm" : "iife", name: "kit", keepNames: true, codeSplitting: false }
+        }
+      }
+    })
+    const { output } = (Array.isArray(made) ? made[0] : made) as Rolldown.RolldownOutput
+    return output[0].code
   }
 }
 
@@ -109,8 +142,9 @@ describe("the package in an application that has none of its optional peers", ()
       assert.deepStrictEqual(JSON.parse(answer), [true, [1, 1]])
     })
 
-    it(`bundled by ${name} for a browser, its barrel works in memory`, async () => {
-      const { run } = inBareRealm<{ readonly run: () => Promise<string> }>(await bundle("web.js", "browser"))
+    it(`bundled by ${name} for a browser, the barrel and every subpath load, and the barrel works in memory`, async () => {
+      const { empty, run } = inBareRealm<Web>(await bundle("web.js", "browser"))
+      assert.deepStrictEqual([...empty], [])
       assert.strictEqual(await run(), "hello")
     })
   }
