@@ -1,11 +1,12 @@
 /** Loads modules that need the optional package @effect/platform-node, and explains how to install it. */
 import * as Effect from "effect/Effect"
+import { isSystemError } from "../model/systemError.ts"
 import { Complaint, systemFailed } from "./exit.ts"
 
 export const name = "@effect/platform-node"
 
 export const isMissing = (cause: unknown): boolean =>
-  cause instanceof Error && "code" in cause && cause.code === "ERR_MODULE_NOT_FOUND" && cause.message.includes(name)
+  isSystemError(cause) && cause.code === "ERR_MODULE_NOT_FOUND" && cause.message.includes(name)
 
 /** Loads a module that needs the package. `what` is the part of the command line that needs it. */
 export const loading = <A>(what: string, load: () => Promise<A>): Effect.Effect<A, Complaint> =>

@@ -5,8 +5,7 @@
  * such as /proc. It fails with ENOENT if another process removes the directory at the same time.
  */
 import { dirname, Fs } from "./node.ts"
-
-const codeOf = (error: unknown): unknown => (error as NodeJS.ErrnoException).code
+import { codeOf } from "../model/systemError.ts"
 
 const isDirectory = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 

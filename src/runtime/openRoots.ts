@@ -7,8 +7,9 @@
  */
 import { dirname, Fs, isAbsolute, join, parse, sep } from "./node.ts"
 import type { Fault } from "../model/FsError.ts"
+import { codeOf } from "../model/systemError.ts"
 
-const isMissing = (error: unknown): boolean => error instanceof Error && "code" in error && error.code === "ENOENT"
+const isMissing = (error: unknown): boolean => codeOf(error) === "ENOENT"
 
 /**
  * Resolves symlinks. Some Windows disks give no final name, or none for a long path; Node then resolves the symlinks

@@ -1,8 +1,9 @@
 /**
- * Private directories of this user. The module imports nothing, because the command line uses it before it loads large
- * modules.
+ * Private directories of this user. The module imports nothing large, because the command line uses it before it loads
+ * large modules.
  */
 import type * as NodeFs from "node:fs"
+import { codeOf } from "../model/systemError.ts"
 
 // Loaded at the first use, so that a program that works only in memory loads none of them.
 const fs = (): typeof NodeFs => process.getBuiltinModule("node:fs")
@@ -15,7 +16,7 @@ const passing: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
 
 /** Throws the error if it is temporary and says nothing about the file. */
 export const throwPassing = (error: unknown): void => {
-  if (error instanceof Error && "code" in error && passing.has(error.code)) throw error
+  if (passing.has(codeOf(error))) throw error
 }
 
 /**

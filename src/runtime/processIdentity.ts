@@ -7,12 +7,11 @@
  */
 import type * as NodeFs from "node:fs"
 import type * as NodeOs from "node:os"
+import { codeOf } from "../model/systemError.ts"
 
 // Loaded at the first use, so that a program that works only in memory loads none of them.
 const fs = (): typeof NodeFs => process.getBuiltinModule("node:fs")
 const os = (): typeof NodeOs => process.getBuiltinModule("node:os")
-
-const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined)
 
 const exhausted: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE"])
 

@@ -14,6 +14,7 @@ import { makeDirectories } from "./directories.ts"
 import * as Installation from "./installation.ts"
 import { isInside } from "./openRoots.ts"
 import * as Identity from "./processIdentity.ts"
+import { codeOf } from "../model/systemError.ts"
 
 /**
  * The state of a transaction.
@@ -60,8 +61,6 @@ const named = /^([0-9a-f]{18})\.(turn|preparing|forward|back|done)$/
 const drafted = /^[0-9a-f]{18}\.draft$/
 
 export const makeId = (): string => randomBytes(9).toString("hex")
-
-const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined)
 
 /**
  * Returns the directory of the records, which may not exist; `undefined` if this user can have no private directory.

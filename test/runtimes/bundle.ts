@@ -44,9 +44,10 @@ const globals = [
 
 /**
  * Runs a script where there is no Node, and returns its global `kit`. The realm has its own Uint8Array, RegExp and Error, and an encoder
- * of another realm, as test runners with a simulated browser have.
+ * of another realm, as test runners with a simulated browser have. `more`: other globals it gets.
  */
-export const inBareRealm = <A>(script: string): A => {
-  const realm = createContext(Object.fromEntries(globals.map((name) => [name, (globalThis as Record<string, unknown>)[name]])))
+export const inBareRealm = <A>(script: string, more: Record<string, unknown> = {}): A => {
+  const known = Object.fromEntries(globals.map((name) => [name, (globalThis as Record<string, unknown>)[name]]))
+  const realm = createContext({ ...known, ...more })
   return runInContext(`${script}\nkit`, realm) as A
 }

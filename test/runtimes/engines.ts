@@ -6,6 +6,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { build, type BuildOptions } from "esbuild"
 import { kit } from "./bundle.ts"
+import type { Names } from "./hosts.ts"
 import type { Report } from "./kit.ts"
 
 const here = fileURLToPath(new URL(".", import.meta.url))
@@ -36,6 +37,10 @@ export const forWeb = (format: "esm" | "iife"): Promise<string> =>
 /** Bundles the program for a runtime with Node's modules. Only the built package bears to be minified: its workers' program is a text. */
 export const forHost = (): Promise<string> =>
   bundle({ entryPoints: [join(here, "hostKit.ts")], platform: "node", format: "esm" })
+
+/** Bundles the laws on a host as a script, for a realm that has Node's modules. */
+export const forRealm = (): Promise<string> =>
+  bundle({ entryPoints: [join(here, "hosts.ts")], platform: "node", format: "iife" })
 
 const bundle = async (options: BuildOptions): Promise<string> => {
   const { outputFiles } = await build({
@@ -72,7 +77,7 @@ interface HostReport {
 /** Runs the program for hosts. `names`: whether the runtime knows names as bytes or as text alone. */
 export const runOnHost = async (
   name: "bun" | "deno",
-  { args, names }: { readonly args: ReadonlyArray<string>; readonly names: "bytes" | "text" }
+  { args, names }: { readonly args: ReadonlyArray<string>; readonly names: Names }
 ): Promise<HostReport> => {
   const { path, remove } = scratch()
   try {

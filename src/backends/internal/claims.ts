@@ -26,7 +26,7 @@ import * as Installation from "../../runtime/installation.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, look, maxLooks, type Place } from "./confined.ts"
-import { codeOf } from "./errno.ts"
+import { codeOf } from "../../model/systemError.ts"
 import { closeQuietly, unlinkQuietly } from "./hostBytes.ts"
 
 /** The total wait in milliseconds before the call fails. */

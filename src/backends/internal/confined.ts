@@ -11,7 +11,7 @@ import { Fs, platform } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Info } from "../../port/Backend.ts"
-import { codeOf } from "./errno.ts"
+import { codeOf } from "../../model/systemError.ts"
 import { below, type HostPath } from "./hostNames.ts"
 
 /**

@@ -25,7 +25,7 @@ import {
   type Place,
   unstable
 } from "./confined.ts"
-import { codeOf } from "./errno.ts"
+import { codeOf } from "../../model/systemError.ts"
 import { below, fromBytes, type HostPath, isDoubtful } from "./hostNames.ts"
 
 const gone: Fault = { _tag: "Unavailable", detail: "the root directory has been removed" }

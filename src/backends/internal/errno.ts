@@ -6,15 +6,10 @@
  * The original error is in `cause`, which is for the debug log. Its message contains host paths; the other fields never
  * do.
  */
+import { codeOf, isSystemError, type SystemError } from "../../model/systemError.ts"
 import { getSystemErrorMessage } from "../../runtime/node.ts"
 import type { Kind } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
-
-interface SystemError extends Error {
-  readonly code: string
-  readonly errno?: number
-  readonly syscall?: string
-}
 
 type Row = Fault | ((error: SystemError, kind: Kind | undefined, code: string) => Fault)
 
@@ -74,11 +69,6 @@ export const faultOf = (code: string, error: SystemError, kind?: Kind): Fault =>
   const row = (Object.hasOwn(table, code) ? table[code] : undefined) ?? byNumber[error.errno ?? 0] ?? ioError
   return { ...(typeof row === "function" ? row(error, kind, code) : row), cause: error }
 }
-
-export const isSystemError = (error: unknown): error is SystemError =>
-  error instanceof Error && "code" in error && typeof error.code === "string"
-
-export const codeOf = (error: unknown): string | undefined => (isSystemError(error) ? error.code : undefined)
 
 const exhausted = new Set(["EMFILE", "ENFILE"])
 const passing = new Set(["EBUSY", "EAGAIN", ...exhausted])

@@ -15,7 +15,7 @@ import type { Commit } from "../../port/Backend.ts"
 import { committed, fill, publish, settleName, staging } from "./atomicReplace.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, giveAwayOpen, isSameFile, look, maxLooks, unstable } from "./confined.ts"
-import { codeOf } from "./errno.ts"
+import { codeOf } from "../../model/systemError.ts"
 import {
   allocate,
   closeQuietly,

@@ -14,7 +14,7 @@ import { type FsPath, name, parent, root } from "../../model/FsPath.ts"
 import type { Handle, Whole } from "../../port/Backend.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, look, maxLooks, type Place, unstable } from "./confined.ts"
-import { codeOf } from "./errno.ts"
+import { codeOf } from "../../model/systemError.ts"
 import { allocate, closeQuietly, inlineBytes, largest, read, readSync } from "./hostBytes.ts"
 
 const notFound: Fault = { _tag: "NotFound" }

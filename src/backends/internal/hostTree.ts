@@ -14,7 +14,7 @@ import type { Child } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, isSameFile, look, type Place, unstable } from "./confined.ts"
-import { codeOf } from "./errno.ts"
+import { codeOf } from "../../model/systemError.ts"
 import { absent } from "./hostFile.ts"
 import { children, childrenNow, isSmall } from "./hostEntries.ts"
 

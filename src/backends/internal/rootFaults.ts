@@ -1,7 +1,7 @@
 /** The faults of a directory that cannot be the root of a filesystem, for all host backends. */
 import { type Fault, type NotADirectory, promote, type StatError, type Unsupported } from "../../model/FsError.ts"
 import type { Info } from "../../port/Backend.ts"
-import { codeOf } from "./errno.ts"
+import { codeOf } from "../../model/systemError.ts"
 
 export type RootError = StatError | NotADirectory | Unsupported
 

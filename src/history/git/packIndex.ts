@@ -19,6 +19,7 @@ import {
   writeHeader
 } from "./indexFile.ts"
 import { isId } from "./objects.ts"
+import { codeOf } from "../../model/systemError.ts"
 
 export interface PackIndex {
   readonly has: (id: string) => boolean
@@ -128,8 +129,6 @@ const load = Effect.fnUntraced(function* (file: string, index: Buffer): Effect.f
   const find = searchIn(index)
   return { checksum: packChecksumIn(index), has: (id) => find(id) !== -1 }
 })
-
-const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | undefined)?.code
 
 const unreadable = (path: string, error: unknown): StoreFault => {
   const code = codeOf(error)

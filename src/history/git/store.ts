@@ -15,6 +15,7 @@ import { isId } from "./objects.ts"
 import * as Process from "./process.ts"
 import * as Reader from "./reader.ts"
 import * as Turns from "./turns.ts"
+import { codeOf } from "../../model/systemError.ts"
 
 export interface Store {
   /** The absolute path, without symlinks. */
@@ -108,8 +109,6 @@ const refused = (directory: string, why: string): StoreFault =>
 
 const isStoreFault = (value: unknown): value is StoreFault =>
   typeof value === "object" && value !== null && "_tag" in value && value._tag === "StoreFault"
-
-const codeOf = (error: unknown): string | undefined => (error as NodeJS.ErrnoException | undefined)?.code
 
 const fromSystem = (directory: string, error: unknown): StoreFault => {
   const code = codeOf(error) ?? String(error)

@@ -13,14 +13,13 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 import { dumpOf } from "./dumped.ts"
 import { idOf, nameOf } from "./names.ts"
+import { codeOf } from "../../model/systemError.ts"
 
 export interface Archive {
   readonly id: string
   readonly path: string
   readonly stat: Fs.BigIntStats
 }
-
-const codeOf = (error: unknown): unknown => (error instanceof Error && "code" in error ? error.code : undefined)
 
 const full: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT", "EFBIG"])
 

@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type * as Zlib from "node:zlib"
+import { isSystemError } from "../../model/systemError.ts"
 import { isNode, zlib } from "../../runtime/node.ts"
 import * as Web from "./webCodec.ts"
 
@@ -160,7 +161,7 @@ const inflateSync = (packed: Uint8Array, size: number): Uint8Array | undefined =
     return done.buffer.length === size && done.engine.bytesWritten === packed.length ? new Uint8Array(done.buffer) : undefined
   } catch (error) {
     // An error of zlib has a code. Any other error is a defect.
-    if (!(error instanceof Error && "code" in error)) throw error
+    if (!isSystemError(error)) throw error
     return undefined
   }
 }

@@ -10,6 +10,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { basename, dirname, Fs, getSystemErrorMessage, join, resolve } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
+import { isSystemError } from "../../model/systemError.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
@@ -37,14 +38,6 @@ const table: Readonly<Record<string, Fault>> = {
   ELOOP: { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" },
   ERR_INVALID_ARG_VALUE: invalid
 }
-
-interface SystemError extends Error {
-  readonly code: string
-  readonly errno?: number
-}
-
-const isSystemError = (error: unknown): error is SystemError =>
-  error instanceof Error && "code" in error && typeof error.code === "string"
 
 /** Converts an error of `node:fs` to a fault. Any other error is a defect and is thrown again. */
 export const faultOf = (error: unknown): Fault => {

@@ -12,17 +12,8 @@ import * as Identity from "../../runtime/processIdentity.ts"
 import type { ContentStore } from "../ContentStore.ts"
 import type { JournalError } from "../errors.ts"
 import type { ContentRef } from "../FileSystemEntry.ts"
-import {
-  attempt,
-  awaited,
-  closeQuietly,
-  codeOf,
-  ioError,
-  readAt,
-  sync,
-  syncDirectory,
-  unlinkQuietly
-} from "../journal/system.ts"
+import { codeOf } from "../../model/systemError.ts"
+import { attempt, awaited, closeQuietly, ioError, readAt, sync, syncDirectory, unlinkQuietly } from "../journal/system.ts"
 import { chunkSize, damaged, missing } from "./refs.ts"
 
 const operation = "ContentStore.put"

@@ -10,7 +10,8 @@ import { Fs, join, randomBytes, randomInt } from "../../runtime/node.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import { JournalError } from "../errors.ts"
-import { attempt, codeOf, unlinkQuietly } from "./system.ts"
+import { codeOf } from "../../model/systemError.ts"
+import { attempt, unlinkQuietly } from "./system.ts"
 
 const operation = "Journal.open"
 

@@ -1,17 +1,8 @@
 /** Runs system calls and turns their errors into JournalErrors, without the host's paths. */
 import * as Effect from "effect/Effect"
+import { isSystemError } from "../../model/systemError.ts"
 import { Fs, getSystemErrorMessage } from "../../runtime/node.ts"
 import { JournalError } from "../errors.ts"
-
-interface SystemError extends Error {
-  readonly code: string
-  readonly errno?: number
-}
-
-const isSystemError = (error: unknown): error is SystemError =>
-  error instanceof Error && "code" in error && typeof error.code === "string"
-
-export const codeOf = (error: unknown): string | undefined => (isSystemError(error) ? error.code : undefined)
 
 /** Returns a system error as a JournalError. Throws other errors, since they are bugs of this program. */
 export const ioError = (operation: string, error: unknown): JournalError => {

@@ -4,7 +4,8 @@
  */
 import type { Kind } from "../../../model/Entry.ts"
 import type { Fault } from "../../../model/FsError.ts"
-import { faultOf, isSystemError } from "../errno.ts"
+import { isSystemError } from "../../../model/systemError.ts"
+import { faultOf } from "../errno.ts"
 
 /** The code whose meaning a number of Win32 has; libuv has ENOENT for 123, 161 and 267, and none for 258 and 1295. */
 const codes: Readonly<Record<number, string>> = {
