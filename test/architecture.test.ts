@@ -128,6 +128,15 @@ describe("architecture", () => {
       }
     })
 
+    // A bundle for a browser may name no module of Node, and runtime/node.ts looks them up.
+    if (!/^(?:cli|debug|testing)\//.test(file)) {
+      it(`${file} imports nothing of Node but types`, () => {
+        for (const { specifier, typeOnly } of imports(file)) {
+          if (node(specifier)) assert.isTrue(typeOnly, `${file} imports ${specifier}`)
+        }
+      })
+    }
+
     // The process and the page are edges.
     if (file !== "cli/bin.ts" && !file.startsWith("debug/page/")) {
       it(`${file} takes time, randomness, output and configuration from services`, () => {

@@ -3,6 +3,7 @@ import { createHash } from "node:crypto"
 
 export const expected = {
   counts: [2, 2],
+  refused: "ArchiveError",
   layered: { alpha: ["mounted/b.md", "notes/a.md"], below: "alpha\n", changes: ["Added mounted", "Modified notes/a.md"] },
   isSmaller: true,
   same: true,

@@ -85,6 +85,13 @@ interface Handlers {
 
 const text = "a line that comes again and again, so that it can be packed\n".repeat(2000)
 
+/** Returns the archive with the packed content of its first file spoilt: no block of deflate begins like this. */
+const spoilt = (zip: Uint8Array): Uint8Array => {
+  const out = new Uint8Array(zip)
+  const at = 30 + out[26]! + out[27]! * 256 + out[28]! + out[29]! * 256
+  return out.fill(0xff, at, at + 8)
+}
+
 /** Sends a tree through both kinds of archive, layers others over it, takes a snapshot and calls a tool. Returns what each step shows. */
 export const features = (): Promise<unknown> =>
   Effect.gen(function* () {
@@ -97,6 +104,7 @@ export const features = (): Promise<unknown> =>
       yield* Archive.importBytesOf(fromZip, zipped),
       yield* Archive.importTarOf(fromTar, Stream.fromIterable(tree))
     ]
+    const refused = yield* Effect.flip(Archive.importBytesOf(fromZip, spoilt(zipped)))
     const draft = overlay(yield* another)(fs)
     const whole = yield* mount("mounted", yield* another)(draft)
     yield* whole.write("notes/a.md", "draft\n")
@@ -115,6 +123,7 @@ export const features = (): Promise<unknown> =>
     yield* snapshots.restore(taken)
     return {
       counts,
+      refused: refused._tag,
       layered,
       isSmaller: zipped.length < text.length,
       same: (yield* fromZip.readString("large.txt")) === text && (yield* fromTar.readString("large.txt")) === text,

@@ -5,6 +5,7 @@ import { runInNewContext } from "node:vm"
 import { crc32, deflateRawSync, inflateRawSync } from "node:zlib"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import * as Node from "../../src/history/zip/codec.ts"
 import * as Web from "../../src/history/zip/webCodec.ts"
 import { isBytes, isRegExp } from "../../src/model/bytes.ts"
 import { PortableBuffer } from "../../src/runtime/buffer.ts"
@@ -94,6 +95,32 @@ describe("what stands in for Node", () => {
       assert.isUndefined(await Effect.runPromise(Web.inflate(input, size)))
     }
   })
+})
+
+const malformed: ReadonlyArray<readonly [what: string, bytes: Uint8Array]> = [
+  ["a block of no kind", Uint8Array.of(0xff, 0xff, 0xff, 0xff)],
+  ["a stored block whose length is not confirmed", Uint8Array.of(1, 5, 0, 0, 0, 1, 2, 3, 4, 5)],
+  ["a distance before the beginning", Uint8Array.of(0x4b, 0x04, 0x12, 0x00)],
+  ["nothing", new Uint8Array()]
+]
+
+describe("malformed deflate", () => {
+  for (const [name, { inflate, inflating }] of [
+    ["Node's zlib", Node],
+    ["the streams of the web", Web]
+  ] as const) {
+    for (const [what, bytes] of malformed) {
+      it.effect(`${what} is refused by ${name}, and no defect`, () =>
+        Effect.gen(function* () {
+          assert.isUndefined(yield* inflate(bytes, 1000))
+          const pump = yield* inflating
+          const refused = yield* Effect.flip(Effect.andThen(pump.push(bytes), pump.finish))
+          assert.strictEqual(refused._tag, "Broken")
+          assert.isAbove(refused.detail.length, 0)
+        })
+      )
+    }
+  }
 })
 
 describe("values of another realm", () => {

@@ -5,6 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { isError } from "../../model/systemError.ts"
 import { Buffer } from "../../runtime/buffer.ts"
 import type { Broken, Pumping } from "./codec.ts"
 
@@ -17,10 +18,11 @@ interface Transform {
 
 const transform = (make: () => unknown): Transform => make() as Transform
 
-const brokenBy = (error: unknown): Broken => ({
-  _tag: "Broken",
-  detail: error instanceof Error ? error.message : String(error)
-})
+/** Returns the fault that an error of a stream stands for. Node's streams of the web give theirs no message. */
+const brokenBy = (error: unknown): Broken => {
+  const message = isError(error) ? error.message : String(error)
+  return { _tag: "Broken", detail: message === "" ? "the packed bytes are malformed or end too early" : message }
+}
 
 /** A pump that reads its transform continuously, so that a write never waits for a reader. */
 class WebPump implements Pumping {
