@@ -1,10 +1,11 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { build } from "esbuild"
-import { execFileSync } from "node:child_process"
+import { execFileSync, spawnSync } from "node:child_process"
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { gzipSync } from "node:zlib"
 import { rolldown } from "rolldown"
 import { build as viteBuild, type Rolldown } from "vite"
 import { embed } from "../runtime/embed.ts"
@@ -148,6 +149,59 @@ describe("the package in an application that has none of its optional peers", ()
       assert.strictEqual(await run(), "hello")
     })
   }
+
+  for (const [what, args] of [
+    ["debug", ["debug"]],
+    ["mcp --http", ["mcp", "--http", "0"]],
+    ["a container", ["exec", "--image", "debian", "--", "true"]]
+  ] as const) {
+    it(`the command line says that ${what} needs @effect/platform-node, and how to install it`, () => {
+      const bin = join(installed, "dist/cli/bin.js")
+      const options = {
+        cwd: join(project, "files"),
+        encoding: "utf8",
+        env: { PATH: process.env["PATH"], HOME: project }
+      } as const
+      const { status, stderr, stdout } = spawnSync(process.execPath, [bin, ...args], options)
+      assert.strictEqual(stdout, "")
+      assert.include(stderr, `${what} needs the package @effect/platform-node, which is not installed`)
+      assert.include(stderr, "npm install @effect/platform-node")
+      assert.strictEqual(status, 9)
+    })
+  }
+
+  it("is as large in a bundle for browsers as the guide says, and imports no module of Node", async () => {
+    const guide = readFileSync(join(root, "src/guides/getting-started.md"), "utf8")
+    const rows = [...guide.matchAll(/^\| `((?:import|export) [^`]*)` \| (\d+) \| (\d+) \|$/gm)]
+    assert.isAtLeast(rows.length, 4)
+    for (const [, program, minified, zipped] of rows) {
+      const { metafile, outputFiles } = await build({
+        stdin: { contents: program!, resolveDir: project },
+        bundle: true,
+        minify: true,
+        platform: "browser",
+        format: "esm",
+        logLevel: "silent",
+        metafile: true,
+        write: false
+      })
+      const { contents } = outputFiles[0]!
+      const imported = Object.values(metafile.outputs).flatMap(({ imports }) => imports.map(({ path }) => path))
+      assert.deepStrictEqual(
+        imported.filter((path) => !path.startsWith("@nats-io/")),
+        [],
+        program
+      )
+      for (const [bytes, kilobytes] of [
+        [contents.length, minified],
+        [gzipSync(contents, { level: 9 }).length, zipped]
+      ] as const) {
+        const said = `${program}: ${Math.round(bytes / 1000)} kB, and the guide says ${kilobytes}`
+        assert.isAtMost(bytes / 1000, Number(kilobytes) * 1.1, said)
+        assert.isAtLeast(bytes / 1000, Number(kilobytes) * 0.9, said)
+      }
+    }
+  })
 
   it("is required by a CommonJS module, its conformance kit too", () => {
     const script = `console.log(typeof require("fs-algebra").InMemory.layer, typeof require("fs-algebra/testing").suite)`
