@@ -4,7 +4,7 @@
  */
 import { isAbsolute, parse, relative, resolve, sep } from "node:path"
 import * as Effect from "effect/Effect"
-import { InvalidPath } from "../model/FsError.ts"
+import { InvalidPath, promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { resolved } from "./resolved.ts"
 import { Screen } from "./screen.ts"
@@ -55,6 +55,14 @@ export const located = Effect.fnUntraced(function* (path: string) {
   }
   if (found === "") return FsPath.root
   return /[/\\]$/.test(path) ? `${found}/` : found
+})
+
+/** Returns a typed path as one of the filesystem. Fails where no path of the filesystem can be so. */
+export const parsedPath = Effect.fnUntraced(function* (text: string) {
+  const path = FsPath.parse(yield* located(text))
+  if (typeof path === "string") return path
+  const { command } = yield* Settings
+  return yield* Effect.fail(promote(path, command, text))
 })
 
 /**

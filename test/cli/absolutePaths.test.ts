@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
 import { join } from "node:path"
-import { kept } from "./kept.ts"
+import { hasGit, kept } from "./kept.ts"
 import { shell } from "./terminal.ts"
 
 const tree = {
@@ -47,6 +47,37 @@ describe("an absolute path inside the root", () => {
       const [edited] = yield* json(["edit", `${root}/new.txt`, "--old", "one", "--new", "two"])
       assert.deepInclude(edited as object, { path: "new.txt" })
       assert.strictEqual(Fs.readFileSync(join(root, "new.txt"), "utf8"), "two")
+    }).pipe(Effect.scoped)
+  )
+  it.live.runIf(hasGit)("is taken by restore and diff", () =>
+    Effect.gen(function* () {
+      const { json, root, run } = yield* here
+      yield* json(["snapshot"])
+      for (const name of ["README.md", "src/main.ts"]) Fs.writeFileSync(join(root, name), "changed\n")
+      assert.strictEqual((yield* run(["diff", "--names", "--path", `${root}/src`])).out, "M\tsrc/main.ts\n")
+      assert.include((yield* run(["restore", `${root}/src/`])).err, "fs-algebra restore latest src/ --root root")
+      const restored = yield* run(["restore", "latest", `${root}/src/`])
+      assert.match(restored.out, /^M\tsrc\/main\.ts\nRestored /, restored.err)
+      assert.strictEqual(Fs.readFileSync(join(root, "README.md"), "utf8"), "changed\n")
+      assert.strictEqual(Fs.readFileSync(join(root, "src/main.ts"), "utf8"), "needle\n")
+    }).pipe(Effect.scoped)
+  )
+  it.live("is taken by journal show, drift and undo", () =>
+    Effect.gen(function* () {
+      const { json, root, run } = yield* here
+      const path = ["--path", `${root}/src`]
+      yield* json(["write", "README.md", "--text", "one", "--journal", "work"])
+      yield* json(["write", "src/main.ts", "--text", "two", "--journal", "work"])
+      const changed = yield* json(["journal", "show", "work", "--changes", ...path])
+      assert.deepStrictEqual(
+        changed.map((change) => (change as { readonly path: string }).path),
+        ["src/main.ts"]
+      )
+      for (const name of ["README.md", "src/main.ts"]) Fs.writeFileSync(join(root, name), "three")
+      assert.match((yield* run(["journal", "drift", "work", ...path])).out, /^src\/main\.ts: [^\n]*\n$/)
+      Fs.writeFileSync(join(root, "src/main.ts"), "two")
+      const undone = yield* run(["journal", "undo", "work", "--to", "0", ...path])
+      assert.match(undone.out, /^M\tsrc\/main\.ts\nTook back /, undone.err)
     }).pipe(Effect.scoped)
   )
   it.effect("may be the root, with a slash at its end or without", () =>
@@ -123,7 +154,9 @@ describe("an absolute path outside the root", () => {
     [["write", "--text", "x"]],
     [["edit", "--old", "x", "--new", "y"]],
     [["cp", "README.md"]],
-    [["mv", "README.md"]]
+    [["mv", "README.md"]],
+    [["diff", "latest", "--path"]],
+    [["journal", "drift", "../work", "--path"]]
   ])("%s is refused, and the root is named", ([args]) =>
     Effect.gen(function* () {
       const { root, run, top } = yield* here

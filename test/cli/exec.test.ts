@@ -175,6 +175,19 @@ describe("exec", () => {
       assert.strictEqual(ran.opened[0]?.pids, 1000)
     })
   )
+  it.effect("takes an absolute path in the root for --cwd, and refuses one outside", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const root = yield* directory
+        const run = (cwd: string) => inDirectory(["exec", "--image", "i", "--root", root, "--cwd", cwd, "--", "x"])
+        assert.strictEqual((yield* run(`${root}/src`)).asked[0]?.options?.cwd, "src")
+        assert.strictEqual((yield* run(root)).asked[0]?.options?.cwd, ".")
+        const outside = yield* run("/elsewhere")
+        assert.deepStrictEqual([outside.code, outside.asked], [2, []])
+        assert.include(outside.err, `outside the root "${root}"`)
+      })
+    )
+  )
   it.effect("passes the directory, variables, the time and standard input, when told to", () =>
     Effect.gen(function* () {
       const args = [

@@ -18,6 +18,7 @@ import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
 import { errorLook, type Look, look } from "../look.ts"
 import { decoded, type Patch, patchOf, sideOf } from "../patch.ts"
+import { parsedPath } from "../paths.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { choose, latest, noSnapshots } from "../snapshotChoice.ts"
@@ -190,12 +191,6 @@ const print = Effect.fnUntraced(function* (
   yield* sayDirectories(directories)
 })
 
-const parsed = (paths: ReadonlyArray<string>) =>
-  Effect.forEach(paths, (text) => {
-    const path = FsPath.parse(text)
-    return typeof path === "string" ? Effect.succeed(path) : Effect.fail(FsError.promote(path, "diff", text))
-  })
-
 export const diff = subcommand(
   "diff",
   {
@@ -221,7 +216,7 @@ An ID is as much of an id as is unique, a tag that only one has, or latest, as s
     store: flags.store
   },
   Effect.fnUntraced(function* ({ from, names, paths: given, stat, store, to }) {
-    const paths = yield* parsed(given)
+    const paths = yield* Effect.forEach(given, parsedPath)
     yield* withExistingStore(
       store,
       Effect.fnUntraced(function* (open) {

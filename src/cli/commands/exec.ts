@@ -18,6 +18,7 @@ import * as flags from "../flags.ts"
 import { journalless } from "../journal/recording.ts"
 import { errorLook } from "../look.ts"
 import { mountless } from "../mounts.ts"
+import { located } from "../paths.ts"
 import { type OutputFailed, Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { subcommandOn } from "../subcommand.ts"
@@ -116,7 +117,7 @@ and the exit code is its own: 124 when the time was up, 128 and the signal's num
     const sandbox = yield* Sandbox
     const { failed, note, onOutput, stdin } = yield* streams(readsInput, json)
     const running = sandbox.exec(command, {
-      cwd,
+      cwd: cwd === undefined ? undefined : yield* located(cwd),
       env: yield* environment(env),
       stdin,
       timeout: timeout === undefined ? Infinity : timeout * 1000,

@@ -5,11 +5,12 @@ import * as Argument from "effect/cli/Argument"
 import { Filesystem } from "../../filesystem/Filesystem.ts"
 import { FilesystemSnapshot } from "../../history/snapshots/value.ts"
 import * as FsError from "../../model/FsError.ts"
-import * as FsPath from "../../model/FsPath.ts"
+import type * as FsPath from "../../model/FsPath.ts"
 import { document } from "../answer.ts"
 import { Change, countChanges, someChanges } from "../changes.ts"
 import * as flags from "../flags.ts"
 import { errorLook } from "../look.ts"
+import { located, parsedPath } from "../paths.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { choose, latest, noSnapshots, shortIds } from "../snapshotChoice.ts"
@@ -31,13 +32,6 @@ interface Options {
   readonly verify: boolean
 }
 
-/** Checks the paths before anything is kept or changed. */
-const checkPaths = (paths: ReadonlyArray<string>) =>
-  Effect.forEach(paths, (text) => {
-    const path = FsPath.parse(text)
-    return typeof path === "string" ? Effect.succeed(path) : Effect.fail(FsError.promote(path, "restore", text))
-  })
-
 /** Refuses a path that exists neither now nor in the snapshot, because it is probably mistyped. */
 const checkPlaces = Effect.fnUntraced(function* (
   { snapshots }: Store,
@@ -58,18 +52,19 @@ const checkPlaces = Effect.fnUntraced(function* (
 
 /** Returns a hint if the text is an existing path: the user probably left out the snapshot id. */
 const meantAsPath = ({ line }: Store, text: string) =>
-  Effect.flatMap(Filesystem, (fs) =>
-    Effect.match(text === "" ? Effect.succeed(false) : fs.exists(text), {
-      onFailure: () => undefined,
-      onSuccess: (exists) => (exists ? `The id comes first; of the newest one: ${line("restore", latest, text)}` : undefined)
-    })
-  )
+  Effect.gen(function* () {
+    if (text === "") return undefined
+    const fs = yield* Filesystem
+    const path = yield* located(text)
+    return (yield* fs.exists(path)) ? `The id comes first; of the newest one: ${line("restore", latest, path)}` : undefined
+  }).pipe(Effect.orElseSucceed(() => undefined))
 
 const answer = Effect.fnUntraced(function* (store: Store, id: string, options: Options) {
   const screen = yield* Screen
   const { json } = yield* Settings
   const { dryRun } = options
-  const paths = yield* checkPaths(options.paths)
+  // A wrong path is found out before anything is kept or changed.
+  const paths = yield* Effect.forEach(options.paths, parsedPath)
   const from = yield* choose(store, id, meantAsPath(store, id))
   yield* checkPlaces(store, from, paths)
   const { changes, safety } = yield* store.snapshots

@@ -50,7 +50,7 @@ const line = (look: Look, { actual, expected, path }: Shown): string =>
   `${look.name(path)}: ${look.dim("expected")} ${said(look, expected)}${look.dim("; is")} ${said(look, actual)}\n`
 
 export const drift = Effect.fnUntraced(function* (file: string, { all, paths: given, to }: DriftOptions) {
-  const paths = yield* pathsOf(given, "journal drift")
+  const paths = yield* pathsOf(given)
   const fs = yield* Filesystem
   const journal = yield* reading(file)
   yield* checked(journal, to ?? 0)

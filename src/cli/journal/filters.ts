@@ -4,9 +4,11 @@ import * as Stream from "effect/Stream"
 import { Entry, type Scrivener } from "../../journal/Journal.ts"
 import { type Filter, select } from "../../journal/Replay.ts"
 import { type Entries, entriesOf, seenFrom } from "../../journal/replay/window.ts"
-import * as FsError from "../../model/FsError.ts"
-import * as FsPath from "../../model/FsPath.ts"
+import type { FsError } from "../../model/FsError.ts"
 import type { Complaint } from "../exit.ts"
+import { parsedPath } from "../paths.ts"
+import type { Screen } from "../screen.ts"
+import type { Settings } from "../settings.ts"
 import { usage } from "./file.ts"
 
 export { entriesOf, type Window } from "../../journal/replay/window.ts"
@@ -36,21 +38,16 @@ export interface Chosen {
 
 const given = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> | undefined => (list.length === 0 ? undefined : list)
 
-export const pathsOf = (paths: ReadonlyArray<string>, command: string) =>
-  Effect.map(
-    Effect.forEach(paths, (text) => {
-      const path = FsPath.parse(text)
-      return typeof path === "string" ? Effect.succeed(path) : Effect.fail(FsError.promote(path, command, text))
-    }),
-    given
-  )
+/** Returns the paths that are meant; `undefined` where all are. */
+export const pathsOf = (paths: ReadonlyArray<string>) => Effect.map(Effect.forEach(paths, parsedPath), given)
 
-export const filterOf = Effect.fnUntraced(function* (
-  { correlations, kinds, paths }: Chosen,
-  command: string
-): Effect.fn.Return<Filter, FsError.FsError | Complaint> {
+export const filterOf = Effect.fnUntraced(function* ({
+  correlations,
+  kinds,
+  paths
+}: Chosen): Effect.fn.Return<Filter, FsError | Complaint, Screen | Settings> {
   return {
-    paths: yield* pathsOf(paths, command),
+    paths: yield* pathsOf(paths),
     kinds: yield* kindsOf(kinds),
     correlationIds: given(correlations)
   }

@@ -148,11 +148,9 @@ export interface ShowOptions extends Chosen, Window {
   readonly contents: boolean
 }
 
-const command = "journal show"
-
 export const show = Effect.fnUntraced(function* (file: string, options: ShowOptions) {
   const { changes, contents } = options
-  const filter = yield* filterOf(options, command)
+  const filter = yield* filterOf(options)
   const journal = yield* reading(file)
   yield* changes ? printChanges(journal, filter, options) : print(journal, entriesOf(journal, filter, options), contents)
 }, Effect.scoped)
@@ -167,7 +165,7 @@ const lastShown = 10
 
 /** Prints new entries until it is interrupted. */
 export const tail = Effect.fnUntraced(function* (file: string, { after, contents, max = lastShown, ...chosen }: TailOptions) {
-  const filter = yield* filterOf(chosen, "journal tail")
+  const filter = yield* filterOf(chosen)
   const journal = yield* reading(file)
   yield* checked(journal, after ?? 0)
   const from = after ?? (yield* beforeLatest(journal, filter, max))

@@ -76,7 +76,7 @@ export const undo = Effect.fnUntraced(function* (file: string, { dryRun, paths: 
     const why = "what changes in a copy is nothing for the journal of the directory"
     return yield* usage(`journal undo does not go with --backend memory: ${why}`, "Try it with --dry-run.")
   }
-  const paths = yield* pathsOf(given, "journal undo")
+  const paths = yield* pathsOf(given)
   const { fs, journal } = yield* opened(file, dryRun)
   const before = yield* checked(journal, to)
   const changes = yield* Replay.undo(journal, fs, { to, paths, dryRun }).pipe(
