@@ -58,7 +58,12 @@ describe.skipIf(!hasChromium())("large files in a browser", () => {
 
   beforeAll(async () => {
     browser = await launch()
-    const content = { "big.log": lines.join("\n"), "line.txt": oneLine, "table.csv": csv }
+    const content = {
+      "big.log": lines.join("\n"),
+      "line.txt": oneLine,
+      "table.csv": csv,
+      "returns.txt": "one\rtwo\r\nthree\nfour"
+    }
     served = await serve({ source: { filesystem: await Effect.runPromise(holding(content)), title: "large" } })
     page = await (await browser.newContext(desk)).newPage()
     page.setDefaultTimeout(60_000)
@@ -101,6 +106,13 @@ describe.skipIf(!hasChromium())("large files in a browser", () => {
     await soon(() => page.locator(".cm-chosen-line").innerText()).toBe("the second line")
     await wrap.click()
     await soon(() => wrap.getAttribute("aria-pressed")).toBe("false")
+    assert.deepStrictEqual(complaints, [])
+  })
+
+  it("number lines as the server does: a lone CR ends none", async () => {
+    await page.goto(`${served.url}#/files/returns.txt`)
+    await soon(() => page.locator(".cm-lineNumbers .cm-gutterElement:visible").allInnerTexts()).toEqual(["1", "2", "3"])
+    assert.deepStrictEqual(await page.locator(".cm-line").allInnerTexts(), ["one\u240dtwo", "three", "four"])
     assert.deepStrictEqual(complaints, [])
   })
 

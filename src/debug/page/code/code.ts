@@ -173,8 +173,12 @@ const selectAll = (view: EditorView): boolean => {
   return true
 }
 
+/** Returns a text with LF for each CRLF: the editor's lines end with LF alone, as `grep` and the server count them. */
+export const withLineFeeds = (text: string): string => text.replaceAll("\r\n", "\n")
+
 /** The extensions of every editor, without the language. */
 export const base: Extension = [
+  EditorState.lineSeparator.of("\n"),
   EditorView.cspNonce.of(nonce),
   EditorState.readOnly.of(true),
   EditorView.editable.of(false),

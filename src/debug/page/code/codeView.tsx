@@ -2,7 +2,7 @@
 import { Compartment, EditorState, StateEffect, StateField } from "@codemirror/state"
 import { Decoration, type DecorationSet, EditorView } from "@codemirror/view"
 import { useEffect, useMemo, useRef } from "preact/hooks"
-import { base, languageOf, lineLabel, onLine, wrappingEffect } from "./code.ts"
+import { base, languageOf, lineLabel, onLine, withLineFeeds, wrappingEffect } from "./code.ts"
 import { layoutOf } from "./layout.ts"
 
 const chooseLine = StateEffect.define<number | undefined>()
@@ -56,7 +56,7 @@ export const CodeView = ({
   const choose = useRef(onChooseLine)
   choose.current = onChooseLine
   const made = useRef("")
-  const layout = useMemo(() => layoutOf(text.replace(/\r\n?/g, "\n"), firstLine, isWrapping), [text, firstLine, isWrapping])
+  const layout = useMemo(() => layoutOf(withLineFeeds(text), firstLine, isWrapping), [text, firstLine, isWrapping])
   const laidOut = useRef(layout)
   laidOut.current = layout
   const labels = useRef(new Compartment())

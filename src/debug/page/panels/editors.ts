@@ -2,14 +2,14 @@
 import { Change, type Chunk, diff, getChunks, MergeView, unifiedMergeView } from "@codemirror/merge"
 import { EditorState, type Extension, Text } from "@codemirror/state"
 import { EditorView, gutter, GutterMarker, type BlockInfo } from "@codemirror/view"
-import { base, languageOf, setWrapping } from "../code/code.ts"
+import { base, languageOf, setWrapping, withLineFeeds } from "../code/code.ts"
 import { diffLines, linesOf } from "./lineDiff.ts"
 
 export { languageOf }
 
 /** Shows a text, and returns a function that removes it. */
 export const showText = (parent: Element, text: string, language: Extension): (() => void) => {
-  const view = new EditorView({ parent, doc: text, extensions: [base, language, label("Content")] })
+  const view = new EditorView({ parent, doc: withLineFeeds(text), extensions: [base, language, label("Content")] })
   return () => view.destroy()
 }
 
@@ -141,8 +141,8 @@ const steps = (views: readonly [EditorView, ...ReadonlyArray<EditorView>], chunk
 export const compare = (
   parent: Element,
   {
-    after,
-    before,
+    after: writtenAfter,
+    before: writtenBefore,
     isWhole,
     language,
     mode
@@ -154,6 +154,7 @@ export const compare = (
     readonly isWhole: boolean
   }
 ): Compared => {
+  const [before, after] = [withLineFeeds(writtenBefore), withLineFeeds(writtenAfter)]
   if (isWhole) {
     const [text, isAdded] = before === "" ? [after, true] : [before, false]
     const view = new EditorView({ parent, doc: text, extensions: [base, language, label(isAdded ? "Added" : "Deleted")] })
@@ -187,7 +188,7 @@ export const compare = (
       close: () => view.destroy()
     }
   }
-  const a = Text.of(before.split(/\r\n?|\n/))
+  const a = Text.of(before.split("\n"))
   const state = EditorState.create({
     doc: after,
     extensions: [
