@@ -74,7 +74,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
   },
   // What runs in the browser knows the server by its answers alone; build.ts makes one program of it.
   "debug/page": {
-    folders: ["debug/model.ts"],
+    folders: ["debug/model.ts", "debug/partOfLine.ts"],
     packages: is("preact", "@preact", "@codemirror", "@lezer", "@tanstack", "dompurify", "marked", "jsonc-parser", "papaparse")
   },
   "debug/page/build.ts": { folders: [], packages: (specifier) => node(specifier) || is("rolldown")(specifier) },

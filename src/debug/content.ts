@@ -14,6 +14,7 @@ import { Limits, unlimited } from "../model/Limits.ts"
 import { sha256 } from "../runtime/hash.ts"
 import { type DebugError, ofFile, refuse } from "./errors.ts"
 import type { FileContent } from "./model.ts"
+import { partOfLine } from "./partOfLine.ts"
 import * as Parts from "./parts.ts"
 
 const MiB = 1024 * 1024
@@ -136,6 +137,8 @@ type Told = Pick<FileContent, "kind" | "media_type" | "media_name" | "encoding" 
 export interface Wanted {
   readonly part?: number | undefined
   readonly line?: number | undefined
+  /** The object that identifies the tree for `Parts.keptIndexOf`. @default the filesystem */
+  readonly tree?: object | undefined
 }
 
 const asText = (path: string, content: string, truncated: boolean): Told => {
@@ -193,10 +196,10 @@ const ofLarge = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, wanted
   return asBinary(head, sizeBytes > maxBinary ? undefined : (yield* fs.readBytes(path)).content)
 })
 
-const ofPart = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, { line, part }: Wanted) {
+const ofPart = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, { line, part, tree }: Wanted) {
   const { path } = stat
-  const index = yield* Parts.keptIndexOf(fs, path, stat, maxText)
-  const number = part ?? (line === undefined ? 0 : Parts.partOfLine(index, line))
+  const index = yield* Parts.keptIndexOf(fs, path, stat, maxText, tree)
+  const number = part ?? (line === undefined ? 0 : partOfLine(index.firstLines, line))
   const count = index.offsets.length
   if (number >= count) return yield* refuse("missing", `${JSON.stringify(path)} has ${count} parts, counted from 0`, path)
   const text = yield* Parts.read(fs, path, index, number)

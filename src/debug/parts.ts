@@ -56,18 +56,6 @@ export const indexOf = (fs: Algebra, path: FsPath, maxPart: number): Effect.Effe
     )
   })
 
-/** Returns the number of the part in which a line begins; for a missing line, the last part. */
-export const partOfLine = ({ firstLines }: Index, line: number): number => {
-  // Several parts may have the number of one long line; the line begins in the first.
-  const exact = firstLines.indexOf(line)
-  return exact === -1
-    ? Math.max(
-        0,
-        firstLines.findLastIndex((first) => first < line)
-      )
-    : exact
-}
-
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80
 
 /** The largest number of bytes in a UTF-8 character after the first byte. */
@@ -94,18 +82,27 @@ interface Known {
   readonly index: Index
 }
 
-/** The number of indexes to keep per filesystem. */
+/** The number of indexes to keep per tree. */
 const capacity = 16
 
-const known = new WeakMap<Algebra, Map<string, Known>>()
+const known = new WeakMap<object, Map<string, Known>>()
 
 const stampOf = ({ modifiedAt, sizeBytes }: FileStat): string => `${sizeBytes} ${modifiedAt?.epochMilliseconds ?? ""}`
 
-/** Returns the index of a file, and keeps it while the file's size and time stay the same. */
-export const keptIndexOf = (fs: Algebra, path: FsPath, stat: FileStat, maxPart: number): Effect.Effect<Index, FsError> =>
+/**
+ * Returns the index of a file, and keeps it while the file's size and time stay the same. `tree` identifies the tree of the file, which
+ * several filesystems can show.
+ */
+export const keptIndexOf = (
+  fs: Algebra,
+  path: FsPath,
+  stat: FileStat,
+  maxPart: number,
+  tree: object = fs
+): Effect.Effect<Index, FsError> =>
   Effect.suspend(() => {
-    const files = known.get(fs) ?? new Map<string, Known>()
-    known.set(fs, files)
+    const files = known.get(tree) ?? new Map<string, Known>()
+    known.set(tree, files)
     const stamp = stampOf(stat)
     const held = files.get(path)
     if (held?.stamp === stamp) return Effect.succeed(held.index)

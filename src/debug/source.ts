@@ -12,6 +12,8 @@ import type { Tree } from "./tree.ts"
 /** A tree at one moment, or in its current state. */
 export interface Look {
   readonly filesystem: Algebra
+  /** The identity of the tree: one object for all filesystems that show it. @default the filesystem */
+  readonly identity?: object | undefined
   /** The list of files; the same array as long as the tree is known to be unchanged. */
   readonly tree: Effect.Effect<Tree, DebugError>
   readonly about: Pick<Model.FilesystemMeta, "name" | "created_at" | "archive_bytes" | "case_sensitive">

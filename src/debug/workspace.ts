@@ -48,6 +48,8 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
   Effect.gen(function* () {
     let generation = 1
     const looks = new Map<string, Look>()
+    /** By snapshot; kept when its view is made anew, since a snapshot never changes. */
+    const identities = new Map<string, object>()
     const told = new Map<string, SnapshotInfo>()
 
     const kept = Effect.mapError(snapshots, unreadable)
@@ -99,8 +101,11 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
       const known = looks.get(id)
       if (known !== undefined) return known
       const view = yield* Effect.mapError(found.view(snapshot), unreadable)
+      const identity = identities.get(id) ?? {}
+      identities.set(id, identity)
       const look: Look = {
         filesystem: view,
+        identity,
         tree: yield* Effect.cached(Tree.ofFilesystem(view)),
         about: { name: view.name, case_sensitive: about.case_sensitive, created_at: DateTime.formatIso(snapshot.createdAt) }
       }

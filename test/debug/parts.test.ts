@@ -1,11 +1,16 @@
 /** Large texts by parts: every byte is in one part, every part ends with a line where it can, and lines have their numbers. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as Content from "../../src/debug/content.ts"
+import { partOfLine } from "../../src/debug/partOfLine.ts"
 import * as Parts from "../../src/debug/parts.ts"
-import { make } from "../../src/filesystem/Filesystem.ts"
+import { make as makeWorkspace } from "../../src/debug/workspace.ts"
+import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import * as Snapshots from "../../src/history/Snapshots.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 
 const path = "log" as FsPath
@@ -49,7 +54,7 @@ describe("a text in parts", () => {
     Effect.gen(function* () {
       const { index } = yield* textsOf("1\n2\n3\na very long lin\n5\n", 8)
       assert.deepStrictEqual(index.firstLines, [1, 4, 4, 5])
-      const found = [0, 1, 2, 3, 4, 5, 6, 1000].map((line) => Parts.partOfLine(index, line))
+      const found = [0, 1, 2, 3, 4, 5, 6, 1000].map((line) => partOfLine(index.firstLines, line))
       assert.deepStrictEqual(found, [0, 0, 0, 0, 1, 3, 3, 3])
     })
   )
@@ -75,6 +80,46 @@ describe("a text in parts", () => {
       const refusal = yield* Effect.flip(Content.ofPath(fs, path, { part: seen.length }))
       assert.match(refusal.message, /has \d+ parts, counted from 0/)
     })
+  )
+
+  it.effect("of a snapshot is indexed once, however many other snapshots are shown in between", () =>
+    Effect.gen(function* () {
+      const fs = yield* holding("line\n".repeat(2_000_000))
+      const snapshots = yield* Effect.provide(
+        Snapshots.Snapshots,
+        Layer.provide(Snapshots.layerWith({}), Layer.succeed(Filesystem, fs))
+      )
+      let reads = 0
+      const counted = (view: Algebra): Algebra => ({
+        ...view,
+        stream: (...args) =>
+          Stream.onStart(
+            view.stream(...args),
+            Effect.sync(() => void reads++)
+          )
+      })
+      const source = yield* makeWorkspace({
+        filesystem: fs,
+        snapshots: Effect.succeed({ ...snapshots, view: (snapshot) => Effect.map(snapshots.view(snapshot), counted) }),
+        journal: undefined,
+        title: "",
+        path: ""
+      })
+      const { snapshotId } = yield* snapshots.snapshot()
+      const part = Effect.gen(function* () {
+        const look = (yield* source.look(snapshotId))!
+        const { part } = yield* Content.ofPath(look.filesystem, path, { part: 1, tree: look.identity })
+        return part!.total_lines
+      })
+      assert.strictEqual(yield* part, 2_000_000)
+      for (let i = 0; i < 10; i++) {
+        yield* fs.write("other", `${i}`)
+        yield* source.look((yield* snapshots.snapshot()).snapshotId)
+      }
+      yield* source.reload
+      assert.strictEqual(yield* part, 2_000_000)
+      assert.strictEqual(reads, 1)
+    }).pipe(Effect.scoped)
   )
 
   it.effect("is counted anew when the file has changed", () =>

@@ -167,7 +167,7 @@ export const layer = (source: Source, version: string) => {
         Effect.gen(function* () {
           const look = yield* source.look(at)
           if (look === undefined) return yield* noFiles
-          return yield* Content.ofPath(look.filesystem, path ?? "", { line, part })
+          return yield* Content.ofPath(look.filesystem, path ?? "", { line, part, tree: look.identity })
         }).pipe(Effect.scoped, told)
       )
       .handle("diff", ({ query: { at, with: from } }) => told(source.diff(from, at)))

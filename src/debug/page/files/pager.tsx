@@ -1,27 +1,14 @@
 import { useState } from "preact/hooks"
 import type { FileContent } from "../../model.ts"
+import { partOfLine } from "../../partOfLine.ts"
 import { go, hereWith, place } from "../store.ts"
 
 type Part = NonNullable<FileContent["part"]>
 
-/**
- * Returns the part in which a line begins. A part that begins within a line has the number of that line too, and comes after
- * it.
- */
-export const partOfLine = ({ first_lines }: Part, line: number): number => {
-  const exact = first_lines.indexOf(line)
-  return exact === -1
-    ? Math.max(
-        0,
-        first_lines.findLastIndex((first) => first < line)
-      )
-    : exact
-}
-
 /** Returns the part that the address names: `part`, or the part with `line`. If they differ, `line` wins. */
 export const partAsked = (part: Part | undefined): number | undefined => {
   const { line, part: asked } = place.value.params
-  if (part !== undefined && line !== undefined) return partOfLine(part, Number(line))
+  if (part !== undefined && line !== undefined) return partOfLine(part.first_lines, Number(line))
   return asked === undefined ? undefined : Number(asked)
 }
 
