@@ -23,7 +23,7 @@ import * as Limits from "../model/Limits.ts"
 import { reported } from "./failure.ts"
 import type { Quick } from "./mcpArgs.ts"
 import { type Found, refusalOf, rootsOf } from "./mcpRoots.ts"
-import { checkedOptions, ground, offering, optionsOf, refuse, settled, toldOf } from "./mcpServe.ts"
+import { checkedOptions, ground, isOffered, offering, optionsOf, refuse, settled, toldOf } from "./mcpServe.ts"
 import { noSnapshots } from "./mcpSnapshots.ts"
 import { printableName } from "./printable.ts"
 import { Screen } from "./screen.ts"
@@ -62,7 +62,7 @@ export const offered = Effect.fnUntraced(function* (quick: Quick, version: strin
     hasSnapshots: hasSnapshots(input.snapshots, backend, stateDirectory),
     readOnly: input.readOnly
   })
-  const names = [...tools, ...(options.extra ?? [])].map(({ name }) => name)
+  const names = [...tools, ...(options.extra ?? [])].filter((tool) => isOffered(input, tool)).map(({ name }) => name)
   return { names: new Set(names), certain: names[0] ?? "ls" } satisfies Early
 })
 

@@ -168,9 +168,13 @@ const recovery = Effect.fnUntraced(function* (input: Input) {
   return yield* telling(permitsOf(input, yield* limitsOf(input)))
 })
 
+/** Tells whether a tool is offered; it is not where all its calls would be refused. */
+export const isOffered = ({ deletes }: Input, tool: AnyDefinition | { readonly name: string }): boolean =>
+  deletes || !removes(tool)
+
 /** Hides tools that would always be refused, on any files. */
 export const offering = (input: Input) =>
-  input.deletes ? Layer.empty : policy({ name: "noDelete", offers: (tool) => !removes(tool) })
+  input.deletes ? Layer.empty : policy({ name: "noDelete", offers: (tool) => isOffered(input, tool) })
 
 /** Tests whether a model can restore a snapshot by itself. */
 const hasRestore = (tools: McpServer.Options["tools"], { readOnly, snapshots }: Input): boolean =>
@@ -181,8 +185,8 @@ const checkpoints = Effect.fnUntraced(function* (input: Input) {
   const { backend, directories, root } = yield* Settings
   const { program } = yield* Screen
   const line = commandLine(program, root)
-  const isOffered = hasRestore(yield* chosen(input, backend), input)
-  if (isOffered) return automatic((short) => `restore with ${JSON.stringify({ snapshot_id: short })} brings them back`)
+  if (hasRestore(yield* chosen(input, backend), input))
+    return automatic((short) => `restore with ${JSON.stringify({ snapshot_id: short })} brings them back`)
   return backend === "memory" || directories !== undefined
     ? Layer.empty
     : automatic((short) => `"${line("restore", short)}" brings them back`)

@@ -121,13 +121,16 @@ describe("mcp", () => {
   it.live("--no-delete offers nothing that removes, and refuses what would", () =>
     Effect.gen(function* () {
       const patch = "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch"
-      const { answers, tools } = yield* asked(
+      const { answers, init, tools } = yield* asked(
         ["--no-delete", "--backend", "memory"],
         ["apply_patch", { patch }],
         ["write_file", { path: "new.txt", content: "new" }],
         ["rm", { path: "a.txt" }],
         ["read_file", { path: "a.txt" }]
       )
+      assert.notInclude(init.instructions, "Delete")
+      assert.include(init.instructions, "Do not copy whole repositories")
+      assert.include((yield* asked([])).init.instructions, "Delete what you have made")
       for (const name of ["rm", "move"]) assert.notInclude(tools, name)
       assert.includeMembers(tools as Array<string>, ["write_file", "edit_file", "copy", "restore"])
       assert.isTrue(answers[0]!.result.isError)

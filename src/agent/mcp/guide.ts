@@ -26,7 +26,8 @@ const changing = (names: ReadonlySet<string>): ReadonlyArray<string> => [
       ]
     : []),
   "- Keep binary files small, and append only to logs.",
-  "- Delete what you have made and no longer need. Do not copy whole repositories or generated output in here."
+  ...(names.has("rm") || names.has("delete_file") ? ["- Delete what you have made and no longer need."] : []),
+  "- Do not copy whole repositories or generated output in here."
 ]
 
 const sizes = (limits: LimitsShape): string =>
