@@ -81,7 +81,7 @@ const written = (
 ): readonly [words: ReadonlyArray<string>, taken: number, open?: FlagDescriptor | undefined] => {
   const arg = args[index]!
   const next = args[index + 1]
-  const [words, flag] = arg === "-h" ? [[arg]] : arg.startsWith("--") ? long(arg, flags) : cluster(arg, flags)
+  const [words, flag] = arg.startsWith("--") ? long(arg, flags) : cluster(arg, flags)
   if (flag === undefined || isBoolean(flag) || next === undefined) return [words, 1, flag]
   const attached = [...words.slice(0, -1), `${words.at(-1)}=${next}`]
   if (flag.optionalValue === true) {

@@ -1,12 +1,13 @@
 /**
  * Flags that users know from other tools. If the command behaves so anyway, the flag is dropped; if it has another name here,
- * it is replaced. This also holds in clusters of letters, so `-v` there never prints the version and `-h` never the help.
+ * it is replaced. This also holds in clusters of letters. `-v` and `-h` print the version and the help only if the tool of the
+ * same name has no other use for them: help in place of an answer would reach the next command of a pipe.
  */
 
 /** The flags of other tools by command: `""` if the flag changes nothing, or the name of our flag. */
 export const habits: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ls: { a: "", all: "", A: "", "almost-all": "", h: "", "human-readable": "", "1": "" },
-  tree: { a: "" },
+  tree: { a: "", h: "" },
   grep: {
     n: "",
     "line-number": "",
@@ -26,8 +27,9 @@ export const habits: Readonly<Record<string, Readonly<Record<string, string>>>> 
     "word-regexp": "word",
     "files-with-matches": "files",
     "max-count": "max",
-    // No command has this flag; the error names the one that was meant.
-    v: "invert-match"
+    // No command has these flags; the error names the one that was meant.
+    v: "invert-match",
+    h: "no-filename"
   },
   mkdir: { v: "", verbose: "" },
   cp: { r: "", R: "", recursive: "", force: "overwrite", v: "", verbose: "" },

@@ -32,6 +32,15 @@ describe("a flag of the usual tool", () => {
       ["ls", "dir", "-a", "-1"],
       ["ls", "dir"]
     ],
+    [["ls", "-h"], ["ls"]],
+    [
+      ["ls", "-l", "-h", "dir"],
+      ["ls", "--long", "dir"]
+    ],
+    [
+      ["tree", "-h", "dir"],
+      ["tree", "dir"]
+    ],
     [
       ["tree", "-a", "-L", "1"],
       ["tree", "--depth", "1"]
@@ -105,6 +114,14 @@ describe("a flag of the usual tool", () => {
       const inverted = yield* ran(["grep", "-v", "needle"])
       assert.deepStrictEqual([inverted.code, inverted.out], [2, ""])
       assert.include(inverted.err, "--invert-match")
+      for (const nameless of [
+        ["grep", "-h", "needle"],
+        ["grep", "-nh", "needle", "dir"]
+      ]) {
+        const { code, err, out } = yield* ran(nameless)
+        assert.deepStrictEqual([code, out], [2, ""])
+        assert.include(err, "--no-filename")
+      }
     })
   )
   it.effect("after -- is a path", () =>
@@ -124,6 +141,14 @@ describe("help", () => {
       assert.strictEqual(yield* out("help", "grep"), yield* out("grep", "--help"))
       assert.strictEqual(yield* out("help", "journal", "verify"), yield* out("journal", "verify", "--help"))
       assert.strictEqual(yield* out("journal", "help"), yield* out("journal", "--help"))
+    })
+  )
+  it.effect("is -h, for the program and each command whose namesake means nothing else by it", () =>
+    Effect.gen(function* () {
+      assert.strictEqual(yield* out("-h"), yield* out("--help"))
+      for (const command of ["cat", "stat", "glob", "write", "mkdir", "cp", "mv", "rm", "restore", "journal", "exec"]) {
+        assert.strictEqual(yield* out(command, "-h"), yield* out(command, "--help"))
+      }
     })
   )
   it.effect("of a command of another name is that of ours", () =>

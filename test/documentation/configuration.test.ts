@@ -261,7 +261,7 @@ describe("the guide to the command line", () => {
     assert.sameMembers([...told.keys()], [...known.keys()])
     for (const [name, flags] of known) {
       for (const [other, meaning] of Object.entries(flags)) {
-        const text = other === "v" && meaning !== "" ? textOf(document) : told.get(name)!
+        const text = ["v", "h"].includes(other) && meaning !== "" ? textOf(document) : told.get(name)!
         assert.match(text, new RegExp(`(?<![\\w-])${written(other)}\``), `${name} ${other}`)
         if (meaning !== "" && text === told.get(name)) assert.include(text, written(meaning))
       }
