@@ -556,9 +556,30 @@ describe("journal replay and undo", () => {
         ["a.txt"]
       )
       const out = done(yield* here.run(["journal", "drift", "work", "--all"]))
-      assert.include(out, "docs/planted.txt: expected nothing; is file of 4 B")
+      assert.match(out, /^docs\/planted\.txt: added, file of 4 B, version [0-9a-f]{12}$/m)
+      assert.match(out, /^a\.txt: changed, was file of 6 B, version [0-9a-f]{12}, is file of 6 B, version [0-9a-f]{12}$/m)
       const some = yield* here.json(["journal", "drift", "work", "--all", "--path", "docs"])
       assert.strictEqual(some.length, 1)
+    })
+  )
+
+  it.live("drift says of each path whether it was added, changed or removed, or was never recorded", () =>
+    Effect.gen(function* () {
+      const here = yield* kept({ "b.txt": "b\n" })
+      done(yield* here.run(["write", "docs/a.txt", "--text", "a", ...work]))
+      done(yield* here.run(["mkdir", "made", ...work]))
+      Fs.rmdirSync(join(here.root, "made"))
+      Fs.writeFileSync(Buffer.concat([Buffer.from(`${here.root}/docs/caf`), Buffer.from([0xe9])]), "")
+      assert.strictEqual(done(yield* here.run(["journal", "drift", "work"])), "made: removed, was directory\n")
+      const lines = done(yield* here.run(["journal", "drift", "work", "--all"])).split("\n")
+      assert.match(
+        lines.find((line) => line.startsWith("b.txt"))!,
+        /^b\.txt: not in the journal, file of 2 B, version /
+      )
+      assert.match(
+        lines.find((line) => line.startsWith("docs"))!,
+        /^docs\/\\x63\\x61\\x66\\xe9: added, file of 0 B, version /
+      )
     })
   )
 

@@ -161,8 +161,8 @@ const drift = subcommandOn(unrecordedLayer("drift changes nothing"), "journal")(
     summary: "Show where the root is not what the journal left",
     description: `Compare the root with what was recorded, and show each path that was changed since by others: what the journal left
 there, and what is there now. Permission bits are compared where the journal knows them. With --all also what the
-journal has never touched: expected is nothing where it knows all of a directory, and something where the entry may
-have been there before the journal began.`,
+journal has never touched: added where it knows all of a directory, and not in the journal where the entry may have
+been there before the journal began.`,
     examples: [
       ["../work.journal", "What was changed without the journal"],
       ["../work.journal --all --path src", "New files in src too"]

@@ -4,6 +4,7 @@ import * as Stream from "effect/Stream"
 import { Filesystem } from "../../filesystem/Filesystem.ts"
 import * as Replay from "../../journal/Replay.ts"
 import { list } from "../answer.ts"
+import { shownPath } from "../changes.ts"
 import * as humanise from "../humanise.ts"
 import type { Look } from "../look.ts"
 import { withProgress } from "../progress.ts"
@@ -39,15 +40,24 @@ const said = (look: Look, state: Shown["actual"]): string => {
       return `file of ${humanise.bytes(state.sizeBytes)}, version ${state.version.slice(0, 12)}${modeOf(state)}`
     case "symlink":
       return `link to ${look.name(state.target)}`
+    case "other":
+      return "FIFO, socket or device"
     case "unknown":
-      return `something${modeOf(state)}`
+      return `entry of unknown kind${modeOf(state)}`
     default:
       return `${state.kind}${modeOf(state)}`
   }
 }
 
-const line = (look: Look, { actual, expected, path }: Shown): string =>
-  `${look.name(path)}: ${look.dim("expected")} ${said(look, expected)}${look.dim("; is")} ${said(look, actual)}\n`
+const differenceOf = (look: Look, { actual, expected }: Shown): string => {
+  if (actual.kind === "nothing") return `${look.red("removed")}, was ${said(look, expected)}`
+  if (expected.kind === "nothing") return `${look.green("added")}, ${said(look, actual)}`
+  // Without its bits, nothing at all is known of an entry.
+  if (expected.kind === "unknown" && expected.mode === undefined) return `not in the journal, ${said(look, actual)}`
+  return `${look.yellow("changed")}, was ${said(look, expected)}, is ${said(look, actual)}`
+}
+
+const line = (look: Look, drift: Shown): string => `${look.name(shownPath(drift.path))}: ${differenceOf(look, drift)}\n`
 
 export const drift = Effect.fnUntraced(function* (file: string, { all, paths: given, to }: DriftOptions) {
   const paths = yield* pathsOf(given)
