@@ -152,18 +152,32 @@ const firstAnswer = (root: string) => async () => {
 const nothing = () =>
   timed(() => new Promise((resolve) => spawn(process.execPath, ["-e", "0"], { stdio: "ignore" }).on("close", resolve)))
 
+/** Measures a command of the command line to its end. */
+const command = (root: string) => () =>
+  timed(
+    () =>
+      new Promise((resolve, reject) =>
+        spawn(process.execPath, [bin, "ls", "--root", root], { stdio: ["ignore", "ignore", "inherit"] }).on("close", (code) =>
+          code === 0 ? resolve(code) : reject(new Error(`ls ended with ${code}`))
+        )
+      )
+  )
+
 const promisedStart = 400
 
 const start = async (root: string, rounds: number): Promise<boolean> => {
-  const [ours, bare]: [Array<number>, Array<number>] = [[], []]
+  const [ours, listing, bare]: [Array<number>, Array<number>, Array<number>] = [[], [], []]
   await firstAnswer(root)()
+  await command(root)()
   for (let i = 0; i < rounds; i++) {
     ours.push(await firstAnswer(root)())
+    listing.push(await command(root)())
     bare.push(await nothing())
   }
   const time = median(ours)
   const held = time <= promisedStart
   console.log(`\nStart to first answer: median ${time.toFixed(0)} ms of ${rounds} (least ${Math.min(...ours).toFixed(0)});`)
+  console.log(`fs-algebra ls to its end: ${median(listing).toFixed(0)} ms;`)
   console.log(
     `a node that does nothing: ${median(bare).toFixed(0)} ms. Promised: ${promisedStart} ms, ${held ? "held" : "MISSED"}.`
   )
