@@ -27,7 +27,7 @@ import * as Grounds from "./changing.ts"
 
 const files: Files = { "a.txt": "one\n", "d/b.txt": "two\n" }
 
-/** Changes two files and a slice, and then does what the test says. */
+/** Changes two files and a slice of the session, then runs the given effect. */
 const half = (then: Effect.Effect<{ message: string; value: {} }, ToolFailure>, name = "half") =>
   tool(name, ({ filesystem }: Call) =>
     Effect.gen(function* () {
@@ -41,13 +41,13 @@ const half = (then: Effect.Effect<{ message: string; value: {} }, ToolFailure>, 
 const ok = Effect.succeed(done)
 const fails = Effect.fail(refused("It did not work.", "Try another."))
 
-/** All that there is: the tree and the slice that a rollback takes back. */
+/** Reads the filesystem's tree and the slice that a rollback restores. */
 const pictureOf = (fs: Algebra, session: Session.Operations) =>
   Effect.gen(function* () {
     return { tree: yield* capture(fs.port), notes: yield* session.all(Notes) }
   })
 
-/** Some keep the files in the session, where they are taken back with it. */
+/** Some filesystems keep their files in the session, so that the session's rollback restores them. */
 type Ground = (files: Files, session: Session.Operations) => Effect.Effect<Algebra, unknown, Scope.Scope>
 
 const memory: Ground = (files) => Grounds.memory(files)
@@ -93,24 +93,22 @@ for (const [name, ground] of [
   ["the virtual filesystem of the session", inVfsState]
 ] as ReadonlyArray<readonly [string, Ground]>) {
   describe(`a checkpoint of a session and ${name}`, () => {
-    it.live(
-      "is taken before what may change something, by the name of the tool and the call, and stays when it went well",
-      () =>
-        Effect.gen(function* () {
-          const { before, checkpoint, fs, picture, run, session } = yield* started(ground, [half(ok)])
-          yield* run.call("read_file", { path: "a.txt" }, { callId: "c-1" })
-          yield* run.call("edit_file", { path: 1 }, { callId: "c-2" })
-          assert.deepStrictEqual(yield* idsOf(checkpoint), [])
-          assert.isTrue((yield* run.call("half", {}, { callId: "c-3" })).success)
-          assert.deepStrictEqual(yield* idsOf(checkpoint), ["pre:half:c-3"])
-          assert.strictEqual(yield* fs.readString("a.txt"), "changed")
-          assert.deepStrictEqual(yield* session.all(Notes), ["before", "changed"])
-          yield* checkpoint.rollback("pre:half:c-3")
-          assert.deepStrictEqual(yield* picture, before)
-        }).pipe(Effect.orDie)
+    it.live("is taken before a changing tool runs, is named after the tool and the call, and stays after a success", () =>
+      Effect.gen(function* () {
+        const { before, checkpoint, fs, picture, run, session } = yield* started(ground, [half(ok)])
+        yield* run.call("read_file", { path: "a.txt" }, { callId: "c-1" })
+        yield* run.call("edit_file", { path: 1 }, { callId: "c-2" })
+        assert.deepStrictEqual(yield* idsOf(checkpoint), [])
+        assert.isTrue((yield* run.call("half", {}, { callId: "c-3" })).success)
+        assert.deepStrictEqual(yield* idsOf(checkpoint), ["pre:half:c-3"])
+        assert.strictEqual(yield* fs.readString("a.txt"), "changed")
+        assert.deepStrictEqual(yield* session.all(Notes), ["before", "changed"])
+        yield* checkpoint.rollback("pre:half:c-3")
+        assert.deepStrictEqual(yield* picture, before)
+      }).pipe(Effect.orDie)
     )
 
-    it.live("is what there is again after a failure, a defect and an interruption, is told after that, and goes", () =>
+    it.live("is rolled back and forgotten after a failure, a defect and an interruption, before the call is reported", () =>
       Effect.gen(function* () {
         const reached = yield* Deferred.make<void>()
         const looking: { picture?: Effect.Effect<unknown> } = {}
@@ -155,7 +153,7 @@ for (const [name, ground] of [
 }
 
 describe("a checkpoint", () => {
-  it.effect("is gone back to when the deadline passes during the call", () =>
+  it.effect("is rolled back when the deadline passes during the call", () =>
     Effect.gen(function* () {
       const reached = yield* Deferred.make<void>()
       const stuck = Effect.andThen(Deferred.succeed(reached, undefined), Effect.never)
@@ -170,7 +168,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is gone back to when a policy makes a failure of a result", () =>
+  it.effect("is rolled back when a policy turns the result into a failure", () =>
     Effect.gen(function* () {
       const policies = Policy.layer({
         name: "critic",
@@ -182,7 +180,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is not taken for what is refused, nor for a snapshot", () =>
+  it.effect("is not taken for a refused call, nor for the snapshot tool", () =>
     Effect.gen(function* () {
       let taken = 0
       const around = (self: Checkpoint.Operations): Checkpoint.Operations => ({
@@ -212,7 +210,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("that cannot be taken leaves the tool undone", () =>
+  it.effect("leaves the tool uncalled when it cannot be taken", () =>
     Effect.gen(function* () {
       const error = new SnapshotError({ operation: "snapshot", reason: "budget", detail: "there is no room" })
       const { before, events, picture, run } = yield* started(memory, [half(Effect.die("it was called"))], {
@@ -226,7 +224,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("that cannot be gone back to is named, and stays", () =>
+  it.effect("stays and is named in the message when the rollback fails", () =>
     Effect.gen(function* () {
       const error = new SnapshotRestoreError({ snapshotId: "1", reason: "io", detail: "the disk is gone" })
       const { before, checkpoint, picture, run } = yield* started(
@@ -247,7 +245,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("of another session is refused by the run", () =>
+  it.effect("is refused by a run of another session", () =>
     Effect.gen(function* () {
       const session = yield* makeSession
       const { checkpoint } = yield* checkpointOf(session, yield* Grounds.memory(files))
@@ -256,7 +254,7 @@ describe("a checkpoint", () => {
     })
   )
 
-  it.effect("has a name that can be one, whatever the id of the call is, and others of other calls", () =>
+  it.effect("gets a valid and distinct name for every call id", () =>
     Effect.gen(function* () {
       const { checkpoint, run } = yield* started(memory, [])
       const long = "x".repeat(5000)
@@ -272,7 +270,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("of calls that went well stay the last hundred", () =>
+  it.effect("is kept for the last hundred successful calls by default", () =>
     Effect.gen(function* () {
       const { checkpoint, run } = yield* started(memory, [half(ok)], {})
       const ids = Array.from({ length: 102 }, (_, i) => `${i}`)
@@ -284,7 +282,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("of calls that went well stay as many as the run is told", () =>
+  it.effect("is kept for as many successful calls as `keep` says, and for at least one", () =>
     Effect.gen(function* () {
       for (const [keep, expected] of [
         [Number.POSITIVE_INFINITY, ["1", "2", "3", "4"]],
@@ -300,7 +298,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("of a call that failed takes no room from those that stay", () =>
+  it.effect("does not count towards `keep` when its call failed", () =>
     Effect.gen(function* () {
       const { checkpoint, run } = yield* started(memory, [half(fails, "fails")], { keep: 2 })
       yield* run.call("write_file", { path: "1", content: "" }, { callId: "1" })
@@ -310,7 +308,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is its call's alone: what others do to files and checkpoints meanwhile waits, and is not taken back", () =>
+  it.effect("is exclusive: writes and checkpoints of others wait until the call is rolled back, and survive", () =>
     Effect.gen(function* () {
       const [reached, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const slow = half(Effect.andThen(Effect.andThen(Deferred.succeed(reached, undefined), Deferred.await(go)), fails), "slow")
@@ -336,7 +334,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("of a call by a tool is inside that of the tool", () =>
+  it.effect("of an outer tool's call includes the calls which that tool makes", () =>
     Effect.gen(function* () {
       const self: { run?: Adapter.Run } = {}
       const calling = (name: string, then: Effect.Effect<typeof done, ToolFailure>) =>
@@ -369,7 +367,7 @@ describe("a tool that runs elsewhere", () => {
     })
   const toldOf = (events: ReadonlyArray<ToolInvoked>) => events.map(({ callId, success, tool }) => [tool, callId, success])
 
-  it.effect("that ends well keeps what it changed, its checkpoint, and is told", () =>
+  it.effect("keeps its changes and its checkpoint, and is reported, when it ends well", () =>
     Effect.gen(function* () {
       const { change, checkpoint, events, fs, run, session } = yield* begun()
       const { end } = yield* run.begin("elsewhere", { path: "a.txt" }, { callId: "c" })
@@ -385,7 +383,7 @@ describe("a tool that runs elsewhere", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("that is aborted is taken back and told, and says why", () =>
+  it.effect("is rolled back and reported with the reason when it is aborted", () =>
     Effect.gen(function* () {
       const { before, change, events, picture, run } = yield* begun()
       const { abort } = yield* run.begin("elsewhere", {}, { callId: "c" })
@@ -398,7 +396,7 @@ describe("a tool that runs elsewhere", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("ends once", () =>
+  it.effect("ends only once: a later end or abort changes nothing and is not reported", () =>
     Effect.gen(function* () {
       const { change, events, fs, run } = yield* begun()
       const first = yield* run.begin("elsewhere", {})
@@ -420,7 +418,7 @@ describe("a tool that runs elsewhere", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is refused as every other, with the result of that", () =>
+  it.effect("is refused for the same reasons as any other call, and each refusal is reported", () =>
     Effect.gen(function* () {
       const { events, run } = yield* begun({ policies: Policy.readOnly })
       const other = { ...run.context, session: yield* makeSession }
@@ -439,7 +437,7 @@ describe("a tool that runs elsewhere", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("with the id of one that is still under way is refused, and after that not", () =>
+  it.effect("is refused while another call with its id is running, and accepted after that", () =>
     Effect.gen(function* () {
       const { before, change, picture, run } = yield* begun()
       const { abort } = yield* run.begin("elsewhere", {}, { callId: "c" })
@@ -453,7 +451,7 @@ describe("a tool that runs elsewhere", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is aborted by the deadline, and ending it then is a failure", () =>
+  it.effect("is aborted by the deadline, after which end answers a failure", () =>
     Effect.gen(function* () {
       const { before, change, events, picture, run } = yield* begun({ deadline: DateTime.makeUnsafe(1000) })
       const { end } = yield* run.begin("elsewhere", {})
@@ -465,7 +463,7 @@ describe("a tool that runs elsewhere", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is aborted by the end of the run", () =>
+  it.effect("is aborted by the end of the run, after which begin, end and abort fail", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const { before, change, events, picture, run } = yield* Scope.provide(begun(), scope)
@@ -480,7 +478,7 @@ describe("a tool that runs elsewhere", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("has not begun where its caller is interrupted before that", () =>
+  it.effect("takes no checkpoint when its caller is interrupted while approval is pending", () =>
     Effect.gen(function* () {
       const asked = yield* Deferred.make<void>()
       const policies = Policy.approval(() => Effect.andThen(Deferred.succeed(asked, undefined), Effect.never))
@@ -493,7 +491,7 @@ describe("a tool that runs elsewhere", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("spends the budget by what it says", () =>
+  it.effect("spends the budget on the messages of its results", () =>
     Effect.gen(function* () {
       const { budget } = yield* Effect.promise(() => import("../../src/agent/ToolContext.ts"))
       const budgetTracker = yield* budget(10)
@@ -507,7 +505,7 @@ describe("a tool that runs elsewhere", () => {
 })
 
 describe("the log of a session", () => {
-  it.effect("is saved and loaded with it", () =>
+  it.effect("is saved and loaded with the session", () =>
     Effect.gen(function* () {
       const { run, session, logged } = yield* started(memory, [half(ok)])
       yield* run.call("write_file", { path: "x.txt", content: "12345", mode: "create" }, { callId: "c" })

@@ -1,4 +1,7 @@
-/** One fault at each step of a call, wherever it is: session and files are what they were, or both what the tool has made of them. */
+/**
+ * Injects one fault at each step of a call. The session and the files must both be unchanged, or both changed as the
+ * tool does.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -16,11 +19,12 @@ import { memory } from "./changing.ts"
 
 type Kind = "a failure" | "a defect" | "an interruption"
 
-/** The filesystem, where one of the steps that come when it is armed, counted from 1, meets what is planned. */
+/** Wraps the filesystem: once armed, its nth step (counted from 1) meets the planned fault. */
 const broken = (fs: Algebra, nth: number, kind: Kind | undefined, when: "before" | "after") => {
   const reached = Deferred.makeUnsafe<void>()
   const state = { isArmed: false, steps: 0 }
-  // Whoever can be interrupted there is; who puts things right goes on.
+  // An interruptible pause lets the test's interruption arrive; a caller that is restoring the files cannot be
+  // interrupted and goes on.
   const pause = Effect.interruptible(Effect.repeat(Effect.yieldNow, { times: 20 }))
   const met: Effect.Effect<void, Fault> =
     kind === "a failure"
@@ -60,7 +64,7 @@ const handlers = {
   "a tool that fails at its end": working(Effect.fail(refused("It did not work.", "Try another.")))
 }
 
-/** What there was, what came of the call, and how many steps it took. */
+/** Returns the state before and after the call, its exit, the ids of the checkpoints left, and the number of steps. */
 const tried = Effect.fnUntraced(
   function* (
     handler: ReturnType<typeof working>,
@@ -97,19 +101,20 @@ for (const [what, handler] of Object.entries(handlers)) {
   describe(what, () => {
     for (const kind of ["a failure", "a defect", "an interruption"] as const) {
       for (const when of ["before", "after"] as const) {
-        it.live(`${kind} ${when} any step leaves session and files old or new, never between`, () =>
+        it.live(`leaves session and files both old or both new after ${kind} ${when} any step`, () =>
           Effect.gen(function* () {
             const { after: changed, before: unchanged } = yield* tried(handlers["a tool that works"])
             assert.notDeepEqual(changed, unchanged)
             const { steps } = yield* tried(handler)
-            // Three files are read for the checkpoint, one is written, four entries are removed and one is made, with looks between.
+            // The checkpoint reads three files; the tool writes one, removes four entries and makes one directory, with
+            // stats between.
             assert.isAbove(steps, 15)
             for (let nth = 1; nth <= steps; nth += stride) {
               const { after, before, exit, ids } = yield* tried(handler, nth, kind, when)
               const isOld = JSON.stringify(after.notes) === JSON.stringify(before.notes)
               assert.deepStrictEqual(after, isOld ? before : changed, `step ${nth}`)
               if (Exit.isSuccess(exit) && exit.value.success) assert.isFalse(isOld, `step ${nth}`)
-              // What could not be taken back is still to be had.
+              // When the rollback failed, the checkpoint is still there.
               else if (!isOld) assert.strictEqual(ids.length, 1, `step ${nth}`)
             }
           })

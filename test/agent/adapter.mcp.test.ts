@@ -46,7 +46,7 @@ describe("a prompt served to the official client", () => {
   const { remove, root } = ground()
   afterAll(remove)
 
-  /** All that is on a disk, with snapshots of it. */
+  /** A section over a directory on disk, with snapshots of it. */
   const onDisk = Effect.gen(function* () {
     const fs = make(yield* PosixHost.make({ root }))
     const services = yield* Layer.build(Snapshots.layer.pipe(Layer.provide(Layer.succeed(Filesystem, fs))))
@@ -57,7 +57,7 @@ describe("a prompt served to the official client", () => {
     })
   })
 
-  it.live("works over a pipe as any server does, and ends when the client hangs up", () =>
+  it.live("passes the scripts of an ordinary MCP server over stdio, and ends when the client hangs up", () =>
     Effect.gen(function* () {
       const prompt = yield* promptOf([yield* onDisk], { name: "The Workshop" })
       const session = yield* makeSession
@@ -69,7 +69,7 @@ describe("a prompt served to the official client", () => {
     }).pipe(Effect.scoped, Effect.orDie)
   )
 
-  it.live("works over HTTP, where all clients are of one session", () =>
+  it.live("shares one session among all clients over HTTP", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ "a.txt": "one\n" })
       const session = yield* makeSession
@@ -96,7 +96,7 @@ describe("a served prompt", () => {
     files: section("files", { filesystem: Effect.succeed(fs), tools: seven, template: "Mind the gap." })
   }))
 
-  it.effect("says its text at the start and as a prompt, and lists the tools of all sections as they are described", () =>
+  it.effect("serves its text as a prompt, and lists the tools of all sections with their overridden descriptions", () =>
     Effect.gen(function* () {
       const { files } = yield* withFiles
       const idle = tool("idle", () => Effect.succeed(done), { does: "reads" })
@@ -120,7 +120,7 @@ describe("a served prompt", () => {
     })
   )
 
-  it.effect("calls its tools in the session, with a checkpoint, a deadline and a budget", () =>
+  it.effect("runs its tools in the session, with a checkpoint and a deadline", () =>
     Effect.gen(function* () {
       const { files, fs } = yield* withFiles
       const session = yield* makeSession
@@ -153,7 +153,7 @@ describe("a served prompt", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("has the files of its workspace as resources, under the policies", () =>
+  it.effect("serves the files of its workspace as resources, under the policies", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ "a.txt": "one\n", ".env": "secret" })
       const sections = [section("text"), section("files", { filesystem: Effect.succeed(fs), tools: four })]
@@ -173,7 +173,7 @@ describe("a served prompt", () => {
     }).pipe(Effect.provide(Policy.access({ deny: { read: ".env" } })))
   )
 
-  it.effect("without a filesystem has no resources, and tools that need none work", () =>
+  it.effect("has no resources without a filesystem, and tools that need no filesystem work", () =>
     Effect.gen(function* () {
       const free = tool("free", () => Effect.succeed(done), { needsFilesystem: false })
       const clock = Tool.make({
@@ -194,7 +194,7 @@ describe("a served prompt", () => {
     })
   )
 
-  it.effect("offers no tool that a policy keeps off lists", () =>
+  it.effect("lists no tool that a policy hides", () =>
     Effect.gen(function* () {
       const { files } = yield* withFiles
       const { client } = yield* connect([files])
@@ -208,7 +208,7 @@ describe("a served prompt", () => {
     }).pipe(Effect.provide(Policy.readOnly))
   )
 
-  it.effect("that cannot be rendered is not served", () =>
+  it.effect("fails with the section's error when it cannot be rendered", () =>
     Effect.gen(function* () {
       const error = new IoError({ operation: "open", path: "", detail: "broken", code: "EIO" })
       const prompt = yield* promptOf([section("files", { filesystem: Effect.fail(error), tools: seven })])
@@ -223,7 +223,7 @@ describe("a served prompt", () => {
     })
   )
 
-  it.live("interrupts what a client has called when it hangs up, and takes it back", () =>
+  it.live("interrupts the running call of a client that hangs up, and rolls it back", () =>
     Effect.gen(function* () {
       const { files, fs } = yield* withFiles
       const session = yield* makeSession

@@ -16,7 +16,7 @@ interface Asked {
   readonly params: unknown
 }
 
-/** A model that asks for these calls, and keeps what it was asked with. */
+/** Returns a model that makes the given tool calls, and records the options of each request. */
 const modelOf = (calls: ReadonlyArray<Asked>) => {
   const seen: Array<LanguageModel.ProviderOptions> = []
   const layer = Layer.effect(
@@ -54,7 +54,7 @@ const asking = (run: Adapter.Run, calls: ReadonlyArray<Asked>) =>
   })
 
 describe("the toolkit of a run", () => {
-  it.effect("is what a model of effect calls tools with, in the session", () =>
+  it.effect("runs a language model's tool calls in the session", () =>
     Effect.gen(function* () {
       const { checkpoint, fs, logged, run } = yield* started()
       const { results, seen } = yield* asking(run, [
@@ -92,7 +92,7 @@ describe("the toolkit of a run", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("shows a model the schemas of the tools, and those alone that policies offer", () =>
+  it.effect("has the schemas of the tools that policies offer, and no others", () =>
     Effect.gen(function* () {
       const { run } = yield* started({ policies: Policy.readOnly })
       const { tools } = yield* Adapter.toolkit(run)
@@ -102,7 +102,7 @@ describe("the toolkit of a run", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("of two runs calls each its own", () =>
+  it.effect("calls the tools of its own run when two runs exist", () =>
     Effect.gen(function* () {
       const [first, second] = [yield* started(), yield* started()]
       const write = (text: string) => [{ id: "1", name: "write_file", params: { path: "b.txt", content: text } }]

@@ -37,7 +37,7 @@ const idle = tool("idle", () => Effect.succeed(done))
 const withFiles = (files: Parameters<typeof memory>[0] = {}) =>
   Effect.map(memory(files), (fs) => ({ fs, filesystem: Effect.succeed(fs) }))
 
-/** Two sentences: what happened, and what to do. */
+/** Asserts a failure without a value, whose message has two sentences: what happened and what to do. */
 const assertRefused = (result: { readonly success: boolean; readonly message: string; readonly value?: unknown }) => {
   assert.isFalse(result.success)
   assert.notProperty(result, "value")
@@ -45,7 +45,7 @@ const assertRefused = (result: { readonly success: boolean; readonly message: st
 }
 
 describe("a call", () => {
-  it.effect("works on the files of the section, and is told once to the session and to the listener", () =>
+  it.effect("changes the files of the section, and is reported once to the session and to the listener", () =>
     Effect.gen(function* () {
       const { filesystem, fs } = yield* withFiles({})
       const { events, logged, run } = yield* start([section("files", { filesystem, tools: seven })])
@@ -65,7 +65,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("without an id gets one of its own", () =>
+  it.effect("gets an id of its own when none is given", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const { events, run } = yield* start([section("files", { filesystem, tools: [idle] })])
@@ -75,7 +75,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("of a tool that is not in the prompt names those that look like it, else all that there are", () =>
+  it.effect("of an unknown tool names the tools with a similar name, or all tools when none is similar", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const { events, logged, run } = yield* start([section("files", { filesystem, tools: seven })])
@@ -98,7 +98,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("of a tool with a name of a million characters answers in a few lines", () =>
+  it.effect("of a tool whose name has a million characters answers at most 500 characters", () =>
     Effect.gen(function* () {
       const { events, run } = yield* start([section("text")])
       const result = yield* run.call("x".repeat(1_000_000), {})
@@ -109,7 +109,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("of a tool that a policy keeps off lists is refused, and its name is not advised", () =>
+  it.effect("of a tool that a policy hides is refused, and its name is not suggested", () =>
     Effect.gen(function* () {
       const { filesystem, fs } = yield* withFiles({})
       const { run } = yield* start([section("files", { filesystem, tools: seven })], { policies: Policy.readOnly })
@@ -123,7 +123,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("with arguments that do not decode is told what is wrong with them", () =>
+  it.effect("with arguments that do not decode answers the mistake", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const { events, run } = yield* start([section("files", { filesystem, tools: seven })])
@@ -137,7 +137,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("that dies is a defect, and told", () =>
+  it.effect("dies when the tool dies, and is reported", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const broken = tool("broken", () => Effect.die("broken"))
@@ -147,7 +147,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("is told to the session though the listener dies", () =>
+  it.effect("is recorded in the session although the listener dies", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const { logged, run } = yield* start([section("files", { filesystem, tools: [idle] })], {
@@ -158,7 +158,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("of a tool by a tool is another call, told once too", () =>
+  it.effect("made by another tool is reported once, before the call that made it", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const self: { run?: Adapter.Run } = {}
@@ -178,7 +178,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("goes by the policies, settings and listeners of the run, and by those around the call", () =>
+  it.effect("obeys the policies of the run and of its caller, and reports to the caller's listener", () =>
     Effect.gen(function* () {
       const { filesystem, fs } = yield* withFiles({ "a.txt": "one\n", ".env": "x" })
       const files = section("files", { filesystem, tools: seven })
@@ -194,7 +194,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("shares with the others of the run what has been read, and with those of another run nothing", () =>
+  it.effect("shares the read files with other calls of its run, and not with another run", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles({ "a.txt": "one\n" })
       const sections = [section("files", { filesystem, tools: seven })]
@@ -208,8 +208,8 @@ describe("a call", () => {
   )
 })
 
-describe("what has been read", () => {
-  it.effect("is known of each filesystem by itself, and what has been called of all", () =>
+describe("the memory of a run", () => {
+  it.effect("records reads for each filesystem separately, and calls for all filesystems together", () =>
     Effect.gen(function* () {
       const [one, two] = [yield* withFiles({ "a.txt": "same\n" }), yield* withFiles({ "a.txt": "same\n" })]
       const renamed = (name: string, as: string) => ({ ...seven.find((tool) => tool.name === name)!, name: as })
@@ -231,7 +231,7 @@ describe("what has been read", () => {
 })
 
 describe("the event of a call", () => {
-  it.effect("can be saved whatever the parameters are, and has no bytes in it", () =>
+  it.effect("can be saved for any parameters, and holds the number of bytes instead of the bytes", () =>
     Effect.gen(function* () {
       const odd = define({
         name: "odd",
@@ -265,7 +265,7 @@ describe("the event of a call", () => {
 })
 
 describe("the session", () => {
-  it.effect("of the caller's context must be the run's", () =>
+  it.effect("in the caller's context must be the session of the run", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       let ran = 0
@@ -282,7 +282,7 @@ describe("the session", () => {
     })
   )
 
-  it.effect("of the section must be the run's, or the section has none", () =>
+  it.effect("of a section must be the session of the run when the section has one", () =>
     Effect.gen(function* () {
       const [ours, theirs] = [yield* makeSession, yield* makeSession]
       const { filesystem } = yield* withFiles()
@@ -321,7 +321,7 @@ describe("the deadline", () => {
     })
   )
 
-  it.effect("that has passed refuses, and no context gives more time than the run has", () =>
+  it.effect("refuses calls once it has passed, and a caller's context cannot extend it", () =>
     Effect.gen(function* () {
       const { run } = yield* start([yield* files], { deadline: at(1000) })
       assert.isTrue((yield* run.call("idle", {})).success)
@@ -340,7 +340,7 @@ describe("the deadline", () => {
     })
   )
 
-  it.effect("that has passed makes no filesystem any more", () =>
+  it.effect("prevents the opening of a filesystem once it has passed", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const later = Effect.die("it was made")
@@ -351,7 +351,7 @@ describe("the deadline", () => {
     })
   )
 
-  it.effect("that passes during a call ends it", () =>
+  it.effect("interrupts a running call", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const [reached, ended] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -370,7 +370,7 @@ describe("the deadline", () => {
     })
   )
 
-  it.effect("ends also who waits for approval", () =>
+  it.effect("ends a call that waits for approval", () =>
     Effect.gen(function* () {
       const asked = yield* Deferred.make<void>()
       const policies = Policy.approval(() => Effect.andThen(Deferred.succeed(asked, undefined), Effect.never))
@@ -384,7 +384,7 @@ describe("the deadline", () => {
 })
 
 describe("the budget", () => {
-  it.effect("is spent by the messages of results as the settings measure them, and refuses when nothing is left", () =>
+  it.effect("is spent by the messages of results in the unit of the settings, and calls are refused once it is empty", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       let ran = 0
@@ -403,7 +403,7 @@ describe("the budget", () => {
     })
   )
 
-  it.effect("is spent by refusals too, and by the tracker of the caller's context where it has one", () =>
+  it.effect("is spent by refusals too, and comes from the caller's context where that has one", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const [own, theirs] = [yield* ToolContexts.budget(1_000_000), yield* ToolContexts.budget(1_000_000)]
@@ -421,7 +421,7 @@ describe("the filesystem of a tool", () => {
   const reading = (name: string) =>
     tool(name, ({ filesystem }) => Effect.map(filesystem.readString("who.txt"), (message) => ({ message, value: {} })))
 
-  it.effect("is that of its section, else the first of the prompt", () =>
+  it.effect("is that of its section, or else the first one of the prompt", () =>
     Effect.gen(function* () {
       const [one, two] = [yield* withFiles({ "who.txt": "one" }), yield* withFiles({ "who.txt": "two" })]
       const { run } = yield* start([
@@ -444,7 +444,7 @@ describe("the filesystem of a tool", () => {
     })
   )
 
-  it.effect("is missing where no section has one, whatever is around", () =>
+  it.effect("is missing where no section has one", () =>
     Effect.gen(function* () {
       const { events, run } = yield* start([section("text", { tools: four })])
       const result = yield* run.call("list_directory", {})
@@ -455,7 +455,7 @@ describe("the filesystem of a tool", () => {
     })
   )
 
-  it.effect("is not needed by who says so, and fails Unavailable when it is used all the same", () =>
+  it.effect("is not needed by a tool that declares so, and every use of a missing one fails with Unavailable", () =>
     Effect.gen(function* () {
       const free = tool("free", () => Effect.succeed(done), { needsFilesystem: false })
       const curious = tool(
@@ -495,7 +495,7 @@ describe("the filesystem of a tool", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is not needed by a tool of one's own that names no paths, and is missed by one that does", () =>
+  it.effect("is needed by a user's tool only when it touches paths, declares the need, or uses the filesystem", () =>
     Effect.gen(function* () {
       const common = { description: "Tells the time.", value: Value }
       const clock = Tool.make({ ...common, name: "clock", handle: () => Effect.succeed(done) })
@@ -522,7 +522,7 @@ describe("the filesystem of a tool", () => {
     })
   )
 
-  it.effect("is not needed outside of runs either", () =>
+  it.effect("is not needed outside of a run by a tool that declares so", () =>
     Effect.gen(function* () {
       const free = tool("free", () => Effect.succeed(done), { needsFilesystem: false })
       for (const [definition, expected] of [
@@ -537,7 +537,7 @@ describe("the filesystem of a tool", () => {
     })
   )
 
-  it.effect("is given to who does not need one, where there is one", () =>
+  it.effect("is passed to a tool that does not need one, where there is one", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles({ "who.txt": "one" })
       const free = { ...reading("free"), needsFilesystem: false }
@@ -546,7 +546,7 @@ describe("the filesystem of a tool", () => {
     })
   )
 
-  it.effect("that cannot be made refuses those that need it, until it can", () =>
+  it.effect("refuses the tools that need it while it cannot be opened, and works once it can", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles({ "who.txt": "at last" })
       let tries = 0
@@ -570,7 +570,7 @@ describe("the filesystem of a tool", () => {
     })
   )
 
-  it.effect("of the prompt that cannot be made fails the run", () =>
+  it.effect("fails the run when the first one of the prompt cannot be opened", () =>
     Effect.gen(function* () {
       const error = new IoError({ operation: "open", path: "", detail: "broken", code: "EIO" })
       const sections = [section("files", { filesystem: Effect.fail(error), tools: [idle] })]
@@ -578,7 +578,7 @@ describe("the filesystem of a tool", () => {
     })
   )
 
-  it.effect("comes with what else its section provides, to that section's tools and to those without one", () =>
+  it.effect("brings the services of its section to that section's tools and to tools of sections without services", () =>
     Effect.gen(function* () {
       const asking = (name: string) => tool(name, () => Effect.map(Weather, (message) => ({ message, value: {} })))
       const [one, two] = [yield* withFiles(), yield* withFiles()]
@@ -601,42 +601,40 @@ describe("the filesystem of a tool", () => {
 })
 
 describe("the context of a tool", () => {
-  it.effect(
-    "has the run's prompt, adapter, session, deadline and budget, and the filesystem of the tool, as policies show it",
-    () =>
-      Effect.gen(function* () {
-        const { filesystem, fs } = yield* withFiles({ "a.txt": "one" })
-        const seen: Array<ToolContexts.Operations> = []
-        const looking = tool("looking", (call) =>
-          Effect.gen(function* () {
-            const context = yield* ToolContext
-            seen.push(context)
-            assert.strictEqual(Option.getOrUndefined(context.filesystem), call.filesystem)
-            return done
-          })
-        )
-        const budgetTracker = yield* ToolContexts.budget(1000)
-        const sections = [section("files", { filesystem, tools: [looking] })]
-        const { run, session } = yield* start(sections, { budgetTracker, deadline: at(5) })
-        yield* run.call("looking", {})
-        const [context] = seen
-        assert.isTrue(Object.isFrozen(context))
-        assert.isTrue(Object.isFrozen(run.context))
-        assert.strictEqual(context!.session, session)
-        assert.strictEqual(context!.adapter, run.context.adapter)
-        assert.strictEqual(context!.prompt, run.rendered.prompt)
-        assert.strictEqual(Option.getOrUndefined(context!.renderedPrompt), run.rendered)
-        assert.strictEqual(Option.getOrUndefined(context!.budgetTracker), budgetTracker)
-        assert.strictEqual(DateTime.toEpochMillis(Option.getOrThrow(context!.deadline)), 5)
-        assert.strictEqual(Option.getOrUndefined(context!.filesystem), fs)
+  it.effect("has the run's prompt, adapter, session, deadline and budget, and the filesystem as the policies show it", () =>
+    Effect.gen(function* () {
+      const { filesystem, fs } = yield* withFiles({ "a.txt": "one" })
+      const seen: Array<ToolContexts.Operations> = []
+      const looking = tool("looking", (call) =>
+        Effect.gen(function* () {
+          const context = yield* ToolContext
+          seen.push(context)
+          assert.strictEqual(Option.getOrUndefined(context.filesystem), call.filesystem)
+          return done
+        })
+      )
+      const budgetTracker = yield* ToolContexts.budget(1000)
+      const sections = [section("files", { filesystem, tools: [looking] })]
+      const { run, session } = yield* start(sections, { budgetTracker, deadline: at(5) })
+      yield* run.call("looking", {})
+      const [context] = seen
+      assert.isTrue(Object.isFrozen(context))
+      assert.isTrue(Object.isFrozen(run.context))
+      assert.strictEqual(context!.session, session)
+      assert.strictEqual(context!.adapter, run.context.adapter)
+      assert.strictEqual(context!.prompt, run.rendered.prompt)
+      assert.strictEqual(Option.getOrUndefined(context!.renderedPrompt), run.rendered)
+      assert.strictEqual(Option.getOrUndefined(context!.budgetTracker), budgetTracker)
+      assert.strictEqual(DateTime.toEpochMillis(Option.getOrThrow(context!.deadline)), 5)
+      assert.strictEqual(Option.getOrUndefined(context!.filesystem), fs)
 
-        const policed = yield* start(sections, { policies: Policy.access({ deny: { read: "a.txt" } }) })
-        yield* policed.run.call("looking", {})
-        assert.isFalse(yield* Option.getOrThrow(seen[1]!.filesystem).exists("a.txt"))
-      })
+      const policed = yield* start(sections, { policies: Policy.access({ deny: { read: "a.txt" } }) })
+      yield* policed.run.call("looking", {})
+      assert.isFalse(yield* Option.getOrThrow(seen[1]!.filesystem).exists("a.txt"))
+    })
   )
 
-  it.effect("is asked for by the handler of one's own tool, which fails in words", () =>
+  it.effect("is available to the handler of a user's tool", () =>
     Effect.gen(function* () {
       const strict = tool("strict", () =>
         Effect.flatMap(ToolContext, ({ session }) => Effect.fail(refused(`Session ${session.id} says no.`, "Ask it.")))
@@ -653,7 +651,7 @@ describe("the scripted adapter", () => {
     section("files", { filesystem, tools: seven })
   ])
 
-  it.effect("calls what is written, and answers what came of it", () =>
+  it.effect("makes the calls of its list, and returns their results", () =>
     Effect.gen(function* () {
       const [session, prompt] = [
         yield* makeSession,
@@ -678,7 +676,7 @@ describe("the scripted adapter", () => {
     })
   )
 
-  it.effect("asks for the next by what was answered", () =>
+  it.effect("computes each call from the transcript so far", () =>
     Effect.gen(function* () {
       const prompt = yield* Prompt.make({ ns: "tests", key: "scripted", sections: yield* sections })
       const { run } = Adapter.scripted((transcript) =>

@@ -1,4 +1,7 @@
-/** A prompt at work: sections that are as they are written here, tools that do what a test says, and a session that can be looked into. */
+/**
+ * Builds prompts, runs and sections for tests: sections as literals, tools with the test's own handlers, and an
+ * inspectable session.
+ */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -17,7 +20,7 @@ import * as Snapshots from "../../src/history/Snapshots.ts"
 
 export const Notes: Slice.Slice<string> = Slice.make("notes", Schema.String)
 
-/** Also a structural section: nothing here was made by a constructor. */
+/** Builds a section as a plain object, without the library's constructor. */
 export const section = <R = never>(key: string, fields: Partial<Section<R>> = {}): Section<R> => ({
   key,
   title: `The ${key}`,
@@ -31,7 +34,7 @@ export const section = <R = never>(key: string, fields: Partial<Section<R>> = {}
 export const Value = Schema.Struct({})
 export const done = { message: "done", value: {} }
 
-/** Takes a path that it does not touch, and does what the test says. */
+/** Builds a tool that takes a path without touching it, and runs the given handler. */
 export const tool = <R = never>(
   name: string,
   handle: (call: Call, path: string | undefined) => Effect.Effect<{ message: string; value: {} }, ToolFailure, R>,
@@ -53,9 +56,9 @@ export const tool = <R = never>(
 export interface Started {
   readonly run: Adapter.Run
   readonly session: Session.Operations
-  /** Of the listener around the run. */
+  /** The events that the listener around the run received. */
   readonly events: ReadonlyArray<ToolInvoked>
-  /** What the session has kept of them. */
+  /** The events that the session has recorded. */
   readonly logged: Effect.Effect<ReadonlyArray<ToolInvoked>>
 }
 
@@ -88,7 +91,7 @@ export const start = Effect.fnUntraced(function* <R = never>(
   return { run, session, events, logged: session.all(log) } satisfies Started
 })
 
-/** A checkpoint of a session and a filesystem, and the snapshots of that. */
+/** Builds a checkpoint of a session and a filesystem, with the filesystem's snapshots. */
 export const checkpointOf = (
   session: Session.Operations,
   fs: Algebra

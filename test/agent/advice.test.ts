@@ -41,7 +41,7 @@ const at = { operation: "read", path: "src/main.ts" }
 
 type Tag = ToolFailure["_tag"]
 
-/** One of each; that it is complete the compiler says. */
+/** One failure of each type; the compiler checks that none is missing. */
 const each: { readonly [T in Tag]: Extract<ToolFailure, { readonly _tag: T }> } = {
   NotFound: new E.NotFound(at),
   AlreadyExists: new E.AlreadyExists(at),
@@ -71,7 +71,7 @@ const each: { readonly [T in Tag]: Extract<ToolFailure, { readonly _tag: T }> } 
   Refused: refused("It is Sunday.", "Come back tomorrow.")
 }
 
-/** What each has to say, of what happened and of what to do. */
+/** A part of the description and a part of the advice that each message must contain. */
 const parts: { readonly [T in Tag]: readonly [happened: string, advice: string] } = {
   NotFound: ["no file or directory", "ls"],
   AlreadyExists: ["exists already", "edit_file"],
@@ -97,9 +97,9 @@ const parts: { readonly [T in Tag]: readonly [happened: string, advice: string] 
   Refused: ["It is Sunday.", "Come back tomorrow."]
 }
 
-describe("what a failure says", () => {
+describe("the message of a failure", () => {
   for (const tag of Object.keys(each) as ReadonlyArray<Tag>) {
-    it.effect(`${tag}: what happened, and what to do next`, () =>
+    it.effect(`of type ${tag} says what happened and what to do next`, () =>
       Effect.gen(function* () {
         const failure = tag === "NotFound" ? new E.NotFound({ ...at, path: "zzz/qqqqqq" }) : each[tag]
         const message = yield* told(failure, tag === "NotFound" || tag === "NotAFile" ? "stat" : "read_file")
@@ -111,7 +111,7 @@ describe("what a failure says", () => {
   }
 
   for (const why of ["permission", "readOnly", "escape", "root", "link", "policy", "busy"] as const) {
-    it.effect(`AccessDenied ${why} has words of its own`, () =>
+    it.effect(`has its own words for AccessDenied with ${why}`, () =>
       Effect.gen(function* () {
         const message = yield* told(new E.AccessDenied({ ...at, why }))
         const marks = {
@@ -129,7 +129,7 @@ describe("what a failure says", () => {
     )
   }
 
-  it.effect("advice for one tool is of its own kit", () =>
+  it.effect("suggests only tools of the kit that failed", () =>
     Effect.gen(function* () {
       const missing = new E.NotFound({ ...at, path: "zzz/qqqqqq" })
       assert.include(yield* told(missing, "list_directory"), "list_directory")
@@ -140,7 +140,7 @@ describe("what a failure says", () => {
     })
   )
 
-  it.effect("every limit has a sentence on staying below it", () =>
+  it.effect("explains for every limit how to stay below it", () =>
     Effect.gen(function* () {
       for (const limit of ["maxFileSize", "maxReadBytes", "maxListEntries", "another"]) {
         const message = yield* told(new E.LimitExceeded({ ...at, limit, allowed: 10, actual: 20 }))
@@ -150,7 +150,7 @@ describe("what a failure says", () => {
     })
   )
 
-  it.effect("a long path or detail is cut", () =>
+  it.effect("shortens a long path or detail", () =>
     Effect.gen(function* () {
       const long = "x".repeat(1_000_000)
       assert.isAtMost((yield* told(new E.InvalidPath({ ...at, path: long, detail: "bad" }))).length, 1000)
@@ -159,7 +159,7 @@ describe("what a failure says", () => {
     })
   )
 
-  it.effect("where the root is on the machine is told by none", () =>
+  it.effect("never names the directory of the root on the machine", () =>
     Effect.gen(function* () {
       const fs = { ...(yield* memory(files)), root: "/home/somebody/work" }
       const details = "cannot open /home/somebody/work/a.txt"
@@ -176,13 +176,13 @@ describe("what a failure says", () => {
   )
 })
 
-describe("a path that is not there", () => {
+describe("suggestions for a missing path", () => {
   const suggested = (path: string) =>
     Effect.map(told(new E.NotFound({ ...at, path })), (message) =>
       [...message.matchAll(/"([^"]+)"/g)].slice(1).map(([, name]) => name)
     )
 
-  it.effect("the same name elsewhere comes first, and three at the most", () =>
+  it.effect("begin with the same name elsewhere, at most three", () =>
     Effect.gen(function* () {
       const found = yield* suggested("app/config.json")
       assert.lengthOf(found, 3)
@@ -191,7 +191,7 @@ describe("a path that is not there", () => {
     })
   )
 
-  it.effect("then names in the same directory that differ by little", () =>
+  it.effect("include names in the same directory that differ by little", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* suggested("src/mian.ts"), ["src/main.ts"])
       assert.deepStrictEqual((yield* suggested("src/menus.ts")).sort(), ["src/menu.ts"])
@@ -199,14 +199,14 @@ describe("a path that is not there", () => {
     })
   )
 
-  it.effect("where there is nothing like it, the directory that is nearest is named", () =>
+  it.effect("name the nearest directory when no name is similar", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* suggested("src/deep/qqqqqqqqq/x"), ["src/deep"])
     })
   )
 })
 
-describe("a conflict", () => {
+describe("the message of a conflict", () => {
   const conflict = (before: string, after: string | null) =>
     Effect.gen(function* () {
       const { call, fs } = yield* session(yield* memory({ "a.txt": before }))
@@ -223,7 +223,7 @@ describe("a conflict", () => {
       return message
     }).pipe(Effect.orDie)
 
-  it.effect("gives the current version and the lines that have changed", () =>
+  it.effect("gives the current version and the changed lines", () =>
     Effect.gen(function* () {
       const message = yield* conflict("x\n2\n3\n4\n5\n", "x\n2\nTHREE\nFOUR\n5\n")
       assert.include(message, versionOf("x\n2\nTHREE\nFOUR\n5\n"))
@@ -232,11 +232,11 @@ describe("a conflict", () => {
     })
   )
 
-  it.effect("says when the file is gone", () =>
+  it.effect("says that the file is gone", () =>
     Effect.map(conflict("x\n", null), (message) => assert.include(message, "not there any more"))
   )
 
-  it.effect("says when there is one where none was expected", () =>
+  it.effect("says that a file exists where none was expected", () =>
     Effect.gen(function* () {
       const fs = yield* memory(files)
       const failure = new E.Conflict({ ...at, expected: null, actual: "c".repeat(64) })
@@ -246,7 +246,7 @@ describe("a conflict", () => {
     })
   )
 
-  it.effect("does without lines where the session has not seen the text", () =>
+  it.effect("names no lines when the session has not read the text", () =>
     Effect.gen(function* () {
       const known = Memory.make()
       known.saw(p("src/main.ts"), "a".repeat(64))
@@ -270,7 +270,7 @@ describe("changedLines", () => {
     ["a", "a\n", "line 1 changed"]
   ]
   for (const [before, after, expected] of cases) {
-    it(`${JSON.stringify(before)} to ${JSON.stringify(after)}: ${expected ?? "nothing"}`, () =>
+    it(`answers ${expected ?? "nothing"} from ${JSON.stringify(before)} to ${JSON.stringify(after)}`, () =>
       assert.strictEqual(atOnce(changedLines(before, after)), expected))
   }
 })

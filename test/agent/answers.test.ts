@@ -1,4 +1,4 @@
-/** What a tool does with an awkward request, and that its advice is one that can help. */
+/** Checks the answers to awkward requests, and that their advice can help. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as tools from "../../src/agent/tools.ts"
@@ -34,7 +34,7 @@ describe("read_file counts lines from 1 and from the end", () => {
     )
   }
 
-  it.effect("also in a file that is too large to be held", () =>
+  it.effect("in a file that is larger than one read allows", () =>
     Effect.gen(function* () {
       const count = 400_000
       const fs = yield* Filesystem
@@ -67,7 +67,7 @@ describe("edit_file leaves no mixed line endings", () => {
 })
 
 describe("advice", () => {
-  it.effect("offers another occurrence only where there is one, and once", () =>
+  it.effect("suggests another occurrence only where there is one, and only once", () =>
     Effect.gen(function* () {
       const edit = (path: string, old_string: string) => invoke("edit_file", { path, old_string, new_string: "x" })
       const [absent, twice, empty] = [yield* edit("a", "nowhere"), yield* edit("a", "line 1"), yield* edit("e", "line")]
@@ -80,7 +80,7 @@ describe("advice", () => {
   )
 })
 
-describe("rm counts what it removed", () => {
+describe("rm counts the removed entries", () => {
   const rows: ReadonlyArray<readonly [path: string, message: string]> = [
     ["empty", "removed empty, an empty directory"],
     ["one", "removed one with all that was in it: 1 directory, 1 file"],
@@ -95,7 +95,7 @@ describe("rm counts what it removed", () => {
   }
 })
 
-it.effect("a file without a name is an invalid path, and the root is no file", () =>
+it.effect("write answers InvalidPath for an empty path, and NotAFile for the root", () =>
   Effect.gen(function* () {
     const fs = yield* Filesystem
     assert.strictEqual((yield* Effect.flip(fs.write("", "x")))._tag, "InvalidPath")

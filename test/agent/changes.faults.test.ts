@@ -38,7 +38,7 @@ const edits = {
 
 const edited: Files = { ...files, "a.txt": "A\n", "d/b.txt": "B\n" }
 
-/** Fails where the tool says that it has failed. */
+/** Fails when the tool answers a failure. */
 const editing = (fs: Algebra): Effect.Effect<unknown, unknown> =>
   Effect.gen(function* () {
     const result = (yield* invokeUnknown(editFile, edits, { memory: Memory.make() })) as { readonly success: boolean }
@@ -50,7 +50,7 @@ interface Work {
   readonly becomes: Picture
 }
 
-/** As on a host, whose directories the machine removes and moves. */
+/** Uses a native removal of trees, as a host does. */
 const removing = ({ port }: Algebra): Effect.Effect<unknown, unknown> => {
   const removeTreeOf = (top: FsPath.FsPath) => removeTree(port, top)
   return removeDirectory(make({ ...port, accelerations: { ...port.accelerations, removeTree: removeTreeOf } }), p("d"), "fail")
@@ -61,7 +61,7 @@ const everywhere: Record<string, Work> = {
   "edits of several files": { run: editing, becomes: picture(edited) }
 }
 
-/** In memory nothing is moved: there is nothing that could fail midway. */
+/** In memory the removal of a directory has no steps that could fail midway. */
 const works: Readonly<Record<string, Readonly<Record<string, Work>>>> = {
   "in memory": everywhere,
   "on a host": {
@@ -96,7 +96,7 @@ const broken = (ground: Ground, { becomes, run }: Work, planned: Planned): Effec
       }
       const exit = yield* Fiber.await(fiber)
       const found = yield* Effect.orDie(capture(sound.port) as Effect.Effect<Picture, never>)
-      // Whoever is interrupted when all is done, is interrupted all the same.
+      // An interruption that arrives after the last step still interrupts the caller.
       const isNew = Exit.isSuccess(exit) || (planned.fault === "hang" && isDeepStrictEqual(found, becomes))
       return { isNew, isWhole: isDeepStrictEqual(found, isNew ? becomes : picture(files)) }
     })
@@ -117,9 +117,9 @@ for (const [place, ground, stride] of [
   ["on a host", host, soak ? 1 : 7]
 ] as const) {
   for (const [name, work] of Object.entries(works[place]!)) {
-    describe(`${name} ${place}, of which one step`, () => {
+    describe(`${name} ${place}, when one step`, () => {
       for (const [claim, planned] of ways) {
-        it.live(`${claim}, leave all as it was, or have done all, and nothing hidden`, () =>
+        it.live(`${claim}, leave the files all old or all new, with no hidden leftover`, () =>
           Effect.gen(function* () {
             const path = planned.fault === "hang" ? interruptible : any
             const steps = yield* count(ground, work, path)
@@ -142,10 +142,10 @@ for (const [place, ground, stride] of [
 describe("changes of several files", () => {
   const denied: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "policy" })
 
-  it.live("stop at what a policy forbids, and have changed nothing", () =>
+  it.live("change nothing when a policy forbids one of the paths", () =>
     Effect.gen(function* () {
       const sound = yield* host(files)
-      // It knows only the names that it protects, as decorators of the port do.
+      // Like decorators of the port, the guard knows only the paths it protects.
       const guarded = (path: string) =>
         make(
           around(sound.port, (operation, next) => {
@@ -162,11 +162,11 @@ describe("changes of several files", () => {
     })
   )
 
-  it.live("find a change that comes between the look and the step", () =>
+  it.live("fail and restore the files when another process removes one after the check", () =>
     Effect.gen(function* () {
       const sound = yield* host(files)
       let isDone = false
-      // Another process, which does not ask for a turn, when the contents are being staged.
+      // Another process, which ignores the locks, removes a file while the contents are being staged.
       const port = around(sound.port, (operation, next) =>
         operation._tag === "Write" && operation.path.includes("/new/") && !isDone
           ? Effect.andThen(

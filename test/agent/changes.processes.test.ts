@@ -24,7 +24,7 @@ const plant = (root: string): void => {
   }
 }
 
-/** Files alone, but for what is hidden. */
+/** Returns the files only, and every hidden leftover. */
 const look = (root: string): Record<string, string> =>
   Object.fromEntries(
     Fs.readdirSync(root, { recursive: true, encoding: "utf8" })
@@ -45,7 +45,7 @@ const killed = (root: string, cache: string, call: number): Effect.Effect<string
       )
   )
 
-/** What the dead had claimed goes when its directory is listed. */
+/** Finishes or undoes the changes of dead processes; listing a directory removes their claims. */
 const recovered = (root: string) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -55,8 +55,8 @@ const recovered = (root: string) =>
     })
   )
 
-describe("changes of several files, by several processes", () => {
-  it.live("are all there or none when the process has been killed, as soon as the next one looks", () =>
+describe("changes of several files by several processes", () => {
+  it.live("are all done or all undone after the process is killed, once the next process recovers", () =>
     Effect.gen(function* () {
       const calls = yield* Effect.scoped(
         Effect.flatMap(directory, (root) => {
@@ -95,12 +95,12 @@ describe("changes of several files, by several processes", () => {
     })
   )
 
-  it.live("wait for whoever checks a version of one of the files, and see what that has made of it", () =>
+  it.live("wait for a process that has claimed one of the files, and fail with Conflict when it changed the file", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = yield* directory
         plant(root)
-        // As two processes: they have nothing in common but the directory.
+        // Two backends stand for two processes: they share nothing but the directory.
         const [one, other] = [yield* PosixHost.make({ root }), yield* PosixHost.make({ root })]
         const looked = yield* Deferred.make<void>()
         const watched = around(one, (operation, next) =>
@@ -115,7 +115,7 @@ describe("changes of several files, by several processes", () => {
         const theirs = Effect.gen(function* () {
           const ours = yield* Effect.forkChild(applyChanges(make(watched), changes))
           yield* Deferred.await(looked)
-          // Time enough for whoever does not wait.
+          // A caller that does not wait would finish in this time.
           for (let i = 0; i < 1000; i++) yield* Effect.yieldNow
           yield* other.write<never, never>(p("a.txt"), bytesOf("theirs"), "replace")
           return ours

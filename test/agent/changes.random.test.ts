@@ -39,8 +39,10 @@ const occurrences = (text: string, part: string): ReadonlyArray<number> => {
 }
 
 /**
- * By the specification alone: each is looked for in the text as it was, and occurs exactly once unless all are meant; none lies within
- * another. `undefined` where that does not hold. Every character is marked with the edit that takes it.
+ * Computes the expected result from the specification. Each text occurs exactly once in the original file, unless the edit
+ * replaces all; no two
+ * matches overlap. Returns `undefined` when that does not hold. Every character is marked with the edit that replaces
+ * it.
  */
 const modelled = (files: Readonly<Record<string, string>>, edits: ReadonlyArray<Edit>): Record<string, string> | undefined => {
   const out = { ...files }
@@ -74,7 +76,7 @@ const editing = (fs: Algebra, edits: ReadonlyArray<Edit>) =>
 const filesOf = (texts: ReadonlyArray<string>): Record<string, string> =>
   Object.fromEntries(names.map((name, i) => [name, texts[i]!]))
 
-/** What becomes of each name: it stays, is written, goes, comes, or goes over to the next. */
+/** The fate of each name: unchanged, written, removed, created, or moved to the next name. */
 const kinds = ["stay", "write", "write", "go", "come", "over"] as const
 const places = ["a", "d/b", "d/e/c", "f/g/h", "i", "j/k"]
 const fate = Arbitrary.all({ kind: oneOf(kinds), was: content, becomes: content })
@@ -102,7 +104,7 @@ const plan = (
   return { before, after, changes }
 }
 
-/** Without the directories, of which none goes. */
+/** Reads the files without the directories, because no directory is removed. */
 const filesIn = (fs: Algebra) =>
   Effect.map(capture(fs.port), (all) => Object.fromEntries(Object.entries(all).filter(([, what]) => what !== "directory")))
 const flat = (files: Files) => Object.fromEntries(Object.entries(picture(files)).filter(([, what]) => what !== "directory"))
@@ -111,9 +113,9 @@ for (const [name, ground, times] of [
   ["memory", memory, runs],
   ["a host", host, runs / 5]
 ] as ReadonlyArray<readonly [string, Ground, number]>) {
-  describe(`many changes at once, in ${name}`, () => {
+  describe(`random changes of several files in ${name}`, () => {
     it.live.prop(
-      "edits of several files do what each of them says of the text as it was, or nothing",
+      "edits apply to the original text, all of them or none",
       [contents, Arbitrary.array(edit, { minLength: 1, maxLength: 4 })],
       ([texts, edits]) =>
         Effect.scoped(
@@ -130,7 +132,7 @@ for (const [name, ground, times] of [
     )
 
     it.live.prop(
-      "files come, change, move and go as the list says",
+      "files are created, changed, moved and removed as the list says",
       [Arbitrary.all([fate, fate, fate, fate, fate, fate])],
       ([fates]) =>
         Effect.scoped(

@@ -138,7 +138,7 @@ for (const [name, ground] of Object.entries(grounds)) {
       )
     }
 
-    it.live("permissions stay, and go with a file that is moved", () =>
+    it.live("keep permissions, also of a file that is moved", () =>
       Effect.gen(function* () {
         const fs = yield* ground(files)
         yield* fs.setAttributes("a.txt", { mode: 0o755 })
@@ -155,7 +155,7 @@ for (const [name, ground] of Object.entries(grounds)) {
 describe("changes of several files", () => {
   const both = [to("a.txt", "a\n", "A\n"), to("d/new", null, "n")]
 
-  it.live("need permission to write, and to delete only where a file is to go", () =>
+  it.live("need permission to write, and permission to delete only when a file is removed or moved", () =>
     Effect.gen(function* () {
       const permitted = yield* host(files, { allowDelete: false })
       yield* applyChanges(permitted, both)
@@ -172,7 +172,7 @@ describe("changes of several files", () => {
     })
   )
 
-  it.live("refuse a link that leads out, and change nothing", () =>
+  it.live("refuse a link that leads out of the root, and change nothing", () =>
     Effect.gen(function* () {
       const root = yield* directory
       Fs.writeFileSync(join(root, "secret"), "secret")
@@ -187,7 +187,7 @@ describe("changes of several files", () => {
     })
   )
 
-  it.live("go by the names that are there where case does not distinguish", () =>
+  it.live("use the existing spelling of names on a case-insensitive filesystem", () =>
     Effect.gen(function* () {
       const fs = make(yield* InMemory.make({ caseInsensitive: true, tree: { Docs: { "Read.me": "r" }, "A.txt": "a" } }))
       const twice = yield* Effect.flip(applyChanges(fs, [to("a.txt", "a", "b"), to("A.TXT", "a", "c")]))
@@ -206,7 +206,7 @@ describe("changes of several files", () => {
     })
   )
 
-  it.live("make no name behind a link that nobody could have given", () =>
+  it.live("create no name behind a link that is too long for the limits", () =>
     Effect.gen(function* () {
       const long = { ...files, far: link("x".repeat(81)) }
       const fs = yield* memory(long)
@@ -217,7 +217,7 @@ describe("changes of several files", () => {
     })
   )
 
-  it.live("make nothing behind a link that leads through what is not there, and up again", () =>
+  it.live("create nothing behind a link whose target goes through a missing directory and up again", () =>
     Effect.gen(function* () {
       const lost = { ...files, lost: link("no/../x") }
       const fs = yield* memory(lost)
@@ -227,7 +227,7 @@ describe("changes of several files", () => {
     })
   )
 
-  it.live("leave what becomes what it was the very same file", () =>
+  it.live("keep the inode of a file whose content stays the same", () =>
     Effect.gen(function* () {
       const root = yield* directory
       Fs.writeFileSync(join(root, "same"), "same")
@@ -240,9 +240,9 @@ describe("changes of several files", () => {
     })
   )
 
-  it.live("wait for each other, so that none is lost", () =>
+  it.live("are serialized, so that no update is lost", () =>
     Effect.gen(function* () {
-      // Everything is done in small steps.
+      // The adversarial filesystem performs every operation in small steps.
       const fs = adversarial(yield* memory({ a: "0", b: "0" }))
       const increment: Effect.Effect<void> = Effect.suspend(() =>
         Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** A process that changes several files at once, and kills itself before the call that it is told, of those that change anything. */
+/** A process that changes several files at once and kills itself before its nth changing call. */
 import * as Effect from "effect/Effect"
 import { createHash } from "node:crypto"
 import * as Fs from "node:fs"
@@ -10,7 +10,7 @@ import { around } from "../../src/port/Backend.ts"
 import { isMutation } from "../../src/port/Operation.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 
-// Not those of the other tests, which would take longer to load than all that is done here.
+// Own helpers, because those of the other tests take longer to load than this process runs.
 const p = (path: string): FsPath => path as FsPath
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 const versionOf = (text: string): string => createHash("sha256").update(text).digest("hex")
@@ -26,7 +26,7 @@ const changes: ReadonlyArray<FileChange> = [
   { path: p("moved"), before: null, after: bytesOf("moved"), from: { path: p("old"), version: versionOf("old") } }
 ]
 
-/** Answers how many calls that was. */
+/** Applies the changes and returns the number of changing calls. */
 export const change = Effect.fnUntraced(function* (root: string, killedAt: number) {
   let calls = 0
   const backend = yield* PosixHost.make({ root })
@@ -42,7 +42,7 @@ export const change = Effect.fnUntraced(function* (root: string, killedAt: numbe
 
 const [, script, root, killedAt] = process.argv
 if (script?.endsWith("changesKilled.ts") === true) {
-  // For the next one; whoever is killed leaves it to nobody.
+  // Saves the compile cache for the next process, because a killed process never does.
   flushCompileCache()
   await Effect.runPromise(Effect.scoped(change(root!, Number(killedAt))))
   Fs.writeSync(1, "done")

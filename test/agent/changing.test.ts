@@ -163,7 +163,7 @@ const good: ReadonlyArray<Row> = [
 const edits = (...all: ReadonlyArray<object>) => ({ edits: all })
 const one = { path: "d/b.txt", old_string: "b", new_string: "B" }
 
-/** Each with what its message must say. */
+/** Calls that fail, with the parts that each message must contain. */
 const bad: ReadonlyArray<readonly [tool: AnyDefinition, input: unknown, ...says: ReadonlyArray<string | RegExp>]> = [
   [writeFile, {}, "path", "content"],
   [writeFile, { path: "n" }, "content"],
@@ -279,8 +279,8 @@ const bad: ReadonlyArray<readonly [tool: AnyDefinition, input: unknown, ...says:
 ]
 
 for (const [name, ground] of Object.entries(grounds)) {
-  describe(`tools that change files, in ${name}`, () => {
-    it.live("do what they say, and say what they did", () =>
+  describe(`tools that change files in ${name}`, () => {
+    it.live("make their changes and report them", () =>
       Effect.forEach(
         good,
         ([tool, input, message, value, becomes]) =>
@@ -299,7 +299,7 @@ for (const [name, ground] of Object.entries(grounds)) {
       )
     )
 
-    it.live("change nothing when they cannot, and say why and what to do", () =>
+    it.live("change nothing when they fail, and answer the reason and advice", () =>
       Effect.gen(function* () {
         const fs = yield* ground(files)
         const complaints: Array<string> = []
@@ -329,7 +329,7 @@ const bytesAt = (fs: Algebra, path: string) => Effect.map(fs.readBytes(path), ({
 
 describe("edit_file", () => {
   for (const [name, encode] of encodings) {
-    it.live(`keeps ${name} and line endings outside of a match, of one file and of several`, () =>
+    it.live(`keeps ${name} and the line endings outside of a match, for one file and for several`, () =>
       Effect.gen(function* () {
         const before = "one\r\ntwo é😀\rthree\nfour\r\nlast"
         const after = "one\r\nZWEI\r\nZWEI two é😀\rthree\nfour\r\nlast".replace("ZWEI two", "two")
@@ -345,7 +345,7 @@ describe("edit_file", () => {
     )
   }
 
-  it.live("makes 5,000 edits in a call, and refuses more before anything is changed", () =>
+  it.live("makes 5,000 edits in one call, and refuses more before it changes anything", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ x: Array.from({ length: 5001 }, (_, i) => `<${i}>`).join("\n") })
       const edits = (count: number) =>
@@ -359,7 +359,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("replaces from the left, without overlap", () =>
+  it.live("replaces matches from the left, without overlap", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ x: "aaa", y: "aaa" })
       const all = { old_string: "aa", new_string: "b", replace_all: true }
@@ -371,7 +371,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("reaches what lies beyond line 2,000, in files far larger than what may be written at once", () =>
+  it.live("reaches text beyond line 2,000, in files larger than one write allows", () =>
     Effect.gen(function* () {
       const lines = Array.from({ length: 20_000 }, (_, i) => `line ${i}`)
       const fs = yield* memory({ x: lines.join("\n"), y: lines.join("\n") })
@@ -382,7 +382,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("cuts the diff to the budget, and leaves it whole in the value", () =>
+  it.live("shortens the diff in the message to the budget, and keeps it whole in the value", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ x: "a\n".repeat(5000) })
       const run = call(editFile, { path: "x", old_string: "a", new_string: "b", replace_all: true }, fs)
@@ -394,7 +394,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("answers a bounded diff in the message and in the value, however long lines are and however many", () =>
+  it.live("bounds the diff in the message and in the value for long lines and for many lines", () =>
     Effect.gen(function* () {
       const long = '{"a":1,"b":2},'.repeat(40_000)
       const fs = yield* memory({ long, many: "a\n".repeat(30_000), short: "x\n" })
@@ -419,7 +419,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("knows afterwards what it has written, and forgets what has gone", () =>
+  it.live("remembers the version of what it wrote, and tools forget files that are moved or removed", () =>
     Effect.gen(function* () {
       const fs = yield* host({ a: "1\n", b: "1\n" })
       const seen = Memory.make()
@@ -437,7 +437,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("loses nothing where many edit the same files at once without naming versions", () =>
+  it.live("loses no edit when many calls edit the same files at once without versions", () =>
     Effect.gen(function* () {
       const names = Array.from({ length: 4 }, (_, i) => `<${i}>`)
       const fs = yield* host({ a: names.join("\n"), b: names.join("\n") })
@@ -457,7 +457,7 @@ describe("edit_file", () => {
 })
 
 describe("apply_patch", () => {
-  it.live("refuses a patch of more than 250,000 characters, says the bound and changes nothing", () =>
+  it.live("refuses a patch of more than 250,000 characters, names the bound and changes nothing", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ a: "a\n" })
       const patch = (length: number): string => {

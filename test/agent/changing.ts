@@ -1,4 +1,4 @@
-/** Filesystems of every kind with the same tree in them, and what tools and changes of several files have made of it. */
+/** Filesystems of every kind with the same tree, and pictures of the trees that tools and changes leave. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { createHash } from "node:crypto"
@@ -15,7 +15,7 @@ import type { CommonOptions } from "../../src/port/Rules.ts"
 import { adversarial, type Step } from "../../src/testing/Faults.ts"
 import { type Files, plant } from "../../src/testing/Files.ts"
 
-/** All that a fault can be injected at. */
+/** Every operation in which a fault can be injected. */
 export const every: ReadonlyArray<Step> = [
   "Stat",
   "List",
@@ -31,7 +31,10 @@ export const every: ReadonlyArray<Step> = [
 ]
 
 export const any = /^/
-/** Nobody can interrupt the removal of the hidden directory by which processes take turns. */
+/**
+ * Matches the paths whose operations can be interrupted: all but the hidden claim directory, whose removal is
+ * uninterruptible.
+ */
 export const interruptible = /^(?!\.~fsa-exchange-[0-9a-z-]+\.tmp$)/
 
 export const p = (path: string): FsPath => path as FsPath
@@ -48,7 +51,7 @@ export type Ground = (files: Files, options?: CommonOptions) => Effect.Effect<Al
 export const memory: Ground = (files, options) =>
   Effect.gen(function* () {
     const port = yield* InMemory.make(options)
-    // What the options forbid is planted below them.
+    // Options may forbid writing, so the files are planted below them.
     if (options === undefined) yield* plant(port, files)
     return make(port)
   }).pipe(Effect.orDie)

@@ -84,7 +84,7 @@ describe("arguments that do not decode", () => {
     )
   }
 
-  it.effect("what was sent is not sent back", () =>
+  it.effect("are not repeated at length in the message", () =>
     Effect.gen(function* () {
       const long = "x".repeat(1_000_000)
       for (const input of [long, { path: [long] }, { [long]: 1 }, { path: "a", mode: long }, { path: "a", edits: long }]) {
@@ -95,7 +95,7 @@ describe("arguments that do not decode", () => {
     })
   )
 
-  it.effect("names of objects are no parameters", () =>
+  it.effect("may not be named after members of Object.prototype", () =>
     Effect.gen(function* () {
       for (const name of ["constructor", "__proto__", "toString"]) {
         assert.include(yield* said(JSON.parse(`{"path":"a","${name}":1}`)), "is no parameter")
@@ -103,7 +103,7 @@ describe("arguments that do not decode", () => {
     })
   )
 
-  it.effect("null stands for what is left out", () =>
+  it.effect("may be null where a parameter is optional", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory({}))
       assert.isTrue((yield* call(fine, { path: "a", content: null, mode: null })).success)
@@ -113,7 +113,7 @@ describe("arguments that do not decode", () => {
 })
 
 describe("dispatch", () => {
-  it.effect("without a filesystem the result says so", () =>
+  it.effect("answers a failure when there is no filesystem", () =>
     Effect.gen(function* () {
       const { message, success } = yield* invoke(fine, { path: "a" }, { memory: Memory.make() })
       assert.isFalse(success)
@@ -121,7 +121,7 @@ describe("dispatch", () => {
     })
   )
 
-  it.effect("a failure is a result without a value, with what happened and what to do", () =>
+  it.effect("turns a failure into a result without a value, with what happened and what to do", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory({}))
       const failing = probe(() => Effect.fail(refused("It rained.", "Take an umbrella.")))
@@ -129,7 +129,7 @@ describe("dispatch", () => {
     })
   )
 
-  it.effect("the limits of agents are in force while a tool runs", () =>
+  it.effect("applies the limits of agents while a tool runs", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory({}))
       let seen: LimitsShape | undefined
@@ -145,7 +145,7 @@ describe("dispatch", () => {
     })
   )
 
-  it.effect("a defect is not swallowed", () =>
+  it.effect("lets a defect through", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory({}))
       const exit = yield* Effect.exit(
@@ -158,7 +158,7 @@ describe("dispatch", () => {
     })
   )
 
-  it.effect("paths of the machine are in no message", () =>
+  it.effect("names no directory of the machine in its messages", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory({}))
       for (const path of ["../../etc/passwd", "a\u0000b", "", "   "]) {
@@ -171,7 +171,7 @@ describe("dispatch", () => {
 })
 
 describe("events", () => {
-  it.effect("each call is told once, however it ends", () =>
+  it.effect("are sent once for each call, however the call ends", () =>
     Effect.gen(function* () {
       const { call, events } = yield* session(yield* memory({}))
       yield* call(fine, { path: "/a/./b", mode: "append" }, "1")
@@ -213,7 +213,7 @@ describe("events", () => {
     })
   )
 
-  it.effect("how something was written is told, also where the call left it to the tool", () =>
+  it.effect("hold the mode of a write, also when the tool chose it", () =>
     Effect.gen(function* () {
       const { call, events } = yield* session(yield* memory({ a: "1" }))
       yield* call(writeFile, { path: "b", content: "2" })
@@ -225,7 +225,7 @@ describe("events", () => {
     })
   )
 
-  it.effect("no content above 1,000 characters is in it, its size is", () =>
+  it.effect("hold the size of a content above 1,000 characters, and not the content", () =>
     Effect.gen(function* () {
       const long = "c".repeat(1001)
       const { call, events } = yield* session(yield* memory({ "a.txt": long }))
@@ -241,7 +241,7 @@ describe("events", () => {
     })
   )
 
-  it.effect("a call without a filesystem is told too", () =>
+  it.effect("are sent for a call without a filesystem too", () =>
     Effect.gen(function* () {
       const events: Array<ToolInvoked> = []
       yield* invokeUnknown(fine, { path: "a" }, { memory: Memory.make() }).pipe(

@@ -1,4 +1,4 @@
-/** Rows of settings, of what a filesystem forbids, and of input that is bad for every tool. */
+/** Rows about settings, about read-only filesystems, and about input that is wrong for every tool. */
 import { type Files, link } from "../../src/testing/Files.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"
 
@@ -9,7 +9,7 @@ const climbs = /is not a valid path: .*\. Give a path relative to the root/
 const tooLong = /is too long: .*\. Choose shorter names or fewer directories\./
 const blank = /^The argument path does not fit.*: must not be blank\. Correct path and call the tool again\.$/
 
-/** Every tool that has a path, with what else it must be given. */
+/** Every tool that takes a path, with its other required arguments. */
 const withPath: Readonly<Record<string, object>> = {
   ls: {},
   read_file: {},
@@ -27,7 +27,7 @@ const withPath: Readonly<Record<string, object>> = {
   "four/delete_file": {}
 }
 
-/** For these nothing is the root. */
+/** For these tools an absent path means the root. */
 const ofRoot = new Set(["ls", "glob", "grep", "stat", "tree", "four/list_directory"])
 
 const everyPath = (path: string, message: RegExp) =>

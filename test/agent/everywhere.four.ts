@@ -1,4 +1,6 @@
-/** Rows of the four-tool kit. Sizes, versions and times stand in its listings; versions are shown by their first twelve digits. */
+/**
+ * Rows of the four-tool kit. Listings show sizes, versions and times; a version is shown by its first twelve digits.
+ */
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 import { versionOf as v } from "./changing.ts"
 import { fails, ok, type Row, without } from "./everywhereRun.ts"

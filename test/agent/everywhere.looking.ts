@@ -1,4 +1,4 @@
-/** Rows of what lists, tells and reads, and of what each says where there is nothing to see. */
+/** Rows of the tools that list, stat and read, including their answers for empty results. */
 import { type Files } from "../../src/testing/Files.ts"
 import { versionOf as v } from "./changing.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"

@@ -1,4 +1,4 @@
-/** Rows of patches in both forms: all of a patch is applied, or nothing of it. */
+/** Rows of patches in both formats: a patch is applied as a whole or not at all. */
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 import { versionOf as v } from "./changing.ts"
 import { fails, ok, type Row, without } from "./everywhereRun.ts"
@@ -21,7 +21,7 @@ const unified = (...lines: ReadonlyArray<string>) => ({ patch: `${lines.join("\n
 
 const ported = main.replace("80", "8080")
 
-/** Everything that a patch may do wrong; nothing has changed after any of them. */
+/** Every mistake of a patch; none of them changes a file. */
 const refused: ReadonlyArray<readonly [args: unknown, message: RegExp]> = [
   [{ patch: "" }, /^The patch is empty\. /],
   [{ patch: "  \n" }, /^The patch is empty\. /],

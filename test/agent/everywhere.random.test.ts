@@ -1,4 +1,4 @@
-/** Whatever is asked in whatever order, what keeps the files cannot be told from the answers. */
+/** Runs random calls on several filesystems, whose answers must not differ. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
@@ -10,7 +10,7 @@ import { type Call, run } from "./everywhereRun.ts"
 
 const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 const runs = isSoak ? 2000 : 60
-/** Names of the programs differ in case. */
+/** The programs use names that differ in case, so case-insensitive filesystems are left out. */
 const others = isSoak ? grounds.filter((ground) => ground !== memory && ground.caseless !== true) : [host, anOverlay]
 
 const oneOf = <const A>(values: ReadonlyArray<A>): Arbitrary.Arbitrary<A> =>
@@ -22,7 +22,7 @@ const oneOf = <const A>(values: ReadonlyArray<A>): Arbitrary.Arbitrary<A> =>
 const texts = ["", "x", "x\n", "x\ny\n", "y\nx\ny", "x\r\ny\r\n", "\ufeffx\n", "é 日\n", "X\n"] as const
 const binary = new Uint8Array([0x78, 0x00, 0xff])
 
-/** Each may stand in the tree or not. */
+/** Entries that may be in the tree. */
 const entries: ReadonlyArray<readonly [path: string, entry: Files[string]]> = [
   ["a", "x\ny\n"],
   ["b", binary],
@@ -45,7 +45,7 @@ const tree: Arbitrary.Arbitrary<Files> = Arbitrary.map(
   (present) => Object.fromEntries(entries.filter((_, index) => present[index]))
 )
 
-/** Where there mostly is a text. */
+/** Paths that are mostly text files. */
 const file = oneOf(["a", "a", "d/a", "d/a", "d/e/b", "é", "l", "m/a", "d/p", "d/x.log", "c", "b", "d/c", "n", "o"])
 const there = "a b d e é l m n o q d/a d/e d/e/b d/p m/a m/e m/p d/x.log .gitignore".split(" ")
 const missing = "c d/c c/a e/c/d a/c l/c n/c m/c A D/a f.log nothing outside.txt .~fsa-1.tmp".split(" ")
@@ -97,7 +97,7 @@ const v4a = Arbitrary.map(Arbitrary.array(section, { minLength: 1, maxLength: 3 
   patch: `*** Begin Patch\n${sections.join("\n")}\n*** End Patch`
 }))
 
-/** One line is exchanged, put in or taken out. */
+/** Hunks that replace, insert or delete one line. */
 const unified = Arbitrary.map(
   Arbitrary.all({
     path: file,
@@ -194,9 +194,9 @@ const call: Arbitrary.Arbitrary<Call> = Arbitrary.flatMap(oneOf(calls), ([tool, 
 
 const program = Arbitrary.all({ tree, calls: Arbitrary.array(call, { minLength: 6, maxLength: 15 }) })
 
-describe("any calls in any order", () => {
+describe("a random sequence of calls", () => {
   it.live.prop(
-    "are answered alike, and leave the same, whatever keeps the files",
+    "gets the same answers and leaves the same files on every filesystem",
     [program],
     ([row]) =>
       Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** Rows of both searches: what they find, what they pass over and say so, and where they go on. */
+/** Rows of glob and grep: their matches, the skipped files they report, and their next pages. */
 import { type Files } from "../../src/testing/Files.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"
 import { encodings, project } from "./everywhere.trees.ts"

@@ -1,4 +1,4 @@
-/** Rows of the snapshot tools: kept in memory, by git, or in archives, their answers are the same. */
+/** Rows of the snapshot tools, whose answers are the same with snapshots in memory, in git and in archives. */
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"
 
@@ -30,7 +30,7 @@ const changed = [
   { path: "n/ew.txt", change: "added" }
 ]
 
-/** As restoring tells it. */
+/** Changes that a restore reports. */
 const back = [
   { path: "a.txt", change: "modified" },
   { path: "d", change: "added" },

@@ -12,7 +12,7 @@ for (const [name, rows] of Object.entries(tables)) {
   })
 }
 
-describe("every tool, on no filesystem", () => {
+describe("every tool without a filesystem", () => {
   const call = (tool: string, input: unknown) =>
     invokeUnknown(tools[tool]!, input, { memory: Memory.make() }) as Effect.Effect<Answer>
 
@@ -27,11 +27,11 @@ describe("every tool, on no filesystem", () => {
   for (const [name, tool] of Object.entries(tools)) {
     const parameters = Object.keys(tool.parameters.fields as object)
 
-    it.effect(`${name} says that there is none`, () =>
+    it.effect(`${name} answers that no filesystem is available`, () =>
       Effect.forEach(tool.examples, (example) => refuses(name, example, "No filesystem available."), { discard: true })
     )
 
-    it.effect(`${name} does not take what is no object, or has a parameter that it does not know`, () =>
+    it.effect(`${name} refuses arguments that are no object, and unknown parameters`, () =>
       Effect.gen(function* () {
         yield* refuses(name, "{}", `The arguments of ${tool.name} were sent as a string`)
         yield* refuses(name, "x", `The arguments of ${tool.name} were sent as a string`)
@@ -43,7 +43,7 @@ describe("every tool, on no filesystem", () => {
     )
 
     if (parameters.length > 0) {
-      it.effect(`${name} names each argument of a wrong type, and shows a call that is right`, () =>
+      it.effect(`${name} names each argument of a wrong type, and shows a valid call`, () =>
         Effect.forEach(
           parameters,
           (parameter) =>

@@ -1,4 +1,4 @@
-/** Trees that several tables look at and change, and what all tools say the same of the same mistake. */
+/** Trees that several tables use, and the messages that all tools share for the same mistake. */
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 
 export const project: Files = {

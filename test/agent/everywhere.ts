@@ -1,4 +1,6 @@
-/** One table for every filesystem: calls, what each of them answers, and what is there afterwards, whatever keeps the files. */
+/**
+ * One table for every filesystem: calls, their answers, and the files afterwards, which must be the same everywhere.
+ */
 import { NodeFileSystem } from "@effect/platform-node"
 import { assert } from "@effect/vitest"
 import * as Context from "effect/Context"
@@ -22,7 +24,7 @@ import { has, needs } from "../faults/ground.ts"
 import { inMemory } from "../scratch.ts"
 import { differences, faultsOf, type Ground, type Outcome, type Place, type Row, run } from "./everywhereRun.ts"
 
-/** A root of its own, with something beside it for links to lead to. */
+/** A temporary root, with a file beside it that links can lead to. */
 const root: Place<string> = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => Fs.mkdtempSync(join(inMemory(), "everywhere-"))),
@@ -73,7 +75,7 @@ const archives = needs("snapshot tools on a host", () => has("git"), "apt-get in
 
 export const memory: Ground = { name: "memory", make: memoryOf }
 export const host: Ground = { name: "a host", make: hostOf, ...archives }
-/** Read only below, so that what would be written there by mistake fails. */
+/** The lower filesystem is read-only, so that a write to it by mistake fails. */
 export const anOverlay: Ground = {
   name: "an overlay on a host",
   make: (files) => Effect.map(Effect.all([memoryOf({}), hostOf(files)]), ([upper, lower]) => overlay(upper)(readOnly(lower)))
@@ -85,7 +87,7 @@ export const caseless: Ground = {
   caseless: true
 }
 
-/** On a simulated disk, as strict as Windows. */
+/** A simulated disk with the rules of Windows. */
 export const windows: Ground = {
   name: "a Windows disk",
   caseless: true,
@@ -116,7 +118,7 @@ const containers: ReadonlyArray<Ground> =
         { name: "a directory shared with a container", make: sharedOf, ...archives }
       ]
 
-/** The first is what the others are compared with. */
+/** The filesystems under test; the first is the one the others are compared with. */
 export const grounds: ReadonlyArray<Ground> = [
   memory,
   host,
@@ -151,7 +153,7 @@ export const grounds: ReadonlyArray<Ground> = [
 const suits = (ground: Ground, { cases, few }: Row): boolean =>
   (ground.caseless !== true || cases !== true) && (few !== true || ground === memory || ground === host || ground === anOverlay)
 
-/** The row on every filesystem, against what it says and against each other. */
+/** Runs the row on every filesystem, and compares the answers with the expectation and with each other. */
 export const holds = (row: Row): Effect.Effect<void> =>
   Effect.gen(function* () {
     const faults = new Map<string, Array<string>>()

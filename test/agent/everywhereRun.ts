@@ -1,4 +1,6 @@
-/** A table of calls, run on any filesystem: what each of them answers, and what is there afterwards. It needs no test runner. */
+/**
+ * Runs a table of calls on any filesystem and collects the answers and the files afterwards. It needs no test runner.
+ */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -13,7 +15,10 @@ import { type Algebra, Filesystem } from "../../src/filesystem/Filesystem.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import { capture, type Files, type Picture, picture } from "../../src/testing/Files.ts"
 
-/** The tools by name; those of the four-tool kit, which shares names with the other, as `four/read_file`. */
+/**
+ * The tools by name. The tools of the four-tool kit, which shares names with the other kit, are named like
+ * `four/read_file`.
+ */
 export const tools: Readonly<Record<string, AnyDefinition>> = Object.fromEntries([
   ...[...Tools.seven, ...Tools.extras, ...Tools.snapshotTools].map((tool) => [tool.name, tool] as const),
   ...Tools.four.map((tool) => [`four/${tool.name}`, tool] as const)
@@ -24,9 +29,9 @@ export interface Call {
   readonly arguments: unknown
   readonly success: boolean
   readonly message: string | RegExp
-  /** As much of it as matters; lists have as many items as here. */
+  /** The relevant part of the value; lists must have the same length. */
   readonly value?: unknown
-  /** Another session, which has seen nothing of what this one has. */
+  /** The call is made by another session, which has read nothing. */
   readonly by?: "another"
 }
 
@@ -37,11 +42,11 @@ export interface Row {
   /** @default the tree as it was */
   readonly left?: Files
   readonly settings?: Partial<ToolSettingsShape>
-  /** Names that differ only in case. */
+  /** Whether the row needs names that differ only in case. */
   readonly cases?: true
-  /** On memory, a host and an overlay alone: it is slow, and the others keep their snapshots as the overlay does. */
+  /** Whether the slow row runs only on memory, a host and an overlay; the others keep snapshots as the overlay does. */
   readonly few?: true
-  /** Snapshots are provided. */
+  /** Whether snapshots are provided. */
   readonly snapshots?: true
   readonly readOnly?: true
 }
@@ -61,7 +66,7 @@ export const fails = (tool: string, args: unknown, message: string | RegExp): Ca
   message
 })
 
-/** The files without those at these paths and below. */
+/** Returns the files without the given paths and everything below them. */
 export const without = (files: Files, ...gone: ReadonlyArray<string>): Files =>
   Object.fromEntries(Object.entries(files).filter(([path]) => !gone.some((one) => path === one || path.startsWith(`${one}/`))))
 
@@ -70,11 +75,11 @@ export type Place<A> = Effect.Effect<A, never, Scope.Scope>
 export interface Ground {
   readonly name: string
   readonly make: (files: Files) => Place<Algebra>
-  /** Snapshots are kept as archives, since there is no git. */
+  /** Whether snapshots are archives, because there is no git. */
   readonly archives?: true
-  /** Names that differ only in case are one. */
+  /** Whether names that differ only in case are equal. */
   readonly caseless?: true
-  /** There are no modes. */
+  /** Whether entries have no modes. */
   readonly modeless?: true
 }
 
@@ -87,7 +92,7 @@ export interface Answer {
 const uuid = /\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b/g
 const instant = /\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z/g
 
-/** Every string in the value. */
+/** Applies the function to every string in the value. */
 const eachText = (value: unknown, f: (text: string) => string): unknown =>
   typeof value === "string"
     ? f(value)
@@ -97,7 +102,10 @@ const eachText = (value: unknown, f: (text: string) => string): unknown =>
         ? Object.fromEntries(Object.entries(value).map(([key, item]) => [key, eachText(item, f)]))
         : value
 
-/** What no two runs have in common, named by what it is: instants, and snapshots by the order in which they are met. */
+/**
+ * Replaces what differs between runs by placeholders: instants by a name, and snapshot ids by the order in which they
+ * occur.
+ */
 const settled = (answers: ReadonlyArray<Answer>): ReadonlyArray<Answer> => {
   const ids = [...new Set(JSON.stringify(answers).match(uuid) ?? [])]
   const named = (text: string): string =>
@@ -116,7 +124,7 @@ const historyOf = (fs: Algebra, { archives }: Ground): Place<Context.Context<Sna
     Layer.build(Layer.provide(archives === true ? Snapshots.layerArchive : Snapshots.layer, Layer.succeed(Filesystem, fs)))
   )
 
-/** So that the row goes on, and says which call it was. */
+/** Turns a defect into an answer, so that the row goes on and names the call. */
 const orDefect = (answer: Effect.Effect<Answer>): Effect.Effect<Answer> =>
   Effect.catchDefect(answer, (defect) => Effect.succeed({ message: `a defect: ${String(defect)}`, success: false }))
 
@@ -149,7 +157,7 @@ export const run = (
     })
   )
 
-/** The first place where the value is not what is expected of it, with what it is. */
+/** Returns the first place where the value differs from the expectation, with the value there. */
 const unlike = (value: unknown, expected: unknown, place = "value"): string | undefined => {
   if (expected instanceof RegExp) {
     return typeof value === "string" && expected.test(value)
@@ -187,7 +195,7 @@ export const faultsOf = (row: Row, { answers, left }: Outcome): ReadonlyArray<st
   return JSON.stringify(left) === expected ? faults : [...faults, `left: ${JSON.stringify(left)}, not ${expected}`]
 }
 
-/** As a filesystem without modes would say it. */
+/** Removes the mode from the answer, as a filesystem without modes would. */
 const withoutMode = ({ message, success, value }: Answer): Answer => {
   const told = message.replace(/^mode [0-7]{4}\n?/gm, "").trimEnd()
   if (typeof value !== "object" || value === null || !("mode" in value) || !/^0[0-7]{3}$/.test(String(value.mode))) {

@@ -1,4 +1,3 @@
-/** All rows. */
 import { bad } from "./everywhere.bad.ts"
 import { changing } from "./everywhere.changing.ts"
 import { editing } from "./everywhere.editing.ts"

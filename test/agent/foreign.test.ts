@@ -1,4 +1,4 @@
-/** Tools that others have written, or another copy of this package: their names, their failures, and services that nobody provides. */
+/** Tools from other authors or from another copy of this package: their names, their failures, and missing services. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -28,7 +28,7 @@ const asking = Tool.make({
   handle: () => Effect.map(Weather, (message) => ({ message, value: {} }))
 })
 
-/** The same tool for those who have no types. */
+/** A copy of the tool without its requirements, as a caller without types passes it. */
 const untyped = asking as Tool.Definition<"asking", {}, typeof Value, any>
 
 const answering = (name: string) =>
@@ -39,8 +39,8 @@ const answering = (name: string) =>
     handle: () => Effect.succeed({ message: name, value: {} })
   })
 
-describe("a service that is not there", () => {
-  it.effect("fails the call with the name of the tool and the service, not the run", () =>
+describe("a missing service", () => {
+  it.effect("fails the call with the names of the tool and the service, and not the run", () =>
     Effect.gen(function* () {
       const { events, run } = yield* start([section("untyped", { tools: [untyped, answering("other")] })])
       const result = yield* run.call("asking", {})
@@ -60,7 +60,7 @@ describe("a service that is not there", () => {
     })
   )
 
-  it.effect("because its section could not be made ready fails the call alone", () =>
+  it.effect("fails only the call when its section could not open it", () =>
     Effect.gen(function* () {
       const error = new IoError({ operation: "open", path: "", detail: "broken", code: "EIO" })
       const { run } = yield* start([section("broken", { services: Effect.fail(error), tools: [untyped] })])
@@ -68,7 +68,7 @@ describe("a service that is not there", () => {
     })
   )
 
-  it.live("is an answer of the tool over MCP too", () =>
+  it.live("is answered as a tool error over MCP too", () =>
     Effect.gen(function* () {
       const fs = Layer.succeed(Filesystem, yield* memory({}))
       const client = yield* overPipe(McpServer.runStdio({ extra: [untyped] }).pipe(Effect.provide(fs)))
@@ -78,7 +78,7 @@ describe("a service that is not there", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is told apart from other defects, which stay defects", () =>
+  it.effect("is distinct from other defects, which stay defects", () =>
     Effect.gen(function* () {
       const dying = Tool.make({ name: "dying", description: "Dies.", value: Value, handle: () => Effect.die(new Error("bug")) })
       const { run } = yield* start([section("dying", { tools: [dying] })])
@@ -88,7 +88,7 @@ describe("a service that is not there", () => {
   )
 })
 
-describe("a tool called as what every object has", () => {
+describe("a tool named like a member of Object.prototype", () => {
   it.effect("is called, described and ordered by its own name", () =>
     Effect.gen(function* () {
       const session = yield* makeSession
@@ -114,7 +114,7 @@ describe("a tool called as what every object has", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is none where there is no such tool", () =>
+  it.effect("does not exist unless it is defined", () =>
     Effect.gen(function* () {
       const { run } = yield* start([section("kit", { tools: [answering("one")] })])
       for (const name of ["constructor", "__proto__", "toString", "hasOwnProperty"]) {
@@ -126,10 +126,10 @@ describe("a tool called as what every object has", () => {
   )
 })
 
-describe("a definition that was not made here", () => {
+describe("a definition from elsewhere", () => {
   const foreign = (name: string) => ({ ...answering("one"), name })
 
-  it.effect("is refused where its name can be none", () =>
+  it.effect("is refused when its name is invalid", () =>
     Effect.gen(function* () {
       for (const name of ["__proto__", "a b", "", "Upper", "line\nbreak", "x".repeat(65)]) {
         const sections = [Section.make({ key: "kit", title: "Kit", template: "", tools: [foreign(name)] })]
@@ -140,7 +140,7 @@ describe("a definition that was not made here", () => {
     })
   )
 
-  it.effect("fails in words with a failure that is not known here", () =>
+  it.effect("answers a message for a failure of an unknown type", () =>
     Effect.gen(function* () {
       const failing = (failure: unknown) =>
         Tool.make({

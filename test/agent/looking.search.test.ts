@@ -10,7 +10,7 @@ import { call, hint, linesOf, message, type Result, withSettings, withTree } fro
 const int = (minimum: number, maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 const none = { ignored: 0, binary: 0, too_large: 0, unreadable: 0, unreadable_paths: [] }
 
-/** All pages, as the hints of the messages lead from one to the next. */
+/** Follows the hints of the messages from page to page, and returns all pages. */
 const pages = Effect.fnUntraced(function* (definition: typeof grep | typeof glob, input: object) {
   const found: Array<Result> = []
   let after: string | undefined = ""
@@ -48,7 +48,7 @@ describe("glob", () => {
     })
   )
 
-  it.effect("the value holds paths, sizes and what was skipped", () =>
+  it.effect("answers paths, sizes and skipped counts in its value", () =>
     Effect.gen(function* () {
       const { value } = yield* call(glob, { pattern: "src/*" })
       assert.deepStrictEqual(value, {
@@ -70,7 +70,7 @@ describe("glob", () => {
     [{ pattern: "*", path: "nowhere" }],
     [{ pattern: "*", max_matches: 0 }],
     [{ pattern: "../*" }]
-  ])("%j fails in words", ([input]) =>
+  ])("fails with a message for %j", ([input]) =>
     Effect.gen(function* () {
       const result = yield* call(glob, input)
       assert.isFalse(result.success)
@@ -83,7 +83,7 @@ describe("glob", () => {
     { maxLength: 12 }
   )
   it.effect.prop(
-    "following the hints finds every file once, in order",
+    "lists every file once, in order, when the hints are followed",
     [names, int(1, 5), int(1, 120)],
     ([names, maxMatches, budget]) =>
       Effect.gen(function* () {
@@ -105,7 +105,7 @@ describe("glob", () => {
 const points = (text: string): string =>
   [...text].map((character) => character.codePointAt(0)!.toString(16).padStart(6, "0")).join()
 
-/** Nested, from paths. */
+/** Builds a nested tree from paths. */
 const treeOf = (files: Readonly<Record<string, string>>) => {
   const root: Record<string, object | string> = {}
   for (const [path, content] of Object.entries(files)) {
@@ -160,7 +160,7 @@ describe("grep", () => {
     })
   )
 
-  it.effect("the value holds lines, columns, context and counts", () =>
+  it.effect("answers lines, columns, context and counts in its value", () =>
     Effect.gen(function* () {
       const { value } = yield* call(grep, { pattern: "y$|Const", context: 1, glob: "*.ts" })
       assert.deepStrictEqual(value, {
@@ -185,7 +185,7 @@ describe("grep", () => {
     }).pipe(withTree(tree))
   )
 
-  it.effect("of a long line a piece is answered that holds the match", () =>
+  it.effect("answers the part of a long line that holds the match", () =>
     Effect.gen(function* () {
       const { message, value } = yield* call(grep, { pattern: "needle" })
       const [match] = value.matches
@@ -205,7 +205,7 @@ describe("grep", () => {
     [{ pattern: "x", max_matches: 0 }],
     [{ pattern: "x", path: "nowhere" }],
     [{ pattern: "x", path: "../up" }]
-  ])("%j fails in words", ([input]) =>
+  ])("fails with a message for %j", ([input]) =>
     Effect.gen(function* () {
       const result = yield* call(grep, input)
       assert.isFalse(result.success)
@@ -213,14 +213,14 @@ describe("grep", () => {
     }).pipe(withTree(tree))
   )
 
-  it.effect("huge limits are the limit", () =>
+  it.effect("answers at most 1,000 matches, however many are requested", () =>
     Effect.gen(function* () {
       const { value } = yield* call(grep, { pattern: "x", max_matches: 1e12 })
       assert.deepStrictEqual([value.matches.length, value.next], [1000, "1000:a"])
     }).pipe(withTree({ a: "x\n".repeat(1500) }))
   )
 
-  it.effect("all matches of a file are counted, also where they are more than a page of the search", () =>
+  it.effect("counts all matches of a file, also when they exceed a page of the search", () =>
     Effect.gen(function* () {
       const { value } = yield* call(grep, { pattern: "x", mode: "count" })
       assert.deepStrictEqual(value.files, [
@@ -253,7 +253,7 @@ describe("grep", () => {
     )
 
   it.effect.prop(
-    "following the hints finds every match once, in order, and messages show what values hold",
+    "lists every match once, in order, when the hints are followed, and shows in messages what values hold",
     [files, int(1, 6), int(1, 300), int(0, 2)],
     ([files, maxMatches, budget, context]) =>
       Effect.gen(function* () {
@@ -279,7 +279,7 @@ describe("grep", () => {
   )
 
   it.effect.prop(
-    "following the hints counts every file once and whole",
+    "counts every file once and completely when the hints are followed",
     [files, int(1, 3), int(1, 200), Arbitrary.schema(Schema.Literals(["files", "count"]))],
     ([files, maxMatches, budget, mode]) =>
       Effect.gen(function* () {
@@ -312,7 +312,7 @@ describe("pages", () => {
     [grep, { pattern: "x", mode: "files" }],
     [grep, { pattern: "x", mode: "count" }],
     [glob, { pattern: "*.a" }]
-  ] as const)("of a result that the budget cuts count what was skipped once", ([definition, input]) =>
+  ] as const)("of a result that the budget cuts count each skipped file once", ([definition, input]) =>
     Effect.gen(function* () {
       const found = yield* pages(definition, input)
       assert.isAbove(found.length, 1)
@@ -345,7 +345,7 @@ describe("tree", () => {
     [{ path: "src", depth: 1 }, "a.ts\ndeep/ (1 entry)\nempty/\n2 directories, 1 file"],
     [{ path: "src/deep/", depth: 16 }, "er/\n  x.ts\n  y.ts\n1 directory, 2 files"],
     [{ path: "src/empty" }, "src/empty is empty"],
-    // What is near the top comes first, and of nothing it is silent.
+    // Entries near the root come first, and empty counts are omitted.
     [
       { max_entries: 5, include_ignored: true },
       ".gitignore\nREADME.md\nlink (link)\nnode_modules/ (1 entry)\nsrc/ (3 entries)\n2 directories, 2 files, 1 other"
@@ -357,7 +357,7 @@ describe("tree", () => {
     })
   )
 
-  it.effect("the value holds the entries, and what is hidden in each", () =>
+  it.effect("answers the entries and the number of hidden entries in its value", () =>
     Effect.gen(function* () {
       const { value } = yield* call(outline, { path: "src", depth: 1 })
       assert.deepStrictEqual(value, {
@@ -377,7 +377,7 @@ describe("tree", () => {
   )
 
   it.effect.each([[{ path: "README.md" }], [{ path: "nowhere" }], [{ depth: 0 }], [{ depth: 17 }], [{ path: ".." }]])(
-    "%j fails in words",
+    "fails with a message for %j",
     ([input]) =>
       Effect.gen(function* () {
         const result = yield* call(outline, input)
@@ -390,7 +390,7 @@ describe("tree", () => {
     (parts) => parts.join("/")
   )
   it.effect.prop(
-    "what is shown and what is counted as hidden are, in every directory that is shown, what there is",
+    "accounts for every entry of each directory shown, as shown or as hidden",
     [Arbitrary.array(path, { maxLength: 8 }), int(1, 4), int(1, 9), int(40, 200)],
     ([paths, depth, maxEntries, budget]) => {
       const files = paths.filter((path) => !paths.some((other) => other.startsWith(`${path}/`)))

@@ -22,7 +22,7 @@ const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest(
 const seven = "a\nb\nc\nd\ne\nf\ng\n"
 
 describe("read_file", () => {
-  it.effect("shows numbered lines, which they are of how many, and where to go on", () =>
+  it.effect("shows numbered lines, their position in the file, and where to continue", () =>
     Effect.gen(function* () {
       const result = yield* call(readFile, { path: "a.txt", offset: 2, limit: 3 })
       assert.strictEqual(result.message, "   3 | c\n   4 | d\n   5 | e\nlines 3-5 of 7; continue with offset=5")
@@ -92,7 +92,7 @@ describe("read_file", () => {
     [{ path: " " }],
     [{}],
     [{ path: 7 }]
-  ])("%j is refused in words", ([input]) =>
+  ])("refuses %j with a message", ([input]) =>
     Effect.gen(function* () {
       const result = yield* call(readFile, input)
       assert.isFalse(result.success)
@@ -101,14 +101,14 @@ describe("read_file", () => {
     }).pipe(withTree({ a: "x" }))
   )
 
-  it.effect("a mount point stands for the root", () =>
+  it.effect("treats a mount point as the root", () =>
     Effect.gen(function* () {
       const { value } = yield* call(readFile, { path: "/workspace/d/a.txt" })
       assert.strictEqual(value.path, "d/a.txt")
     }).pipe(withSettings({ mountPoint: "/workspace" }), withTree({ d: { "a.txt": "x" } }))
   )
 
-  it.effect("what was read is remembered with its version and its whole text", () =>
+  it.effect("remembers the version and the whole text of a file it read", () =>
     Effect.gen(function* () {
       const session = memory()
       const path = FsPath.parse("d/a") as FsPath.FsPath
@@ -141,7 +141,10 @@ describe("read_file", () => {
   )
   const text = Arbitrary.map(Arbitrary.array(piece, { maxLength: 30 }), (parts) => parts.join(""))
 
-  /** A line as a page shows it stands for the line: it is it, or a beginning of it that says how long all of it is. */
+  /**
+   * Tests whether a line of a page stands for a line of the file: it equals the line, or is its beginning with the
+   * full length.
+   */
   const standsFor = (shown: string, line: string): boolean => {
     if (shown === line) return true
     const cut = /^([^]*) \[cut: characters 1-(\d+) of (\d+)\]$/.exec(shown)
@@ -174,7 +177,7 @@ describe("read_file", () => {
         assert.isTrue(standsFor(shown!, expected[read.length + index]!), shown)
       })
       assert.strictEqual(rows.length, value.limit)
-      // The value holds what the message shows.
+      // The value holds the lines of the message.
       assert.deepStrictEqual(
         rows.length === 0 ? [""] : value.content.split(/\r?\n/),
         rows.length === 0 ? [""] : rows.map(([, shown]) => shown!)
@@ -196,14 +199,14 @@ describe("read_file", () => {
   }
 
   it.effect.prop(
-    "following the hint of the message reads every line once, whatever the text, the limit and the budget",
+    "shows every line once when the hints of the message are followed, for any text, limit and budget",
     [text, int(1, 9), Arbitrary.schema(Schema.Literals([1, 30, 100, 300, 5000]))],
     ([text, limit, budget]) => reading(text, limit, fromMessage).pipe(withSettings({ budget }), withTree({ a: text })),
     { arbitrary: { runs: 150 } }
   )
 
   it.effect.prop(
-    "and so does following next of the value, with a counter of tokens for a measure",
+    "shows every line once when `next` of the value is followed, with a budget in tokens",
     [text, int(1, 9), int(1, 60)],
     ([text, limit, budget]) =>
       reading(text, limit, ({ value }) => value.next).pipe(
@@ -214,7 +217,7 @@ describe("read_file", () => {
   )
 
   it.effect.prop(
-    "no message is over the budget but one that shows a single character of a single line",
+    "keeps every message within the budget, except one that shows a single character of a line",
     [text, int(60, 4000)],
     ([text, budget]) =>
       Effect.gen(function* () {
@@ -225,7 +228,7 @@ describe("read_file", () => {
     { arbitrary: { runs: 100 } }
   )
 
-  it.effect("the pages of a text put together are the text, byte for byte", () =>
+  it.effect("answers pages that together are the text, byte for byte", () =>
     Effect.gen(function* () {
       const text = "a\r\n\r\nb\rc\n\nlast"
       let content = ""
@@ -242,7 +245,7 @@ describe("read_file", () => {
   it.effect.each([
     ["utf-8", utf8(`é\n${"😀x".repeat(1000)}\r\nb`)],
     ["utf-16le", new Uint8Array(Buffer.from(`\uFEFFé\n${"😀x".repeat(1000)}\r\nb`, "utf16le"))]
-  ] as const)("the rest of a line that is cut is the bytes that the message names, in %s", ([encoding, bytes]) =>
+  ] as const)("names the bytes that hold the rest of a shortened line, in %s", ([encoding, bytes]) =>
     Effect.gen(function* () {
       const { message, value } = yield* call(readFile, { path: "a" })
       assert.strictEqual(value.encoding, encoding)
@@ -256,7 +259,7 @@ describe("read_file", () => {
     }).pipe(withTree({ a: bytes }))
   )
 
-  it.effect("text of more than may be held at once is read all the same, a page at a time", () =>
+  it.effect("reads a text that is larger than one read allows, page by page", () =>
     Effect.gen(function* () {
       const session = memory()
       const { message, value } = yield* call(readFile, { path: "a", offset: 999, limit: 2 }, session)
@@ -269,7 +272,7 @@ describe("read_file", () => {
   )
   const large = Array.from({ length: 3000 }, (_, line) => `${line}\r\n`).join("")
 
-  it.effect("binary is refused with its type and size, and how to get its bytes", () =>
+  it.effect("refuses a binary file, and names its type, its size and the way to get its bytes", () =>
     Effect.gen(function* () {
       for (const [path, what] of [
         ["elf", "ELF program or library (application/x-elf), 7 bytes"],
@@ -286,7 +289,7 @@ describe("read_file", () => {
     }).pipe(withTree({ elf: Uint8Array.of(0x7f, 0x45, 0x4c, 0x46, 0, 0, 0), nul: "a\0b\n", latin: Uint8Array.of(0xe9) }))
   )
 
-  it.effect("UTF-16 is told by its byte order mark", () =>
+  it.effect("recognizes UTF-16 by its byte order mark", () =>
     Effect.gen(function* () {
       const { message, value } = yield* call(readFile, { path: "a" })
       assert.strictEqual(message, "   1 | \uFEFFhé\n   2 | 😀\nlines 1-2 of 2")
@@ -295,7 +298,7 @@ describe("read_file", () => {
   )
 
   it.effect.prop(
-    "base64 answers bytes, and the windows that the hints lead to put together are the file",
+    "answers base64 windows that together are the file when the hints are followed",
     [int(0, 100), int(1, 70), int(1, 120)],
     ([size, limit, budget]) =>
       Effect.gen(function* () {
@@ -323,7 +326,7 @@ describe("read_file", () => {
     Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64")
   )
 
-  it.effect("an image is shown, not read", () =>
+  it.effect("answers an image as an image", () =>
     Effect.gen(function* () {
       const session = memory()
       const result = yield* call(readFile, { path: "p" }, session)
@@ -335,7 +338,7 @@ describe("read_file", () => {
     }).pipe(withTree({ p: png }))
   )
 
-  it.effect("an image over 5 MiB and a part of one are not", () =>
+  it.effect("refuses an image over 5 MiB, and answers a part of an image as bytes only", () =>
     Effect.gen(function* () {
       const large = yield* call(readFile, { path: "large" })
       assert.isFalse(large.success)
@@ -347,7 +350,7 @@ describe("read_file", () => {
     }).pipe(withTree({ large: Buffer.concat([png.subarray(0, 8), new Uint8Array(6 * 1024 * 1024)]), p: png, text: "x" }))
   )
 
-  it.effect.each([["missing"], ["d"], ["a/b"], ["../up"]])("%s fails in words and without a value", ([path]) =>
+  it.effect.each([["missing"], ["d"], ["a/b"], ["../up"]])("fails for %s with a message and without a value", ([path]) =>
     Effect.gen(function* () {
       const result = yield* call(readFile, { path })
       assert.isFalse(result.success)
@@ -383,13 +386,13 @@ describe("ls", () => {
     })
   )
 
-  it.effect("the root of an empty filesystem is empty", () =>
+  it.effect("says that the root of an empty filesystem is empty", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* message(ls, {}, {}), "the root is empty")
     })
   )
 
-  it.effect.each([["b.txt"], ["missing"], [".."]])("%s is no directory to list", ([path]) =>
+  it.effect.each([["b.txt"], ["missing"], [".."]])("fails for %s, which is no directory", ([path]) =>
     Effect.gen(function* () {
       const result = yield* call(ls, { path })
       assert.isFalse(result.success)
@@ -400,7 +403,7 @@ describe("ls", () => {
     Arbitrary.schema(Schema.Literals(["a", "b", "B", 'a"b', "é", "😀", "a b", "\uFFEE", "z".repeat(30)])),
     { maxLength: 9 }
   )
-  it.effect.prop("following the hints lists every entry once, in order", [names, int(1, 80)], ([names, budget]) => {
+  it.effect.prop("lists every entry once, in order, when the hints are followed", [names, int(1, 80)], ([names, budget]) => {
     const tree = Object.fromEntries(names.map((name) => [name, name]))
     return Effect.gen(function* () {
       const found: Array<string> = []
@@ -427,7 +430,7 @@ describe("ls", () => {
 })
 
 describe("stat", () => {
-  it.effect("tells kind, size, times, mode, version", () =>
+  it.effect("answers kind, size, times, mode and version", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(Date.UTC(2024, 4, 6, 7, 8, 9, 10))
       yield* Effect.gen(function* () {
@@ -455,7 +458,7 @@ describe("stat", () => {
     })
   )
 
-  it.effect("a look is not a read: nothing is remembered, and what is missing fails", () =>
+  it.effect("does not mark the file as read, and fails for a missing file", () =>
     Effect.gen(function* () {
       const session = memory()
       yield* call(stat, { path: "a" }, session)
@@ -466,7 +469,7 @@ describe("stat", () => {
 })
 
 describe("progress", () => {
-  it.effect("is told once a second while a search runs, grows, and ends with it", () =>
+  it.effect("is reported once a second while a search runs, and stops with the search", () =>
     Effect.gen(function* () {
       const told: Array<Progress> = []
       const done = yield* Deferred.make<string>()

@@ -1,4 +1,4 @@
-/** What the tests of looking have in common: calls, and messages taken apart as a model would. */
+/** Helpers for the tests of the reading tools: calls, and messages parsed as a model would. */
 import * as Effect from "effect/Effect"
 import { type AnyDefinition, type Image } from "../../src/agent/definition.ts"
 import { invokeUnknown } from "../../src/agent/dispatch.ts"
@@ -25,7 +25,7 @@ export const withTree = (tree: InMemory.Tree) => Effect.provide(InMemory.layer({
 export const withSettings = (settings: Partial<ToolSettingsShape>) =>
   Effect.provideService(ToolSettings, { ...defaults, ...settings })
 
-/** In one go, where nothing but the message matters. */
+/** Calls the tool on a new tree and returns only the message. */
 export const message = (definition: AnyDefinition, input: unknown, tree: InMemory.Tree): Effect.Effect<string> =>
   call(definition, input).pipe(
     Effect.map((result) => result.message),
@@ -36,13 +36,15 @@ export const message = (definition: AnyDefinition, input: unknown, tree: InMemor
 export const imagesOf = (definition: AnyDefinition, result: Result): ReadonlyArray<Image> =>
   definition.images?.(result.value) ?? []
 
-/** The lines that C-10 says a text has: they end at LF or CRLF, and a last terminator begins no further one. */
+/**
+ * Splits a text into lines as C-10 defines them: a line ends at LF or CRLF, and a final terminator starts no new line.
+ */
 export const linesOf = (text: string): ReadonlyArray<string> => {
   const lines = text.split(/\r?\n/)
   return lines[lines.length - 1] === "" ? lines.slice(0, -1) : lines
 }
 
-/** What stands after `word=` in the last line of a message. */
+/** Returns the value of `word=` in the last line of a message. */
 export const hint = (message: string, word: string): string | undefined => {
   const found = new RegExp(`continue with .*?\\b${word}=("(?:[^"\\\\]|\\\\.)*"|\\d+)`).exec(
     message.slice(message.lastIndexOf("\n") + 1)

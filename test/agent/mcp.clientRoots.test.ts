@@ -12,7 +12,7 @@ const message = (value: object): Extract<Line, { readonly _tag: "Message" }> => 
 }
 
 describe("the roots of a client", () => {
-  it.effect("that come after ten seconds are late, not absent, and count as a change", () =>
+  it.effect("are reported as late after ten seconds, and count as a change when they arrive", () =>
     Effect.gen(function* () {
       const asked: Array<{ readonly id: string }> = []
       const roots = yield* ClientRoots.make((text) => Effect.sync(() => void asked.push(JSON.parse(text))))

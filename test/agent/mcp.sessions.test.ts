@@ -1,4 +1,4 @@
-/** Sessions of the HTTP server are bounded in number and end when they are idle. The clock is the test's. */
+/** Sessions of the HTTP server are limited in number and end when they are idle. The test controls the clock. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -41,7 +41,7 @@ const serving = Effect.fnUntraced(function* (options: McpServer.HttpOptions = {}
       )
     )
   return {
-    /** Begins a session, and answers its id. */
+    /** Begins a session and returns its id. */
     begin: Effect.map(send("POST", initialize), ({ headers, status }) => {
       assert.strictEqual(status, 200)
       return headers.get("mcp-session-id")!
@@ -54,7 +54,7 @@ const serving = Effect.fnUntraced(function* (options: McpServer.HttpOptions = {}
 })
 
 describe("sessions over HTTP", () => {
-  it.effect("are as many as allowed, however many are begun; the one that was idle for longest ends", () =>
+  it.effect("are limited in number; a new one ends the one that was idle for longest", () =>
     Effect.gen(function* () {
       const { begin, ping } = yield* serving({ maxSessions: 3 })
       const ids: Array<string> = []
@@ -66,7 +66,7 @@ describe("sessions over HTTP", () => {
     })
   )
 
-  it.effect("that are used stay, and those that are not go", () =>
+  it.effect("stay when they were used recently, and the least recently used one ends", () =>
     Effect.gen(function* () {
       const { begin, ping } = yield* serving({ maxSessions: 2 })
       const [one, two] = [yield* begin, yield* begin]
@@ -76,7 +76,7 @@ describe("sessions over HTTP", () => {
     })
   )
 
-  it.effect("end after the time without a request", () =>
+  it.effect("end after the idle timeout without a request", () =>
     Effect.gen(function* () {
       const { begin, ping } = yield* serving({ sessionIdleTimeout: "1 hour" })
       const [idle, used] = [yield* begin, yield* begin]
@@ -89,7 +89,7 @@ describe("sessions over HTTP", () => {
     })
   )
 
-  it.effect("that a client ends make room", () =>
+  it.effect("make room when a client ends them", () =>
     Effect.gen(function* () {
       const { begin, end, ping } = yield* serving({ maxSessions: 2 })
       const [one, two] = [yield* begin, yield* begin]
@@ -99,7 +99,7 @@ describe("sessions over HTTP", () => {
     })
   )
 
-  it.effect("with a request that runs do not end; where all are busy a new one is refused for a while", () =>
+  it.effect("do not end during a request; a new one is refused with 503 while all are busy", () =>
     Effect.gen(function* () {
       const [started, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const slow = Tool.make({

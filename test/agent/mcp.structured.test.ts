@@ -1,4 +1,4 @@
-/** What a client is sent, with structured content and without: through the official SDK, over a pipe. */
+/** The messages a client receives with and without structured content, through the official SDK over a pipe. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -57,7 +57,7 @@ const asking = Effect.fnUntraced(function* (options: McpServer.Options) {
 
 const text = ({ content }: Sent): string => content[0]!.text!
 
-/** Calls whose answers have more to say than the budget. */
+/** Calls whose answers exceed the budget. */
 const large: ReadonlyArray<readonly [tool: string, args: object]> = [
   ["ls", { path: "many" }],
   ["glob", { pattern: "*.txt" }],
@@ -69,8 +69,8 @@ const large: ReadonlyArray<readonly [tool: string, args: object]> = [
   ["read_file", { path: "most.bin", encoding: "base64" }]
 ]
 
-describe("a server that was not told to send structured content", () => {
-  it.live("sends text and images alone, each once, and announces no schemas of results", () =>
+describe("a server without structured content", () => {
+  it.live("sends text and images only, each once, and announces no output schemas", () =>
     Effect.gen(function* () {
       const client = yield* connect({})
       const { tools } = yield* Effect.promise(() => client.listTools())
@@ -110,7 +110,7 @@ describe("a server that was not told to send structured content", () => {
 })
 
 describe("a binary file that is read as base64", () => {
-  it.live("is an embedded resource where all of it fits, and small enough ones are text too", () =>
+  it.live("is sent as an embedded resource when it fits the budget, and also as text when it is small", () =>
     Effect.gen(function* () {
       const call = yield* asking({})
       for (const [path, isText] of [
@@ -129,7 +129,7 @@ describe("a binary file that is read as base64", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is text, page by page, where it does not fit", () =>
+  it.live("is sent as text page by page when it exceeds the budget", () =>
     Effect.gen(function* () {
       const call = yield* asking({})
       const sent = yield* call("read_file", { path: "most.bin", encoding: "base64" })
@@ -140,7 +140,7 @@ describe("a binary file that is read as base64", () => {
 })
 
 describe("structured content", () => {
-  it.live("is within the budget with the message in it, and is the page that the message shows", () =>
+  it.live("holds the message, fits the budget together with it, and is not shortened", () =>
     Effect.gen(function* () {
       const call = yield* asking({ structured: true })
       for (const [tool, args] of large) {
@@ -154,7 +154,7 @@ describe("structured content", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("leads through a directory and a file by its own hints, and leaves nothing out", () =>
+  it.live("leads through a whole directory and a whole file by its hints", () =>
     Effect.gen(function* () {
       const call = yield* asking({ structured: true })
       const names: Array<string> = []
@@ -176,7 +176,7 @@ describe("structured content", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("of a result that cannot be asked for again is shortened, and says in which fields", () =>
+  it.live("is shortened when the tool has no pages, and names the shortened fields", () =>
     Effect.gen(function* () {
       const Value = Schema.Struct({
         text: Schema.String,
@@ -209,12 +209,12 @@ describe("structured content", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has the schema that the tool announces, which the client checks", () =>
+  it.live("follows the schema that the tool announces, which the client checks", () =>
     Effect.gen(function* () {
       const client = yield* connect({ structured: true })
       const { tools } = yield* Effect.promise(() => client.listTools())
       assert.isTrue(tools.every((tool) => tool.outputSchema?.required?.includes("message")))
-      // The client refuses an answer that its schema does not allow.
+      // The client rejects an answer that violates the schema.
       const write = { path: "new.txt", content: "x\n" }
       const written = (yield* Effect.promise(() =>
         client.callTool({ name: "write_file", arguments: write })

@@ -50,14 +50,14 @@ const text = (result: { readonly content: ReadonlyArray<unknown> }): string =>
 const seven = ["ls", "read_file", "write_file", "edit_file", "glob", "grep", "rm"]
 const extras = ["move", "copy", "mkdir", "stat", "tree", "apply_patch"]
 
-describe("which tools are listed", () => {
+describe("the list of tools", () => {
   const names = (options: McpServer.Options = {}) =>
     Effect.map(
       Effect.flatMap(connect(options), (client) => client.listTools()),
       ({ tools }) => tools.map(({ name }) => name)
     )
 
-  it.effect("the seven and the extras, and no snapshot tools where there are no snapshots", () =>
+  it.effect("holds the seven and the extras, and no snapshot tools without snapshots", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* names(), [...seven, ...extras])
       assert.deepStrictEqual(yield* names({ tools: "seven" }), seven)
@@ -66,13 +66,13 @@ describe("which tools are listed", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.effect("the four of snapshots where there are", () =>
+  it.effect("holds the four snapshot tools where snapshots are provided", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual((yield* names()).slice(-4), ["snapshot", "snapshots", "restore", "diff"])
     }).pipe(Effect.provide(Layer.provideMerge(Snapshots.layer, files)))
   )
 
-  it.effect("read-only, none that changes anything is listed, and calling one is calling one that does not exist", () =>
+  it.effect("holds no changing tool on a read-only server, where calling one is calling an unknown tool", () =>
     Effect.gen(function* () {
       const client = yield* connect({ readOnly: true })
       const { tools } = yield* client.listTools()
@@ -94,7 +94,7 @@ describe("which tools are listed", () => {
 })
 
 describe("tools", () => {
-  it.effect("their schemas are closed objects without references or unions at the top, every parameter is described", () =>
+  it.effect("have closed object schemas without references or unions at the top, and describe every parameter", () =>
     Effect.gen(function* () {
       for (const kit of ["all", "vfs"] as const) {
         const { tools } = yield* (yield* connect({ tools: kit, structured: true })).listTools()
@@ -120,7 +120,7 @@ describe("tools", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.effect("a result has the message for a model and the value for a program, a failure only the message", () =>
+  it.effect("answer a message and a value; a failure is only a message", () =>
     Effect.gen(function* () {
       const client = yield* connect({ structured: true })
       const read = yield* client.callTool({ name: "read_file", arguments: { path: "/a.txt", offset: 1 } })
@@ -137,7 +137,7 @@ describe("tools", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.effect("an image is content that a model sees, and its bytes are sent once", () =>
+  it.effect("send an image as image content, and its bytes only once", () =>
     Effect.gen(function* () {
       const client = yield* connect({ structured: true })
       const read = yield* client.callTool({ name: "read_file", arguments: { path: "dot.png", encoding: "base64" } })
@@ -151,7 +151,7 @@ describe("tools", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.effect("what one client has read, another has not", () =>
+  it.effect("remember the reads of each client separately", () =>
     Effect.gen(function* () {
       const [first, second] = [yield* connect({ structured: true }), yield* connect()]
       const change = { path: "a.txt", old_string: "one", new_string: "uno" }
@@ -199,7 +199,7 @@ describe("long calls", () => {
       handle: () => Effect.as(handle, { message: "done", value: {} })
     })
 
-  it.live("progress reaches who asked for it, and grows", () =>
+  it.live("report increasing progress to a client that asked for it", () =>
     Effect.gen(function* () {
       const work = Effect.gen(function* () {
         const report = yield* ToolProgress
@@ -221,7 +221,7 @@ describe("long calls", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.effect("who did not ask gets none, and the tool knows that nobody waits for it", () =>
+  it.effect("report no progress to a client that did not ask, and the tool can tell", () =>
     Effect.gen(function* () {
       const seen = yield* Deferred.make<boolean>()
       const work = Effect.flatMap(ToolProgress, (report) => Deferred.succeed(seen, report === undefined))
@@ -231,7 +231,7 @@ describe("long calls", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.effect("a cancelled call is interrupted", () =>
+  it.effect("are interrupted when the client cancels them", () =>
     Effect.gen(function* () {
       const [started, ended] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const work = Effect.andThen(Deferred.succeed(started, undefined), Effect.never).pipe(
@@ -255,10 +255,10 @@ describe("resources", () => {
         contents[0] as unknown as { readonly text?: string; readonly blob?: Uint8Array; readonly mimeType: string }
     )
 
-  /** Of the error that it fails with. */
+  /** Returns the code of the error with which reading the resource fails. */
   const codeOf = (uri: string) => Effect.map(Effect.flip(read(uri)), (error) => ("code" in error ? error.code : error))
 
-  it.effect("the root lists addresses, and each address is read", () =>
+  it.effect("list their URIs in the root, and each listed URI can be read", () =>
     Effect.gen(function* () {
       const client = yield* connect()
       const { resources } = yield* client.listResources()
@@ -280,7 +280,7 @@ describe("resources", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.effect("text and bytes come as what they are", () =>
+  it.effect("are sent as text or as bytes, with their media type", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* read("workspace:///a.txt")).mimeType, "text/plain")
       const image = yield* read("workspace:///dot.png")
@@ -289,14 +289,14 @@ describe("resources", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.effect("a name that ends as something of every object is text like any other", () =>
+  it.effect("are text when the extension is the name of a member of Object.prototype", () =>
     Effect.gen(function* () {
       const file = yield* read("workspace:///a.constructor")
       assert.deepStrictEqual([file.mimeType, file.text], ["text/plain", "a\n"])
     }).pipe(Effect.provide(InMemory.layer({ tree: { "a.constructor": "a\n" } })))
   )
 
-  it.effect("what is not there has the code of the protocol, and nothing leads out", () =>
+  it.effect("fail with the protocol's code when missing, and never lead out of the root", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* codeOf("workspace:///nope"), -32_002)
       for (const uri of ["workspace:///../../etc/passwd", "workspace:///%2e%2e/%2e%2e/etc/passwd", "file:///etc/passwd"]) {
@@ -305,7 +305,7 @@ describe("resources", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.effect("policies and limits are in force for them as for tools", () =>
+  it.effect("obey policies and limits as tools do", () =>
     Effect.gen(function* () {
       assert.include([-32_602, -32_002], yield* codeOf("workspace:///secret.env"))
       assert.notInclude((yield* read("workspace:///")).text, "secret")
@@ -316,7 +316,7 @@ describe("resources", () => {
     }).pipe(Effect.provide(access({ deny: { read: "*.env" } })), Effect.provide(files))
   )
 
-  it.live("a change is told to who has subscribed to the file, unless it may not be read", () =>
+  it.live("report a change to a client that subscribed to the file, unless it may not be read", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
       const both = Layer.merge(McpServer.registrations(), Changes.layer(Effect.void))
@@ -334,7 +334,7 @@ describe("resources", () => {
     }).pipe(Effect.provide(access({ deny: { read: "*.env" } })), Effect.provide(files))
   )
 
-  it.effect("paths are completed by what is in their directory, a hundred at most", () =>
+  it.effect("complete paths with the names in their directory, at most a hundred", () =>
     Effect.gen(function* () {
       const client = yield* connect()
       const complete = (value: string) =>
@@ -355,7 +355,7 @@ describe("resources", () => {
 })
 
 describe("the guide", () => {
-  it.effect("is a prompt, with what is true of this server", () =>
+  it.effect("is a prompt that describes this server", () =>
     Effect.gen(function* () {
       const client = yield* connect({ readOnly: true, workspace: "notes" })
       const { messages } = yield* client.getPrompt({ name: "workspace-guide" })
@@ -365,7 +365,7 @@ describe("the guide", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it("is what a client is told at the start too, whether the tools are loaded by then or not", () => {
+  it("names the tools of each kit correctly before the tools are loaded", () => {
     const names = (tools: ReadonlyArray<{ readonly name: string }>) => tools.map(({ name }) => name)
     assert.deepStrictEqual(kits.seven, names(tools.seven))
     assert.deepStrictEqual(kits.extras, names(tools.extras))
@@ -378,7 +378,7 @@ describe("the guide", () => {
     }
   })
 
-  it.effect("says what a server is", () =>
+  it.effect("is sent as the server's instructions", () =>
     Effect.gen(function* () {
       const { limits } = defaults
       const early = instructions({ names: kits.early("all", false)!.names, limits, readOnly: false })
@@ -405,7 +405,7 @@ describe("messages over standard input", () => {
     )
   })
 
-  it("that are none are answered as JSON-RPC says", () => {
+  it("are answered with the error codes of JSON-RPC when they are invalid", () => {
     const cases: ReadonlyArray<readonly [line: string, code: number | "ok"]> = [
       ["garbage", -32_700],
       [ping.slice(0, 12), -32_700],
@@ -426,14 +426,14 @@ describe("messages over standard input", () => {
     }
   })
 
-  it("that are too long are dropped while they come, and the next one is read", () => {
+  it("are dropped while they arrive when they are too long, and the next one is read", () => {
     const lines = Lines.make(1000)
     const part = encoder.encode("x".repeat(600))
     assert.deepStrictEqual([...lines.push(part), ...lines.push(part), ...lines.push(part)], [])
     assert.deepStrictEqual(answers(lines.push(encoder.encode(`y\n${ping}\n`))), [-32_600, "ok"])
   })
 
-  /** Serves what was sent and hangs up. */
+  /** Serves the given lines, hangs up, and returns the answers. */
   const served = Effect.fnUntraced(function* (lines: ReadonlyArray<string>) {
     const out: Array<string> = []
     const stdio = Stdio.make({
@@ -453,7 +453,7 @@ describe("messages over standard input", () => {
     params: { protocolVersion: "2025-11-25", capabilities: { roots: {} }, clientInfo: { name: "t", version: "1" } }
   })
 
-  it.live("each is answered once, also after bad ones, and who hangs up ends the server", () =>
+  it.live("are answered once each, also after invalid ones, and the server ends at the end of the input", () =>
     Effect.gen(function* () {
       const list = '{"jsonrpc":"2.0","id":"l","method":"tools/list"}'
       const out = yield* served([initialize, "garbage", '{"jsonrpc":"2.0","id":7,"method":"nope"}', list])
@@ -465,7 +465,7 @@ describe("messages over standard input", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.live("no request is ever made of the client, whatever it offers", () =>
+  it.live("never include a request to the client", () =>
     Effect.gen(function* () {
       const roots = '{"jsonrpc":"2.0","method":"notifications/roots/list_changed"}'
       const out = yield* served([initialize, '{"jsonrpc":"2.0","method":"notifications/initialized"}', roots])

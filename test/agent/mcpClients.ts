@@ -47,7 +47,7 @@ export const overPipe = (server: Effect.Effect<void, unknown, Stdio.Stdio>): Eff
     return client
   })
 
-/** Serves over HTTP without a socket; each run of what this returns connects one more client. */
+/** Serves over HTTP without a socket; each run of the returned effect connects another client. */
 export const overHttp = <E>(
   server: Layer.Layer<never, E, HttpRouter.HttpRouter>,
   path: string

@@ -1,6 +1,7 @@
 /**
- * What the protocol's conformance suite asks a server to have, served by ours beside its own tools: as definitions where ours can say
- * it, and as effect/ai has it where they cannot.
+ * The tools, prompts and resources that the protocol's conformance suite requires, served beside our own tools. They
+ * are defined with our
+ * API where it can express them, and with effect/ai where it cannot.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -57,7 +58,7 @@ export const definitions: ReadonlyArray<AnyDefinition> = [
       const report = yield* ToolProgress
       for (const done of [0, 50, 100]) {
         yield* report?.({ done, of: 100 }) ?? Effect.void
-        // Slower than reports are let through.
+        // The pause is longer than the minimum interval between progress reports.
         yield* Effect.sleep(110)
       }
       return { message: "Done.", value: {} }
@@ -90,7 +91,7 @@ const tools = Layer.effectDiscard(
   ])
 )
 
-/** What is read says its type too. */
+/** Builds a resource whose contents carry their media type. */
 const fixed = (uri: string, mimeType: string, content: { readonly text: string } | { readonly blob: Uint8Array }) =>
   McpServer.resource({ uri, name: uri, mimeType, content: Effect.succeed({ contents: [{ uri, mimeType, ...content }] }) })
 

@@ -1,4 +1,7 @@
-/** What a client does with a server, whichever way it reaches it: scripts over the official SDK, judged by node:fs and by counting. */
+/**
+ * Scripts that a client runs with a server over any transport, through the official SDK. Results are checked with
+ * node:fs and by counting.
+ */
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { assert } from "@effect/vitest"
 import * as Fs from "node:fs"
@@ -11,13 +14,13 @@ export const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url
 export interface Ground {
   readonly top: string
   readonly root: string
-  /** Of the server's process: nothing of the user's is read or written. */
+  /** The environment of the server's process, which keeps it away from the user's files. */
   readonly env: Record<string, string>
 }
 
 const base = Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
 
-/** A directory with what the scripts need. */
+/** Creates a directory with the files that the scripts need. */
 export const ground = (): Ground & { readonly remove: () => void } => {
   const top = Fs.mkdtempSync(join(Fs.realpathSync(base), "fs-algebra-mcp-"))
   const root = join(top, "root")

@@ -1,4 +1,7 @@
-/** What the tool says and remembers, on every backend; what it refuses; and that no patch, however made, does half of something. */
+/**
+ * Checks the answers of apply_patch on every backend, its refusals, and that a random patch is applied as a whole or
+ * not at all.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -68,7 +71,7 @@ updated d/c.txt (+1 -1)`
 
 describe("apply_patch", () => {
   for (const [name, ground] of Object.entries(grounds)) {
-    it.effect(`changes five files of ${name}, and says what it did`, () =>
+    it.effect(`changes five files of ${name} and reports each change`, () =>
       Effect.gen(function* () {
         const result = yield* patched(files, all, ground)
         assert.strictEqual(result.message, message)
@@ -79,7 +82,7 @@ describe("apply_patch", () => {
     )
   }
 
-  it.effect("a host keeps the permissions of what is changed and of what is moved", () =>
+  it.effect("keeps the permissions of changed and moved files on a host", () =>
     Effect.gen(function* () {
       const fs = yield* host(files)
       yield* fs.setAttributes("a.txt", { mode: 0o755 })
@@ -90,7 +93,7 @@ describe("apply_patch", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("the session has seen what it wrote, and not what it removed", () =>
+  it.effect("marks what it wrote as read, and forgets what it removed", () =>
     Effect.gen(function* () {
       const fs = yield* memory(files)
       const seen = Memory.make()
@@ -104,7 +107,7 @@ describe("apply_patch", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("says which hunk stood elsewhere, or not quite so, and which permissions it did not set", () =>
+  it.effect("reports hunks that matched elsewhere or inexactly, and permissions that it did not set", () =>
     Effect.gen(function* () {
       const moved = yield* patched({ x: "0\n1\n2\n" }, "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n 1\n-2\n+two\n")
       assert.include(moved.message, "updated x (+1 -1); hunk 1 applied at line 2")
@@ -120,7 +123,7 @@ describe("apply_patch", () => {
     })
   )
 
-  it.effect("touches what it writes and what it removes", () =>
+  it.effect("declares the paths it writes and the paths it removes", () =>
     Effect.gen(function* () {
       const call = { path: (raw: string) => Effect.succeed(p(raw.trim())), settings: { limits: unlimited } } as never
       const touches = yield* applyPatch.touches({ patch: all }, call) as Effect.Effect<unknown>
@@ -158,14 +161,14 @@ describe("apply_patch", () => {
     )
   }
 
-  it.effect("an absolute path is one below the root", () =>
+  it.effect("takes an absolute path as one below the root", () =>
     Effect.gen(function* () {
       const result = yield* patched({}, v4a("*** Add File: /etc/passwd", "+x"))
       assert.deepStrictEqual(result.becomes, picture({ "etc/passwd": "x\n" }))
     })
   )
 
-  it.effect("links are written through, and neither removed nor moved", () =>
+  it.effect("writes through links, and refuses to remove or move them", () =>
     Effect.gen(function* () {
       const tree: Files = { x: "1\n", l: link("x") }
       const written = yield* patched(tree, v4a("*** Update File: l", "-1", "+2"), host)
@@ -178,7 +181,7 @@ describe("apply_patch", () => {
     })
   )
 
-  it.effect("more than may be written is refused before anything is", () =>
+  it.effect("refuses more content than one write allows, before it changes anything", () =>
     Effect.gen(function* () {
       const big = v4a("*** Add File: a", "+x", "*** Add File: b", ...Array.from({ length: 60 }, () => `+${"y".repeat(999)}`))
       const result = yield* patched({}, big)
@@ -187,7 +190,7 @@ describe("apply_patch", () => {
     })
   )
 
-  it.effect("interrupted at any point, it has done all or nothing", () =>
+  it.effect("has made all changes or none when it is interrupted at any point", () =>
     Effect.gen(function* () {
       const pictures = [picture(files), picture(after)]
       const seen = new Set<number>()
@@ -231,7 +234,7 @@ const scraps = [
   "9".repeat(400)
 ]
 
-/** Lines and characters taken out, put in twice, changed with others. */
+/** Removes, repeats and replaces random lines and characters of a patch. */
 const mutated = (random: (below: number) => number, patch: string): string => {
   let out = patch
   for (let i = random(4); i >= 0; i--) {
@@ -249,9 +252,9 @@ const mutated = (random: (below: number) => number, patch: string): string => {
   return out
 }
 
-describe("patches that are broken", () => {
+describe("broken patches", () => {
   it.effect(
-    "never throw, and change nothing where they fail",
+    "never throw, and change nothing when they fail",
     () =>
       Effect.gen(function* () {
         const random = randomOf(6)
@@ -277,13 +280,13 @@ describe("patches that are broken", () => {
     600_000
   )
 
-  it("cut off anywhere, a patch with an envelope is refused", () => {
+  it("are refused when an envelope is cut off anywhere", () => {
     const whole = all.trimEnd()
     for (let end = 0; end < whole.length; end++) assert.property(parse(whole.slice(0, end)), "_tag", `${end}`)
     assert.notProperty(parse(whole), "_tag")
   })
 
-  it("cut off within a hunk, a unified diff is refused", () => {
+  it("are refused when a unified diff is cut off within a hunk", () => {
     const head = "--- a/x\n+++ b/x\n@@ -1,4 +1,4 @@\n"
     const lines = [" 1", "-2", "+two", " 3", " 4"]
     for (let end = 0; end < lines.length; end++) assert.property(parse(head + lines.slice(0, end).join("\n")), "_tag", `${end}`)
@@ -294,7 +297,7 @@ describe("patches that are broken", () => {
 const rows = (count: number, line: (row: number) => string): string =>
   Array.from({ length: count }, (_, row) => line(row)).join("")
 
-describe("patches that are huge end all the same", () => {
+describe("huge patches finish", () => {
   it.effect("ten megabytes of a new file", () =>
     Effect.gen(function* () {
       const line = "x".repeat(99)

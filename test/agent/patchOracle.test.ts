@@ -1,6 +1,7 @@
 /**
- * What others make of the same patch: a diff of two trees makes one of the other, whoever wrote it, and where a file has changed since,
- * git apply and GNU patch say what a hunk may do.
+ * Compares with other tools. A diff of two trees turns one into the other, whoever wrote it. Where a file has changed
+ * since the diff,
+ * the result must be that of `git apply` or GNU patch.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -41,7 +42,7 @@ const asText = (random: Random, lines: ReadonlyArray<string>, ending: string): s
 
 const endings = ["\n", "\n", "\n", "\r\n", "mixed"]
 
-/** Two trees: some files are in both, changed or not, some in one, some under another name. */
+/** Builds two trees: some files are in both, changed or not, some in only one, and some have another name. */
 const trees = (seed: number): { readonly before: Texts; readonly after: Texts } => {
   const random = randomOf(seed)
   const before: Texts = {}
@@ -90,7 +91,7 @@ const gnuDiff = (at: string, { after, before }: { readonly before: Texts; readon
   return differing(at, "diff", "-ruN", "--text", ...args, "old", "new")
 }
 
-/** The directories of removed files stay. */
+/** Removes the directories from the picture, because those of removed files stay. */
 const withoutDirectories = (becomes: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(becomes).filter(([, kind]) => kind !== "directory"))
 
@@ -101,14 +102,14 @@ const becomesTree = (patch: string, { after, before }: { readonly before: Files;
     assert.deepStrictEqual(withoutDirectories(result.becomes), withoutDirectories(picture(after)))
   })
 
-describe("a diff of two trees makes one of the other", () => {
+describe("a diff of two trees turns one into the other", () => {
   const gits = [["-U3"], ["-U1", "-M"], ["-U0", "-M50%", "--no-prefix"], ["--patience", "--src-prefix=i/", "--dst-prefix=w/"]]
   for (const [index, args] of gits.entries()) {
     it.effect.skipIf(!hasGit)(`git diff ${args.join(" ")}`, () =>
       Effect.scoped(Effect.flatMap(directory, (at) => becomesTree(gitDiff(at, trees(index + 1), ...args), trees(index + 1))))
     )
   }
-  // With -N, GNU diff does not tell an empty file from none.
+  // With -N, GNU diff does not distinguish an empty file from a missing one.
   const solid = (texts: Texts): Texts => Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== ""))
   for (const [index, args] of [["-U3"], ["-U1"], ["-U0"]].entries()) {
     it.effect.skipIf(!hasDiff)(`diff -ruN ${args.join(" ")}`, () =>
@@ -121,7 +122,7 @@ describe("a diff of two trees makes one of the other", () => {
   }
 })
 
-/** What the commits of this repository have changed, the last ones first. */
+/** The last commits of this repository. */
 const commits = ((): ReadonlyArray<string> => {
   if (!hasGit) return []
   const log = differing(
@@ -150,11 +151,11 @@ const textsAt = (commit: string, paths: ReadonlyArray<string>): Texts => {
 
 const recent = needs("patches of this repository's own commits", () => commits.length > 0, "git clone with its history")
 
-describe("this repository's own commits", () => {
+describe("a commit of this repository turns its parent into itself", () => {
   for (const commit of commits) {
     it.effect.skipIf(!recent)(commit.slice(0, 7), () => {
       const show = (...args: Array<string>) => differing(import.meta.dirname, "git", "show", "--format=", ...args, commit)
-      // Binary files have no numbers; of a name in quotes the test need not know how git quotes it.
+      // Binary files have no line counts; names that git quotes are skipped.
       const named = show("--numstat", "--no-renames")
         .split("\n")
         .flatMap((line) => /^\d+\t\d+\t([^"].*)$/.exec(line)?.[1] ?? [])
@@ -183,7 +184,7 @@ interface Drift {
   readonly now: string
 }
 
-/** A diff of a text, and the text as it has become otherwise since. */
+/** Returns a diff of a text, and a version of that text with other edits. */
 const drift = (at: string, random: Random): Drift => {
   const lines = someLines(random, 5 + random(30))
   const text = (lines: ReadonlyArray<string>): string => lines.join("\n") + (lines.length === 0 || random(4) === 0 ? "" : "\n")
@@ -207,8 +208,9 @@ const byPatch = (at: string, { now, patch }: Drift): string | undefined => {
 }
 
 /**
- * What they make of it if the last line has a newline where it had none, or the other way round: models do not write `\ No newline`, so
- * we do not ask for it.
+ * Returns the results of both tools when the final newline is added or removed first. Models do not write `\ No
+ * newline`, so apply_patch
+ * does not require it.
  */
 const besideNewline = (at: string, { now, patch }: Drift): ReadonlyArray<string | undefined> => {
   const other = now.endsWith("\n") ? now.slice(0, -1) : `${now}\n`
@@ -216,10 +218,10 @@ const besideNewline = (at: string, { now, patch }: Drift): ReadonlyArray<string 
   return both.flatMap((text) => (text === undefined ? [] : [text, text.endsWith("\n") ? text.slice(0, -1) : `${text}\n`]))
 }
 
-describe("a file that has changed since", () => {
+describe("a patch for a file that has changed since", () => {
   const runs = process.env["FS_ALGEBRA_SOAK"] === undefined ? 25 : 3000
   it.effect.skipIf(!hasGit || !hasDiff || !hasPatch)(
-    "becomes what git or GNU patch make of it, or stays, and stays where both refuse",
+    "is applied as git or GNU patch does, or is refused and changes nothing, as when both refuse",
     () =>
       Effect.gen(function* () {
         const at = yield* directory
@@ -241,11 +243,11 @@ describe("a file that has changed since", () => {
           }
           assert.deepStrictEqual(becomes, picture({ x: one.now }), what)
           seen[git === undefined && gnu === undefined ? "refused" : "cautious"]++
-          // Without a word of why, a refusal of what both do would be a mistake.
+          // A refusal of a patch that both tools accept must give its reason.
           if (git !== undefined && git === gnu)
             assert.match(message, /both at line|adds lines below|ends at line|are the end of the file/, what)
         }
-        // Each of these happens often enough for the claim to say something.
+        // Each outcome must be frequent enough for the test to be meaningful.
         assert.isAtLeast(seen.same, runs / 4, JSON.stringify(seen))
         assert.isAtLeast(seen.refused, runs / 10, JSON.stringify(seen))
         assert.isAtMost(seen.cautious, runs / 5, JSON.stringify(seen))

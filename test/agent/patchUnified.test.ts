@@ -1,4 +1,4 @@
-/** Unified diffs, as git and GNU diff write them and as models do; what git says of each is told by `patchOracle.test.ts`. */
+/** Unified diffs as git, GNU diff and models write them. `patchOracle.test.ts` compares their results with git. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type Files, picture } from "../../src/testing/Files.ts"

@@ -1,6 +1,9 @@
 /**
- * The form with an envelope. The first table is what OpenAI's cookbook (GPT-4.1 prompting guide) and the instructions, parser tests and
- * scenarios of codex's apply_patch say of it, written down by hand; where we are stricter, the second table says so.
+ * The patch format with an envelope. The first table holds the examples of OpenAI's cookbook (GPT-4.1 prompting guide)
+ * and of the
+ * instructions, parser tests and scenarios of codex's apply_patch. The second table holds the patches that we refuse,
+ * some of which codex
+ * accepts.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -342,7 +345,7 @@ describe("patches with an envelope", () => {
   for (const [claim, files, patch, message] of bad) {
     it.effect(`refused, and nothing changed: ${claim}`, () =>
       Effect.gen(function* () {
-        // What comes before in the same patch is not done either.
+        // A valid section before the invalid one is not applied either.
         const more = patch.includes("File:") ? "*** Begin Patch\n*** Add File: before\n+x\n" : "$&"
         const after = yield* patched(files, patch.replace("*** Begin Patch\n", more))
         assert.isFalse(after.success)

@@ -1,4 +1,4 @@
-/** Patches through the tool, and what a tree has become. */
+/** Applies patches with the tool and returns the resulting tree. */
 import * as Effect from "effect/Effect"
 import { invokeUnknown } from "../../src/agent/dispatch.ts"
 import * as Memory from "../../src/agent/memory.ts"
@@ -32,10 +32,10 @@ export const patched = (files: Files, patch: string, ground: Ground = memory, li
     return { ...result, becomes: yield* capture(fs.port) }
   }).pipe(Effect.scoped, Effect.orDie)
 
-/** A patch in the form with envelope. */
+/** Builds a patch in the format with an envelope. */
 export const v4a = (...lines: ReadonlyArray<string>): string => ["*** Begin Patch", ...lines, "*** End Patch", ""].join("\n")
 
-/** Numbers that are the same in every run. */
+/** Returns a generator of pseudo-random numbers, the same in every run. */
 export const randomOf = (seed: number) => {
   let state = seed
   return (below: number): number => {

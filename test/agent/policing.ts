@@ -1,4 +1,4 @@
-/** One session of tools on a filesystem, under policies that are provided as a program would provide them. */
+/** A session of tools on a filesystem, under policies that are provided as a program would provide them. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -24,7 +24,7 @@ export interface Session {
   readonly fs: Algebra
 }
 
-/** `services` are what the tools find beside the filesystem, such as Snapshots. */
+/** Starts a session. `services` are those that tools get beside the filesystem, such as Snapshots. */
 export const session = (
   fs: Algebra,
   policies: Layer.Layer<never, never, Filesystem | Snapshots> = Layer.empty,
@@ -50,7 +50,7 @@ export const session = (
     }
   })
 
-/** A session of its own on the same filesystem, as somebody from outside would have it. */
+/** Builds snapshots of the filesystem, outside of the agent's session. */
 export const snapshotsOf = (fs: Algebra): Effect.Effect<Context.Context<never>, never, Scope.Scope> =>
   Effect.gen(function* () {
     const { layer } = yield* Effect.promise(() => import("../../src/history/Snapshots.ts"))

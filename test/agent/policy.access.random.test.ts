@@ -20,7 +20,7 @@ const oneOf = <const A>(values: ReadonlyArray<A>): Arbitrary.Arbitrary<A> =>
 
 const secret = "S3CR3T"
 
-/** What may stand in a tree. Names that may not be known are `hid…` anywhere, and everything in `d/sub`. */
+/** Entries that may be in the tree. The policies hide every name that begins with `hid`, and everything in `d/sub`. */
 const candidates: ReadonlyArray<readonly [path: string, entry: Entry]> = [
   ["a.txt", "open a\n"],
   ["b.txt", "open b\n"],
@@ -132,15 +132,15 @@ for (const [name, ground, times] of [
   ["memory", memory, runs],
   ["a host", host, runs / 4]
 ] as ReadonlyArray<readonly [string, Ground, number]>) {
-  describe(`random calls under rules, in ${name}`, () => {
+  describe(`random calls under access policies in ${name}`, () => {
     it.live.prop(
-      "never tell a secret or the name of what is hidden, and never change what is not to be changed",
+      "never reveal hidden contents or names, and never change protected files",
       [tree, oneOf(globs), Arbitrary.array(step, { minLength: 5, maxLength: 15 })],
       ([files, deny, steps]) =>
         Effect.scoped(
           Effect.gen(function* () {
             const fs = yield* ground(files)
-            // What is brought back would be told by the past: git is slow, and the same for the rules.
+            // Snapshots are taken in memory only: git is slow, and the policy is the same there.
             const services = name === "memory" ? yield* snapshotsOf(fs) : Context.empty()
             if (name === "memory") {
               yield* Context.getUnsafe(services as Context.Context<Snapshots>, Snapshots).snapshot({ tag: "start" })
@@ -149,7 +149,7 @@ for (const [name, ground, times] of [
             }
             const { call } = yield* session(fs, Policy.access({ deny }), services)
             const before = yield* capture(fs.port)
-            // Names of what is not hidden, though it is called as something is that is.
+            // Paths of visible files, whose names may contain the name of a hidden one.
             const open = new Set<string>()
             for (const { a, b, call: make, flag } of steps) {
               const [tool, params] = make(a, b, flag)

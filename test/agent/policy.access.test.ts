@@ -95,7 +95,7 @@ describe("access", () => {
   for (const [name, ground] of Object.entries(sides)) {
     describe(`on ${name}`, () => {
       for (const [tool, params] of attempts) {
-        it.effect(`${tool} ${JSON.stringify(params).slice(0, 90)} gets nowhere, and changes nothing`, () =>
+        it.effect(`${tool} ${JSON.stringify(params).slice(0, 90)} fails and changes nothing`, () =>
           Effect.gen(function* () {
             const { call, fs } = yield* session(yield* ground(files), hidden)
             const before = yield* capture(fs.port)
@@ -107,7 +107,7 @@ describe("access", () => {
         )
       }
 
-      it.effect("what is hidden is in no listing, search or suggestion", () =>
+      it.effect("hidden files appear in no listing, search or suggestion", () =>
         Effect.gen(function* () {
           const { call } = yield* session(yield* ground(files), hidden)
           const looks: ReadonlyArray<readonly [string, object]> = [
@@ -131,7 +131,7 @@ describe("access", () => {
         })
       )
 
-      it.effect("what is not denied works as ever, also beside what is", () =>
+      it.effect("other files can be read and changed, also beside hidden ones", () =>
         Effect.gen(function* () {
           const { call, fs } = yield* session(yield* ground(files), hidden)
           const works: ReadonlyArray<readonly [string, object]> = [
@@ -171,7 +171,7 @@ describe("access", () => {
     })
   }
 
-  it.effect("whether there is something hidden cannot be told from what is said", () =>
+  it.effect("gives the same answer for a hidden file and for a missing one", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory(files), Policy.access({ deny: { read: "src/keys/**" } }))
       for (const [tool, rest] of [
@@ -187,7 +187,7 @@ describe("access", () => {
     })
   )
 
-  it.effect("only what is allowed is seen, with the directories on the way to it", () =>
+  it.effect("shows only what is allowed, and the directories that lead to it", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory(files), Policy.access({ allow: { read: "docs/**/*.md" } }))
       assert.deepStrictEqual(
@@ -200,13 +200,13 @@ describe("access", () => {
         assert.isFalse(success)
         assert.include(message, "policy")
       }
-      // What may be seen may be written where nothing is said of writing.
+      // Writing follows the rule for reading when no rule for writing is given.
       assert.isTrue((yield* call("write_file", { path: "docs/new/c.md", content: "c" })).success)
       assert.isFalse((yield* call("write_file", { path: "docs/new/c.txt", content: "c" })).success)
     })
   )
 
-  it.effect("deny wins over allow", () =>
+  it.effect("denies what is both denied and allowed", () =>
     Effect.gen(function* () {
       const { call } = yield* session(
         yield* memory(files),
@@ -217,7 +217,7 @@ describe("access", () => {
     })
   )
 
-  it.effect("each operation has globs of its own", () =>
+  it.effect("applies the globs of each operation separately", () =>
     Effect.gen(function* () {
       const { call } = yield* session(
         yield* memory(files),
@@ -238,7 +238,7 @@ describe("access", () => {
     })
   )
 
-  it.effect("a failed write takes back the directories it has made, where nothing may be deleted", () =>
+  it.effect("lets a failed copy remove the directories it made, even where deleting is denied", () =>
     Effect.gen(function* () {
       const { call, fs } = yield* session(yield* memory(files), Policy.access({ deny: { delete: "**" } }))
       const before = yield* capture(fs.port)
@@ -248,7 +248,7 @@ describe("access", () => {
     })
   )
 
-  it.effect("where case does not distinguish, no spelling gets past", () =>
+  it.effect("denies every spelling of a name on a case-insensitive filesystem", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ caseInsensitive: true, tree: { Secrets: { "K\u00e9y.pem": secret } } })
       const { call } = yield* session(make(port), Policy.access({ deny: { read: ["secrets", "k\u00e9y.pem"] } }))
@@ -261,7 +261,7 @@ describe("access", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("neither does a sign that a disk takes for another, nor one that is written in two ways", () =>
+  it.effect("denies characters with equal case folding, and both normal forms of a character", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ caseInsensitive: true, tree: { "\u212Aeys": secret, "cafe\u0301": secret } })
       const { call } = yield* session(make(port), Policy.access({ deny: { read: ["keys", "caf\u00e9"] } }))
@@ -271,7 +271,7 @@ describe("access", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("a tool that does not tell what it touches is held to the same", () =>
+  it.effect("holds for a tool that declares no paths", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ ...files, through: link("lane/id") })
       const silent = (run: (fs: Algebra) => Effect.Effect<unknown, FsError>) =>
@@ -327,7 +327,7 @@ describe("access", () => {
     })
   )
 
-  it.effect("programs, which nothing could confine, are refused", () =>
+  it.effect("refuses programs, because nothing could confine them", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory(files), hidden)
       for (const tool of Tools.sandboxTools) {
@@ -338,7 +338,7 @@ describe("access", () => {
     })
   )
 
-  it.effect("the past tells of nothing hidden, and restoring leaves it as it is", () =>
+  it.effect("hides files in diffs and snapshots, and restoring leaves them unchanged", () =>
     Effect.gen(function* () {
       const fs = yield* memory(files)
       const services = yield* snapshotsOf(fs)
@@ -366,7 +366,7 @@ describe("access", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("policies that are provided together are all in force", () =>
+  it.effect("applies all policies that are provided together", () =>
     Effect.gen(function* () {
       const one = Policy.access({ deny: { read: ".env" } })
       const two = Policy.access({ deny: { read: "keys" } })
@@ -380,7 +380,7 @@ describe("access", () => {
     })
   )
 
-  it.effect("** in braces denies at every depth, the root included", () =>
+  it.effect("denies `**` in braces at every depth, including the root", () =>
     Effect.gen(function* () {
       for (const read of ["{**/.env*,**/keys/**}", "{**/.env*,keys}", "@(**/.env|**/keys/**)"]) {
         const { call } = yield* session(
@@ -396,7 +396,7 @@ describe("access", () => {
     })
   )
 
-  it("a glob that is none, or that may not mean what it looks like, is a mistake of the program", () => {
+  it("throws for an invalid or ambiguous glob", () => {
     for (const glob of ["", "a/../b", "\0", ".env,*.pem", "src\\gen", "{.env}", "[[:constructor:]]", "!.env", "a//b", "{**/a"])
       assert.throws(() => Policy.access({ deny: { read: glob } }), RangeError)
   })

@@ -45,7 +45,7 @@ const checkpoint = /\nCheckpoint ([0-9a-f]{8}) holds all files as they were befo
 const idIn = ({ message }: ToolResult<unknown>): string => checkpoint.exec(message)?.[1] ?? `no checkpoint in ${message}`
 
 describe("automatic checkpoints", () => {
-  it.effect("the first change of a session is preceded by one, which its answer tells, and no later change is", () =>
+  it.effect("are taken before the first change of a session, reported in its answer, and not before later changes", () =>
     Effect.gen(function* () {
       const call = session()
       assert.notMatch((yield* call(readFile, { path: "a.txt" })).message, checkpoint)
@@ -61,7 +61,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("another session has a first change of its own", () =>
+  it.effect("are taken before the first change of each session", () =>
     Effect.gen(function* () {
       for (const call of [session(), session()])
         idIn(yield* call(writeFile, { path: "a.txt", content: "b\n", mode: "overwrite" }))
@@ -69,7 +69,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("each removal of a directory is preceded by one, and neither that of a file nor a move is", () =>
+  it.effect("are taken before each removal of a directory, and not before a removal of a file or a move", () =>
     Effect.gen(function* () {
       const call = session()
       const first = yield* call(rm, { path: "tmp" })
@@ -84,7 +84,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("a call that fails leaves none, and the next change is the first", () =>
+  it.effect("are dropped when the call fails, and the next change counts as the first", () =>
     Effect.gen(function* () {
       const call = session()
       const failed = yield* call(editFile, { path: "a.txt", old_string: "nowhere", new_string: "x" })
@@ -97,7 +97,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("a call that fails after it has changed files leaves its checkpoint, and says so", () =>
+  it.effect("stay and are reported when a call fails after it changed files", () =>
     Effect.gen(function* () {
       const call = session()
       const halfway: AnyDefinition = {
@@ -117,7 +117,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("neither a snapshot of the user nor the first one of the session goes when many are taken", () =>
+  it.effect("that are many never push out a snapshot of the user or the first checkpoint of the session", () =>
     Effect.gen(function* () {
       const call = session()
       const fs = yield* Filesystem
@@ -138,7 +138,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("calls that come at once have one checkpoint, older than all of them", () =>
+  it.effect("are taken once for concurrent calls, before all of them", () =>
     Effect.gen(function* () {
       const call = session()
       const results = yield* Effect.forEach(
@@ -160,7 +160,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("taking a snapshot and restoring one, which keep what is there themselves, are preceded by none", () =>
+  it.effect("are not taken before snapshot and restore, which keep the files themselves", () =>
     Effect.gen(function* () {
       const call = session()
       yield* call(snapshot, { tag: "mine" })
@@ -170,7 +170,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("the newest 20 stay, and snapshots that somebody took do all", () =>
+  it.effect("are limited to the newest 20, while snapshots of the user stay", () =>
     Effect.gen(function* () {
       yield* session()(snapshot, { tag: "mine" })
       for (let i = 0; i < 25; i++) yield* session()(writeFile, { path: "a.txt", content: `${i}\n`, mode: "overwrite" })
@@ -182,7 +182,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("an answer with one stays within the budget of answers", () =>
+  it.effect("are reported within the budget of the answer", () =>
     Effect.gen(function* () {
       const patch = `*** Begin Patch\n${Array.from({ length: 40 }, (_, i) => `*** Add File: n${i}.txt\n+x\n`).join("")}*** End Patch`
       const { message, success } = yield* session()(applyPatch, { patch }).pipe(
@@ -195,8 +195,8 @@ describe("automatic checkpoints", () => {
   )
 })
 
-describe("where no checkpoint can be taken", () => {
-  /** Snapshots that cannot be taken, and how often somebody tried. */
+describe("a checkpoint that cannot be taken", () => {
+  /** Builds snapshots that cannot be taken, and counts the attempts. */
   const failing = (take: Snapshots.Operations["snapshot"]) => {
     const seen = { tries: 0 }
     const layer = Layer.effect(
@@ -223,25 +223,23 @@ describe("where no checkpoint can be taken", () => {
     return [first.message, removed.message].map((message) => message.split("\n").at(-1))
   })
 
-  it.effect(
-    "the call is made all the same and says why, once for a session and for each removal; no second try is of use",
-    () =>
-      Effect.gen(function* () {
-        const detail = "there are more than 50,000 files; raise maxFiles to capture them"
-        const { layer, seen } = failing((options) => {
-          assert.isDefined(options?.maxFiles)
-          assert.isDefined(options?.maxBytes)
-          return Effect.fail(new SnapshotError({ operation: "snapshot", reason: "budget", detail }))
-        })
-        assert.deepStrictEqual(yield* Effect.provide(works, layer, { local: true }), [
-          "No checkpoint was taken before this session's first change: there are more than 50,000 files.",
-          "No checkpoint was taken before this removal: there are more than 50,000 files."
-        ])
-        assert.strictEqual(seen.tries, 1)
+  it.effect("does not stop the call, is reported once per session and per removal, and is not retried in vain", () =>
+    Effect.gen(function* () {
+      const detail = "there are more than 50,000 files; raise maxFiles to capture them"
+      const { layer, seen } = failing((options) => {
+        assert.isDefined(options?.maxFiles)
+        assert.isDefined(options?.maxBytes)
+        return Effect.fail(new SnapshotError({ operation: "snapshot", reason: "budget", detail }))
       })
+      assert.deepStrictEqual(yield* Effect.provide(works, layer, { local: true }), [
+        "No checkpoint was taken before this session's first change: there are more than 50,000 files.",
+        "No checkpoint was taken before this removal: there are more than 50,000 files."
+      ])
+      assert.strictEqual(seen.tries, 1)
+    })
   )
 
-  it.effect("what may work a moment later is tried again", () =>
+  it.effect("is retried when the failure may pass", () =>
     Effect.gen(function* () {
       const { layer, seen } = failing(() =>
         Effect.fail(new SnapshotError({ operation: "snapshot", reason: "io", detail: "the disk is busy" }))
@@ -251,7 +249,7 @@ describe("where no checkpoint can be taken", () => {
     })
   )
 
-  it.effect("a checkpoint that takes too long is given up, and the call is made", () =>
+  it.effect("is given up after ten seconds, and the call is made", () =>
     Effect.gen(function* () {
       const { layer } = failing(() => Effect.never)
       const fiber = yield* Effect.forkChild(Effect.provide(works, layer, { local: true }))

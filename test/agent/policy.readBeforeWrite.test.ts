@@ -18,7 +18,7 @@ const files: Files = {
 
 const patch = (body: string) => ({ patch: `*** Begin Patch\n${body}\n*** End Patch` })
 
-/** Calls that change `a.txt`, or put something in its place. */
+/** Calls that change `a.txt` or replace it. */
 const changing: ReadonlyArray<readonly [tool: string, params: object]> = [
   ["write_file", { path: "a.txt", content: "x", mode: "overwrite" }],
   ["write_file", { path: "a.txt", content: "x", mode: "replace" }],
@@ -46,7 +46,7 @@ for (const [name, ground] of [
   ["memory", memory],
   ["a host", host]
 ] as ReadonlyArray<readonly [string, Ground]>) {
-  describe(`readBeforeWrite, in ${name}`, () => {
+  describe(`readBeforeWrite in ${name}`, () => {
     for (const [tool, params] of changing) {
       const what = `${tool} ${JSON.stringify(params).slice(0, 70)}`
 
@@ -65,7 +65,7 @@ for (const [name, ground] of [
         })
       )
 
-      it.effect(`${what} is refused again when another has changed it since`, () =>
+      it.effect(`${what} is refused again when another writer has changed the file since`, () =>
         Effect.gen(function* () {
           const { call, fs } = yield* session(yield* ground(files), Policy.readBeforeWrite)
           yield* call("read_file", { path: "a.txt" })
@@ -81,7 +81,7 @@ for (const [name, ground] of [
       )
     }
 
-    it.effect("new files are free, and what the session has written counts as read", () =>
+    it.effect("allows new files, and counts what the session has written as read", () =>
       Effect.gen(function* () {
         const { call } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         const steps: ReadonlyArray<readonly [string, object]> = [
@@ -104,7 +104,7 @@ for (const [name, ground] of [
       })
     )
 
-    it.effect("a failed reading does not count, nor does that of another session", () =>
+    it.effect("does not count a failed read, nor a read by another session", () =>
       Effect.gen(function* () {
         const fs = yield* ground(files)
         const one = yield* session(fs, Policy.readBeforeWrite)
@@ -116,7 +116,7 @@ for (const [name, ground] of [
       })
     )
 
-    it.effect("all that have not been read are named at once", () =>
+    it.effect("names all unread files in one refusal", () =>
       Effect.gen(function* () {
         const { call } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         const { message } = yield* call("edit_file", {
@@ -129,7 +129,7 @@ for (const [name, ground] of [
       })
     )
 
-    it.effect("creating over what is there is told as ever", () =>
+    it.effect("leaves the usual messages for creating over an existing file", () =>
       Effect.gen(function* () {
         const { call } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         assert.include((yield* call("write_file", { path: "a.txt", content: "x" })).message, "edit_file")
@@ -140,7 +140,7 @@ for (const [name, ground] of [
   })
 }
 
-/** Changes the file as soon as a call has looked at it for the first time: between the check and what depends on it. */
+/** Changes the file right after a call opens it for the first time, that is, between the check and the write. */
 const interfering = (fs: Algebra, theirs: string): { readonly fs: Algebra; readonly arm: () => void } => {
   let left = 0
   const port = around(fs.port, (operation, next) =>
@@ -151,9 +151,9 @@ const interfering = (fs: Algebra, theirs: string): { readonly fs: Algebra; reado
   return { fs: make({ ...port, locks: undefined }), arm: () => void (left = 1) }
 }
 
-describe("a change between the check and the writing", () => {
+describe("a change between the check and the write", () => {
   for (const [tool, params] of changing) {
-    it.effect(`${tool} ${JSON.stringify(params).slice(0, 70)} destroys nothing that was not seen`, () =>
+    it.effect(`survives ${tool} ${JSON.stringify(params).slice(0, 70)}`, () =>
       Effect.gen(function* () {
         const base = yield* memory(files)
         const { arm, fs } = interfering(base, "theirs: two\n")
@@ -168,8 +168,8 @@ describe("a change between the check and the writing", () => {
   }
 })
 
-describe("beside other policies", () => {
-  it.effect("a file that may not be read is not told of by asking to read it", () =>
+describe("readBeforeWrite beside other policies", () => {
+  it.effect("does not suggest to read a file that may not be read", () =>
     Effect.gen(function* () {
       for (const policies of [
         Layer.merge(Policy.readBeforeWrite, Policy.access({ deny: { read: "a.txt" } })),
@@ -183,7 +183,7 @@ describe("beside other policies", () => {
     })
   )
 
-  it.effect("what is restored has to be read again", () =>
+  it.effect("requires another read of restored files", () =>
     Effect.gen(function* () {
       const fs = yield* memory(files)
       const { call } = yield* session(fs, Policy.readBeforeWrite, yield* snapshotsOf(fs))

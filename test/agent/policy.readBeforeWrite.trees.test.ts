@@ -21,7 +21,7 @@ const files: Files = {
   "to-d": link("d")
 }
 
-/** A program's own tool, which says nothing of what it touches. */
+/** A user's tool that declares no paths. */
 const purge = Tool.make({
   name: "purge",
   description: "Remove a tree.",
@@ -40,7 +40,7 @@ const taking: ReadonlyArray<readonly [tool: string, params: object]> = [
 ]
 
 for (const [name, ground] of Object.entries(grounds).filter(([name]) => name !== "an overlay")) {
-  describe(`readBeforeWrite on directories, in ${name}`, () => {
+  describe(`readBeforeWrite on directories in ${name}`, () => {
     for (const [tool, params] of taking) {
       it.effect(`${tool} ${JSON.stringify(params)} is refused until every file below was read`, () =>
         Effect.gen(function* () {
@@ -63,7 +63,7 @@ for (const [name, ground] of Object.entries(grounds).filter(([name]) => name !==
       )
     }
 
-    it.effect("a file that changed since it was read keeps its directory", () =>
+    it.effect("keeps the directory when a file in it changed since it was read", () =>
       Effect.gen(function* () {
         const { call, fs } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         yield* call("read_file", { path: "d/c.txt" })
@@ -77,7 +77,7 @@ for (const [name, ground] of Object.entries(grounds).filter(([name]) => name !==
       }).pipe(Effect.orDie)
     )
 
-    it.effect("rm .git is refused", () =>
+    it.effect("refuses rm .git", () =>
       Effect.gen(function* () {
         const { call, fs } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         assert.include((yield* call("rm", { path: ".git" })).message, '".git/HEAD" and ".git/objects/aa/bb"')
@@ -85,7 +85,7 @@ for (const [name, ground] of Object.entries(grounds).filter(([name]) => name !==
       }).pipe(Effect.orDie)
     )
 
-    it.effect("a program's own tool is refused on the filesystem", () =>
+    it.effect("refuses a user's tool at the filesystem", () =>
       Effect.gen(function* () {
         const { call, fs } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         assert.include((yield* call(purge, { path: "d" })).message, "policy")
@@ -97,7 +97,7 @@ for (const [name, ground] of Object.entries(grounds).filter(([name]) => name !==
       }).pipe(Effect.orDie)
     )
 
-    it.effect("a link to a directory, an empty directory, and a directory of links go unread", () =>
+    it.effect("allows the removal of a link to a directory, an empty directory and a directory of links", () =>
       Effect.gen(function* () {
         const { call, fs } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         yield* fs.mkdir("empty/inner")
@@ -111,7 +111,7 @@ for (const [name, ground] of Object.entries(grounds).filter(([name]) => name !==
       }).pipe(Effect.orDie)
     )
 
-    it.effect("a directory below a link is judged by the files that it leads to", () =>
+    it.effect("checks the target's files for a directory below a link", () =>
       Effect.gen(function* () {
         const { call, fs } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         assert.include((yield* call("rm", { path: "to-d/e" })).message, '"to-d/e/f.txt"')
@@ -122,7 +122,7 @@ for (const [name, ground] of Object.entries(grounds).filter(([name]) => name !==
       }).pipe(Effect.orDie)
     )
 
-    it.effect("what was read stays read where its directory is moved", () =>
+    it.effect("keeps files marked as read when their directory is moved", () =>
       Effect.gen(function* () {
         const { call } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         yield* call("read_file", { path: "d/c.txt" })
@@ -138,7 +138,7 @@ for (const [name, ground] of Object.entries(grounds).filter(([name]) => name !==
 }
 
 describe("readBeforeWrite on directories", () => {
-  it.effect("the refusal names five files and counts the others", () =>
+  it.effect("names five files in the refusal and counts the others", () =>
     Effect.gen(function* () {
       const many = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`d/${String(i).padStart(2, "0")}`, "x"]))
       const { call } = yield* session(yield* memory(many), Policy.readBeforeWrite)
@@ -147,7 +147,7 @@ describe("readBeforeWrite on directories", () => {
     })
   )
 
-  it.effect("a directory with more than 10,000 entries is refused", () =>
+  it.effect("refuses the removal of a directory with more than 10,000 entries", () =>
     Effect.gen(function* () {
       const many = Object.fromEntries(Array.from({ length: 10_001 }, (_, i) => [`d/${i}`, "x"]))
       const { call, fs } = yield* session(yield* memory(many), Policy.readBeforeWrite)
@@ -158,7 +158,7 @@ describe("readBeforeWrite on directories", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("a directory of unread files is refused before any content is read", () =>
+  it.effect("refuses a directory of unread files before any content is read", () =>
     Effect.gen(function* () {
       const base = yield* memory(files)
       let opened = 0
@@ -169,7 +169,7 @@ describe("readBeforeWrite on directories", () => {
     })
   )
 
-  it.effect("a file that a policy hides keeps its directory and is not named", () =>
+  it.effect("keeps the directory of a hidden file, and does not name the file", () =>
     Effect.gen(function* () {
       for (const policies of [
         Layer.merge(Policy.readBeforeWrite, Policy.access({ deny: { read: "f.txt" } })),
@@ -188,7 +188,7 @@ describe("readBeforeWrite on directories", () => {
   )
 
   it.effect.skipIf(process.platform === "win32" || process.platform === "darwin")(
-    "a name that is no Unicode keeps its directory",
+    "keeps a directory that holds a name outside of Unicode",
     () =>
       Effect.gen(function* () {
         const fs = yield* host({ "d/c.txt": "one\n" })
@@ -202,7 +202,7 @@ describe("readBeforeWrite on directories", () => {
       })
   )
 
-  it.effect("a directory that cannot be listed keeps the one that holds it", () =>
+  it.effect("keeps a directory that holds an unlistable one", () =>
     Effect.gen(function* () {
       const base = yield* memory(files)
       const port = around(base.port, (operation, next) =>
@@ -217,7 +217,7 @@ describe("readBeforeWrite on directories", () => {
     })
   )
 
-  it.effect("restoring a snapshot needs no reading of the directories it removes", () =>
+  it.effect("lets restore remove directories that were not read", () =>
     Effect.gen(function* () {
       const fs = yield* memory(files)
       const { call } = yield* session(fs, Policy.readBeforeWrite, yield* snapshotsOf(fs))
@@ -229,7 +229,7 @@ describe("readBeforeWrite on directories", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("rm of one kind of file is told as ever", () =>
+  it.effect("leaves the usual messages for a missing path, the root, and a copy onto a directory", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory(files), Policy.readBeforeWrite)
       assert.include((yield* call("rm", { path: "nothing" })).message, "nothing")
@@ -239,21 +239,21 @@ describe("readBeforeWrite on directories", () => {
   )
 })
 
-describe("a write into a directory between the judgement of a call and the call", () => {
+describe("a write into a directory after the check of a call and before the call", () => {
   const places: ReadonlyArray<readonly [string, Ground]> = [
     ["memory", memory],
     ["a host", host]
   ]
   for (const [name, ground] of places) {
     for (const [tool, params] of taking) {
-      it.effect(`${tool} ${JSON.stringify(params)} keeps what came while a person approved it, in ${name}`, () =>
+      it.effect(`stops ${tool} ${JSON.stringify(params)} when it comes during approval, in ${name}`, () =>
         Effect.gen(function* () {
           const fs = yield* ground(files)
           const approving = Policy.approval(() =>
             Effect.as(Effect.orDie(fs.write("d/new.txt", "theirs", { mode: "create" })), true)
           )
           const { call } = yield* session(fs, Layer.merge(Policy.readBeforeWrite, approving))
-          // Reading is approved in the same way.
+          // Reads are approved in the same way, so the file comes then too.
           for (const path of ["d/c.txt", "d/e/f.txt"]) {
             yield* call("read_file", { path })
             yield* fs.delete("d/new.txt")

@@ -21,7 +21,7 @@ import { session, snapshotsOf } from "./policing.ts"
 
 const files: Files = { "a.txt": "one\n", "d/b.txt": "two\n" }
 
-/** A tool that does what the test says, after it has written `a.txt` and removed `d`. */
+/** Builds a tool that writes `a.txt` and removes `d`, then runs the given effect. */
 const half = (
   then: Effect.Effect<{ message: string; value: {} }, ReturnType<typeof refused>>
 ): Definition<"half", {}, typeof Value, never> =>
@@ -47,14 +47,14 @@ for (const [name, ground] of [
   ["memory", memory],
   ["a host", host]
 ] as ReadonlyArray<readonly [string, Ground]>) {
-  describe(`checkpoint, in ${name}`, () => {
+  describe(`checkpoint in ${name}`, () => {
     const started = Effect.gen(function* () {
       const fs = yield* ground(files)
       const services = yield* snapshotsOf(fs)
       return { ...(yield* session(fs, Policy.checkpoint, services)), services }
     })
 
-    it.live("a tool that may change something is preceded by a snapshot with its name and call, others by none", () =>
+    it.live("takes a snapshot with tool and call before a changing tool, and none before a reading tool", () =>
       Effect.gen(function* () {
         const { call, services } = yield* started
         yield* call("read_file", { path: "a.txt" }, "call-1")
@@ -69,7 +69,7 @@ for (const [name, ground] of [
       }).pipe(Effect.orDie)
     )
 
-    it.live("a tool that fails leaves files as they were, and no snapshot", () =>
+    it.live("restores the files and drops the snapshot when a tool fails", () =>
       Effect.gen(function* () {
         const { call, fs, services } = yield* started
         const before = yield* capture(fs.port)
@@ -81,7 +81,7 @@ for (const [name, ground] of [
       }).pipe(Effect.orDie)
     )
 
-    it.live("so does one that dies", () =>
+    it.live("restores the files when a tool dies", () =>
       Effect.gen(function* () {
         const { call, fs } = yield* started
         const before = yield* capture(fs.port)
@@ -91,7 +91,7 @@ for (const [name, ground] of [
       }).pipe(Effect.orDie)
     )
 
-    it.live("so does one that is interrupted", () =>
+    it.live("restores the files when a tool is interrupted", () =>
       Effect.gen(function* () {
         const { call, fs } = yield* started
         const before = yield* capture(fs.port)
@@ -106,7 +106,7 @@ for (const [name, ground] of [
       }).pipe(Effect.orDie)
     )
 
-    it.live("what another writes waits, and is not taken back", () =>
+    it.live("makes other writers wait, and does not roll back their writes", () =>
       Effect.gen(function* () {
         const { call, fs } = yield* started
         const reached = yield* Deferred.make<void>()
@@ -126,7 +126,7 @@ for (const [name, ground] of [
       }).pipe(Effect.orDie)
     )
 
-    it.live("an id that is no line of text is no obstacle", () =>
+    it.live("accepts a call id that is no line of text", () =>
       Effect.gen(function* () {
         const { call } = yield* started
         const { message, success } = yield* call("mkdir", { path: "new" }, `a\nb\u0000${"x".repeat(5000)}\ud800`)
@@ -137,7 +137,7 @@ for (const [name, ground] of [
 }
 
 describe("checkpoint", () => {
-  it.effect("where none can be taken nothing is changed", () =>
+  it.effect("changes nothing when no snapshot can be taken", () =>
     Effect.gen(function* () {
       const fs = yield* memory(files)
       const services = yield* snapshotsOf(fs)
@@ -157,7 +157,7 @@ describe("checkpoint", () => {
     })
   )
 
-  it.effect("without it, an interrupted call on one file changes nothing either", () =>
+  it.effect("is not needed to keep one file whole when its write is interrupted", () =>
     Effect.gen(function* () {
       const { call, fs } = yield* session(yield* host(files))
       const before = yield* capture(fs.port)
@@ -173,7 +173,7 @@ describe("checkpoint", () => {
 })
 
 describe("order", () => {
-  it.effect("a tool waits for those that it needs to have succeeded", () =>
+  it.effect("refuses a tool until its prerequisites have succeeded", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory(files), Policy.order({ rm: ["ls", "read_file"] }))
       assert.include((yield* call("rm", { path: "a.txt" })).message, "rm needs ls and read_file first.")
@@ -185,7 +185,7 @@ describe("order", () => {
     })
   )
 
-  it.effect("each session goes its own way", () =>
+  it.effect("counts calls for each session separately", () =>
     Effect.gen(function* () {
       const fs = yield* memory(files)
       const policy = Policy.order({ rm: ["ls"] })
@@ -196,7 +196,7 @@ describe("order", () => {
 })
 
 describe("approval", () => {
-  it.effect("the decoded call is asked about, and what is refused changes nothing", () =>
+  it.effect("asks with the decoded call, and a refused call changes nothing", () =>
     Effect.gen(function* () {
       const asked: Array<unknown> = []
       const policy = Policy.approval(({ callId, mutates, params, tool, touches }) =>
@@ -222,7 +222,7 @@ describe("approval", () => {
     })
   )
 
-  it.effect("nobody is asked about what is refused anyway", () =>
+  it.effect("does not ask about a call that is refused anyway", () =>
     Effect.gen(function* () {
       let asked = 0
       const policies = Layer.mergeAll(
@@ -241,7 +241,7 @@ describe("approval", () => {
     })
   )
 
-  it.effect("who is asked may need services, which the layer takes", () =>
+  it.effect("may use services, which its layer requires", () =>
     Effect.gen(function* () {
       class Human extends Context.Service<Human, { readonly says: boolean }>()("test/Human") {}
       const policy = Policy.approval(() => Effect.map(Human, ({ says }) => says))
@@ -252,7 +252,7 @@ describe("approval", () => {
 })
 
 describe("deadline", () => {
-  it.effect("no call begins after it, and one that still runs then is ended", () =>
+  it.effect("refuses calls after it and ends a call that still runs", () =>
     Effect.gen(function* () {
       const at = DateTime.makeUnsafe(1000)
       const { call } = yield* session(yield* memory(files), Policy.deadline(at))
@@ -268,7 +268,7 @@ describe("deadline", () => {
 })
 
 describe("readOnly", () => {
-  it.effect("what changes is not offered, and refused when it is called all the same", () =>
+  it.effect("does not offer changing tools, and refuses their calls", () =>
     Effect.gen(function* () {
       const { call, fs } = yield* session(yield* memory(files), Policy.readOnly)
       const offers = yield* Effect.scoped(
@@ -288,7 +288,7 @@ describe("readOnly", () => {
     })
   )
 
-  it.effect("a tool that says it only reads cannot change anything either", () =>
+  it.effect("stops the writes of a tool that claims to only read", () =>
     Effect.gen(function* () {
       const { call, fs } = yield* session(yield* memory(files), Policy.readOnly)
       const before = yield* capture(fs.port)
@@ -300,7 +300,7 @@ describe("readOnly", () => {
 })
 
 describe("settings", () => {
-  it.effect("a mount point stands for the root, and settings add to each other", () =>
+  it.effect("combine: a mount point stands for the root, and a budget holds too", () =>
     Effect.gen(function* () {
       const policies = Policy.mountPoint("/workspace").pipe(Layer.provideMerge(Policy.settings({ budget: 300 })))
       const { call } = yield* session(yield* memory({ "a.txt": "x\n".repeat(500) }), policies)
@@ -311,12 +311,12 @@ describe("settings", () => {
   )
 })
 
-describe("over a toolkit", () => {
+describe("policies over a toolkit", () => {
   const kit = Effect.gen(function* () {
     return yield* Toolkit.merge(FilesystemToolkit.toolkit)
   })
 
-  it.effect("a policy that is provided to the toolkit's layer is in force", () =>
+  it.effect("apply when they are provided to the toolkit's layer", () =>
     Effect.gen(function* () {
       const fs = yield* memory(files)
       const layer = FilesystemToolkit.layer.pipe(

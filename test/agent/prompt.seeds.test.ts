@@ -1,4 +1,4 @@
-/** The usage examples of the specifications for prompts and sections, and what they say of adapters, as examples that run. */
+/** The usage examples in the specifications of prompts, sections and adapters, as tests. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -20,7 +20,7 @@ const behaviour = Section.MarkdownSection({
 })
 
 describe("the usage example of the protocol", () => {
-  it.live("the prompt's filesystem is the section's, has the mounts, and what is put into it is seen by tools", () =>
+  it.live("gives the prompt the section's filesystem with its mounts, and tools see what is written to it", () =>
     Effect.gen(function* () {
       const root = directory()
       plant(root, { "src/main.py": "print()\n", "src/notes.txt": "", "docs/intro.md": "# Intro\n", "docs/logo.svg": "" })
@@ -60,44 +60,42 @@ describe("the usage example of the protocol", () => {
 })
 
 describe("the usage sketch of the tool suite", () => {
-  it.live(
-    "renders its instructions and advertises all its tools, without params; the slice is there after the first write",
-    () =>
-      Effect.gen(function* () {
-        const root = directory()
-        plant(root, { "docs/a.md": "# A\n", "docs/a.png": "" })
-        const own = yield* session()
-        const vfs = yield* Section.VfsToolsSection({
-          session: own,
-          mounts: [{ hostPath: "docs/", mountPath: ["docs"], include: ["*.md"] }],
-          allowedRoots: [root]
-        })
-        const prompt = yield* Prompt.make({
-          ns: "agents/background",
-          key: "workspace",
-          name: "workspace-tools",
-          sections: [behaviour, vfs]
-        })
-        const { text, tools } = yield* Prompt.render(prompt)
-        for (const part of ["## Behaviour", "stage edits", "## Virtual Filesystem Tools", "starts empty", "`docs/a.md`"]) {
-          assert.include(text, part)
-        }
-        assert.notInclude(text, "a.png")
-        assert.deepStrictEqual(
-          tools.map(({ definition, section }) => [definition.name, section.key]),
-          ["list_directory", "read_file", "write_file", "delete_file"].map((name) => [name, "vfs.tools"])
-        )
-        const run = yield* Adapter.run(Adapter.make("test"), prompt, { session: own })
-        assert.isTrue((yield* run.call("write_file", { path: "new.txt", content: "new" })).success)
-        const { files } = Option.getOrThrow(yield* own.latest(VirtualFileSystem)) as { files: ReadonlyArray<unknown> }
-        assert.include(JSON.stringify(files), "new.txt")
-        const other = yield* Adapter.run(Adapter.make("test"), prompt, { session: yield* session() })
-        assert.isFalse((yield* other.call("read_file", { path: "new.txt" })).success)
-      }).pipe(Effect.scoped)
+  it.live("renders the section's instructions and its tools; the session's slice lists the file after the first write", () =>
+    Effect.gen(function* () {
+      const root = directory()
+      plant(root, { "docs/a.md": "# A\n", "docs/a.png": "" })
+      const own = yield* session()
+      const vfs = yield* Section.VfsToolsSection({
+        session: own,
+        mounts: [{ hostPath: "docs/", mountPath: ["docs"], include: ["*.md"] }],
+        allowedRoots: [root]
+      })
+      const prompt = yield* Prompt.make({
+        ns: "agents/background",
+        key: "workspace",
+        name: "workspace-tools",
+        sections: [behaviour, vfs]
+      })
+      const { text, tools } = yield* Prompt.render(prompt)
+      for (const part of ["## Behaviour", "stage edits", "## Virtual Filesystem Tools", "starts empty", "`docs/a.md`"]) {
+        assert.include(text, part)
+      }
+      assert.notInclude(text, "a.png")
+      assert.deepStrictEqual(
+        tools.map(({ definition, section }) => [definition.name, section.key]),
+        ["list_directory", "read_file", "write_file", "delete_file"].map((name) => [name, "vfs.tools"])
+      )
+      const run = yield* Adapter.run(Adapter.make("test"), prompt, { session: own })
+      assert.isTrue((yield* run.call("write_file", { path: "new.txt", content: "new" })).success)
+      const { files } = Option.getOrThrow(yield* own.latest(VirtualFileSystem)) as { files: ReadonlyArray<unknown> }
+      assert.include(JSON.stringify(files), "new.txt")
+      const other = yield* Adapter.run(Adapter.make("test"), prompt, { session: yield* session() })
+      assert.isFalse((yield* other.call("read_file", { path: "new.txt" })).success)
+    }).pipe(Effect.scoped)
   )
 })
 
-describe("coordinated snapshots of session and filesystem, by one id", () => {
+describe("snapshots of a session and a filesystem with the same id", () => {
   const Turn = Slice.make("Turn", Schema.Number)
 
   const kinds: ReadonlyArray<readonly [string, (directory: string) => Effect.Effect<Section.Workspace, unknown, Scope.Scope>]> =
@@ -107,7 +105,7 @@ describe("coordinated snapshots of session and filesystem, by one id", () => {
     ]
 
   for (const [name, make] of kinds) {
-    it.live(`${name}: both come back, and an archive of it is brought back by a section over another backend`, () =>
+    it.live(`are rolled back together in ${name}, and the archive is restored by a section over another backend`, () =>
       Effect.gen(function* () {
         const own = yield* session()
         const section = yield* make(join(directory(), "snapshots"))
@@ -132,7 +130,7 @@ describe("coordinated snapshots of session and filesystem, by one id", () => {
   }
 })
 
-describe("where a tool works", () => {
+describe("the filesystem of a tool", () => {
   const where = (name: string) =>
     Tool.make({
       name,
@@ -150,7 +148,7 @@ describe("where a tool works", () => {
         })
     })
 
-  it.live("on its own section's filesystem, else on the first of the prompt, else on none", () =>
+  it.live("is that of its own section, else the first one of the prompt, else none", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const first = yield* Section.VfsSection({ tools: [where("in_first")] })

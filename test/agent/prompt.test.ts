@@ -26,8 +26,8 @@ const base = { ns: "agents/coder", key: "edit-files" }
 
 const refused = (options: Prompt.Options) => Effect.flip(Prompt.make(options))
 
-describe("what a prompt is made of", () => {
-  it.effect("a namespace, a key, a name, sections, overrides and a deadline; all of it frozen", () =>
+describe("Prompt.make", () => {
+  it.effect("returns a frozen prompt with namespace, key, name, sections, overrides and deadline", () =>
     Effect.gen(function* () {
       const deadline = DateTime.makeUnsafe(1000)
       const sections = [section("one")]
@@ -44,7 +44,7 @@ describe("what a prompt is made of", () => {
     })
   )
 
-  it.effect("a template is checked once, and made to prompts again and again", () =>
+  it.effect("accepts a checked template, from which several prompts can be made", () =>
     Effect.gen(function* () {
       const template = yield* Prompt.template({ ...base, sections: [section("one")] })
       const prompt = yield* Prompt.make({ ...template, deadline: Option.none() })
@@ -61,13 +61,13 @@ describe("what a prompt is made of", () => {
   const bad: ReadonlyArray<unknown> = ["", " ", "A", "1a", "-a", ".a", "a b", "a\n", "a/b", "ä", "a".repeat(65), undefined, 7]
 
   for (const key of good) {
-    it.effect(`${JSON.stringify(key.slice(0, 10))} is a key`, () =>
+    it.effect(`accepts the key ${JSON.stringify(key.slice(0, 10))}`, () =>
       Prompt.make({ ns: key, key, sections: [section(key, { children: [section(key)] })] })
     )
   }
 
   for (const key of bad as ReadonlyArray<string>) {
-    it.effect(`${JSON.stringify(String(key).slice(0, 10))} is no key`, () =>
+    it.effect(`refuses the key ${JSON.stringify(String(key).slice(0, 10))}`, () =>
       Effect.gen(function* () {
         assert.strictEqual((yield* refused({ ...base, key, sections: [] })).reason, "invalid")
         if (key !== "a/b") assert.strictEqual((yield* refused({ ...base, ns: key, sections: [] })).reason, "invalid")
@@ -79,7 +79,7 @@ describe("what a prompt is made of", () => {
   }
 
   for (const ns of ["agents//coder", "/agents", "agents/", "agents/../coder", "a/".repeat(200) + "a"]) {
-    it.effect(`${JSON.stringify(ns.slice(0, 20))} is no namespace`, () =>
+    it.effect(`refuses the namespace ${JSON.stringify(ns.slice(0, 20))}`, () =>
       Effect.map(refused({ ...base, ns, sections: [] }), ({ reason }) => assert.strictEqual(reason, "invalid"))
     )
   }
@@ -98,7 +98,7 @@ describe("what a prompt is made of", () => {
   ]
 
   for (const title of titles as ReadonlyArray<string>) {
-    it.effect(`${JSON.stringify(String(title).slice(0, 10))} is no title, and no name of a prompt`, () =>
+    it.effect(`refuses the title and the prompt's name ${JSON.stringify(String(title).slice(0, 10))}`, () =>
       Effect.gen(function* () {
         assert.strictEqual((yield* refused({ ...base, sections: [section("one", { title })] })).reason, "invalid")
         assert.strictEqual((yield* refused({ ...base, name: title, sections: [] })).reason, "invalid")
@@ -106,7 +106,7 @@ describe("what a prompt is made of", () => {
     )
   }
 
-  it.effect("two sections beside each other have different keys; elsewhere the same one may stand again", () =>
+  it.effect("refuses equal keys of sibling sections, and accepts them elsewhere", () =>
     Effect.gen(function* () {
       const error = yield* refused({ ...base, sections: [section("one"), section("two"), section("one")] })
       assert.strictEqual(error.reason, "duplicateKey")
@@ -117,7 +117,7 @@ describe("what a prompt is made of", () => {
     })
   )
 
-  it.effect("two tools of one name are refused, wherever they stand, by name of tool and sections", () =>
+  it.effect("refuses two tools of one name anywhere, and names the tool and both sections", () =>
     Effect.gen(function* () {
       const deep = section("deep", { tools: [tool("same")] })
       const first = section("first", { tools: [tool("other"), tool("same")] })
@@ -129,7 +129,7 @@ describe("what a prompt is made of", () => {
     })
   )
 
-  it.effect("a section that is within itself is refused", () =>
+  it.effect("refuses a section that contains itself", () =>
     Effect.gen(function* () {
       const children: Array<Section.Section> = []
       const loop: Section.Section = { ...section("loop"), children }
@@ -139,12 +139,12 @@ describe("what a prompt is made of", () => {
   )
 })
 
-describe("descriptions that a prompt says anew", () => {
+describe("overrides of descriptions", () => {
   const open = section("open", { tools: [tool("one"), tool("two")], acceptsOverrides: true })
   const closed = section("closed", { tools: [tool("three")] })
   const sections = [section("top", { children: [open] }), closed]
 
-  it.effect("are those of the rendered tools, and of no others", () =>
+  it.effect("change the rendered tools they name, and no other tool", () =>
     Effect.gen(function* () {
       const prompt = yield* Prompt.make({ ...base, sections, overrides: { two: "Does it better." } })
       const { tools } = yield* Prompt.render(prompt)
@@ -178,7 +178,7 @@ describe("descriptions that a prompt says anew", () => {
 })
 
 describe("the text of a prompt", () => {
-  it.effect("has a heading for each section, one level more for each level below, and the texts as they are", () =>
+  it.effect("has a heading for each section, one level deeper for each level, and the templates unchanged", () =>
     Effect.gen(function* () {
       const third = section("third", { title: " Third ", template: "  indented *as it is*\n\n```\n# no heading\n```" })
       const second = section("second", { children: [third] })
@@ -199,7 +199,7 @@ describe("the text of a prompt", () => {
     })
   )
 
-  it.effect("has no heading below the sixth level, and none for nothing said", () =>
+  it.effect("has no heading below the sixth level, and no text for an empty template", () =>
     Effect.gen(function* () {
       const deep = Array.from({ length: 8 }, (_, i) => `s${i}`).reduceRight<ReadonlyArray<Section.Section>>(
         (children, key) => [section(key, { template: "", children })],
@@ -211,7 +211,7 @@ describe("the text of a prompt", () => {
     })
   )
 
-  it.effect("is made with the params, or without any", () =>
+  it.effect("is rendered with params or without", () =>
     Effect.gen(function* () {
       const greeting = section("greeting", {
         template: (params) => Effect.succeed(`Hello ${params["name"] === undefined ? "you" : String(params["name"])}`)
@@ -222,7 +222,7 @@ describe("the text of a prompt", () => {
     })
   )
 
-  it.effect("fails as its section does", () =>
+  it.effect("fails with the failure of its section", () =>
     Effect.gen(function* () {
       const error = new NotFound({ operation: "template", path: "a" })
       const prompt = yield* Prompt.make({ ...base, sections: [section("one", { template: () => Effect.fail(error) })] })
@@ -230,7 +230,7 @@ describe("the text of a prompt", () => {
     })
   )
 
-  it.effect("is not made of sections that have become others meanwhile", () =>
+  it.effect("fails when sections have become invalid since the prompt was made", () =>
     Effect.gen(function* () {
       const tools: Array<Tool.AnyDefinition> = [tool("one")]
       const changing: Section.Section = { ...section("changing"), tools }
@@ -241,7 +241,7 @@ describe("the text of a prompt", () => {
     })
   )
 
-  it.effect("stands beside all tools with their sections, the prompt itself and its deadline", () =>
+  it.effect("is rendered with all tools and their sections, the prompt and its deadline", () =>
     Effect.gen(function* () {
       const inner = section("inner", { tools: [tool("two")] })
       const outer = section("outer", { tools: [tool("one")], children: [inner] })
@@ -263,7 +263,7 @@ describe("the text of a prompt", () => {
 })
 
 describe("the workspace of a prompt", () => {
-  it.effect("is the first section that has a filesystem, each before its children", () =>
+  it.effect("is the first section with a filesystem, in preorder", () =>
     Effect.gen(function* () {
       const files = (key: string) =>
         Effect.map(Section.FilesystemSection({ key, title: key, template: "", layer: counted().layer }), (made) => made)
@@ -277,7 +277,7 @@ describe("the workspace of a prompt", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is whatever has the shape of a section with a filesystem", () =>
+  it.effect("is any object with the shape of a section with a filesystem", () =>
     Effect.gen(function* () {
       const made = yield* Effect.flatMap(
         Section.FilesystemSection({ key: "a", title: "A", template: "", layer: counted().layer }),
@@ -303,7 +303,7 @@ describe("the workspace of a prompt", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is none where there is none, and fails where it cannot be made", () =>
+  it.effect("is none without a filesystem, and opening it fails when the section's filesystem fails", () =>
     Effect.gen(function* () {
       const plain = yield* Prompt.make({ ...base, sections: [section("one", { children: [section("two")] })] })
       assert.isTrue(Option.isNone(Prompt.workspace(plain)))
@@ -311,12 +311,12 @@ describe("the workspace of a prompt", () => {
       const error = new NotFound({ operation: "open", path: "." })
       const broken = yield* Prompt.make({ ...base, sections: [section("one", { filesystem: Effect.fail(error) })] })
       assert.strictEqual(yield* Effect.flip(Prompt.filesystem(broken)), error)
-      // Nothing that is said needs it.
+      // Rendering does not need the filesystem.
       assert.include((yield* Prompt.render(broken)).text, "Text of one.")
     })
   )
 
-  it.effect("the section of a tool is found at any depth", () =>
+  it.effect("is independent of tools: sectionOf finds the section of a tool at any depth", () =>
     Effect.gen(function* () {
       const inner = section("inner", { tools: [tool("two")] })
       const prompt = yield* Prompt.make({ ...base, sections: [section("outer", { tools: [tool("one")], children: [inner] })] })
@@ -327,8 +327,8 @@ describe("the workspace of a prompt", () => {
   )
 })
 
-describe("a prompt for another session", () => {
-  it.effect("has the clones of what can be cloned, at any depth, and all else as it was", () =>
+describe("a clone of a prompt for another session", () => {
+  it.effect("has clones of the sections that can be cloned, at any depth, and the other sections unchanged", () =>
     Effect.gen(function* () {
       const other = yield* session()
       const plain = section("plain")
@@ -350,7 +350,7 @@ describe("a prompt for another session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is nothing at all where one of its sections cannot be cloned", () =>
+  it.effect("is not made when one section cannot be cloned, and the clones made so far are released", () =>
     Effect.gen(function* () {
       const ended: Array<string> = []
       const first = section("first", {
@@ -368,10 +368,10 @@ describe("a prompt for another session", () => {
   )
 })
 
-describe("what a tool knows of its run", () => {
+describe("the context of a tool", () => {
   const adapter: Adapter.Adapter = { name: "test" }
 
-  it.effect("cannot be changed by it", () =>
+  it.effect("is frozen, and its optional parts default to none", () =>
     Effect.gen(function* () {
       const prompt = yield* Prompt.make({ ...base, sections: [] })
       const own = yield* session()
@@ -392,7 +392,7 @@ describe("what a tool knows of its run", () => {
   )
 
   it.effect.prop(
-    "a budget is what is left of it, never below nothing, never more than before",
+    "has a budget that only decreases, never below zero",
     [Schema.Natural, Schema.Array(Schema.Int)],
     ([limit, amounts]) =>
       Effect.gen(function* () {
@@ -407,7 +407,7 @@ describe("what a tool knows of its run", () => {
       })
   )
 
-  it.effect("a budget may be without end; what is no number is none", () =>
+  it.effect("may have an unlimited budget, and no negative or NaN budget", () =>
     Effect.gen(function* () {
       const endless = yield* ToolContext.budget(Infinity)
       yield* endless.spend(1e9)
@@ -421,8 +421,8 @@ describe("what a tool knows of its run", () => {
   )
 })
 
-describe("a tool of one's own", () => {
-  it.effect("needs a name, a description, a value and a handler; what is not said is on the safe side", () =>
+describe("Tool.make", () => {
+  it.effect("assumes that a tool changes files and is not idempotent unless it says otherwise", () =>
     Effect.gen(function* () {
       const made = tool("ping")
       assert.deepStrictEqual([made.does, made.idempotent, made.examples], ["changes", false, [{}]])
@@ -431,7 +431,7 @@ describe("a tool of one's own", () => {
     })
   )
 
-  it("keeps what is said", () => {
+  it("keeps the given options", () => {
     const made = Tool.make({
       name: "greet",
       description: "Greets.",
@@ -446,11 +446,11 @@ describe("a tool of one's own", () => {
     assert.deepStrictEqual([made.does, made.idempotent, made.examples], ["reads", true, [{ name: "Ada" }]])
   })
 
-  it("dies where it cannot be one", () => {
+  it("throws for an invalid name, an empty description and missing examples", () => {
     const parts = { description: "Does it.", value: Schema.String, handle: () => Effect.succeed({ message: "", value: "" }) }
     assert.throws(() => Tool.make({ ...parts, name: "Not a name" }))
     assert.throws(() => Tool.make({ ...parts, name: "named", description: "" }))
-    // Without an example its parameters must be such that none has to be given.
+    // A tool without examples must work without parameters.
     assert.throws(() => Tool.make({ ...parts, name: "named", parameters: Schema.Struct({ needed: Schema.String }) }))
   })
 })

@@ -1,4 +1,4 @@
-/** The services that tools need: in the types of everything that holds tools, and at hand in every call. */
+/** The services that tools need appear in the types of everything that holds tools, and are available in every call. */
 import { assert, describe, it } from "@effect/vitest"
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import * as Context from "effect/Context"
@@ -28,7 +28,7 @@ class Tide extends Context.Service<Tide, string>()("test/Tide") {}
 
 const Value = Schema.Struct({})
 
-/** A tool that answers what its service says. */
+/** Builds a tool that answers the value of its service. */
 const asking = <const Name extends string, I>(name: Name, service: Context.Key<I, string>) =>
   Tool.make({
     name,
@@ -52,14 +52,16 @@ const named = { ns: "tests", key: "needing" }
 const text = { title: "Outside", template: "" }
 const adapter = Adapter.make("test")
 
-/** Each takes only what needs nothing but the services that are named in its type. */
+/** Accepts only an effect that needs no services except a scope; the next functions do so for their types. */
 const scoped = (_: Effect.Effect<unknown, unknown, Scope.Scope>) => undefined
 const piped = (_: Effect.Effect<void, unknown, Stdio.Stdio>) => undefined
 const routed = (_: Layer.Layer<never, unknown, HttpRouter.HttpRouter>) => undefined
 const overFiles = (_: Effect.Effect<void, unknown, Stdio.Stdio | Filesystem>) => undefined
 const bare = (_: Section.Section) => undefined
 
-/** Compiled by `npm run types`, never called: each line after a directive compiles only where a requirement is forgotten. */
+/**
+ * Checks types only: `npm run types` compiles it, and nothing calls it. The line after each directive compiles only when a requirement is lost.
+ */
 export const types = Effect.fnUntraced(function* () {
   const session = yield* makeSession
   const options = { session }
@@ -120,7 +122,7 @@ export const types = Effect.fnUntraced(function* () {
   }
   bare(yield* Section.WorkspaceSection({ tools: "none" }))
 
-  // Nobody else has to provide the services that the section provides.
+  // The section provides these services, so they are no requirement of the section.
   const own = asking("own", Context.Service<Snapshots, string>(Snapshots.key))
   bare(yield* Section.VfsSection({ tools: [own] }))
   const services = Effect.succeed(Context.make(Weather, "rain"))
@@ -142,7 +144,7 @@ export const types = Effect.fnUntraced(function* () {
   // @ts-expect-error Weather
   bare(yield* Section.PodmanSandboxSection({ ...podman, tools: [weather] }))
 
-  // Every call of a tool of a prompt has these.
+  // Every call of a tool in a prompt has these services.
   const given = Tool.make({
     name: "given",
     description: "Looks around.",
@@ -171,7 +173,7 @@ const promptOf = Prompt.make({ ...named, sections: [nested], overrides: { tide: 
 const low = Effect.provideService(Tide, "low")
 
 describe("a tool that needs a service", () => {
-  it.effect("gets it from where the run was made, in sections at any depth and with another description", () =>
+  it.effect("gets it from where the run was made, in sections at any depth and with an overridden description", () =>
     Effect.gen(function* () {
       const run = yield* Adapter.run(adapter, yield* promptOf, { session: yield* makeSession }).pipe(sun, low)
       assert.deepStrictEqual(
@@ -205,7 +207,7 @@ describe("a tool that needs a service", () => {
     })
   )
 
-  it.effect("gets it from its own section before anything around the run", () =>
+  it.effect("gets it from its own section rather than from the run", () =>
     Effect.gen(function* () {
       const layer = Layer.merge(InMemory.layer(), Layer.succeed(Weather, "snow"))
       const files = yield* Section.FilesystemSection({ key: "files", ...text, layer, tools: [weather] })
@@ -231,7 +233,7 @@ describe("a tool that needs a service", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("gets it beside the tools of a server over a pipe and over HTTP", () =>
+  it.live("gets it as an extra tool of a server over a pipe and over HTTP", () =>
     Effect.gen(function* () {
       const fs = Layer.succeed(Filesystem, yield* memory({}))
       const services = Layer.merge(fs, Layer.succeed(Weather, "sun"))

@@ -1,4 +1,4 @@
-/** What a review of the tools and of the server has found to be otherwise than is claimed, one test each. */
+/** Regression tests of the findings of a review of the tools and the server. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -43,7 +43,7 @@ const ready = json({ method: "notifications/initialized" })
 const calling = (id: number, name: string, args: object = {}): string =>
   json({ id, method: "tools/call", params: { name, arguments: args } })
 
-/** A server whose client may go on sending; answers come as they are written. */
+/** Starts a server whose client can go on sending, and collects the answers as they are written. */
 const serving = Effect.fnUntraced(function* (options: McpServer.Options = {}) {
   const input = yield* Queue.unbounded<Uint8Array>()
   const output = yield* Queue.unbounded<{ readonly id?: unknown; readonly result?: unknown; readonly error?: unknown }>()
@@ -73,8 +73,8 @@ const waiting = (name: string, handle: Effect.Effect<unknown>) =>
     handle: () => Effect.as(handle, { message: "done", value: {} })
   })
 
-describe("nothing is left half done", () => {
-  it.live("a server that is interrupted lets its tools put things right before the files are closed", () =>
+describe("interrupted and killed servers", () => {
+  it.live("let running tools restore the files before the filesystem is closed", () =>
     Effect.gen(function* () {
       const order: Array<string> = []
       const started = yield* Deferred.make<void>()
@@ -91,7 +91,7 @@ describe("nothing is left half done", () => {
         Layer.effectDiscard(Effect.acquireRelease(Effect.void, () => close))
       )
       const { run, send } = yield* serving({ extra: [slow] })
-      // As the command does it: the server runs in the fiber that holds the files.
+      // The server runs in the fiber that owns the files, as in the command.
       const server = yield* Effect.forkChild(Effect.provide(run, files))
       for (const line of [initialize, ready, calling(1, "slow")]) yield* send(line)
       yield* Deferred.await(started)
@@ -100,7 +100,7 @@ describe("nothing is left half done", () => {
     })
   )
 
-  it.live("what a killed server has left half done is finished before the next one shows it", () =>
+  it.live("leave changes that the next server finishes or undoes before it lists the files", () =>
     Effect.gen(function* () {
       const root = yield* directory
       for (const [path, text] of Object.entries(before)) {
@@ -125,7 +125,7 @@ describe("nothing is left half done", () => {
     })
   )
 
-  it.live("restoring the latest snapshot brings it back, also where each call is preceded by a checkpoint", () =>
+  it.live("allow the latest snapshot to be restored while every call takes a checkpoint", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ "a.txt": "one\n" })
       const agent = yield* session(fs, Policy.checkpoint, yield* snapshotsOf(fs))
@@ -138,19 +138,19 @@ describe("nothing is left half done", () => {
   )
 })
 
-describe("a directory that is removed", () => {
+describe("a directory with a file that cannot be removed", () => {
   for (const remove of [
     Tools.seven.find(({ name }) => name === "rm")!,
     Tools.four.find(({ name }) => name === "delete_file")!
   ]) {
-    it.live(`is there whole or not at all when ${remove.name} meets a file that cannot be removed`, () =>
+    it.live(`is removed as a whole or not at all by ${remove.name}`, () =>
       Effect.gen(function* () {
         const sound = yield* host({ "d/a": "a", "d/b": "b", "d/c": "c" })
         const failing = faulty([
           { operation: "Remove", path: "d/b", fault: { _tag: "IoError", code: "EIO", detail: "planned" } }
         ])
         const { port } = failing(sound)
-        // As on a host, whose directories the machine removes and moves.
+        // Uses a native removal of trees, as a host does.
         const fs = make({ ...port, accelerations: { removeTree: (path) => removeTree(port, path) } })
         const { success } = yield* call(remove, { path: "d" }).pipe(Effect.provideService(Filesystem, fs))
         const left = yield* Effect.orElseSucceed(
@@ -164,7 +164,7 @@ describe("a directory that is removed", () => {
 })
 
 describe("arguments of 20,000 levels", () => {
-  it.effect("are refused in words, like any that do not decode", () =>
+  it.effect("are refused with a message about the parameter", () =>
     Effect.gen(function* () {
       let path: unknown = "a.txt"
       for (let i = 0; i < 20_000; i++) path = [path]
@@ -175,7 +175,7 @@ describe("arguments of 20,000 levels", () => {
   )
 })
 
-describe("what may not be deleted", () => {
+describe("a file that may not be deleted", () => {
   const deny = Policy.access({ deny: { delete: "dir/**" } })
   const patch = (...lines: ReadonlyArray<string>) => ({
     patch: ["*** Begin Patch", ...lines, "*** End Patch", ""].join("\n")
@@ -188,7 +188,7 @@ describe("what may not be deleted", () => {
     })
 
   for (const [where, ground] of Object.entries({ memory, host })) {
-    it.live(`is not deleted by a patch that comes to it through a link, on ${where}`, () =>
+    it.live(`is not deleted by a patch that reaches it through a link, on ${where}`, () =>
       Effect.gen(function* () {
         const { agent, fs } = yield* linked(ground)
         yield* agent.call("apply_patch", patch("*** Delete File: lnk/keep.txt", "*** Add File: new.txt", "+x"))
@@ -196,7 +196,7 @@ describe("what may not be deleted", () => {
       })
     )
 
-    it.live(`is not moved away by a patch that comes to it through a link, on ${where}`, () =>
+    it.live(`is not moved by a patch that reaches it through a link, on ${where}`, () =>
       Effect.gen(function* () {
         const { agent, fs } = yield* linked(ground)
         yield* agent.call(
@@ -208,7 +208,7 @@ describe("what may not be deleted", () => {
     )
   }
 
-  it.live("is not deleted by rm of a directory that comes to it through a link", () =>
+  it.live("is not deleted by rm when a directory is reached through a link", () =>
     Effect.gen(function* () {
       const { agent, fs } = yield* linked(host)
       yield* fs.mkdir("dir/empty")
@@ -219,8 +219,8 @@ describe("what may not be deleted", () => {
   )
 })
 
-describe("what was not read", () => {
-  it.live("is not changed by a patch, also when it has come while approval was asked for", () =>
+describe("an unread file", () => {
+  it.live("is not changed by a patch, even when it appeared during approval", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ "other.txt": "x\n" })
       const other = Effect.orDie(fs.write("late.txt", "of somebody else\n"))
@@ -256,7 +256,7 @@ describe("a server over standard input", () => {
     `{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"ls","arguments":{"path":${"[".repeat(20_000)}${"]".repeat(20_000)}}}}`
   ])
 
-  it("refuses a message that is not UTF-8, so that no file gets characters that nobody sent", () => {
+  it("refuses a message that is not UTF-8", () => {
     const line = Buffer.concat([
       Buffer.from('{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write_file","arguments":{"content":"'),
       Buffer.from([0xff, 0xfe]),
@@ -270,7 +270,7 @@ describe("a server over standard input", () => {
     )
   })
 
-  it.live("hears that a call is cancelled, however many others are under way", () =>
+  it.live("cancels a call while 300 others are running", () =>
     Effect.gen(function* () {
       const ended = yield* Deferred.make<void>()
       const work = Effect.never.pipe(Effect.onInterrupt(() => Deferred.succeed(ended, undefined)))
@@ -283,7 +283,7 @@ describe("a server over standard input", () => {
     }).pipe(Effect.provide(InMemory.layer({ tree: {} })))
   )
 
-  it.effect("that is read-only lists no tool that changes anything, whoever has added it", () =>
+  it.effect("lists no changing tool when it is read-only, including extra tools", () =>
     Effect.gen(function* () {
       const client = yield* McpTest.makeClient(
         McpServer.registrations({ readOnly: true, extra: [waiting("changer", Effect.void)] }),
@@ -298,8 +298,8 @@ describe("a server over standard input", () => {
   )
 })
 
-describe("no path of the machine is told", () => {
-  it.live("and is understood however the root is spelt, as a link or as where that leads", () =>
+describe("paths of the machine", () => {
+  it.live("appear in no answer, and are accepted as the link or as its target", () =>
     Effect.gen(function* () {
       const [real, state] = [Fs.realpathSync(yield* directory), yield* directory]
       const link = join(state, "link")
@@ -318,14 +318,14 @@ describe("no path of the machine is told", () => {
     })
   )
 
-  it("is never that of a blank root", () => {
+  it("are not derived from a blank root, which is refused", () => {
     const program = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
     const { status, stderr } = spawnSync(process.execPath, [program, "mcp", "--root", ""], { input: "", encoding: "utf8" })
     assert.strictEqual(status, 2)
     assert.include(stderr, "blank")
   })
 
-  it.live("by a store of snapshots that cannot be used", () =>
+  it.live("do not appear in the failure of an unusable snapshot store", () =>
     Effect.gen(function* () {
       const [root, state] = [yield* directory, yield* directory]
       const program = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
@@ -346,8 +346,8 @@ describe("no path of the machine is told", () => {
   )
 })
 
-describe("advice is what the tool can do", () => {
-  it.effect("a text that occurs twice: to give more of it, or replace_all", () =>
+describe("the advice of a failure", () => {
+  it.effect("suggests more context or replace_all when a text occurs twice", () =>
     Effect.gen(function* () {
       const said = yield* message(tool("edit_file"), { path: "a.txt", old_string: "x", new_string: "y" }, { "a.txt": "x\nx\n" })
       assert.include(said, "replace_all")
@@ -355,13 +355,13 @@ describe("advice is what the tool can do", () => {
     })
   )
 
-  it.effect("a wrong pattern of glob: nothing of `literal`, which it does not have", () =>
+  it.effect("does not suggest `literal` for an invalid glob", () =>
     Effect.gen(function* () {
       assert.notInclude(yield* message(tool("glob"), { pattern: "[" }, {}), "literal")
     })
   )
 
-  it.effect("a link that leads nowhere is not offered in place of itself", () =>
+  it.effect("does not suggest a dangling link in place of itself", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
       yield* fs.port.links!.make("dangling" as never, "nowhere")
@@ -370,7 +370,7 @@ describe("advice is what the tool can do", () => {
     }).pipe(withTree({}))
   )
 
-  it.effect("a file moved onto a directory: not to replace or empty it", () =>
+  it.effect("does not suggest to replace or empty the directory onto which a file is moved", () =>
     Effect.gen(function* () {
       const tree = { "a.txt": "a\n", src: { "m.ts": "m\n" } }
       assert.notInclude(yield* message(tool("move"), { from: "a.txt", to: "src" }, tree), "overwrite")
@@ -378,7 +378,7 @@ describe("advice is what the tool can do", () => {
     })
   )
 
-  it.effect("nothing found: that signs mean something in a pattern, and that a glob is relative to the path", () =>
+  it.effect("mentions special characters and relative globs when nothing matches because of them", () =>
     Effect.gen(function* () {
       const tree = { src: { "m.ts": "function f() {}\n" } }
       assert.include(yield* message(tool("grep"), { pattern: "function f() {}" }, tree), "set literal=true")
@@ -388,7 +388,7 @@ describe("advice is what the tool can do", () => {
     })
   )
 
-  it.live("what is neither file nor directory is left alone, not listed", () =>
+  it.live("suggests to leave alone an entry that is neither file nor directory", () =>
     Effect.gen(function* () {
       const root = yield* directory
       execFileSync("mkfifo", [join(root, "pipe")])

@@ -1,4 +1,4 @@
-/** What somebody else found who read how a prompt is served. */
+/** Regression tests of a review of served prompts. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -16,7 +16,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import { makeSession } from "./adapting.ts"
 
 describe("a served prompt", () => {
-  it.live("tells of no change to what the policies of its section hide, nor shows it", () =>
+  it.live("reveals neither the contents nor the changes of files that the policies of its section hide", () =>
     Effect.gen(function* () {
       const files = yield* Section.FilesystemSection({
         key: "files",

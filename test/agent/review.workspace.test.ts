@@ -1,4 +1,4 @@
-/** What somebody else found who read runs of prompts, their sections and their tools: what was wrong, each held by a test. */
+/** Regression tests of a review of runs, sections and tools. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -43,7 +43,7 @@ describe("the session of a workspace", () => {
 })
 
 describe("the event of a call", () => {
-  it.effect("shows nothing of what is in a file, however short that is", () =>
+  it.effect("holds no contents of files, however short they are", () =>
     Effect.gen(function* () {
       const { section } = yield* files({ "a.txt": "hunter2\n" })
       const { events, run } = yield* start([section])
@@ -67,7 +67,7 @@ describe("policies", () => {
   const forbidding = { name: "forbidding", before: () => Effect.fail(refused("It is forbidden.", "Stop.")) }
   const given = (...policies: ReadonlyArray<Policy.Policy>) => Layer.succeed(Policy.Policies, policies)
 
-  it.effect("given as a value are in force with those around the call, each once", () =>
+  it.effect("given as a value apply together with those around the call, each once", () =>
     Effect.gen(function* () {
       let asked = 0
       const counting = { name: "counting", before: () => Effect.sync(() => void asked++) }
@@ -82,7 +82,7 @@ describe("policies", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("that come with the layer of a section are in force for its tools, beside those of the run", () =>
+  it.effect("from the layer of a section apply to its tools, together with those of the run", () =>
     Effect.gen(function* () {
       for (const policies of [Policy.readOnly, given(forbidding)]) {
         const own = yield* Section.FilesystemSection({
@@ -109,7 +109,7 @@ describe("policies", () => {
   )
 
   for (const name of ["restore", "snapshot", "diff", "overwrite"]) {
-    it.effect(`let no tool past reading first because it is called ${name}`, () =>
+    it.effect(`require a read before a write also of a tool called ${name}`, () =>
       Effect.gen(function* () {
         const { fs, section } = yield* files({ "a.txt": "one" }, [overwriting(name)])
         const { run } = yield* start([section], { policies: Policy.readBeforeWrite })
@@ -118,7 +118,7 @@ describe("policies", () => {
       }).pipe(Effect.scoped, Effect.orDie)
     )
 
-    it.effect(`let no tool touch the root because it is called ${name}`, () =>
+    it.effect(`check the access to the root also of a tool called ${name}`, () =>
       Effect.gen(function* () {
         let ran = 0
         const everything = Tool.make({
@@ -138,7 +138,7 @@ describe("policies", () => {
 })
 
 describe("a checkpoint", () => {
-  it.effect("is taken before a tool that changes something, also where that is called snapshot", () =>
+  it.effect("is taken before a changing tool, even when the tool is called snapshot", () =>
     Effect.gen(function* () {
       const failing = Tool.make({
         name: "snapshot",
@@ -161,7 +161,7 @@ describe("a checkpoint", () => {
 })
 
 describe("the budget of a run", () => {
-  it.effect("is spent also by calls that have another, and no call goes past either", () =>
+  it.effect("is spent by calls with another budget too, and neither budget can be exceeded", () =>
     Effect.gen(function* () {
       const { section } = yield* files({}, [tool("idle", () => Effect.succeed(done))])
       const [own, theirs] = [yield* ToolContexts.budget(5), yield* ToolContexts.budget(100)]
@@ -178,8 +178,8 @@ describe("the budget of a run", () => {
   )
 })
 
-describe("a run that is over", () => {
-  it.effect("calls nothing any more, and says so", () =>
+describe("a run that has ended", () => {
+  it.effect("refuses every call and says that the run is over", () =>
     Effect.gen(function* () {
       let ran = 0
       const { section } = yield* files({}, [tool("counting", () => Effect.sync(() => (ran++, done)))])
@@ -196,11 +196,11 @@ describe("a run that is over", () => {
   )
 })
 
-describe("what a model is told", () => {
+describe("the text for a model", () => {
   const said = (made: Section.Section) =>
     Effect.map(Effect.flatMap(Prompt.make({ ns: "a", key: "b", sections: [made] }), Prompt.render), ({ text }) => text)
 
-  it.live("of a mount has no directory of the machine in it", () =>
+  it.live("names no directory of the machine for a mount", () =>
     Effect.gen(function* () {
       const root = project()
       const mounts = [{ hostPath: join(root, "src") }, { hostPath: `${root}/docs/`, mountPath: "manual" }]
@@ -213,7 +213,7 @@ describe("what a model is told", () => {
     }).pipe(Effect.scoped, Effect.orDie)
   )
 
-  it.live("of binary content is what the tools can do", () =>
+  it.live("mentions binary content only when the tools can write it", () =>
     Effect.gen(function* () {
       for (const made of [yield* Section.VfsSection(), yield* Section.VfsToolsSection()]) {
         const { parameters } = made.tools.find(({ name }) => name === "write_file")!
@@ -224,15 +224,15 @@ describe("what a model is told", () => {
   )
 })
 
-describe("mistakes of the programmer", () => {
-  it("an example that does not fit is shown, with its tool and what to do", () => {
+describe("messages for programmer errors", () => {
+  it("show the invalid example, its tool and what to do", () => {
     const parameters = Schema.Struct({ url: Schema.String })
     const made = () =>
       Tool.make({ name: "fetch", description: "d", parameters, value: Value, handle: () => Effect.succeed(done) })
     assert.throws(made, /fetch.*example \{\}.*"url".*give examples/)
   })
 
-  it.effect("a title that makes no key is named where the key is missing", () =>
+  it.effect("name the title from which no key can be derived", () =>
     Effect.gen(function* () {
       const sections = [Section.MarkdownSection({ title: "任務", template: "" })]
       const { message, reason } = yield* Effect.flip(Prompt.make({ ns: "a", key: "b", sections }))

@@ -1,4 +1,7 @@
-/** Sentences of the specification that concern several parts at once: in which order a call is judged, and where tools work alike. */
+/**
+ * Statements of the specification about several parts: the order in which a call is checked, and the equal answers of
+ * tools.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -25,8 +28,8 @@ import { memory } from "./changing.ts"
 import { differences, faultsOf, type Ground, run } from "./everywhereRun.ts"
 import { tables } from "./everywhereTables.ts"
 
-describe("a call with everything wrong", () => {
-  it.effect("is told the first thing that is, and each later step is not taken before those before it", () =>
+describe("a call that violates every check", () => {
+  it.effect("is refused by the first check that fails, and later steps do not run", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ "a.txt": "one\n" })
       const session = yield* makeSession
@@ -106,8 +109,8 @@ describe("a call with everything wrong", () => {
   )
 })
 
-describe("what a tool changes", () => {
-  it.live("passes through the protocol, where whoever keeps a record of it sees each path", () =>
+describe("the changes of a tool", () => {
+  it.live("pass through the port, so that a recorder of operations sees each path", () =>
     Effect.gen(function* () {
       const seen = new Set<string>()
       const recorded = Effect.map(InMemory.make(), (port) =>
@@ -149,7 +152,7 @@ describe("what a tool changes", () => {
 
 const memoryOf: Ground["make"] = (files) => memory(files)
 
-/** Files that a session keeps, held against the table of all other kinds. */
+/** Files that a session keeps in memory, compared with the table of all filesystems. */
 const inMemoryOfSession: Ground = {
   name: "memory in a session",
   make: (files) =>
@@ -162,7 +165,7 @@ const inMemoryOfSession: Ground = {
 
 describe(`the tools on ${inMemoryOfSession.name}`, () => {
   for (const [name, rows] of Object.entries(tables)) {
-    it.live(`answer as everywhere: ${name}`, () =>
+    it.live(`give the expected answers: ${name}`, () =>
       Effect.forEach(
         rows,
         (row) =>
@@ -173,7 +176,10 @@ describe(`the tools on ${inMemoryOfSession.name}`, () => {
   }
 })
 
-/** It has no links, so that it is held against memory with trees that have none; and its root is its owner's alone. */
+/**
+ * A directory of a session. It has no links, so it is compared with memory on trees without links, and only its owner
+ * may read its root.
+ */
 const inDirectoryOfSession: Ground = {
   name: "a directory of a session",
   modeless: true,
@@ -189,7 +195,7 @@ const inDirectoryOfSession: Ground = {
 const withoutLinks = (files: Files): Files =>
   Object.fromEntries(Object.entries(files).filter(([, entry]) => !(typeof entry === "object" && "link" in entry)))
 
-/** What they leave empty goes, and is then not there for the next call. */
+/** Rows whose calls leave directories empty, which this filesystem removes. */
 const leavesEmpty: ReadonlySet<string> = new Set([
   "a mount point stands for the root, at a segment boundary only",
   "a unified diff changes, makes and removes files"

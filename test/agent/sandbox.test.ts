@@ -68,7 +68,7 @@ const beyondBounds: ReadonlyArray<readonly [claim: string, argument: string, par
 
 describe("shell", () => {
   for (const [claim, params] of withinBounds) {
-    it.effect(`${claim} may be run`, () =>
+    it.effect(`accepts ${claim}`, () =>
       Effect.gen(function* () {
         const { asked, layer } = canned()
         const result = yield* ask(shell, params, layer)
@@ -81,7 +81,7 @@ describe("shell", () => {
   }
 
   for (const [claim, argument, params] of beyondBounds) {
-    it.effect(`${claim} is refused before anything runs, and the message names ${argument}`, () =>
+    it.effect(`refuses ${claim} before anything runs, and names ${argument} in the message`, () =>
       Effect.gen(function* () {
         const { asked, layer } = canned()
         const result = yield* ask(shell, params, layer)
@@ -103,7 +103,7 @@ describe("shell", () => {
     [1e9, 120]
   ]
   for (const [seconds, expected] of timeouts) {
-    it.effect(`a time of ${seconds} is one of ${expected} seconds`, () =>
+    it.effect(`turns a timeout of ${seconds} into ${expected} seconds`, () =>
       Effect.gen(function* () {
         const { asked, layer } = canned()
         yield* ask(shell, { command: ["true"], ...(seconds !== undefined && { timeout_seconds: seconds }) }, layer)
@@ -112,7 +112,7 @@ describe("shell", () => {
     )
   }
 
-  it.effect("variables are a list, or an object by name", () =>
+  it.effect("takes variables as a list or as an object", () =>
     Effect.gen(function* () {
       for (const env of [
         [
@@ -135,7 +135,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("a time that is no number is refused", () =>
+  it.effect("refuses a timeout that is no number", () =>
     Effect.gen(function* () {
       const { asked, layer } = canned()
       for (const timeout_seconds of [Number.NaN, "soon"]) {
@@ -147,7 +147,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("a program that fails is a result, with its exit code and both streams", () =>
+  it.effect("answers the exit code and both streams of a program that fails", () =>
     Effect.gen(function* () {
       const { message, success, value } = yield* answered(
         shell,
@@ -167,7 +167,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("a program whose time was up has exit code 124, and the message says so", () =>
+  it.effect("answers exit code 124 after a timeout, and the message says so", () =>
     Effect.gen(function* () {
       const { message, value } = yield* answered(shell, { command: ["sleep"] }, { exitCode: 124, timedOut: true })
       assert.include(message, "124")
@@ -176,7 +176,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("with capture_output off there is only the exit code", () =>
+  it.effect("answers only the exit code when capture_output is off", () =>
     Effect.gen(function* () {
       const { message, value } = yield* answered(
         shell,
@@ -188,7 +188,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("each stream is cut at 32 KiB between two characters, and marked", () =>
+  it.effect("cuts each stream at 32 KiB between two characters, and marks the cut", () =>
     Effect.gen(function* () {
       const { value } = yield* answered(
         shell,
@@ -196,13 +196,13 @@ describe("shell", () => {
         { stdout: `a${"é".repeat(20_000)}`, stderr: "b".repeat(32_768) }
       )
       assert.isTrue(value?.truncated)
-      // Of 16,384 bytes each half would end in the middle of an é, and the second does not.
+      // A half of 16,384 bytes ends in the middle of an é in the first stream.
       assert.strictEqual(value!.stdout, `a${"é".repeat(8191)}${mark}${"é".repeat(8192)}`)
       assert.strictEqual(value!.stderr, "b".repeat(32_768))
     })
   )
 
-  it.effect("the beginning and the end of a long stream are kept", () =>
+  it.effect("keeps the beginning and the end of a long stream", () =>
     Effect.gen(function* () {
       const stdout = `first\n${"x\n".repeat(30_000)}last\n`
       const { message, value } = yield* answered(shell, { command: ["make"] }, { stdout })
@@ -212,14 +212,14 @@ describe("shell", () => {
     })
   )
 
-  it.effect("the message says that a process was refused, and what to do", () =>
+  it.effect("says that a process was refused, and what to do", () =>
     Effect.gen(function* () {
       const { message } = yield* answered(shell, { command: ["make"] }, { exitCode: 2, processLimit: 256 })
       assert.match(message, /^exit code 2 .*refused a process where 256 are allowed \(run fewer at once/)
     })
   )
 
-  it.effect("what the command leaves in the background runs on only where that is asked for", () =>
+  it.effect("lets background processes run on only when `detach` is set", () =>
     Effect.gen(function* () {
       const { asked, layer } = canned()
       yield* ask(shell, { command: ["true"] }, layer)
@@ -231,7 +231,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("the message stays within the budget, whatever the streams hold", () =>
+  it.effect("keeps the message within the budget for any streams", () =>
     Effect.gen(function* () {
       const streams = { stdout: "a\n".repeat(16_000), stderr: "b".repeat(32_000) }
       const usual = yield* answered(shell, { command: ["cat"] }, streams)
@@ -245,7 +245,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("the mount point and a leading slash are no part of the directory", () =>
+  it.effect("removes the mount point and a leading slash from the directory", () =>
     Effect.gen(function* () {
       for (const cwd of ["/workspace/src", " /src ", "src"]) {
         const { asked, layer } = canned()
@@ -257,7 +257,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("a sandbox that is gone fails with what to do", () =>
+  it.effect("fails with advice when the sandbox is gone", () =>
     Effect.gen(function* () {
       const gone = new Unavailable({ operation: "exec", path: ".", detail: "the container has stopped" })
       const result = yield* ask(shell, { command: ["true"] }, canned(Effect.fail(gone)).layer)
@@ -268,7 +268,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("a sandbox that knows what to do about it has that passed on", () =>
+  it.effect("passes on the sandbox's hint", () =>
     Effect.gen(function* () {
       const missing = new Unavailable({
         operation: "exec",
@@ -281,7 +281,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("without a sandbox it says so", () =>
+  it.effect("fails without a sandbox", () =>
     Effect.gen(function* () {
       const result = yield* invokeUnknown(shell, { command: ["true"] }, { memory: Memory.make() }).pipe(
         Effect.provide(InMemory.layer())
@@ -293,7 +293,7 @@ describe("shell", () => {
 })
 
 describe("eval", () => {
-  it.effect("the code runs for at most five seconds, in the language that was asked for", () =>
+  it.effect("runs code for at most five seconds in the given language", () =>
     Effect.gen(function* () {
       const { asked, layer } = canned()
       yield* ask(evaluate, { code: "1\t+\r\n1", language: "python" }, layer)
@@ -316,7 +316,7 @@ describe("eval", () => {
     ["a C1 control character", "\u0085"],
     ["half of a surrogate pair", "'\udc00'"]
   ] as const) {
-    it.effect(`code with ${claim} is refused before anything runs`, () =>
+    it.effect(`refuses code with ${claim} before anything runs`, () =>
       Effect.gen(function* () {
         const { asked, layer } = canned()
         const result = yield* ask(evaluate, { code }, layer)
@@ -327,7 +327,7 @@ describe("eval", () => {
     )
   }
 
-  it.effect("each stream is cut at 4,096 characters and marked", () =>
+  it.effect("cuts each stream at 4,096 characters and marks the cut", () =>
     Effect.gen(function* () {
       const { value } = yield* answered(evaluate, { code: "x" }, { stdout: "😀".repeat(4097), stderr: "e".repeat(4096) })
       assert.strictEqual(value?.stdout, "😀".repeat(2048) + mark + "😀".repeat(2048))
@@ -338,12 +338,12 @@ describe("eval", () => {
 })
 
 describe("cutting a stream", () => {
-  it("what is no text is cut where it is too long, and not given up", () => {
+  it("replaces invalid bytes and shortens the text", () => {
     const bytes = new Uint8Array(40_000).fill(0x80)
     assert.strictEqual(textOf(bytes, 100), "\ufffd".repeat(100))
     assert.strictEqual(textOf(new TextEncoder().encode("a😀"), 4), "a")
   })
-  it("what was cut and marked before is marked once", () => {
+  it("marks a text only once when it is cut again", () => {
     const once = cutBytes("x".repeat(40_000), 32_768)
     assert.deepStrictEqual(cutBytes(once.text, 32_768), { text: once.text, isCut: true })
     const few = cutCharacters("x".repeat(10), 4)
@@ -351,7 +351,7 @@ describe("cutting a stream", () => {
     assert.deepStrictEqual(cutBytes(once.text, 100), { text: "x".repeat(50) + mark + "x".repeat(50), isCut: true })
   })
 
-  it("no cut leaves half of a character", () => {
+  it("splits no character", () => {
     for (let max = 0; max < 16; max++) {
       const { text } = cutBytes("aé€😀é€😀", max)
       assert.isTrue(text.isWellFormed())
@@ -367,7 +367,7 @@ describe("programs that really run", () => {
     (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
   )
 
-  it.live("a program sees the files, its input and its variables, and what it writes is in the filesystem", () =>
+  it.live("see the files, their input and their variables, and write to the filesystem", () =>
     Effect.gen(function* () {
       const root = yield* place
       mkdirSync(join(root, "docs"))
@@ -418,7 +418,7 @@ describe("shell takes a command as", () => {
     )
   }
 
-  it.effect("no line at all, and it is refused", () =>
+  it.effect("a blank line and refuses it", () =>
     Effect.gen(function* () {
       const { asked, layer } = canned()
       const { message, success } = yield* ask(shell, { command: " " }, layer)
@@ -430,7 +430,7 @@ describe("shell takes a command as", () => {
 })
 
 describe("eval", () => {
-  it.effect("names the languages of the image where the one that was asked for is missing", () =>
+  it.effect("names the languages of the image when the requested one is missing", () =>
     Effect.gen(function* () {
       const missing = { exitCode: 127, stderr: "sh: node: not found\n", stdout: "/usr/bin/python3\n/bin/sh\n" }
       const { message } = yield* answered(evaluate, { code: "1", language: "javascript" }, missing)

@@ -1,4 +1,4 @@
-/** Sandboxes for tests: one that answers what it is told to and remembers what it was asked, and one that runs real programs. */
+/** Sandboxes for tests: one that gives prepared answers and records its calls, and one that runs real programs. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -62,7 +62,7 @@ const run = (root: string, [program, ...args]: ReadonlyArray<string>, options: E
     })
   })
 
-/** Programs of this machine, in a directory. It confines nothing. */
+/** Builds a sandbox that runs programs of this machine in a directory, without confining them. */
 export const real = (root: string): Layer.Layer<Sandbox> =>
   Layer.succeed(Sandbox, {
     exec: (command, options) => run(root, command, options),

@@ -1,4 +1,4 @@
-/** Sections that are interrupted, and machines that lack something. */
+/** Sections that are interrupted while they open, and sections on machines without git or a container engine. */
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Context from "effect/Context"
@@ -28,7 +28,7 @@ const turn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)
 const soak = process.env["FS_ALGEBRA_SOAK"] === "1"
 const steps = soak ? 200 : 24
 
-describe("interrupted at every step", () => {
+describe("an interruption at every step", () => {
   const root = directory("project-")
   const files = Array.from({ length: 20 }, (_, i) => `src/${String(i).padStart(2, "0")}.txt`)
   plant(root, Object.fromEntries(files.map((path) => [path, path])))
@@ -42,7 +42,7 @@ describe("interrupted at every step", () => {
     )
   })
 
-  it.live("the first use of a workspace leaves no directory, or one that is whole", () =>
+  it.live("of the first use of a workspace leaves no directory or a complete one", () =>
     Effect.gen(function* () {
       const outcomes = new Set<string>()
       for (let step = 0; step < steps; step++) {
@@ -55,7 +55,7 @@ describe("interrupted at every step", () => {
         assert.isAtMost(left.length, 1)
         outcomes.add(left.length === 0 ? "nothing" : "whole")
         yield* isWhole(made)
-        // What was there stays; it is not made twice.
+        // A complete directory stays and is not created again.
         if (left.length === 1) assert.deepStrictEqual(names(place), left)
         yield* Scope.close(scope, Exit.void)
         assert.deepStrictEqual(names(place), [])
@@ -64,7 +64,7 @@ describe("interrupted at every step", () => {
     })
   )
 
-  it.live("the first use of a virtual filesystem leaves the session without it, or with all of it", () =>
+  it.live("of the first use of a virtual filesystem leaves a session that can still get all its mounts", () =>
     Effect.gen(function* () {
       for (let step = 0; step < steps; step++) {
         const own = yield* session()
@@ -72,7 +72,7 @@ describe("interrupted at every step", () => {
         const first = yield* Effect.forkChild(made.filesystem)
         for (let i = 0; i < step; i++) yield* turn
         yield* Fiber.interrupt(first)
-        // Whoever loads what was saved now finds no half of it.
+        // A session that was saved and loaded now must hold all of the mounted files or none.
         const copy = yield* own.clone()
         yield* isWhole(yield* made.clone(copy))
         yield* isWhole(made)
@@ -80,7 +80,7 @@ describe("interrupted at every step", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("the making of a section leaves nothing, or the section", () =>
+  it.live("of making a section leaves nothing, or a complete section", () =>
     Effect.gen(function* () {
       for (let step = 0; step < steps; step++) {
         const scope = yield* Scope.make()
@@ -97,10 +97,10 @@ describe("interrupted at every step", () => {
   )
 })
 
-describe("what a machine lacks", () => {
+describe("a machine without", () => {
   const without = ConfigProvider.layer(ConfigProvider.fromUnknown({ PATH: directory() }))
 
-  it.live("git: snapshots are archives then", () =>
+  it.live("git keeps snapshots as archives", () =>
     Effect.gen(function* () {
       const root = directory()
       const made = yield* Section.WorkspaceSection({ root })
@@ -115,24 +115,26 @@ describe("what a machine lacks", () => {
     }).pipe(Effect.scoped, Effect.provide(without))
   )
 
-  it.live("an engine: a sandbox over a directory cannot be made, and leaves nothing; one without says so when it is used", () =>
-    Effect.gen(function* () {
-      const cache = directory()
-      const image = { image: "nobody/has-this" }
-      const lacking = ConfigProvider.layer(ConfigProvider.fromUnknown({ XDG_CACHE_HOME: cache, PATH: cache }))
-      yield* Effect.gen(function* () {
-        assert.strictEqual((yield* Effect.flip(Section.PodmanSandboxSection(image)))._tag, "Unavailable")
-        const lazy = yield* Section.PodmanSection(image)
-        assert.strictEqual((yield* Effect.flip(lazy.filesystem))._tag, "Unavailable")
-        assert.strictEqual((yield* Effect.flip(lazy.services))._tag, "Unavailable")
-      }).pipe(Effect.provide([lacking, NodeServices.layer]))
-      assert.deepStrictEqual(names(cache), [])
-    }).pipe(Effect.scoped)
+  it.live(
+    "a container engine fails a sandbox over a directory at once, and a container at its first use, and leaves no files",
+    () =>
+      Effect.gen(function* () {
+        const cache = directory()
+        const image = { image: "nobody/has-this" }
+        const lacking = ConfigProvider.layer(ConfigProvider.fromUnknown({ XDG_CACHE_HOME: cache, PATH: cache }))
+        yield* Effect.gen(function* () {
+          assert.strictEqual((yield* Effect.flip(Section.PodmanSandboxSection(image)))._tag, "Unavailable")
+          const lazy = yield* Section.PodmanSection(image)
+          assert.strictEqual((yield* Effect.flip(lazy.filesystem))._tag, "Unavailable")
+          assert.strictEqual((yield* Effect.flip(lazy.services))._tag, "Unavailable")
+        }).pipe(Effect.provide([lacking, NodeServices.layer]))
+        assert.deepStrictEqual(names(cache), [])
+      }).pipe(Effect.scoped)
   )
 })
 
 describe("the tools of a section", () => {
-  it.live("find its filesystem and its snapshots in what it provides", () =>
+  it.live("work with its filesystem and the snapshots among its services", () =>
     Effect.gen(function* () {
       const made = yield* Section.WorkspaceSection({ snapshotTools: true })
       const services = Context.add(yield* made.services, Filesystem, yield* made.filesystem)
@@ -157,8 +159,8 @@ describe("the tools of a section", () => {
   )
 })
 
-describe("the snapshots that a section provides", () => {
-  it.live("do all that those of its backend do", () =>
+describe("the snapshots of a section", () => {
+  it.live("can do everything that the backend's snapshots can", () =>
     Effect.gen(function* () {
       const made = yield* Section.VfsSection()
       const filesystem = yield* made.filesystem

@@ -24,46 +24,48 @@ const overlays = (): ReadonlyArray<string> => {
 const options = () => ({ image: { rootfs: busyboxRoot() }, evalLanguage: "sh" as const })
 
 describePodman("sections with a container", () => {
-  it.live("a sandbox over a directory: mounted at once, before any container, shared with its clones, gone with the last", () =>
-    Effect.gen(function* () {
-      const root = project()
-      const mounts = [{ hostPath: "src", include: ["*.py"] }]
-      const [one, two] = [yield* Scope.make(), yield* Scope.make()]
-      const made = yield* Scope.provide(
-        Section.PodmanSandboxSection({ ...options(), mounts, allowedRoots: [root], session: yield* session() }),
-        one
-      )
-      assert.deepStrictEqual([made.key, made.title], ["podman.shell", "Podman Sandbox"])
-      assert.deepStrictEqual(
-        made.tools.map(({ name }) => name),
-        withSandbox
-      )
-      assert.deepStrictEqual([overlays().length, containers().length], [1, 0])
-      const filesystem = yield* made.filesystem
-      assert.strictEqual(yield* filesystem.readString("src/main.py"), "print('hello')\n")
-      const sandbox = Context.getUnsafe(yield* made.services, Sandbox)
-      const snapshots = Context.getUnsafe(yield* made.services, Snapshots)
-      const taken = yield* snapshots.snapshot()
-      const ran = yield* sandbox.exec(["sh", "-c", "cat src/main.py; echo new > made.txt"])
-      assert.deepStrictEqual([ran.exitCode, ran.stdout], [0, "print('hello')\n"])
-      assert.strictEqual(yield* filesystem.readString("made.txt"), "new\n")
-      yield* (yield* made.snapshots).snapshot("turn-1")
-      yield* snapshots.restore(taken)
-      assert.isFalse(yield* filesystem.exists("made.txt"))
-      yield* (yield* made.snapshots).rollback("turn-1")
-      assert.strictEqual((yield* sandbox.eval("cat made.txt")).stdout, "new\n")
+  it.live(
+    "a sandbox over a directory is mounted before any container starts, shared with its clones, and removed with the last of them",
+    () =>
+      Effect.gen(function* () {
+        const root = project()
+        const mounts = [{ hostPath: "src", include: ["*.py"] }]
+        const [one, two] = [yield* Scope.make(), yield* Scope.make()]
+        const made = yield* Scope.provide(
+          Section.PodmanSandboxSection({ ...options(), mounts, allowedRoots: [root], session: yield* session() }),
+          one
+        )
+        assert.deepStrictEqual([made.key, made.title], ["podman.shell", "Podman Sandbox"])
+        assert.deepStrictEqual(
+          made.tools.map(({ name }) => name),
+          withSandbox
+        )
+        assert.deepStrictEqual([overlays().length, containers().length], [1, 0])
+        const filesystem = yield* made.filesystem
+        assert.strictEqual(yield* filesystem.readString("src/main.py"), "print('hello')\n")
+        const sandbox = Context.getUnsafe(yield* made.services, Sandbox)
+        const snapshots = Context.getUnsafe(yield* made.services, Snapshots)
+        const taken = yield* snapshots.snapshot()
+        const ran = yield* sandbox.exec(["sh", "-c", "cat src/main.py; echo new > made.txt"])
+        assert.deepStrictEqual([ran.exitCode, ran.stdout], [0, "print('hello')\n"])
+        assert.strictEqual(yield* filesystem.readString("made.txt"), "new\n")
+        yield* (yield* made.snapshots).snapshot("turn-1")
+        yield* snapshots.restore(taken)
+        assert.isFalse(yield* filesystem.exists("made.txt"))
+        yield* (yield* made.snapshots).rollback("turn-1")
+        assert.strictEqual((yield* sandbox.eval("cat made.txt")).stdout, "new\n")
 
-      const clone = yield* Scope.provide(made.clone(yield* session()), two)
-      assert.strictEqual(yield* clone.filesystem, filesystem)
-      yield* Scope.close(one, Exit.void)
-      assert.lengthOf(containers(), 1)
-      assert.strictEqual((yield* Context.getUnsafe(yield* clone.services, Sandbox).exec(["cat", "made.txt"])).stdout, "new\n")
-      yield* Scope.close(two, Exit.void)
-      assert.deepStrictEqual([overlays(), containers()], [[], []])
-    }).pipe(Effect.provide(services))
+        const clone = yield* Scope.provide(made.clone(yield* session()), two)
+        assert.strictEqual(yield* clone.filesystem, filesystem)
+        yield* Scope.close(one, Exit.void)
+        assert.lengthOf(containers(), 1)
+        assert.strictEqual((yield* Context.getUnsafe(yield* clone.services, Sandbox).exec(["cat", "made.txt"])).stdout, "new\n")
+        yield* Scope.close(two, Exit.void)
+        assert.deepStrictEqual([overlays(), containers()], [[], []])
+      }).pipe(Effect.provide(services))
   )
 
-  it.live("a container that keeps its files: started at the first use, with the mounts, not by rendering", () =>
+  it.live("a container with its own files starts at the first use with the mounts, not when the prompt is rendered", () =>
     Effect.gen(function* () {
       const root = project()
       const made = yield* Section.PodmanSection({ ...options(), mounts: [{ hostPath: "docs" }], allowedRoots: [root] })
@@ -83,7 +85,10 @@ describePodman("sections with a container", () => {
     }).pipe(Effect.scoped, Effect.provide(services))
   )
 
-  /** An absolute link as installers leave them: it leads somewhere else inside the container than outside. */
+  /**
+   * Checks checkpoints with an absolute link as installers make it, whose target inside the container differs from the
+   * one outside.
+   */
   const worksAroundLink = (section: Section.Workspace) =>
     Effect.gen(function* () {
       const own = yield* session()
@@ -98,7 +103,7 @@ describePodman("sections with a container", () => {
         assert.isTrue(success, message)
       })
       const shell = (command: string, callId: string) => call("shell", { command: ["sh", "-c", command] }, callId)
-      /** The names and the texts of links, as a program in the container sees them. */
+      /** The names of the entries and the targets of the links, as a program in the container sees them. */
       const seen = Effect.map(
         sandbox.exec(["sh", "-c", "for f in *; do if [ -L $f ]; then echo $f = $(readlink $f); else echo $f; fi; done"]),
         ({ stdout }) => stdout.trim().split("\n")
@@ -131,25 +136,25 @@ describePodman("sections with a container", () => {
       assert.deepStrictEqual(yield* seen, whole)
     })
 
-  it.live("over a directory, checkpoints go on around a link that leads out, and bring it back as its text", () =>
+  it.live("checkpoints of a sandbox over a directory restore a link that leads out of the root", () =>
     Effect.gen(function* () {
       yield* worksAroundLink(yield* Section.PodmanSandboxSection(options()))
     }).pipe(Effect.scoped, Effect.provide(services))
   )
 
-  it.live("in a container of its own, checkpoints go on around a link that leads out, and bring it back as its text", () =>
+  it.live("checkpoints of a container restore a link that leads out of the root", () =>
     Effect.gen(function* () {
       yield* worksAroundLink(yield* Section.PodmanSection(options()))
     }).pipe(Effect.scoped, Effect.provide(services))
   )
 
-  it.live("what fails leaves no directory and no container", () =>
+  it.live("a section that cannot be made leaves no directory and no container", () =>
     Effect.gen(function* () {
       const root = project()
       const mounts = [{ hostPath: "src" }]
       const bad = [
         [{ ...options(), mounts }, "MountError"],
-        // Readable when it is planned, not there to be written to when it is copied: a file where a directory must be.
+        // The mounts can be planned but not copied, because a file is where a directory must be.
         [
           {
             ...options(),

@@ -31,15 +31,15 @@ const toolNames = (section: Section.Section) => section.tools.map(({ name }) => 
 const seven = ["ls", "read_file", "write_file", "edit_file", "glob", "grep", "rm"]
 const four = ["list_directory", "read_file", "write_file", "delete_file"]
 
-/** What is made in it goes with it; how its end is waited for is the caller's. */
+/** Makes a value in a scope of its own, which the caller closes. */
 const within = <A, E>(make: Effect.Effect<A, E, Scope.Scope>) =>
   Effect.gen(function* () {
     const scope = yield* Scope.make()
     return { scope, made: yield* Scope.provide(make, scope) }
   })
 
-describe("a section of text", () => {
-  it("has its title in the key, and nothing else", () => {
+describe("MarkdownSection", () => {
+  it("derives its key from the title, and has no tools and no children", () => {
     const made = Section.MarkdownSection({ title: "How to Behave: Rules", template: "Be kind." })
     assert.deepStrictEqual(
       [made.key, made.title, made.template, made.tools, made.children, made.acceptsOverrides],
@@ -50,7 +50,7 @@ describe("a section of text", () => {
   })
 })
 
-describe("the sections with files", () => {
+describe("sections with files", () => {
   const table = [
     ["VfsSection", () => Section.VfsSection(), "vfs", "Virtual Filesystem", seven],
     ["WorkspaceSection", () => Section.WorkspaceSection(), "workspace", "Workspace", seven],
@@ -72,7 +72,7 @@ describe("the sections with files", () => {
   ] as const
 
   for (const [name, make, key, title, tools] of table) {
-    it.live(`${name}: ${key}, with ${tools.length} tools that no prompt may describe anew`, () =>
+    it.live(`have the key, title and ${tools.length} tools of ${name} (${key}), and snapshots that restore their files`, () =>
       Effect.gen(function* () {
         const made: Section.Workspace = yield* make()
         assert.deepStrictEqual([made.key, made.title, made.acceptsOverrides], [key, title, false])
@@ -97,7 +97,7 @@ describe("the sections with files", () => {
     )
   }
 
-  it.live("nothing is made before it is used", () =>
+  it.live("open nothing before they are used", () =>
     Effect.gen(function* () {
       const { count, layer } = counted()
       yield* Section.FilesystemSection({ key: "a", title: "A", template: "text", layer })
@@ -106,7 +106,7 @@ describe("the sections with files", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("tools of one's own and those for snapshots come to the others", () =>
+  it.live("list snapshot tools and the user's tools after their own", () =>
     Effect.gen(function* () {
       const own = { ...(yield* Section.VfsSection()).tools[0]!, name: "own" }
       const made = yield* Section.VfsSection({ snapshotTools: true, tools: [own] })
@@ -114,7 +114,7 @@ describe("the sections with files", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("descriptions can be said anew where that is accepted", () =>
+  it.live("override descriptions only where overrides are accepted", () =>
     Effect.gen(function* () {
       const made = yield* Section.VfsToolsSection({ acceptsOverrides: true, overrides: { delete_file: "Removes it." } })
       assert.isTrue(made.acceptsOverrides)
@@ -131,11 +131,11 @@ describe("the sections with files", () => {
   )
 })
 
-describe("what a section works on", () => {
+describe("the backend of a section", () => {
   const opened = (layer: Section.FilesystemOptions<never>["layer"]) =>
     Section.FilesystemSection({ key: "files", title: "Files", template: "", layer })
 
-  it.live("is made once, whoever asks at the same time", () =>
+  it.live("is opened once for concurrent uses", () =>
     Effect.gen(function* () {
       const { count, layer } = counted(Effect.yieldNow)
       const { filesystem, services, snapshots } = yield* opened(layer)
@@ -146,7 +146,7 @@ describe("what a section works on", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is made by the next one where the first is interrupted, and nothing is left of the first", () =>
+  it.live("is opened by the next use when the first is interrupted, and the interrupted attempt is released", () =>
     Effect.gen(function* () {
       const entered = yield* Deferred.make<void>()
       const go = yield* Deferred.make<void>()
@@ -164,7 +164,7 @@ describe("what a section works on", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is tried again after a failure, which is that of the backend", () =>
+  it.live("is opened again after a failure, and the failure is the backend's", () =>
     Effect.gen(function* () {
       const error = new IoError({ operation: "open", path: ".", detail: "once" })
       let isFirst = true
@@ -182,7 +182,7 @@ describe("what a section works on", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("goes with the scope, after which everything says so", () =>
+  it.live("is released with the scope, after which every use fails with Unavailable", () =>
     Effect.gen(function* () {
       const { count, layer } = counted()
       const { made, scope } = yield* within(opened(layer))
@@ -199,7 +199,7 @@ describe("what a section works on", () => {
     })
   )
 
-  it.live("is made in what is around the section, not around the call", () =>
+  it.live("is opened in the context of the section, not of the call", () =>
     Effect.gen(function* () {
       let seen = standard
       const { layer } = counted(Effect.flatMap(Limits, (limits) => Effect.sync(() => void (seen = limits))))
@@ -209,7 +209,7 @@ describe("what a section works on", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("gives its tools what the backend has beside the files", () =>
+  it.live("provides its other services to the tools", () =>
     Effect.gen(function* () {
       const sandbox = canned({ stdout: "here" })
       const { services } = yield* opened(Layer.merge(counted().layer, sandbox.layer))
@@ -217,7 +217,7 @@ describe("what a section works on", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("keeps named snapshots where it is told to, and there they stay", () =>
+  it.live("keeps named snapshots in the given directory after its scope has closed", () =>
     Effect.gen(function* () {
       const snapshotDirectory = join(directory(), "kept")
       const { made, scope } = yield* within(
@@ -232,8 +232,8 @@ describe("what a section works on", () => {
   )
 })
 
-describe("a workspace of the machine", () => {
-  it.live("is a fresh directory with the mounts, which goes with its section", () =>
+describe("WorkspaceSection", () => {
+  it.live("makes a new directory with the mounts, and removes it with the section", () =>
     Effect.gen(function* () {
       const root = project()
       const { made, scope } = yield* within(
@@ -254,7 +254,7 @@ describe("a workspace of the machine", () => {
     })
   )
 
-  it.live("has a name that leaves room for Unix sockets below it, whose paths have at most 107 bytes", () =>
+  it.live("makes a directory whose name leaves room for the path of a Unix socket (107 bytes)", () =>
     Effect.gen(function* () {
       const { made, scope } = yield* within(Section.WorkspaceSection())
       yield* made.filesystem
@@ -265,7 +265,7 @@ describe("a workspace of the machine", () => {
     })
   )
 
-  it.live("is a directory that is there, which stays as it is", () =>
+  it.live("uses an existing directory, and leaves it in place", () =>
     Effect.gen(function* () {
       const root = project()
       const { made, scope } = yield* within(Section.WorkspaceSection({ root }))
@@ -276,7 +276,7 @@ describe("a workspace of the machine", () => {
     })
   )
 
-  it.live("shares its directory with its clones, the last of which removes it, in whatever order they go", () =>
+  it.live("shares its directory with its clones; the last one to close removes it", () =>
     Effect.gen(function* () {
       for (const order of [
         [0, 1, 2],
@@ -305,7 +305,7 @@ describe("a workspace of the machine", () => {
     })
   )
 
-  it.live("can be there to be looked at only, with mounts all the same", () =>
+  it.live("can be read-only, with mounts", () =>
     Effect.gen(function* () {
       const root = project()
       const options = { mounts: [{ hostPath: "docs" }], allowedRoots: [root], readOnly: true }
@@ -317,7 +317,7 @@ describe("a workspace of the machine", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has no tools where others bring theirs, who are told where it is", () =>
+  it.live("has no tools when they are switched off, and its text names the directory", () =>
     Effect.gen(function* () {
       const made = yield* Section.WorkspaceSection({ tools: "none" })
       assert.deepStrictEqual(made.tools, [])
@@ -327,7 +327,7 @@ describe("a workspace of the machine", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("takes no mounts into a directory that is there", () =>
+  it.live("refuses mounts into an existing directory", () =>
     Effect.gen(function* () {
       const root = project()
       const wrong = Section.WorkspaceSection({ root, mounts: [{ hostPath: "src" }], allowedRoots: [root] })
@@ -335,7 +335,7 @@ describe("a workspace of the machine", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("fails as a directory does that is not there, and works once it is", () =>
+  it.live("fails with NotFound for a missing directory, and works once the directory exists", () =>
     Effect.gen(function* () {
       const root = join(directory(), "later")
       const { filesystem } = yield* Section.WorkspaceSection({ root })
@@ -354,7 +354,7 @@ describe("mounts of a section", () => {
   ] as const
 
   for (const [name, make] of makers) {
-    it.live(`${name}: what can be no mount is refused at construction, and nothing remains`, () =>
+    it.live(`are refused by ${name} at construction when they are invalid, and nothing remains`, () =>
       Effect.gen(function* () {
         const root = project()
         const own = yield* session()
@@ -371,14 +371,14 @@ describe("mounts of a section", () => {
           assert.deepStrictEqual(names(place), [])
           yield* Scope.close(scope, Exit.void)
         }
-        // The session is free for a section that can be made.
+        // The failed attempts have not reserved the session.
         const { filesystem } = yield* make({ session: own, mounts: [{ hostPath: "src" }], allowedRoots: [root] })
         assert.isTrue(yield* (yield* filesystem).exists("src/main.py"))
       }).pipe(Effect.scoped)
     )
   }
 
-  it.live("what fails at the first use leaves nothing, and the next use tries again", () =>
+  it.live("are removed when the first use fails, and are made by the next use", () =>
     Effect.gen(function* () {
       const root = project()
       const own = yield* session()
@@ -393,7 +393,7 @@ describe("mounts of a section", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("the tools of a virtual filesystem have theirs at once", () =>
+  it.live("are made at construction by VfsToolsSection", () =>
     Effect.gen(function* () {
       const root = project()
       const made = yield* Section.VfsToolsSection({ mounts: [{ hostPath: "src" }], allowedRoots: [root] })
@@ -402,7 +402,7 @@ describe("mounts of a section", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("modes and every byte come with the files", () =>
+  it.live("keep modes and all bytes", () =>
     Effect.gen(function* () {
       const root = project()
       const bytes = Uint8Array.from({ length: 256 }, (_, i) => i)
@@ -417,7 +417,7 @@ describe("mounts of a section", () => {
 describe("a virtual filesystem in a session", () => {
   const mounting = () => ({ mounts: [{ hostPath: "src" }], allowedRoots: [project()] })
 
-  it.live("is taken back with it, also to before it was first used", () =>
+  it.live("is rolled back with the session, also to before its first use", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const made = yield* Section.VfsSection({ ...mounting(), session: own })
@@ -439,7 +439,7 @@ describe("a virtual filesystem in a session", () => {
     ["in memory", Section.VfsSection],
     ["on disk", Section.VfsToolsSection]
   ] as const) {
-    it.live(`${name}: begins with its mounts again after a reset`, () =>
+    it.live(`has its mounts again after a reset, ${name}`, () =>
       Effect.gen(function* () {
         const own = yield* session()
         const { filesystem: made } = yield* make({ ...mounting(), session: own })
@@ -453,7 +453,7 @@ describe("a virtual filesystem in a session", () => {
     )
   }
 
-  it.live("what the session keeps already is not mounted over", () =>
+  it.live("is not mounted over files that the session already has", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const options = mounting()
@@ -469,7 +469,7 @@ describe("a virtual filesystem in a session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("two sections on one session are the same files", () =>
+  it.live("is shared by two sections of one session", () =>
     Effect.gen(function* () {
       const own = yield* session()
       for (const make of [Section.VfsSection, Section.VfsToolsSection]) {
@@ -480,7 +480,7 @@ describe("a virtual filesystem in a session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("children are cloned with their section", () =>
+  it.live("is cloned with the children of its section", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const other = yield* session()

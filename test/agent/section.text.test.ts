@@ -11,7 +11,7 @@ import { defaults, ToolSettings } from "../../src/agent/ToolSettings.ts"
 import { unlimited } from "../../src/model/Limits.ts"
 import { directory, plant, project, session } from "./sectioning.ts"
 
-/** As a prompt shows it. */
+/** Renders the section in a prompt. */
 const said = (section: Section.Section) =>
   Effect.gen(function* () {
     const prompt = yield* Prompt.make({ ns: "agents/test", key: "test", sections: [section] })
@@ -39,9 +39,9 @@ const kinds: ReadonlyArray<readonly [name: string, make: Make]> = [
   ["PodmanSection", podman()]
 ]
 
-describe("what a model is told", () => {
+describe("the text of a section", () => {
   for (const [name, make] of kinds) {
-    it.live(`${name} names each of its tools, arguments that these have, and nothing that is none`, () =>
+    it.live(`names each tool of ${name}, and only tools and parameters that exist`, () =>
       Effect.gen(function* () {
         const made = yield* make
         const { text, tools } = yield* said(made)
@@ -61,7 +61,7 @@ describe("what a model is told", () => {
   }
 
   for (const [name, make] of kinds.slice(0, 3)) {
-    it.live(`${name} guides by all that the specification lists`, () =>
+    it.live(`of ${name} covers the guidance that the specification lists`, () =>
       Effect.gen(function* () {
         const { text } = yield* said(yield* make)
         hears(
@@ -85,7 +85,7 @@ describe("what a model is told", () => {
     )
   }
 
-  it.live("the limits are those in force, and none is told where there is none", () =>
+  it.live("states the limits in force, and none when there are none", () =>
     Effect.gen(function* () {
       const made = yield* Section.VfsSection()
       const under = (limits: typeof defaults.limits) => Effect.provideService(said(made), ToolSettings, { ...defaults, limits })
@@ -101,7 +101,7 @@ describe("what a model is told", () => {
     ["WorkspaceSection", Section.WorkspaceSection],
     ["PodmanSection", podman]
   ] as const) {
-    it.live(`${name} shows what is mounted: source, target, files and how many more`, () =>
+    it.live(`of ${name} shows the source, the target and the first files of a mount, and counts the rest`, () =>
       Effect.gen(function* () {
         const root = directory()
         plant(root, Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`docs/${String(i).padStart(2, "0")}.md`, "four"])))
@@ -114,7 +114,7 @@ describe("what a model is told", () => {
     )
   }
 
-  it.live("tells what was mounted when it was, not what is there by now", () =>
+  it.live("shows the files as they were when the mount was made", () =>
     Effect.gen(function* () {
       const root = project()
       const made = yield* Section.WorkspaceSection({ mounts: [{ hostPath: "src" }], allowedRoots: [root] })
@@ -127,15 +127,15 @@ describe("what a model is told", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("rendering opens nothing", () =>
+  it.live("is rendered without opening the backend", () =>
     Effect.gen(function* () {
-      // There is no such directory, and no such image.
+      // The directory and the image do not exist.
       hears((yield* said(yield* Section.WorkspaceSection({ root: "/no/such/directory" }))).text, "## Workspace")
       hears((yield* said(yield* podman())).text, "## Sandbox")
     }).pipe(Effect.scoped)
   )
 
-  it.live("of a sandbox what it is given and what not, by its options", () =>
+  it.live("of a sandbox states what its options provide and restrict", () =>
     Effect.gen(function* () {
       const { text } = yield* said(yield* podman())
       hears(
@@ -175,7 +175,7 @@ describe("what a model is told", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("options that no container can have are refused before anything runs", () =>
+  it.live("is not needed to refuse invalid container options", () =>
     Effect.gen(function* () {
       for (const options of [
         { image: "" },
@@ -195,7 +195,7 @@ describe("the digest of a workspace", () => {
   const dispatched = (own: Effect.Success<ReturnType<typeof session>>, text: string, section = "workspace") =>
     own.dispatch(Section.WorkspaceDigest, { section, text })
 
-  it.live("is told where the session has one, the newest of its section; else how to explore", () =>
+  it.live("is the newest one of its section in the session; without one the text says how to explore", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const made = yield* Section.WorkspaceSection({ session: own })
@@ -211,7 +211,7 @@ describe("the digest of a workspace", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("goes back with the session, and with a clone of it to the clone of the section", () =>
+  it.live("is rolled back with the session, and cloned with it for the clone of the section", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const made = yield* Section.WorkspaceSection({ session: own })
@@ -224,7 +224,7 @@ describe("the digest of a workspace", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("may have a section of its own, and then not stand in the other", () =>
+  it.live("may be a section of its own, and is then not repeated in the workspace's text", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const digest = Section.WorkspaceDigestSection({ session: own })
@@ -240,10 +240,10 @@ describe("the digest of a workspace", () => {
   )
 })
 
-describe("what importing Section loads", () => {
+describe("importing Section", () => {
   const src = fileURLToPath(new URL("../../src", import.meta.url))
 
-  /** Everything that is imported when this is, by other means than import(). */
+  /** Collects the modules that importing a file loads statically. */
   const reached = (file: string, seen = new Set<string>()): ReadonlySet<string> => {
     if (seen.has(file)) return seen
     seen.add(file)
@@ -254,7 +254,7 @@ describe("what importing Section loads", () => {
     return seen
   }
 
-  it("is no backend, nothing that runs git, and no archive", () => {
+  it("loads no backend, no git and no archive code", () => {
     const modules = [...reached(join(src, "agent/Section.ts"))].map((file) => file.slice(src.length + 1))
     assert.include(modules, "agent/sections/podman.ts")
     assert.include(modules, "agent/tools/readFile.ts")

@@ -1,4 +1,7 @@
-/** What the tests of sections and prompts have in common: a place of their own for everything temporary, trees to mount, backends that are watched. */
+/**
+ * Helpers for the tests of sections and prompts: a temporary directory per process, trees to mount, and backends that
+ * count their uses.
+ */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
@@ -8,7 +11,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import * as Session from "../../src/workspace/Session.ts"
 import { inMemory } from "../scratch.ts"
 
-/** A directory that nobody else has. */
+/** Creates a new directory. */
 export const directory = (name = "sections-"): string => mkdtempSync(join(inMemory(), name))
 
 export const plant = (root: string, files: Readonly<Record<string, string>>): void => {
@@ -18,14 +21,14 @@ export const plant = (root: string, files: Readonly<Record<string, string>>): vo
   }
 }
 
-/** Of a project to mount from. */
+/** Creates a project directory to mount from. */
 export const project = (): string => {
   const root = directory("project-")
   plant(root, { "src/main.py": "print('hello')\n", "src/data.bin": "\0", "docs/intro.md": "# Intro\n" })
   return root
 }
 
-/** Everything temporary that is made from here on is made in a directory of this process, which is answered. */
+/** Redirects all temporary files to a directory of this process, and returns that directory. */
 export const captureTemporary = (): string => {
   const place = directory("temporary-")
   process.env["TMPDIR"] = place
@@ -36,7 +39,7 @@ export const names = (directory: string): ReadonlyArray<string> => readdirSync(d
 
 export const session = (options?: Session.Options): Effect.Effect<Session.Operations> => Effect.orDie(Session.make(options))
 
-/** A filesystem in memory that counts how often it is made and let go. */
+/** Returns a filesystem in memory that counts how often it is opened and released. */
 export const counted = <E = never>(before: Effect.Effect<void, E> = Effect.void) => {
   const count = { made: 0, begun: 0, gone: 0 }
   const layer = Layer.effect(

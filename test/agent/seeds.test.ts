@@ -1,6 +1,7 @@
 /**
- * What the specifications that this library was made from say of tools and their handlers, as examples that run: each on memory and on
- * a directory, by the toolkits as a model would call them.
+ * The statements of the original specifications about tools and their handlers, as tests on memory and on a directory.
+ * Calls go through
+ * the toolkits, as a model makes them.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
@@ -77,7 +78,7 @@ for (const [name, backend] of backends) {
       for (const [path, text] of Object.entries(tree)) yield* fs.write(path, text)
     })
 
-    it.live("a handler reads a page of a file and says what of it is left", () =>
+    it.live("a handler reads a page of a file and says where to continue", () =>
       Effect.gen(function* () {
         yield* filled({ "src/main.py": "1\n2\n3\n4\n5\n6\n7\n" })
         const { message, value } = yield* seven("read_file", { path: "src/main.py", offset: 2, limit: 3 })
@@ -89,20 +90,20 @@ for (const [name, backend] of backends) {
       }).pipe(Effect.provide(tools()))
     )
 
-    it.live("a file that is not there is a failing result that names it", () =>
+    it.live("a missing file is a failure that names the file", () =>
       Effect.gen(function* () {
         fails(yield* seven("read_file", { path: "nope.txt" }), "nope.txt")
       }).pipe(Effect.provide(tools()))
     )
 
-    it.live("a refusal is handed on in words", () =>
+    it.live("a refusal of the filesystem is a failure with a message", () =>
       Effect.gen(function* () {
         fails(yield* seven("write_file", { path: "a", content: "" }), "read-only")
         fails(yield* seven("rm", { path: "a", allow_missing: true }), "read-only")
       }).pipe(Effect.provide(tools({ readOnly: true })))
     )
 
-    it.live("what is put there before the evaluation is there for the tools, in the same filesystem", () =>
+    it.live("a file that is written before the run is visible to the tools, and their writes are visible to the program", () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         yield* fs.write("scratch/notes.txt", "Working notes...")
@@ -115,7 +116,7 @@ for (const [name, backend] of backends) {
   })
 
   describe(`001 and 002, the seven tools, on ${name}`, () => {
-    it.live("write_file tells the bytes that it wrote, and where", () =>
+    it.live("write_file answers the number of bytes and the path", () =>
       Effect.gen(function* () {
         const { message, value } = yield* seven("write_file", { path: "test.txt", content: "hellö" })
         assert.deepStrictEqual<unknown>([value!["path"], value!["bytes_written"]], ["test.txt", 6])
@@ -125,7 +126,7 @@ for (const [name, backend] of backends) {
       }).pipe(Effect.provide(tools()))
     )
 
-    it.live("rm removes a directory with what is in it, and counts the files", () =>
+    it.live("rm removes a directory with its files, and counts them", () =>
       Effect.gen(function* () {
         yield* seven("write_file", { path: "a/b.txt", content: "x" })
         assert.strictEqual((yield* seven("rm", { path: "a" })).value!["deleted"], 1)
@@ -133,7 +134,7 @@ for (const [name, backend] of backends) {
       }).pipe(Effect.provide(tools()))
     )
 
-    it.live("edit_file replaces a string, or all of them, and fails where file or string are not there", () =>
+    it.live("edit_file replaces one or all matches, and fails for a missing file or text", () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         yield* fs.write("e.txt", "one two two three")
@@ -141,7 +142,7 @@ for (const [name, backend] of backends) {
           seven("edit_file", { path: "e.txt", old_string, new_string, ...rest })
         assert.isTrue((yield* edit("one", "1")).success)
         fails(yield* edit("four", "4"), "old_string")
-        // The handler of the specification took the first of several; ours asks which one is meant.
+        // The specification's handler replaced the first of several matches; ours fails and asks for more context.
         fails(yield* edit("two", "2"), "2")
         assert.strictEqual((yield* edit("two", "2", { replace_all: true })).value!["replacements"], 2)
         assert.strictEqual(yield* fs.readString("e.txt"), "1 2 2 three")
@@ -149,7 +150,7 @@ for (const [name, backend] of backends) {
       }).pipe(Effect.provide(tools()))
     )
 
-    it.live("ls, glob and grep find what was written", () =>
+    it.live("ls, glob and grep find written files", () =>
       Effect.gen(function* () {
         yield* seven("write_file", { path: "src/app.py", content: "import os\n# TODO\n" })
         yield* seven("write_file", { path: "README.md", content: "TODO\n" })
@@ -176,7 +177,7 @@ for (const [name, backend] of backends) {
   })
 
   describe(`003, the virtual filesystem tools, on ${name}`, () => {
-    it.live("an end to end session: list, write, read, append, delete", () =>
+    it.live("list, write, read, append and delete work together", () =>
       Effect.gen(function* () {
         const listed = (path?: string) =>
           Effect.map(four("list_directory", path === undefined ? {} : { path }), ({ value }) => value)
@@ -202,7 +203,7 @@ for (const [name, backend] of backends) {
       }).pipe(Effect.provide(tools()))
     )
 
-    it.live("list_directory shows what is directly below, and fails for a file", () =>
+    it.live("list_directory lists one level, and fails for a file", () =>
       Effect.gen(function* () {
         yield* four("write_file", { path: "a/b/c.txt", content: "1" })
         const { value } = yield* four("list_directory", { path: "a" })
@@ -211,7 +212,7 @@ for (const [name, backend] of backends) {
       }).pipe(Effect.provide(tools()))
     )
 
-    it.live("read_file answers what is known of the file with its content, in base64 where it is binary", () =>
+    it.live("read_file answers the metadata and the content, in base64 when it is binary", () =>
       Effect.gen(function* () {
         const bytes = new Uint8Array([0, 159, 146, 150])
         const content = Buffer.from(bytes).toString("base64")
@@ -229,7 +230,7 @@ for (const [name, backend] of backends) {
       }).pipe(Effect.provide(tools()))
     )
 
-    it.live("a write of 48,000 characters, or of as many bytes after decoding, is the largest", () =>
+    it.live("write_file accepts at most 48,000 characters, or 48,000 decoded bytes", () =>
       Effect.gen(function* () {
         const text = (count: number) => four("write_file", { path: "t", content: "é".repeat(count), mode: "overwrite" })
         const binary = (count: number) =>
@@ -246,7 +247,7 @@ for (const [name, backend] of backends) {
       }).pipe(Effect.provide(tools()))
     )
 
-    it.live("paths are normalised: slashes collapse, and what leaves the root or is too deep is refused", () =>
+    it.live("write_file collapses slashes, and refuses paths that leave the root or are too deep", () =>
       Effect.gen(function* () {
         const written = yield* four("write_file", { path: "a//b///c.txt", content: "" })
         assert.strictEqual(written.value!["path"], "a/b/c.txt")
@@ -257,7 +258,7 @@ for (const [name, backend] of backends) {
       }).pipe(Effect.provide(tools()))
     )
 
-    it.live("deleting a directory removes all files below it and leaves unrelated paths alone", () =>
+    it.live("delete_file removes a directory with all files below it, and nothing else", () =>
       Effect.gen(function* () {
         for (const path of ["docs/a.md", "docs/deep/b.md", "docs.md", "docs2/c.md"]) {
           yield* four("write_file", { path, content: "x" })
@@ -270,11 +271,11 @@ for (const [name, backend] of backends) {
       }).pipe(Effect.provide(tools()))
     )
 
-    it.live("agents cannot mount anything", () =>
+    it.live("no tool mounts anything", () =>
       Effect.sync(() => assert.isEmpty(Object.keys(VfsToolkit.toolkit.tools).filter((tool) => tool.includes("mount"))))
     )
 
-    it.live("an event of each call holds path, mode, result and time, and no content", () =>
+    it.live("the event of each call holds path, mode, result and time, and no content", () =>
       Effect.gen(function* () {
         const events: Array<ToolInvoked> = []
         const listening = Layer.succeed(ToolEvents, (event) => Effect.sync(() => void events.push(event)))
@@ -298,7 +299,7 @@ for (const [name, backend] of backends) {
 }
 
 describe("000, 001, 002: no filesystem", () => {
-  it.effect("a tool that has none says so, and does not fail", () =>
+  it.effect("each tool answers that no filesystem is available", () =>
     Effect.gen(function* () {
       for (const [tool, params] of [
         ["ls", {}],

@@ -1,4 +1,4 @@
-/** What tools show of a directory in which a process was killed after the tools had been given it. */
+/** The answers of tools over a directory in which another process was killed while the tools were in use. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { join } from "node:path"
@@ -24,7 +24,7 @@ const left = Effect.gen(function* () {
     permits: () => true,
     report: (settled) => Effect.sync(() => void said.push(settled))
   })
-  // It fails midway, and so does taking it back.
+  // The change fails midway, and so does its rollback.
   const broken = faulty([
     { operation: "SetAttributes", path: ".", fault: { _tag: "IoError", code: "EIO", detail: "planned" } },
     { operation: "Rename", path: "new tree", fault: { _tag: "IoError", code: "EIO", detail: "planned" } }
@@ -33,8 +33,8 @@ const left = Effect.gen(function* () {
   return { root, fs: make(port), after, said }
 })
 
-describe("a tool over a directory in which a change of several files was left unfinished", () => {
-  it.live("shows it when it has been finished", () =>
+describe("a tool over a directory with an unfinished change of several files", () => {
+  it.live("finishes the change before it lists the directory", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { after, fs, root, said } = yield* left
@@ -51,7 +51,7 @@ describe("a tool over a directory in which a change of several files was left un
     )
   )
 
-  it.live("changes nothing of it through a view that only reads, and reports it once", () =>
+  it.live("leaves the change unfinished through a read-only view, and reports it once", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { fs, root, said } = yield* left

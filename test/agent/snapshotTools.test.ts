@@ -61,7 +61,7 @@ const plant = Effect.gen(function* () {
   for (const [path, text] of Object.entries(files)) yield* fs.write(path, text)
 })
 
-/** What an agent does between two snapshots. */
+/** The changes between two snapshots. */
 const work = Effect.gen(function* () {
   const fs = yield* Filesystem
   yield* fs.edit("src/a.ts", { oldText: "line 9\n", newText: "line nine\nand a half\n" })
@@ -83,7 +83,7 @@ for (const [name, layer] of kinds) {
   describe(`snapshot tools on ${name}`, () => {
     const provided = Effect.provide(layer, { local: true })
 
-    it.live("snapshots are listed newest first, with what each changed and the call that took it", () =>
+    it.live("list snapshots newest first, with their changes and the calls that took them", () =>
       Effect.gen(function* () {
         const { list, take } = session()
         assert.include((yield* list({})).message, "no snapshot yet")
@@ -99,7 +99,7 @@ for (const [name, layer] of kinds) {
           [second.value!["snapshot_id"], first.value!["snapshot_id"]]
         )
         assert.deepStrictEqual([oldest!["tag"], oldest!["tool"], oldest!["call_id"]], ["works", "snapshot", "call_a"])
-        // a.ts +2 -1, b.ts +2 -1, gone.txt -3, "with blank.txt" +1; bin has no lines.
+        // Lines changed: a.ts +2 -1, b.ts +2 -1, gone.txt -3, "with blank.txt" +1; bin has no lines.
         assert.deepStrictEqual(
           [newest!["files_changed"], newest!["lines_added"], newest!["lines_removed"], newest!["call_id"]],
           [5, 5, 5, "call_b"]
@@ -110,7 +110,7 @@ for (const [name, layer] of kinds) {
       }).pipe(provided)
     )
 
-    it.live("what changed since one is told file by file and line by line", () =>
+    it.live("show changes file by file and line by line", () =>
       Effect.gen(function* () {
         const { diff, take } = session()
         yield* plant
@@ -144,7 +144,7 @@ for (const [name, layer] of kinds) {
       }).pipe(provided)
     )
 
-    it.live("a restore brings all back, keeps what was there, and says how to take it back", () =>
+    it.live("restore all files, keep the replaced ones, and say how to undo the restore", () =>
       Effect.gen(function* () {
         const { diff, memory, restore, take } = session()
         const fs = yield* Filesystem
@@ -170,7 +170,7 @@ for (const [name, layer] of kinds) {
         assert.isTrue((yield* restore(hint)).success)
         assert.isTrue(yield* fs.exists("new/with blank.txt"))
         assert.strictEqual(yield* fs.readString("src/b.ts"), "no newline\nat all")
-        // What was kept for safety is not the latest, or restoring twice would undo itself.
+        // The safety snapshot is not the latest, because then a second restore would undo the first.
         assert.isTrue((yield* restore({})).success)
         assert.isFalse(yield* fs.exists("new"))
         const again = yield* restore({ snapshot_id: "latest" })
@@ -179,7 +179,7 @@ for (const [name, layer] of kinds) {
       }).pipe(provided)
     )
 
-    it.live("some paths are restored alone", () =>
+    it.live("restore some paths alone", () =>
       Effect.gen(function* () {
         const { restore, take } = session()
         const fs = yield* Filesystem
@@ -197,10 +197,10 @@ for (const [name, layer] of kinds) {
   })
 }
 
-describe("which snapshot is meant", () => {
+describe("the id of a snapshot", () => {
   const memory = Effect.provide(Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer())), { local: true })
 
-  it.effect("the whole id, as much of it as is unique, a tag, and latest are the same one", () =>
+  it.effect("may be the whole id, a unique prefix, a tag, or latest", () =>
     Effect.gen(function* () {
       const { list, restore, take } = session()
       yield* plant
@@ -216,7 +216,7 @@ describe("which snapshot is meant", () => {
     }).pipe(memory)
   )
 
-  it.effect("none, and more than one, change nothing and say what to do", () =>
+  it.effect("that matches no snapshot or several fails with advice, and changes nothing", () =>
     Effect.gen(function* () {
       const { diff, restore, take } = session()
       const fails = (result: ToolResult<Value>, ...parts: ReadonlyArray<string>) => {
@@ -238,7 +238,7 @@ describe("which snapshot is meant", () => {
     }).pipe(memory)
   )
 
-  it.effect("a tag is one line", () =>
+  it.effect("may be a tag of one line, and other tags are refused", () =>
     Effect.gen(function* () {
       const { list, take } = session()
       for (const tag of ["a\nb", "x".repeat(1001), "\u0000"]) {
@@ -251,7 +251,7 @@ describe("which snapshot is meant", () => {
     }).pipe(memory)
   )
 
-  it.effect("without snapshots each tool says so", () =>
+  it.effect("has no meaning without snapshots, which each tool says", () =>
     Effect.gen(function* () {
       const tools: ReadonlyArray<readonly [AnyDefinition, Value]> = [
         [snapshot, {}],
@@ -267,7 +267,7 @@ describe("which snapshot is meant", () => {
     }).pipe(Effect.provide(InMemory.layer()))
   )
 
-  it.effect("times are told in UTC, to the millisecond", () =>
+  it.effect("comes with the time in UTC, in milliseconds", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(Date.UTC(2026, 1, 3, 4, 5, 6, 7))
       const { take } = session()
@@ -301,8 +301,8 @@ describe("long answers", () => {
   )
 })
 
-describe("the diff of a diff tool", () => {
-  it.live.runIf(hasGit)("is one that git applies: what it was of becomes what it was to", () =>
+describe("the diff of the diff tool", () => {
+  it.live.runIf(hasGit)("is applied by git, and turns the old tree into the new one", () =>
     Effect.gen(function* () {
       const { diff, take } = session()
       const fs = yield* Filesystem
@@ -311,7 +311,7 @@ describe("the diff of a diff tool", () => {
       yield* work
       yield* fs.delete("bin")
       const patch = (yield* diff({ snapshot_id: "before" })).value!["diff"] as string
-      // As the manual of git has it: /dev/null for what was not there, or is no more.
+      // Git's manual specifies that /dev/null stands for a file that did not exist or no longer exists.
       assert.include(patch, "--- /dev/null\n+++ b/new/with blank.txt\t\n@@ -0,0 +1 @@\n+x\n")
       assert.include(patch, "--- a/old/gone.txt\n+++ /dev/null\n")
       const root = yield* place

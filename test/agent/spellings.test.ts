@@ -1,4 +1,4 @@
-/** Requests as models phrase them who learnt the tools of other suites, each with what they ask for. */
+/** Calls as models phrase them that know the tools of other suites, with the expected results. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { define } from "../../src/agent/definition.ts"
@@ -28,7 +28,6 @@ const invoke = (tool: string, args: object) =>
 type Row = readonly [suite: string, tool: string, args: object, expected: RegExp]
 
 const looking: ReadonlyArray<Row> = [
-  // Claude Code
   ["Claude Code", "read_file", { file_path: "src/main.ts" }, /1 \| import.*\nlines 1-5 of 5$/s],
   ["Claude Code", "read_file", { file_path: "src/main.ts", offset: "1", limit: "2" }, /^ {3}2 \| .*lines 2-3 of 5/s],
   ["Claude Code", "grep", { pattern: "port", output_mode: "files_with_matches", "-i": true }, /^README\.md\n.*3 files/s],
@@ -38,15 +37,13 @@ const looking: ReadonlyArray<Row> = [
   ["Claude Code", "grep", { pattern: "x", glob: "*.md", "-C": "1", head_limit: 5 }, /^docs\/guide\/x\.md\n/],
   ["Claude Code", "glob", { pattern: "**/*.ts", path: "" }, /^src\/main\.ts /],
   ["Claude Code", "ls", { path: "src", ignore: [] }, /^a\.js /],
-  // Codex
   ["Codex", "read_file", { file_path: "src/main.ts", offset: 2, limit: 1 }, /^ {3}3 \| serve/],
   ["Codex", "ls", { dir_path: "src" }, /^a\.js /],
   ["Codex", "grep", { pattern: "port", include: "*.js", path: "src", limit: 10 }, /^src\/a\.js\n/],
-  // the reference server of the protocol
+  // The reference server of the protocol.
   ["server-filesystem", "read_file", { path: "src/main.ts", head: 2 }, /lines 1-2 of 5/],
   ["server-filesystem", "read_file", { path: "src/main.ts", tail: 2 }, /^ {3}4 \| \n {3}5 \| export \{\}\nlines 4-5 of 5$/],
   ["server-filesystem", "glob", { path: "src", pattern: "*.js", excludePatterns: [] }, /^src\/a\.js /],
-  // Cursor
   [
     "Cursor",
     "read_file",
@@ -68,10 +65,8 @@ const looking: ReadonlyArray<Row> = [
   ["Cursor", "grep", { query: "PORT", case_sensitive: true }, /^0 matches/],
   ["Cursor", "ls", { relative_workspace_path: "src", explanation: "to see" }, /^a\.js /],
   ["Cursor", "glob", { glob_pattern: "*.md", target_directory: "docs" }, /^docs\/guide\/x\.md /],
-  // Gemini
   ["Gemini", "read_file", { absolute_path: "/src/main.ts" }, /lines 1-5 of 5/],
   ["Gemini", "glob", { pattern: "*.js", respect_git_ignore: false }, /^dist\/out\.js .*\nsrc\/a\.js /],
-  // others
   ["the text editor of Anthropic", "read_file", { path: "src/main.ts", view_range: [2, 3] }, /lines 2-3 of 5/],
   ["the text editor of Anthropic", "read_file", { path: "src/main.ts", view_range: [4, -1] }, /lines 4-5 of 5/],
   [
@@ -87,7 +82,7 @@ const looking: ReadonlyArray<Row> = [
   ["an encoding", "read_file", { path: "README.md", encoding: "UTF-8" }, /# Port/]
 ]
 
-/** After the call the files that it was about; absent is null. */
+/** The files that must exist after the call; null means that the file is absent. */
 const changing: ReadonlyArray<
   readonly [suite: string, tool: string, args: object, after: Readonly<Record<string, string | null>>]
 > = [
@@ -230,7 +225,7 @@ describe("arguments are refused", () => {
   }
 })
 
-it.effect("arguments that decode are left as they are, whatever other tools mean by them", () => {
+it.effect("arguments that decode stay as they are, whatever other suites mean by them", () => {
   const echo = define({
     name: "grep",
     description: "Answers what it was given.",

@@ -16,7 +16,7 @@ import { atOnce } from "../../src/runtime/steps.ts"
 const int = (minimum: number, maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 
 describe("words", () => {
-  it("counts one as one and all others, none too, as many", () => {
+  it("uses the singular for one and the plural for every other count", () => {
     assert.deepStrictEqual(
       [0, 1, 2, 1000].map((count) => plural(count, "match", "matches")),
       ["0 matches", "1 match", "2 matches", "1000 matches"]
@@ -30,18 +30,18 @@ describe("words", () => {
     [1023, "1023 bytes"],
     [1024, "1.0 KiB"],
     [1536, "1.5 KiB"],
-    // One byte less than a MiB is not 1024.0 KiB.
+    // One byte less than a MiB rounds to 1.0 MiB, not to 1024.0 KiB.
     [1024 ** 2 - 1, "1.0 MiB"],
     [1024 ** 2, "1.0 MiB"],
     [5 * 1024 ** 3, "5.0 GiB"],
     [Number.MAX_SAFE_INTEGER, "8.0 PiB"]
   ])("%d bytes are %s", (bytes, text) => assert.strictEqual(size(bytes), text))
 
-  it("lists with commas and a last and", () => {
+  it('joins a list with commas and a final "and"', () => {
     assert.deepStrictEqual([[], ["a"], ["a", "b"], ["a", "b", "c"]].map(listed), ["", "a", "a and b", "a, b and c"])
   })
 
-  it("names what was skipped only where it is not zero, and the first three paths of what could not be read", () => {
+  it("counts skipped files by reason, and names the first three unreadable paths", () => {
     const none = { ignored: 0, binary: 0, tooLarge: 0, unreadable: 0, unreadablePaths: [] }
     assert.strictEqual(skipped(none), "")
     assert.strictEqual(skipped({ ...none, binary: 2, ignored: 1 }), "skipped: 1 ignored, 2 binary")
@@ -54,12 +54,12 @@ describe("words", () => {
 })
 
 describe("lines", () => {
-  it("numbers are right-aligned in four columns, then a bar and the text", () => {
+  it("have right-aligned numbers of four columns, then a bar and the text", () => {
     assert.deepStrictEqual(lines(["a", "", "c"], 8), ["   9 | a", "  10 | ", "  11 | c"])
     assert.strictEqual(numbered(12345, "x"), "12345 | x")
   })
 
-  it("a line of 2,000 characters is whole, one of 2,001 is cut and says how many it has", () => {
+  it("are shown whole up to 2,000 characters, and are cut with their length beyond", () => {
     assert.deepStrictEqual(excerpt("x".repeat(2000)), { shown: "x".repeat(2000), start: 0, end: 2000, isCut: false })
     assert.strictEqual(excerpt("x".repeat(2001)).shown, `${"x".repeat(2000)} [cut: characters 1-2000 of 2001]`)
     assert.strictEqual(maxLine, 2000)
@@ -68,20 +68,16 @@ describe("lines", () => {
   const text = Arbitrary.map(Arbitrary.array(Arbitrary.schema(Schema.Literals(["a", "é", "😀"])), { maxLength: 30 }), (parts) =>
     parts.join("")
   )
-  it.prop(
-    "an excerpt is a piece of the line that splits no character and is never empty",
-    [text, int(1, 12), int(0, 40)],
-    ([text, width, from]) => {
-      const { end, isCut, shown, start } = excerpt(text, width, from)
-      assert.strictEqual(isCut, text.length > width)
-      const piece = text.slice(start, end)
-      assert.isTrue(piece.isWellFormed())
-      assert.strictEqual(shown, isCut ? `${piece} [cut: characters ${start + 1}-${end} of ${text.length}]` : text)
-      // One character of two units is the least that can be shown.
-      assert.isAtMost(piece.length, Math.max(width, 2))
-      if (text !== "") assert.isAbove(piece.length, 0)
-    }
-  )
+  it.prop("are cut to a non-empty excerpt that splits no character", [text, int(1, 12), int(0, 40)], ([text, width, from]) => {
+    const { end, isCut, shown, start } = excerpt(text, width, from)
+    assert.strictEqual(isCut, text.length > width)
+    const piece = text.slice(start, end)
+    assert.isTrue(piece.isWellFormed())
+    assert.strictEqual(shown, isCut ? `${piece} [cut: characters ${start + 1}-${end} of ${text.length}]` : text)
+    // A character of two UTF-16 units is the shortest possible excerpt.
+    assert.isAtMost(piece.length, Math.max(width, 2))
+    if (text !== "") assert.isAbove(piece.length, 0)
+  })
 })
 
 describe("fit", () => {
@@ -92,7 +88,7 @@ describe("fit", () => {
 
   for (const [name, measure] of Object.entries(measures)) {
     it.prop(
-      `is the greatest number of lines that fits, and at least 1, in ${name}`,
+      `returns the greatest number of items that fits, and at least 1, in ${name}`,
       [items, int(1, 200)],
       ([items, budget]) => {
         const render = (shown: number) =>
@@ -100,14 +96,14 @@ describe("fit", () => {
         const fitting = Array.from({ length: items.length + 1 }, (_, count) => count).filter(
           (count) => count > 0 && measure(render(count)) <= budget
         )
-        // All of them if they fit, since then no line has to say that there are more.
+        // When all items fit, no line says that there are more.
         const expected = items.length === 0 ? 0 : Math.max(1, ...fitting)
         assert.strictEqual(fit(items.length, render, { budget, measure }), expected)
       }
     )
   }
 
-  it("what does not fit is cut at a line, and the last line says so", () => {
+  it("is used to cut a text at a line, and the last line says so", () => {
     const settings = { budget: 25, measure: measures.characters }
     assert.strictEqual(
       fitted(["12345", "67890"], settings, () => "rest"),
@@ -125,7 +121,7 @@ describe("fit", () => {
 })
 
 describe("listing", () => {
-  it("a directory ends in a slash, a file shows its size, a link and a name that no path can have say so", () => {
+  it("marks a directory with a slash, a file with its size, and links and unaddressable names in words", () => {
     assert.deepStrictEqual(
       [
         listing({ name: "src", kind: "directory", sizeBytes: 0 }),
@@ -146,7 +142,7 @@ describe("listing", () => {
     )
   })
 
-  it("counts are by kind", () => {
+  it("counts entries by kind", () => {
     const kinds: ReadonlyArray<Kind> = ["directory", "file", "file", "symlink", "other"]
     assert.strictEqual(counted(countsOf(kinds.map((kind) => ({ kind })))), "1 directory, 2 files, 2 others")
     assert.strictEqual(counted(countsOf([])), "0 directories, 0 files")
@@ -163,7 +159,7 @@ describe("matches", () => {
     ...rest
   })
 
-  it("stand below the path of their file", () => {
+  it("are shown below the path of their file", () => {
     assert.deepStrictEqual(matchLines([match(3), match(10), match(1, { path: "b" as FsPath })]), [
       "a.txt",
       "   3 | line 3",
@@ -173,7 +169,7 @@ describe("matches", () => {
     ])
   })
 
-  it("a line around two matches is shown once, and as a match where it is one", () => {
+  it("share their context lines, each shown once", () => {
     const around = (line: number): Partial<GrepMatch> => ({ before: [`line ${line - 1}`], after: [`line ${line + 1}`] })
     assert.deepStrictEqual(matchLines([match(2, around(2)), match(3, around(3)), match(7, around(7))]), [
       "a.txt",
@@ -188,7 +184,7 @@ describe("matches", () => {
     ])
   })
 
-  it("of a long line that is shown in which the match is", () => {
+  it("of a long line are shown with the part around the match", () => {
     const long = `${"x".repeat(5000)}here${"y".repeat(5000)}`
     const [, line] = matchLines([match(1, { lineContent: long, matchStart: 5000, matchEnd: 5004 })])
     assert.include(line, "xherey")
@@ -207,7 +203,7 @@ describe("media types", () => {
   }
   const base64 = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text, "base64"))
 
-  it("knows what programs here have made", () => {
+  it("recognizes files that programs of this machine made", () => {
     assert.strictEqual(mediaTypeOf(gzipSync("x"))?.type, "application/gzip")
     assert.strictEqual(mediaTypeOf(zstdCompressSync("x"))?.type, "application/zstd")
     if (process.platform === "linux") assert.strictEqual(mediaTypeOf(beginning(process.execPath))?.type, "application/x-elf")
@@ -219,7 +215,7 @@ describe("media types", () => {
     assert.strictEqual(mediaTypeOf(module)?.type, "application/wasm")
   })
 
-  // One pixel each, as browsers show them.
+  // Images of one pixel.
   it.each([
     ["image/png", "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="],
     ["image/gif", "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"],
@@ -228,12 +224,12 @@ describe("media types", () => {
       "image/jpeg",
       "/9j/4AAQSkZJRgABAQEAYABgAAD/2wBDAAMCAgICAgMCAgIDAwMDBAYEBAQEBAgGBgUGCQgKCgkICQkKDA8MCgsOCwkJDRENDg8QEBEQCgwSExIQEw8QEBD/"
     ]
-  ])("%s can be looked at", (type, text) => {
+  ])("recognizes %s as viewable", (type, text) => {
     assert.strictEqual(mediaTypeOf(base64(text))?.type, type)
     assert.isTrue(isViewable(type))
   })
 
-  it("text, nothing and a beginning cut short are none", () => {
+  it("are undefined for text, for no bytes and for a truncated header", () => {
     for (const bytes of [Buffer.from("plain text"), new Uint8Array(), Uint8Array.of(0x89, 0x50)]) {
       assert.isUndefined(mediaTypeOf(bytes))
     }

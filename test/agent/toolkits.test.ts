@@ -32,7 +32,7 @@ interface Handlers {
   readonly handle: (name: string, params: unknown, id: string) => Effect.Effect<Stream.Stream<{ readonly result: unknown }>>
 }
 
-/** A call as a provider makes one: by name, with whatever the model has sent. */
+/** Calls a tool as a provider does: by name, with the model's parameters. */
 const call = <Tools extends Record<string, Tool.Any>>(
   kit: Toolkit.Toolkit<Tools>,
   name: string,
@@ -47,7 +47,7 @@ const call = <Tools extends Record<string, Tool.Any>>(
     )
   )
 
-/** A model that says what it is told to, one turn after another, and remembers what it was shown. */
+/** Builds a model that gives prepared answers and records its prompts. */
 const scripted = (turns: ReadonlyArray<ReadonlyArray<Response.PartEncoded>>) => {
   const shown: Array<Prompt.Prompt> = []
   const layer = Layer.effect(
@@ -67,7 +67,7 @@ const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwA
 const definitions = [...seven, ...extras, ...snapshotTools, ...four, ...sandboxTools]
 
 describe("a model with the tools", () => {
-  it.effect("reads the messages, sees the images, and the program gets the values", () =>
+  it.effect("gets messages and images, and the program gets the values", () =>
     Effect.gen(function* () {
       const model = scripted([
         [asks("1", "write_file", { path: "a.txt", content: "one\ntwo\n" }), asks("2", "read_file", { path: "i.png" })],
@@ -113,7 +113,7 @@ describe("arguments that do not decode", () => {
     [[1], "read_file"]
   ]
   for (const [sent, said] of wrong) {
-    it.effect(`${JSON.stringify(sent)} is answered with a result that says ${said}`, () =>
+    it.effect(`are answered with a failure that names ${said}: ${JSON.stringify(sent)}`, () =>
       Effect.gen(function* () {
         const result = yield* call(FilesystemToolkit.toolkit, "read_file", sent)
         assert.deepStrictEqual(Object.keys(result).sort(), ["message", "success"])
@@ -123,7 +123,7 @@ describe("arguments that do not decode", () => {
     )
   }
 
-  it.effect("null stands for what is left out", () =>
+  it.effect("may be null where a parameter is optional", () =>
     Effect.gen(function* () {
       const result = yield* call(FilesystemToolkit.toolkit, "read_file", { path: "a", offset: null, limit: null })
       assert.isTrue(result.success, result.message)
@@ -131,11 +131,11 @@ describe("arguments that do not decode", () => {
   )
 })
 
-describe("whose filesystem it is", () => {
+describe("the filesystem of a toolkit's layer", () => {
   const names = (result: Result): ReadonlyArray<string> =>
     (result.value!["entries"] as ReadonlyArray<{ readonly name: string }>).map(({ name }) => name)
 
-  it.effect("a layer works on its own, whatever is around a call", () =>
+  it.effect("is the layer's own, whatever the caller provides", () =>
     Effect.gen(function* () {
       const other = yield* Effect.map(Layer.build(InMemory.layer({ tree: { theirs: "" } })), Context.get(Filesystem))
       const found = yield* call(FilesystemToolkit.toolkit, "ls", {}).pipe(Effect.provideService(Filesystem, other))
@@ -143,7 +143,7 @@ describe("whose filesystem it is", () => {
     }).pipe(Effect.provide(FilesystemToolkit.layer.pipe(Layer.provide(InMemory.layer({ tree: { mine: "" } })))))
   )
 
-  it.effect("a contextual one works on what is around each call, and without any it says so", () =>
+  it.effect("is the caller's for a contextual layer, whose calls fail when the caller provides none", () =>
     Effect.gen(function* () {
       const ls = call(FilesystemToolkit.toolkit, "ls", {})
       for (const name of ["a", "b"]) {
@@ -155,7 +155,7 @@ describe("whose filesystem it is", () => {
     }).pipe(Effect.provide(FilesystemToolkit.layerContextual))
   )
 
-  it.effect("the seven and the four are there in both ways too", () =>
+  it.effect("is the layer's or the caller's for the seven and the four too", () =>
     Effect.gen(function* () {
       const around = Effect.provide(InMemory.layer({ tree: { a: "" } }))
       const some = yield* call(FilesystemToolkit.seven, "ls", {}).pipe(
@@ -173,8 +173,8 @@ describe("whose filesystem it is", () => {
   )
 })
 
-describe("what is provided to a layer", () => {
-  it.effect("settings, policies and events are those of its handlers", () =>
+describe("the services of a toolkit's layer", () => {
+  it.effect("include the settings, policies and events of its handlers", () =>
     Effect.gen(function* () {
       const events: Array<ToolInvoked> = []
       const listening = Layer.succeed(ToolEvents, (event) => Effect.sync(() => void events.push(event)))
@@ -207,7 +207,7 @@ describe("what is provided to a layer", () => {
     })
   )
 
-  it.effect("each build of a layer is a session of its own", () =>
+  it.effect("include a new session for each build", () =>
     Effect.gen(function* () {
       const fs = yield* Layer.build(InMemory.layer({ tree: { a: "one" } }))
       const build = Layer.build(
@@ -226,7 +226,7 @@ describe("what is provided to a layer", () => {
     })
   )
 
-  it.effect("after a restore the files that it changed have to be read again", () =>
+  it.effect("require another read of the files that a restore changed", () =>
     Effect.gen(function* () {
       const on = (name: string, params: unknown) => call(FilesystemToolkit.all, name, params)
       yield* on("snapshot", { tag: "before" })
@@ -249,7 +249,7 @@ describe("what is provided to a layer", () => {
     )
   )
 
-  it.effect("the sandbox is the layer's own", () =>
+  it.effect("include the layer's own sandbox", () =>
     Effect.gen(function* () {
       const { asked, layer } = canned({ stdout: "hi\n" })
       const tools = SandboxToolkit.layer.pipe(Layer.provide([layer, InMemory.layer()]))
@@ -260,11 +260,11 @@ describe("what is provided to a layer", () => {
   )
 })
 
-describe("the lists", () => {
+describe("the lists of tools", () => {
   const named = (list: ReadonlyArray<{ readonly name: string }>): ReadonlyArray<string> => list.map(({ name }) => name)
   const keys = (kit: { readonly tools: Record<string, unknown> }): ReadonlyArray<string> => Object.keys(kit.tools)
 
-  it("hold the names that the design gives", () => {
+  it("hold the names of the design", () => {
     assert.deepStrictEqual(named(seven), ["ls", "read_file", "write_file", "edit_file", "glob", "grep", "rm"])
     assert.deepStrictEqual(named(extras), ["move", "copy", "mkdir", "stat", "tree", "apply_patch"])
     assert.deepStrictEqual(named(snapshotTools), ["snapshot", "snapshots", "restore", "diff"])
@@ -272,7 +272,7 @@ describe("the lists", () => {
     assert.deepStrictEqual(named(sandboxTools), ["shell", "eval"])
   })
 
-  it("are those of the toolkits", () => {
+  it("hold the names of the toolkits", () => {
     assert.deepStrictEqual(keys(FilesystemToolkit.seven), named(seven))
     assert.deepStrictEqual(keys(FilesystemToolkit.toolkit), named([...seven, ...extras]))
     assert.deepStrictEqual(keys(FilesystemToolkit.snapshots), named(snapshotTools))
@@ -281,7 +281,7 @@ describe("the lists", () => {
     assert.deepStrictEqual(keys(SandboxToolkit.toolkit), named(sandboxTools))
   })
 
-  it.effect("kits that share names have handlers of their own", () =>
+  it.effect("have separate handlers where kits share names", () =>
     Effect.gen(function* () {
       const of = (kit: { readonly tools: Record<string, Tool.Any> }) => Object.values(kit.tools).map(({ id }) => id)
       const ids = [...of(FilesystemToolkit.all), ...of(VfsToolkit.toolkit), ...of(SandboxToolkit.toolkit)]
@@ -299,7 +299,7 @@ describe("the lists", () => {
     )
   )
 
-  it("annotate what a tool may do", () => {
+  it("have annotations for reading, destroying and repeating", () => {
     const hints = (name: keyof typeof FilesystemToolkit.all.tools) => {
       const { annotations } = FilesystemToolkit.all.tools[name]
       return [Tool.Readonly, Tool.Destructive, Tool.Idempotent, Tool.OpenWorld].map((hint) => Context.get(annotations, hint))
@@ -312,7 +312,7 @@ describe("the lists", () => {
   })
 })
 
-describe("what a provider is sent", () => {
+describe("the tool description for a provider", () => {
   type Json = { readonly [key: string]: unknown }
 
   const walk = (schema: unknown, visit: (node: Json) => void): void => {
@@ -323,7 +323,7 @@ describe("what a provider is sent", () => {
 
   const properties = (schema: Json): Record<string, Json> => (schema["properties"] ?? {}) as Record<string, Json>
 
-  /** https://platform.openai.com/docs/guides/structured-outputs, "Supported schemas". */
+  /** Checks the rules of https://platform.openai.com/docs/guides/structured-outputs, "Supported schemas". */
   const strict = (schema: Json): void => {
     assert.strictEqual(schema["type"], "object")
     assert.notProperty(schema, "anyOf")
@@ -343,7 +343,7 @@ describe("what a provider is sent", () => {
     assert.isAtMost(nodes, 5)
   }
 
-  /** As a model that is held to the strict schema sends it: null for what it leaves out. */
+  /** Writes the value as a model under the strict schema does: null for every absent field. */
   const strictly = (schema: Json, value: unknown): unknown => {
     const options = (schema["anyOf"] as ReadonlyArray<Json> | undefined)?.filter(({ type }) => type !== "null")
     if (options !== undefined) return value === undefined ? null : strictly(options[0]!, value)
@@ -364,7 +364,7 @@ describe("what a provider is sent", () => {
     const kit = four.includes(definition) ? " (four)" : ""
     const tool = toTool(definition)
 
-    it(`${name}${kit}: the schema is an object without references, and every parameter is described`, () => {
+    it(`of ${name}${kit} has an object schema without references, and describes every parameter`, () => {
       const schema = Tool.getJsonSchema(tool) as Json
       assert.strictEqual(schema["type"], "object")
       for (const keyword of ["anyOf", "oneOf", "allOf", "$ref", "not"]) assert.notProperty(schema, keyword)
@@ -378,14 +378,14 @@ describe("what a provider is sent", () => {
       })
     })
 
-    it(`${name}${kit}: the name and the description are within their bounds`, () => {
+    it(`of ${name}${kit} has a name and a description within their bounds`, () => {
       assert.match(name, /^[a-z][a-z0-9_-]{0,63}$/)
       assert.match(description, /^[^\p{Cc}]{1,200}$/u)
       assert.strictEqual(Tool.getDescription(tool), description)
     })
 
     for (const [provider, transformer] of transformers) {
-      it(`${name}${kit}: ${provider} takes it strictly, and what it sends back decodes to the same arguments`, () => {
+      it(`of ${name}${kit} is strict for ${provider}, and the answer decodes to the same arguments`, () => {
         const { codec, jsonSchema } = transformer(tool.parametersSchema as never)
         strict(jsonSchema as Json)
         const plain = Schema.decodeUnknownSync(definition.parameters as unknown as Schema.Codec<unknown>)

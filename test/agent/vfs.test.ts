@@ -27,7 +27,7 @@ const base64 = (bytes: Uint8Array): string => Buffer.from(bytes).toString("base6
 
 type Value = Record<string, unknown>
 
-/** One session. */
+/** Starts a session of the four tools. */
 const session = () => {
   const memory = Memory.make()
   const call = (tool: AnyDefinition) => (input: unknown) =>
@@ -63,7 +63,7 @@ const png = Buffer.from(
 )
 
 describe("list_directory", () => {
-  it.effect("names directories and files apart, and the message tells sizes, versions and times", () =>
+  it.effect("lists directories and files separately, with sizes, versions and times in the message", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(Date.UTC(2026, 0, 31, 23, 59, 58, 7))
       const { list } = session()
@@ -81,7 +81,7 @@ describe("list_directory", () => {
     })
   )
 
-  it.effect("what is not there is empty, a file fails, and only what is directly in it is shown", () =>
+  it.effect("lists one level; a missing directory is empty, and a file fails", () =>
     Effect.gen(function* () {
       const { list } = session()
       const missing = yield* list({ path: "not/there" })
@@ -98,7 +98,7 @@ describe("list_directory", () => {
     }).pipe(Effect.provide(InMemory.layer({ tree: { d: { f: "1", e: {} } } })))
   )
 
-  it.effect("a link counts as what it leads to", () =>
+  it.effect("lists a link as its target", () =>
     Effect.gen(function* () {
       const { list } = session()
       const { message, value } = yield* list({})
@@ -113,7 +113,7 @@ describe("list_directory", () => {
     )
   )
 
-  it.effect("a long listing is cut at a line within the budget, and the value is whole", () =>
+  it.effect("cuts a long listing at a line within the budget, and keeps the value whole", () =>
     Effect.gen(function* () {
       const tree = Object.fromEntries(Array.from({ length: 600 }, (_, i) => [`f${i}`, "x"]))
       const { list } = session()
@@ -127,7 +127,7 @@ describe("list_directory", () => {
 })
 
 describe("read_file of the four tools", () => {
-  it.effect("text comes as text with numbered lines, and all that is known of the file", () =>
+  it.effect("answers text with numbered lines and the file's metadata", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(0)
       const { read } = session()
@@ -149,7 +149,7 @@ describe("read_file of the four tools", () => {
     })
   )
 
-  it.effect("anything else comes as base64, an image to be seen as well", () =>
+  it.effect("answers other content as base64, and images as images too", () =>
     Effect.gen(function* () {
       const { read } = session()
       for (const [path, bytes] of [
@@ -169,7 +169,7 @@ describe("read_file of the four tools", () => {
     })
   )
 
-  it.effect("what is not there, a directory and a blank path fail", () =>
+  it.effect("fails for a missing path, a directory and a blank path", () =>
     Effect.gen(function* () {
       const { read } = session()
       refusedWith(yield* read({ path: "nope" }), "nope")
@@ -179,7 +179,7 @@ describe("read_file of the four tools", () => {
     }).pipe(Effect.provide(InMemory.layer({ tree: { d: {} } })))
   )
 
-  it.effect("a long text is cut at a line within the budget, and the value is whole", () =>
+  it.effect("cuts a long text at a line within the budget, and keeps the value whole", () =>
     Effect.gen(function* () {
       const text = "0123456789\n".repeat(4363)
       const { read } = session()
@@ -193,7 +193,7 @@ describe("read_file of the four tools", () => {
 })
 
 describe("write_file of the four tools", () => {
-  it.effect("creates by default, and what is there already has to be overwritten by name", () =>
+  it.effect("creates files by default, and replaces an existing file only in overwrite mode", () =>
     Effect.gen(function* () {
       const { read, write } = session()
       const made = yield* write({ path: "/d/e/a.txt ", content: "é\n" })
@@ -206,7 +206,7 @@ describe("write_file of the four tools", () => {
     }).pipe(Effect.provide(InMemory.layer()))
   )
 
-  it.effect("overwrite and append create what is missing, except with strict", () =>
+  it.effect("creates missing files in overwrite and append mode, except under strict", () =>
     Effect.gen(function* () {
       const { read, write } = session()
       for (const mode of ["overwrite", "append"]) {
@@ -221,7 +221,7 @@ describe("write_file of the four tools", () => {
     }).pipe(Effect.provide(InMemory.layer()))
   )
 
-  it.effect("binary is base64, also in lines and without padding; what is none fails", () =>
+  it.effect("accepts base64 with line breaks and without padding, and refuses invalid base64", () =>
     Effect.gen(function* () {
       const { write } = session()
       const fs = yield* Filesystem
@@ -238,7 +238,7 @@ describe("write_file of the four tools", () => {
     }).pipe(Effect.provide(InMemory.layer()))
   )
 
-  it.effect("an append without encoding takes that of the file", () =>
+  it.effect("appends in the encoding of the file when none is given", () =>
     Effect.gen(function* () {
       const { write } = session()
       const fs = yield* Filesystem
@@ -251,14 +251,14 @@ describe("write_file of the four tools", () => {
       refusedWith(yield* onto("bin", "text", "utf-8"), "bin", "binary")
       yield* onto("text", "IQ==", "binary")
       assert.strictEqual(yield* fs.readString("text"), "é/w==!")
-      // A character stands across the end of what is looked at.
+      // A character crosses the end of the part that is inspected.
       assert.strictEqual((yield* onto("long", "b")).value!["encoding"], "utf-8")
     }).pipe(
       Effect.provide(InMemory.layer({ tree: { bin: new Uint8Array([0, 255]), text: "é", long: `a${"é".repeat(40_000)}` } }))
     )
   )
 
-  it.effect("48,000 characters or bytes may be written at a time, counted after decoding", () =>
+  it.effect("accepts at most 48,000 characters, or 48,000 decoded bytes", () =>
     Effect.gen(function* () {
       const { write } = session()
       const text = (count: number) => write({ path: "t", content: "😀".repeat(count), mode: "overwrite" })
@@ -274,7 +274,7 @@ describe("write_file of the four tools", () => {
     }).pipe(Effect.provide(InMemory.layer()))
   )
 
-  it.effect("if_version holds for the whole version and for the beginning that messages show", () =>
+  it.effect("accepts the whole version, or the prefix that messages show, as if_version", () =>
     Effect.gen(function* () {
       const { read, write } = session()
       const onto = (content: string, if_version: string, mode = "overwrite") => write({ path: "a", content, mode, if_version })
@@ -291,7 +291,7 @@ describe("write_file of the four tools", () => {
     }).pipe(Effect.provide(InMemory.layer({ tree: { a: "one" } })))
   )
 
-  it.effect("half of a surrogate pair writes nothing", () =>
+  it.effect("refuses a lone surrogate and writes nothing", () =>
     Effect.gen(function* () {
       const { list, write } = session()
       refusedWith(yield* write({ path: "a", content: "\ud800" }), "content")
@@ -299,7 +299,7 @@ describe("write_file of the four tools", () => {
     }).pipe(Effect.provide(InMemory.layer()))
   )
 
-  it.effect("too deep, too long and outside fail", () =>
+  it.effect("refuses paths that are too deep, too long or outside of the root", () =>
     Effect.gen(function* () {
       const { write } = session()
       const at = (path: string) => write({ path, content: "x" })
@@ -326,7 +326,7 @@ describe("delete_file", () => {
     }).pipe(Effect.provide(InMemory.layer({ tree: { "a.txt": "1", "d.txt": "2", d: { f: "3", e: { g: "4" } } } })))
   )
 
-  it.effect("of nothing it fails, or answers 0 where that is allowed; the root is refused", () =>
+  it.effect("fails for a missing path unless that is allowed, and refuses the root", () =>
     Effect.gen(function* () {
       const { remove } = session()
       refusedWith(yield* remove({ path: "nope" }), "nope")
@@ -340,8 +340,8 @@ describe("delete_file", () => {
   )
 })
 
-describe("what a session has seen", () => {
-  it.effect("is what it read and wrote, until it deletes it", () =>
+describe("the memory of a session", () => {
+  it.effect("holds the versions that it read and wrote, until it deletes the file", () =>
     Effect.gen(function* () {
       const { memory, read, remove, write } = session()
       const seen = (path: string) => memory.seen(path as never)
@@ -370,7 +370,7 @@ describe("the four tools on memory and on a directory", () => {
   )
 
   it.live.prop(
-    "answer alike, and what was written is read back",
+    "give equal answers, and read back what was written",
     [Arbitrary.array(write)],
     ([writes]) =>
       Effect.gen(function* () {
