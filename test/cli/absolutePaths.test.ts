@@ -1,4 +1,4 @@
-/** Absolute paths of the machine, as shells complete them and other programs print them, name what is in the root. */
+/** Absolute paths of the machine, as shells complete them and other programs print them, name entries in the root. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
@@ -37,7 +37,7 @@ describe("an absolute path inside the root", () => {
       assert.strictEqual(ran.out, expected, ran.err)
     }).pipe(Effect.scoped)
   )
-  it.effect("is taken by stat, write and edit", () =>
+  it.effect("is accepted by stat, write and edit", () =>
     Effect.gen(function* () {
       const { json, root } = yield* here
       const [stat] = yield* json(["stat", `${root}/README.md`])
@@ -80,7 +80,7 @@ describe("an absolute path inside the root", () => {
       assert.match(undone.out, /^M\tsrc\/main\.ts\nTook back /, undone.err)
     }).pipe(Effect.scoped)
   )
-  it.effect("may be the root, with a slash at its end or without", () =>
+  it.effect("may be the root, with or without a trailing slash", () =>
     Effect.gen(function* () {
       const { root, run } = yield* here
       const expected = (yield* run(["ls"])).out
@@ -103,7 +103,7 @@ describe("an absolute path inside the root", () => {
       }
     }).pipe(Effect.scoped)
   )
-  it.effect("may go through a link that leads to a directory in the root", () =>
+  it.effect("may go through a link to a directory in the root", () =>
     Effect.gen(function* () {
       const { root, run, top } = yield* here
       Fs.symlinkSync(join(root, "src"), join(top, "shortcut"))
@@ -117,14 +117,14 @@ describe("an absolute path inside the root", () => {
       assert.deepStrictEqual(Fs.readdirSync(root), ["README.md", "src"])
     }).pipe(Effect.scoped)
   )
-  it.effect("may climb, as far as it comes back", () =>
+  it.effect("may leave the root through `..` when it returns to it", () =>
     Effect.gen(function* () {
       const { root, run } = yield* here
       assert.strictEqual((yield* run(["cat", `${root}/src/../README.md`])).out, "needle\n")
       assert.strictEqual((yield* run(["cat", `${root}/../root/README.md`])).out, "needle\n")
     }).pipe(Effect.scoped)
   )
-  it.effect("that is missing is reported with what is like it", () =>
+  it.effect("that is missing is reported with a similar name", () =>
     Effect.gen(function* () {
       const { root, run } = yield* here
       const ran = yield* run(["cat", `${root}/REAMDE.md`])
@@ -132,7 +132,7 @@ describe("an absolute path inside the root", () => {
       assert.match(ran.err, /^error: cat "REAMDE\.md": .*\nhint: {2}Did you mean README\.md\?\n$/)
     }).pipe(Effect.scoped)
   )
-  it.effect("is every one where the root is /", () =>
+  it.effect("is every absolute path when the root is /", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ src: { "main.ts": "needle\n" } })
       assert.strictEqual((yield* run(["cat", "/src/main.ts"])).out, "needle\n")
@@ -157,7 +157,7 @@ describe("an absolute path outside the root", () => {
     [["mv", "README.md"]],
     [["diff", "latest", "--path"]],
     [["journal", "drift", "../work", "--path"]]
-  ])("%s is refused, and the root is named", ([args]) =>
+  ])("%s is refused, and the message names the root", ([args]) =>
     Effect.gen(function* () {
       const { root, run, top } = yield* here
       Fs.writeFileSync(join(top, "root2"), "x")
@@ -171,7 +171,7 @@ describe("an absolute path outside the root", () => {
       assert.strictEqual(Fs.readFileSync(join(top, "root2"), "utf8"), "x")
     }).pipe(Effect.scoped)
   )
-  it.effect("is one whose last name is a link into the root", () =>
+  it.effect("includes a link outside of the root that leads into the root", () =>
     Effect.gen(function* () {
       const { root, run, top } = yield* here
       Fs.symlinkSync(join(root, "src/main.ts"), join(top, "outer"))
@@ -179,13 +179,13 @@ describe("an absolute path outside the root", () => {
       assert.isTrue(Fs.existsSync(join(root, "src/main.ts")))
     }).pipe(Effect.scoped)
   )
-  it.effect("that was meant from the root on is told as it is there", () =>
+  it.effect("that exists below the root is suggested as a relative path", () =>
     Effect.gen(function* () {
       const { run } = yield* here
       assert.include((yield* run(["cat", "/src/main.ts"])).err, "Did you mean src/main.ts?")
     }).pipe(Effect.scoped)
   )
-  it.effect("does not keep the others from their turn", () =>
+  it.effect("does not stop the command for the other paths", () =>
     Effect.gen(function* () {
       const { run } = yield* here
       const ran = yield* run(["cat", "/etc/hostname", "README.md"])
@@ -195,7 +195,7 @@ describe("an absolute path outside the root", () => {
 })
 
 describe("a tilde", () => {
-  it.effect("that no shell expanded is a name, and the error says so", () =>
+  it.effect("that no shell expanded is an ordinary name, and the error says so", () =>
     Effect.gen(function* () {
       const { run } = yield* here
       const ran = yield* run(["cat", "~/notes.txt"])

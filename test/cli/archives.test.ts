@@ -39,7 +39,7 @@ const change = ({ root }: Kept): void => {
 }
 
 describe("export", () => {
-  it.live.runIf(hasPython)("writes a ZIP that Python reads, and says what is in it", () =>
+  it.live.runIf(hasPython)("writes a ZIP that Python reads, and reports the files in it", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const out = done(yield* here.run(["export", "out.zip", "--manifest"]))
@@ -61,7 +61,7 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
       })
     })
   )
-  it.live.runIf(hasPython)("writes the tree at the top level of a ZIP unless a manifest is asked for, and imports both", () =>
+  it.live.runIf(hasPython)("writes the tree at the top level of a ZIP unless --manifest is given, and import reads both", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       done(yield* here.run(["export", "plain.zip"]))
@@ -79,7 +79,7 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
       assert.strictEqual(ran.code, 2)
     })
   )
-  it.live.each(["out.zip", "out.tar"])("%s leaves out what no import would take, and says so", (name) =>
+  it.live.each(["out.zip", "out.tar"])("to %s skips entries that import would refuse, and reports them", (name) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       Fs.symlinkSync("/usr/bin/python3", join(here.root, "python"))
@@ -119,7 +119,7 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
       assert.deepStrictEqual(picture(unpacked), picture(here.root))
     })
   )
-  it.live("into a pipe is the archive and nothing else", () =>
+  it.live("writes only the archive into a pipe", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const zip = yield* here.run(["export", "-"])
@@ -130,7 +130,7 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
       assert.strictEqual(Buffer.from(tar.bytes.subarray(257, 262)).toString("latin1"), "ustar")
     })
   )
-  it.live.runIf(hasGit)("of a snapshot is the tree as it was, and changes nothing", () =>
+  it.live.runIf(hasGit)("writes the tree of a snapshot, and changes nothing", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const then = yield* here.run(["export", "-", "--format", "tar"])
@@ -148,7 +148,7 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
       assert.deepStrictEqual(unpack("x", Fs.readFileSync(join(here.top, "out.tar"))), unpack("y", then.bytes))
     })
   )
-  it.live("replaces a file only when that is said, and never a directory", () =>
+  it.live("replaces a file only with --overwrite, and never a directory", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const out = join(here.top, "out.zip")
@@ -164,7 +164,7 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
     })
   )
   it.live.each(["out.zip", "out.tar"])(
-    "%s of what cannot be in an archive, with --strict, leaves the old file, and no part of a new one",
+    "to %s with --strict fails for an unsupported entry, keeps the old file and leaves no partial file",
     (name) =>
       Effect.gen(function* () {
         const here = yield* kept(files)
@@ -182,7 +182,7 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
   it.effect.each([
     ["a name that says nothing of its kind", ["backup"], "--format"],
     ["JSON and an archive in one pipe", ["-", "--json"], "standard output"]
-  ] as const)("%s is wrong usage", ([, args, said]) =>
+  ] as const)("reports wrong usage for %s", ([, args, said]) =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell({ f: "" })).run(["export", ...args])
       assert.deepStrictEqual([ran.code, ran.out], [2, ""])
@@ -197,9 +197,9 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
   )
 })
 
-describe.runIf(hasGit)("import, with git to keep what was there,", () => {
+describe.runIf(hasGit)("import with git", () => {
   it.live.each(["zip", "tar"] as const)(
-    "of a %s replaces the whole tree, keeps what was there, and can be taken back",
+    "replaces the whole tree by a %s, keeps a safety snapshot, and can be undone",
     (format) =>
       Effect.gen(function* () {
         const here = yield* kept(files)
@@ -222,7 +222,7 @@ describe.runIf(hasGit)("import, with git to keep what was there,", () => {
     ["cut off", (bytes: Uint8Array) => bytes.subarray(0, bytes.length / 2), "corrupt"],
     ["with a byte that is not its own", (bytes: Uint8Array) => bytes.with(45, bytes[45]! ^ 1), undefined],
     ["of nothing", () => new Uint8Array(), "corrupt"]
-  ] as const)("of an archive %s changes nothing and keeps nothing", ([, spoil, reason]) =>
+  ] as const)("changes nothing and takes no snapshot for an archive %s", ([, spoil, reason]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { bytes } = yield* here.run(["export", "-"])
@@ -244,7 +244,7 @@ describe.runIf(hasGit)("import, with git to keep what was there,", () => {
 })
 
 describe("import", () => {
-  it.live("--no-safety needs no store, and makes none", () =>
+  it.live("needs and makes no store with --no-safety", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)
@@ -256,7 +256,7 @@ describe("import", () => {
       assert.deepStrictEqual(Fs.readdirSync(here.top), ["root"])
     })
   )
-  it.live.runIf(hasPython)("reads what Python has packed, as ZIP and as packed tar", () =>
+  it.live.runIf(hasPython)("reads a ZIP and a compressed tar that Python wrote", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       python(
@@ -288,7 +288,7 @@ t.close()`
     ["a file that is not there", ["nope.zip"], 3],
     ["a directory", ["dir.zip"], 7],
     ["a name that says nothing of its kind", ["backup"], 2]
-  ] as const)("%s changes nothing, and no store is made", ([, args, code]) =>
+  ] as const)("of %s changes nothing and makes no store", ([, args, code]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       Fs.mkdirSync(join(here.top, "dir.zip"))
@@ -300,7 +300,7 @@ t.close()`
       assert.isFalse(Fs.existsSync(here.state))
     })
   )
-  it.live("what cannot be kept first is not replaced, and the way without is said", () =>
+  it.live("fails when no safety snapshot can be taken, and suggests --no-safety", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       done(yield* here.run(["export", "out.zip"]))
@@ -313,7 +313,7 @@ t.close()`
       assert.deepStrictEqual(picture(here.root), changed)
     })
   )
-  it.live("--backend memory tries it, and nothing on disk changes", () =>
+  it.live("with --backend memory changes nothing on disk", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       done(yield* here.run(["export", "out.zip"]))
@@ -324,13 +324,13 @@ t.close()`
       assert.isFalse(Fs.existsSync(here.state))
     })
   )
-  it.effect("waits for nothing to be typed", () =>
+  it.effect("does not wait for typed input", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell({ f: "" })).run(["import", "-"], { isInteractive: true, input: Stream.never })
       assert.strictEqual(ran.code, 2)
     })
   )
-  it.effect("says on a terminal that it goes on", () =>
+  it.effect("reports its progress on a terminal", () =>
     Effect.gen(function* () {
       const statuses: Array<string> = []
       const { run } = yield* shell({ f: "" })

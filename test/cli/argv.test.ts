@@ -8,35 +8,35 @@ const program = Completions.fromCommand(command)
 const read = (line: string) => normalise(program, line.split(" ")).join(" ")
 
 describe("arguments", () => {
-  it("a switch never takes the word after it", () => {
+  it("never give a switch the word after it", () => {
     assert.strictEqual(read("grep -i 1"), "grep -i=true 1")
     assert.strictEqual(read("grep --literal on src"), "grep --literal=true on src")
     assert.strictEqual(read("--json grep yes"), "--json grep yes")
     assert.strictEqual(read("rm -rf no"), "rm -rf=true no")
     assert.strictEqual(read("mkdir --no-parents 1"), "mkdir --parents=false 1")
   })
-  it("a value may be attached, alone or in a cluster", () => {
+  it("may attach a value to a flag, alone or in a cluster", () => {
     assert.strictEqual(read("grep -C2 x"), "grep -C=2 x")
     assert.strictEqual(read("grep -iC2 x"), "grep -iC=2 x")
     assert.strictEqual(read("grep -g*.ts x"), "grep -g=*.ts x")
     assert.strictEqual(read("grep -C=2 x"), "grep -C=2 x")
   })
-  it("a value may begin with a dash, unless it is a flag of the command", () => {
+  it("may have a value that begins with a dash, unless it is a flag of the command", () => {
     assert.strictEqual(read("edit f --old -x --new --y"), "edit f --old=-x --new=--y")
     assert.strictEqual(read("edit f --old --new y"), "edit f --old --new y")
     assert.strictEqual(read("edit f --old --dry-run"), "edit f --old --dry-run")
   })
-  it("a value is never taken for a command or for a switch", () => {
+  it("never treat a value as a command or a switch", () => {
     assert.strictEqual(read("--root grep ls -l"), "--root grep ls -l")
     assert.strictEqual(read("write f --text -- x"), "write f --text -- x")
     assert.strictEqual(read("glob -x rm -l y"), "glob -x rm -l=true y")
   })
-  it("what follows -- is left alone", () => {
+  it("stay unchanged after --", () => {
     assert.strictEqual(read("grep -- -i 1"), "grep -- -i 1")
     assert.strictEqual(read("rm -- -rf -v"), "rm -- -rf -v")
     assert.strictEqual(read("cat -- help --color"), "cat -- help --color")
   })
-  it("a flag of another tool that changes nothing here is dropped, alone and in a cluster", () => {
+  it("lose a flag of another tool that has no effect here, alone and in a cluster", () => {
     assert.strictEqual(read("grep -rn x src"), "grep x src")
     assert.strictEqual(read("grep -rniC2 x"), "grep -iC=2 x")
     assert.strictEqual(read("grep --recursive --line-number x"), "grep x")
@@ -45,18 +45,18 @@ describe("arguments", () => {
     assert.strictEqual(read("cp -rv a b"), "cp a b")
     assert.strictEqual(read("cp -rf a b"), "cp -f a b")
   })
-  it("a switch never takes the word after a dropped flag", () => {
+  it("never give a switch the word after a dropped flag", () => {
     assert.strictEqual(read("grep -in 1"), "grep -i=true 1")
     assert.strictEqual(read("grep -i -n 1 no"), "grep -i=true 1 no")
     assert.strictEqual(read("grep -n 1"), "grep 1")
   })
-  it("another tool's name of a flag becomes ours", () => {
+  it("have flag names of other tools replaced by ours", () => {
     assert.strictEqual(read("grep --include=*.ts x"), "grep --glob=*.ts x")
     assert.strictEqual(read("grep --include *.ts x"), "grep --glob *.ts x")
     assert.strictEqual(read("rm -Rf a"), "rm -rf a")
     assert.strictEqual(read("rm --force a"), "rm --missing-ok a")
   })
-  it("a letter that means something else there never prints the version", () => {
+  it("never print the version for -v in another tool's meaning", () => {
     assert.strictEqual(read("grep -v x"), "grep --invert-match x")
     assert.strictEqual(read("grep -rv x"), "grep --invert-match x")
     assert.strictEqual(read("rm -rfv x"), "rm -rf x")
@@ -69,10 +69,10 @@ describe("arguments", () => {
     assert.strictEqual(read("ls -lah"), "ls -l")
     assert.strictEqual(read("grep -nh x"), "grep --no-filename x")
   })
-  it("an unknown letter is the one that is left for its error", () => {
+  it("keep an unknown letter of a cluster for the error message", () => {
     assert.strictEqual(read("grep -rnZ x"), "grep -Z x")
   })
-  it("help is --help, for the program and for a command", () => {
+  it("treat help as --help, for the program and for a command", () => {
     assert.strictEqual(read("help"), "--help")
     assert.strictEqual(read("help grep"), "grep --help")
     assert.strictEqual(read("help journal verify"), "journal verify --help")
@@ -80,17 +80,17 @@ describe("arguments", () => {
     assert.strictEqual(read("cat help"), "cat help")
     assert.strictEqual(read("grep help"), "grep help")
   })
-  it("--color takes a word only when that is one of its values", () => {
+  it("give --color a word only when it is one of its values", () => {
     assert.strictEqual(read("ls --color src"), "ls --color src")
     assert.strictEqual(read("ls --color never src"), "ls --color=never src")
     assert.strictEqual(read("ls --color=always"), "ls --color=always")
     assert.strictEqual(read("ls --no-color"), "ls --color=never")
   })
-  it("--no-ignore is the opposite of --gitignore", () => {
+  it("treat --no-ignore as the opposite of --gitignore", () => {
     assert.strictEqual(read("grep --no-ignore 1"), "grep --gitignore=false 1")
     assert.strictEqual(read("tree --no-gitignore"), "tree --gitignore=false")
   })
-  it("no name of another tool hides a flag of ours", () => {
+  it("have no foreign name that hides one of our flags", () => {
     /** Flags that no command has, which the error names. */
     const refused = new Set(["v", "h"])
     for (const [name, names] of Object.entries(habits)) {
@@ -102,7 +102,7 @@ describe("arguments", () => {
       }
     }
   })
-  it("what is unknown is left for its error", () => {
+  it("keep unknown flags for the error message", () => {
     assert.strictEqual(read("grep -Z3 --what 1 x"), "grep -Z3 --what 1 x")
     assert.strictEqual(read("-3"), "-3")
   })

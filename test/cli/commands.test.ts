@@ -19,7 +19,7 @@ const terminal = { isTerminal: true } as const
 const done = (ran: Ran) => assert.strictEqual(ran.code, 0, ran.err)
 
 describe("ls", () => {
-  it.effect("prints one name a line into a pipe, directories with a slash", () =>
+  it.effect("prints one name per line into a pipe, directories with a slash", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell(project)).run(["ls"])
       done(ran)
@@ -27,13 +27,13 @@ describe("ls", () => {
       assert.strictEqual(ran.err, "")
     })
   )
-  it.effect("shows sizes on a terminal, and what a link is", () =>
+  it.effect("shows sizes and marks links on a terminal", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell(project)).run(["ls"], terminal)
       assert.strictEqual(ran.out, "21 B  README.md\n   -  empty/\n 8 B  image.png\n   -  link@\n   -  src/\n")
     })
   )
-  it.effect("--long adds permissions, times and targets", () =>
+  it.effect("adds permissions, times and targets with --long", () =>
     Effect.gen(function* () {
       const { out } = yield* (yield* shell(project)).run(["ls", "-l"])
       const lines = out.trimEnd().split("\n")
@@ -42,7 +42,7 @@ describe("ls", () => {
       assert.match(lines[3]!, /^l.* link -> src\/main\.ts$/)
     })
   )
-  it.effect("--json answers one entry a line", () =>
+  it.effect("prints one JSON entry per line with --json", () =>
     Effect.gen(function* () {
       const entries = yield* (yield* shell(project)).json(["ls", "src"])
       assert.deepStrictEqual(entries, [
@@ -59,7 +59,7 @@ describe("ls", () => {
       ])
     })
   )
-  it.effect("--long --json adds the same as fields", () =>
+  it.effect("adds the same fields with --long --json", () =>
     Effect.gen(function* () {
       const entries = yield* (yield* shell(project)).json(["ls", "--long"])
       assert.strictEqual((entries[3] as { target: string }).target, "src/main.ts")
@@ -69,7 +69,7 @@ describe("ls", () => {
 })
 
 describe("tree", () => {
-  it.effect("draws with characters that every pipe can carry", () =>
+  it.effect("draws with ASCII characters into a pipe", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell(project)).run(["tree"])
       done(ran)
@@ -92,13 +92,13 @@ describe("tree", () => {
       )
     })
   )
-  it.effect("draws boxes on a terminal", () =>
+  it.effect("draws with box characters on a terminal", () =>
     Effect.gen(function* () {
       const { out } = yield* (yield* shell(project)).run(["tree", "src"], terminal)
       assert.strictEqual(out, "src/\n├── lib/\n│   └── util.ts  24 B\n└── main.ts  38 B\n\n1 directory, 2 files, 62 B\n")
     })
   )
-  it.effect("--depth ends the walk, --exclude prunes it", () =>
+  it.effect("limits the walk with --depth and prunes it with --exclude", () =>
     Effect.gen(function* () {
       const { json } = yield* shell(project)
       const paths = (items: ReadonlyArray<unknown>) => items.map((item) => (item as { path: string }).path)
@@ -106,7 +106,7 @@ describe("tree", () => {
       assert.deepStrictEqual(paths(yield* json(["tree", "src", "-d2", "-x", "lib"])), ["src/main.ts"])
     })
   )
-  it.effect("leaves out what git would", () =>
+  it.effect("skips files that git ignores", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ ".gitignore": "out\n", out: { a: "a" }, b: "b" })
       const { out } = yield* run(["tree"])
@@ -117,7 +117,7 @@ describe("tree", () => {
 })
 
 describe("cat", () => {
-  it.effect("prints the bytes as they are into a pipe", () =>
+  it.effect("prints the bytes unchanged into a pipe", () =>
     Effect.gen(function* () {
       const { bytes, code } = yield* (yield* shell(project)).run(["cat", "image.png", "README.md"])
       assert.strictEqual(code, 0)
@@ -133,14 +133,14 @@ describe("cat", () => {
       assert.include(ran.err, "xxd")
     })
   )
-  it.effect("shows what could act on a terminal as an escape there, and nowhere else", () =>
+  it.effect("escapes control characters on a terminal, and nowhere else", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ evil: "a\u001b[31mb\u009bc\rd\r\ne\tf\n" })
       assert.strictEqual((yield* run(["cat", "evil"], terminal)).out, "a\\x1b[31mb\\x9bc\\rd\ne\tf\n")
       assert.strictEqual((yield* run(["cat", "evil"])).out, "a\u001b[31mb\u009bc\rd\r\ne\tf\n")
     })
   )
-  it.effect("--lines takes a window and keeps its line endings", () =>
+  it.effect("prints a range of lines with --lines and keeps their line endings", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ f: "1\r\n2\r\n3\r\n4" })
       const lines = (span: string) => Effect.map(run(["cat", "f", "--lines", span]), ({ out }) => out)
@@ -151,7 +151,7 @@ describe("cat", () => {
       assert.strictEqual(yield* lines("9:"), "")
     })
   )
-  it.effect("--number numbers from the first line of the file", () =>
+  it.effect("numbers from the first line of the file with --number", () =>
     Effect.gen(function* () {
       const { run } = yield* shell(project)
       assert.strictEqual(
@@ -161,7 +161,7 @@ describe("cat", () => {
       assert.strictEqual((yield* run(["cat", "-n", "src/lib/util.ts"])).out, "     1  export const x = 'todo'\n")
     })
   )
-  it.effect("--bytes takes a range, and base64 as JSON", () =>
+  it.effect("prints a range of bytes with --bytes, as base64 in JSON", () =>
     Effect.gen(function* () {
       const { json, run } = yield* shell(project)
       assert.deepStrictEqual([...(yield* run(["cat", "image.png", "--bytes", "1:4"])).bytes], [80, 78, 71])
@@ -169,7 +169,7 @@ describe("cat", () => {
       assert.strictEqual((answer as { content: string }).content, Buffer.from("PNG").toString("base64"))
     })
   )
-  it.effect("--json answers text, lines and version", () =>
+  it.effect("answers text, line count and version with --json", () =>
     Effect.gen(function* () {
       const [answer] = yield* (yield* shell(project)).json(["cat", "README.md"])
       assert.deepInclude(answer as object, {
@@ -191,7 +191,7 @@ describe("cat", () => {
 })
 
 describe("stat", () => {
-  it.effect("shows what is known, with the version", () =>
+  it.effect("shows path, size and version of a file", () =>
     Effect.gen(function* () {
       const { out } = yield* (yield* shell(project)).run(["stat", "README.md"])
       assert.match(out, /^ +path {2}README\.md$/m)
@@ -199,7 +199,7 @@ describe("stat", () => {
       assert.match(out, new RegExp(`^ +version {2}${sha256(project["README.md"])}$`, "m"))
     })
   )
-  it.effect("a directory has no version", () =>
+  it.effect("shows no version for a directory", () =>
     Effect.gen(function* () {
       const [answer] = yield* (yield* shell(project)).json(["stat", "src"])
       assert.deepInclude(answer as object, { path: "src", kind: "directory", isDirectory: true })
@@ -209,7 +209,7 @@ describe("stat", () => {
 })
 
 describe("write", () => {
-  it.effect("writes --text, and answers the version", () =>
+  it.effect("writes --text and prints the version", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({})
       const ran = yield* run(["write", "a/b.txt", "--text", "hello"])
@@ -226,7 +226,7 @@ describe("write", () => {
       assert.deepStrictEqual([...(yield* Effect.orDie(fs.readBytes("in.bin"))).content], [0, 255, 10])
     })
   )
-  it.effect("--mode says what may be there", () =>
+  it.effect("requires or forbids an existing file by --mode", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({ f: "old" })
       const code = (mode: string, path: string) =>
@@ -239,7 +239,7 @@ describe("write", () => {
       assert.strictEqual(yield* code("nonsense", "f"), 2)
     })
   )
-  it.effect("--if-match keeps another's change, none asks for absence", () =>
+  it.effect("fails with --if-match when the version differs, or when the file exists and it is none", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({ f: "old" })
       const write = (version: string) => run(["write", "f", "--text", "new", "--if-match", version])
@@ -252,14 +252,14 @@ describe("write", () => {
       assert.strictEqual(yield* Effect.orDie(fs.readString("f")), "new")
     })
   )
-  it.effect("--no-parents fails where the directory is missing", () =>
+  it.effect("fails with --no-parents when the directory is missing", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({})
       assert.strictEqual((yield* run(["write", "a/b", "--text", "x", "--no-parents"])).code, 3)
       assert.isFalse(yield* Effect.orDie(fs.exists("a")))
     })
   )
-  it.effect("an input that never ends leaves the old content when it is interrupted", () =>
+  it.effect("keeps the old content when it is interrupted while reading input", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({ f: "old" })
       const input = Stream.concat(Stream.make(new Uint8Array([1, 2, 3])), Stream.never)
@@ -272,7 +272,7 @@ describe("write", () => {
 })
 
 describe("edit", () => {
-  it.effect("prints nothing but the difference to standard output", () =>
+  it.effect("prints only the diff to standard output", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell(project)
       const ran = yield* run(["edit", "src/main.ts", "--old", "a = 1", "--new", "a = 3"])
@@ -285,7 +285,7 @@ describe("edit", () => {
       assert.include(yield* Effect.orDie(fs.readString("src/main.ts")), "a = 3")
     })
   )
-  it.effect("--dry-run changes nothing", () =>
+  it.effect("changes nothing with --dry-run", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell(project)
       const ran = yield* run(["edit", "README.md", "--old", "Title", "--new", "Other", "--dry-run"])
@@ -293,7 +293,7 @@ describe("edit", () => {
       assert.strictEqual(yield* Effect.orDie(fs.readString("README.md")), project["README.md"])
     })
   )
-  it.effect("refuses what is there several times, unless --first or --all", () =>
+  it.effect("refuses a text that occurs several times, unless --first or --all is given", () =>
     Effect.gen(function* () {
       const { fs, json, run } = yield* shell({ f: "x x x\n" })
       const refused = yield* run(["edit", "f", "--old", "x", "--new", "y"])
@@ -306,14 +306,14 @@ describe("edit", () => {
       assert.strictEqual((yield* run(["edit", "f", "--old", "x", "--new", "y", "--first", "--all"])).code, 2)
     })
   )
-  it.effect("takes texts that begin with a dash", () =>
+  it.effect("accepts texts that begin with a dash", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({ f: "- item\n" })
       done(yield* run(["edit", "f", "--old", "- item", "--new", "-x"]))
       assert.strictEqual(yield* Effect.orDie(fs.readString("f")), "-x\n")
     })
   )
-  it.effect("--if-match guards it", () =>
+  it.effect("fails with --if-match when the version differs", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ f: "x" })
       assert.strictEqual((yield* run(["edit", "f", "--old", "x", "--new", "y", "--if-match", sha256("z")])).code, 6)
@@ -322,7 +322,7 @@ describe("edit", () => {
 })
 
 describe("rm", () => {
-  it.effect("removes files, and directories when that is said", () =>
+  it.effect("removes files, and directories with -r", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell(project)
       assert.strictEqual((yield* run(["rm", "src"])).code, 7)
@@ -332,7 +332,7 @@ describe("rm", () => {
       assert.isFalse(yield* Effect.orDie(fs.exists("src")))
     })
   )
-  it.effect("--missing-ok is content with nothing", () =>
+  it.effect("accepts a missing path with --missing-ok", () =>
     Effect.gen(function* () {
       const { json, run } = yield* shell({})
       assert.strictEqual((yield* run(["rm", "nope"])).code, 3)
@@ -347,7 +347,7 @@ describe("rm", () => {
 })
 
 describe("mkdir", () => {
-  it.effect("makes what is missing and is content with what is there", () =>
+  it.effect("makes missing directories and accepts existing ones", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({})
       done(yield* run(["mkdir", "a/b", "c"]))
@@ -360,7 +360,7 @@ describe("mkdir", () => {
 })
 
 describe("cp and mv", () => {
-  it.effect("copy a tree, and put it into a directory named with a slash", () =>
+  it.effect("copy a tree, and copy into a directory named with a slash", () =>
     Effect.gen(function* () {
       const { fs, json, run } = yield* shell(project)
       assert.deepStrictEqual(yield* json(["cp", "src", "copy"]), [{ files: 2, directories: 2, bytes: 62 }])
@@ -368,7 +368,7 @@ describe("cp and mv", () => {
       assert.strictEqual(yield* Effect.orDie(fs.readString("empty/README.md")), project["README.md"])
     })
   )
-  it.effect("move, and replace only when that is said", () =>
+  it.effect("move a file, and replace one only with --overwrite", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({ a: "a", b: "b" })
       const refused = yield* run(["mv", "a", "b"])
@@ -382,7 +382,7 @@ describe("cp and mv", () => {
 })
 
 describe("glob", () => {
-  it.effect("with --json has found what it printed", () =>
+  it.effect("prints each match once with --json, and ends with 1 when nothing matches", () =>
     Effect.gen(function* () {
       const { run } = yield* shell(project)
       const ran = yield* run(["glob", "*.ts", "--json"])
@@ -390,20 +390,20 @@ describe("glob", () => {
       assert.strictEqual((yield* run(["glob", "*.py", "--json"])).code, 1)
     })
   )
-  it.effect("prints paths in their order", () =>
+  it.effect("prints paths in order", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell(project)).run(["glob", "*.ts", "README.md"])
       done(ran)
       assert.strictEqual(ran.out, "README.md\nsrc/lib/util.ts\nsrc/main.ts\n")
     })
   )
-  it.effect("ends with 1 when nothing matches, and says nothing", () =>
+  it.effect("ends with 1 and prints nothing when nothing matches", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell(project)).run(["glob", "*.py"])
       assert.deepStrictEqual([ran.code, ran.out, ran.err], [1, "", ""])
     })
   )
-  it.effect("takes kinds, excludes, a base and sizes", () =>
+  it.effect("filters by kinds, excludes and base, and adds sizes with --long", () =>
     Effect.gen(function* () {
       const { json, run } = yield* shell(project)
       assert.strictEqual((yield* run(["glob", "*", "--kinds", "directory,symlink"])).out, "empty/\nlink\nsrc/\nsrc/lib/\n")
@@ -414,7 +414,7 @@ describe("glob", () => {
       assert.strictEqual((yield* run(["glob", "*", "--kinds", "files"])).code, 2)
     })
   )
-  it.effect("--max stops, says how to go on, and --after goes on", () =>
+  it.effect("stops at --max, reports where to continue, and continues with --after", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ a: "", b: "", c: "" })
       const first = yield* run(["glob", "*", "--max", "2", "--json"])
@@ -434,26 +434,26 @@ describe("grep", () => {
       assert.strictEqual(ran.out, "README.md:3:TODO: write\nsrc/main.ts:3:// TODO later\n")
     })
   )
-  it.effect("groups by file on a terminal and ends with the count", () =>
+  it.effect("groups matches by file on a terminal and ends with the count", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell(project)).run(["grep", "TODO"], terminal)
       assert.strictEqual(ran.out, "README.md\n3:TODO: write\n\nsrc/main.ts\n3:// TODO later\n")
       assert.include(ran.err, "2 matches in 2 files")
     })
   )
-  it.effect("marks the match in colour", () =>
+  it.effect("highlights the match in colour", () =>
     Effect.gen(function* () {
       const { out } = yield* (yield* shell({ f: "a needle b\n" })).run(["grep", "needle"], { ...terminal, colors: true })
       assert.include(out, "a \u001b[31m\u001b[1mneedle\u001b[22m\u001b[39m b")
     })
   )
-  it.effect("shares the context of matches that are near, and sets others apart", () =>
+  it.effect("shares the context lines of near matches, and separates distant ones", () =>
     Effect.gen(function* () {
       const text = Array.from({ length: 12 }, (_, i) =>
         [2, 4, 5, 10].includes(i + 1) ? `hit ${i + 1}` : `line ${i + 1}`
       ).join("\n")
       const { run } = yield* shell({ f: `${text}\n` })
-      // What GNU grep -n -C1 prints for the same file.
+      // The output of GNU grep -n -C1 for the same file.
       assert.strictEqual(
         (yield* run(["grep", "hit", "-C1"])).out,
         [
@@ -472,7 +472,7 @@ describe("grep", () => {
       )
     })
   )
-  it.effect("-i -F -w, globs and a path choose what is found", () =>
+  it.effect("filters with -i, -F, -w, globs and a path", () =>
     Effect.gen(function* () {
       const { run } = yield* shell(project)
       const out = (...args: ReadonlyArray<string>) => Effect.map(run(["grep", ...args]), (ran) => ran.out)
@@ -483,7 +483,7 @@ describe("grep", () => {
       assert.strictEqual(yield* out("-i", "1", "src/main.ts"), "src/main.ts:1:const a = 1\n")
     })
   )
-  it.effect("--count and --files answer once for each file", () =>
+  it.effect("prints one line per file with --count and --files", () =>
     Effect.gen(function* () {
       const { json, run } = yield* shell(project)
       assert.strictEqual((yield* run(["grep", "const", "--count"])).out, "src/lib/util.ts:1\nsrc/main.ts:2\n")
@@ -494,7 +494,7 @@ describe("grep", () => {
       ])
     })
   )
-  it.effect("says what it passed over, and that nothing was found by its code", () =>
+  it.effect("reports skipped files, and ends with 1 when nothing matches", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ bin: new Uint8Array([0, 104, 105]), f: "text" })
       const ran = yield* run(["grep", "hi"])
@@ -502,7 +502,7 @@ describe("grep", () => {
       assert.include(ran.err, "1 binary")
     })
   )
-  it.effect("--json answers one match a line", () =>
+  it.effect("prints one JSON match per line with --json", () =>
     Effect.gen(function* () {
       const [match] = yield* (yield* shell(project)).json(["grep", "b = "])
       assert.deepStrictEqual(match, {
@@ -514,7 +514,7 @@ describe("grep", () => {
       })
     })
   )
-  it.effect("--max stops and --after goes on", () =>
+  it.effect("stops at --max and continues with --after", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ f: "x\nx\nx\n" })
       const first = yield* run(["grep", "x", "--max", "1", "--json"])
@@ -522,13 +522,13 @@ describe("grep", () => {
       assert.strictEqual((yield* run(["grep", "x", "--after", next])).out, "f:2:x\nf:3:x\n")
     })
   )
-  it.effect("escapes what a line could do to a terminal", () =>
+  it.effect("escapes control characters on a terminal", () =>
     Effect.gen(function* () {
       const { out } = yield* (yield* shell({ f: "x\u001b]0;title\u0007\n" })).run(["grep", "x"], terminal)
       assert.strictEqual(out, "f\n1:x\\x1b]0;title\\x07\n")
     })
   )
-  it.effect("cuts a line that would fill the screen to what is around its match", () =>
+  it.effect("cuts a long line on a terminal to the part around its match", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ f: `${"a".repeat(5000)}needle${"b".repeat(5000)}\n` })
       const { out } = yield* run(["grep", "needle"], terminal)
@@ -540,7 +540,7 @@ describe("grep", () => {
 })
 
 describe("--backend memory", () => {
-  it.effect("works on a copy: links, empty directories and bytes are there, the original stays", () =>
+  it.effect("works on a copy with links and empty directories, and leaves the original unchanged", () =>
     Effect.gen(function* () {
       const { fs, json, run } = yield* shell(project)
       const names = (items: ReadonlyArray<unknown>) => items.map((item) => (item as { path: string; kind: string }).kind)
@@ -558,7 +558,7 @@ describe("--backend memory", () => {
 })
 
 describe("progress", () => {
-  it.effect("is shown after a second on a terminal, and taken away", () =>
+  it.effect("is shown after a second on a terminal, and removed at the end", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({})
       const statuses: Array<string> = []

@@ -1,4 +1,4 @@
-/** Where the command keeps compiled code: what lies there is run. */
+/** The directory of the compile cache must be private, because Node runs the code in it. */
 import { assert, describe, it } from "@effect/vitest"
 import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
@@ -9,7 +9,7 @@ import { onTestFinished } from "vitest"
 
 const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
 
-/** A user's state directory beside the temporary directory of the machine. */
+/** Creates a user's state directory and a temporary directory. */
 const ground = (): { readonly state: string; readonly temporary: string } => {
   const top = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-cache-"))
   onTestFinished(() => Fs.rmSync(top, { recursive: true, force: true }))
@@ -30,7 +30,7 @@ const version = (state: string, temporary: string): string => {
 const cacheIn = (state: string): string => join(state, "fs-algebra", "compile-cache")
 
 describe("the cache of compiled code", () => {
-  it("lies in the private directory, and nothing is taken from the temporary directory", () => {
+  it("is in the private state directory, and not in the temporary directory", () => {
     const { state, temporary } = ground()
     assert.match(version(state, temporary), /fs-algebra/)
     assert.deepStrictEqual(Fs.readdirSync(temporary), [])
@@ -38,7 +38,7 @@ describe("the cache of compiled code", () => {
     assert.isAbove(Fs.readdirSync(cacheIn(state)).length, 0)
   })
 
-  it("is not used where a link leads to it", () => {
+  it("is not used through a link", () => {
     const { state, temporary } = ground()
     const planted = join(state, "planted")
     Fs.mkdirSync(planted)
@@ -48,7 +48,7 @@ describe("the cache of compiled code", () => {
     assert.deepStrictEqual([Fs.readdirSync(planted), Fs.readdirSync(temporary)], [[], []])
   })
 
-  it.runIf(process.geteuid?.() === 0)("is not used where another user made it", () => {
+  it.runIf(process.geteuid?.() === 0)("is not used when another user owns it", () => {
     const { state, temporary } = ground()
     Fs.mkdirSync(cacheIn(state), { recursive: true, mode: 0o777 })
     Fs.chownSync(cacheIn(state), 65534, 65534)

@@ -1,4 +1,4 @@
-/** The command line on a real container: what it runs, what it leaves, and what an agent can run through the server. */
+/** The command line with a real container: the effects of exec, the leftovers, and the tools of an agent. */
 import { afterAll, assert, it } from "@effect/vitest"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
@@ -59,7 +59,7 @@ describePodman("with podman", () => {
     none()
   })
 
-  it("exec runs where the files are, as their owner, and nothing of the container stays", async () => {
+  it("exec runs on the files as their owner, and leaves no container", async () => {
     Fs.writeFileSync(join(root, "in.txt"), "inside\n")
     const script = "cat in.txt - > out.txt; echo done; echo oops >&2; exit 3"
     const ran = await run(["exec", "--rootfs", busyboxRoot(), "--stdin", "--", "sh", "-c", script])
@@ -71,7 +71,7 @@ describePodman("with podman", () => {
     none()
   })
 
-  it("exec has no network, and a missing program is the shell's 127", async () => {
+  it("exec has no network, and ends with 127 for a missing program", async () => {
     const interfaces = await run(["exec", "--rootfs", busyboxRoot(), "--", "ls", "/sys/class/net"])
     assert.deepStrictEqual(interfaces, { code: 0, out: "lo\n", err: "" })
     const missing = await run(["exec", "--rootfs", busyboxRoot(), "--", "no-such-program"])
@@ -79,7 +79,7 @@ describePodman("with podman", () => {
     assert.match(missing.err, /no-such-program/)
   })
 
-  it("exec prints as the command does, and ends by the number of its signal", async () => {
+  it("exec prints while the command runs, and ends with the number of its signal", async () => {
     const script = "echo early; while [ ! -e printed ]; do sleep 0.1; done; rm printed; kill -TERM $$"
     const ran = await run(["exec", "--rootfs", busyboxRoot(), "--timeout", "100", "--", "sh", "-c", script], (child) => {
       child.stdout!.on("data", () => Fs.writeFileSync(join(root, "printed"), ""))
@@ -88,14 +88,14 @@ describePodman("with podman", () => {
     none()
   })
 
-  it("exec ends with its reader, and with a standard input that goes on", async () => {
+  it("exec ends when its reader ends, and when its command ends before standard input does", async () => {
     const program = `"${process.execPath}" "${bin}" exec --rootfs "${busyboxRoot()}"`
     const script = `${program} -- yes | head -n 2; yes no | ${program} --stdin -- head -n 1`
     assert.strictEqual(execFileSync("sh", ["-c", script], { cwd: root, env: env(), encoding: "utf8" }), "y\ny\nno\n")
     none()
   })
 
-  it("exec that is interrupted at a terminal, where the engine's programs are too, ends as one", async () => {
+  it("exec that is interrupted at a terminal ends with 130, and the command and the container end with it", async () => {
     const script = "trap '' TERM INT; echo > started.txt; sleep 60; echo > late.txt"
     const child = spawn(process.execPath, [bin, "exec", "--rootfs", busyboxRoot(), "--", "sh", "-c", script], {
       cwd: root,
@@ -112,7 +112,7 @@ describePodman("with podman", () => {
     none()
   })
 
-  it("exec that is interrupted ends what it has started, and the container", async () => {
+  it("exec that receives SIGINT ends its command and the container", async () => {
     const script = "trap '' TERM INT; echo > started.txt; sleep 60; echo > late.txt"
     const ran = await run(["exec", "--rootfs", busyboxRoot(), "--timeout", "60", "--", "sh", "-c", script], (child) => {
       const watching = setInterval(() => {
@@ -126,13 +126,13 @@ describePodman("with podman", () => {
     none()
   })
 
-  it("a command of the filesystem on a container starts none", async () => {
+  it("a filesystem command with --backend container starts no container", async () => {
     const ran = await run(["cat", "in.txt", "--backend", "container", "--rootfs", busyboxRoot()])
     assert.deepStrictEqual([ran.code, ran.err], [0, ""])
     assert.match(ran.out, /inside/)
   })
 
-  it("mcp with a container offers shell and eval, whose files the other tools see", async () => {
+  it("mcp with a container offers shell and eval, which share files with the other tools", async () => {
     const args = [bin, "mcp", "--root", root, "--backend", "container", "--rootfs", busyboxRoot()]
     const client = new Client({ name: "test", version: "1" })
     await client.connect(new StdioClientTransport({ command: process.execPath, args, env: env(), stderr: "pipe" }))

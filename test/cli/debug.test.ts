@@ -15,7 +15,7 @@ afterAll(() => Fs.rmSync(top, { recursive: true, force: true }))
 
 const env = { PATH: process.env["PATH"] ?? "", HOME: top, XDG_STATE_HOME: join(top, "state") }
 
-/** Every name, with when it was changed and how large it is. */
+/** Lists every entry with its modification time and size. */
 const lie = (path: string): ReadonlyArray<string> =>
   Fs.readdirSync(path, { recursive: true, encoding: "utf8" })
     .sort()
@@ -27,11 +27,11 @@ const lie = (path: string): ReadonlyArray<string> =>
 interface Running {
   readonly url: string
   readonly said: () => string
-  /** As Ctrl-C does; answers the exit code. */
+  /** Sends SIGINT, as Ctrl-C does, and returns the exit code. */
   readonly end: () => Promise<number | null>
 }
 
-/** The command as a process of its own, until it says where it is. */
+/** Starts the command as a process, and waits until it prints its URL. */
 const running = (args: ReadonlyArray<string>, isJson = false): Promise<Running> =>
   new Promise((resolve, reject) => {
     const child = spawn(process.execPath, [bin, "debug", ...args], { cwd: top, env, stdio: ["ignore", "pipe", "pipe"] })
@@ -68,7 +68,7 @@ const run = (args: ReadonlyArray<string>): Promise<void> =>
 const get = async (url: string, path: string): Promise<any> => (await fetch(new URL(path, url))).json()
 
 describe("fs-algebra debug", () => {
-  it("PATH shows a dump in the browser until Ctrl-C, and leaves it as it lies", async () => {
+  it("shows a dump in the browser until Ctrl-C, and leaves the dump unchanged", async () => {
     const runs = join(top, "runs")
     Fs.mkdirSync(runs)
     await Effect.runPromise(dump(runs, { name: "mine", files: { "a.txt": "hello" } }))
@@ -83,7 +83,7 @@ describe("fs-algebra debug", () => {
     assert.deepStrictEqual(lie(runs), before)
   })
 
-  it("shows the directory with its snapshots and a journal, also those that come while it is looked at", async () => {
+  it("shows the directory with snapshots and a journal, including those made while it runs", async () => {
     const root = join(top, "root")
     Fs.mkdirSync(root)
     Fs.writeFileSync(join(root, "a.txt"), "old\n")
@@ -95,7 +95,7 @@ describe("fs-algebra debug", () => {
     const meta = await get(url, "api/meta")
     assert.deepInclude(meta, { kind: "workspace", title: "root", snapshots: 0, has_journal: true, problems: [] })
     assert.strictEqual((await get(url, "api/filesystem/history?path=b.txt"))[0].what, "write")
-    // Looking makes no store.
+    // Looking at the directory creates no store.
     assert.deepStrictEqual([lie(root), lie(state)], before)
     await run(["snapshot", "--tag", "now", "--root", "root"])
     const [snapshot] = await get(url, "api/snapshots")
@@ -120,7 +120,7 @@ describe("fs-algebra debug", () => {
     [["--port", "70000"], 2, /70000 is no port/, /debug --help/],
     [["--host", "0.0.0.0"], 2, /0\.0\.0\.0/, /debug --help/]
   ]
-  it.live.each(complaints)("%j is told what is wrong, and what to do", ([args, code, message, hint]) =>
+  it.live.each(complaints)("reports what is wrong with %j and what to do", ([args, code, message, hint]) =>
     Effect.gen(function* () {
       Fs.mkdirSync(join(top, "empty"), { recursive: true })
       Fs.mkdirSync(join(top, "runs"), { recursive: true })
@@ -132,7 +132,7 @@ describe("fs-algebra debug", () => {
     })
   )
 
-  it.live("on a port that is taken says so", () =>
+  it.live("reports a port that is in use", () =>
     Effect.gen(function* () {
       const { end, url } = yield* Effect.promise(() => running([]))
       const ran = yield* (yield* shell({})).run(["debug", "--port", new URL(url).port], { directory: top })
@@ -142,7 +142,7 @@ describe("fs-algebra debug", () => {
     })
   )
 
-  it.live("a copy in memory is shown too, with no snapshots", () =>
+  it.live("shows a copy in memory", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell({ "a.txt": "x" })).run(["debug", "--backend", "memory"], {
         endsAt: /^The debug view is at /

@@ -1,4 +1,4 @@
-/** `exec`, and every command on `--backend container`, with an engine that writes down what it is asked for. */
+/** `exec`, and other commands on `--backend container`, with an engine that records its calls. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
@@ -31,11 +31,11 @@ const ended = (result: Partial<ExecResult>): ExecResult => ({
 interface Asked {
   readonly command: ReadonlyArray<string>
   readonly options: ExecOptions | undefined
-  /** All of its standard input. */
+  /** The whole standard input. */
   readonly input: string | undefined
 }
 
-/** An engine whose every command ends so. */
+/** Builds an engine whose commands all end with the given result. */
 const engineOf = ({ fs }: Shell, result: Partial<ExecResult> = {}) => {
   const opened: Array<ContainerOptions> = []
   const asked: Array<Asked> = []
@@ -59,7 +59,7 @@ const engineOf = ({ fs }: Shell, result: Partial<ExecResult> = {}) => {
   return { asked, engine, opened }
 }
 
-/** In a directory that is really there, since a container is given one. */
+/** Runs the command line in an existing directory, because a container mounts one. */
 const inDirectory = (
   args: ReadonlyArray<string>,
   { options, result }: { readonly options?: RunOptions; readonly result?: Partial<ExecResult> } = {}
@@ -75,7 +75,7 @@ const inDirectory = (
   )
 
 describe("exec", () => {
-  it.effect("gives the container the directory, and the command what stands behind --", () =>
+  it.effect("mounts the directory in the container, and passes on the words after --", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--image", "debian", "--", "make", "-j", "--root", "x"])
       assert.strictEqual(ran.code, 0, ran.err)
@@ -89,7 +89,7 @@ describe("exec", () => {
       assert.strictEqual(options?.hostDirectory, ran.directory)
     })
   )
-  it.effect("takes --rootfs from where it was typed, and --engine", () =>
+  it.effect("resolves --rootfs against the current directory, and passes on --engine", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--rootfs", "alpine", "--engine", "docker", "--", "ls"])
       assert.deepStrictEqual(ran.opened[0]?.image, { rootfs: join(ran.directory, "alpine") })
@@ -119,19 +119,17 @@ describe("exec", () => {
       }
     })
   )
-  it.effect.skipIf(process.geteuid?.() !== 0)(
-    "works as the owner of the directory where it is root who asks (needs root)",
-    () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const root = yield* directory
-          Fs.chownSync(root, 1234, 5678)
-          const ran = yield* inDirectory(["exec", "--image", "debian", "--root", root, "--", "ls"])
-          assert.strictEqual(ran.opened[0]?.user, "1234:5678")
-        })
-      )
+  it.effect.skipIf(process.geteuid?.() !== 0)("runs as the owner of the directory when root starts it (needs root)", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const root = yield* directory
+        Fs.chownSync(root, 1234, 5678)
+        const ran = yield* inDirectory(["exec", "--image", "debian", "--root", root, "--", "ls"])
+        assert.strictEqual(ran.opened[0]?.user, "1234:5678")
+      })
+    )
   )
-  it.effect("prints what the command prints, each on its stream, and ends with its code", () =>
+  it.effect("prints each stream of the command, and ends with its code", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--image", "debian", "--", "x"], {
         result: { exitCode: 3, stdout: "out without an end", stderr: "err\n" }
@@ -141,7 +139,7 @@ describe("exec", () => {
       assert.strictEqual(ran.code, 3)
     })
   )
-  it.effect("says on standard error that the time was up, and that a process was refused", () =>
+  it.effect("reports a timeout and a refused process on standard error", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--image", "debian", "--", "x"], {
         result: { exitCode: 124, stderr: "half a line", timedOut: true, truncated: true, processLimit: 256 }
@@ -150,7 +148,7 @@ describe("exec", () => {
       assert.strictEqual(ran.code, 124)
     })
   )
-  it.effect("has no time limit and no limit of output unless it is given one", () =>
+  it.effect("has no time limit and no output limit by default", () =>
     Effect.gen(function* () {
       const stdout = "line\n".repeat(20_000)
       const ran = yield* inDirectory(["exec", "--image", "debian", "--", "x"], { result: { stdout } })
@@ -160,7 +158,7 @@ describe("exec", () => {
       assert.strictEqual(long.asked[0]?.options?.timeout, 3_600_000)
     })
   )
-  it.effect("ends when nobody reads its output any more", () =>
+  it.effect("ends when the reader of its output has gone", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--image", "debian", "--", "x"], {
         options: { closesAfter: 1 },
@@ -169,7 +167,7 @@ describe("exec", () => {
       assert.deepStrictEqual([ran.code, ran.out], [0, "1\n"])
     })
   )
-  it.effect("passes --pids on", () =>
+  it.effect("passes on --pids", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--image", "debian", "--pids", "1000", "--", "x"])
       assert.strictEqual(ran.opened[0]?.pids, 1000)
@@ -188,7 +186,7 @@ describe("exec", () => {
       })
     )
   )
-  it.effect("passes the directory, variables, the time and standard input, when told to", () =>
+  it.effect("passes on directory, variables, timeout and standard input when given", () =>
     Effect.gen(function* () {
       const args = [
         "exec",
@@ -227,13 +225,13 @@ describe("exec", () => {
       assert.isTrue(asked[0]?.input === input)
     })
   )
-  it.effect("does not read standard input unless told to", () =>
+  it.effect("does not read standard input without --stdin", () =>
     Effect.gen(function* () {
       const { asked } = yield* inDirectory(["exec", "--image", "i", "--", "x"], { options: { input: "typed" } })
       assert.isUndefined(asked[0]?.options?.stdin)
     })
   )
-  it.effect("answers one document with --json, and ends with the command's code all the same", () =>
+  it.effect("prints one document with --json, and ends with the command's code", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--json", "--image", "i", "--", "x"], { result: { exitCode: 1, stdout: "o" } })
       assert.deepStrictEqual(JSON.parse(ran.out), {
@@ -254,7 +252,7 @@ describe("exec", () => {
     ["with a variable that is none", ["exec", "--image", "a", "--env", "A", "--", "x"], /NAME=VALUE/],
     ["with no processes", ["exec", "--image", "a", "--pids", "0", "--", "x"], /at least 1/],
     ["with no time", ["exec", "--image", "a", "--timeout", "0", "--", "x"], /less than 1/]
-  ] as const)("is wrong usage %s, and nothing runs", ([, args, message]) =>
+  ] as const)("reports wrong usage %s and runs nothing", ([, args, message]) =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(args)
       assert.strictEqual(ran.code, 2, ran.err)
@@ -263,7 +261,7 @@ describe("exec", () => {
       assert.deepStrictEqual(ran.asked, [])
     })
   )
-  it.effect("of a directory that is not there is NotFound, by the name that was given", () =>
+  it.effect("ends with NotFound for a missing root, and names it as given", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--image", "a", "--root", "nowhere", "--", "x"])
       assert.strictEqual(ran.code, 3, ran.err)
@@ -271,7 +269,7 @@ describe("exec", () => {
       assert.notInclude(ran.err, ran.directory)
     })
   )
-  it.effect("without an engine says which", () =>
+  it.effect("reports a missing engine", () =>
     Effect.gen(function* () {
       const engine: OpenContainer = () =>
         Layer.effectContext(
@@ -287,7 +285,7 @@ describe("exec", () => {
 })
 
 describe("--backend container", () => {
-  it.effect("has the files of the directory for every command", () =>
+  it.effect("gives every command the files of the directory", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["cat", "a.txt", "--backend", "container", "--image", "a"])
       assert.strictEqual(ran.code, 0, ran.err)
@@ -295,7 +293,7 @@ describe("--backend container", () => {
       assert.strictEqual(ran.opened[0]?.hostDirectory, ran.directory)
     })
   )
-  it.effect("is wrong usage without an image", () =>
+  it.effect("reports wrong usage without an image", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["ls", "--backend", "container"])
       assert.strictEqual(ran.code, 2, ran.err)

@@ -12,7 +12,7 @@ import { shell, shellOver } from "./terminal.ts"
 
 const at = { operation: "stat", path: "a/file" }
 
-/** One of every kind, with the exit code that the documentation promises. */
+/** One error of every kind, with its documented exit code. */
 const errors: ReadonlyArray<readonly [FsError.FsError, code: number]> = [
   [new FsError.InvalidArgument({ ...at, argument: "pattern", detail: "it is blank" }), 2],
   [new FsError.InvalidPath({ ...at, detail: "it climbs above the root" }), 2],
@@ -34,7 +34,7 @@ const errors: ReadonlyArray<readonly [FsError.FsError, code: number]> = [
 ]
 
 describe("exit codes", () => {
-  it("every kind of error has one row of the table", () => {
+  it("have exactly one row of the table for every kind of error", () => {
     const rows = exitCodes.flatMap(({ tags }) => tags)
     assert.sameMembers(
       rows,
@@ -46,7 +46,7 @@ describe("exit codes", () => {
       rows
     )
   })
-  it.effect.each(errors)("%s", ([error, code]) =>
+  it.effect.each(errors)("follow the table for %s", ([error, code]) =>
     Effect.gen(function* () {
       const { fs } = yield* shell({})
       const { run } = shellOver({ ...fs, stat: () => Effect.fail(error as FsError.StatError) })
@@ -59,7 +59,7 @@ describe("exit codes", () => {
       assert.match(lines[1]!, /^hint: {2}[A-Z].{15,}$/)
     })
   )
-  it.effect.each(errors)("as JSON: %s", ([error]) =>
+  it.effect.each(errors)("come with a JSON error for %s", ([error]) =>
     Effect.gen(function* () {
       const { fs } = yield* shell({})
       const { run } = shellOver({ ...fs, stat: () => Effect.fail(error as FsError.StatError) })
@@ -74,8 +74,8 @@ describe("exit codes", () => {
   )
 })
 
-describe("what to do next", () => {
-  it.effect("a slip of the finger finds the name that was meant", () =>
+describe("the hint of an error", () => {
+  it.effect("suggests the correct name after a typing mistake", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ "README.md": "", src: { "main.ts": "" } })
       const hint = (path: string) => Effect.map(run(["cat", path]), ({ err }) => err.split("\n")[1])
@@ -84,34 +84,34 @@ describe("what to do next", () => {
       assert.strictEqual(yield* hint("src/mian.ts"), "hint:  Did you mean src/main.ts?")
     })
   )
-  it.effect("a name that is elsewhere is found there", () =>
+  it.effect("suggests the same name in another directory", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ src: { deep: { "main.ts": "" } }, other: {} })
       assert.include((yield* run(["cat", "main.ts"])).err, "Did you mean src/deep/main.ts?")
       assert.include((yield* run(["cat", "nowhere/main.ts"])).err, "Did you mean src/deep/main.ts?")
     })
   )
-  it.effect("what is like nothing points to the directory", () =>
+  it.effect("suggests to list the directory when no name is similar", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ src: {} })
       assert.include((yield* run(["cat", "src/qqqq"])).err, "fs-algebra ls src")
     })
   )
-  it.effect("points to a directory that is there, below the same root", () =>
+  it.effect("names an existing directory and the same root", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ src: {} })
       const { err } = yield* run(["cat", "src/no/such/file", "--root", "/some where"])
       assert.include(err, "fs-algebra ls src --root '/some where'")
     })
   )
-  it.effect("errors are shown under the name of the command, and given with that of the operation", () =>
+  it.effect("comes under the name of the command in text, and of the operation in JSON", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({})
       assert.match((yield* run(["rm", "x"])).err, /^error: rm "x": /)
       assert.include((yield* run(["rm", "x", "--json"])).err, '"operation":"delete"')
     })
   )
-  it.effect("suggested commands are quoted for the shell, and safe to print", () =>
+  it.effect("quotes suggested commands for the shell, and is safe to print", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ "it's here": { f: "" } })
       assert.include((yield* run(["rm", "it's here"])).err, String.raw`fs-algebra rm --recursive 'it'\''s here'`)
@@ -121,7 +121,7 @@ describe("what to do next", () => {
   )
 })
 
-describe("usage", () => {
+describe("wrong usage", () => {
   const usage = (...args: ReadonlyArray<string>) => Effect.flatMap(shell({ f: "" }), ({ run }) => run(args))
   it.effect.each([
     ["an unknown command", ["lst"], "ls"],
@@ -132,7 +132,7 @@ describe("usage", () => {
     ["a negative number", ["tree", "--depth", "-1"], "below 0"],
     ["a range the wrong way round", ["cat", "f", "--lines", "5:2"], "5:2"],
     ["an argument too many", ["edit", "f", "c", "--old", "a", "--new", "b"], "c"]
-  ] as const)("%s ends with 2 and says so on standard error", ([, args, said]) =>
+  ] as const)("by %s ends with 2 and is reported on standard error", ([, args, said]) =>
     Effect.gen(function* () {
       const ran = yield* usage(...args)
       assert.strictEqual(ran.code, 2, ran.err)
@@ -146,7 +146,7 @@ describe("usage", () => {
     ["ls", "--jsn", "--json"],
     ["mcp", "--read-onl", "--read-only"],
     ["grep", "--bakend", "--backend"]
-  ])("a mistyped flag of %s, %s, is answered with the one that looks most like it, %s", ([name, typed, meant]) =>
+  ])("by a mistyped flag of %s, %s, is answered with the most similar flag %s", ([name, typed, meant]) =>
     Effect.gen(function* () {
       const ran = yield* usage(name!, typed!, "x")
       assert.strictEqual(ran.code, 2)
@@ -156,12 +156,12 @@ describe("usage", () => {
       )
     })
   )
-  it.effect("a flag that looks like no other is answered with none", () =>
+  it.effect("by a flag without a similar one is answered without a suggestion", () =>
     Effect.gen(function* () {
       assert.notInclude((yield* usage("mcp", "--frobnicate")).err, "Did you mean")
     })
   )
-  it.effect("is JSON for who wants JSON", () =>
+  it.effect("is reported as JSON with --json", () =>
     Effect.gen(function* () {
       const ran = yield* usage("ls", "--lnog", "--json")
       assert.strictEqual(ran.code, 2)
@@ -170,8 +170,8 @@ describe("usage", () => {
   )
 })
 
-describe("the output", () => {
-  it.effect("a reader who goes away ends the command quietly", () =>
+describe("the output of a command", () => {
+  it.effect("ends quietly when its reader has gone", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ a: "a", b: "b" })
       const ran = yield* run(["cat", "a", "b"], { closesAfter: 1 })
@@ -179,7 +179,7 @@ describe("the output", () => {
     })
   )
   it.effect.each([["--help"], ["ls", "--help"], ["mcp", "--help"], ["--version"], ["--completions", "bash"]])(
-    "a reader who goes away before %s is printed ends the command quietly",
+    "ends quietly when its reader has gone before %s is printed",
     (args) =>
       Effect.gen(function* () {
         const { run } = yield* shell({})
@@ -187,7 +187,7 @@ describe("the output", () => {
         assert.deepStrictEqual([ran.code, ran.err], [0, ""])
       })
   )
-  it.effect("a root that cannot be opened is named as it was given", () =>
+  it.effect("names a root that cannot be opened as it was given", () =>
     Effect.gen(function* () {
       const err: Array<string> = []
       const screen = {
@@ -218,7 +218,7 @@ describe("the output", () => {
       ])
     })
   )
-  it.effect("a defect is our mistake and says so", () =>
+  it.effect("reports a defect with exit code 70", () =>
     Effect.gen(function* () {
       const { fs } = yield* shell({})
       const ran = yield* shellOver({ ...fs, list: () => Effect.die(new Error("boom")) }).run(["ls"])

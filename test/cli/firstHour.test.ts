@@ -1,4 +1,4 @@
-/** What somebody types who has just installed it: each mistake is told as what it is, with what to do next. */
+/** Mistakes of a new user: each is reported exactly, with a hint. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -11,13 +11,13 @@ const tree = { "a.txt": "one\n", src: { "main.ts": "import x\n" } }
 const ran = (args: ReadonlyArray<string>, options?: { readonly engine?: OpenContainer }) =>
   Effect.flatMap(shell(tree), ({ run }) => run(args, options))
 
-describe("a search below what is not there", () => {
+describe("a search below a missing directory", () => {
   it.effect.each([
     [["grep", "import", "scr"]],
     [["grep", "import", "scr", "--count"]],
     [["glob", "*.ts", "--path", "scr"]],
     [["glob", "*.ts", "--path", "scr", "--max", "3"]]
-  ])("%s says so, and what is like it", ([args]) =>
+  ])("%s fails and suggests a similar name", ([args]) =>
     Effect.gen(function* () {
       const { code, err, out } = yield* ran(args)
       assert.strictEqual(code, 3, err)
@@ -25,7 +25,7 @@ describe("a search below what is not there", () => {
       assert.match(err, /"scr": there is no such file or directory\nhint: +Did you mean src\?/)
     })
   )
-  it.effect("is no failure where only nothing matches", () =>
+  it.effect("is distinct from a search without matches", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["grep", "nothing", "src"])
       assert.deepStrictEqual([code, err], [1, ""])
@@ -33,7 +33,7 @@ describe("a search below what is not there", () => {
   )
 })
 
-describe("a value that a flag refuses", () => {
+describe("an invalid value of a flag", () => {
   it.effect.each([
     [["tree", "--depth", "-1"], "error: Invalid value for flag --depth: -1 is below 0"],
     [["mcp", "--http", "99999"], "error: Invalid value for flag --http: 99999 is no port"],
@@ -41,7 +41,7 @@ describe("a value that a flag refuses", () => {
       ["cat", "a.txt", "--lines", "5:2"],
       'error: Invalid value for flag --lines: "5:2" is not A:B, A: or :B, with A at least 1 and B not below A'
     ]
-  ] as const)("%s is told once", ([args, line]) =>
+  ] as const)("%s is reported once", ([args, line]) =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(args)
       assert.strictEqual(code, 2)
@@ -50,8 +50,8 @@ describe("a value that a flag refuses", () => {
   )
 })
 
-describe("advice", () => {
-  it.effect("on a directory where a file is does not name a flag that was not given as the remedy", () =>
+describe("the hint of an error", () => {
+  it.effect("on a file in place of a directory names no flag that was not given", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["mkdir", "a.txt"])
       assert.strictEqual(code, 4)
@@ -59,7 +59,7 @@ describe("advice", () => {
       assert.match(err, /fs-algebra stat a\.txt/)
     })
   )
-  it.effect("on an image that is not there is how to get one", () =>
+  it.effect("on a missing image says how to get one", () =>
     Effect.gen(function* () {
       const engine: OpenContainer = () =>
         Layer.effectContext(Effect.fail(new Unavailable({ operation: "exec", path: ".", detail: "there is no such image" })))
@@ -72,7 +72,7 @@ describe("advice", () => {
 
 describe("--max 0", () => {
   it.effect.each([[["glob", "*", "--max", "0"]], [["grep", "one", "--max", "0"]]])(
-    "%s says that there is something, and no more",
+    "%s reports that there are more matches, and prints none",
     ([args]) =>
       Effect.gen(function* () {
         const { err, out } = yield* ran(args)
@@ -82,7 +82,7 @@ describe("--max 0", () => {
   )
 })
 
-describe("a flag that would do nothing", () => {
+describe("a flag without effect", () => {
   it.effect("--host without --http is refused", () =>
     Effect.gen(function* () {
       const { code, err, out } = yield* ran(["mcp", "--host", "::1"])
@@ -99,7 +99,7 @@ describe("a flag that would do nothing", () => {
         assert.match(err, /--(image|rootfs) goes only with --backend container/)
       })
   )
-  it.effect("exec --timeout 0 is refused, since nothing runs in no time", () =>
+  it.effect("exec --timeout 0 is refused", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["exec", "--image", "x", "--timeout", "0", "--", "ls"])
       assert.strictEqual(code, 2)
@@ -109,7 +109,7 @@ describe("a flag that would do nothing", () => {
 })
 
 describe("export", () => {
-  it.effect("into a directory that is not there says which file of the machine", () =>
+  it.effect("into a missing directory names the file on the machine", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["export", "/nowhere/at/all/x.zip"])
       assert.strictEqual(code, 3, err)
@@ -117,7 +117,7 @@ describe("export", () => {
       assert.notMatch(err, /fs-algebra stat/)
     })
   )
-  it.effect.each(["x.tgz", "x.tar.gz"])("to %s is refused: what it writes is not compressed", (name) =>
+  it.effect.each(["x.tgz", "x.tar.gz"])("to %s is refused, because export does not compress", (name) =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["export", `/nowhere/${name}`])
       assert.strictEqual(code, 2, err)

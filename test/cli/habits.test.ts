@@ -1,4 +1,4 @@
-/** What fingers type because ls, grep, cp and the others of every shell take it. */
+/** Flags and words that users know from ls, grep, cp and other tools of a shell. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type Ran, shell } from "./terminal.ts"
@@ -18,7 +18,7 @@ const ran = (args: ReadonlyArray<string>, options?: { readonly isTerminal?: bool
 const out = (...args: ReadonlyArray<string>) => Effect.map(ran(args), (ran) => ran.out)
 const done = (ran: Ran) => assert.strictEqual(ran.code, 0, ran.err)
 
-describe("a flag of the usual tool", () => {
+describe("a flag of another tool", () => {
   it.effect.each([
     [
       ["ls", "-la"],
@@ -101,7 +101,7 @@ describe("a flag of the usual tool", () => {
       ["mv", "-f", "a.txt", "b.txt"],
       ["mv", "--overwrite", "a.txt", "b.txt"]
     ]
-  ] as const)("%j does as %j", ([typed, ours]) =>
+  ] as const)("%j has the effect of %j", ([typed, ours]) =>
     Effect.gen(function* () {
       const [theirs, expected] = [yield* ran(typed), yield* ran(ours)]
       assert.deepStrictEqual(theirs, expected)
@@ -109,7 +109,7 @@ describe("a flag of the usual tool", () => {
       assert.notStrictEqual(expected.out, "")
     })
   )
-  it.effect("that changes what is found is refused and never taken for another", () =>
+  it.effect("that would change the matches is refused", () =>
     Effect.gen(function* () {
       const inverted = yield* ran(["grep", "-v", "needle"])
       assert.deepStrictEqual([inverted.code, inverted.out], [2, ""])
@@ -135,7 +135,7 @@ describe("a flag of the usual tool", () => {
 })
 
 describe("help", () => {
-  it.effect("as a word is --help", () =>
+  it.effect("as a word equals --help", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* out("help"), yield* out("--help"))
       assert.strictEqual(yield* out("help", "grep"), yield* out("grep", "--help"))
@@ -151,7 +151,7 @@ describe("help", () => {
       }
     })
   )
-  it.effect("of a command of another name is that of ours", () =>
+  it.effect("for a foreign command names our command", () =>
     Effect.gen(function* () {
       for (const [typed, ours] of [
         ["head", "cat --lines"],
@@ -168,13 +168,13 @@ describe("help", () => {
 })
 
 describe("a mistake", () => {
-  it.effect("in the command is told once, whatever flags it has", () =>
+  it.effect("in the command is reported once, whatever flags follow", () =>
     Effect.gen(function* () {
       const { err } = yield* ran(["find", "dir", "-name", "*.txt"])
       assert.deepStrictEqual(err.match(/^error: .*/gm), ['error: Unknown subcommand "find" for "fs-algebra"'])
     })
   )
-  it.effect("of one letter is not taken for another letter", () =>
+  it.effect("in one letter is not taken for another letter", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["grep", "-o", "needle"])
       assert.strictEqual(code, 2)
@@ -185,7 +185,7 @@ describe("a mistake", () => {
 
 describe("--color", () => {
   const colors = /\u001b\[/
-  it.effect("colours what goes into a pipe, and never does not", () =>
+  it.effect("colours output into a pipe, and `never` switches colours off", () =>
     Effect.gen(function* () {
       assert.match(yield* out("ls", "--color"), colors)
       assert.match(yield* out("ls", "--color=always"), colors)
@@ -215,7 +215,7 @@ describe("--color", () => {
 })
 
 describe("grep with several paths", () => {
-  it.effect("searches each of them once, in the order of paths", () =>
+  it.effect("searches each file once, in the order of paths", () =>
     Effect.gen(function* () {
       const expected = "a.txt:1:one needle\ndir/c.txt:1:a needle\ndir/deep/d.txt:1:needle\n"
       assert.strictEqual(yield* out("grep", "needle", "dir", "a.txt"), expected)
@@ -223,7 +223,7 @@ describe("grep with several paths", () => {
       assert.strictEqual(yield* out("grep", "needle", "a.txt", "."), yield* out("grep", "needle"))
     })
   )
-  it.effect("goes on after a path that is not there, and ends with its code", () =>
+  it.effect("goes on after a missing path, and ends with its code", () =>
     Effect.gen(function* () {
       const { code, err, out } = yield* ran(["grep", "needle", "a.txt", "drr", "dir/c.txt"])
       assert.strictEqual(out, "a.txt:1:one needle\ndir/c.txt:1:a needle\n")
@@ -231,14 +231,14 @@ describe("grep with several paths", () => {
       assert.match(err, /^error: grep "drr": there is no such file or directory\nhint: {2}Did you mean dir\?\n/)
     })
   )
-  it.effect("ends with 1 only where nothing is found in any", () =>
+  it.effect("ends with 1 only when no path has a match", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* ran(["grep", "needle", "b.txt", "a.txt"])).code, 0)
       assert.strictEqual((yield* ran(["grep", "needle", "b.txt", "empty"])).code, 1)
       assert.strictEqual((yield* ran(["grep", "(", "b.txt", "a.txt"])).code, 2)
     })
   )
-  it.effect("--max counts in all of them, and --after goes on in the next", () =>
+  it.effect("applies --max to all paths together, and --after continues in the next one", () =>
     Effect.gen(function* () {
       const paths = ["dir", "a.txt"]
       const first = yield* ran(["grep", "needle", ...paths, "--max", "1", "--json"])
@@ -255,7 +255,7 @@ describe("grep with several paths", () => {
       assert.include(part.err, "there is more than --max allows")
     })
   )
-  it.effect("counts and groups as for one", () =>
+  it.effect("counts and groups as for one path", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* out("grep", "-c", "needle", "dir", "a.txt"), "a.txt:1\ndir/c.txt:1\ndir/deep/d.txt:1\n")
       const grouped = yield* ran(["grep", "needle", "a.txt", "dir/c.txt"], { isTerminal: true })
@@ -263,7 +263,7 @@ describe("grep with several paths", () => {
       assert.include(grouped.err, "2 matches in 2 files")
     })
   )
-  it.effect("says that \\| is no alternative where nothing is found", () =>
+  it.effect("explains that \\| is no alternative when nothing matches", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["grep", String.raw`one\|two`])
       assert.strictEqual(code, 1)
@@ -281,7 +281,7 @@ describe("ls with several paths", () => {
       assert.strictEqual(yield* out("ls", "dir/c.txt", "b.txt"), "b.txt\ndir/c.txt\n")
     })
   )
-  it.effect("goes on after one that is not there", () =>
+  it.effect("goes on after a missing path", () =>
     Effect.gen(function* () {
       const { code, out } = yield* ran(["ls", "nope", "a.txt"])
       assert.deepStrictEqual([code, out], [3, "a.txt\n"])
@@ -289,7 +289,7 @@ describe("ls with several paths", () => {
   )
 })
 
-describe("cp and mv to a directory that is there", () => {
+describe("cp and mv to an existing directory", () => {
   it.effect("put a file into it, also through a link", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell(tree)
@@ -302,7 +302,7 @@ describe("cp and mv to a directory that is there", () => {
       assert.isFalse(yield* Effect.orDie(fs.exists("a.txt")))
     })
   )
-  it.effect("put a directory into it, and make a new one where there is none", () =>
+  it.effect("put a directory into it, and make a new one when it does not exist", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell(tree)
       done(yield* run(["cp", "-r", "dir", "empty"]))
@@ -313,7 +313,7 @@ describe("cp and mv to a directory that is there", () => {
       assert.isTrue(yield* Effect.orDie(fs.exists("deep/d.txt")))
     })
   )
-  it.effect("never mix with a directory of that name, and never replace one by a file", () =>
+  it.effect("never merge with a directory of the same name, and never replace one by a file", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({ dir: { old: "" }, to: { dir: { kept: "" } }, file: "", into: { file: { kept: "" } } })
       for (const args of [
@@ -329,14 +329,14 @@ describe("cp and mv to a directory that is there", () => {
       assert.isTrue(yield* Effect.orDie(fs.exists("into/file/kept")))
     })
   )
-  it.effect("refuse a file onto itself, and a link that leads nowhere", () =>
+  it.effect("refuse a file onto itself, and a dangling link as target", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* ran(["cp", "a.txt", "."])).code, 2)
       assert.strictEqual((yield* ran(["mv", "dir", "dir"])).code, 2)
       assert.strictEqual((yield* ran(["cp", "a.txt", "dangling"])).code, 4)
     })
   )
-  it.effect("take several things, one after another", () =>
+  it.effect("accept several sources, one after another", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell(tree)
       const ran = yield* run(["mv", "a.txt", "nope", "dir", "b.txt", "empty"])
@@ -355,7 +355,7 @@ describe("cp and mv to a directory that is there", () => {
     [["cp", "a.txt", "b.txt", ".hidden"], 7, /".hidden": .*directory/],
     [["mv", "dir/c.txt", "dir/deep/../c.txt", "empty", "-f"], 2, /become "empty\/c\.txt"/],
     [["cp", "a.txt"], 2, /at least 2/]
-  ] as const)("%j changes nothing and says why", ([args, code, said]) =>
+  ] as const)("%j changes nothing and reports why", ([args, code, said]) =>
     Effect.gen(function* () {
       const { json, run } = yield* shell(tree)
       const before = yield* json(["glob", "*"])

@@ -1,4 +1,4 @@
-/** `--hardlinks reject`: a second name of a file that is denied shows nothing of it, by any command and over MCP. */
+/** `--hardlinks reject` hides a denied file also under its second name, from every command and over MCP. */
 import { assert, describe, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
 import * as Fs from "node:fs"
@@ -32,7 +32,7 @@ const initialize = {
   params: { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "t", version: "1" } }
 }
 
-/** What a client is answered that reads the file by its other name, searches, and changes it. */
+/** Runs an MCP client that reads the file under its second name, searches and changes it, and returns the answers. */
 const asked = (args: ReadonlyArray<string>) => {
   const calls: ReadonlyArray<readonly [string, object]> = [
     ["read_file", { path: "public.txt" }],
@@ -60,7 +60,7 @@ describe.skipIf(isHardlinkless)("--hardlinks", () => {
     ["cp", "public.txt", "copied.txt"],
     ["cat", "public.txt", "--backend", "memory"]
   ]) {
-    it(`reject keeps the content of a file with several names from ${args.join(" ")}`, () => {
+    it(`reject hides the content of a file with several names from ${args.join(" ")}`, () => {
       const { code, err, out, secret } = run([...args, ...reject])
       assert.notStrictEqual(code, 0, out)
       assert.notInclude(out + err, "SECRET")
@@ -68,13 +68,13 @@ describe.skipIf(isHardlinkless)("--hardlinks", () => {
     })
   }
 
-  it("reject says why, and how it is allowed", () => {
+  it("reject reports the reason and the flag", () => {
     const { err } = run(["cat", "public.txt", ...reject])
     assert.include(err, "several names")
     assert.include(err, "--hardlinks reject")
   })
 
-  it("allow, the default, reads such a file", () => {
+  it("allow, the default, permits the read of such a file", () => {
     for (const args of [[], ["--hardlinks", "allow"]]) assert.strictEqual(run(["cat", "public.txt", ...args]).out, "SECRET\n")
   })
 
@@ -82,7 +82,7 @@ describe.skipIf(isHardlinkless)("--hardlinks", () => {
     ["read by the quick command line", []],
     ["read by the full command line", ["--json"]]
   ] as const) {
-    it(`reject keeps a denied file's other name from MCP, ${how}`, () => {
+    it(`reject hides a denied file's second name from MCP, ${how}`, () => {
       const { out, secret } = asked([...reject, ...args])
       assert.notInclude(out, "SECRET\\n")
       assert.include(out, "one name")
@@ -90,11 +90,11 @@ describe.skipIf(isHardlinkless)("--hardlinks", () => {
     })
   }
 
-  it("without it a denied file is read by its other name", () => {
+  it("the default lets a denied file be read under its second name", () => {
     assert.include(asked([]).out, "SECRET")
   })
 
-  it("reject is refused where it cannot be kept", () => {
+  it("reject is refused with a container, which cannot enforce it", () => {
     for (const args of [
       ["exec", "--image", "x", ...reject, "--", "cat", "public.txt"],
       ["ls", "--backend", "container", "--image", "x", ...reject]

@@ -6,7 +6,7 @@ import { shell } from "./terminal.ts"
 
 const names = command.subcommands.flatMap(({ commands }) => commands.map(({ name }) => name))
 
-/** What a shell makes of an example: up to a pipe or a redirection, without the quotes. */
+/** Splits an example as a shell does: up to a pipe or a redirection, without the quotes. */
 const words = (line: string): ReadonlyArray<string> =>
   [...line.replace(/ [|<>] .*$/, "").matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) => word.replace(/['"]/g, ""))
 
@@ -19,7 +19,7 @@ const print = (...args: ReadonlyArray<string>) =>
   })
 
 describe("help", () => {
-  it("has every command that was asked for", () => {
+  it("covers every command of the specification", () => {
     assert.sameMembers(names, [
       "ls",
       "tree",
@@ -54,7 +54,7 @@ describe("help", () => {
       for (const line of text.split("\n")) assert.isAtMost(line.length, 130, line)
     })
   )
-  it.effect.each(names)("of %s has examples, and all of them are right usage", (name) =>
+  it.effect.each(names)("of %s has examples, and all of them are valid usage", (name) =>
     Effect.gen(function* () {
       const text = yield* print(name, "--help")
       const examples = text
@@ -80,19 +80,19 @@ describe("help", () => {
         assert.match(text, new RegExp(`^ +${code} {2}${meaning.replace(/[()]/g, "\\$&")}$`, "m"))
     })
   )
-  it.effect("has colours only where the screen has them", () =>
+  it.effect("has colours only on a screen with colours", () =>
     Effect.gen(function* () {
       assert.notInclude(yield* print("--help"), "\u001b")
       const ran = yield* (yield* shell({})).run(["--help"], { colors: true, isTerminal: true })
       assert.include(ran.out, "\u001b[1m")
     })
   )
-  it.effect("--version says which", () =>
+  it.effect("includes --version", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* print("--version"), "fs-algebra v1.2.3\n")
     })
   )
-  it.effect.each(["bash", "zsh", "fish", "powershell"])("--completions %s knows commands and flags", (name) =>
+  it.effect.each(["bash", "zsh", "fish", "powershell"])("includes completions for %s with all commands and flags", (name) =>
     Effect.gen(function* () {
       const script = yield* print("--completions", name)
       for (const word of [...names, "gitignore", "if-match", "root"]) assert.include(script, word)

@@ -1,4 +1,4 @@
-/** Searches leave out what git ignores unless a path or --no-ignore names it. */
+/** Searches skip files that git ignores unless a path or --no-ignore names them. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { shell } from "./terminal.ts"
@@ -15,8 +15,8 @@ const tree = {
 const ran = (...args: ReadonlyArray<string>) => Effect.flatMap(shell(tree), ({ run }) => run(args))
 const hint = "(--no-ignore takes it in)"
 
-describe("what git ignores, and .git", () => {
-  it.effect("is left out by grep, glob and tree, which say how much", () =>
+describe("files that git ignores, and .git", () => {
+  it.effect("are skipped and counted by grep, glob and tree", () =>
     Effect.gen(function* () {
       const grep = yield* ran("grep", "needle")
       assert.strictEqual(grep.out, "a.ts:1:needle\nsrc/b.ts:1:needle\n")
@@ -27,7 +27,7 @@ describe("what git ignores, and .git", () => {
       for (const { err } of [grep, glob, drawn]) assert.strictEqual(err, `skipped: 4 ignored ${hint}\n`)
     })
   )
-  it.effect("is taken in with --no-ignore", () =>
+  it.effect("are searched with --no-ignore", () =>
     Effect.gen(function* () {
       const grep = yield* ran("grep", "needle", "--no-ignore", "--count")
       assert.strictEqual(grep.out.trimEnd().split("\n").length, 7)
@@ -36,13 +36,13 @@ describe("what git ignores, and .git", () => {
       assert.include((yield* ran("tree", "--no-ignore")).out, "dist/")
     })
   )
-  it.effect("--gitignore is still understood, and both at once are refused", () =>
+  it.effect("are skipped with --gitignore too, and both flags together are refused", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* ran("glob", "*.js", "--gitignore")).code, 1)
       assert.strictEqual((yield* ran("glob", "*.js", "--gitignore", "--no-ignore")).code, 2)
     })
   )
-  it.effect("is searched where it is named", () =>
+  it.effect("are searched when a path names them", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* ran("grep", "needle", "debug.log")).out, "debug.log:1:needle\n")
       assert.strictEqual((yield* ran("grep", "needle", "dist/a.js", "a.ts")).out, "a.ts:1:needle\ndist/a.js:1:needle\n")
@@ -53,14 +53,14 @@ describe("what git ignores, and .git", () => {
       assert.include((yield* ran("tree", "dist")).out, "a.js")
     })
   )
-  it.effect("below a directory that is not ignored is left out all the same", () =>
+  it.effect("are skipped below a named directory that is not ignored", () =>
     Effect.gen(function* () {
       const grep = yield* ran("grep", "needle", "src")
       assert.strictEqual(grep.out, "src/b.ts:1:needle\n")
       assert.strictEqual(grep.err, `skipped: 1 ignored ${hint}\n`)
     })
   )
-  it.effect("is counted for programs, with --max too", () =>
+  it.effect("are counted in JSON, with --max too", () =>
     Effect.gen(function* () {
       const { err } = yield* ran("glob", "*", "--max", "100", "--json")
       assert.deepInclude((JSON.parse(err) as { skipped: object }).skipped, { ignored: 4 })

@@ -16,7 +16,7 @@ const done = (ran: Ran): string => {
 
 const work = ["--journal", "work"]
 
-/** Writes, edits, moves and removes, each a command of its own. */
+/** Writes, edits, moves and removes files, each with a command of its own. */
 const worked = Effect.fnUntraced(function* (here: Kept) {
   for (const args of [
     ["write", "docs/new.txt", "--text", "new text\n"],
@@ -38,7 +38,7 @@ interface Shown {
 const shown = (here: Kept, ...args: ReadonlyArray<string>) =>
   Effect.map(here.json(["journal", "show", "work", ...args]), (all) => all as ReadonlyArray<Shown>)
 
-/** What was asked, by its kind and path. */
+/** Returns the kind and the path of each entry. */
 const said = (all: ReadonlyArray<Shown>) => all.map(({ entry }) => `${entry._tag} ${entry.path ?? ""}`.trim())
 
 interface Changed {
@@ -58,7 +58,7 @@ const doneChanges = (all: ReadonlyArray<Changed>) =>
 const last = (here: Kept) => Effect.map(shown(here), (all) => all.at(-1)!.position)
 
 describe("--journal", () => {
-  it.live("records what each command changes, one after another in one file, and nothing else", () =>
+  it.live("records the changes of each command in one file, and nothing else", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -81,7 +81,7 @@ describe("--journal", () => {
     })
   )
 
-  it.live("records what failed, as what it failed with", () =>
+  it.live("records a failed operation as a fault", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const ran = yield* here.run(["write", "a.txt/below", "--text", "x", ...work])
@@ -92,7 +92,7 @@ describe("--journal", () => {
     })
   )
 
-  it.live("of a copy in memory records what was done to the copy", () =>
+  it.live("records the changes of a copy in memory", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       done(yield* here.run(["rm", "a.txt", "--backend", "memory", ...work]))
@@ -115,7 +115,7 @@ describe("--journal", () => {
     ["of the tour", ["tour", ...work], 2, "does not go with tour"],
     ["of who only looks at one", ["journal", "show", "work", ...work], 2, "does not go with journal show"],
     ["of an undo", ["journal", "undo", "work", "--to", "0", ...work], 2, "does not go with journal undo"]
-  ] as const)("a journal %s is refused, and nothing is done", ([, args, code, text]) =>
+  ] as const)("with a journal %s is refused, and nothing is done", ([, args, code, text]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       Fs.symlinkSync(here.root, join(here.top, "link"))
@@ -133,7 +133,7 @@ describe("--journal", () => {
     })
   )
 
-  it.live("a journal that somebody else writes is refused, and can be looked at all the same", () =>
+  it.live("refuses a journal that another process writes, and the journal can still be read", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -146,7 +146,7 @@ describe("--journal", () => {
     })
   )
 
-  it.live.runIf(hasGit)("records a restore, which so can be undone", () =>
+  it.live.runIf(hasGit)("records a restore, which can then be undone", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       done(yield* here.run(["snapshot", ...work]))
@@ -162,7 +162,7 @@ describe("--journal", () => {
     })
   )
 
-  it.live.runIf(hasGit)("does not let a store of snapshots into the root either", () =>
+  it.live.runIf(hasGit)("refuses a snapshot store inside of the root too", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const ran = yield* here.run(["snapshot", "--store", "root/store", ...work])
@@ -178,7 +178,7 @@ describe("--journal", () => {
 })
 
 describe("journal show", () => {
-  it.live("shows each entry on a line: position, time, kind, path, id", () =>
+  it.live("prints one line per entry: position, time, kind, path, id", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -196,7 +196,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("filters by path, kind, id and position, and an answer goes with what it answers", () =>
+  it.live("filters by path, kind, id and position, and keeps each result with its request", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -219,7 +219,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("an answer that names no path goes with what it answers, also where that stands before", () =>
+  it.live("matches a result without a path by its request, even when that is out of the range", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       const { Entry, makeFile } = yield* Effect.promise(() => import("../../src/journal/Journal.ts"))
@@ -240,7 +240,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("-n bounds it and --reverse turns it, with a filter too", () =>
+  it.live("limits the output with -n and reverses it with --reverse, also with a filter", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -256,7 +256,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("--contents shows them, also those that lie beside the journal; without it only how large they are", () =>
+  it.live("prints contents with --contents, also those in separate files, and otherwise only their sizes", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -275,7 +275,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("--changes tells what became of each, in words", () =>
+  it.live("prints each change and its outcome with --changes", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -286,7 +286,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("--contents shows what a change took away too", () =>
+  it.live("prints removed and replaced contents with --contents", () =>
     Effect.gen(function* () {
       const here = yield* kept({ "gone/small.txt": "small\n", "gone/large.bin": "x".repeat(5000), "over.txt": "replaced\n" })
       done(yield* here.run(["rm", "-r", "gone", ...work]))
@@ -304,7 +304,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("--contents shows entries whose fields of that name hold something else", () =>
+  it.live("prints entries whose fields have a content's name but another type", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       const { Entry, makeFile } = yield* Effect.promise(() => import("../../src/journal/Journal.ts"))
@@ -319,7 +319,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("names nothing that a terminal would act on", () =>
+  it.live("escapes control characters for a terminal", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       done(yield* here.run(["write", "a\u0085b", "--text", "\u001b[31mred\n", ...work]))
@@ -333,7 +333,7 @@ describe("journal show", () => {
 describe("the help of journal", () => {
   const shell = kept({ "README.md": "text" })
   it.live.each(["show", "tail", "drift", "verify", "replay", "undo", "compact"])(
-    "of %s has examples, and all of them are right usage",
+    "of %s has examples, and all of them are valid usage",
     (name) =>
       Effect.gen(function* () {
         const here = yield* shell
@@ -346,7 +346,7 @@ describe("the help of journal", () => {
           .filter((line) => line.startsWith(`  fs-algebra journal ${name} `))
         assert.isAbove(examples.length, 0)
         for (const example of examples) {
-          // The root is the current directory where none is given, and a journal lies outside of it.
+          // The current directory is the default root, so the journal must be outside of it.
           assert.match(example, / \.\.\/work\.journal/)
           const words = example
             .replace(/ \| .*$/, "")
@@ -363,7 +363,7 @@ describe("the help of journal", () => {
 describe("journal verify", () => {
   const verify = (here: Kept, ...args: ReadonlyArray<string>) => here.run(["journal", "verify", "work", ...args])
 
-  it.live("finds a journal sound that is", () =>
+  it.live("confirms a sound journal", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -373,7 +373,7 @@ describe("journal verify", () => {
     })
   )
 
-  it.live("tampering shows in a journal that was begun here, and one that is not chained goes on as it is", () =>
+  it.live("detects tampering in a chained journal, and a command continues an unchained one as it is", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -389,7 +389,7 @@ describe("journal verify", () => {
     })
   )
 
-  it.live("who fails over a journal names it, says what is wrong once, and what to do", () =>
+  it.live("is one of the commands that name the broken journal, the fault once, and a remedy", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -417,7 +417,7 @@ describe("journal verify", () => {
     })
   )
 
-  it.live("says at which entry it is not what was written, with exit code 1, and how to keep what is before", () =>
+  it.live("names the first corrupt entry, ends with 1, and suggests how to keep the entries before", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -429,14 +429,14 @@ describe("journal verify", () => {
       assert.include(ran.err, "entry 3 ")
       const { err } = yield* verify(here, "--json")
       assert.deepInclude((JSON.parse(err) as { error: object }).error, { reason: "corrupt", position: 3 })
-      // As the hint says.
+      // Apply the hint.
       assert.include(ran.err, "head -n 3")
       Fs.writeFileSync(path, lines.slice(0, 3).join("\n") + "\n")
       assert.match(done(yield* verify(here)), /^work is sound: 2 entries/)
     })
   )
 
-  it.live("says that contents are missing or damaged, with exit code 1", () =>
+  it.live("reports missing and damaged contents, and ends with 1", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -458,7 +458,7 @@ describe("journal verify", () => {
 })
 
 describe("journal compact", () => {
-  it.live("removes the oldest entries, says so, and verify and undo go on from there", () =>
+  it.live("removes the oldest entries and reports them; verify and undo continue from there", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -476,7 +476,7 @@ describe("journal compact", () => {
     })
   )
 
-  it.live.each(["0", "soon", "-3", "1e3", ""])("--before %s is wrong usage, and nothing changes", (before) =>
+  it.live.each(["0", "soon", "-3", "1e3", ""])("refuses --before %s and changes nothing", (before) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -488,7 +488,7 @@ describe("journal compact", () => {
 })
 
 describe("journal replay and undo", () => {
-  it.live("--list is the tree at a position", () =>
+  it.live("list the tree at a position with --list", () =>
     Effect.gen(function* () {
       const here = yield* kept({ "a.txt": "one\ntwo\n" })
       done(yield* here.run(["write", "src/main.ts", "--text", "main\n", ...work]))
@@ -501,7 +501,7 @@ describe("journal replay and undo", () => {
     })
   )
 
-  it.live("an undo gives back what was there, and can itself be undone", () =>
+  it.live("restore the earlier tree by an undo, which can itself be undone", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)
@@ -524,7 +524,7 @@ describe("journal replay and undo", () => {
     })
   )
 
-  it.live("--changes after an undo tells the files it brought back, and no names that nobody sees", () =>
+  it.live("record the files that an undo restored, without temporary names", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -543,7 +543,7 @@ describe("journal replay and undo", () => {
     })
   )
 
-  it.live("drift shows what was changed past the journal, and new files when asked", () =>
+  it.live("do not include changes outside of the journal, which drift lists", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -583,7 +583,7 @@ describe("journal replay and undo", () => {
     })
   )
 
-  it.live("an undo of some paths leaves the others", () =>
+  it.live("restore only the given paths", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -594,7 +594,7 @@ describe("journal replay and undo", () => {
     })
   )
 
-  it.live("an undo names every path that is no longer what the journal left, and changes nothing", () =>
+  it.live("refuse an undo when paths differ from the journal, name all of them, and change nothing", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -644,7 +644,7 @@ describe("journal replay and undo", () => {
     ["an undo of nothing", ["undo", "none", "--to", "0"], 3, "is not there"],
     ["an undo in a copy", ["undo", "work", "--to", "0", "--backend", "memory"], 2, "--backend memory"],
     ["no command", [], 2, ""]
-  ] as const)("%s is refused in words", ([, args, code, text]) =>
+  ] as const)("fail with a message for %s", ([, args, code, text]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       done(yield* here.run(["write", "b.txt", "--text", "b", ...work]))

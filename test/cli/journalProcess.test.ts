@@ -11,7 +11,7 @@ const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
 
 interface Started {
   readonly child: ChildProcess
-  /** When this has been printed. */
+  /** Waits until the text has been printed. */
   readonly printed: (text: string) => Promise<void>
   readonly ended: Promise<{ readonly code: number | null; readonly out: string; readonly err: string }>
 }
@@ -55,8 +55,8 @@ const run = (cwd: string, ...args: ReadonlyArray<string>) =>
 
 const recorded = ["--root", "root", "--journal", "work"]
 
-describe("journals of processes", () => {
-  it.live("two commands after each other, the tree as it was between them, an undo, and an undo of that", () =>
+describe("journals of several processes", () => {
+  it.live("keep two commands, from which the tree between them is replayed, undone, and redone", () =>
     Effect.gen(function* () {
       const here = yield* place({ "a.txt": "one\n", "kept.txt": "kept\n" })
       const before = picture(here.root)
@@ -78,7 +78,7 @@ describe("journals of processes", () => {
     })
   )
 
-  it.live("tail shows what another process writes as it comes, and ends when it is interrupted", () =>
+  it.live("are followed by tail as another process writes, until tail is interrupted", () =>
     Effect.gen(function* () {
       const here = yield* place({})
       yield* run(here.top, "write", "first.txt", "--text", "1", ...recorded)
@@ -103,7 +103,7 @@ describe("journals of processes", () => {
     })
   )
 
-  it.live("tail begins with the last entries that its filters mean, and goes on with such", () =>
+  it.live("are followed by tail from the last matching entries on, with only matching ones", () =>
     Effect.gen(function* () {
       const here = yield* place({ "src/a.txt": "a" })
       yield* run(here.top, "write", "src/first.txt", "--text", "1", ...recorded)
@@ -128,7 +128,7 @@ describe("journals of processes", () => {
     })
   )
 
-  it.live("what an agent does over mcp is recorded, and can be undone when it has gone", () =>
+  it.live("record an agent's changes over mcp, which can be undone after it has gone", () =>
     Effect.gen(function* () {
       const here = yield* place({ "a.txt": "one\n" })
       const before = picture(here.root)

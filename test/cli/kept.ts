@@ -1,4 +1,4 @@
-/** A directory of the machine with a place for its snapshots beside it, and the command line over it. */
+/** A directory of the machine with a state directory for its snapshots, and the command line over it. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
@@ -13,7 +13,7 @@ import { type RunOptions, type Shell, shellOver } from "./terminal.ts"
 export const hasGit = needs("snapshots on the command line", () => has("git"), "apt-get install git")
 
 export interface Place {
-  /** What commands are typed in: the root is a directory of it, and the state another. */
+  /** The current directory of the commands, which holds the root and the state directory. */
   readonly top: string
   readonly root: string
   readonly state: string

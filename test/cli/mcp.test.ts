@@ -16,7 +16,7 @@ describe("mcp", () => {
     readonly error?: { readonly code: number }
   }
 
-  /** Starts it, asks, hangs up. */
+  /** Starts the server, sends the requests and hangs up. */
   const asked = Effect.fnUntraced(function* (args: ReadonlyArray<string>, ...calls: ReadonlyArray<readonly [string, object]>) {
     const { run } = yield* shell(files)
     const clientInfo = { name: "t", version: "1" }
@@ -37,7 +37,7 @@ describe("mcp", () => {
     return { code, err, tools, init: byId.get("init")?.result, answers: calls.map((_, id) => byId.get(id)!) }
   })
 
-  it.live("serves the files under its own name and version, and ends with its input", () =>
+  it.live("serves the files under its own name, and ends with its input", () =>
     Effect.gen(function* () {
       const { answers, code, err, init } = yield* asked([], ["read_file", { path: "a.txt" }])
       assert.deepStrictEqual([code, err], [0, ""])
@@ -47,7 +47,7 @@ describe("mcp", () => {
     })
   )
 
-  it.live("--tools takes a kit or names, --read-only leaves out what changes anything", () =>
+  it.live("limits the tools with --tools and --read-only", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual((yield* asked(["--tools", "ls, grep"])).tools, ["ls", "grep"])
       assert.deepStrictEqual((yield* asked(["--tools", "vfs", "--read-only"])).tools, ["list_directory", "read_file"])
@@ -56,7 +56,7 @@ describe("mcp", () => {
     })
   )
 
-  it.live("--deny and --read-before-write are in force", () =>
+  it.live("enforces --deny and --read-before-write", () =>
     Effect.gen(function* () {
       const { answers } = yield* asked(
         ["--deny", ".env", "--deny", "logs/**", "--read-before-write"],
@@ -76,7 +76,7 @@ describe("mcp", () => {
   const secrets = [".env", "key.pem", "logs/.env.local", "logs/deep/key.pem"]
   const reads = secrets.map((path) => ["read_file", { path }] as const)
 
-  it.live("--deny with ** in braces denies what each alternative names, at the root too", () =>
+  it.live("denies each alternative of ** in braces, at the root too", () =>
     Effect.gen(function* () {
       for (const deny of [
         "{**/.env*,**/*.pem}",
@@ -96,7 +96,7 @@ describe("mcp", () => {
     })
   )
 
-  it.live("--allow with ** in braces allows what each alternative names, at the root too", () =>
+  it.live("allows each alternative of ** in braces, at the root too", () =>
     Effect.gen(function* () {
       const flags = ["--structured", "--allow", "{**/a.txt,**/x.log}"]
       const { answers } = yield* asked(flags, ["glob", { pattern: "**" }])
@@ -107,7 +107,7 @@ describe("mcp", () => {
     })
   )
 
-  it.live("a glob that begins with the directory's own path is one of what is below", () =>
+  it.live("accepts globs that begin with the mount point", () =>
     Effect.gen(function* () {
       const args = ["--mount-point", "/workspace", "--deny", "/workspace/.env"]
       const { answers } = yield* asked(args, ["read_file", { path: ".env" }], ["read_file", { path: "a.txt" }])
@@ -118,7 +118,7 @@ describe("mcp", () => {
     })
   )
 
-  it.live("--no-delete offers nothing that removes, and refuses what would", () =>
+  it.live("offers no removing tool with --no-delete, and refuses removals by other tools", () =>
     Effect.gen(function* () {
       const patch = "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch"
       const { answers, init, tools } = yield* asked(
@@ -145,7 +145,7 @@ describe("mcp", () => {
     })
   )
 
-  it.live("a first change is preceded by a checkpoint, unless --no-snapshots", () =>
+  it.live("takes a checkpoint before the first change, unless --no-snapshots is given", () =>
     Effect.gen(function* () {
       const write = ["write_file", { path: "new.txt", content: "new" }] as const
       const kept = yield* asked(["--backend", "memory"], write)
@@ -153,13 +153,13 @@ describe("mcp", () => {
       const without = yield* asked(["--backend", "memory", "--no-snapshots"], write)
       assert.notInclude(JSON.stringify(without.answers[0]), "heckpoint")
       assert.notInclude(without.tools, "snapshot")
-      // Nobody could bring it back.
+      // Without the restore tool, a checkpoint is useless.
       const unreachable = yield* asked(["--backend", "memory", "--tools", "seven"], write)
       assert.notInclude(JSON.stringify(unreachable.answers[0]), "heckpoint")
     })
   )
 
-  it.live("--snapshots offers them beside any tools, and does not start where they cannot be kept", () =>
+  it.live("offers snapshot tools beside any tools with --snapshots, and fails where they cannot be kept", () =>
     Effect.gen(function* () {
       const snapshots = ["snapshot", "snapshots", "restore", "diff"]
       const vfs = yield* asked(["--tools", "vfs", "--snapshots", "--backend", "memory"])
@@ -175,14 +175,14 @@ describe("mcp", () => {
     })
   )
 
-  it.live("--mount-point is what paths may begin with", () =>
+  it.live("accepts paths below --mount-point", () =>
     Effect.gen(function* () {
       const { answers } = yield* asked(["--mount-point", "/workspace"], ["read_file", { path: "/workspace/a.txt" }])
       assert.isFalse(answers[0]!.result.isError)
     })
   )
 
-  it.live("what it cannot do it says, with a hint, before it answers anyone", () =>
+  it.live("reports impossible options with a hint before it answers any request", () =>
     Effect.gen(function* () {
       const wrong: ReadonlyArray<readonly [args: ReadonlyArray<string>, code: number, said: string]> = [
         [["--tools", "ls,nope"], 2, '"nope"'],

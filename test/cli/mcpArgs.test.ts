@@ -16,8 +16,8 @@ const plain = {
   http: undefined
 } as const
 
-describe("the plain forms of mcp", () => {
-  it("are read with the same meaning as by the full command line", () => {
+describe("the quick parser of mcp", () => {
+  it("reads plain arguments with the same meaning as the full command line", () => {
     assert.deepStrictEqual(quick(["mcp"]), { roots: [], backend: "host", input: plain })
     assert.deepStrictEqual(
       quick(["mcp", "--root", "/r", "--backend=memory", "--read-only", "--limits", "standard", "--tools", "ls,grep"]),
@@ -59,7 +59,7 @@ describe("the plain forms of mcp", () => {
     })
   })
 
-  it("are no others: help, other commands and mistakes are for the full command line", () => {
+  it("leaves help, other commands and mistakes to the full command line", () => {
     const others = [
       "",
       "ls",

@@ -65,7 +65,7 @@ const post = (headers: Record<string, string>, method = "POST") =>
   })
 
 describe("a client of the official SDK over HTTP", () => {
-  it("is told where the server listens: on this machine alone", () => assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/mcp$/))
+  it("listens on this machine only", () => assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/mcp$/))
 
   for (const [claim, script] of Object.entries(scripts)) {
     it(claim, async () => {
@@ -75,7 +75,7 @@ describe("a client of the official SDK over HTTP", () => {
     })
   }
 
-  it("two at once: the one that edits what it has not seen is told so, and neither overwrites the other", async () => {
+  it("gets a conflict when another client has edited the file, and neither overwrites the other", async () => {
     const [{ client: first }, { client: second }] = [await connected(), await connected()]
     Fs.writeFileSync(join(root, "both.txt"), "one\ntwo\n")
     const versions = [await versionOf(first, "both.txt"), await versionOf(second, "both.txt")]
@@ -89,7 +89,7 @@ describe("a client of the official SDK over HTTP", () => {
     await Promise.all([first.close(), second.close()])
   })
 
-  it("is told when what it sent is not UTF-8, and no file gets characters that it did not send", async () => {
+  it("gets a parse error for invalid UTF-8, and no file is written", async () => {
     const { client, transport } = await connected()
     const args = '{"path":"odd.txt","content":"'
     const body = Buffer.concat([
@@ -108,7 +108,7 @@ describe("a client of the official SDK over HTTP", () => {
     await client.close()
   })
 
-  it("ends its session, after which it is not known any more", async () => {
+  it("ends its session, which is unknown afterwards", async () => {
     const { client, transport } = await connected()
     const session = transport.sessionId!
     await transport.terminateSession()
@@ -117,8 +117,8 @@ describe("a client of the official SDK over HTTP", () => {
   })
 })
 
-describe("who may ask", () => {
-  it("a page of another origin and another name for this machine are refused", async () => {
+describe("the HTTP server", () => {
+  it("refuses requests of another origin or under another host name", async () => {
     const { host, port } = new URL(url)
     assert.strictEqual(await post({ origin: "http://example.com" }), 403)
     assert.strictEqual(await post({ origin: "null" }), 403)
@@ -127,7 +127,7 @@ describe("who may ask", () => {
     assert.strictEqual(await post({ host: "127.0.0.1:1" }), 403)
     assert.strictEqual(await post({ origin: `http://localhost:${port}1` }), 403)
     assert.strictEqual(await post({ host: "example.com" }, "GET"), 403)
-    // Let through, and refused by the protocol, since there is no session.
+    // The check accepts these requests; the protocol refuses them because there is no session.
     for (const headers of [{}, { host: `localhost:${port}` }, { origin: `http://${host}` }]) {
       assert.strictEqual(await post(headers), 400)
     }
@@ -139,8 +139,8 @@ const run = (command: string, args: ReadonlyArray<string>) =>
     execFile(command, args, { cwd: root, env, maxBuffer: 64 * 1024 * 1024 }, (_error, out, err) => resolve(out + err))
   })
 
-describe("tools of others", () => {
-  it("the inspector's command line lists the tools", async () => {
+describe("external tools", () => {
+  it("of the inspector list the tools", async () => {
     const inspector = join(packages, "@modelcontextprotocol/inspector/cli/build/cli.js")
     const out = await run(process.execPath, [inspector, "--cli", process.execPath, bin, "mcp", "--method", "tools/list"])
     const { tools } = JSON.parse(out) as { readonly tools: ReadonlyArray<{ readonly name: string }> }
@@ -150,7 +150,10 @@ describe("tools of others", () => {
     )
   })
 
-  /** What a server of files has no use for: it asks nothing of a model or a person, and tells of changes over standard input alone. */
+  /**
+   * Scenarios that a file server does not support: it never asks a model or a person, and reports changes only over
+   * standard input.
+   */
   const without: ReadonlyArray<string> = [
     "elicitation-sep1034-defaults",
     "elicitation-sep1330-enums",
@@ -161,7 +164,7 @@ describe("tools of others", () => {
     "tools-call-with-logging"
   ]
 
-  it.live("the protocol's conformance suite passes, but for what a server of files has no use for", () =>
+  it.live("of the conformance suite pass, except for the unsupported scenarios", () =>
     Effect.gen(function* () {
       const listening = yield* Deferred.make<string>()
       const warn = (line: string) => Effect.asVoid(Deferred.succeed(listening, /http:\S+/.exec(line)![0]))

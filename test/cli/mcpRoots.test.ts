@@ -10,7 +10,7 @@ import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { bin, call } from "../agent/mcpSessions.ts"
 
-/** A machine with projects in it, gone at the end. */
+/** A temporary machine with a home directory and projects. */
 const machine = Effect.acquireRelease(
   Effect.sync(() => {
     const top = Fs.mkdtempSync(join(Fs.realpathSync(Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()), "fs-algebra-roots-"))
@@ -30,11 +30,11 @@ interface Options {
   readonly cwd: string
   readonly env: Record<string, string>
   readonly args?: ReadonlyArray<string>
-  /** `undefined`: the client has no such capability. */
+  /** `undefined` means that the client does not have the roots capability. */
   readonly roots?: (() => ReadonlyArray<Root>) | undefined
 }
 
-/** A client of the official SDK, what the server said on standard error, and how often it asked for roots. */
+/** Connects a client of the official SDK, and records standard error and the number of root requests. */
 const connected = ({ args = [], cwd, env, roots }: Options) =>
   Effect.acquireRelease(
     Effect.promise(async () => {
@@ -68,8 +68,8 @@ const read = (client: Client, path: string) => Effect.promise(() => call(client,
 
 const names = (text: string): ReadonlyArray<string> => [...text.matchAll(/^(\S+)\/(?:\s|$)/gm)].map(([, name]) => name!)
 
-describe("roots of the client, where none is given", () => {
-  it.live("the one root that a client lists is served, instead of where the server was started", () =>
+describe("roots of the client without --root", () => {
+  it.live("replace the current directory of the server by the one root listed", () =>
     Effect.gen(function* () {
       const { add, env, home } = yield* machine
       const app = add("app")
@@ -81,7 +81,7 @@ describe("roots of the client, where none is given", () => {
     })
   )
 
-  it.live("several stand side by side by the names of their directories, the same ones with a number", () =>
+  it.live("appear side by side under their directory names, with a number for equal names", () =>
     Effect.gen(function* () {
       const { add, env, home, top } = yield* machine
       const roots = [root(add("a/app"), "not/a name"), root(add("b/app")), root(add("lib")), root(add("lib"))]
@@ -99,7 +99,7 @@ describe("roots of the client, where none is given", () => {
   )
 
   it.live(
-    "what no server should show is left out and said: the machine, the home and what holds it, no directory, no file URI",
+    "are skipped with a reason: the machine, a home or a directory around it, a missing directory, a file, another URI",
     () =>
       Effect.gen(function* () {
         const { add, env, home, top } = yield* machine
@@ -125,7 +125,7 @@ describe("roots of the client, where none is given", () => {
       })
   )
 
-  it.live("a client whose roots are all refused gets answers that say why, and never the directory of the server", () =>
+  it.live("that are all refused make every call fail with the reason", () =>
     Effect.gen(function* () {
       const { add, env } = yield* machine
       const cwd = add("cwd")
@@ -141,7 +141,7 @@ describe("roots of the client, where none is given", () => {
     })
   )
 
-  it.live("of a hundred roots the first 32 are served, and a root in another root is served with it", () =>
+  it.live("are limited to 32, and a root inside of another is served with it", () =>
     Effect.gen(function* () {
       const { add, env, home } = yield* machine
       const many = Array.from({ length: 100 }, (_, i) => root(add(`p${i}`)))
@@ -151,7 +151,7 @@ describe("roots of the client, where none is given", () => {
     })
   )
 
-  it.live("other roots that a client lists later take the place of the first, for snapshots and resources too", () =>
+  it.live("replace the earlier roots when they change, for snapshots and resources too", () =>
     Effect.gen(function* () {
       const { add, env, home } = yield* machine
       const [app, lib] = [add("app"), add("lib")]
@@ -166,7 +166,7 @@ describe("roots of the client, where none is given", () => {
           await client.sendRootsListChanged()
           while (said.asked === before) await new Promise((resolve) => setTimeout(resolve, 10))
         })
-      /** The answer comes to a call that is made when the roots have changed; one that is made before works on the old ones. */
+      /** Repeats the call until it works on the new roots; calls made before the change still work on the old ones. */
       const until = (isDone: (text: string) => boolean) =>
         Effect.gen(function* () {
           for (;;) {
@@ -189,7 +189,7 @@ describe("roots of the client, where none is given", () => {
     })
   )
 
-  it.live("a client that has roots but fails to list them, and one without, get the directory of the server", () =>
+  it.live("that the client cannot list are replaced by the current directory of the server", () =>
     Effect.gen(function* () {
       const { add, env } = yield* machine
       const cwd = add("cwd")
@@ -204,8 +204,8 @@ describe("roots of the client, where none is given", () => {
   )
 })
 
-describe("a root that is given", () => {
-  it.live("is all that there is, and the client is never asked for more", () =>
+describe("a root on the command line", () => {
+  it.live("is the only one, and the client is not asked for roots", () =>
     Effect.gen(function* () {
       const { add, env, home } = yield* machine
       const [app, lib] = [add("app"), add("lib")]
@@ -218,7 +218,7 @@ describe("a root that is given", () => {
     })
   )
 
-  it.live("may be several directories, each by its name, with globs that count from each, and one store of snapshots", () =>
+  it.live("may be one of several, with globs relative to each, and one store of snapshots", () =>
     Effect.gen(function* () {
       const { add, env, home, top } = yield* machine
       const [app, lib] = [add("app"), add("lib")]
@@ -240,11 +240,11 @@ describe("a root that is given", () => {
   )
 })
 
-describe("directories that nobody means to hand to an agent", () => {
+describe("home directories and the whole machine", () => {
   const ran = (cwd: string, env: Record<string, string>, ...args: ReadonlyArray<string>) =>
     spawnSync(process.execPath, [bin, "mcp", ...args], { cwd, env, input: "", encoding: "utf8" })
 
-  it.live("are refused before the server greets, with what to do, unless --any-root is given", () =>
+  it.live("are refused before the server answers, with a hint, unless --any-root is given", () =>
     Effect.gen(function* () {
       const { env, home, top } = yield* machine
       for (const [cwd, args, why] of [
@@ -265,7 +265,7 @@ describe("directories that nobody means to hand to an agent", () => {
     })
   )
 
-  it.live("are refused too where a client without roots starts the server in one", () =>
+  it.live("are refused as current directory when the client has no roots", () =>
     Effect.gen(function* () {
       const { env, home } = yield* machine
       const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "t", version: "1" } }

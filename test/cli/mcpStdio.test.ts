@@ -20,7 +20,7 @@ describe("a client of the official SDK over standard input and output", () => {
   let asked = 0
 
   beforeAll(async () => {
-    // A root as wide as can be, for whoever asks.
+    // The client offers the widest possible root.
     client.setRequestHandler(ListRootsRequestSchema, () => {
       asked++
       return { roots: [{ uri: "file:///", name: "everything" }] }
@@ -30,7 +30,7 @@ describe("a client of the official SDK over standard input and output", () => {
   })
   afterAll(() => client.close())
 
-  it("lists the tools, each with its hints", async () => {
+  it("lists the tools with their hints", async () => {
     const { tools } = await client.listTools()
     const names = tools.map(({ name }) => name)
     assert.includeMembers(names, ["ls", "read_file", "edit_file", "grep", "rm", "move", "snapshot", "restore"])
@@ -40,12 +40,12 @@ describe("a client of the official SDK over standard input and output", () => {
 
   for (const [claim, script] of Object.entries(scripts)) it(claim, () => script(client, root))
 
-  it("a change is told to whoever has subscribed to the file, and to nobody else", async () => {
+  it("gets changes only of files to which it has subscribed", async () => {
     const uri = "workspace:///crlf.txt"
     const told: Array<string> = []
     client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => void told.push(params.uri))
     await client.subscribeResource({ uri })
-    // The watch begins some time after the subscription; who changes the file meanwhile is not seen.
+    // The watch begins some time after the subscription, so the file is changed repeatedly.
     for (let i = 0; told.length === 0 && i < 1000; i++) {
       Fs.writeFileSync(join(root, "unrelated.txt"), `${i}`)
       Fs.writeFileSync(join(root, "crlf.txt"), `a\r\n${i}\r\n`)
@@ -54,21 +54,21 @@ describe("a client of the official SDK over standard input and output", () => {
     assert.deepStrictEqual([...new Set(told)], [uri])
   })
 
-  it("is not told that lists have changed, since none has after the greeting", () => assert.deepStrictEqual(noticed, []))
+  it("gets no notification of changed lists after initialization", () => assert.deepStrictEqual(noticed, []))
 
-  it("offers roots, and is never asked for them", () => assert.strictEqual(asked, 0))
+  it("offers roots, and is not asked for them", () => assert.strictEqual(asked, 0))
 })
 
 it.each([
   ["[", '"[": "[" is not closed; write "\\[" for the sign itself'],
   ["./", "it is blank"],
   ["src/**.env", '"src/**.env": "**" beside other signs stays in one directory; write "**/*" for any depth']
-])("%s, which is no glob, is refused before the server greets", async (glob, detail) => {
+])("mcp refuses the invalid glob %s before it answers", async (glob, detail) => {
   const server = spawn(process.execPath, args("--deny", glob), { env })
   const said = { out: "", err: "" }
   server.stdout.on("data", (text) => void (said.out += text))
   server.stderr.on("data", (text) => void (said.err += text))
-  // Who has ended already reads nothing more.
+  // The server may have ended, so a failed write is ignored.
   server.stdin.on("error", () => {})
   const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "t", version: "1" } }
   server.stdin.end(`${JSON.stringify({ jsonrpc: "2.0", id: 1, method: "initialize", params })}\n`)
@@ -85,7 +85,7 @@ interface Message {
   readonly error?: { readonly code: number }
 }
 
-/** The wire itself, for what a sound client does not do. */
+/** A raw connection, for messages that a correct client never sends. */
 class Wire {
   readonly child: ChildProcessWithoutNullStreams
   readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null }>
@@ -130,7 +130,7 @@ class Wire {
   }
 }
 
-/** A search without end, where the time for a pattern has none. */
+/** A search that never ends without a time limit for patterns. */
 const slow = { pattern: "(a+)+$", path: "slow.txt" }
 const patient = ["--limits", "unlimited"]
 
@@ -145,7 +145,7 @@ const children = (pid: number): ReadonlyArray<string> => {
 const isAlive = (pid: string): boolean =>
   Fs.existsSync(`/proc/${pid}/stat`) && !/\) Z /.test(Fs.readFileSync(`/proc/${pid}/stat`, "utf8"))
 
-describe("a process that has one bad client for long", () => {
+describe("a server with a misbehaving client", () => {
   let wire: Wire
 
   beforeAll(async () => {
@@ -153,7 +153,7 @@ describe("a process that has one bad client for long", () => {
     wire = await new Wire(...patient).begin()
   })
 
-  it("survives whatever is sent, and answers what can be answered", async () => {
+  it("survives invalid and oversized messages, and answers the valid ones", async () => {
     const parseError = wire.answer(null)
     wire.send("garbage\n")
     assert.strictEqual((await parseError).error?.code, -32_700)
@@ -169,7 +169,7 @@ describe("a process that has one bad client for long", () => {
     assert.isUndefined((await wire.ask("alive", "ping")).error)
   })
 
-  it("answers every one of 10,000 requests that come at once", async () => {
+  it("answers all of 10,000 concurrent requests", async () => {
     const ids = Array.from({ length: 10_000 }, (_, i) => i)
     const answers = ids.map((id) => wire.answer(id))
     const params = { name: "read_file", arguments: { path: "crlf.txt" } }
@@ -179,14 +179,14 @@ describe("a process that has one bad client for long", () => {
     assert.isTrue(all.every(({ error, result }) => error === undefined && result.isError !== true))
   })
 
-  it("stops a search that is cancelled, does not answer it, and answers the next call", async () => {
+  it("stops a cancelled search without an answer, and answers the next call", async () => {
     void wire.call("long", "grep", slow)
     wire.send('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"long"}}\n')
     assert.isFalse((await wire.call("next", "ls", {})).result.isError)
     assert.isFalse(wire.out.some((line) => line.includes('"long"')))
   })
 
-  it("ends with 0 when the client goes in the middle of a search, with the files as they were", async () => {
+  it("ends with 0 when the client hangs up during a search, and leaves no temporary files", async () => {
     void wire.call("again", "grep", slow)
     await wire.ask("after", "ping")
     wire.child.stdin.end()
@@ -199,8 +199,8 @@ describe("a process that has one bad client for long", () => {
   })
 })
 
-describe("a process", () => {
-  it("ends on SIGTERM in the middle of a search, and leaves no process behind", async () => {
+describe("a server process", () => {
+  it("ends on SIGTERM during a search, and leaves no process behind", async () => {
     const wire = await new Wire(...patient).begin()
     await wire.call("first", "grep", { pattern: "needle", path: "logs" })
     void wire.call("long", "grep", slow)
@@ -211,7 +211,7 @@ describe("a process", () => {
     assert.deepStrictEqual(below.filter(isAlive), [])
   })
 
-  it("on a copy in memory changes nothing on disk, says nothing but messages, and ends when nobody reads them", async () => {
+  it("with --backend memory changes nothing on disk, prints only messages, and ends when its output is closed", async () => {
     const wire = await new Wire("--backend", "memory").begin()
     assert.isFalse((await wire.call(1, "rm", { path: "logs" })).result.isError)
     assert.isTrue((await wire.call(2, "read_file", { path: "no/such" })).result.isError)

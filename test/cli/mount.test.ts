@@ -1,4 +1,4 @@
-/** `--mount`: what is typed, where it goes, and what is said where it cannot. */
+/** `--mount`: its syntax, its effect, and its error messages. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { execFileSync } from "node:child_process"
@@ -22,7 +22,7 @@ describe("SOURCE[:TARGET]", () => {
     assert.deepStrictEqual(split("src:/", "linux"), ["src", "/"])
   })
 
-  it("may begin with a drive of Windows", () => {
+  it("may begin with a Windows drive", () => {
     assert.deepStrictEqual(split("C:\\x", "win32"), ["C:\\x", undefined])
     assert.deepStrictEqual(split("C:\\x:target", "win32"), ["C:\\x", "target"])
     assert.deepStrictEqual(split("c:/x/y:a/b", "win32"), ["c:/x/y", "a/b"])
@@ -56,7 +56,7 @@ const mounted = Effect.gen(function* () {
 })
 
 describe("--mount", () => {
-  it.live("copies over the copy in memory, relative to where it was typed, later ones over earlier ones", () =>
+  it.live("copies into the copy in memory, relative to the current directory, later mounts over earlier ones", () =>
     Effect.gen(function* () {
       const { run, top } = yield* mounted
       const listed = yield* run(
@@ -87,7 +87,7 @@ describe("--mount", () => {
     })
   )
 
-  it.live("says what it has left out", () =>
+  it.live("reports skipped entries", () =>
     Effect.gen(function* () {
       const { run } = yield* mounted
       const ran = yield* run("ls", "m", "--mount", ".:m")
@@ -97,7 +97,7 @@ describe("--mount", () => {
     })
   )
 
-  it.live("is refused where there is no copy, and says why", () =>
+  it.live("is refused for backends without a copy, with the reason", () =>
     Effect.gen(function* () {
       const { onDisk, run } = yield* mounted
       for (const [args, why] of [
@@ -126,7 +126,7 @@ describe("--mount", () => {
     })
   )
 
-  it.live("fails with a code of its own and names the source as it was typed", () =>
+  it.live("fails with the fitting exit code and names the source as it was typed", () =>
     Effect.gen(function* () {
       const { run, top } = yield* mounted
       execFileSync("mkfifo", [join(top, "pipe")])
@@ -147,7 +147,7 @@ describe("--mount", () => {
     })
   )
 
-  it.live("is in the help of every command", () =>
+  it.live("is in the help of grep", () =>
     Effect.gen(function* () {
       const { onDisk } = yield* mounted
       assert.match((yield* onDisk("grep", "--help")).out, /--mount SOURCE\[:TARGET\]/)

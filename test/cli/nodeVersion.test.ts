@@ -5,7 +5,7 @@ import { isTooOld } from "../../src/cli/nodeVersion.ts"
 
 const bin = readFileSync(fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url)), "utf8")
 
-describe("a Node that is too old", () => {
+describe("the check for an old Node", () => {
   it.each([
     ["v20.20.2", true],
     ["v22.18.9", true],
@@ -15,10 +15,10 @@ describe("a Node that is too old", () => {
     ["v22.20.0", false],
     ["v24.0.0", false],
     ["v100.0.0", false]
-  ])("%s: %s", (version, expected) => assert.strictEqual(isTooOld(version, ">=22.19.0"), expected))
+  ])("of %s answers %s", (version, expected) => assert.strictEqual(isTooOld(version, ">=22.19.0"), expected))
 
-  // On Node 20 the program ended with a SyntaxError of its own first line: a name is looked for before anything is run.
-  it("is told before a name is imported that it has not", () => {
+  // On Node 20 the program ended with a SyntaxError about its first import, before any check could run.
+  it("runs before any import that an old Node lacks", () => {
     const imported = [...bin.matchAll(/^import (?!type)\{([^}]*)\} from "node:/gm)].map(([, names]) => names!.trim())
     assert.sameMembers(imported, ["readFileSync", "homedir", "join"])
   })

@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 
 const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
 
-/** The program as a shell would name it. */
+/** The program as a shell command. */
 const program = `'${process.execPath}' '${bin}'`
 
 interface Ended {
@@ -62,7 +62,7 @@ const directory = (files: Readonly<Record<string, string>>) =>
     (root) => Effect.promise(() => rm(root, { recursive: true, force: true }))
   )
 
-/** Every path below it, with what is in it. */
+/** Returns every path below the root with its content. */
 const fingerprint = (root: string) =>
   Effect.promise(async () => {
     const entries = await readdir(root, { recursive: true, withFileTypes: true })
@@ -88,7 +88,7 @@ const project = {
 }
 
 describe("the program", () => {
-  it.live("without arguments is the tour, which touches nothing and prints what every pipe can carry", () =>
+  it.live("gives the tour without arguments, changes nothing and prints ASCII only", () =>
     Effect.gen(function* () {
       const root = yield* directory(project)
       const before = yield* fingerprint(root)
@@ -123,7 +123,7 @@ describe("the program", () => {
       assert.deepStrictEqual(yield* fingerprint(root), [])
     }).pipe(Effect.scoped)
   )
-  it.live("gives the tour as JSON, one step a line", () =>
+  it.live("gives the tour as JSON, one step per line", () =>
     Effect.gen(function* () {
       const root = yield* directory(project)
       const { out } = yield* run(root, ["tour", "--json"])
@@ -138,7 +138,7 @@ describe("the program", () => {
       assert.isAtLeast(steps.length, 8)
     }).pipe(Effect.scoped)
   )
-  it.live("ends quietly when its reader goes away", () =>
+  it.live("ends quietly when its reader has gone", () =>
     Effect.gen(function* () {
       const root = yield* directory({ "big.txt": "needle in a line of some length\n".repeat(200_000) })
       const ran = yield* sh(root, `${program} grep needle | head -n 1`)
@@ -146,7 +146,7 @@ describe("the program", () => {
       assert.strictEqual(ran.err, "")
     }).pipe(Effect.scoped)
   )
-  it.live("writes what is piped into it, and prints it again byte for byte", () =>
+  it.live("writes piped bytes, and prints them unchanged", () =>
     Effect.gen(function* () {
       const root = yield* directory({})
       const ran = yield* sh(
@@ -157,7 +157,7 @@ describe("the program", () => {
       assert.strictEqual(ran.err, "")
     }).pipe(Effect.scoped)
   )
-  it.live("ends with the code of its failure, and says it on standard error", () =>
+  it.live("ends with the exit code of its failure, and reports it on standard error", () =>
     Effect.gen(function* () {
       const root = yield* directory(project)
       const cases = [
@@ -181,7 +181,7 @@ describe("the program", () => {
       }
     }).pipe(Effect.scoped)
   )
-  it.live("answers errors as JSON to who asked for JSON", () =>
+  it.live("reports errors as JSON with --json", () =>
     Effect.gen(function* () {
       const root = yield* directory(project)
       const ran = yield* run(root, ["stat", "nope", "--json"])
@@ -198,7 +198,7 @@ describe("the program", () => {
       assert.deepStrictEqual(yield* fingerprint(root), before)
     }).pipe(Effect.scoped)
   )
-  it.live("interrupted in the middle of a write ends with 130, and the old file is there alone", () =>
+  it.live("ends with 130 when it is interrupted during a write, and keeps only the old file", () =>
     Effect.gen(function* () {
       const root = yield* directory({ "f.txt": "old" })
       const ended = yield* Effect.promise(async () => {

@@ -58,7 +58,7 @@ const change = ({ root }: Kept): void => {
 }
 
 describe.runIf(hasGit)("snapshot", () => {
-  it.live("says its id and what it holds, and what has changed since the one before", () =>
+  it.live("prints its id, its size, and the changes since the previous one", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)
@@ -70,7 +70,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.match(done(yield* here.run(["snapshot"])), /; 3 files changed, \+3 -2\n$/)
     })
   )
-  it.live("tells in a line what no snapshot holds", () =>
+  it.live("counts entries that no snapshot can hold", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       execFileSync("mkfifo", [join(here.root, "pipe"), join(here.root, "src/pipe")])
@@ -82,7 +82,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.strictEqual((JSON.parse(out) as Described).files, 5)
     })
   )
-  it.live("--json is the value that restores it, with the numbers", () =>
+  it.live("prints a value with --json that can restore it, with counts", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const taken = yield* take(here, "--tag", "before lunch")
@@ -91,7 +91,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.strictEqual(decoded.snapshotId, taken.snapshotId)
     })
   )
-  it.live("is in a store of the root's own, which git commands read and nobody else", () =>
+  it.live("is stored in a private git directory for the root", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { commitRef, gitDir } = yield* take(here)
@@ -104,7 +104,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.deepStrictEqual(Fs.readdirSync(here.top).sort(), ["root", "state"])
     })
   )
-  it.live("--store keeps it elsewhere, and hints say so", () =>
+  it.live("is stored in --store, which hints then repeat", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { gitDir } = yield* take(here, "--store", "kept here")
@@ -121,7 +121,7 @@ describe.runIf(hasGit)("snapshot", () => {
     ["--store through a link", ["--store", "way/store"]],
     ["--store at a link that leads nowhere yet", ["--store", "dangling"]],
     ["--store behind a link of the root", ["--store", "root/back/store"]]
-  ] as const)("refuses %s in the root, and proposes another", ([, args]) =>
+  ] as const)("refuses %s inside of the root, and suggests another", ([, args]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       Fs.symlinkSync(here.root, join(here.top, "way"))
@@ -134,7 +134,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.deepStrictEqual(picture(here.root), before)
     })
   )
-  it.live("asks for --store where there is no home", () =>
+  it.live("asks for --store when there is no home directory", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const ran = yield* here.run(["snapshot"], { stateDirectory: undefined })
@@ -142,7 +142,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.include(ran.err, "--store DIR")
     })
   )
-  it.live.each(["two\nlines", "x".repeat(1001)])("takes no tag that is no line", (tag) =>
+  it.live.each(["two\nlines", "x".repeat(1001)])("refuses a tag that is not one short line", (tag) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const ran = yield* here.run(["snapshot", "--tag", tag])
@@ -151,7 +151,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.isFalse(Fs.existsSync(here.state))
     })
   )
-  it.live("a store that cannot be made is a failure with a reason", () =>
+  it.live("fails with a reason when the store cannot be made", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       Fs.writeFileSync(join(here.top, "file"), "")
@@ -161,7 +161,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.strictEqual(Schema.decodeUnknownSync(Schema.toCodecJson(SnapshotError))(error).reason, "io")
     })
   )
-  it.live("a directory that is no store of ours is left alone", () =>
+  it.live("leaves a directory that is no store unchanged", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const other = join(here.top, "other")
@@ -177,7 +177,7 @@ describe.runIf(hasGit)("snapshot", () => {
 })
 
 describe("snapshots of a copy in memory", () => {
-  it.effect.each([["snapshot"], ["snapshots"], ["restore"], ["diff"]])("%s is refused: they would end with it", (args) =>
+  it.effect.each([["snapshot"], ["snapshots"], ["restore"], ["diff"]])("are impossible, so %s is refused", (args) =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell({ f: "" })).run([args[0]!, "--backend", "memory"], { stateDirectory: "/nowhere" })
       assert.strictEqual(ran.code, 2)
@@ -187,7 +187,7 @@ describe("snapshots of a copy in memory", () => {
 })
 
 describe.runIf(hasGit)("snapshots", () => {
-  it.live("of a root that has none is empty, and makes nothing", () =>
+  it.live("prints nothing for a root without snapshots, and makes no store", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const ran = yield* here.run(["snapshots"])
@@ -197,7 +197,7 @@ describe.runIf(hasGit)("snapshots", () => {
       assert.isFalse(Fs.existsSync(here.state))
     })
   )
-  it.live("are listed the newest first, with what each changed", () =>
+  it.live("lists the newest first, with the changes of each", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const one = yield* take(here, "--tag", "first")
@@ -220,7 +220,7 @@ describe.runIf(hasGit)("snapshots", () => {
       assert.lengthOf(yield* here.json(["snapshots", "-n", "1"]), 1)
     })
   )
-  it.live("--forget takes ids, beginnings of ids and tags; --keep all but the newest", () =>
+  it.live("forgets by id, prefix of an id and tag with --forget, and all but the newest with --keep", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const taken: Array<Described> = []
@@ -242,7 +242,7 @@ describe.runIf(hasGit)("snapshots", () => {
       assert.deepInclude((yield* here.json(["snapshots", "--stats"]))[0] as object, { snapshots: 1, store: a.gitDir })
     })
   )
-  it.live("one unknown name among several forgets none", () =>
+  it.live("forgets nothing when one of several names is unknown", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* take(here, "--tag", "a")
@@ -255,7 +255,7 @@ describe.runIf(hasGit)("snapshots", () => {
     [["--forget", "x", "--stats"], "--stats"],
     [["--keep", "1", "-n", "2"], "--max"],
     [["--keep", "-1"], "below 0"]
-  ] as const)("%s is wrong usage", ([args, said]) =>
+  ] as const)("reports wrong usage for %s", ([args, said]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const ran = yield* here.run(["snapshots", ...args])
@@ -265,8 +265,8 @@ describe.runIf(hasGit)("snapshots", () => {
   )
 })
 
-describe.runIf(hasGit)("which snapshot is meant", () => {
-  it.live("an unknown one ends with 3, and says what there is", () =>
+describe.runIf(hasGit)("the name of a snapshot", () => {
+  it.live("that is unknown ends the command with 3 and a hint", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       for (const args of [["restore"], ["diff"], ["export", "x.zip", "--snapshot", "latest"], ["snapshots", "--forget", "x"]]) {
@@ -282,7 +282,7 @@ describe.runIf(hasGit)("which snapshot is meant", () => {
       assert.strictEqual(said.hint, "See which there are: fs-algebra snapshots --root root")
     })
   )
-  it.live("a path in the place of the id is told from it", () =>
+  it.live("that is a path gets a hint to the correct order", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* take(here)
@@ -291,7 +291,7 @@ describe.runIf(hasGit)("which snapshot is meant", () => {
       assert.include(ran.err, "fs-algebra restore latest src --root root")
     })
   )
-  it.live("what several may be is refused, and each of them shown", () =>
+  it.live("that fits several is refused, and all of them are shown", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const [one, two] = [yield* take(here, "--tag", "same"), yield* take(here, "--tag", "same")]
@@ -304,7 +304,7 @@ describe.runIf(hasGit)("which snapshot is meant", () => {
       assert.lengthOf(yield* here.json(["snapshots"]), 2)
     })
   )
-  it.live("a whole tag is more than the beginning of an id", () =>
+  it.live("is a whole tag before it is a prefix of an id", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { snapshotId } = yield* take(here)
@@ -314,12 +314,12 @@ describe.runIf(hasGit)("which snapshot is meant", () => {
       assert.strictEqual(snapshot.snapshotId, tagged.snapshotId)
     })
   )
-  it.live("the beginning of an id that two have is refused, and as much as tells them apart is not", () =>
+  it.live("is refused as a prefix of two ids, and accepted when it is unique", () =>
     Effect.gen(function* () {
       const here = yield* kept({ f: "" })
       const byDigit = new Map<string, ReadonlyArray<string>>()
       let digit = ""
-      // Of seventeen ids two begin alike, at the latest.
+      // Among seventeen ids, two begin with the same digit.
       while ((byDigit.get(digit)?.length ?? 0) < 2) {
         const { snapshotId } = yield* take(here)
         digit = snapshotId[0]!
@@ -332,7 +332,7 @@ describe.runIf(hasGit)("which snapshot is meant", () => {
       for (const id of alike) assert.strictEqual((yield* here.run(["diff", id.toUpperCase()])).code, 0)
     })
   )
-  it.live("latest is not what restore kept of what it replaced", () =>
+  it.live("`latest` skips the safety snapshots of restore", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)
@@ -349,7 +349,7 @@ describe.runIf(hasGit)("which snapshot is meant", () => {
 })
 
 describe.runIf(hasGit)("restore", () => {
-  it.live("brings back what was changed and removed, takes away what was added, and can be taken back", () =>
+  it.live("restores changed and removed files, removes added ones, and can be undone", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)
@@ -369,7 +369,7 @@ describe.runIf(hasGit)("restore", () => {
       assert.deepStrictEqual(picture(here.root), changed)
     })
   )
-  it.live("--dry-run says the same and changes and keeps nothing", () =>
+  it.live("reports the same with --dry-run, and changes nothing", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* take(here)
@@ -387,7 +387,7 @@ describe.runIf(hasGit)("restore", () => {
       assert.deepStrictEqual(real.changes, dry.changes)
     })
   )
-  it.live("of paths leaves all others", () =>
+  it.live("restores only the given paths", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)
@@ -403,7 +403,7 @@ describe.runIf(hasGit)("restore", () => {
     ["a path outside", ["latest", "../x"], 2],
     ["a path that is neither here nor there", ["latest", "a.txt", "nope"], 3],
     ["too long a path", ["latest", "x".repeat(300)], 8]
-  ] as const)("%s changes and keeps nothing", ([, args, code]) =>
+  ] as const)("changes nothing for %s", ([, args, code]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* take(here)
@@ -415,7 +415,7 @@ describe.runIf(hasGit)("restore", () => {
       assert.lengthOf(yield* here.json(["snapshots"]), 1)
     })
   )
-  it.live("--no-safety keeps nothing and says so", () =>
+  it.live("keeps no safety snapshot with --no-safety, and says so", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* take(here)
@@ -426,7 +426,7 @@ describe.runIf(hasGit)("restore", () => {
       assert.lengthOf(yield* here.json(["snapshots"]), 1)
     })
   )
-  it.live("where nothing differs does nothing and keeps nothing", () =>
+  it.live("does nothing when nothing differs", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { snapshotId } = yield* take(here)
@@ -435,7 +435,7 @@ describe.runIf(hasGit)("restore", () => {
       assert.lengthOf(yield* here.json(["snapshots"]), 1)
     })
   )
-  it.live("a store that has lost content changes nothing", () =>
+  it.live("changes nothing when the store has lost content", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { gitDir } = yield* take(here)
@@ -454,7 +454,7 @@ describe.runIf(hasGit)("restore", () => {
       assert.deepStrictEqual(picture(here.root), changed)
     })
   )
-  it.live("shows the first of many changes, and with --dry-run all", () =>
+  it.live("shows the first 20 changes, and all with --dry-run", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       yield* take(here)
@@ -474,7 +474,10 @@ describe.runIf(hasGit)("restore", () => {
   )
 })
 
-/** Two trees with all that a patch can say; what is binary cannot be applied without its bytes. */
+/**
+ * A tree with every kind of change that a patch can express; binary files are left out, because a patch would lack
+ * their bytes.
+ */
 const texts: Files = {
   "plain.txt": `${Array.from({ length: 60 }, (_, i) => `line ${i}`).join("\n")}\n`,
   "no newline": "no end",
@@ -527,7 +530,7 @@ const git = (cwd: string, args: ReadonlyArray<string>, input?: Uint8Array): stri
 }
 
 describe.runIf(hasGit)("diff", () => {
-  it.live("is a patch that git applies, and takes back, byte for byte and mode for mode", () =>
+  it.live("prints a patch that git applies and reverts exactly", () =>
     Effect.gen(function* () {
       const here = yield* kept(texts)
       const old = join(here.top, "old")
@@ -549,7 +552,7 @@ describe.runIf(hasGit)("diff", () => {
       assert.deepStrictEqual(picture(old), before)
     })
   )
-  it.live("counts lines as git counts them", () =>
+  it.live("counts lines as git does", () =>
     Effect.gen(function* () {
       const here = yield* kept(texts)
       const old = join(here.top, "old")
@@ -580,7 +583,7 @@ describe.runIf(hasGit)("diff", () => {
       }
     })
   )
-  it.live("--names says which, with directories", () =>
+  it.live("lists changed names with --names, including directories", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* take(here)
@@ -597,7 +600,7 @@ describe.runIf(hasGit)("diff", () => {
       ])
     })
   )
-  it.live("is of two snapshots, in the order in which they are named", () =>
+  it.live("compares two snapshots in the given order", () =>
     Effect.gen(function* () {
       const here = yield* kept({ f: "one\n" })
       yield* take(here, "--tag", "one")
@@ -615,7 +618,7 @@ describe.runIf(hasGit)("diff", () => {
       ])
     })
   )
-  it.live("shows no bytes of what is binary, or too large", () =>
+  it.live("shows no bytes of binary or huge files", () =>
     Effect.gen(function* () {
       const here = yield* kept({ "b.bin": "a\0b", "large.txt": "x\n".repeat(5 << 20) })
       yield* take(here)
@@ -630,7 +633,7 @@ describe.runIf(hasGit)("diff", () => {
       assert.include(done(yield* here.run(["diff", "--stat"])), " b.bin     | Bin\n")
     })
   )
-  it.live("a terminal gets colours, and nothing that acts on it", () =>
+  it.live("prints colours on a terminal, and escapes control characters", () =>
     Effect.gen(function* () {
       const here = yield* kept({ f: "" })
       yield* take(here)
@@ -641,7 +644,7 @@ describe.runIf(hasGit)("diff", () => {
       assert.notInclude(ran.out, "\u001b[2J")
     })
   )
-  it.live("names that are no text are shown as git shows them", () =>
+  it.live("prints names outside of UTF-8 as git does", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       yield* take(here)
@@ -656,7 +659,7 @@ describe.runIf(hasGit)("diff", () => {
       assert.strictEqual(done(yield* here.run(["diff", "--names"])), String.raw`A	\xff\x22\x0a` + "\n")
     })
   )
-  it.live("a reader who goes away ends it quietly", () =>
+  it.live("ends quietly when its reader has gone", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       yield* take(here)
@@ -666,7 +669,7 @@ describe.runIf(hasGit)("diff", () => {
       assert.include(ran.out, "+a")
     })
   )
-  it.live("--names and --stat exclude each other, and a path outside is refused", () =>
+  it.live("refuses --names with --stat, and a path outside of the root", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* take(here)
@@ -679,13 +682,13 @@ describe.runIf(hasGit)("diff", () => {
 describe("the state directory", () => {
   const at = (platform: string, home: string, environment: Readonly<Record<string, string>> = {}) =>
     stateDirectory({ platform, home, environment })
-  it("is what each system has for it", () => {
+  it("follows the convention of each system", () => {
     assert.strictEqual(at("linux", "/home/me"), "/home/me/.local/state")
     assert.strictEqual(at("linux", "/home/me", { XDG_STATE_HOME: "/state" }), "/state")
     assert.strictEqual(at("darwin", "/Users/me"), "/Users/me/Library/Application Support")
     assert.strictEqual(at("win32", String.raw`C:\Users\me`, { LOCALAPPDATA: String.raw`C:\Local` }), String.raw`C:\Local`)
   })
-  it("is no relative one, and none where nobody knows", () => {
+  it("is never relative, and is undefined when it is unknown", () => {
     assert.strictEqual(at("linux", "/home/me", { XDG_STATE_HOME: "state" }), "/home/me/.local/state")
     assert.strictEqual(at("linux", "/home/me", { XDG_STATE_HOME: "" }), "/home/me/.local/state")
     assert.isUndefined(at("linux", ""))
@@ -705,7 +708,7 @@ describe.runIf(hasGit)("the program", () => {
     return { code: status, out: stdout, err: stderr }
   }
 
-  it.live("finds in one process what another has kept, by whatever way it comes to the root", () =>
+  it.live("finds snapshots of another process, on any path to the root", () =>
     Effect.gen(function* () {
       const { root, state, top } = yield* place(files)
       const env = { HOME: top, XDG_STATE_HOME: state }
@@ -725,7 +728,7 @@ describe.runIf(hasGit)("the program", () => {
       assert.lengthOf(refs.toString().trimEnd().split("\n"), 2)
     })
   )
-  it.live("keeps no home directory unless it is asked for", () =>
+  it.live("refuses to snapshot a home directory without --any-root", () =>
     Effect.gen(function* () {
       const { root, state, top } = yield* place(files)
       const home = program(root, { HOME: root, XDG_STATE_HOME: state }, "snapshot")
@@ -737,7 +740,7 @@ describe.runIf(hasGit)("the program", () => {
       assert.deepStrictEqual([listed.code, listed.out.split("\n").length], [0, 2], listed.err)
     })
   )
-  it.live("says what is missing on a machine without git", () =>
+  it.live("reports how to install git when it is missing", () =>
     Effect.gen(function* () {
       const { root, state, top } = yield* place(files)
       const ran = program(root, { PATH: top, HOME: top, XDG_STATE_HOME: state }, "snapshot")

@@ -1,6 +1,4 @@
-/**
- * A terminal made of strings, over a filesystem in memory: what a command printed, where, and its exit code.
- */
+/** A terminal made of strings over a filesystem in memory: the output of each command and its exit code. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -23,16 +21,16 @@ export interface Ran {
 export interface Shell {
   readonly fs: Algebra
   readonly run: (args: ReadonlyArray<string>, options?: RunOptions) => Effect.Effect<Ran>
-  /** Each line of what was printed, as JSON. */
+  /** Runs a command and parses each line of its output as JSON. */
   readonly json: (args: ReadonlyArray<string>, options?: RunOptions) => Effect.Effect<ReadonlyArray<unknown>>
 }
 
 export interface RunOptions extends Partial<Omit<ScreenShape, "write" | "warn" | "writeError" | "status" | "input">> {
   readonly input?: string | Uint8Array | Stream.Stream<Uint8Array> | undefined
-  /** The reader goes after so many writes. */
+  /** The number of writes after which the reader goes away. */
   readonly closesAfter?: number | undefined
   readonly statuses?: Array<string> | undefined
-  /** A line to standard error that has this is followed by Ctrl-C. */
+  /** A pattern; a matching line on standard error is followed by Ctrl-C. */
   readonly endsAt?: RegExp | undefined
   /** @default the filesystem of the shell, whatever the root */
   readonly host?: OpenHost | undefined

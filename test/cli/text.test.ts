@@ -6,12 +6,12 @@ import { quote } from "../../src/cli/shell.ts"
 import { inDirectory } from "../../src/cli/commands/transfer.ts"
 
 describe("printable", () => {
-  it("leaves what can do nothing to a terminal", () => {
+  it("keeps harmless characters", () => {
     const harmless = "plain, ünïcödé, 日本語, 👩‍👩‍👧, é, ~"
     assert.strictEqual(printableName(harmless), harmless)
     assert.strictEqual(printableText(`${harmless}\t\n`), `${harmless}\t\n`)
   })
-  it("escapes every control character, and what turns the reading direction", () => {
+  it("escapes control characters and characters that change the reading direction", () => {
     for (let code = 0; code < 0x20; code++)
       assert.notInclude(printableName(String.fromCharCode(code)), String.fromCharCode(code))
     for (let code = 0x7f; code < 0xa0; code++)
@@ -19,14 +19,14 @@ describe("printable", () => {
     assert.strictEqual(printableName("a\u202egnp.exe"), "a\\u{202e}gnp.exe")
     assert.strictEqual(printableName("a\nb"), "a\\nb")
   })
-  it("a CRLF cut in two by a chunk is still a line end, a CR alone is not", () => {
+  it("recognizes a CRLF that two chunks split, and escapes a lone CR", () => {
     const safe = printableLines()
     assert.strictEqual(safe("a\r", false) + safe("\nb\r", false) + safe("c", false) + safe("\r", true), "a\nb\\rc\\r")
   })
 })
 
 describe("humanise", () => {
-  it("bytes have at most three digits and a unit", () => {
+  it("prints bytes with at most three digits and a unit", () => {
     const cases = [
       [0, "0 B"],
       [999, "999 B"],
@@ -38,7 +38,7 @@ describe("humanise", () => {
     ] as const
     for (const [count, text] of cases) assert.strictEqual(humanise.bytes(count), text)
   })
-  it("numbers are grouped, nouns counted, times scaled", () => {
+  it("groups digits, counts nouns and scales durations", () => {
     assert.strictEqual(humanise.whole(1234567), "1,234,567")
     assert.strictEqual(humanise.count(1, "directory"), "1 directory")
     assert.strictEqual(humanise.count(0, "match"), "0 matches")
@@ -52,7 +52,7 @@ describe("humanise", () => {
 })
 
 describe("shell", () => {
-  it("quotes what a shell would read otherwise", () => {
+  it("quotes words that a shell would interpret", () => {
     assert.strictEqual(quote("a/b-c.txt"), "a/b-c.txt")
     assert.strictEqual(quote(""), "''")
     assert.strictEqual(quote("a b$(x)"), "'a b$(x)'")
@@ -71,7 +71,7 @@ describe("inDirectory", () => {
 })
 
 describe("editDistance", () => {
-  it("counts insertions, deletions, changes and swaps", () => {
+  it("counts insertions, deletions, substitutions and swaps", () => {
     const cases = [
       ["", "abc", 3],
       ["abc", "abc", 0],

@@ -1,4 +1,7 @@
-/** What commands show of a directory in which a process was killed while it changed several files, and of one that a stranger prepared. */
+/**
+ * Commands over a directory in which a process was killed during a change of several files, and over a directory that
+ * an attacker prepared.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { execFileSync } from "node:child_process"
@@ -28,7 +31,7 @@ interface Moment {
   readonly kept: ReadonlyArray<Kept>
 }
 
-/** The directory before each rename of a transaction, which makes it a mixture, and before and after all of them. */
+/** Copies of the directory before each rename of a transaction. */
 const moments = Effect.gen(function* () {
   const top = yield* fastDirectory
   const root = join(top, "root")
@@ -46,7 +49,7 @@ const moments = Effect.gen(function* () {
   return { top, all }
 })
 
-/** A command over a directory of the machine, as a terminal runs it. */
+/** Runs a command over a directory of the machine, as a terminal does. */
 const typed = (root: string, args: ReadonlyArray<string>, input?: string): Effect.Effect<Ran> =>
   Effect.flatMap(shell({}), ({ run }) =>
     run([...args, "--root", root], {
@@ -87,13 +90,13 @@ const commands: ReadonlyArray<readonly [name: string, run: (root: string) => Eff
 const shownOf = ({ code, out }: Ran): string =>
   JSON.stringify([
     code,
-    // Answers of a server come in any order.
+    // A server may answer in any order.
     out.split("\n").sort().join("\n")
   ])
 
-describe("a command over a directory in which a process was killed amid a change of several files", () => {
+describe("a command over a directory with an unfinished change of several files", () => {
   for (const [name, run] of commands) {
-    it.live(`${name} shows the old tree or the new one, and says what has become of the change`, () =>
+    it.live(`${name} finishes the change before it shows the tree, and reports it`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const { all, top } = yield* moments
@@ -121,7 +124,7 @@ describe("a command over a directory in which a process was killed amid a change
     )
   }
 
-  it.live("mcp --read-only reports it and changes nothing", () =>
+  it.live("mcp --read-only reports the change and leaves it unfinished", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { all } = yield* moments
@@ -136,7 +139,7 @@ describe("a command over a directory in which a process was killed amid a change
     )
   )
 
-  it.live("mcp --deny leaves what it would change of denied paths, and says so", () =>
+  it.live("mcp --deny leaves a change of denied paths unfinished, and reports it", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { all } = yield* moments
@@ -155,11 +158,11 @@ describe("a command over a directory in which a process was killed amid a change
   )
 })
 
-describe("a directory that a stranger has prepared", () => {
+describe("a forged journal of changes in a directory", () => {
   const step = { path: ".git/hooks/pre-commit", region: 0, slot: 0, next: "file", keeps: false }
   const journal = JSON.stringify({ version: 1, regions: [{ path: ".", isFlat: false }], steps: [step], modes: [] })
 
-  it.live("is obeyed by no command, and nothing is installed", () =>
+  it.live("is ignored by every command, and installs nothing", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = join(yield* fastDirectory, "root")
