@@ -62,7 +62,7 @@ describe("arguments", () => {
     assert.strictEqual(read("rm -rfv x"), "rm -rf x")
     assert.strictEqual(read("-v"), "-v")
   })
-  it("-h is for help, but where the tool of that name has it for something else", () => {
+  it("treat -h as help, except where the tool of the same name means something else", () => {
     assert.strictEqual(read("-h"), "-h")
     assert.strictEqual(read("cp -h"), "cp -h")
     assert.strictEqual(read("ls -h"), "ls")
