@@ -27,14 +27,14 @@ const call = (tool: string, at: string, rest: Partial<ToolInvoked> = {}): ToolIn
 
 const sha256 = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
 
-/** What a test sees of the directory, to tell whether anything was written. */
+/** Lists every entry with its modification time and size, to detect writes. */
 const lie = (path: string): ReadonlyArray<string> =>
   Fs.readdirSync(path, { recursive: true, encoding: "utf8" })
     .sort()
     .map((name) => `${name} ${Fs.statSync(join(path, name)).mtimeMs} ${Fs.statSync(join(path, name)).size}`)
 
 describe("the files of a dump", () => {
-  it.effect("are a sorted list with sizes; empty directories and links are told as such", () =>
+  it.effect("are a sorted list with sizes, with empty directories and links marked", () =>
     Effect.gen(function* () {
       const path = yield* dump(directory(), {
         name: "a",
@@ -53,7 +53,7 @@ describe("the files of a dump", () => {
     })
   )
 
-  it.effect("come as text, or as bytes with their type; what is not there is undefined", () =>
+  it.effect("are answered as text, or as bytes with their type; a missing file is undefined", () =>
     Effect.gen(function* () {
       const path = yield* dump(directory(), {
         name: "a",
@@ -106,12 +106,12 @@ describe("the files of a dump", () => {
     })
   )
 
-  it.effect("of more than 8 MiB of text are cut at a character, and bytes of more than 16 MiB are left out", () =>
+  it.effect("are cut at a character above 8 MiB of text, and have no content above 16 MiB of bytes", () =>
     Effect.gen(function* () {
       const MiB = 1024 * 1024
       const path = yield* dump(directory(), {
         name: "a",
-        // The last byte that is shown would be the first of two.
+        // A cut at 8 MiB would split a character of two bytes.
         files: { "long.txt": `a${"é".repeat(5 * MiB)}`, "big.bin": new Uint8Array(16 * MiB + 1) }
       })
       const text = (yield* Dump.file(path, "long.txt"))!
@@ -123,7 +123,7 @@ describe("the files of a dump", () => {
     })
   )
 
-  it.effect("are a filesystem that only reads", () =>
+  it.effect("are a read-only filesystem", () =>
     Effect.gen(function* () {
       const path = yield* dump(directory(), { name: "a", files: { src: { "a.ts": "needle" } } })
       const fs = yield* Dump.view(path)
@@ -132,7 +132,7 @@ describe("the files of a dump", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("of a dump without an archive are none", () =>
+  it.effect("are empty for a dump without an archive", () =>
     Effect.gen(function* () {
       const path = yield* dump(directory(), { name: "a" })
       assert.isUndefined(yield* Dump.archive(path))
@@ -144,7 +144,7 @@ describe("the files of a dump", () => {
   )
 
   for (const seed of [1, 2, 3, 4, 5, 6]) {
-    it.effect(`are what was written, in a tree made by chance (${seed})`, () =>
+    it.effect(`equal the written ones in a random tree (${seed})`, () =>
       Effect.gen(function* () {
         let state = seed * 2_654_435_761
         const random = (below: number): number => {
@@ -175,7 +175,7 @@ describe("the files of a dump", () => {
   }
 })
 
-describe("a dump with a name that begins as those of temporary files", () => {
+describe("a dump whose name begins like that of a temporary file", () => {
   it.effect("is listed like any other", () =>
     Effect.gen(function* () {
       const place = directory()
@@ -189,13 +189,13 @@ describe("a dump with a name that begins as those of temporary files", () => {
 })
 
 describe("the archive of a dump", () => {
-  it.effect("is the one that the sessions name by its hash, also where a dump that was killed has left it", () =>
+  it.effect("is the one whose hash the sessions name, even where a killed dump has left it", () =>
     Effect.gen(function* () {
       const place = directory()
       const path = yield* dump(place, { name: "a", files: { "a.txt": "mine" } })
       const beside = join(place, "a.fs.zip")
       assert.strictEqual(yield* Dump.archive(path), Fs.realpathSync(beside))
-      // What a kill between the two renames leaves: the hidden directory, as the format names it.
+      // A kill between the two renames leaves the archive in this hidden directory.
       const key = sha256(Buffer.from("a"))
         .slice(0, 16)
         .replace(/[0-9]/g, (digit) => "ghijklmnop"[Number(digit)]!)
@@ -215,7 +215,7 @@ describe("the archive of a dump", () => {
     })
   )
 
-  it.effect("is shown by itself where there are no sessions, and finds them by its own name where there are", () =>
+  it.effect("can be shown without sessions, and finds its sessions by name when they exist", () =>
     Effect.gen(function* () {
       const place = directory()
       const path = yield* dump(place, { name: "a", files: { "a.txt": "x" } })
@@ -227,7 +227,7 @@ describe("the archive of a dump", () => {
     })
   )
 
-  it.effect("that is damaged hides no sessions, and damaged sessions hide no archive", () =>
+  it.effect("can be damaged without hiding the sessions, and damaged sessions do not hide the archive", () =>
     Effect.gen(function* () {
       const place = directory()
       const path = yield* dump(place, { name: "a", files: { "a.txt": "x" }, children: ["b"] })
@@ -245,7 +245,7 @@ describe("the archive of a dump", () => {
     })
   )
 
-  it.effect("once open, is read to the end whatever becomes of its name", () =>
+  it.effect("that is open stays readable after it is deleted", () =>
     Effect.gen(function* () {
       const place = directory()
       const path = yield* dump(place, { name: "a", files: { "a.txt": "kept" } })
@@ -259,7 +259,7 @@ describe("the archive of a dump", () => {
 })
 
 describe("the sessions of a dump", () => {
-  it.effect("are told with their slices, of whose schemas nobody knows anything", () =>
+  it.effect("are shown with their slices, without knowledge of the schemas", () =>
     Effect.gen(function* () {
       const path = yield* dump(directory(), { name: "a", steps: ["one", "two"], children: ["b"], tags: { who: "me" } })
       const [root, child] = yield* Dump.sessions(path)
@@ -275,7 +275,7 @@ describe("the sessions of a dump", () => {
     })
   )
 
-  it.effect("have events in the order of time, over all sessions; what says no time is the last", () =>
+  it.effect("have events ordered by time across all sessions, with undated events last", () =>
     Effect.gen(function* () {
       const place = directory()
       const line = (sessionId: string, parent: string | undefined, slices: ReadonlyArray<object>): string =>
@@ -315,7 +315,7 @@ describe("the sessions of a dump", () => {
           [2, "never", "a", null]
         ]
       )
-      // What is not what it should be is left out, and all of it is in the item.
+      // Invalid fields are left out, and the item holds them all.
       assert.deepStrictEqual(events[2], {
         index: 2,
         session_id: "a",
@@ -327,7 +327,7 @@ describe("the sessions of a dump", () => {
     })
   )
 
-  it.effect("tell what a tool was given and has done", () =>
+  it.effect("have events with the parameters and results of tool calls", () =>
     Effect.gen(function* () {
       const calls = [
         call("write_file", "2026-01-02T03:04:05Z", { path: "a", sizeBytes: 3, mode: "create", params: { path: "a" } })
@@ -349,8 +349,8 @@ describe("the sessions of a dump", () => {
   )
 })
 
-describe("which dump is meant", () => {
-  it.effect("of a directory the newest, and all of them are listed so", () =>
+describe("the choice of a dump", () => {
+  it.effect("takes the newest of a directory, and all dumps are listed newest first", () =>
     Effect.gen(function* () {
       const place = directory()
       const old = yield* dump(place, { name: "old", files: { "a.txt": "x" } })
@@ -376,7 +376,7 @@ describe("which dump is meant", () => {
     })
   )
 
-  it.effect("what is no dump is told so, in words", () =>
+  it.effect("fails with a reason for a path that is no dump", () =>
     Effect.gen(function* () {
       const place = directory()
       const cases: ReadonlyArray<readonly [string, string, RegExp]> = [
@@ -398,7 +398,7 @@ describe("which dump is meant", () => {
     })
   )
 
-  it.effect("nothing is written by looking", () =>
+  it.effect("writes nothing", () =>
     Effect.gen(function* () {
       const place = directory()
       const path = yield* dump(place, { name: "a", files: { "a.txt": "x" } })

@@ -1,4 +1,4 @@
-/** Dumps to look at, a server over them, and what it answers. */
+/** Dumps, a server over them, and requests to the server. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
@@ -31,7 +31,7 @@ export interface Left {
 
 const isAlgebra = (files: InMemory.Tree | Algebra): files is Algebra => "port" in files && "walk" in files
 
-/** Writes a dump by the library itself, and answers the path of the `.jsonl`. */
+/** Writes a dump with the library, and returns the path of the `.jsonl`. */
 export const dump = (into: string, { calls = [], children = [], files, name, steps = ["one"], tags = {} }: Left) =>
   Effect.gen(function* () {
     const session = yield* Session.make({ id: name, slices: [Plan, ToolEvents.log], tags: { ...tags, session_id: name } })
@@ -49,7 +49,7 @@ export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly text: string
-  /** As JSON. */
+  /** The body, parsed as JSON. */
   readonly body: any
 }
 
@@ -57,7 +57,7 @@ export interface Asking {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: unknown
-  /** Instead of the body, as it is. */
+  /** A raw body, sent instead of `body`. */
   readonly raw?: string
 }
 
@@ -69,7 +69,7 @@ const parsed = (text: string): unknown => {
   }
 }
 
-/** By a client that sends any path and any header as it is. */
+/** Sends a request with any path and header unchanged. */
 export const ask = (
   port: number,
   path: string,
@@ -116,7 +116,7 @@ export const served = (options: Server.Options): Effect.Effect<Served, never, Sc
 
 const start = "data: "
 
-/** What a browser hears, one event after another, until the scope ends. */
+/** Connects to the live events; each call returns the next one, until the scope ends. */
 export const listening = (port: number): Effect.Effect<() => Promise<any>, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(

@@ -20,7 +20,7 @@ import { directory, dump, filesystem, listening, served } from "./ground.ts"
 
 const hears = (next: () => Promise<any>) => Effect.promise(next)
 
-/** The first of this type that is so, whatever comes before it. */
+/** Waits for the first event of a type that satisfies the predicate. */
 const heard = (next: () => Promise<any>, type: string, is: (event: any) => boolean = () => true) =>
   Effect.promise(async () => {
     for (;;) {
@@ -29,8 +29,8 @@ const heard = (next: () => Promise<any>, type: string, is: (event: any) => boole
     }
   })
 
-describe("what happens is told as it happens", () => {
-  it.live("at once that it is heard, and then changes of files, the journal and snapshots, to each who listens", () =>
+describe("the live events", () => {
+  it.live("begin with a beat, then report changes of files, the journal and snapshots to every listener", () =>
     Effect.gen(function* () {
       const root = directory()
       const file = join(directory(), "work.journal")
@@ -42,11 +42,11 @@ describe("what happens is told as it happens", () => {
       const { port } = yield* served({ source: { filesystem: fs, snapshots }, journal })
       const [one, two] = [yield* listening(port), yield* listening(port)]
       for (const next of [one, two]) assert.deepStrictEqual(yield* hears(next), { type: "beat" })
-      // Where it stands is told at first, so that who begins to listen has missed nothing.
+      // The current position is sent first, so that a new listener misses nothing.
       for (const next of [one, two]) assert.deepStrictEqual(yield* heard(next, "journal"), { type: "journal", last: 0 })
       yield* writer.append(new FileSystemEntry.FileRead({ correlationId: "r", path: "a" }))
       for (const next of [one, two]) yield* heard(next, "journal", ({ last }) => last === 1)
-      // What was made before the directory is watched is not told.
+      // Changes before the watch begins are not reported, so the file is written repeatedly.
       const write = (i: number): void => Fs.writeFileSync(join(root, "a.txt"), `${i}`)
       let i = 0
       const writing = setInterval(() => write(i++), 20)
@@ -57,7 +57,7 @@ describe("what happens is told as it happens", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("that another dump is there", () =>
+  it.live("report a new dump", () =>
     Effect.gen(function* () {
       const place = directory()
       const { port } = yield* served({ source: { dump: yield* dump(place, { name: "a" }) } })
@@ -78,7 +78,7 @@ describe("what happens is told as it happens", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("and nothing goes on when nobody listens any more", () =>
+  it.live("stop the watch when the last listener has gone", () =>
     Effect.gen(function* () {
       const inner = yield* filesystem({ a: "a" })
       const begun = yield* Deferred.make<void>()
@@ -97,7 +97,7 @@ describe("what happens is told as it happens", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("or else why the files are silent, for as long as they are", () =>
+  it.live("leave a problem in the metadata for as long as the files cannot be watched", () =>
     Effect.gen(function* () {
       const inner = yield* filesystem({ a: "a" })
       const problems = (fs: typeof inner) =>
@@ -126,7 +126,7 @@ describe("what happens is told as it happens", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("of the journal too, when it could not be read for a while", () =>
+  it.live("report the journal again after it could not be read for a while", () =>
     Effect.gen(function* () {
       const fs = yield* filesystem({ a: "a" })
       const inner = yield* Journal.makeMemory<Journal.Entry>()
@@ -141,7 +141,7 @@ describe("what happens is told as it happens", () => {
       assert.deepStrictEqual(yield* heard(next, "journal"), { type: "journal", last: 0 })
       yield* inner.append(new FileSystemEntry.FileRead({ correlationId: "r", path: "a" }))
       yield* heard(next, "journal", ({ last }) => last === 1)
-      // Also to who comes later.
+      // Later listeners get events too.
       const later = yield* listening(port)
       yield* inner.append(new FileSystemEntry.FileRead({ correlationId: "s", path: "a" }))
       yield* heard(later, "journal", ({ last }) => last === 2)
@@ -149,7 +149,7 @@ describe("what happens is told as it happens", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("until the server ends, with listeners or not", () =>
+  it.live("end with the server", () =>
     Effect.gen(function* () {
       const fs = yield* filesystem({ a: "a" })
       const next = yield* Effect.scoped(
@@ -173,7 +173,7 @@ describe("what happens is told as it happens", () => {
   )
 })
 
-it.live("a change whose process is killed while the view is open is finished before files are shown", () =>
+it.live("a change that is unfinished because its process was killed is finished before the view shows files", () =>
   Effect.gen(function* () {
     const [before, after] = [tree({ a: file("old"), b: file("old") }), tree({ a: file("new"), b: file("new") })]
     const root = join(directory(), "root")

@@ -1,4 +1,7 @@
-/** Large texts by parts: every byte is in one part, every part ends with a line where it can, and lines have their numbers. */
+/**
+ * Large texts in parts: every byte is in one part, parts end at line ends where possible, and lines keep their
+ * numbers.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -29,7 +32,7 @@ const linesOf = (text: string): number => (text === "" ? 0 : text.split("\n").le
 
 describe("a text in parts", () => {
   it.effect.prop(
-    "is the same text when its parts are joined, and each part has the number of its first line",
+    "equals its joined parts, and each part has the number of its first line",
     [
       Schema.Array(Schema.Literals(["a", "\n", "é", "語", "😀", "line\n", "a long line of text"])),
       Schema.Int.check(Schema.isBetween({ minimum: 4, maximum: 40 }))
@@ -50,7 +53,7 @@ describe("a text in parts", () => {
       })
   )
 
-  it.effect("is found by a line: the part in which the line begins", () =>
+  it.effect("finds the part in which a line begins", () =>
     Effect.gen(function* () {
       const { index } = yield* textsOf("1\n2\n3\na very long lin\n5\n", 8)
       assert.deepStrictEqual(index.firstLines, [1, 4, 4, 5])
@@ -59,7 +62,7 @@ describe("a text in parts", () => {
     })
   )
 
-  it.effect("is shown to its last line over 8 MiB", () =>
+  it.effect("is shown completely above 8 MiB", () =>
     Effect.gen(function* () {
       const count = 300_000
       const lines = Array.from({ length: count }, (_, i) => `${i + 1} ${"x".repeat(60)}`)
@@ -122,7 +125,7 @@ describe("a text in parts", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is counted anew when the file has changed", () =>
+  it.effect("is indexed again when the file has changed", () =>
     Effect.gen(function* () {
       const fs = yield* holding("a\n".repeat(5_000_000))
       assert.strictEqual((yield* Content.ofPath(fs, path)).part!.total_lines, 5_000_000)

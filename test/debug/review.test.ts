@@ -1,4 +1,4 @@
-/** What was found when the debug view was attacked, each as it must be. */
+/** Regression tests of a security review of the debug view. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -14,7 +14,7 @@ import { make } from "../../src/filesystem/Filesystem.ts"
 import { directory, dump, filesystem, listening, served } from "./ground.ts"
 
 describe("a directory of dumps", () => {
-  it.live("is shown without the names in it that lead in a circle or to nothing", () =>
+  it.live("is shown without links that are circular or dangling", () =>
     Effect.gen(function* () {
       const place = directory()
       yield* dump(place, { name: "good" })
@@ -32,8 +32,8 @@ describe("a directory of dumps", () => {
   )
 })
 
-describe("an archive that cannot be read", () => {
-  it.live("is not told as none, nor as one without a change", () =>
+describe("an unreadable archive", () => {
+  it.live("is reported as unreadable, not as empty or unchanged", () =>
     Effect.gen(function* () {
       const place = directory()
       yield* dump(place, { name: "other", files: { a: "a" } })
@@ -48,8 +48,8 @@ describe("an archive that cannot be read", () => {
   )
 })
 
-describe("a text", () => {
-  it.live("is called by the language that its name tells, whatever else an ending might be", () =>
+describe("the type of a text", () => {
+  it.live("is named after its extension, and extensions named like members of Object.prototype are unknown", () =>
     Effect.gen(function* () {
       const names = {
         "a.TSX": "TypeScript with JSX",
@@ -70,8 +70,8 @@ describe("a text", () => {
   )
 })
 
-describe("who asks", () => {
-  it.live("is refused where a browser says that it comes from elsewhere, but by a link to the page", () =>
+describe("a request", () => {
+  it.live("from another site is refused, except for a link to the page", () =>
     Effect.gen(function* () {
       const { get } = yield* served({ source: { filesystem: yield* filesystem({ a: "a" }) } })
       const status = (path: string, site: string, mode: string, method = "GET") =>
@@ -87,7 +87,7 @@ describe("who asks", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("with a body of another kind is told so as JSON", () =>
+  it.live("with a body of the wrong type is answered with an error in JSON", () =>
     Effect.gen(function* () {
       const { get } = yield* served({ source: { filesystem: yield* filesystem({ a: "a" }) } })
       const { body, status } = yield* get("/api/switch", {
@@ -100,8 +100,8 @@ describe("who asks", () => {
   )
 })
 
-describe("many who listen", () => {
-  it.live("have one who watches for all of them", () =>
+describe("many listeners", () => {
+  it.live("share one watch", () =>
     Effect.gen(function* () {
       const { port: plain } = yield* filesystem({ a: "a" })
       const begun = yield* Deferred.make<void>()
@@ -124,15 +124,15 @@ describe("many who listen", () => {
         yield* Effect.promise(next)
       }
       yield* Deferred.await(begun)
-      // Whoever would watch does so as soon as somebody listens, and these have been heard.
+      // A second watch would have begun with its listener, and all listeners have been answered.
       yield* Effect.promise(() => fetch(`http://127.0.0.1:${port}/api/meta`))
       assert.strictEqual(watchers, 1)
     }).pipe(Effect.scoped)
   )
 })
 
-describe("a server that ends", () => {
-  it.live("ends who listens, and waits for nobody who has begun to ask and does not go on", () =>
+describe("a server that closes", () => {
+  it.live("ends the live streams, and does not wait for incomplete requests", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const source = { filesystem: yield* filesystem({ a: "a" }) }
@@ -142,7 +142,7 @@ describe("a server that ends", () => {
       slow.on("error", () => undefined)
       yield* Effect.promise(() => new Promise((done) => slow.write(`GET / HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\n`, done)))
       yield* Scope.close(scope, Exit.void)
-      // The stream comes to its end by itself, and is not torn.
+      // The stream ends normally and is not torn.
       assert.include(yield* Effect.promise(() => answer.text()), "event: beat")
       slow.destroy()
     })

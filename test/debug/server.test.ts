@@ -50,7 +50,10 @@ const calls = [
 
 const files = { [hostile]: script, src: { "a.ts": "const a = 1\n" }, "b.txt": "b" }
 
-/** A directory with a dump to show, an older one with other files, and one without. */
+/**
+ * Makes a directory with three dumps: the newest with files, one without an archive, and an older one with other
+ * files.
+ */
 const runs = Effect.gen(function* () {
   const place = directory()
   const older = yield* dump(place, {
@@ -68,7 +71,7 @@ const overRuns = Effect.gen(function* () {
   return { ...ground, ...(yield* served({ source: { dump: ground.place }, version: "1.2.3" })) }
 })
 
-/** What fits the schema is read and written without a difference: nothing is left out, and nothing added. */
+/** Checks that the body is exactly what the schema decodes and encodes. */
 const fits =
   (schema: Schema.Codec<any, any>) =>
   ({ body, status, text }: Answer): any => {
@@ -84,8 +87,8 @@ const isFailure = ({ body, status, text }: Answer, expected: number, error: stri
   assert.notMatch(body.message, /\n|undefined|\[object/)
 }
 
-describe("a dump that is served", () => {
-  it.live("is told with its numbers", () =>
+describe("a served dump", () => {
+  it.live("is described with its counts", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const meta = fits(Model.Meta)(yield* get("/api/meta"))
@@ -139,7 +142,7 @@ describe("a dump that is served", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has a tree, flat and by directories, and hostile names are text in JSON", () =>
+  it.live("has a flat and a nested tree, with hostile names as JSON text", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const answer = yield* get("/api/filesystem/tree")
@@ -164,7 +167,7 @@ describe("a dump that is served", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("without an archive has no files: 404 as JSON, and an empty tree", () =>
+  it.live("without an archive answers 404 for files, and an empty tree", () =>
     Effect.gen(function* () {
       const { bare } = yield* runs
       const { get } = yield* served({ source: { dump: bare } })
@@ -176,7 +179,7 @@ describe("a dump that is served", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("answers 404 for every path that is missing or odd", () =>
+  it.live("answers 404 for every missing or malformed path", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const odd = [
@@ -200,7 +203,7 @@ describe("a dump that is served", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is compared with another: added, modified, deleted, and what has only got another name", () =>
+  it.live("is compared with another by added, modified, deleted and renamed files", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const snapshots = fits(Schema.Array(Model.SnapshotInfo))(yield* get("/api/snapshots"))
@@ -226,7 +229,7 @@ describe("a dump that is served", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("knows who changed a file: calls that name it, in whatever parameter, and no call that only reads", () =>
+  it.live("has the history of a file: the calls that name it in any parameter, without reading calls", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const history = (path: string) =>
@@ -244,7 +247,7 @@ describe("a dump that is served", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("gives way to another of its directory, and is read anew when it is asked to be", () =>
+  it.live("can be switched to another of its directory, and is read again on request", () =>
     Effect.gen(function* () {
       const { get, place, post } = yield* overRuns
       const list = fits(Schema.Array(Model.DumpFile))(yield* get("/api/files"))
@@ -269,7 +272,7 @@ describe("a dump that is served", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("gives way to nothing outside of its directory, by no name and no link", () =>
+  it.live("cannot be switched to a dump outside of its directory, by name or by link", () =>
     Effect.gen(function* () {
       const { get, place, port, post } = yield* overRuns
       const elsewhere = directory()
@@ -307,7 +310,7 @@ describe("a dump that is served", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("that is damaged is shown as far as it can be, and says what is wrong", () =>
+  it.live("that is damaged is shown as far as possible, with its problems", () =>
     Effect.gen(function* () {
       const { main } = yield* runs
       Fs.appendFileSync(main, "{\n")
@@ -321,7 +324,7 @@ describe("a dump that is served", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("may be changed for another while somebody still reads it", () =>
+  it.live("can be switched while it is being read", () =>
     Effect.gen(function* () {
       const { get, post } = yield* overRuns
       const asked = Array.from({ length: 20 }, () => get("/api/filesystem/file?path=src/a.ts"))
@@ -332,7 +335,7 @@ describe("a dump that is served", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("of 50,000 files answers its tree at once", () =>
+  it.live("of 50,000 files answers its whole tree", () =>
     Effect.gen(function* () {
       const many = Object.fromEntries(
         Array.from({ length: 200 }, (_, d) => [
@@ -353,7 +356,7 @@ describe("a dump that is served", () => {
 
 const content = (text: string): Uint8Array => Buffer.from(text)
 
-/** What somebody has asked and had answered, one request under the id of a call. */
+/** Builds a journal with requests and answers; one request has the id of a tool call. */
 const journalled = Effect.gen(function* () {
   const journal = yield* Journal.makeMemory<Journal.Entry>()
   yield* journal.append(
@@ -375,8 +378,8 @@ const journalled = Effect.gen(function* () {
   return journal
 })
 
-describe("a journal that is served", () => {
-  it.live("comes by pages from either end, and entries with their contents", () =>
+describe("a served journal", () => {
+  it.live("is answered by pages from either end, and entries with their contents", () =>
     Effect.gen(function* () {
       const { main } = yield* runs
       const { get } = yield* served({ source: { dump: main }, journal: yield* journalled })
@@ -413,7 +416,7 @@ describe("a journal that is served", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("tells who changed a file, and puts it down to a tool only by the id of its call", () =>
+  it.live("has the history of a file, and names a tool only when the ids match", () =>
     Effect.gen(function* () {
       const { main } = yield* runs
       const { get } = yield* served({ source: { dump: main }, journal: yield* journalled })
@@ -440,7 +443,7 @@ describe("a journal that is served", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("where there is none is 404", () =>
+  it.live("answers 404 when there is none", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       isFailure(yield* get("/api/journal"), 404, "NotFound")
@@ -449,7 +452,7 @@ describe("a journal that is served", () => {
   )
 })
 
-/** A directory of the machine with two snapshots, and what has changed since. */
+/** A directory with two snapshots and a later change. */
 const workspace = Effect.gen(function* () {
   const root = directory()
   Fs.mkdirSync(join(root, "src"))
@@ -471,8 +474,8 @@ const workspace = Effect.gen(function* () {
   return { root, fs, snapshots, first: first.snapshotId, second: second.snapshotId }
 })
 
-describe("a workspace that is served", () => {
-  it.live("shows files as they are, and as they were in each snapshot", () =>
+describe("a served workspace", () => {
+  it.live("shows the current files, and the files of each snapshot", () =>
     Effect.gen(function* () {
       const { first, fs, root, second, snapshots } = yield* workspace
       const { get } = yield* served({ source: { filesystem: fs, snapshots } })
@@ -507,7 +510,7 @@ describe("a workspace that is served", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("tells what has changed between any two of them, either way", () =>
+  it.live("compares any two snapshots or the current files, in both directions", () =>
     Effect.gen(function* () {
       const { first, fs, second, snapshots } = yield* workspace
       const { get } = yield* served({ source: { filesystem: fs, snapshots } })
@@ -526,7 +529,7 @@ describe("a workspace that is served", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("shows the same tree whichever way it is read, with names that no path can hold, and what is no file", () =>
+  it.live("shows the same tree with and without native listing, including unaddressable names and FIFOs", () =>
     Effect.gen(function* () {
       const root = directory()
       Fs.mkdirSync(join(root, "a/b/c"), { recursive: true })
@@ -560,7 +563,7 @@ describe("a workspace that is served", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has no dumps to change for", () =>
+  it.live("has no dumps to switch to", () =>
     Effect.gen(function* () {
       const { get, post } = yield* served({ source: { filesystem: yield* filesystem({ a: "a" }), title: "mine" } })
       isFailure(yield* post("/api/switch", { path: "a.jsonl" }), 404, "NotFound")
@@ -570,8 +573,8 @@ describe("a workspace that is served", () => {
   )
 })
 
-describe("who may ask", () => {
-  it.live("programs of this machine by its own address, and pages of this server alone", () =>
+describe("the server accepts", () => {
+  it.live("requests to its own address, and from its own pages only", () =>
     Effect.gen(function* () {
       const { get, port } = yield* overRuns
       for (const path of ["/api/meta", "/", "/app.js", "/openapi.json", "/nope"]) {
@@ -600,7 +603,7 @@ describe("who may ask", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("each with the methods of the route, and nothing else", () =>
+  it.live("only the methods of each route", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const wrong = [
@@ -633,8 +636,8 @@ const policy = (nonce: string): string =>
   `default-src 'none'; script-src 'self'; style-src 'self' 'nonce-${nonce}'; img-src 'self' data: blob:; connect-src 'self'; ` +
   `base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
-describe("what is sent", () => {
-  it.live("is a page with a nonce of its own, its program and its styles, and no other file", () =>
+describe("a response", () => {
+  it.live("is the page with a new nonce, its script and its styles, and no other file", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const [one, two] = [yield* get("/"), yield* get("/index.html")]
@@ -664,7 +667,7 @@ describe("what is sent", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("says of itself that it is kept nowhere, is what it says, and may do nothing else", () =>
+  it.live("has headers against caching, sniffing, referrers and foreign content", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const answers = [
@@ -688,7 +691,7 @@ describe("what is sent", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is described by OpenAPI, every route of it", () =>
+  it.live("is described by OpenAPI for every route", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const { body } = yield* get("/openapi.json")
@@ -707,7 +710,7 @@ describe("what is sent", () => {
         onEndpoint: ({ endpoint }) => void routes.push(`${endpoint.method} ${endpoint.path.replace(/:(\w+)/g, "{$1}")}`)
       })
       assert.sameMembers(described, routes)
-      // What the page and 002 ask for.
+      // The routes that the page and specification 002 need.
       assert.includeMembers(described, [
         "GET /api/meta",
         "GET /api/sessions",
@@ -727,7 +730,7 @@ describe("what is sent", () => {
 })
 
 describe("a server", () => {
-  it.live("that ends leaves its port and its dump to others", () =>
+  it.live("releases its port and its dump when it closes", () =>
     Effect.gen(function* () {
       const { main } = yield* runs
       const scope = yield* Scope.make()
@@ -748,7 +751,7 @@ describe("a server", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("on a port that is taken fails, and so does one with nothing to show", () =>
+  it.live("fails on a port in use, and for a missing dump", () =>
     Effect.gen(function* () {
       const { main, port } = yield* overRuns
       const taken = yield* Effect.flip(Server.serve({ source: { dump: main }, port }))
@@ -759,9 +762,9 @@ describe("a server", () => {
   )
 })
 
-describe("the tools of this library", () => {
+describe("the list of reading tools", () => {
   const all = [...Tools.seven, ...Tools.four, ...Tools.extras, ...Tools.snapshotTools, ...Tools.sandboxTools]
-  it("that only read, or only keep a snapshot, have changed no file, and all others may have", () => {
+  it("holds exactly the tools that read, and the snapshot tool", () => {
     for (const { does, name } of all) assert.strictEqual(readers.has(name), does === "reads" || name === "snapshot", name)
     for (const name of readers)
       assert.isTrue(

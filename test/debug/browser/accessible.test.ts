@@ -1,4 +1,4 @@
-/** Every view of the page passes axe, in light and dark, on a desk and on a phone. */
+/** Every view of the page passes axe in light and dark, on a desktop and on a phone. */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
@@ -8,7 +8,7 @@ import { show, type Shown } from "./panelsFixture.ts"
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
-/** Each view, with what is there when it has been drawn. */
+/** Each view with a selector of an element that it shows once drawn. */
 const views: ReadonlyArray<readonly [hash: string, ready: string]> = [
   ["files", ".listing a"],
   ["files/src/values.ts", ".cm-content"],
@@ -36,7 +36,7 @@ const violationsIn = async (page: Page): Promise<ReadonlyArray<string>> => {
   )
 }
 
-describe.skipIf(!hasChromium())("the page, for those who do not see it", () => {
+describe.skipIf(!hasChromium())("the accessibility of the page", () => {
   let browser: Browser
   let shown: Shown
 
@@ -48,7 +48,7 @@ describe.skipIf(!hasChromium())("the page, for those who do not see it", () => {
     await shown?.close()
   })
 
-  /** On a phone the tree gives way to what is chosen in it, so that the list of a directory is not seen. */
+  /** On a phone the chosen file replaces the tree, so the list of a directory is not visible. */
   const onPhone = views.filter(([hash]) => hash !== "files")
   const surroundings: ReadonlyArray<readonly [name: string, options: BrowserContextOptions, shown: typeof views]> = [
     ["light, on a desk", { ...desk, colorScheme: "light" }, views],
@@ -57,7 +57,7 @@ describe.skipIf(!hasChromium())("the page, for those who do not see it", () => {
   ]
   for (const [name, options, chosen] of surroundings) {
     it(`passes axe in every view: ${name}`, { timeout: 300_000 }, async () => {
-      // The page's own policy keeps a test's script out as it should.
+      // The page's content security policy would block the test's script.
       const context = await browser.newContext({ ...options, bypassCSP: true, reducedMotion: "reduce" })
       try {
         const page = await context.newPage()

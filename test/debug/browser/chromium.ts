@@ -1,4 +1,4 @@
-/** A real browser, without a window, which can reach nothing but what a test serves. */
+/** A headless browser that can reach only what a test serves. */
 import { existsSync } from "node:fs"
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core"
 import { expect } from "@effect/vitest"
@@ -21,21 +21,22 @@ export const desk: BrowserContextOptions = { viewport: { width: 1280, height: 80
 export const phone: BrowserContextOptions = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true }
 
 /**
- * What a page comes to, however slow the machine: asked again until it is as expected, or 30 s have passed. A page draws after what it was
- * told to do, so a look at it that is taken once is a race.
+ * Polls a page until it has the expected value, for at most 30 s. A page draws some time after an action, so a single
+ * look would be a
+ * race.
  */
 export const soon = <A>(look: () => Promise<A>) => expect.poll(look, { timeout: 30_000, interval: 25 })
 
-/** The soak shows the page to a machine eight times as slow, which finds looks at it that come too early. */
+/** Slows the page down eightfold in the soak, to find checks that do not poll. */
 const slowDown = async (page: Page): Promise<void> => {
   if (process.env["FS_ALGEBRA_SOAK"] !== "1") return
   const session = await page.context().newCDPSession(page)
   await session.send("Emulation.setCPUThrottlingRate", { rate: 8 })
 }
 
-/** What a page has complained of: errors of its program, refusals of its policy, and requests to anywhere but `origin`. */
+/** Records the errors of a page: exceptions, violations of its policy, and requests to anywhere but `origin`. */
 export const complaintsOf = (page: Page, origin: string): ReadonlyArray<string> => {
-  // A page that has been closed meanwhile needs it no more.
+  // The page may have been closed already.
   slowDown(page).catch(() => {})
   const complaints: Array<string> = []
   page.on("pageerror", (error) => complaints.push(`error: ${error.message}`))

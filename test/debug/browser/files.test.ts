@@ -37,7 +37,7 @@ const source = [
   ...Array.from({ length: 300 }, (_, i) => `const line${i + 3} = ${i + 3}`)
 ]
 
-/** In the browser, whose globals are none of Node's. */
+/** Runs in the browser, where the globals of Node do not exist. */
 const colourOf = (element: any): string => (globalThis as any).getComputedStyle(element).color
 
 const json = '{"id":12345678901234567890,"price":1.10,"list":[1,{"deep":null}],"text":"\\u00e9"}'
@@ -83,7 +83,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await served?.close()
   })
 
-  it("the tree has directories first, then files as people sort them", async () => {
+  it("list directories first, then files in natural order", async () => {
     await soon(async () => (await names()).slice(0, 3)).toEqual(["docs", "readme.md", "images"])
     await soon(async () =>
       (await names())
@@ -109,7 +109,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
       await soon(() => deep.getAttribute(`aria-${name}`)).toBe(value)
   })
 
-  it("the keys walk through the tree, and what is closed stays so when the page is loaded again", async () => {
+  it("can be walked with keys, and closed directories stay closed after a reload", async () => {
     await page.getByRole("tree").focus()
     await page.keyboard.press("Home")
     await soon(active).toBe("docs")
@@ -121,7 +121,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await soon(names).not.toContain("readme.md")
     await page.keyboard.press("End")
     await soon(active).toBe("shortcut")
-    // Without a pause, which a slow machine would make.
+    // The keys are sent without a pause, because a slow machine would make the pause too long.
     await page.evaluate(
       `for (const key of "bl") document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }))`
     )
@@ -139,7 +139,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await soon(async () => page.url()).toContain("#/files/docs/readme.md")
   })
 
-  it("the filter finds by letters in their order, marks them, and opens what is chosen", async () => {
+  it("are filtered by letters in order, which are marked, and the chosen one opens", async () => {
     await open("")
     await page.keyboard.press("/")
     await page.keyboard.type("itm")
@@ -157,7 +157,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await page.keyboard.press("Escape")
   })
 
-  it("text has its numbers, its colours, and a line that the address names", async () => {
+  it("show a text with line numbers, colours, and the line that the address names", async () => {
     await open("src/main.ts?line=200")
     const line = page.locator(".cm-chosen-line")
     await soon(() => line.innerText()).toBe("const line200 = 200")
@@ -178,7 +178,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await soon(() => line.innerText()).toBe("const line198 = 198")
   })
 
-  it("what is looked for in a file is found", async () => {
+  it("can be searched for a text", async () => {
     await open("src/main.ts")
     await page.locator(".cm-content").focus()
     await page.keyboard.press("Control+f")
@@ -188,7 +188,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await page.keyboard.press("Escape")
   })
 
-  it("long lines are wrapped on demand", async () => {
+  it("wrap long lines on demand", async () => {
     const wraps = () => page.locator(".cm-lineWrapping").count()
     const toggle = page.getByRole("button", { name: "Wrap long lines" })
     await soon(wraps).toBe(0)
@@ -198,7 +198,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await soon(wraps).toBe(0)
   })
 
-  it("JSON is laid out with no digit lost, and shown as it was written", async () => {
+  it("show JSON formatted with every digit, or as written", async () => {
     await open("data.json")
     await page.locator(".cm-line", { hasText: '"deep": null' }).waitFor()
     const laid = () => page.locator(".cm-line").allInnerTexts()
@@ -210,7 +210,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await page.goBack()
   })
 
-  it("Markdown is rendered: headings, tables, tasks, code, links to files, and images of the tree alone", async () => {
+  it("show Markdown with headings, tables, tasks, code, links to files, and images of the tree only", async () => {
     await open("docs/readme.md")
     const article = page.locator(".markdown")
     await article.getByRole("heading", { level: 1, name: "A heading" }).waitFor()
@@ -236,16 +236,16 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
   })
 
   for (const [name, [, size]] of Object.entries(images)) {
-    it(`${name} is shown as an image of its size`, async () => {
+    it(`show ${name} as an image with its size`, async () => {
       await open(`images/${name}`)
       await page.locator("figcaption", { hasText: size }).waitFor()
-      // One that is broken is complete too, and has no width.
+      // A broken image is complete too, but has no width.
       await soon(() => page.locator("figure img").evaluate((image: any) => image.naturalWidth)).toBeGreaterThan(0)
       await soon(() => page.getByRole("button", { name: "Text" }).count()).toBe(name === "a.svg" ? 1 : 0)
     })
   }
 
-  it("of other bytes the type, the size and the first ones are said", async () => {
+  it("show the type, the size and the first bytes of a binary file", async () => {
     await open("blob.bin")
     await soon(() => text(".file-notice")).toContain("5.0 kB")
     const lines = async () => (await text(".hex")).split("\n")
@@ -254,7 +254,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await soon(async () => (await lines())[255]).toMatch(/^00000ff0 /)
   })
 
-  it("links say where they lead, and an empty or missing file that it is", async () => {
+  it("show the target of a link, and messages for an empty and for a missing file", async () => {
     await open("shortcut")
     await page.getByText("A symbolic link").waitFor()
     await soon(() => page.getByRole("link", { name: "src/main.ts" }).getAttribute("href")).toMatch(/#\/files\/src\/main\.ts$/)
@@ -267,22 +267,22 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await page.getByText("There is no such file").waitFor()
   })
 
-  it("a directory is listed", async () => {
+  it("list the entries of a directory", async () => {
     await open("src")
     await soon(() => page.locator(".listing .grow").allInnerTexts()).toEqual(["deep", "item2.ts", "item10.ts", "main.ts"])
   })
 
-  it("path and content are copied whole, and bytes downloaded as they are", async () => {
+  it("copy path and content completely, and download unchanged bytes", async () => {
     const copied = () => page.evaluate<string>("navigator.clipboard.readText()")
     await open("src/main.ts")
     await page.getByRole("button", { name: "Copy the path" }).click()
     await soon(copied).toBe("src/main.ts")
     await page.locator(".cm-line").first().waitFor()
-    // It says so for a moment only.
+    // The confirmation is visible only for a moment.
     const said = page.locator(".file-tools [data-said=done]").waitFor()
     await Promise.all([said, page.getByRole("button", { name: "Copy the content" }).click()])
     await soon(copied).toBe(source.join("\n"))
-    // By the keys it is all of the file too, and not what is drawn of it.
+    // Copying with keys takes the whole file, not only the drawn lines.
     await page.evaluate("navigator.clipboard.writeText('')")
     await page.locator(".cm-content").focus()
     await page.keyboard.press("Control+a")
@@ -299,32 +299,32 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     }
   })
 
-  it("j and k go from file to file", async () => {
+  it("go to the next and previous file with j and k", async () => {
     await open("src/item2.ts")
     await page.locator(".cm-line", { hasText: "two" }).waitFor()
     await page.locator("body").press("j")
     await page.waitForURL(/src\/item10\.ts/)
     await page.locator("body").press("k")
     await page.waitForURL(/src\/item2\.ts/)
-    // However fast they are pressed, each counts.
+    // Each key counts, however fast the keys come.
     await page.evaluate(
       `for (const key of "jjk") document.body.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }))`
     )
     await page.waitForURL(/src\/item10\.ts/)
   })
 
-  it("nothing complained but of the file that is missing", () =>
+  it("cause no errors except 404 for the missing file", () =>
     assert.deepStrictEqual(
       complaints.filter((complaint) => !/status of 404/.test(complaint)),
       []
     ))
 })
 
-describe("what the page makes of what it is told", () => {
-  /** All but white space between the tokens. */
+describe("helpers of the page", () => {
+  /** Removes all white space between tokens. */
   const tokens = (text: string): string => text.replace(/("(?:[^"\\]|\\.)*")|\s+/g, "$1")
 
-  it("laying JSON out moves white space alone", () => {
+  it("format JSON by changing white space only", () => {
     for (const text of [
       json,
       '{"a":1e400,"a":2,"-0":-0, "b" : [ ] ,"c":{ }}',
@@ -337,7 +337,7 @@ describe("what the page makes of what it is told", () => {
     assert.strictEqual(formatted('{"a":[1,{"b":2}]}'), '{\n  "a": [\n    1,\n    {\n      "b": 2\n    }\n  ]\n}')
   })
 
-  it("the filter finds the same however the words came to be typed, with its best first", () => {
+  it("filter to the same paths for any typing order, the best match first", () => {
     const paths = [
       "src/alpha.ts",
       "src/Beta/alphabet.md",
@@ -348,7 +348,7 @@ describe("what the page makes of what it is told", () => {
       "src/pal.ts"
     ]
     const tree = treeOf(paths.map((path) => ({ path, size_bytes: 0 })))
-    /** By its definition: each word is in the path, its letters in their order. */
+    /** Applies the definition: each word is in the path with its letters in order. */
     const holds = (path: string, words: string): boolean =>
       words
         .split(" ")
@@ -374,7 +374,7 @@ describe("what the page makes of what it is told", () => {
     }
   })
 
-  it("a relative reference leads where it would in a directory, and never out of the root", () => {
+  it("resolve a relative reference as in a directory, and never out of the root", () => {
     for (const [from, reference, expected] of [
       ["docs/a.md", "b.md", "docs/b.md"],
       ["docs/a.md", "../src/x.ts", "src/x.ts"],
@@ -389,7 +389,7 @@ describe("what the page makes of what it is told", () => {
 })
 
 describe.skipIf(!hasChromium())("50,000 files in a browser", () => {
-  it("few rows are made, the filter finds, and the end is the last", async () => {
+  it("are drawn with few rows, and can be filtered and scrolled to the end", async () => {
     const many: Record<string, string> = {}
     for (let i = 0; i < 50_000; i++) many[`package${i % 50}/module${Math.floor(i / 50) % 20}/file${i}.ts`] = ""
     many["zebra.txt"] = "striped"
@@ -400,7 +400,7 @@ describe.skipIf(!hasChromium())("50,000 files in a browser", () => {
       await page.goto(served.url)
       await page.getByRole("treeitem", { name: "package1", exact: true }).waitFor()
       await page.getByRole("tree").focus()
-      // All that is in one directory, so that there is something to scroll.
+      // All files are in one directory, so that the list scrolls.
       await page.keyboard.press("Home")
       await page.keyboard.press("ArrowRight")
       await page.getByRole("treeitem", { name: "module19" }).waitFor()

@@ -1,4 +1,4 @@
-/** What the page is shown in the tests of its shell and its files: filesystems in memory and dumps of them, served by the real server. */
+/** Filesystems in memory and dumps of them, served by the real server, for the tests of the shell and the file view. */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -14,12 +14,12 @@ import * as Slice from "../../../src/model/Slice.ts"
 import * as Session from "../../../src/workspace/Session.ts"
 import { inMemory } from "../../scratch.ts"
 
-/** By path; a link says where it leads. */
+/** The content by path; a link has a target. */
 export type Files = Readonly<Record<string, string | Uint8Array | { readonly link: string }>>
 
 type Branch = { [name: string]: Files[string] | Branch }
 
-/** One that holds these. */
+/** Builds a filesystem that holds these files. */
 export const holding = (files: Files): Effect.Effect<Algebra> => {
   const tree: Branch = {}
   for (const [path, content] of Object.entries(files)) {
@@ -45,7 +45,7 @@ export const dump = (directory: string, name: string, files: Files): Promise<str
 
 export const emptyDirectory = (): string => Fs.mkdtempSync(join(inMemory(), "debug-"))
 
-/** As if it had been written so long ago: the newest dump is the one that is shown. */
+/** Sets the modification time into the past, because the newest dump is shown first. */
 export const age = (path: string, seconds: number): void => {
   const then = new Date(Date.now() - seconds * 1000)
   Fs.utimesSync(path, then, then)
@@ -63,7 +63,7 @@ export const serve = async (options: Server.Options): Promise<Served> => {
   return { url, port, close: () => Effect.runPromise(Scope.close(scope, Exit.void)) }
 }
 
-/** A workspace with its snapshots, and its filesystem to change it by. */
+/** Serves a workspace with snapshots, and returns its filesystem. */
 export const serveWorkspace = async (
   files: Files
 ): Promise<Served & { readonly fs: Algebra; readonly snapshots: Snapshots.Snapshots["Service"] }> => {
@@ -79,7 +79,7 @@ export const serveWorkspace = async (
   return { url, port, fs, snapshots, close: () => Effect.runPromise(Scope.close(scope, Exit.void)) }
 }
 
-/** A picture of three by two, in the ways that can be written by hand. */
+/** Builds a BMP image of three by two pixels. */
 const bitmap = (): Uint8Array => {
   const bytes = Buffer.alloc(54 + 24)
   bytes.write("BM", 0)
@@ -94,13 +94,13 @@ const bitmap = (): Uint8Array => {
   return bytes
 }
 
-/** One pixel. */
+/** A PNG image of one pixel. */
 export const png = Buffer.from(
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==",
   "base64"
 )
 
-/** It may hold a PNG. */
+/** Builds an ICO image that holds a PNG. */
 const icon = (): Uint8Array => {
   const head = Buffer.alloc(22)
   head.writeUInt16LE(1, 2)
@@ -116,7 +116,7 @@ const icon = (): Uint8Array => {
 
 const base64 = (text: string): Uint8Array => Buffer.from(text, "base64")
 
-/** With the size that each says it has. */
+/** Images by name, with their size as text. */
 export const images: Readonly<Record<string, readonly [bytes: Uint8Array | string, size: string]>> = {
   "a.png": [png, "1 × 1"],
   "a.gif": [base64("R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7"), "1 × 1"],

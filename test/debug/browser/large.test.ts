@@ -18,7 +18,7 @@ const csv = [
 ].join("\n")
 
 describe("the layout of lines", () => {
-  it("leaves a text without long lines as it is", () => {
+  it("keeps a text without long lines unchanged", () => {
     const text = "a\nb\n"
     for (const isWrapping of [true, false]) {
       const layout = layoutOf(text, 10, isWrapping)
@@ -28,7 +28,7 @@ describe("the layout of lines", () => {
     }
   })
 
-  it("breaks a long line into pieces that join to the line, no character cut, with one number", () => {
+  it("breaks a long line into pieces with one number, and splits no character", () => {
     const long = "😀".repeat(7000)
     const layout = layoutOf(`first\n${long}\nlast`, 1, true)
     const shown = layout.text.split("\n")
@@ -45,7 +45,7 @@ describe("the layout of lines", () => {
     assert.isAbove(layout.shownOf(4), shown.length)
   })
 
-  it("leaves long lines whole where nothing is wrapped", () => {
+  it("keeps long lines whole without wrapping", () => {
     assert.strictEqual(layoutOf(oneLine, 1, false).text, oneLine)
   })
 })
@@ -77,7 +77,7 @@ describe.skipIf(!hasChromium())("large files in a browser", () => {
   const code = () => page.getByRole("textbox", { name: "Content" }).innerText()
   const status = () => page.getByRole("navigation", { name: "Parts of the file" }).getByRole("status").innerText()
 
-  it("show every line of a large text, part by part, with its number", async () => {
+  it("show every line of a large text part by part, with its number", async () => {
     await page.goto(`${served.url}#/files/big.log`)
     await soon(status).toMatch(/^Lines 1 to [\d,]+ of 300,000$/)
     await page.getByRole("button", { name: "Last" }).click()
@@ -95,12 +95,12 @@ describe.skipIf(!hasChromium())("large files in a browser", () => {
     assert.deepStrictEqual(complaints, [])
   })
 
-  it("wrap a line of five million characters, and show what comes after it", async () => {
+  it("wrap a line of five million characters, and show the line after it", async () => {
     await page.goto(`${served.url}#/files/line.txt`)
     const wrap = page.getByRole("button", { name: "Wrap long lines" })
     await wrap.click()
     await soon(() => wrap.getAttribute("aria-pressed")).toBe("true")
-    // The editor shows pieces and never the whole line at once.
+    // The editor shows pieces, never the whole line.
     await soon(async () => (await page.locator(".cm-line").first().innerText()).length).toBe(5000)
     await page.goto(`${served.url}#/files/line.txt?line=2`)
     await soon(() => page.locator(".cm-chosen-line").innerText()).toBe("the second line")
@@ -116,13 +116,13 @@ describe.skipIf(!hasChromium())("large files in a browser", () => {
     assert.deepStrictEqual(complaints, [])
   })
 
-  it("show comma separated values as a table, and as written", async () => {
+  it("show comma separated values as a table and as written", async () => {
     await page.goto(`${served.url}#/files/table.csv`)
     const grid = page.getByRole("grid", { name: "table.csv" })
     await grid.getByRole("columnheader", { name: "note" }).waitFor()
     await grid.getByRole("gridcell", { name: "with, comma" }).waitFor()
     await soon(() => grid.getByRole("row").nth(2).innerText()).toContain('with "quotes"\\nand a line')
-    // Markup in a cell is text.
+    // Markup in a cell is shown as text.
     await soon(() => grid.getByRole("row").nth(3).innerText()).toContain("<b>text</b>")
     await page.getByRole("button", { name: "As written" }).click()
     await soon(code).toContain('beta,"with ""quotes""')

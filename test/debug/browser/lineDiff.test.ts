@@ -1,8 +1,8 @@
-/** Where two texts differ by lines, without a browser. */
+/** The line diff of two texts, tested without a browser. */
 import { assert, describe, it } from "@effect/vitest"
 import { diffLines, linesOf } from "../../../src/debug/page/panels/lineDiff.ts"
 
-/** What the hunks make of `a`, if they tell the truth: the lines between them are those of `a`. */
+/** Applies the hunks to `a`, and checks that the lines between them are equal in both. */
 const applied = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): ReadonlyArray<string> => {
   const made: Array<string> = []
   let at = 0
@@ -15,17 +15,17 @@ const applied = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): ReadonlyAr
   return [...made, ...a.slice(at)]
 }
 
-/** The same numbers for everyone. */
+/** Returns a generator of pseudo-random numbers, the same in every run. */
 const random = (seed: number) => (below: number) => (seed = (seed * 48_271) % 2_147_483_647) % below
 
-describe("where two texts differ by lines", () => {
-  it("lines keep their newlines, and the last one may have none", () => {
+describe("the line diff", () => {
+  it("keeps the newline of each line, which the last line may lack", () => {
     assert.deepStrictEqual(linesOf("a\n\nb"), ["a\n", "\n", "b"])
     assert.deepStrictEqual(linesOf("a\n"), ["a\n"])
     assert.deepStrictEqual(linesOf(""), [])
   })
 
-  it("the hunks make one of the other, of texts with many lines alike", () => {
+  it("turns one text into the other, for texts with many equal lines", () => {
     const next = random(11)
     for (let run = 0; run < 400; run++) {
       const [a, b] = [0, 0].map(() => Array.from({ length: next(12) }, () => "abcd"[next(4)]!))
@@ -33,10 +33,10 @@ describe("where two texts differ by lines", () => {
     }
   })
 
-  it("no more is other than has to be, where texts are short", () => {
+  it("has the smallest number of changed lines for short texts", () => {
     const kept = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): number =>
       a.length - diffLines(a, b).reduce((sum, { fromA, toA }) => sum + toA - fromA, 0)
-    /** By trying everything. */
+    /** Finds the longest common subsequence by exhaustive search. */
     const best = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): number =>
       a.length === 0 || b.length === 0
         ? 0
@@ -48,7 +48,7 @@ describe("where two texts differ by lines", () => {
     }
   })
 
-  it("a few changes in a long text are found one by one", () => {
+  it("finds a few changes in a long text as separate hunks", () => {
     const a = Array.from({ length: 50_000 }, (_, index) => (index % 3 === 0 ? "}\n" : `line ${index}\n`))
     const b = a.slice()
     for (const line of [49_000, 30_001, 20_000, 100]) b[line] = "other\n"
@@ -58,7 +58,7 @@ describe("where two texts differ by lines", () => {
     assert.lengthOf(diffLines(a, b), 6)
   })
 
-  it("a text that is all other is one hunk", () => {
+  it("is one hunk when all lines differ", () => {
     const [a, b] = ["a", "b"].map((name) => Array.from({ length: 5000 }, (_, index) => `${name}${index}\n`))
     assert.deepStrictEqual(diffLines(a!, b!), [{ fromA: 0, toA: 5000, fromB: 0, toB: 5000 }])
   })

@@ -1,4 +1,7 @@
-/** What happens in a workspace is seen as it happens: the command serves it, other processes work in it, and a browser only looks. */
+/**
+ * Live updates of the debug view: the command serves a workspace, other processes change it, and a browser shows the
+ * changes.
+ */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { execFile, spawn, type ChildProcess } from "node:child_process"
 import * as Fs from "node:fs"
@@ -10,14 +13,14 @@ import { complaintsOf, desk, hasChromium, launch, soon } from "./chromium.ts"
 
 const bin = fileURLToPath(new URL("../../../src/cli/bin.ts", import.meta.url))
 
-describe.skipIf(!hasChromium())("the debug view of a workspace where something happens", () => {
+describe.skipIf(!hasChromium())("the debug view of a changing workspace", () => {
   let browser: Browser
   let server: ChildProcess
   let url: string
   let top: string
   let env: NodeJS.ProcessEnv
 
-  /** Another process. */
+  /** Runs a command in another process. */
   const run = (...args: ReadonlyArray<string>): Promise<string> =>
     new Promise((resolve, reject) => {
       execFile(process.execPath, [bin, ...args, "--root", join(top, "root")], { env }, (error, out, err) =>
@@ -50,7 +53,7 @@ describe.skipIf(!hasChromium())("the debug view of a workspace where something h
     server?.kill("SIGTERM")
   })
 
-  /** Nothing is loaded again: a mark on the page stays, and nothing is complained of. */
+  /** Opens a page, and checks that it was not reloaded and reported no errors. */
   const visit = async (hash: string, look: (page: Page) => Promise<void>): Promise<void> => {
     const context = await browser.newContext(desk)
     try {
@@ -59,7 +62,7 @@ describe.skipIf(!hasChromium())("the debug view of a workspace where something h
       const complaints = complaintsOf(page, url)
       await page.goto(`${url}#/${hash}`)
       await page.locator("html").evaluate((html) => html.setAttribute("data-mark", "same"))
-      // What comes is heard of from now on.
+      // From here on the page receives events.
       await page.getByText("Live", { exact: true }).first().waitFor()
       await look(page)
       assert.strictEqual(await page.locator("html").getAttribute("data-mark"), "same")
@@ -71,20 +74,20 @@ describe.skipIf(!hasChromium())("the debug view of a workspace where something h
 
   const rowsOf = (page: Page) => page.getByRole("listbox", { name: "Journal, the latest first" }).getByRole("option")
 
-  it("shows what another process writes into the journal, without being loaded again", () =>
+  it("shows journal entries of another process without a reload", () =>
     visit("journal", async (page) => {
       await rowsOf(page).filter({ hasText: "first.txt" }).first().waitFor()
       await write("second.txt", "second")
       await rowsOf(page).filter({ hasText: "FileWritten" }).filter({ hasText: "second.txt" }).first().waitFor()
-      // The latest is on top.
+      // The newest entry is at the top.
       await soon(() => rowsOf(page).first().innerText()).toContain("second.txt")
       await rowsOf(page).first().click()
       await page.getByRole("article", { name: /^Entry \d+: FileWritten/ }).waitFor()
     }))
 
-  it("leaves the list where one reads, whatever is chosen, and says how much is new", () =>
+  it("keeps the scroll position of the list, and shows the number of new entries", () =>
     visit("journal/1", async (page) => {
-      // So small that a few entries are more than can be seen.
+      // The window is so small that a few entries do not fit.
       await page.setViewportSize({ width: 1280, height: 190 })
       const list = page.getByRole("listbox", { name: "Journal, the latest first" })
       await rowsOf(page).first().waitFor()
@@ -107,7 +110,7 @@ describe.skipIf(!hasChromium())("the debug view of a workspace where something h
       await soon(() => fresh.count()).toBe(0)
     }))
 
-  it("shows what differs from the snapshot now, and snapshots as they are taken", () =>
+  it("updates the differences from the snapshot, and the list of snapshots", () =>
     visit("changes", async (page) => {
       const changed = page.getByRole("listbox", { name: "Changed files" }).getByRole("option")
       const from = page.getByLabel("From", { exact: true })
@@ -120,7 +123,7 @@ describe.skipIf(!hasChromium())("the debug view of a workspace where something h
       await soon(() => page.getByRole("textbox", { name: "After", exact: true }).innerText()).toContain("THREE")
       await run("snapshot")
       await soon(() => from.locator("option").count()).toBe(known + 1)
-      // What is newer is compared with from now on, and differs in nothing.
+      // The newest snapshot is now the base, so nothing differs.
       await page.getByText("Both hold the same files with the same contents.").waitFor()
     }))
 })

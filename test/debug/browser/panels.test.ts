@@ -1,4 +1,4 @@
-/** The views beside the files, in a real browser, over dumps made for it, of which everything is known beforehand. */
+/** The views beside the files in a real browser, over dumps with known contents. */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 import { complaintsOf, desk, hasChromium, launch, phone, soon } from "./chromium.ts"
@@ -10,7 +10,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
   let browser: Browser
   let shown: Shown
   let complaints: ReadonlyArray<string> = []
-  /** The page that is shared, and what it has complained of. */
+  /** The shared page and its recorded errors. */
   let common: Page | undefined
   let kept: ReadonlyArray<string> = []
 
@@ -31,8 +31,9 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
   }
 
   /**
-   * Nothing is complained of at the end. Those who want nothing in particular share a page, which goes on from where it was, as a reader
-   * does: the address has all that they look for. What failed leaves its page to nobody.
+   * Opens a view, runs the test and checks that the page reported no errors. Tests without options share one page,
+   * which keeps its state as
+   * for a reader; the address holds everything they need. A failed test discards its page.
    */
   const visit = async (
     hash: string,
@@ -58,7 +59,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
 
   const rowsOf = (page: Page, list: string) => page.getByRole("listbox", { name: list }).getByRole("option")
   const chosenOf = (page: Page, list: string) => page.getByRole("listbox", { name: list }).locator('[aria-selected="true"]')
-  /** Goes there, and waits for what it shows; the view that was there before is not taken for it. */
+  /** Opens a view and waits until it is drawn, so that the previous view is not mistaken for it. */
   const go = async (page: Page, hash: string): Promise<void> => {
     await page.goto(`${shown.url}#/${hash}`)
     const view = page.locator(`main.view-${/^\w+/.exec(hash)![0]}`)
@@ -70,7 +71,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
   const hashOf = (page: Page): string => decodeURIComponent(new URL(page.url()).hash)
 
   describe("events", () => {
-    it("are listed from the first, each with its tool, path, message and time after the beginning", () =>
+    it("are listed from the first, with tool, path, message and time since the beginning", () =>
       visit("events", async (page) => {
         const first = rowsOf(page, "Events").first()
         await first.waitFor()
@@ -80,14 +81,14 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await page.getByText(`${calls} events · ${failing.length} failed`).waitFor()
       }))
 
-    it("tell which failed, in words too", () =>
+    it("are marked as failed or done with a text alternative", () =>
       visit("events", async (page) => {
         const row = rowsOf(page, "Events").nth(failing[0]!)
         await row.getByRole("img", { name: "failed" }).waitFor()
         await rowsOf(page, "Events").nth(0).getByRole("img", { name: "done" }).waitFor()
       }))
 
-    it("are filtered by tool, outcome and text, which the address keeps", () =>
+    it("are filtered by tool, outcome and text, and the address keeps the filter", () =>
       visit("events", async (page) => {
         await page.getByLabel("Tool", { exact: true }).selectOption("read_file")
         await soon(() => rowsOf(page, "Events").count()).toBe(reading.length)
@@ -106,7 +107,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await page.getByText(`${calls} events`).waitFor()
       }))
 
-    it("show the chosen one whole: what was asked, how it went, where it leads", () =>
+    it("show all details of the chosen event: parameters, result and links", () =>
       visit("events/7", async (page) => {
         const detail = page.getByRole("article", { name: /^Event 7/ })
         await detail.getByText("Conflict: number 7 came too late").first().waitFor()
@@ -123,7 +124,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await detail.waitFor()
       }))
 
-    it("are walked through by keys, and the back button leads to the list", () =>
+    it("are chosen with keys, and the address follows", () =>
       visit("events", async (page) => {
         await rowsOf(page, "Events").first().waitFor()
         for (const key of ["j", "j", "ArrowDown", "k"]) await page.keyboard.press(key)
@@ -131,13 +132,13 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await page.keyboard.press("End")
         await soon(async () => hashOf(page)).toBe(`#/events/${calls - 1}`)
         await soon(() => chosenOf(page, "Events").innerText()).toContain(`Wrote number ${calls - 1}`)
-        // A letter that is typed is no command.
+        // A letter in a text field is no command.
         await page.getByRole("searchbox").fill("k")
         await page.getByRole("searchbox").press("k")
         await soon(async () => hashOf(page)).toBe(`#/events/${calls - 1}?q=kk`)
       }))
 
-    it("are reached by Tab, and the focus goes with the arrows, beyond what was drawn too", () =>
+    it("are reached by Tab, and the focus follows the arrow keys, beyond the drawn rows too", () =>
       visit("events", async (page) => {
         await rowsOf(page, "Events").first().waitFor()
         await page.getByLabel("Outcome", { exact: true }).focus()
@@ -152,7 +153,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await page.locator('.item:focus[aria-selected="true"]', { hasText: `number ${calls - 2}` }).waitFor()
       }))
 
-    it("can be cut to a span drawn over the time line", () =>
+    it("are limited to a span that is drawn over the time line", () =>
       visit("events", async (page) => {
         const line = page.getByRole("img", { name: /^Events over time: 60 marks/ })
         const box = (await line.boundingBox())!
@@ -160,7 +161,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await page.mouse.down()
         await page.mouse.move(box.x + box.width / 2, box.y + 24)
         await page.mouse.up()
-        // The calls are a second apart from each other: half of the line is half of them, give or take the one in the middle.
+        // The calls are one second apart, so half of the line holds half of them, give or take one.
         await soon(() => rowsOf(page, "Events").count()).toBeLessThan(40)
         await soon(async () => {
           const [, found] = /(\d+) of 60 events/.exec(await page.locator(".bar-count").innerText()) ?? []
@@ -172,7 +173,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
   })
 
   describe("slices", () => {
-    it("are a tree of sessions by descent, with tags, policies and counts", () =>
+    it("are shown in a tree of sessions, with tags, policies and counts", () =>
       visit("slices", async (page) => {
         const tree = page.getByRole("tree", { name: "Sessions and slices" })
         await tree.getByText("helper", { exact: true }).waitFor()
@@ -198,7 +199,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         }
       }))
 
-    it("of a state show the latest item first", () =>
+    it("with the policy state show the latest item first", () =>
       visit("slices/Mood?session=main", async (page) => {
         await page.getByText("#1 · the latest").waitFor()
         await soon(async () => (await page.locator(".json-body").allInnerTexts()).map((body) => JSON.parse(body))).toEqual([
@@ -207,7 +208,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         ])
       }))
 
-    it("of a log go on by pages, in the order in which it was said", () =>
+    it("with the policy log are shown by pages in their order", () =>
       visit("slices/Plan?session=main", async (page) => {
         const steps = async () => (await page.locator(".json-body").allInnerTexts()).map((body) => JSON.parse(body).step)
         await soon(steps).toEqual(Array.from({ length: 50 }, (_, index) => index + 1))
@@ -219,7 +220,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await soon(async () => (await steps())[0]).toBe(51)
       }))
 
-    it("of one name are told apart by their sessions", () =>
+    it("with equal names are distinguished by their sessions", () =>
       visit("slices/Plan?session=helper", async (page) => {
         await soon(async () => (await page.locator(".json-body").allInnerTexts()).map((body) => JSON.parse(body))).toEqual([
           { step: 1, text: evil }
@@ -244,7 +245,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
     const wholeOf = async (page: Page, name: string): Promise<string> =>
       (await sideOf(page, name).locator(".cm-line").allTextContents()).join("\n")
 
-    it("list what differs from the dump before, by kind", () =>
+    it("are listed by kind, relative to the previous dump", () =>
       visit("changes", async (page) => {
         await rowsOf(page, "Changed files").first().waitFor()
         await soon(() =>
@@ -262,11 +263,11 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await page.getByRole("button", { name: "1 deleted" }).click()
         await soon(() => rowsOf(page, "Changed files").count()).toBe(kinds.length)
         await page.getByRole("searchbox").fill("HERE")
-        // "there" by its name now, and by that of before.
+        // The filter matches the new name and the old name.
         await soon(() => rowsOf(page, "Changed files").count()).toBe(1)
       }))
 
-    it("show one at once, and not instead of what was chosen meanwhile", () =>
+    it("open the first one, unless something else has been chosen meanwhile", () =>
       visit("events", async (page) => {
         await rowsOf(page, "Events").first().waitFor()
         const drawn = page.evaluate<string>(`new Promise((resolve) => {
@@ -283,7 +284,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         assert.match(await drawn, /kind=deleted/)
       }))
 
-    it("are chosen by a link and filtered by a chip at once, and neither takes the other back", () =>
+    it("can be chosen by a link and filtered by a chip at the same time", () =>
       visit("changes", async (page) => {
         await rowsOf(page, "Changed files").nth(1).waitFor()
         const [found, wanted] = await page.evaluate<[string, string]>(`(async () => {
@@ -301,7 +302,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         assert.strictEqual(found, `${wanted}?kind=modified`)
       }))
 
-    it("leave the focus where it was put meanwhile", () =>
+    it("do not move a focus that was set meanwhile", () =>
       visit("changes", async (page) => {
         await rowsOf(page, "Changed files").first().waitFor()
         const focused = await page.evaluate<string>(`(async () => {
@@ -315,7 +316,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         assert.match(focused, /panel-search/)
       }))
 
-    it("stand side by side, with what is the same folded away", () =>
+    it("are shown side by side, with equal lines folded", () =>
       visit("changes/src/values.ts?mode=split", async (page) => {
         await sideOf(page, "Before").waitFor()
         await soon(() => textOf(page, "Before", ".cm-changedLine")).toEqual([lines(80)[19], lines(80)[39]])
@@ -326,7 +327,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await soon(() => sideOf(page, "Before").innerText()).not.toContain("value30 ")
         await soon(() => sideOf(page, "After").innerText()).not.toContain("value40 ")
         await page.getByTitle("2 lines added, 2 deleted").waitFor()
-        // Beside each other, and not one over the other.
+        // The two sides are beside each other, not one above the other.
         await soon(async () => {
           const [left, right] = [await sideOf(page, "Before").boundingBox(), await sideOf(page, "After").boundingBox()]
           return right!.x - (left!.x + left!.width)
@@ -335,7 +336,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await sideOf(page, "Before").getByText("value1 = 1", { exact: false }).first().waitFor()
       }))
 
-    it("stand as one, with the numbers of both", () =>
+    it("are shown in one column, with the line numbers of both sides", () =>
       visit("changes/src/values.ts", async (page) => {
         await page.getByRole("button", { name: "Unified" }).click()
         const one = sideOf(page, "Before and after")
@@ -345,7 +346,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         for (const deleted of ["20", "40"])
           await soon(() => page.locator(".cm-before-numbers .cm-gutterElement").allInnerTexts()).toContain(deleted)
         await soon(() => page.locator(".cm-lineNumbers .cm-gutterElement").allInnerTexts()).toContain("20")
-        // Remembered, also where the address does not say it.
+        // The mode is remembered, also when the address does not name it.
         await page.goto(`${shown.url}#/changes/src/values.ts`)
         await page.reload()
         await one.waitFor()
@@ -353,7 +354,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await sideOf(page, "Before").waitFor()
       }))
 
-    it("are stepped through by keys, and on to the next file", () =>
+    it("are stepped through with keys, and on to the next file", () =>
       visit("changes/src/there.ts?mode=split", async (page) => {
         await page.getByText("It was moved, and its content is the same.").waitFor()
         await soon(() => page.locator(".diff-title").innerText()).toContain("src/here.ts → src/there.ts")
@@ -370,7 +371,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await soon(async () => hashOf(page)).toContain("#/changes/src/there.ts")
       }))
 
-    it("show what came and what went whole", () =>
+    it("show added and deleted files completely", () =>
       visit("changes/src/new.ts", async (page) => {
         await soon(() => wholeOf(page, "Added")).toBe(after["src/new.ts"])
         await page.getByTitle("3 lines added, 0 deleted").waitFor()
@@ -379,7 +380,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await page.getByTitle("0 lines added, 2 deleted").waitFor()
       }))
 
-    it("show images beside each other, and say of other bytes what they are", () =>
+    it("show images side by side, and the sizes of other binary files", () =>
       visit("changes/assets/dot.png", async (page) => {
         const dot = async (side: string) => {
           const image = page.getByRole("region", { name: side }).getByRole("img")
@@ -399,12 +400,12 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
           .waitFor()
       }))
 
-    it("tell of line endings, which no line shows", () =>
+    it("report a change of line endings", () =>
       visit("changes/endings.txt", async (page) => {
         await page.getByText("Line endings: LF → CRLF.").waitFor()
       }))
 
-    it("can be turned around", () =>
+    it("can be reversed", () =>
       visit("changes/src/new.ts", async (page) => {
         await sideOf(page, "Added").waitFor()
         await page.getByRole("button", { name: "The other way around" }).click()
@@ -417,7 +418,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
   describe("the journal", () => {
     const list = "Journal, the latest first"
 
-    it("begins with the latest, and goes back as one scrolls", () =>
+    it("begins with the latest entry, and loads earlier ones when scrolled", () =>
       visit("journal", async (page) => {
         await rowsOf(page, list).first().waitFor()
         const positions = async () =>
@@ -432,11 +433,11 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         }).toBe(1)
       }))
 
-    it("tells a request and its answer as one exchange, and marks faults", () =>
+    it("shows a request with its answer, and marks faults", () =>
       visit("journal/3", async (page) => {
         const detail = page.getByRole("article", { name: "Entry 3: FileWrite" })
         await detail.getByRole("region", { name: "The exchange" }).getByText("FileFault").waitFor()
-        // What it carried, as text.
+        // The content is shown as text.
         await soon(() => detail.getByRole("textbox", { name: "Content" }).innerText()).toBe(evil)
         await detail.getByRole("link", { name: /FileFault/ }).click()
         const fault = page.getByRole("article", { name: "Entry 4: FileFault" })
@@ -450,7 +451,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await page.getByText("It has not been answered.").waitFor()
       }))
 
-    it("says a size once in a line", () =>
+    it("shows each size once per row", () =>
       visit("journal/1", async (page) => {
         for (const position of [1, 2]) {
           const row = page.locator(`[data-position="${position}"]`)
@@ -459,7 +460,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         }
       }))
 
-    it("is filtered by kind, by text and by exchange, however far back that lies", () =>
+    it("is filtered by kind, text and correlation, across all entries", () =>
       visit("journal", async (page) => {
         await page.getByLabel("Kind", { exact: true }).selectOption("faults")
         await soon(async () => (await rowsOf(page, list).allInnerTexts()).length).toBe(1)
@@ -480,7 +481,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
       }))
   })
 
-  it("say who changed a file, and lead there", () =>
+  it("list the changes of a file, with links to them", () =>
     visit("files/src/values.ts", async (page) => {
       await page.getByText(lines(1)[0]!).first().waitFor()
       await page.keyboard.press("h")
@@ -497,7 +498,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         .waitFor()
     }))
 
-  it("show what is hostile as text, which does nothing", () =>
+  it("show hostile content as text without effect", () =>
     visit("events/50", async (page) => {
       const detail = page.getByRole("article")
       await detail.getByRole("heading", { name: evil }).waitFor()
@@ -510,10 +511,10 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
       }
     }))
 
-  describe("in light and dark, at a desk and on a phone", () => {
+  describe("in light and dark, on a desktop and on a phone", () => {
     const views = ["events/7", "slices/Mood?session=main", "changes/src/values.ts?mode=unified", "journal/3"]
 
-    /** Of WCAG, between the colour of a text and the first ground behind it that is not transparent. */
+    /** Computes the WCAG contrast between a text's colour and the first opaque background behind it. */
     const contrasts = (page: Page, selector: string) =>
       page.locator(selector).evaluateAll((elements: any) => {
         const { getComputedStyle, OffscreenCanvas } = elements[0].ownerDocument.defaultView
@@ -551,7 +552,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
       ".badge, .faint, .num, .said, .chip, .mini, .event-said, .way-name, .way-directory, .json-body span, .plus, .minus, .kind, dt, .tag, .remark"
 
     for (const colorScheme of ["light", "dark"] as const) {
-      it(`every text can be read, in ${colorScheme}`, () =>
+      it(`every text has a contrast of at least 4.5 in ${colorScheme} mode`, () =>
         visit(
           views[0]!,
           async (page) => {
@@ -575,7 +576,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         ))
     }
 
-    it("on a phone what is chosen has the page to itself, and leads back to the list", () =>
+    it("a phone shows either the list or the detail, with a way back", () =>
       visit(
         views[0]!,
         async (page) => {
@@ -593,7 +594,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         phone
       ))
 
-    it("on a phone changes stand as one, whatever was chosen at the desk", () =>
+    it("a phone shows changes in one column, whatever mode the address names", () =>
       visit(
         "changes/src/values.ts?mode=split",
         async (page) => {
@@ -604,7 +605,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
       ))
   })
 
-  it("that have nothing say what would be there, and how to get it", async () => {
+  it("without content say what would be shown, and how to get it", async () => {
     const bare = await show("bare")
     try {
       for (const [hash, title, hint] of [

@@ -1,6 +1,7 @@
 /**
- * What the panels are shown in their tests, and what of it is known without them: two dumps of one project, of which the later has
- * changed, with the calls that changed it, and a journal with answers, a fault and a question that nobody answered.
+ * The data of the panel tests: two dumps of one project, the later with changes and the calls that made them, and a
+ * journal with answers, a
+ * fault and an unanswered request.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -22,13 +23,13 @@ import { inMemory } from "../../scratch.ts"
 export const Plan = Slice.make("Plan", Schema.Struct({ step: Schema.Int, text: Schema.String }), { policy: "log" })
 export const Mood = Slice.make("Mood", Schema.Struct({ mood: Schema.String }))
 
-/** Lines that say their number. */
+/** Returns lines that contain their number. */
 export const lines = (count: number): ReadonlyArray<string> =>
   Array.from({ length: count }, (_, index) => `export const value${index + 1} = ${index + 1}`)
 
 const joined = (all: ReadonlyArray<string>): string => `${all.join("\n")}\n`
 
-/** Line 20 is another, 40 is gone, and after 60 there is a new one. */
+/** The lines with line 20 changed and a new line after line 60. */
 const changed = lines(80)
   .with(19, "export const value20 = 2000")
   .toSpliced(60, 0, "export const between = 60.5")
@@ -69,13 +70,13 @@ export const after: Files = {
 
 const begun = Date.UTC(2026, 0, 2, 3, 4, 5)
 
-/** Which of the calls are what: the rest writes `src/values.ts` and works. */
+/** The number of calls, and the indexes of those that fail or read; all others write `src/values.ts` successfully. */
 export const calls = 60
 export const failing = [7, 23, 41]
 export const reading = [3, 33]
 
 export const evil = `<img src=x onerror="document.title='owned'"><script>document.title='owned'</script>`
-/** Turns what follows it around. */
+/** A text with a character that reverses the reading direction. */
 export const turned = "\u202egnp.exe"
 
 const invoked = (index: number) =>
@@ -101,7 +102,7 @@ const filesystemOf = Effect.fnUntraced(function* (files: Files) {
   return filesystem
 })
 
-/** Entries at positions from 1: a write that is answered, one that faults, one with nothing said to it, and much of the same. */
+/** Writes entries from position 1 on: an answered write, a failing one, an unanswered request, and many more. */
 const journalled = Effect.fnUntraced(function* (path: string) {
   const journal = yield* Journal.makeFile(Journal.Entry, { path })
   const write = (id: string, path: string, text: string) =>
@@ -130,7 +131,7 @@ const dumped = Effect.fnUntraced(function* (directory: string) {
   const first = yield* Session.make({ slices: [Plan], tags: { session_id: "a-before" } })
   yield* first.dispatch(Plan, { step: 1, text: "begin" })
   const earlier = yield* Session.dumpSessionTree(first, directory, { filesystem: yield* filesystemOf(before) })
-  // The newest is shown: these were not both dumped within one tick of the disk's clock.
+  // The newest dump is shown, and the clock of the disk may be too coarse to order the two.
   const past = new Date(Date.now() - 60_000)
   Fs.utimesSync(earlier!, past, past)
 
@@ -147,7 +148,7 @@ const dumped = Effect.fnUntraced(function* (directory: string) {
   yield* Session.dumpSessionTree(session, directory, { filesystem: yield* filesystemOf(after) })
 })
 
-/** Until it is closed. */
+/** Serves the data until the result is closed. */
 export const show = async (what: "dumps" | "bare" = "dumps"): Promise<Shown> => {
   const scope = Scope.makeUnsafe()
   const directory = Fs.mkdtempSync(join(inMemory(), "panels-"))

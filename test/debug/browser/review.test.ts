@@ -1,4 +1,4 @@
-/** What was found when the page was attacked and used, each as it must be. */
+/** Regression tests of a review of the page. */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -13,7 +13,7 @@ import * as Scope from "effect/Scope"
 import { complaintsOf, desk, hasChromium, launch, soon } from "./chromium.ts"
 import { emptyDirectory, holding, serve, type Served } from "./fixture.ts"
 
-/** As the library keeps what is too long to be kept. */
+/** The text that the library stores in place of a message that is too long. */
 const replaced = "442 characters"
 
 const invoked = (number: number, message: string) =>
@@ -30,7 +30,7 @@ const invoked = (number: number, message: string) =>
 
 const entries = 900
 
-describe.skipIf(!hasChromium())("the page, in odd cases", () => {
+describe.skipIf(!hasChromium())("the page in unusual cases", () => {
   let browser: Browser
   let served: Served
   let page: Page
@@ -71,18 +71,18 @@ describe.skipIf(!hasChromium())("the page, in odd cases", () => {
 
   const go = (hash: string) => page.goto(`${served.url}#/${hash}`)
 
-  it("a name that ends like something of every record is one of no kind", async () => {
+  it("shows a file whose extension is a member of Object.prototype as a file of unknown type", async () => {
     await go("files/blob.constructor")
     await page.locator(".hex").waitFor()
     await go("files/b.tostring")
     await page.locator(".cm-content", { hasText: "text" }).waitFor()
   })
 
-  it("spaces at the ends of a name are seen", async () => {
+  it("makes spaces at the ends of a name visible", async () => {
     await page.locator("[role=treeitem] .row-name").getByText("\\u{20}c\\u{20}", { exact: true }).waitFor()
   })
 
-  it("who changed a file does not say how long a message was", async () => {
+  it("shows no placeholder of a long message in the history of a file", async () => {
     await go("files/a.txt")
     await page.keyboard.press("h")
     const changes = page.getByRole("list", { name: "Who changed a.txt" })
@@ -91,15 +91,15 @@ describe.skipIf(!hasChromium())("the page, in odd cases", () => {
     assert.notInclude(await changes.innerText(), replaced)
   })
 
-  it("how many snapshots there are does not stand where one would read how much has changed", async () => {
+  it("shows no number of snapshots at the tab of changes", async () => {
     await page.locator(".tabs a", { hasText: "Events" }).locator(".tab-count").waitFor()
     await soon(() => page.locator(".tabs a", { hasText: "Changes" }).innerText()).toBe("Changes")
   })
 
-  it("an entry that is chosen far back is gone back to in the list", async () => {
+  it("scrolls the list to an old entry that is chosen", async () => {
     await go("journal/7")
     await page.getByRole("option", { selected: true }).and(page.locator("[data-position='7']")).waitFor()
   })
 
-  it("nothing was complained of", () => assert.deepStrictEqual(complaints, []))
+  it("reports no errors", () => assert.deepStrictEqual(complaints, []))
 })

@@ -9,14 +9,14 @@ import { age, dump, emptyDirectory, type Files, holding, type Served, serve, ser
 
 const files: Files = { "README.md": "# Read me\n", "src/a.ts": "export const a = 1\n", "src/b.ts": "export const b = 2\n" }
 
-describe.skipIf(!hasChromium())("the page around the views", () => {
+describe.skipIf(!hasChromium())("the frame of the page", () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await launch()
   })
   afterAll(() => browser?.close())
 
-  /** A page of its own, which must not have complained at the end. */
+  /** Opens a new page, and checks at the end that it reported no errors. */
   const look = async (
     served: Served,
     run: (page: Page) => Promise<void>,
@@ -48,7 +48,7 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
     })
     afterAll(() => served?.close())
 
-    it("says what is shown, with its counts, in the title too", () =>
+    it("shows the title and the number of files, also in the window title", () =>
       look(served, async (page) => {
         await soon(() => page.title()).toBe("workspace — fs-algebra")
         await soon(() => page.locator(".what-title").innerText()).toBe("workspace")
@@ -59,7 +59,7 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
         await soon(() => page.getByRole("navigation", { name: "Path" }).innerText()).toBe("workspace\n/\nsrc\n/\na.ts")
       }))
 
-    it("its theme is the system's until it is switched, and what was chosen is remembered", () =>
+    it("follows the system's theme until it is switched, and remembers the choice", () =>
       look(
         served,
         async (page) => {
@@ -76,14 +76,14 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
           await soon(ground).toBe(dark)
           await page.getByRole("button", { name: "Switch theme" }).click()
           await soon(ground).toBe(light)
-          // It is the system's again.
+          // The theme follows the system again.
           await page.emulateMedia({ colorScheme: "dark" })
           await soon(ground).toBe(dark)
         },
         { options: { ...desk, colorScheme: "dark" } }
       ))
 
-    it("what is read can be read: every colour of text has a contrast of 4.5 to its ground, in both themes", () =>
+    it("has a contrast of at least 4.5 for every colour of text in both themes", () =>
       look(served, async (page) => {
         const contrasts = `(() => {
           const style = getComputedStyle(document.documentElement)
@@ -121,12 +121,12 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
             [],
             colorScheme
           )
-          // The measure itself tells apart what is far from what is near.
+          // Checks the measure: text on its background has a high contrast.
           assert.isAbove(found.find(([name]) => name === "--text on --bg")![1], 14)
         }
       }))
 
-    it("where one is stands in the address: back, forward and a copied one work", () =>
+    it("keeps the position in the address: back, forward and a copied address work", () =>
       look(served, async (page) => {
         await row(page, "a.ts").click()
         await page.locator(".cm-line", { hasText: "const a" }).waitFor()
@@ -142,7 +142,7 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
         await soon(() => other.locator("[aria-selected=true] .row-name").innerText()).toBe("b.ts")
       }))
 
-    it("keys go to the views, and the help lists them", () =>
+    it("switches views with number keys, and the help lists the keys", () =>
       look(served, async (page) => {
         for (const [key, view] of ["files", "changes", "events", "slices", "journal"].entries()) {
           await page.keyboard.press(`${key + 1}`)
@@ -153,7 +153,7 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
         }
         await page.keyboard.press("1")
         await page.locator("main.view-files").waitFor()
-        // A view that was there before is there again before the next key.
+        // The previous view is drawn again before the next key is handled.
         const isThere = await page.evaluate<boolean>(`(async () => {
           document.body.dispatchEvent(new KeyboardEvent("keydown", { key: "4", bubbles: true }))
           for (let i = 0; i < 100; i++) await undefined
@@ -166,14 +166,15 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
         const help = page.getByRole("dialog", { name: "Keys" })
         await help.waitFor()
         await soon(() => help.innerText()).toContain("Filter the files")
-        // Keys are for the help now, and not for what is below it.
+        // Keys go to the open help, not to the page below.
         await page.keyboard.press("2")
         assert.match(page.url(), /#\/files/)
         await page.keyboard.press("Escape")
         await help.waitFor({ state: "hidden" })
         await page.keyboard.press("?")
         await help.waitFor()
-        // The next key is the page's at once, although a closed dialog says so later, and loses the focus when the page is drawn.
+        // The next key goes to the page at once, although the close event comes later and the focus is lost when the
+        // page is drawn.
         const isOpenAgain = await page.evaluate<boolean>(`(async () => {
           const dialog = document.querySelector("dialog")
           const closed = new Promise((resolve) => dialog.addEventListener("close", resolve, { once: true }))
@@ -191,14 +192,14 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
         })()`)
         assert.strictEqual(focused, "combobox")
         await page.keyboard.press("Escape")
-        // And while somebody types they are letters.
+        // In a text field, keys are letters.
         await page.keyboard.press("/")
         await page.keyboard.type("2t")
         assert.match(page.url(), /#\/files/)
         await soon(() => page.getByRole("combobox").inputValue()).toBe("2t")
       }))
 
-    it("an earlier snapshot is looked at, and left again", async () => {
+    it("shows an earlier snapshot and returns from it", async () => {
       await Effect.runPromise(served.snapshots.snapshot({ tag: "the first" }))
       await Effect.runPromise(served.fs.write("src/a.ts", "export const a = 'changed'\n"))
       await Effect.runPromise(served.fs.write("src/later.ts", "later\n"))
@@ -207,7 +208,7 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
         async (page) => {
           await row(page, "a.ts").click()
           await page.locator(".cm-line", { hasText: "changed" }).waitFor()
-          // As fast as it can be: the keys are the list's as soon as the button was pressed, and not only when the list is drawn.
+          // The keys go to the list as soon as the button was pressed, even before the list is drawn.
           await page.evaluate(`(async () => {
             const microtasks = async () => { for (let i = 0; i < 100; i++) await undefined }
             const press = async (key) => {
@@ -236,7 +237,7 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
       )
     })
 
-    it("what happens to the files is seen as it happens, and what is read stays where it is", () =>
+    it("updates changed files, and keeps the scroll position", () =>
       look(served, async (page) => {
         const lines = Array.from({ length: 400 }, (_, i) => `const n${i + 1} = ${i + 1}`)
         await Effect.runPromise(served.fs.write("src/long.ts", lines.join("\n")))
@@ -258,7 +259,7 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
         await row(page, "appears.txt").waitFor({ state: "detached" })
       }))
 
-    it("on a phone there is the tree or the file, and nothing is wider than the screen", () =>
+    it("shows either the tree or the file on a phone, and nothing wider than the screen", () =>
       look(
         served,
         async (page) => {
@@ -275,7 +276,7 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
           await page.getByRole("link", { name: "All files" }).last().tap()
           await page.getByRole("tree").waitFor()
           await soon(overflow).toBe(0)
-          // What is typed after the key that leads back to the filter is the filter's.
+          // Letters typed after the filter key go to the filter.
           await row(page, "a.ts").tap()
           await page.locator(".cm-line").first().waitFor()
           await page.keyboard.press("/")
@@ -286,7 +287,7 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
       ))
   })
 
-  it("says Live when the server is heard, and not before", async () => {
+  it("says Live once the server's events arrive, and not before", async () => {
     const served = await serveWorkspace(files)
     const context = await browser.newContext(desk)
     try {
@@ -309,7 +310,7 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
     }
   })
 
-  it("a server that goes is missed calmly, and found again when it is back", async () => {
+  it("reports a server that is gone, and recovers when it is back", async () => {
     const first = await serveWorkspace(files)
     let second: Served | undefined
     try {
@@ -333,7 +334,7 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
     }
   })
 
-  it("a workspace that is not watched says so, though it is live", async () => {
+  it("reports that a workspace is not watched", async () => {
     const { port } = await Effect.runPromise(holding(files))
     const watch = () => Stream.fail({ _tag: "IoError" as const, code: "ENOSPC", detail: "no more watches" })
     const served = await serve({ source: { filesystem: make({ ...port, watch }), title: "workspace" } })
@@ -344,7 +345,7 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
     }
   })
 
-  it("another dump is chosen, and one that was written again is read again when that is wished", async () => {
+  it("switches to another dump, and reloads a rewritten dump on request", async () => {
     const directory = emptyDirectory()
     age(await dump(directory, "older", { "old.txt": "old", "both.txt": "of the older" }), 120)
     age(await dump(directory, "newer", { "new.txt": "new", "both.txt": "of the newer" }), 60)
@@ -363,10 +364,10 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
         await page.locator(".cm-line", { hasText: "of the older" }).waitFor()
         await dump(directory, "older", { "both.txt": "written again" })
         await page.getByText("This dump was written again").waitFor()
-        // Nothing changes under the eyes of who reads.
+        // The shown content does not change before the reload.
         assert.strictEqual(await page.locator(".cm-line").innerText(), "of the older")
         const banner = page.locator(".banner", { hasText: "This dump was written again" })
-        // It is written once more between what the server reads and when the page has it.
+        // The dump is rewritten again between the server's read and the page's answer.
         await page.route(
           "**/api/reload",
           async (route) => {
@@ -390,7 +391,7 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
     }
   })
 
-  it("what could not be read is said, until it is put away, and the rest is shown", async () => {
+  it("reports what could not be read until it is dismissed, and shows the rest", async () => {
     const directory = emptyDirectory()
     const path = await dump(directory, "half", { "a.txt": "a" })
     Fs.writeFileSync(path.replace(/\.jsonl$/, ".fs.zip"), "no archive at all")
@@ -410,7 +411,7 @@ describe.skipIf(!hasChromium())("the page around the views", () => {
     }
   })
 
-  it("of a hostile archive all is text: nothing runs, nothing is asked for elsewhere, and nothing deceives", async () => {
+  it("shows a hostile archive as text: no script runs, no foreign request is made, and no name deceives", async () => {
     const script = "<script>window.hit=1</script>"
     const handler = `<img src=x onerror="window.hit=1">`
     const hostile: Files = {
