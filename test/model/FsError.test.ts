@@ -8,7 +8,7 @@ import type * as FsPath from "../../src/model/FsPath.ts"
 type Equal<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false
 type Same<Companion extends Schema.Top, Type> = Equal<Companion["Type"], Type>
 
-/** Compiles only while each companion Schema is of the type whose name it bears. */
+/** Compiles only while each companion schema has the type of the same name. */
 const companions: ReadonlyArray<true> = [
   true satisfies Same<typeof FsError.PathError, FsError.PathError>,
   true satisfies Same<typeof FsError.BackendError, FsError.BackendError>,
@@ -52,10 +52,10 @@ const faults: ReadonlyArray<FsError.Fault> = [
 ]
 
 describe("FsError", () => {
-  it("each companion is of its type", () => assert.isAbove(companions.length, 0))
+  it("has companions of the types with the same names", () => assert.isAbove(companions.length, 0))
 
   for (const fault of faults) {
-    it(`${JSON.stringify(fault)} becomes an error that says operation and path, survives JSON, and goes back`, () => {
+    it(`promotes ${JSON.stringify(fault)} to an error with operation and path, which survives JSON and converts back`, () => {
       const error = FsError.promote(fault, "read", "a/b.txt")
       assert.strictEqual(error._tag, fault._tag)
       assert.isTrue(error instanceof Error)
@@ -69,20 +69,20 @@ describe("FsError", () => {
     })
   }
 
-  it("the path at fault wins over the caller's, and a cause never gets in", () => {
+  it("prefers the fault's path to the caller's, and drops the cause", () => {
     const error = FsError.promote({ _tag: "NotFound", path: "x", cause: new Error("/secret/host") }, "copy", "a")
     assert.strictEqual(error.path, "x")
     assert.notInclude(JSON.stringify(error) + String(error.stack) + Object.keys(error).join(), "secret")
   })
 
-  it("a fault that the operation's type does not name is an IoError", () => {
+  it("turns a fault outside of the operation's type into an IoError", () => {
     const tags = FsError.tagsOf(FsError.GlobError)
     const error = FsError.promote({ _tag: "DiskFull" }, "glob", "a", tags)
     assert.deepStrictEqual([error._tag, (error as FsError.IoError).code], ["IoError", "DiskFull"])
     assert.strictEqual(FsError.promote({ _tag: "NotADirectory" }, "glob", "a", tags)._tag, "NotADirectory")
   })
 
-  it("a limit without bound still makes an error that can be encoded", () => {
+  it("encodes a limit with a large number", () => {
     const error = FsError.promote({ _tag: "LimitExceeded", limit: "l", allowed: 1, actual: 2 ** 40 }, "read", "a")
     assert.include(JSON.stringify(Schema.encodeSync(Schema.toCodecJson(FsError.FsError))(error)), `${2 ** 40}`)
   })

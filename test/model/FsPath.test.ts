@@ -10,7 +10,7 @@ const outcome = (input: unknown, policy?: FsPath.PathPolicy) => {
 }
 
 describe("FsPath.parse", () => {
-  // input, standard, vfs, branch (C-01 to C-07)
+  // The input, and the results under standard, vfs and branch rules (C-01 to C-07).
   const rows: ReadonlyArray<readonly [string, string, string, string]> = [
     ["", ".", ".", "."],
     [".", ".", ".", "."],
@@ -49,19 +49,19 @@ describe("FsPath.parse", () => {
     [".~fsa-1", ".~fsa-1", ".~fsa-1", ".~fsa-1"]
   ]
   for (const [input, standard, vfs, branch] of rows) {
-    it(`${JSON.stringify(input)} is ${standard}, ${vfs}, ${branch}`, () => {
+    it(`turns ${JSON.stringify(input)} into ${standard}, ${vfs}, ${branch}`, () => {
       assert.deepStrictEqual([outcome(input), outcome(input, "vfs"), outcome(input, "branch")], [standard, vfs, branch])
     })
   }
 
-  it("refuses what is not a string", () => {
+  it("refuses values other than strings", () => {
     for (const input of [undefined, null, 1, {}, [], Symbol("a"), new Uint8Array(1)]) {
       assert.strictEqual(outcome(input), "InvalidPath")
     }
   })
 
   const Piece = Schema.Literals(["a", "b", ".", "..", "", "/", "é", "~", ".~fsa-1.tmp", "\0", "😀", "\ud800", " "])
-  it.prop("is idempotent and never yields a segment that means something else", [Schema.Array(Piece)], ([pieces]) => {
+  it.prop("is idempotent and never yields an empty, `.` or `..` segment", [Schema.Array(Piece)], ([pieces]) => {
     const path = FsPath.parse(pieces.join("/"))
     if (typeof path !== "string") return
     assert.strictEqual(FsPath.parse(path), path)
@@ -84,7 +84,7 @@ describe("FsPath limits", () => {
     assert.strictEqual(check("😀😀😀😀😀😀"), "PathTooLong")
     assert.strictEqual(check("abcde/abcde/abcde", { ...limits, maxPathLength: 16 }), "PathTooLong")
   })
-  it("seventeen segments are too many for an agent and few for the standard", () => {
+  it("refuse seventeen segments for an agent, and allow them by default", () => {
     const deep = Array(17).fill("a").join("/")
     assert.strictEqual(check(deep, Limits.agent), "PathTooLong")
     assert.strictEqual(check(deep, Limits.standard), undefined)
@@ -94,7 +94,7 @@ describe("FsPath limits", () => {
 
 describe("FsPath order", () => {
   it("is by code point, not by UTF-16 unit", () => {
-    // U+FF5E stands before U+1F600, although the surrogates of the latter are smaller units.
+    // U+FF5E sorts before U+1F600, although the surrogates of U+1F600 are smaller UTF-16 units.
     assert.deepStrictEqual(["😀", "～", "a"].sort(FsPath.compare), ["a", "～", "😀"])
     assert.deepStrictEqual(["a/b.txt", "a.txt", "a-b.txt"].sort(FsPath.compare), ["a-b.txt", "a.txt", "a/b.txt"])
   })

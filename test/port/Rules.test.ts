@@ -9,7 +9,7 @@ const at = (path: string) => path as FsPath
 const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
 
 describe("Rules", () => {
-  it("fromOptions permits everything unless told otherwise, and readOnly wins", () => {
+  it("permit everything by default, and readOnly overrides the other options", () => {
     const permitted = (options: Parameters<typeof fromOptions>[0]) => {
       const { permits } = fromOptions(options)
       return [permits?.("write") ?? true, permits?.("delete") ?? true]
@@ -20,22 +20,22 @@ describe("Rules", () => {
     assert.deepStrictEqual(permitted({ allowWrite: false }), [false, true])
     assert.deepStrictEqual(permitted({ readOnly: true, allowWrite: true, allowDelete: true }), [false, false])
   })
-  it("is read-only only when neither writing nor deleting is permitted", () => {
+  it("are read-only only when neither writing nor deleting is permitted", () => {
     assert.isFalse(isReadOnly(fromOptions()))
     assert.isFalse(isReadOnly(fromOptions({ allowWrite: false })))
     assert.isFalse(isReadOnly(fromOptions({ allowDelete: false })))
     assert.isTrue(isReadOnly(fromOptions({ allowWrite: false, allowDelete: false })))
     assert.isTrue(isReadOnly(fromOptions({ readOnly: true })))
   })
-  it("keeps the policy", () => assert.strictEqual(fromOptions({ policy: "vfs" }).policy, "vfs"))
+  it("keep the path policy", () => assert.strictEqual(fromOptions({ policy: "vfs" }).policy, "vfs"))
 
-  it.effect("enforce leaves a backend alone that permits everything", () =>
+  it.effect("leave a backend unchanged when they permit everything", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       assert.strictEqual(enforce(port), port)
     })
   )
-  it.effect("enforce asks for each path: a rename deletes the one name and writes the other", () =>
+  it.effect("check each path: a rename deletes one name and writes the other", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ tree: { keep: { a: "1" }, free: { b: "2" } } })
       const permits = (action: "write" | "delete", path: FsPath = at(".")) => !(action === "delete" && path.startsWith("keep"))
@@ -47,7 +47,7 @@ describe("Rules", () => {
       assert.isDefined(yield* port.stat(at("keep/b")))
     })
   )
-  it.effect("enforce asks when the call runs, not when it is described", () =>
+  it.effect("are checked when a call runs, not when it is built", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ tree: { f: "1" } })
       let open = false
@@ -58,7 +58,7 @@ describe("Rules", () => {
       assert.isUndefined(yield* port.stat(at("f")))
     })
   )
-  it.effect("enforce adds no ability that is not there", () =>
+  it.effect("add no ability that the backend lacks", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const bare = { ...port, links: undefined, attributes: undefined, accelerations: undefined }

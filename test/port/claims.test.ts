@@ -1,4 +1,4 @@
-/** A claim is made where the file really lies, by whatever combinators the path has come. */
+/** A claim is made at the file's real location, through any combinators. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -10,7 +10,7 @@ import { overlay } from "../../src/filesystem/Overlay.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import { mapPath, portable } from "../../src/port/Backend.ts"
 
-/** A filesystem that notes the paths that are claimed in it. Nobody else claims any. */
+/** Builds a filesystem that records the claimed paths. */
 const claiming = (claimed: Array<string>, options?: Parameters<typeof InMemory.make>[0]) =>
   Effect.map(InMemory.make({ tree: { d: { F: "old" }, F: "old" }, ...options }), (port) =>
     make({
@@ -83,7 +83,7 @@ describe("a claim through", () => {
     )
   }
 
-  it.effect("combinators of what makes none is none", () =>
+  it.effect("combinators is absent when the filesystem has none", () =>
     Effect.gen(function* () {
       const fs = yield* Effect.flatMap(memory(), mount("m", yield* memory()))
       yield* fs.write("m/f", "old")
@@ -99,7 +99,7 @@ describe("a claim through", () => {
     })
   )
 
-  it.effect("a filesystem that may not be written to is not asked for", () =>
+  it.effect("a read-only filesystem is not made", () =>
     Effect.gen(function* () {
       const claimed: Array<string> = []
       const fs = readOnly(yield* claiming(claimed))
@@ -109,7 +109,7 @@ describe("a claim through", () => {
     })
   )
 
-  it.effect("is made with the path's turn: who waits for it keeps nobody from claiming", () =>
+  it.effect("locks is made after the lock of the path, so a waiting call claims nothing", () =>
     Effect.gen(function* () {
       const order: Array<string> = []
       const port = yield* InMemory.make({ tree: { f: "old" } })

@@ -28,7 +28,7 @@ const ways: ReadonlyArray<readonly [claim: string, way: Way]> = [
   ["is interrupted when it has been done", "hangs after"]
 ]
 
-/** Every so many steps: of a rollback, and of taking, which has fewer. */
+/** The distance between the tested steps of a rollback and of taking a checkpoint; a take has fewer steps. */
 const strides: Readonly<Record<keyof typeof kinds, readonly [back: number, taking: number]>> = isSoak
   ? { memory: [1, 1], layerSession: [1, 1], vfsState: [1, 1], host: [1, 1], overlay: [1, 1] }
   : { memory: [1, 1], layerSession: [1, 1], vfsState: [9, 4], host: [14, 4], overlay: [8, 4] }
@@ -49,7 +49,7 @@ interface Tally {
   readonly complaints: Array<string>
 }
 
-/** `attempt` answers what is wrong, and `undefined` where the plan was not met any more. */
+/** Runs `attempt` for every nth step. `attempt` returns complaints, or `undefined` when the nth step does not exist. */
 const each = Effect.fnUntraced(function* (
   stride: number,
   attempt: (
@@ -67,7 +67,7 @@ const each = Effect.fnUntraced(function* (
   }
 })
 
-/** Either of the two, whole; a failure that is typed has changed nothing. */
+/** Compares the state with both expected states. A call that fails with a typed error must have changed nothing. */
 const judged = <A extends object>(
   exit: Exit.Exit<unknown, unknown>,
   after: A,
@@ -104,7 +104,7 @@ const rollingBack = (one: Ground, stride: number, way: Way) =>
     )
   })
 
-/** Where a forgetting was hit, what should have been forgotten is left. */
+/** Removes what a failed forget may leave behind. */
 const without = ({ checkpoints, filesystem, kept, logs, open }: Books) => ({
   checkpoints: checkpoints.map(({ id }) => id),
   filesystem: filesystem.length,
@@ -148,7 +148,7 @@ const taking = (one: Ground, stride: number, way: Way) =>
     )
   })
 
-/** A little, from anywhere. */
+/** Makes a small change to the files and to the session. */
 const change_ = ({ fs, session }: Ground) =>
   Effect.andThen(
     Effect.orDie(fs.write("a.txt", "and another", { mode: "overwrite" })),
@@ -191,20 +191,20 @@ const replacing = (one: Ground, stride: number, way: Way) =>
 
 for (const [name, make] of Object.entries(kinds) as ReadonlyArray<[keyof typeof kinds, (typeof kinds)["memory"]]>) {
   const [back, taken] = strides[name]
-  describe(`${name}: where one step`, () => {
+  describe(`${name}, when one step`, () => {
     for (const [claim, way] of ways) {
-      it.live(`${claim}, a rollback has brought back both, or neither`, () =>
+      it.live(`${claim}, rolls back both the session and the files, or neither`, () =>
         Effect.gen(function* () {
           const { complaints, done, met, undone } = yield* rollingBack(yield* ground(make), back, way)
           assert.deepStrictEqual(complaints, [])
           assert.isAbove(met, 2)
           assert.isAbove(undone, 0)
-          // Of a few steps none may be one at whose end all is done.
+          // With a stride, the tested steps may all lie before the last one.
           if ((isSoak || back === 1) && way === "hangs after") assert.isAbove(done, 0)
         }).pipe(Effect.scoped)
       )
 
-      it.live(`${claim}, a checkpoint has been taken of both, or nothing has changed`, () =>
+      it.live(`${claim}, takes a checkpoint of both, or changes nothing`, () =>
         Effect.gen(function* () {
           const { complaints, met, undone } = yield* taking(yield* ground(make), taken, way)
           assert.deepStrictEqual(complaints, [])
@@ -213,13 +213,13 @@ for (const [name, make] of Object.entries(kinds) as ReadonlyArray<[keyof typeof 
         }).pipe(Effect.scoped)
       )
 
-      it.live(`${claim}, a checkpoint has been replaced, or is the old one`, () =>
+      it.live(`${claim}, replaces a checkpoint, or keeps the old one`, () =>
         Effect.gen(function* () {
           const { complaints, met, undone } = yield* replacing(yield* ground(make), taken, way)
           assert.deepStrictEqual(complaints, [])
           assert.isAbove(met, 1)
           assert.isAbove(undone, 0)
-          // That the old one could not be forgotten is told where the step was that.
+          // A failure to forget the old checkpoint is logged, so the log is silenced.
         }).pipe(Effect.scoped, Effect.provideService(References.MinimumLogLevel, "None"))
       )
     }

@@ -29,7 +29,7 @@ const put = ({ fs, session }: Pick<Ground, "fs" | "session">, value: string) =>
   Effect.andThen(fs.write("f", value, { mode: "overwrite" }), session.set(Note, value))
 
 describe("a checkpoint", () => {
-  it.effect("is of session and filesystem under one id, and brings back both", () =>
+  it.effect("covers session and filesystem under one id, and a rollback restores both", () =>
     Effect.gen(function* () {
       const one = yield* memory
       const { checkpoint, session } = one
@@ -46,7 +46,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("can be gone back and forth between", () =>
+  it.effect("can be rolled back to in any order, any number of times", () =>
     Effect.gen(function* () {
       const one = yield* memory
       for (const id of ["a", "b", "c"]) {
@@ -64,7 +64,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is recorded in the session by append, and the newest is the last", () =>
+  it.effect("is appended to the session's slice, the newest last", () =>
     Effect.gen(function* () {
       const { checkpoint, session, snapshots } = yield* memory
       const own = yield* snapshots.snapshot({ tag: "mine" })
@@ -76,7 +76,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("of the same id replaces: the old one is forgotten, and the order is that of taking", () =>
+  it.effect("replaces and forgets an earlier one with the same id, and is listed last", () =>
     Effect.gen(function* () {
       const one = yield* memory
       const { checkpoint, plainSnapshots, session } = one
@@ -94,7 +94,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("that is forgotten is gone from both, once", () =>
+  it.effect("is removed from session and filesystem when it is forgotten, which succeeds once", () =>
     Effect.gen(function* () {
       const { checkpoint, plainSnapshots, session } = yield* memory
       yield* checkpoint.take("a")
@@ -109,7 +109,7 @@ describe("a checkpoint", () => {
   )
 
   it.effect(
-    "can be forgotten where its filesystem snapshot is gone already, and spares a session snapshot of the same id",
+    "can be forgotten when its filesystem snapshot is already gone, without a later session snapshot of the same id",
     () =>
       Effect.gen(function* () {
         const { checkpoint, session, snapshots } = yield* memory
@@ -121,7 +121,7 @@ describe("a checkpoint", () => {
       }).pipe(Effect.scoped)
   )
 
-  it.effect("is recorded as it can be saved: the value restores in a later process", () =>
+  it.effect("can be restored in a later process from the saved session", () =>
     Effect.gen(function* () {
       const place = yield* directory
       const gitDir = join(place, "store")
@@ -148,7 +148,7 @@ describe("a checkpoint", () => {
   )
 })
 
-describe("nothing has changed when", () => {
+describe("a checkpoint call fails and changes nothing when", () => {
   const unchanged = (one: Ground, tag: string, call: Effect.Effect<unknown, unknown>) =>
     Effect.gen(function* () {
       const before = [yield* picture(one), yield* books(one)]
@@ -157,7 +157,7 @@ describe("nothing has changed when", () => {
       assert.deepStrictEqual([yield* picture(one), yield* books(one)], before)
     })
 
-  it.effect("there is no such checkpoint", () =>
+  it.effect("the checkpoint does not exist", () =>
     Effect.gen(function* () {
       const one = yield* memory
       yield* put(one, "v1")
@@ -173,7 +173,7 @@ describe("nothing has changed when", () => {
     ["a".repeat(201), "SessionError invalid"],
     ["\ud800", "SnapshotError refused"]
   ] as const) {
-    it.effect(`an id cannot be one: ${JSON.stringify(id.slice(0, 10))}`, () =>
+    it.effect(`the id is invalid: ${JSON.stringify(id.slice(0, 10))}`, () =>
       Effect.gen(function* () {
         const one = yield* memory
         yield* put(one, "v1")
@@ -182,7 +182,7 @@ describe("nothing has changed when", () => {
     )
   }
 
-  it.effect("the filesystem's part has been forgotten", () =>
+  it.effect("the filesystem snapshot has been forgotten", () =>
     Effect.gen(function* () {
       const one = yield* memory
       yield* put(one, "v1")
@@ -193,7 +193,7 @@ describe("nothing has changed when", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("the session's part has been forgotten, or replaced", () =>
+  it.effect("the session snapshot has been forgotten or replaced", () =>
     Effect.gen(function* () {
       const one = yield* memory
       yield* put(one, "v1")
@@ -206,7 +206,7 @@ describe("nothing has changed when", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("the filesystem may not be written to", () =>
+  it.effect("the filesystem is read-only", () =>
     Effect.gen(function* () {
       const fs = makeFilesystem(yield* InMemory.make({ tree: { f: "v1" } }))
       const session = yield* Session.make({ slices: [Note] })
@@ -223,8 +223,8 @@ describe("nothing has changed when", () => {
   )
 })
 
-describe("rolling back to a snapshot of the session", () => {
-  it.effect("brings back the newest filesystem snapshot that it records", () =>
+describe("rollbackTo with a snapshot of the session", () => {
+  it.effect("restores the newest filesystem snapshot that the session recorded", () =>
     Effect.gen(function* () {
       const one = yield* memory
       const { session, snapshots } = one
@@ -242,7 +242,7 @@ describe("rolling back to a snapshot of the session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("brings back the session alone where none is recorded", () =>
+  it.effect("restores only the session when it recorded no filesystem snapshot", () =>
     Effect.gen(function* () {
       const one = yield* memory
       yield* put(one, "v1")
@@ -253,7 +253,7 @@ describe("rolling back to a snapshot of the session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("changes nothing where that is of another filesystem, or the snapshot of another session", () =>
+  it.effect("changes nothing for a snapshot of another filesystem or another session", () =>
     Effect.gen(function* () {
       const one = yield* memory
       const other = yield* memory
@@ -280,7 +280,7 @@ describe("a transaction", () => {
 
   for (const kind of ["memory", "layerSession", "overlay"] as const) {
     for (const [claim, ending] of endings) {
-      it.effect(`of ${kind} that ${claim} has changed neither, and leaves nothing`, () =>
+      it.effect(`of ${kind} that ${claim} leaves session and filesystem unchanged, and no snapshots behind`, () =>
         Effect.gen(function* () {
           const one = yield* ground(kinds[kind])
           yield* put(one, "v1")
@@ -303,7 +303,7 @@ describe("a transaction", () => {
     }
   }
 
-  it.effect("that succeeds keeps both, and leaves nothing", () =>
+  it.effect("that succeeds keeps the changes of both, and leaves no snapshots behind", () =>
     Effect.gen(function* () {
       const one = yield* memory
       const before = yield* books(one)
@@ -313,7 +313,7 @@ describe("a transaction", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("within another one takes back its own", () =>
+  it.effect("inside of another one rolls back only its own changes", () =>
     Effect.gen(function* () {
       const one = yield* memory
       yield* one.checkpoint.transaction(
@@ -327,7 +327,7 @@ describe("a transaction", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("keeps other writers waiting, whose work is not taken back", () =>
+  it.effect("makes other writers wait, and does not roll back their writes", () =>
     Effect.gen(function* () {
       const one = yield* memory
       yield* put(one, "v1")
@@ -348,7 +348,7 @@ describe("a transaction", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is there for the service in force", () =>
+  it.effect("works with the Checkpoint service of the context", () =>
     Effect.gen(function* () {
       const all = Checkpoint.layer.pipe(
         Layer.provideMerge(
@@ -372,7 +372,7 @@ describe("a transaction", () => {
 describe("a filesystem that a session carries along", () => {
   const filled = InMemory.make({ tree: { a: "1", d: { e: "2" }, l: { link: "a" } } })
 
-  it.effect("is there again after saving and loading, on another backend", () =>
+  it.effect("is restored on another backend after the session was saved and loaded", () =>
     Effect.gen(function* () {
       const place = yield* directory
       const session = yield* Session.make()
@@ -393,7 +393,7 @@ describe("a filesystem that a session carries along", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is none where nothing was captured, and then nothing changes", () =>
+  it.effect("is absent when nothing was captured, and a restore then changes nothing", () =>
     Effect.gen(function* () {
       const fs = makeFilesystem(yield* filled)
       const before = yield* capture(fs.port)
@@ -402,7 +402,7 @@ describe("a filesystem that a session carries along", () => {
     })
   )
 
-  it.effect("may be a tar archive, packed or not, as others make them", () =>
+  it.effect("may be a tar archive, with or without gzip", () =>
     Effect.gen(function* () {
       const place = yield* directory
       Fs.writeFileSync(join(place, "a"), "from tar")
@@ -417,7 +417,7 @@ describe("a filesystem that a session carries along", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("that is damaged changes nothing", () =>
+  it.effect("changes nothing when it is damaged", () =>
     Effect.gen(function* () {
       const fs = makeFilesystem(yield* filled)
       const session = yield* Session.make()
@@ -434,18 +434,18 @@ describe("a filesystem that a session carries along", () => {
   )
 })
 
-describe("at the same time", () => {
+describe("concurrent calls", () => {
   const Number_ = Schema.NumberFromString
   const rounds = process.env["FS_ALGEBRA_SOAK"] === "1" ? 40 : 5
 
   for (const [name, make] of Object.entries(kinds)) {
-    it.live(`writers, checkpoints and rollbacks of ${name} never part file and slice`, () =>
+    it.live(`by writers, checkpoints and rollbacks keep file and slice of ${name} consistent`, () =>
       Effect.gen(function* () {
         const one = yield* ground(make)
         const { checkpoint, fs, session } = one
         yield* put(one, "0")
         let next = 0
-        /** In two steps, which belong together. */
+        /** Two steps that must stay together. */
         const write = Effect.suspend(() => {
           const value = `${++next}`
           return alone(

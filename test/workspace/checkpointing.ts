@@ -1,4 +1,4 @@
-/** Sessions with filesystems, all that is in them as one picture, and faults at any step of what is done to both. */
+/** Sessions with filesystems, pictures of their whole state, and faults at any step of a call. */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -26,14 +26,14 @@ import * as Session from "../../src/workspace/Session.ts"
 import * as VfsState from "../../src/workspace/VfsState.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
 
-/** What happens at a step; `after`: when its work has been done. */
+/** The fault at a step; `after` means once the work of the step is done. */
 export type Way = "fails" | "fails after" | "dies" | "hangs" | "hangs after"
 
 export interface Stepper {
-  /** The steps since it was armed. */
+  /** The number of steps since the fault was armed. */
   readonly count: () => number
   readonly arm: (plan?: { readonly nth: number; readonly way: Way }) => Deferred.Deferred<void>
-  /** `afters`: what can happen when the work has been done and nobody has heard of it. */
+  /** Runs the work as one step. `afters` are the faults that can occur once the work is done. */
   readonly step: <A, E, R, E2>(
     work: Effect.Effect<A, E, R>,
     error: () => E2,
@@ -85,7 +85,7 @@ const steppedHistory = (history: History | undefined, { step }: Stepper): Histor
       }
     : history && { _tag: "Directory", root: history.root, stamps: (path) => step(history.stamps(path), broken) }
 
-/** Each primitive of the port is a step, and what history asks of it. */
+/** Makes each primitive of the port, and each of its history operations, a step. */
 const steppedPort = (self: Backend, stepper: Stepper): Backend => {
   const { step } = stepper
   const port = around(self, (_, work) => step(work, broken, ["fails after", "hangs after"]))
@@ -115,10 +115,10 @@ export const Log = makeSlice("Log", Schema.String, { policy: "log" })
 
 const outside = () => new SessionError({ operation: "participant", reason: "outside", detail: "planned" })
 
-/** A number that is kept outside the slices. */
+/** A number outside of the slices that takes part in snapshots. */
 export interface Box {
   value: number
-  /** What has been prepared and neither committed nor discarded. */
+  /** The number of prepared changes that are neither committed nor discarded. */
   open: number
   kept: number
 }
@@ -152,7 +152,7 @@ const boxIn = (name: string, session: Session.Operations, { step }: Stepper) =>
 
 export interface Ground {
   readonly stepper: Stepper
-  /** Without faults. */
+  /** The filesystem without faults. */
   readonly fs: Algebra
   readonly plainSnapshots: SnapshotOperations
   readonly session: Session.Operations
@@ -196,7 +196,7 @@ export const ground = (make: Make): Effect.Effect<Ground, never, Scope.Scope> =>
     return { stepper, fs, plainSnapshots, session, snapshots, checkpoint, boxes }
   }).pipe(Effect.orDie)
 
-/** Everything that is brought back. */
+/** The state that a rollback restores. */
 export interface Picture {
   readonly tree: Readonly<Record<string, string>>
   readonly slices: Readonly<Record<string, unknown>>
@@ -222,19 +222,19 @@ export const picture = ({ boxes, fs, session }: Pick<Ground, "fs" | "session" | 
       note: yield* itemsOf(session, Note),
       taken: yield* itemsOf(session, Checkpoint.FilesystemSnapshots),
       state: yield* itemsOf(session, InMemory.State),
-      // Where they lie is another directory after each time.
+      // The directory of the files is a new one after each rollback, so its path is left out.
       files: (yield* session.all(VfsState.VirtualFileSystem)).map(({ files }) => files)
     }
     return { tree, slices, boxes: boxes.map(({ value }) => value) }
   }).pipe(Effect.orDie)
 
-/** What is known of what was taken, everywhere. */
+/** The records of all snapshots taken. */
 export interface Books {
   readonly checkpoints: ReadonlyArray<Checkpoint.Taken>
   readonly session: ReadonlyArray<Session.SessionSnapshot>
   readonly filesystem: ReadonlyArray<string>
   readonly logs: unknown
-  /** Of participants: what hangs in the air, and what is kept. */
+  /** For each participant, the number of prepared changes and of kept snapshots. */
   readonly open: ReadonlyArray<number>
   readonly kept: ReadonlyArray<number>
 }
@@ -253,7 +253,7 @@ export const books = ({ boxes, checkpoint, plainSnapshots, session }: Ground): E
 
 let changes = 0
 
-/** From anything to the tree and slices that the first checkpoint is of. */
+/** Resets tree and slices to the state of the first checkpoint. */
 export const begin = ({ boxes, fs, session }: Ground) =>
   Effect.gen(function* () {
     yield* Effect.ignore(fs.delete("lower", { recursive: true }))
@@ -268,7 +268,7 @@ export const begin = ({ boxes, fs, session }: Ground) =>
     boxes.forEach((box, i) => (box.value = i + 1))
   }).pipe(Effect.orDie)
 
-/** From that to another. */
+/** Changes tree and slices after the first checkpoint. */
 export const change = ({ boxes, fs, session }: Ground) =>
   Effect.gen(function* () {
     const mark = `${++changes}`
@@ -285,7 +285,7 @@ export const change = ({ boxes, fs, session }: Ground) =>
     for (const box of boxes) box.value += 10
   }).pipe(Effect.orDie)
 
-/** Runs it with the plan; whatever hangs is interrupted. */
+/** Runs the effect with the planned fault, and interrupts it when it hangs. */
 export const under = <A, E>(
   { stepper }: Ground,
   plan: { readonly nth: number; readonly way: Way } | undefined,

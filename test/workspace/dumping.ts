@@ -1,4 +1,7 @@
-/** What the tests of dumps share: pairs that can be told apart, what is on the disk, and a process that ends at a chosen call. */
+/**
+ * Helpers for the tests of dumps: distinguishable pairs of session and filesystem, the files on disk, and a process
+ * that ends at a chosen call.
+ */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -20,7 +23,7 @@ export const memory: Effect.Effect<Algebra> = Effect.map(InMemory.make(), derive
 
 export const sha256 = (path: string): string => createHash("sha256").update(real.readFileSync(path)).digest("hex")
 
-/** A session "abc" with the note, and a filesystem with a file that says the same. */
+/** Builds a session "abc" with the note, and a filesystem whose file holds the same note. */
 export const pair = Effect.fnUntraced(function* (note: string) {
   const session = yield* Session.make({ id: note, slices, tags: { session_id: "abc" } })
   yield* session.set(Notes, note)
@@ -29,7 +32,7 @@ export const pair = Effect.fnUntraced(function* (note: string) {
   return { session, filesystem }
 })
 
-/** The note of the session and that of its archive, which are the same or one of them is not there. */
+/** Loads the dump, and returns the note of its session and that of its archive, or `undefined` without a dump. */
 export const found = Effect.fnUntraced(function* (top: string) {
   const path = join(top, "abc.jsonl")
   if (!real.existsSync(path)) return undefined
@@ -46,7 +49,9 @@ const mutating =
 const isWriting = (name: string, [, flags]: ReadonlyArray<unknown>): boolean =>
   !name.startsWith("open") || (typeof flags === "string" ? /[wa+]/.test(flags) : typeof flags === "number" && (flags & 3) !== 0)
 
-/** As when the process ends at its nth call that changes the disk: that one is done by half, and none after it. */
+/**
+ * Simulates a process that ends at its nth changing system call: that call is done by half, and no later one is done.
+ */
 export const dying = <A, E, R>(nth: number, effect: Effect.Effect<A, E, R>) =>
   Effect.suspend(() => {
     let calls = 0
@@ -77,10 +82,10 @@ export const dying = <A, E, R>(nth: number, effect: Effect.Effect<A, E, R>) =>
     )
   })
 
-/** The names in a directory, those hidden too. */
+/** Returns the names in a directory, including hidden ones. */
 export const names = (top: string): ReadonlyArray<string> => real.readdirSync(top).sort()
 
-/** The lines of a dump as any reader of JSONL has them. */
+/** Parses the lines of a dump as any JSONL reader does. */
 export const linesOf = (path: string): ReadonlyArray<Record<string, unknown>> => {
   const text = real.readFileSync(path, "utf8")
   assert.isTrue(text.endsWith("\n"), basename(path))

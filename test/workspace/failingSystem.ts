@@ -1,4 +1,4 @@
-/** The n-th call of the system that touches a place fails, and what was called is counted. */
+/** Fails the nth system call that touches the disk, and counts the calls. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import fs from "node:fs"
@@ -19,7 +19,7 @@ const names = [
   "realpathSync"
 ] as const
 
-/** `before` is asked for each, counted from 1, and answers whether it fails. */
+/** Calls `before` with the number of each call (from 1); the call fails when `before` returns true. */
 export const watching = (before: (nth: number, name: string) => boolean): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(
     Effect.acquireRelease(

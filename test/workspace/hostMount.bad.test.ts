@@ -1,4 +1,4 @@
-/** Mounts that must not be: from outside, over budget, unreadable, and sources that change while they are copied. */
+/** Invalid mounts: outside of the roots, over budget or unreadable, and sources that change while they are copied. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { execFileSync } from "node:child_process"
@@ -19,13 +19,13 @@ import * as HostMount from "../../src/workspace/HostMount.ts"
 import { host, memory } from "../agent/changing.ts"
 import { machine, pictureOf, plant, refused, through } from "./mounting.ts"
 
-/** Part of an error, whichever it is. */
+/** Returns the fields that identify a MountError. */
 const mountError = (reason: string, hostPath: string): object => ({ _tag: "MountError", reason, hostPath })
 
 const has = (error: object, part: object, message?: string): void => assert.deepInclude({ ...error }, part, message)
 
-describe("a mount from where none is allowed", () => {
-  it.live("is refused: by name, by a common beginning, by a link, and where nothing is allowed", () =>
+describe("a mount from outside of the allowed roots", () => {
+  it.live("is refused by name, by a common prefix, by a link, and when nothing is allowed", () =>
     Effect.gen(function* () {
       const top = yield* machine({
         "a/b/in": "in",
@@ -72,13 +72,13 @@ describe("a mount from where none is allowed", () => {
       }
       const none = yield* refused(fs, [{ hostPath: "in" }], [])
       has(none, mountError("outside", "in"))
-      // What no program with types would write.
+      // An argument that violates the types.
       const untyped = yield* refused(fs, [{ hostPath: 7 as unknown as string }], [root])
       has(untyped, mountError("invalid", "7"))
     })
   )
 
-  it.live("is refused where an allowed root is no directory, whatever is mounted", () =>
+  it.live("is refused when an allowed root is no directory, whatever is mounted", () =>
     Effect.gen(function* () {
       const top = yield* machine({ "root/in": "in", file: "" })
       const root = join(top, "root")
@@ -97,7 +97,7 @@ describe("a mount from where none is allowed", () => {
     })
   )
 
-  it.live("is refused inside a store of snapshots, and by no link into one", () =>
+  it.live("is refused inside of a snapshot store, also through a link", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "store/secret": "s", "store/deep/secret": "s", "d/a": "a", "d/link": ["../store/deep"] })
       yield* Effect.acquireRelease(
@@ -115,8 +115,8 @@ describe("a mount from where none is allowed", () => {
   )
 })
 
-describe("a mount that asks for what cannot be", () => {
-  it.live("is invalid, and says which part", () =>
+describe("a mount with invalid options", () => {
+  it.live("fails with `invalid` and names the option", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "a" })
       const fs = make(yield* InMemory.make())
@@ -147,7 +147,7 @@ describe("a mount that asks for what cannot be", () => {
 })
 
 describe("a mount over its budget", () => {
-  it.live("leaves nothing; what just fits is copied, and 0 admits only empty files", () =>
+  it.live("copies nothing; a source of exactly the budget is copied, and a budget of 0 admits only empty files", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "12345", "d/b/c": "678", "e/none": "" })
       for (const ground of [memory, host]) {
@@ -166,8 +166,8 @@ describe("a mount over its budget", () => {
   )
 })
 
-describe("what is no file", () => {
-  it.live("is never opened: a FIFO is left out and said, as a source it is refused", () =>
+describe("an entry that is no regular file or has an invalid name", () => {
+  it.live("is never opened: a FIFO is skipped and reported, and refused as a source", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "a" })
       execFileSync("mkfifo", [join(root, "d/pipe")])
@@ -180,7 +180,7 @@ describe("what is no file", () => {
     })
   )
 
-  it.live("has a name that no path can hold: refused where the globs name it", () =>
+  it.live("is refused when the globs match its unaddressable name", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "a", "d/bad\nname": "x" })
       const fs = make(yield* InMemory.make())
@@ -192,10 +192,10 @@ describe("what is no file", () => {
   )
 })
 
-describe("what may not be read", () => {
+describe("an unreadable file or directory", () => {
   const script = fileURLToPath(new URL("unreadableMount.ts", import.meta.url))
 
-  it.live.skipIf(process.platform === "win32")("fails by name, a file as a directory", () =>
+  it.live.skipIf(process.platform === "win32")("fails the mount and is named in the error", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "a", "d/secret": "s", "e/shut/x": "x", "f/x": "x" })
       for (const path of [root, join(root, "d"), join(root, "e"), join(root, "f")]) Fs.chmodSync(path, 0o755)
@@ -216,7 +216,7 @@ describe("what may not be read", () => {
 describe("a source that changes while it is copied", () => {
   const big = "x".repeat(600_000)
 
-  /** Does something once, when the file is opened for the nth time, or read from. */
+  /** Calls `act` once, when the file is opened or read for the nth time. */
   const when = (operation: "Open" | "Read", path: string, nth: number, act: () => void) => {
     let left = nth
     const count = (at: FsPath) => {
@@ -281,7 +281,7 @@ describe("a source that changes while it is copied", () => {
   ]
 
   for (const [what, act, reasons] of cases) {
-    it.live(`and ${what} fails the mount, which leaves nothing and shows nothing from outside`, () =>
+    it.live(`and ${what} fails the mount, which copies nothing and reads nothing outside`, () =>
       Effect.gen(function* () {
         let seen = 0
         for (const [operation, nth] of [
@@ -306,7 +306,7 @@ describe("a source that changes while it is copied", () => {
             const exit = yield* Effect.result(hydrated.pipe(when(operation, "d/big", nth, () => act(root))))
             const after = yield* pictureOf(fs)
             if (exit._tag === "Success") {
-              // What was opened before, or written before it was opened: a content that the file has had, whole.
+              // A copy that succeeds must hold one complete content that the file had.
               const now = `torn${big.slice(4, 590_000)}torn${big.slice(590_004)}`
               const had = [big, ...(what === "is written to in the middle" ? [now] : [])]
               assert.isTrue(had.some((text) => after["d/big"] === `file ${JSON.stringify(text)}`))
@@ -326,8 +326,8 @@ describe("a source that changes while it is copied", () => {
   }
 })
 
-describe("a filesystem that does not take what is mounted", () => {
-  it.live("says so with its own errors and its own paths, and has changed nothing", () =>
+describe("a filesystem that refuses the mounted files", () => {
+  it.live("fails with its own errors and paths, and is unchanged", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "a", "d/ä": "ä", [`deep/${"x/".repeat(20)}y`]: "y", "long/aaaaaaaaaa": "" })
       const readOnly = make(yield* InMemory.make({ readOnly: true }))
@@ -348,7 +348,7 @@ describe("a filesystem that does not take what is mounted", () => {
     })
   )
 
-  it.live("because of what stands there", () =>
+  it.live("fails because of an entry that is in the way", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "a", "d/sub/b": "b" })
       for (const ground of [memory, host]) {
@@ -370,7 +370,7 @@ describe("a filesystem that does not take what is mounted", () => {
     })
   )
 
-  it.live("because its disk is full, by the caller's path also behind a link", () =>
+  it.live("fails because its disk is full, with the caller's path, also behind a link", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "a" })
       const sound = yield* host({ "real/a": "old", d: { link: "real" } })
@@ -379,7 +379,7 @@ describe("a filesystem that does not take what is mounted", () => {
     })
   )
 
-  it.live("because it takes two files for one", () =>
+  it.live("fails because two names are equal without case", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/Read": "1", "d/read": "2", "e/READ": "3" })
       const fs = make(yield* InMemory.make({ caseInsensitive: true }))

@@ -1,4 +1,4 @@
-/** Mounts of which one step fails, or is where they are interrupted: of the target or of the source, everything is as it was. */
+/** Mounts with a fault or an interruption at one step of the target or the source; nothing may have changed. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -27,7 +27,7 @@ interface Outcome {
   readonly isWhole: boolean
 }
 
-/** The picture of what was there, or of all that was to come. */
+/** Runs the mount and compares the tree with the states before and after. */
 const outcome = Effect.fnUntraced(function* (
   sound: Algebra,
   hung: Effect.Effect<void> | undefined,
@@ -40,7 +40,7 @@ const outcome = Effect.fnUntraced(function* (
   }
   const exit = yield* Fiber.await(fiber)
   const found = yield* pictureOf(sound)
-  // Whoever is interrupted when all is done, is interrupted all the same.
+  // An interruption that arrives after the last step still interrupts the caller.
   const isDone = Exit.isSuccess(exit) || (hung !== undefined && isDeepStrictEqual(found, picture(after)))
   return { isDone, isWhole: isDeepStrictEqual(found, picture(isDone ? after : before)) }
 })
@@ -62,7 +62,7 @@ const ofSource = (ground: Ground, root: string, planned: ReadonlyArray<Planned>)
       through((port): Backend => (opened = faulty(planned)(make(port))).port)
     )
     const hung = planned[0]?.fault === "hang" ? Effect.suspend(() => opened.hung) : undefined
-    // It is opened before it can hang.
+    // The source must be opened before it can hang.
     const made = yield* outcome(
       sound,
       hung &&
@@ -94,9 +94,9 @@ for (const [place, ground, side, stride] of [
   ["of a target on a host", host, ofTarget, soak ? 1 : 5],
   ["of the source", memory, ofSource, 1]
 ] as const) {
-  describe(`a mount, of which one step ${place}`, () => {
+  describe(`a mount, when one step ${place}`, () => {
     for (const [claim, planned] of ways) {
-      it.live(`${claim}, leaves all as it was, or has done all, and nothing hidden`, () =>
+      it.live(`${claim}, leaves the files all old or all new, with no hidden leftover`, () =>
         Effect.gen(function* () {
           const root = yield* machine(source)
           const path = planned.fault === "hang" ? interruptible : any

@@ -1,4 +1,4 @@
-/** Mounts of random trees into random trees are the writes of the files that a glob of the same tree finds, one after another. */
+/** Mounts random trees into random trees; the result must equal writing the files that glob finds in the source. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
@@ -13,7 +13,7 @@ import { machine, pictureOf, plant } from "./mounting.ts"
 
 const names = ["a", "b", "a", "b", "A", "é.md", "x.md", ".h"] as const
 const globs = ["*", "**", "*.md", "a", "a/", "a/**", "/b", "**/a/*", "b/*", "{a,b}/x.md", " ", "[ab]", "?"] as const
-/** Only what is left out can be taken back. */
+/** Only exclusions can be negated. */
 const exclusions = [...globs, "!a", "!x.md"] as const
 
 const Name = Schema.Literals(names)
@@ -41,7 +41,7 @@ const Case = Schema.Struct({
 
 type Case = typeof Case.Type
 
-/** The first of two that cannot both be there. */
+/** Builds files from the tree; of two that exclude each other, the first stays. */
 const filesOf = (tree: Case["source"], caseInsensitive = false): Record<string, string> => {
   const out: Record<string, string> = {}
   const fold = (text: string) => (caseInsensitive ? text.toLowerCase() : text)
@@ -61,7 +61,7 @@ interface Write {
   readonly group: number
 }
 
-/** By the definition: the source is looked at through a filesystem of its own. */
+/** Computes the expected writes with a separate filesystem over the source. */
 const writesOf = Effect.fnUntraced(function* (files: Record<string, string>, mounts: Case["mounts"]) {
   const from = make(yield* InMemory.make())
   yield* plantIn(from.port, files)
@@ -98,7 +98,7 @@ type Outcome = { readonly picture: object } | { readonly error: readonly [tag: s
 const written = Effect.fnUntraced(function* (fs: Algebra, writes: ReadonlyArray<Write>): Effect.fn.Return<Outcome, FsError> {
   const seen = new Set<string>()
   for (const { group, path, text } of writes) {
-    // Two of one mount in one place: where case does not distinguish.
+    // Two files of one mount may have the same name on a case-insensitive filesystem.
     const key = `${group} ${fs.port.info.caseSensitive ? path : path.toLowerCase()}`
     if (seen.has(key)) return { error: ["AlreadyExists", path] }
     seen.add(key)
@@ -117,7 +117,7 @@ describe("a mount of a random tree", () => {
   for (const [name, over, runs] of grounds) {
     let [copied, failed] = [0, 0]
     it.live.prop(
-      `is the writes of what globs find in it, or fails as they do and has changed nothing: ${name}`,
+      `equals the writes of the files that its globs match, or fails as they do and changes nothing: ${name}`,
       { each: Arbitrary.schema(Case) },
       ({ each }) =>
         Effect.gen(function* () {
@@ -154,7 +154,7 @@ describe("a mount of a random tree", () => {
       { arbitrary: { runs } }
     )
 
-    it(`which was some of each: ${name}`, () => {
+    it(`occurs in the test as success and as failure: ${name}`, () => {
       assert.isAbove(copied, runs / 8)
       assert.isAbove(failed, runs / 20)
     })

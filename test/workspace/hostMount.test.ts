@@ -23,7 +23,7 @@ const project = {
 
 describe("a mount of a directory", () => {
   for (const [name, ground] of Object.entries(grounds)) {
-    it.live(`merges with what is there and overwrites files: ${name}`, () =>
+    it.live(`merges with existing files and overwrites equal names: ${name}`, () =>
       Effect.gen(function* () {
         const root = yield* machine(project)
         const fs = yield* ground({ "src/main.py": "old", "src/kept": "kept", other: "other" })
@@ -51,7 +51,7 @@ describe("a mount of a directory", () => {
     )
   }
 
-  it.live("goes to its relative path, its last name, or where it is told", () =>
+  it.live("goes to its relative path, its last name, or the given path", () =>
     Effect.gen(function* () {
       const root = yield* machine(project)
       const targets: ReadonlyArray<readonly [mount: HostMount.HostMount, files: ReadonlyArray<string>]> = [
@@ -80,7 +80,7 @@ describe("a mount of a directory", () => {
     })
   )
 
-  it.live("takes what include names, but for what exclude names, and ignores blank globs", () =>
+  it.live("copies the files that include matches and exclude does not, and ignores blank globs", () =>
     Effect.gen(function* () {
       const root = yield* machine(project)
       const cases: ReadonlyArray<readonly [Partial<HostMount.HostMount>, ReadonlyArray<string>]> = [
@@ -110,7 +110,7 @@ describe("a mount of a directory", () => {
     })
   )
 
-  it.live("keeps bytes and permission bits, also on a file that was there; directories are as the target makes them", () =>
+  it.live("keeps bytes and permission bits, also of replaced files; directories get the target's default mode", () =>
     Effect.gen(function* () {
       const bytes = Uint8Array.from({ length: 300_000 }, (_, i) => (i * 7919) % 256)
       const root = yield* machine({ "d/tool": "#!/bin/sh\n", "d/bytes": bytes, "d/none": "", "d/sub/x": "x" })
@@ -147,7 +147,7 @@ describe("a mount of a directory", () => {
     })
   )
 
-  it.live("copies no write in progress, and a stranger's file with such a name as any", () =>
+  it.live("skips writes in progress, and copies other files with such names", () =>
     Effect.gen(function* () {
       const own = TemporaryNames.make()
       const root = yield* machine({ [`d/${own}`]: "half", "d/.~fsa-1234.tmp": "theirs", "d/a": "a" })
@@ -158,7 +158,7 @@ describe("a mount of a directory", () => {
     })
   )
 
-  it.live("passes large files on a piece at a time", () =>
+  it.live("copies large files piece by piece", () =>
     Effect.gen(function* () {
       const root = yield* machine({ small: "x".repeat(1000) })
       const size = 8 * 1024 * 1024
@@ -177,7 +177,7 @@ describe("a mount of a directory", () => {
     })
   )
 
-  it.live("of 10,000 files is the same every time, in path order", () =>
+  it.live("of 10,000 files is deterministic, in path order", () =>
     Effect.gen(function* () {
       const name = (i: number) => `d${i % 97}/f${(i * 7919) % 10_000}`
       const root = yield* machine(Object.fromEntries(Array.from({ length: 10_000 }, (_, i) => [name(i), `${i}`])))
@@ -200,7 +200,7 @@ describe("a mount of a directory", () => {
 describe("several mounts", () => {
   const tree = { "one/same": "1", "one/d/x": "1", "two/same": "2", "two/other": "2", "three/d": "3", "four/same/y": "4" }
 
-  it.live("merge, and the later one wins", () =>
+  it.live("are merged, and a later one replaces files of an earlier one", () =>
     Effect.gen(function* () {
       const root = yield* machine(tree)
       const to = (...names: ReadonlyArray<string>) => names.map((hostPath) => ({ hostPath, mountPath: "m" }))
@@ -216,7 +216,7 @@ describe("several mounts", () => {
     })
   )
 
-  it.live("cannot be a file where another has a directory, nor the other way round", () =>
+  it.live("fail when one has a file where another has a directory", () =>
     Effect.gen(function* () {
       const root = yield* machine(tree)
       const fs = make(yield* InMemory.make())
@@ -228,7 +228,7 @@ describe("several mounts", () => {
     })
   )
 
-  it.live("are tried in each allowed root in turn", () =>
+  it.live("are searched in each allowed root in order", () =>
     Effect.gen(function* () {
       const [one, two] = [yield* machine({ "a/x": "1" }), yield* machine({ "a/x": "2", "b/x": "2" })]
       const fs = make(yield* InMemory.make())
@@ -237,7 +237,7 @@ describe("several mounts", () => {
     })
   )
 
-  it.live("of which one fails have copied nothing", () =>
+  it.live("copy nothing when one of them fails", () =>
     Effect.gen(function* () {
       const root = yield* machine(tree)
       const fs = yield* host({ "one/same": "old" })
@@ -247,7 +247,7 @@ describe("several mounts", () => {
   )
 })
 
-describe("what links lead to", () => {
+describe("the target of a link", () => {
   const tree = {
     "root/d/file": "f",
     "root/d/to-file": ["file"],
@@ -271,7 +271,7 @@ describe("what links lead to", () => {
     return join(top, "root")
   })
 
-  it.live("is left out by default, and said", () =>
+  it.live("is skipped and reported by default", () =>
     Effect.gen(function* () {
       const root = yield* withAbsolute
       const fs = make(yield* InMemory.make())
@@ -284,7 +284,7 @@ describe("what links lead to", () => {
     })
   )
 
-  it.live("is copied where it is asked for, never from outside, and loops end", () =>
+  it.live("is copied with followSymlinks, never from outside of the root, and loops end", () =>
     Effect.gen(function* () {
       const root = yield* withAbsolute
       const fs = make(yield* InMemory.make())
@@ -302,9 +302,9 @@ describe("what links lead to", () => {
     })
   )
 
-  it.live("cannot grow without end", () =>
+  it.live("is not copied without end", () =>
     Effect.gen(function* () {
-      // Each level has two ways to the next: 2^40 files, of which there is one.
+      // Each level has two links to the next, which makes 2^40 paths to one file.
       const levels = Array.from({ length: 40 }, (_, i) => [
         [`l${i}/a`, [`../l${i + 1}`]],
         [`l${i}/b`, [`../l${i + 1}`]]
@@ -318,7 +318,7 @@ describe("what links lead to", () => {
 })
 
 describe("a fingerprint", () => {
-  it("is the same for the same mounts, however they are written", () => {
+  it("is equal for equal mounts in any notation", () => {
     const plain: HostMount.HostMount = { hostPath: "src", mountPath: "x", include: ["*.py"] }
     const written: HostMount.HostMount = {
       followSymlinks: false,
@@ -330,11 +330,11 @@ describe("a fingerprint", () => {
     }
     assert.match(HostMount.fingerprint([plain]), /^[0-9a-f]{16}$/)
     assert.strictEqual(HostMount.fingerprint([plain]), HostMount.fingerprint([written]))
-    // Of an empty list of mounts: the SHA-256 of "[]".
+    // The SHA-256 of "[]", for an empty list of mounts.
     assert.strictEqual(HostMount.fingerprint([]), "4f53cda18c2baa0c")
   })
 
-  it("is another for other mounts, and in another order", () => {
+  it("differs for different mounts and for another order", () => {
     const mounts: ReadonlyArray<ReadonlyArray<HostMount.HostMount>> = [
       [],
       [{ hostPath: "a" }],
@@ -356,7 +356,7 @@ describe("a fingerprint", () => {
   })
 })
 
-describe("previews rendered", () => {
+describe("rendered previews", () => {
   it.live("name ten entries and count the rest", () =>
     Effect.gen(function* () {
       const many = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`many/f${String(i).padStart(2, "0")}`, "xy"]))
@@ -379,8 +379,8 @@ describe("previews rendered", () => {
   )
 })
 
-describe("a mount into the directory that it comes from", () => {
-  it.live("copies what was there", () =>
+describe("a mount into its own source directory", () => {
+  it.live("copies the files that existed before", () =>
     Effect.gen(function* () {
       const root = yield* machine({ a: "a", "d/b": "b" })
       const fs = make(yield* PosixHost.make({ root }))

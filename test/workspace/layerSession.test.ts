@@ -29,7 +29,7 @@ const jsonOf = (session: Session.Operations) => Effect.map(stateOf(session), toJ
 const opened = (session: Session.Operations, options?: InMemory.InMemoryOptions) =>
   Effect.map(InMemory.makeSession(session, options), makeFilesystem)
 
-/** The tree in the form in which it is saved, as the port shows it. */
+/** Computes the saved form of a tree through its port. */
 const formOf = Effect.fnUntraced(function* (port: Backend) {
   const directories: Array<object> = []
   const files: Array<object> = []
@@ -51,7 +51,7 @@ const formOf = Effect.fnUntraced(function* (port: Backend) {
 const Note = makeSlice("Note", Schema.String)
 
 describe("a filesystem in a session", () => {
-  it.effect("is one item, whose JSON is the tree: byte for byte, with modes and times, sorted by path", () =>
+  it.effect("is one item, whose JSON is the tree with bytes, modes and times, sorted by path", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -80,7 +80,7 @@ describe("a filesystem in a session", () => {
     )
   )
 
-  it.effect("of the same tree is the same JSON, in whatever order it was made", () =>
+  it.effect("has the same JSON for the same tree, however the tree was made", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const names = Array.from({ length: 60 }, (_, i) => `n${i}`)
@@ -96,7 +96,7 @@ describe("a filesystem in a session", () => {
   )
 
   it.effect.prop(
-    "has at every step of a random program the item that it shows, which another session takes up as it is",
+    "shows its session's item after each step of a random program, and another session can take over the item",
     { steps: Programs.program, isCaseless: Schema.Boolean },
     ({ isCaseless, steps }) =>
       Effect.scoped(
@@ -120,7 +120,7 @@ describe("a filesystem in a session", () => {
     { arbitrary: { runs: 60 } }
   )
 
-  it.effect("keeps each item as it was, whatever is written later", () =>
+  it.effect("never changes an earlier item", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -136,7 +136,7 @@ describe("a filesystem in a session", () => {
     )
   )
 
-  it.effect("is taken back with its session, at once, and watchers are told", () =>
+  it.effect("is rolled back with its session, and watchers are notified", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make({ slices: [Note] })
@@ -166,7 +166,7 @@ describe("a filesystem in a session", () => {
     )
   )
 
-  it.effect("can be taken back and forth any number of times, and written to in between", () =>
+  it.effect("can be rolled back any number of times, with writes between", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -189,7 +189,7 @@ describe("a filesystem in a session", () => {
     )
   )
 
-  it.effect("is what it was at first after a reset, and after a rollback to before it was there", () =>
+  it.effect("has its initial tree after a reset and after a rollback to before it existed", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -207,7 +207,7 @@ describe("a filesystem in a session", () => {
     )
   )
 
-  it.effect("reads what the session keeps already, and leaves the tree of its options alone then", () =>
+  it.effect("shows the tree that the session already has, and ignores the tree option then", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       yield* Effect.scoped(Effect.flatMap(opened(session, { tree: { a: "1" } }), (fs) => fs.write("b", "2")))
@@ -222,7 +222,7 @@ describe("a filesystem in a session", () => {
     })
   )
 
-  it.effect("goes with a clone of its session, and from there on its own way", () =>
+  it.effect("is copied with a clone of its session, and independent afterwards", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -236,7 +236,7 @@ describe("a filesystem in a session", () => {
     )
   )
 
-  it.effect("is a layer", () =>
+  it.effect("is provided by a layer", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const fs = InMemory.layerSession(session)
@@ -254,7 +254,7 @@ describe("a filesystem in a session", () => {
     })
   )
 
-  it.effect("refuses all when its scope has ended, and leaves the session what it was", () =>
+  it.effect("refuses every call after its scope has ended, and the session keeps the tree", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const scope = yield* Scope.make()
@@ -272,7 +272,7 @@ describe("a filesystem in a session", () => {
 
 describe("two filesystems in one session", () => {
   it.effect.prop(
-    "are one: a program whose steps are done on either comes to what it comes to on one",
+    "behave as one: random steps on either give the same results",
     { steps: Arbitrary.array(Arbitrary.all([Programs.step, Arbitrary.schema(Schema.Boolean)]), { maxLength: 24 }) },
     ({ steps }) =>
       Effect.scoped(
@@ -293,7 +293,7 @@ describe("two filesystems in one session", () => {
     { arbitrary: { runs: 60 } }
   )
 
-  it.effect("take turns: no edit of one is lost to the other", () =>
+  it.effect("share their locks: no edit of one is lost to the other", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -309,7 +309,7 @@ describe("two filesystems in one session", () => {
     )
   )
 
-  it.effect("tell the watchers of both what either does", () =>
+  it.effect("notify the watchers of both of every change", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -327,8 +327,8 @@ describe("two filesystems in one session", () => {
   )
 })
 
-describe("rules of case and a session", () => {
-  it.effect("a session whose tree has other rules of case is refused, by name of the argument", () =>
+describe("the case rule of a filesystem in a session", () => {
+  it.effect("must match the tree of the session, or the call fails and names the argument", () =>
     Effect.scoped(
       Effect.gen(function* () {
         for (const caseInsensitive of [true, false]) {
@@ -342,7 +342,7 @@ describe("rules of case and a session", () => {
     )
   )
 
-  it.effect("a tree of other rules that is set is not shown as another one, until one comes that can be", () =>
+  it.effect("makes a filesystem unavailable while the session holds a tree of the other kind", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -363,7 +363,7 @@ describe("rules of case and a session", () => {
     )
   )
 
-  it.effect("names keep their spelling, and are one where case does not distinguish, after a rollback too", () =>
+  it.effect("that ignores case keeps the spelling of names, after a rollback too", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -421,14 +421,14 @@ const hostile: ReadonlyArray<readonly [claim: string, json: unknown]> = [
   ["a path that is no text", form({ files: [file(1 as unknown as string)] })]
 ]
 
-describe("a tree that is read from JSON", () => {
+describe("a tree in JSON", () => {
   for (const [claim, json] of hostile) {
     it(`is refused with ${claim}`, () => {
       assert.isTrue(Exit.isFailure(Schema.decodeUnknownExit(Json)(json)))
     })
   }
 
-  it.effect("that is refused leaves no trace of its content in the message", () =>
+  it.effect("is refused without its content in the message", () =>
     Effect.gen(function* () {
       const content = "c2VjcmV0".repeat(2000)
       const error = yield* Effect.flip(Schema.decodeUnknownEffect(Json)(form({ files: [file("d/a", { content })] })))
@@ -437,7 +437,7 @@ describe("a tree that is read from JSON", () => {
     })
   )
 
-  it.effect("can say of files no more than 001 has: what is left out of the size is not missed", () =>
+  it.effect("may lack the sizes of its files", () =>
     Effect.gen(function* () {
       const state = yield* Schema.decodeUnknownEffect(Json)(form({ files: [file("a", { content: "YWI=" })] }))
       const session = yield* Session.make()
@@ -447,7 +447,7 @@ describe("a tree that is read from JSON", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("may be in any order, and is written in its own", () =>
+  it.effect("may be in any order, and is written sorted", () =>
     Effect.gen(function* () {
       const state = yield* Schema.decodeUnknownEffect(Json)(
         form({ directories: [directory("d/e"), directory("d"), directory(".")], files: [file("d/e/b"), file("a")] })
@@ -464,7 +464,7 @@ describe("a tree that is read from JSON", () => {
     })
   )
 
-  it.effect("leaves out writes in progress, and keeps a stranger's file with such a name", () =>
+  it.effect("omits writes in progress, and keeps other files with such names", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const { port } = yield* opened(session)
@@ -483,7 +483,7 @@ describe("a tree that is read from JSON", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is taken where it is as deep as the limits allow", () =>
+  it.effect("may be as deep as the limits allow, and no deeper", () =>
     Effect.gen(function* () {
       const paths = Array.from({ length: 255 }, (_, i) =>
         Array(i + 1)
@@ -499,7 +499,7 @@ describe("a tree that is read from JSON", () => {
 })
 
 describe("snapshots of a filesystem in a session", () => {
-  it.effect("keep the slice in step, whole and by paths", () =>
+  it.effect("restore the slice too, completely and by paths", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const fs = yield* opened(session, { tree: { a: "1", d: { b: "2" } } })
@@ -522,8 +522,8 @@ describe("snapshots of a filesystem in a session", () => {
   )
 })
 
-describe("who works on a filesystem in a session", () => {
-  it.effect("alone, is not disturbed by a rollback, which waits", () =>
+describe("exclusive work on a filesystem in a session", () => {
+  it.effect("makes a rollback of the session wait", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const fs = yield* opened(session, { tree: { a: "1" } })
@@ -551,7 +551,7 @@ describe("who works on a filesystem in a session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("alone, can take the session along while others want it too", () =>
+  it.effect("may include calls of the session, while others use both", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const fs = yield* opened(session)

@@ -1,4 +1,4 @@
-/** Directories of the machine to mount, and what became of what they were mounted on. */
+/** Directories of the machine to mount, and the state of the target afterwards. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -13,7 +13,7 @@ import * as HostMount from "../../src/workspace/HostMount.ts"
 import { OpenDirectory } from "../../src/workspace/mount/source.ts"
 import { inMemory } from "../scratch.ts"
 
-/** A string is a file, an array the target of a link, `null` an empty directory. */
+/** A tree on disk: a string or bytes are a file, an array is the target of a link, `null` is an empty directory. */
 export type Machine = { readonly [path: string]: string | Uint8Array | readonly [target: string] | null }
 
 export const machine = (tree: Machine): Effect.Effect<string, never, Scope.Scope> =>
@@ -38,7 +38,7 @@ export const plant = (root: string, tree: Machine): void => {
 
 export const pictureOf = ({ port }: Algebra): Effect.Effect<Picture> => Effect.orDie(capture(port) as Effect.Effect<Picture>)
 
-/** The error, after which everything is as it was. */
+/** Returns the mount's error, and checks that the filesystem is unchanged. */
 export const refused = Effect.fnUntraced(function* (
   fs: Algebra,
   mounts: ReadonlyArray<HostMount.HostMount>,
@@ -50,6 +50,6 @@ export const refused = Effect.fnUntraced(function* (
   return error
 })
 
-/** What is opened of the machine, seen through something. */
+/** Wraps the port through which mounts read the machine. */
 export const through = (change: (port: Backend) => Backend) =>
   Effect.provideService(OpenDirectory, (root) => Effect.map(PosixHost.make({ root }), change))

@@ -1,4 +1,4 @@
-/** What somebody else found who read mounts. */
+/** Regression test of a review of mounts. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs"
@@ -6,8 +6,8 @@ import { dirname, join } from "node:path"
 import * as HostMount from "../../src/workspace/HostMount.ts"
 import { inMemory } from "../scratch.ts"
 
-describe("what is excluded", () => {
-  it.live("comes in by no other name either, where links are followed", () =>
+describe("an excluded file", () => {
+  it.live("is not copied under another name when links are followed", () =>
     Effect.gen(function* () {
       const root = mkdtempSync(join(inMemory(), "mounts-"))
       for (const path of [

@@ -1,4 +1,7 @@
-/** Several filesystems in one session, and sessions of several lives: what each part proves alone, met by the others. */
+/**
+ * Several filesystems in one session, and sessions that are loaded or cloned: combinations that the tests of each part
+ * do not cover.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -29,7 +32,7 @@ const checkpointOf = (session: Session.Operations, fs: Algebra) =>
 const inSession = (session: Session.Operations, options?: InMemory.InMemoryOptions) =>
   Effect.map(InMemory.makeSession(session, options), derive)
 
-/** A session with both filesystems that can take part in it, and a checkpoint of each. */
+/** Builds a session with a filesystem of both kinds, and a checkpoint for each. */
 const both = Effect.gen(function* () {
   const session = yield* Session.make({ slices: [Notes] })
   const disk = (yield* VfsState.make({ session, directory: yield* ground })).filesystem
@@ -48,7 +51,7 @@ const both = Effect.gen(function* () {
 })
 
 describe("two filesystems in one session", () => {
-  it.effect("nobody waits for who waits for him, whichever of them or of the session each begins with", () =>
+  it.effect("never deadlock, whichever filesystem or session a call locks first", () =>
     Effect.gen(function* () {
       const { checkpoints, session, write } = yield* both
       yield* write("1")
@@ -62,7 +65,7 @@ describe("two filesystems in one session", () => {
     })
   )
 
-  it.effect("nor does who holds a directory of one of them", () =>
+  it.effect("never deadlock with checkpoints of a subdirectory", () =>
     Effect.gen(function* () {
       const { filesystems, session, write } = yield* both
       yield* write("1")
@@ -78,50 +81,52 @@ describe("two filesystems in one session", () => {
     })
   )
 
-  it.effect("are never parted, from each other and from the slices, by who writes, takes, brings back, resets and dumps", () =>
-    Effect.gen(function* () {
-      const { checkpoints, filesystems, seen, session, write } = yield* both
-      const top = yield* fastDirectory
-      let n = 0
-      const whole = (what: string) =>
-        Effect.map(seen, (all) => assert.lengthOf([...new Set(all)], 1, `${what}: ${all.join(" ")}`))
-      const step = session.exclusively(Effect.suspend(() => Effect.andThen(write(String(++n)), whole("written"))))
-      yield* step
-      yield* session.snapshot("s")
-      for (const [i, checkpoint] of checkpoints.entries()) yield* checkpoint.take(`c${i}`)
-      const failing = (i: number) =>
-        Effect.ignore(checkpoints[i]!.transaction(Effect.andThen(write("undone"), Effect.fail("on purpose"))))
-      const dump = Effect.gen(function* () {
-        const path = yield* Session.dumpSessionTree(session, top, { filesystem: filesystems[0]! })
-        const into = yield* memory
-        const loaded = yield* Session.loadSessionTree(path!, {
-          slices: [Notes, InMemory.State, VfsState.VirtualFileSystem, Checkpoint.FilesystemSnapshots],
-          into
+  it.effect(
+    "stay consistent with each other and with the slices under concurrent writes, checkpoints, rollbacks, resets and dumps",
+    () =>
+      Effect.gen(function* () {
+        const { checkpoints, filesystems, seen, session, write } = yield* both
+        const top = yield* fastDirectory
+        let n = 0
+        const whole = (what: string) =>
+          Effect.map(seen, (all) => assert.lengthOf([...new Set(all)], 1, `${what}: ${all.join(" ")}`))
+        const step = session.exclusively(Effect.suspend(() => Effect.andThen(write(String(++n)), whole("written"))))
+        yield* step
+        yield* session.snapshot("s")
+        for (const [i, checkpoint] of checkpoints.entries()) yield* checkpoint.take(`c${i}`)
+        const failing = (i: number) =>
+          Effect.ignore(checkpoints[i]!.transaction(Effect.andThen(write("undone"), Effect.fail("on purpose"))))
+        const dump = Effect.gen(function* () {
+          const path = yield* Session.dumpSessionTree(session, top, { filesystem: filesystems[0]! })
+          const into = yield* memory
+          const loaded = yield* Session.loadSessionTree(path!, {
+            slices: [Notes, InMemory.State, VfsState.VirtualFileSystem, Checkpoint.FilesystemSnapshots],
+            into
+          })
+          const kept = yield* Effect.scoped(Effect.flatMap(inSession(loaded.session), (fs) => fs.readString("note")))
+          const [note] = yield* loaded.session.all(Notes)
+          assert.deepStrictEqual([kept, yield* into.readString("note")], [note, note])
+          Fs.rmSync(path!)
         })
-        const kept = yield* Effect.scoped(Effect.flatMap(inSession(loaded.session), (fs) => fs.readString("note")))
-        const [note] = yield* loaded.session.all(Notes)
-        assert.deepStrictEqual([kept, yield* into.readString("note")], [note, note])
-        Fs.rmSync(path!)
+        const calls = Array.from({ length: 6 }, (_, i) => [
+          step,
+          session.rollback("s"),
+          checkpoints[i % 2]!.take(`c${i % 2}`),
+          checkpoints[i % 2]!.rollback(`c${i % 2}`),
+          failing(i % 2),
+          session.exclusively(Effect.andThen(session.reset, step)),
+          dump,
+          session.exclusively(whole("between"))
+        ])
+        yield* Effect.all(calls.flat() as ReadonlyArray<Effect.Effect<unknown, unknown>>, { concurrency: "unbounded" })
+        yield* whole("at last")
+        assert.isAbove(n, 11)
       })
-      const calls = Array.from({ length: 6 }, (_, i) => [
-        step,
-        session.rollback("s"),
-        checkpoints[i % 2]!.take(`c${i % 2}`),
-        checkpoints[i % 2]!.rollback(`c${i % 2}`),
-        failing(i % 2),
-        session.exclusively(Effect.andThen(session.reset, step)),
-        dump,
-        session.exclusively(whole("between"))
-      ])
-      yield* Effect.all(calls.flat() as ReadonlyArray<Effect.Effect<unknown, unknown>>, { concurrency: "unbounded" })
-      yield* whole("at last")
-      assert.isAbove(n, 11)
-    })
   )
 })
 
-describe("who is interrupted", () => {
-  it.effect("in a transaction has changed nothing, where the session keeps directories too", () =>
+describe("an interruption", () => {
+  it.effect("of a transaction restores session and filesystems, also with directories on disk", () =>
     Effect.gen(function* () {
       const { checkpoints, seen, write } = yield* both
       yield* write("before")
@@ -136,7 +141,7 @@ describe("who is interrupted", () => {
     })
   )
 
-  it.effect("takes back what he has done, and leaves what he keeps from being interrupted whole", () =>
+  it.effect("can be followed by a rollback, and uninterruptible work completes", () =>
     Effect.gen(function* () {
       const { seen, session, write } = yield* both
       yield* write("before")
@@ -148,7 +153,7 @@ describe("who is interrupted", () => {
       yield* Fiber.interrupt(fiber)
       assert.deepStrictEqual(yield* seen, ["before", "before", "before"])
 
-      // The first write makes a directory.
+      // The first write after a reset makes a directory.
       const itself = Effect.withFiber((fiber) => Effect.sync(() => fiber.interruptUnsafe()))
       const anew = Effect.andThen(itself, Effect.andThen(session.reset, write("anew")))
       yield* Fiber.await(yield* Effect.forkChild(Effect.uninterruptible(anew)))
@@ -157,8 +162,8 @@ describe("who is interrupted", () => {
   )
 })
 
-describe("a filesystem that is made again on its session", () => {
-  it.effect("is there for who makes it while he holds the session, as the last one goes", () =>
+describe("a filesystem that is opened again on its session", () => {
+  it.effect("can be opened while the last one closes, by the holder of the session's lock", () =>
     Effect.gen(function* () {
       const place = yield* ground
       const session = yield* Session.make()
@@ -179,7 +184,7 @@ describe("a filesystem that is made again on its session", () => {
     })
   )
 
-  it.effect("ends while who closes its scope holds the session, though it was made while he held it before", () =>
+  it.effect("can be closed by the holder of the session's lock, also when it was opened under an earlier lock", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const place = yield* ground
@@ -194,7 +199,7 @@ describe("a filesystem that is made again on its session", () => {
     })
   )
 
-  it.effect("is named by the session with what is in it, where a snapshot of the one before is brought back", () =>
+  it.effect("is recorded with its own files when a snapshot of an earlier filesystem is restored", () =>
     Effect.gen(function* () {
       const place = yield* ground
       const session = yield* Session.make()
@@ -215,7 +220,7 @@ describe("a filesystem that is made again on its session", () => {
     })
   )
 
-  it.effect("on a clone is not said to have the files of the original before it has a directory", () =>
+  it.effect("on a clone does not list the original's files before it has a directory", () =>
     Effect.gen(function* () {
       const place = yield* ground
       const session = yield* Session.make()
@@ -229,14 +234,14 @@ describe("a filesystem that is made again on its session", () => {
   )
 })
 
-describe("a session that has come to keep no tree", () => {
+describe("a session without a tree", () => {
   const emptied: ReadonlyArray<readonly [what: string, back: (session: Session.Operations) => Effect.Effect<void, unknown>]> = [
     ["a rollback to before it did", (session) => session.rollback("before")],
     ["a reset", (session) => session.reset],
     ["setting none", (session) => session.set(InMemory.State)]
   ]
   for (const [what, back] of emptied) {
-    it.effect(`by ${what}, saves what its filesystem shows`, () =>
+    it.effect(`by ${what}, saves the tree that its filesystem shows`, () =>
       Effect.gen(function* () {
         const path = join(yield* fastDirectory, "s.json")
         const session = yield* Session.make()
@@ -258,7 +263,7 @@ describe("a session that has come to keep no tree", () => {
 })
 
 describe("a dump", () => {
-  it.effect("that is replaced while it is loaded is restored with the archive that belongs to its sessions", () =>
+  it.effect("that is replaced during a load is restored with the archive of its own sessions", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const [one, two] = [yield* pair("one"), yield* pair("two")]
@@ -271,7 +276,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("of sessions below one another, however many, is loaded and made again", () =>
+  it.effect("of 5,000 nested sessions is loaded and written again", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const line = (i: number): string =>

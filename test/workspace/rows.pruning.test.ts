@@ -1,4 +1,4 @@
-/** A directory of a session loses those of its directories that are left empty; what changes several files at once must not trip over it. */
+/** The directory of a session removes directories that become empty. Changes of several files must cope with that. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -28,7 +28,7 @@ const call = (fs: Algebra, name: string, input: unknown): Effect.Effect<ToolResu
 const patch = (...lines: ReadonlyArray<string>) => ({ patch: ["*** Begin Patch", ...lines, "*** End Patch"].join("\n") })
 
 describe("a restore into a directory of a session", () => {
-  it.effect("gives the only file of a directory its old name back, and keeps directories that were empty", () =>
+  it.effect("renames the only file of a directory back, and keeps directories that were empty", () =>
     Effect.gen(function* () {
       const { fs } = yield* workspace()
       yield* fs.write("d/old.txt", "1")
@@ -41,7 +41,7 @@ describe("a restore into a directory of a session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("that fails at any step leaves what was there", () =>
+  it.effect("keeps the current files when any step fails", () =>
     Effect.gen(function* () {
       const { fs } = yield* workspace()
       yield* fs.write("d/old.txt", "1")
@@ -71,10 +71,10 @@ describe("a restore into a directory of a session", () => {
   )
 })
 
-describe("tools that change several files, in a directory of a session", () => {
+describe("tools that change several files in a directory of a session", () => {
   const files: Files = { "d/old.txt": "1\n2\n", "e/gone.txt": "x\n", "f/g/h.txt": "h", "a.txt": "one\n" }
 
-  it.effect("a patch moves the only file of a directory within it, and takes away directories that it leaves empty", () =>
+  it.effect("let a patch move the only file of a directory within it, and remove directories that become empty", () =>
     Effect.gen(function* () {
       const { fs } = yield* workspace()
       for (const [path, text] of Object.entries(files)) yield* fs.write(path, text as string)
@@ -100,7 +100,7 @@ describe("tools that change several files, in a directory of a session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("a patch does so too where every step is a primitive one", () =>
+  it.effect("let a patch remove empty directories also without native operations", () =>
     Effect.gen(function* () {
       const { fs } = yield* workspace()
       for (const [path, text] of Object.entries(files)) yield* fs.write(path, text as string)
@@ -110,7 +110,7 @@ describe("tools that change several files, in a directory of a session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("rm of a directory takes those above it that it leaves empty", () =>
+  it.effect("let rm of a directory remove parents that become empty", () =>
     Effect.gen(function* () {
       const { fs } = yield* workspace()
       for (const [path, text] of Object.entries(files)) yield* fs.write(path, text as string)

@@ -1,4 +1,4 @@
-/** Sentences of the specification on sessions and their files that no other test would fail by. */
+/** Statements of the specification about sessions and their files that no other test covers. */
 import { assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Deferred from "effect/Deferred"
@@ -28,7 +28,7 @@ const Done = Schema.Struct({ done: Schema.String })
 const Notes = Slice.make("Notes", Schema.String, { on: [Slice.on(Done, (notes, { done }) => [...notes, done])] })
 const End = Slice.make("End", Schema.Number)
 
-/** The last items that the slice was told to have, one for each change of it. */
+/** Returns the last item of the slice after each of its changes. */
 const toldOf = <A, E>(session: Session.Operations, slice: Slice.Slice<A>, effect: Effect.Effect<unknown, E>) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -49,8 +49,8 @@ const toldOf = <A, E>(session: Session.Operations, slice: Slice.Slice<A>, effect
     })
   )
 
-describe("files that a session keeps", () => {
-  it.effect("are published by the session with every call that changes them, and with no other", () =>
+describe("the files of a session", () => {
+  it.effect("are published once for each call that changes them, and for no other call", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       const told = yield* toldOf(
@@ -72,7 +72,7 @@ describe("files that a session keeps", () => {
     })
   )
 
-  it.effect("in memory too", () =>
+  it.effect("are published once for each change in memory too", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const fs = derive(yield* InMemory.makeSession(session))
@@ -91,7 +91,7 @@ describe("files that a session keeps", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("are known from the beginning where they are mounted, in a directory of the system's place for such", () =>
+  it.live("are recorded from the start when they are mounted, in a directory below the system's temporary directory", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "docs/b.md": "bb", "docs/a/c.md": "c", "docs/x.png": "x" })
       const session = yield* Session.make()
@@ -110,7 +110,7 @@ describe("files that a session keeps", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("are mounted once: not again when the source changes, nor by a rollback", () =>
+  it.live("are mounted once: neither a change of the source nor a rollback mounts again", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "docs/a.md": "first" })
       const { fs, session } = yield* workspace({ mounts: [{ hostPath: "docs" }], allowedRoots: [root] })
@@ -125,7 +125,7 @@ describe("files that a session keeps", () => {
     })
   )
 
-  it.live("take only names of ASCII, wherever on the machine those are that come from a mount", () =>
+  it.live("must have ASCII names, whatever the source's path is", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "größe/a.md": "a", "größe/é/b.md": "b" })
       const allowedRoots = [root]
@@ -149,46 +149,44 @@ describe("files that a session keeps", () => {
   )
 })
 
-describe("files that a session does not keep", () => {
+describe("files outside of the session", () => {
   const kinds: ReadonlyArray<readonly [string, Effect.Effect<Algebra, never, Scope.Scope>]> = [
     ["memory", Effect.map(Effect.orDie(InMemory.make()), derive)],
     ["a host directory", host({})]
   ]
 
   for (const [name, make] of kinds) {
-    it.live(
-      `${name}: a rollback of the session alone leaves them, and a saved session has them only where that is asked for`,
-      () =>
-        Effect.gen(function* () {
-          const fs = yield* make
-          const session = yield* Session.make({ slices: [Notes] })
-          yield* fs.write("a", "secret 1")
-          yield* session.set(Notes, "one")
-          yield* session.snapshot("s")
-          yield* fs.write("a", "secret 2")
-          yield* session.set(Notes, "two")
-          yield* session.rollback("s")
-          assert.deepStrictEqual(yield* session.all(Notes), ["one"])
-          assert.strictEqual(yield* fs.readString("a"), "secret 2")
+    it.live(`in ${name} are kept by a session's rollback, and are part of a saved session only on request`, () =>
+      Effect.gen(function* () {
+        const fs = yield* make
+        const session = yield* Session.make({ slices: [Notes] })
+        yield* fs.write("a", "secret 1")
+        yield* session.set(Notes, "one")
+        yield* session.snapshot("s")
+        yield* fs.write("a", "secret 2")
+        yield* session.set(Notes, "two")
+        yield* session.rollback("s")
+        assert.deepStrictEqual(yield* session.all(Notes), ["one"])
+        assert.strictEqual(yield* fs.readString("a"), "secret 2")
 
-          const slices = [Notes, Checkpoint.ExternalFsSnapshot]
-          const path = join(yield* machine({}), "saved.json")
-          const resumed = Effect.gen(function* () {
-            yield* session.save(path)
-            const into = derive(yield* InMemory.make())
-            const isThere = yield* Checkpoint.restoreExternal(yield* Session.load(path, { slices }), into)
-            return [isThere, yield* pictureOf(into)] as const
-          })
-          assert.deepStrictEqual(yield* resumed, [false, {}])
-          yield* Checkpoint.captureExternal(session, fs)
-          assert.deepStrictEqual(yield* resumed, [true, yield* pictureOf(fs)])
+        const slices = [Notes, Checkpoint.ExternalFsSnapshot]
+        const path = join(yield* machine({}), "saved.json")
+        const resumed = Effect.gen(function* () {
+          yield* session.save(path)
+          const into = derive(yield* InMemory.make())
+          const isThere = yield* Checkpoint.restoreExternal(yield* Session.load(path, { slices }), into)
+          return [isThere, yield* pictureOf(into)] as const
         })
+        assert.deepStrictEqual(yield* resumed, [false, {}])
+        yield* Checkpoint.captureExternal(session, fs)
+        assert.deepStrictEqual(yield* resumed, [true, yield* pictureOf(fs)])
+      })
     )
   }
 })
 
-describe("a session that was loaded", () => {
-  it.live("hears of events as one that was made, by its reducers and by whoever reads along", () =>
+describe("a loaded session", () => {
+  it.live("passes events to its reducers and to its subscribers", () =>
     Effect.gen(function* () {
       const path = join(yield* machine({}), "saved.json")
       const made = yield* Session.make({ slices: [Notes] })
@@ -206,7 +204,7 @@ describe("a session that was loaded", () => {
 })
 
 describePodman("the directory of a session, with podman", () => {
-  it.live("is what a container works in when it is handed to one", () =>
+  it.live("can be the working directory of a container", () =>
     Effect.gen(function* () {
       const { fs, session, state } = yield* workspace()
       yield* fs.write("in.txt", "from the session\n")

@@ -1,4 +1,7 @@
-/** A dump that ends too early: with its process, at every call that changes the disk; by interruption, at every step; and beside others. */
+/**
+ * Dumps that end early: with their process at every changing system call, by interruption at every step, and beside
+ * concurrent dumps.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -18,7 +21,7 @@ type Pair = Effect.Success<ReturnType<typeof pair>>
 const dump = ({ filesystem, session }: Pair, top: string, withFilesystem = true) =>
   Session.dumpSessionTree(session, top, withFilesystem ? { filesystem } : {})
 
-/** What was there before, and what is to be there then: whether each has an archive. */
+/** The existing dump and the new one: whether each has an archive. */
 const scenarios = [
   ["nothing", undefined, true],
   ["nothing, and without an archive", undefined, false],
@@ -39,7 +42,7 @@ const whole = Effect.fnUntraced(function* (top: string, outcomes: ReadonlyArray<
   return outcome === undefined ? "none" : outcome[0]!
 })
 
-/** The next dump leaves nothing but itself. */
+/** Checks that the next dump leaves only its own files. */
 const goesOn = Effect.fnUntraced(function* (top: string, third: Pair) {
   yield* dump(third, top)
   assert.deepStrictEqual(names(top), ["abc.fs.zip", "abc.jsonl"])
@@ -48,7 +51,7 @@ const goesOn = Effect.fnUntraced(function* (top: string, third: Pair) {
 
 describe("a dump whose process ends", () => {
   for (const [what, before, after] of scenarios) {
-    it.effect(`at any call leaves the old pair or the new, where there was ${what}`, () =>
+    it.effect(`at any call leaves the old pair or the new one, when there was ${what}`, () =>
       Effect.gen(function* () {
         const [one, two, three] = [yield* pair("one"), yield* pair("two"), yield* pair("three")]
         const outcomes = [before === undefined ? undefined : told("one", before), told("two", after)]
@@ -71,16 +74,16 @@ describe("a dump whose process ends", () => {
     )
   }
 
-  it.effect("after another one that ended so leaves one of the two", () =>
+  it.effect("after another dump that ended early leaves one of the two", () =>
     Effect.gen(function* () {
       const [one, two, three] = [yield* pair("one"), yield* pair("two"), yield* pair("three")]
-      /** Answers what is there then, and whether the call was reached. */
+      /** Returns the state after the first call and whether the call was reached. */
       const first = Effect.fnUntraced(function* (top: string, nth: number) {
         yield* dump(one, top)
         const { died } = yield* dying(nth, dump(two, top))
         return [(yield* found(top))!, died] as const
       })
-      // Only where the new pair counts and is not finished is there anything to learn.
+      // Only calls after the commit of the new pair and before its completion are interesting.
       const unfinished: Array<number> = []
       for (let nth = 1, died = true; died; nth++) {
         const [there, isReached] = yield* Effect.scoped(Effect.flatMap(fastDirectory, (top) => first(top, nth)))
@@ -105,9 +108,9 @@ describe("a dump whose process ends", () => {
   )
 })
 
-describe("a dump that is interrupted", () => {
+describe("an interrupted dump", () => {
   for (const moment of ["step", "call", "called"] as const) {
-    it.live(`at any ${moment} leaves the old pair or the new, and nothing else`, () =>
+    it.live(`at any ${moment} leaves the old pair or the new one, and nothing else`, () =>
       Effect.gen(function* () {
         const [one, two, three] = [yield* pair("one"), yield* pair("two"), yield* pair("three")]
         const seen = new Set<string>()
@@ -136,8 +139,8 @@ describe("a dump that is interrupted", () => {
   }
 })
 
-describe("a dump whose archive cannot be put in its place", () => {
-  it.effect("fails, is there all the same, and the next one goes on", () =>
+describe("a dump whose archive cannot be moved into place", () => {
+  it.effect("fails, is nevertheless complete, and the next dump succeeds", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       yield* dump(yield* pair("one"), top)
@@ -163,17 +166,17 @@ describe("a dump whose archive cannot be put in its place", () => {
   )
 })
 
-describe("beside a dump", () => {
-  /** What the library calls its hidden directory for the dump "abc". */
+describe("a dump", () => {
+  /** Finds the kind in the name of the hidden directory for the dump "abc". */
   const kindOf = Effect.fnUntraced(function* (top: string) {
-    // The third change of the disk is the first in the hidden directory.
+    // The third change of the disk is the first one inside of the hidden directory.
     yield* dying(3, dump(yield* pair("one"), top))
     const [name] = names(top)
     real.rmSync(join(top, name!), { recursive: true })
     return /^\.~fsa-(dump[a-z]{16})-/.exec(name!)![1]!
   })
 
-  /** The identity of a process that lives as long as the scope. */
+  /** The identity of a process that lives until the scope ends. */
   const neighbour = Effect.map(
     Effect.acquireRelease(
       Effect.sync(() => {
@@ -192,7 +195,7 @@ describe("beside a dump", () => {
       })
   )
 
-  it.effect("is swept what a dead process has left of the same dump, and nothing else", () =>
+  it.effect("removes the leftovers of dead processes for the same dump, and nothing else", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const kind = yield* kindOf(top)
@@ -220,13 +223,13 @@ describe("beside a dump", () => {
     })
   )
 
-  it.effect("another one may come between a reader's looks at the two files", () =>
+  it.effect("may replace another one between a reader's reads of the two files", () =>
     Effect.gen(function* () {
       const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
       yield* dump(yield* pair("one"), top)
       yield* dump(yield* pair("two"), elsewhere)
       let isDone = false
-      // The last thing that is asked before the archive is opened is whether it is there.
+      // The reader's last check before it opens the archive is an lstat.
       const put = (lstatSync: unknown): void => {
         Object.assign(fs, { lstatSync })
         syncBuiltinESMExports()
@@ -247,7 +250,7 @@ describe("beside a dump", () => {
     })
   )
 
-  it.effect("others of this process may run, of the same id and of others", () =>
+  it.effect("may run concurrently with others in the same process, with equal or other ids", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const pairs = yield* Effect.forEach(["one", "two", "three", "four"], pair)

@@ -22,7 +22,7 @@ import { shapeOf } from "../history/archiveTrees.ts"
 import { Log, linesOf, memory, names, Notes, pair, sha256, slices } from "./dumping.ts"
 import * as Names from "../runtime/names.ts"
 
-/** The kind in the names of the hidden directories of a dump. */
+/** Returns the kind in the names of the hidden directories of a dump. */
 const kindOf = (name: string): string =>
   `dump${createHash("sha256")
     .update(name)
@@ -49,7 +49,7 @@ const kinds = [
 ] as const
 
 describe("a dump", () => {
-  it.effect("is one saved session a line, parents first, and the archive that the first line names", () =>
+  it.effect("has one saved session per line, parents first, and the archive that the first line names", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       yield* TestClock.adjust("1 hour")
@@ -80,7 +80,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("without a filesystem is the sessions alone, and takes the archive of an earlier one away", () =>
+  it.effect("without a filesystem has only sessions, and removes the archive of an earlier dump", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")
@@ -94,7 +94,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("of nothing is nothing: no file, no directory, and no filesystem is made for it", () =>
+  it.effect("of empty sessions writes nothing and opens no filesystem", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const Emptied = Slice.make("Emptied", Schema.Int, { initial: [1] })
@@ -109,7 +109,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("goes to the directory, or to that of the file, which is made", () =>
+  it.effect("is written to the given directory, or to the directory of the given file, which is created", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { session } = yield* pair("one")
@@ -131,7 +131,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("has the id of the tag, which is checked, else a new one", () =>
+  it.effect("is named after the session_id tag, which is validated, or else after a new id", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const untagged = yield* Session.make({ slices })
@@ -155,7 +155,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("of a child begins with it", () =>
+  it.effect("of a child starts with the child", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const root = yield* Session.make({ id: "root" })
@@ -168,7 +168,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("takes the filesystem of whatever answers one, and fails as that does", () =>
+  it.effect("accepts any object with a filesystem, and fails with its failure", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")
@@ -189,7 +189,7 @@ describe("a dump", () => {
   )
 
   for (const holding of ["the filesystem and then the session", "the session", "the filesystem"]) {
-    it.effect(`is of one moment, beside somebody who works on what he holds: ${holding}`, () =>
+    it.effect(`is consistent while another fiber works exclusively on ${holding}`, () =>
       Effect.gen(function* () {
         const top = yield* fastDirectory
         const { filesystem, session } = yield* pair("0")
@@ -238,7 +238,7 @@ describe("a dump", () => {
     )
   }
 
-  it.effect("in the filesystem itself is not in its own archive, and is not restored over itself", () =>
+  it.effect("inside of its own filesystem is not in its archive, and is not restored over itself", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const host = yield* hostAt(top)
@@ -286,7 +286,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("where no file can be fails, and makes nothing", () =>
+  it.effect("fails where no file can be written, and creates nothing", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")
@@ -309,7 +309,7 @@ describe("a dump", () => {
   )
 })
 
-describe("beside files of others a dump", () => {
+describe("a dump beside other files", () => {
   const snapshotIn = (directory: string) =>
     Effect.gen(function* () {
       const filesystem = yield* memory
@@ -318,7 +318,7 @@ describe("beside files of others a dump", () => {
       yield* store.snapshot("abc")
     }).pipe(Effect.scoped)
 
-  it.effect("without a filesystem leaves an archive that it has not made", () =>
+  it.effect("without a filesystem keeps an archive that no dump wrote", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       Fs.chmodSync(top, 0o700)
@@ -333,7 +333,7 @@ describe("beside files of others a dump", () => {
     })
   )
 
-  it.effect("with a filesystem is refused before it replaces an archive that it has not made", () =>
+  it.effect("with a filesystem refuses to replace an archive that no dump wrote", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       Fs.chmodSync(top, 0o700)
@@ -363,7 +363,7 @@ describe("beside files of others a dump", () => {
     })
   )
 
-  it.effect("is refused before it replaces a .jsonl that is no dump", () =>
+  it.effect("refuses to replace a .jsonl that is no dump", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")
@@ -378,7 +378,7 @@ describe("beside files of others a dump", () => {
     })
   )
 
-  it.effect("leaves a leftover of its own name that holds other files, and does not go through a link of that name", () =>
+  it.effect("keeps other files in a leftover of its own name, and does not follow a link of that name", () =>
     Effect.gen(function* () {
       const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
       const { filesystem, session } = yield* pair("one")
@@ -428,7 +428,7 @@ describe("a dump is resumed", () => {
     }
   }
 
-  it.effect("with the filesystem that a session keeps itself", () =>
+  it.effect("into the filesystem of a session", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { session } = yield* pair("one")
@@ -442,7 +442,7 @@ describe("a dump is resumed", () => {
     })
   )
 
-  it.effect("when it comes from elsewhere, with the archive that lies beside it", () =>
+  it.effect("from another program, with the archive beside it", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem } = yield* pair("one")
@@ -495,7 +495,7 @@ describe("a dump is refused", () => {
     ["has bytes that are no text", Buffer.concat([Buffer.from(`${good[0]}\n`), Buffer.from([0x22, 0xc3, 0x28, 0x22])]), 2]
   ]
   for (const [what, text, at] of damaged) {
-    it.effect(`that ${what}, as corrupt, with the line`, () =>
+    it.effect(`that ${what}, as corrupt, with the line number`, () =>
       Effect.gen(function* () {
         const path = join(yield* fastDirectory, "x.jsonl")
         Fs.writeFileSync(path, text)
@@ -506,7 +506,7 @@ describe("a dump is refused", () => {
     )
   }
 
-  it.effect("with strange slices or of a newer version, in any line", () =>
+  it.effect("with unknown slices or a newer version, in any line", () =>
     Effect.gen(function* () {
       const path = join(yield* fastDirectory, "x.jsonl")
       const reasons = Effect.map(Effect.flip(Session.loadSessionTree(path, { slices })), (error) =>
@@ -524,7 +524,7 @@ describe("a dump is refused", () => {
     })
   )
 
-  it.effect("without the archive that it names, with another one, or with one that is damaged; nothing changes then", () =>
+  it.effect("when its archive is missing, another one or damaged, and nothing changes then", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")
@@ -550,7 +550,7 @@ describe("a dump is refused", () => {
     })
   )
 
-  it.effect("whose archive lies elsewhere: behind a link, beside a hidden link, or under a path that it names", () =>
+  it.effect("when its archive is behind a link, in a linked directory, or at a path", () =>
     Effect.gen(function* () {
       const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
       const { filesystem, session } = yield* pair("one")
@@ -586,7 +586,7 @@ describe("a dump is refused", () => {
     })
   )
 
-  it.effect("by a filesystem that fails on the way in, which is then as it was", () =>
+  it.effect("when its filesystem fails during the restore, which then changes nothing", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")

@@ -1,4 +1,4 @@
-/** Random calls on sessions and on a naive model of them, which copies everything at every step. */
+/** Random calls on sessions, compared with a naive model that copies everything at every step. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -11,7 +11,7 @@ type Item = { readonly key: string; readonly n: number }
 const Item = Schema.Struct({ key: Schema.String, n: Schema.Number })
 const Ping = Schema.Struct({ ping: Schema.Number })
 
-/** What each slice is said to do, for the model; the real ones are made of the library's parts. */
+/** The rules of each slice for the model; the real slices use the library's reducers. */
 interface Rule {
   readonly slice: Slice.Slice<Item>
   readonly log: boolean
@@ -57,7 +57,7 @@ const rules: ReadonlyArray<Rule> = [
   }
 ]
 
-/** Of the same name as another, and not it. */
+/** A different slice with the same name as another one. */
 const stranger = Slice.make("list", Item)
 
 type Model = {
@@ -104,7 +104,7 @@ const itemOf = (n: number): Item => ({ key: `k${n % 2}`, n })
 const World = Effect.fnUntraced(function* () {
   const sessions: Array<Session.Operations> = [yield* Session.make({ id: "0" })]
   const models: Array<Model> = [{ id: "0", slices: new Map(), snapshots: new Map(), children: [] }]
-  /** Every snapshot that was ever handed out, with what it may still be good for. */
+  /** Every snapshot taken so far, with the index of its session. */
   const old: Array<{ readonly snapshot: Session.SessionSnapshot; readonly of: number }> = []
 
   const install = (model: Model, { initial, slice }: Rule): Array<Item> => {
@@ -223,7 +223,7 @@ const World = Effect.fnUntraced(function* () {
   return { step, check, sessions }
 })
 
-/** What the changes say that the slices hold, from the first on. */
+/** Follows the changes of a session and returns the last items of each slice. */
 const following = Effect.fnUntraced(function* (session: Session.Operations) {
   const last = new Map<string, ReadonlyArray<unknown>>()
   const End = Slice.make("End", Schema.Number)
@@ -242,10 +242,10 @@ const following = Effect.fnUntraced(function* (session: Session.Operations) {
   return Effect.as(Effect.andThen(session.dispatch(End, 1), Deferred.await(ended)), last)
 })
 
-describe("any calls", () => {
+describe("random calls", () => {
   const runs = process.env["FS_ALGEBRA_SOAK"] === "1" ? 20_000 : 400
   it.effect.prop(
-    "leave sessions as a naive model has them, and their changes tell all of it",
+    "leave sessions in the state of a naive model, and `changes` reports every change",
     [Schema.Array(Command).check(Schema.isMinLength(20), Schema.isMaxLength(60))],
     ([commands]) =>
       Effect.scoped(

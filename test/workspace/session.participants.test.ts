@@ -1,4 +1,4 @@
-/** What takes part in a session and can fail: at every step of its own, and interrupted at every step of ours. */
+/** Participants of a session that fail at each of their steps, and interruptions at each step of the session. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -20,11 +20,11 @@ const outside = (detail: string): SessionError => new SessionError({ operation: 
 
 type Fault = "fails" | "dies" | "hangs"
 
-/** Keeps a value outside the slices; counts what it has handed out and not got back. */
+/** A participant with a value outside of the slices, which counts the snapshots and changes it has handed out. */
 class Fake {
   readonly name: string
   value = "first"
-  /** Captured and not released; prepared and neither committed nor discarded. */
+  /** The number of captures that are not released, and of prepared changes that are neither committed nor discarded. */
   kept = 0
   prepared = 0
   holds = 0
@@ -99,7 +99,7 @@ class Fake {
   }
 }
 
-/** A session with three that take part, and one snapshot "s", from which all has moved on. */
+/** A session with three participants and a snapshot "s", changed since. */
 const ground = Effect.gen(function* () {
   const session = yield* Session.make({ slices: [Notes] })
   const fakes = ["a", "b", "c"].map((name) => new Fake(name))
@@ -116,11 +116,11 @@ const ground = Effect.gen(function* () {
 const all = (text: string) => [text, text, text, text]
 
 const [then, now] = [all("then"), all("now")]
-/** The slice holds nothing at first. */
+/** The slice is empty at first. */
 const first = ["first", "first", "first"]
 
-describe("what takes part in a session", () => {
-  it.effect("is captured and brought back with it, and released when nobody can ask for it", () =>
+describe("a participant of a session", () => {
+  it.effect("is captured and restored with the session, and its capture is released when the snapshot is gone", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { fakes, seen, session } = yield* ground
@@ -159,7 +159,7 @@ describe("what takes part in a session", () => {
 
   for (const fault of ["fails", "dies"] as const) {
     for (const at of [0, 1, 2]) {
-      it.effect(`changes nothing when the part ${at} of a rollback ${fault} before it counts`, () =>
+      it.effect(`leaves session and others unchanged when participant ${at} ${fault} while a rollback is prepared`, () =>
         Effect.scoped(
           Effect.gen(function* () {
             const { fakes, seen, session } = yield* ground
@@ -176,7 +176,7 @@ describe("what takes part in a session", () => {
         )
       )
 
-      it.effect(`keeps nothing, and the old snapshot, when capturing part ${at} ${fault}`, () =>
+      it.effect(`leaves no capture, and keeps the old snapshot, when the capture of participant ${at} ${fault}`, () =>
         Effect.scoped(
           Effect.gen(function* () {
             const { fakes, seen, session } = yield* ground
@@ -196,7 +196,7 @@ describe("what takes part in a session", () => {
   }
 
   for (const step of ["commit", "release", "reset"]) {
-    it.effect(`dies in ${step}, and all the others are through all the same`, () =>
+    it.effect(`that dies in ${step} does not stop the others, and the call dies`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const { fakes, seen, session } = yield* ground
@@ -213,7 +213,7 @@ describe("what takes part in a session", () => {
   }
 
   for (const step of ["capture", "prepare"]) {
-    it.effect(`may be interrupted while it hangs in ${step}, and nothing has changed`, () =>
+    it.effect(`may be interrupted while it hangs in ${step}, and nothing changes`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const { fakes, seen, session } = yield* ground
@@ -232,7 +232,7 @@ describe("what takes part in a session", () => {
     )
   }
 
-  it.effect("joins under a name of its own, and leaves with its scope, with what was kept of it", () =>
+  it.effect("has a unique name, and leaves with its scope together with its captures", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ slices: [Notes] })
       const [one, other] = [new Fake("one"), new Fake("other")]
@@ -258,7 +258,7 @@ describe("what takes part in a session", () => {
     })
   )
 
-  it.effect("is reset by a rollback to where it did not take part yet", () =>
+  it.effect("is reset by a rollback to a snapshot from before it joined", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { session } = yield* ground
@@ -274,7 +274,7 @@ describe("what takes part in a session", () => {
     )
   )
 
-  it.effect("is held by one at a time, and by its holder again", () =>
+  it.effect("is locked by one fiber at a time, which can lock it again", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { fakes, seen, session } = yield* ground
@@ -313,7 +313,7 @@ describe("what takes part in a session", () => {
     )
   )
 
-  it.effect("is worked on by one at a time, also where it has nothing to be held by", () =>
+  it.effect("is called by one fiber at a time, also when it has no lock", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make({ slices: [Notes] })
@@ -337,7 +337,7 @@ describe("what takes part in a session", () => {
     )
   )
 
-  it.effect("can be held by who works on it and goes on to the session, while others come by the session", () =>
+  it.effect("may be locked first by a fiber that then calls the session, while others call the session", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { fakes, session } = yield* ground
@@ -355,7 +355,7 @@ describe("what takes part in a session", () => {
     )
   )
 
-  it.effect("is held also when it joined while another one was waited for", () =>
+  it.effect("is locked too when it joins while a call waits for another participant's lock", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { fakes, session } = yield* ground
@@ -370,14 +370,14 @@ describe("what takes part in a session", () => {
         yield* session.join(late.participant)
         yield* Deferred.succeed(gate, undefined)
         yield* Fiber.join(snapshot)
-        // A fake that is captured without being held fails by itself.
+        // A fake fails when it is captured without being locked.
         assert.deepStrictEqual([late.holds, late.kept], [1, 1])
       })
     )
   )
 })
 
-describe("interrupted at any step", () => {
+describe("an interruption at any step", () => {
   const cases: ReadonlyArray<
     readonly [
       name: string,
@@ -392,7 +392,7 @@ describe("interrupted at any step", () => {
     ["reset", (session) => session.reset, [now, first]]
   ]
   for (const [name, call, outcomes] of cases) {
-    it.live(`a ${name} is whole or has not been`, () =>
+    it.live(`leaves a ${name} done or not done`, () =>
       Effect.gen(function* () {
         const seenOutcomes = new Set<string>()
         const every = isSoak ? 1 : 2
@@ -411,7 +411,7 @@ describe("interrupted at any step", () => {
               seenOutcomes.add(outcome)
               const known = (yield* session.snapshots).length
               for (const { kept, prepared } of fakes) assert.deepStrictEqual([kept, prepared], [known, 0], `at step ${nth}`)
-              // Nothing is held by anybody any more.
+              // No lock is held any more.
               yield* session.exclusively(Effect.void)
               if (known > 0) yield* session.rollback((yield* session.snapshots)[0]!.snapshotId)
               return trigger.hasFired

@@ -16,7 +16,7 @@ const Log = Slice.make("Log", Schema.Struct({ n: Schema.Int, text: Schema.String
 const Plan = Slice.make("Plan", Schema.String, { initial: ["think"], reduce: Slice.replaceLatest })
 const slices = [Notes, Log, Plan]
 
-/** What a file says, as the specification has it. */
+/** The content of a file in the format of the specification. */
 const example = {
   schemaVersion: 1,
   sessionId: "mine",
@@ -39,7 +39,7 @@ const loading = (path: string, text: string | Uint8Array) =>
 const refused = (path: string, text: string | Uint8Array) => Effect.flip(loading(path, text))
 
 describe("a saved session", () => {
-  it.effect("is the JSON that the specification describes, and nothing else beside it", () =>
+  it.effect("is the JSON of the specification, without other files beside it", () =>
     Effect.gen(function* () {
       const { path, top } = yield* ground
       yield* TestClock.adjust("1 hour")
@@ -70,7 +70,7 @@ describe("a saved session", () => {
     })
   )
 
-  it.effect("is read as written by anybody who follows it", () =>
+  it.effect("may be written by any program that follows the specification", () =>
     Effect.gen(function* () {
       const { path } = yield* ground
       const session = yield* loading(path, JSON.stringify({ ...example, comment: "unknown here" }, undefined, 2))
@@ -87,7 +87,7 @@ describe("a saved session", () => {
     })
   )
 
-  it.effect("tells a slice that was emptied from one that holds its initial items", () =>
+  it.effect("distinguishes an emptied slice from one with its initial items", () =>
     Effect.gen(function* () {
       const { path } = yield* ground
       const session = yield* Session.make({ slices })
@@ -98,7 +98,7 @@ describe("a saved session", () => {
     })
   )
 
-  it.effect("holds snapshots of filesystems as it holds anything", () =>
+  it.effect("can hold filesystem snapshots as items", () =>
     Effect.gen(function* () {
       const { path } = yield* ground
       const Taken = Slice.make("FilesystemSnapshot", FilesystemSnapshot)
@@ -131,8 +131,9 @@ describe("a saved session", () => {
   const Words = Slice.make("Words and 🦊", Schema.String, { policy: "log" })
   const Defaults = Slice.make("Defaults", Schema.Int, { initial: [1, 2] })
   /**
-   * What JSON escapes is left out of names: Node 24 reads such a name as "\\" where it has read an object with that name before
-   * (nodejs/node#63785, a mistake of V8 that is open). Values may hold anything.
+   * Removes the characters that JSON escapes from property names. Node 24 reads such a name as "\\" when it has
+   * already read an object with
+   * that name (nodejs/node#63785, an open bug of V8). Values may hold any character.
    */
   const named = <A>(record: Readonly<Record<string, A>>): Readonly<Record<string, A>> =>
     // oxlint-disable-next-line no-control-regex
@@ -141,7 +142,7 @@ describe("a saved session", () => {
     )
 
   it.effect.prop(
-    "comes back as it was",
+    "is equal after loading",
     {
       things: Schema.Array(Anything),
       words: Schema.Array(Schema.String),
@@ -229,7 +230,7 @@ describe("a file is refused", () => {
     )
   }
 
-  it.effect("as corrupt when its items are nested more deeply than their schema can be followed", () =>
+  it.effect("as corrupt when its items are nested too deeply for their schema", () =>
     Effect.gen(function* () {
       interface Tree {
         readonly children: ReadonlyArray<Tree>
@@ -248,7 +249,7 @@ describe("a file is refused", () => {
     })
   )
 
-  it.effect("for slices that nobody has given, by name, and for a newer version before anything else", () =>
+  it.effect("with unknown slices, which are named, and with a newer version before any other check", () =>
     Effect.gen(function* () {
       const { path } = yield* ground
       const strange = { ...example, slices: [...example.slices, { name: "Strange", policy: "state", items: [1] }] }
@@ -264,7 +265,7 @@ describe("a file is refused", () => {
     })
   )
 
-  it.effect("when it is none, is a directory, or is larger than any session", () =>
+  it.effect("when it is missing, a directory, or larger than the limit", () =>
     Effect.gen(function* () {
       const { path, top } = yield* ground
       for (const other of [path, top, join(top, "no/where"), "a\0b"]) {
@@ -279,7 +280,7 @@ describe("a file is refused", () => {
 })
 
 describe("saving", () => {
-  it.effect("what does not fit its schema fails, and the old file stays", () =>
+  it.effect("an item that violates its schema fails, and the old file stays", () =>
     Effect.gen(function* () {
       const { path, top } = yield* ground
       const session = yield* Session.make({ slices })
@@ -299,7 +300,7 @@ describe("saving", () => {
     })
   )
 
-  it.effect("where no file can be fails, and makes nothing", () =>
+  it.effect("to an impossible path fails, and creates nothing", () =>
     Effect.gen(function* () {
       const { path, top } = yield* ground
       const session = yield* Session.make()
@@ -312,7 +313,7 @@ describe("saving", () => {
     })
   )
 
-  it.live("interrupted at any step leaves the old file or the new", () =>
+  it.live("that is interrupted at any step leaves the old file or the new one", () =>
     Effect.gen(function* () {
       const outcomes = new Set<string>()
       for (const moment of ["step", "call", "called"] as const) {

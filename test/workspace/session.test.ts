@@ -26,7 +26,7 @@ const Log = Slice.make("Log", Schema.String, {
   on: [Slice.on(Done, (lines, { task }) => [...lines, `done ${task}`])]
 })
 
-/** What the function does to the session, told by `changes` and `events` from the beginning. */
+/** Runs the effect and returns every change that it causes. */
 const heard = <A, E>(session: Session.Operations, effect: Effect.Effect<A, E>) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -61,7 +61,7 @@ const bad: ReadonlyArray<readonly [what: string, id: string]> = [
 ]
 
 describe("the slices of a session", () => {
-  it.effect("begin with their initial items, and take events by their own reducers", () =>
+  it.effect("begin with their initial items, and change by their reducers", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ slices: [Notes, Plan, Tasks] })
       assert.deepStrictEqual(yield* session.all(Plan), ["think"])
@@ -82,7 +82,7 @@ describe("the slices of a session", () => {
     })
   )
 
-  it.effect("are installed by whatever changes them, and by nothing that reads them", () =>
+  it.effect("are installed by calls that change them, and not by calls that read them", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       assert.deepStrictEqual(yield* session.all(Plan), [])
@@ -95,7 +95,7 @@ describe("the slices of a session", () => {
     })
   )
 
-  it.effect("keep their names: another slice of one fails and changes nothing, by every way in", () =>
+  it.effect("have unique names: every call with another slice of the same name fails and changes nothing", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ slices: [Notes] })
       yield* session.set(Notes, "mine")
@@ -117,7 +117,7 @@ describe("the slices of a session", () => {
     })
   )
 
-  it.effect("cannot have names that no file could have", () =>
+  it.effect("must have valid file names", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       for (const [what, name] of bad) {
@@ -127,7 +127,7 @@ describe("the slices of a session", () => {
     })
   )
 
-  it.effect("take published events all in one step, where they handle such", () =>
+  it.effect("handle a published event in one step, where they have a handler", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ slices: [Notes, Tasks, Log] })
       yield* session.dispatch(Tasks, { key: "1", done: false })
@@ -140,7 +140,7 @@ describe("the slices of a session", () => {
     })
   )
 
-  it.effect("stay as they are when a reducer throws, all of them, and the slice is not installed by it", () =>
+  it.effect("stay unchanged, all of them, when a reducer throws, and the slice is not installed", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ slices: [Log] })
       const Failing = Slice.make("Failing", Schema.String, {
@@ -169,7 +169,7 @@ describe("the slices of a session", () => {
     })
   )
 
-  it.effect("die of a reducer that answers no array, or changes the session itself", () =>
+  it.effect("make the call die when a reducer returns no array or changes the session", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const NoArray = Slice.make("NoArray", Schema.String, { reduce: () => "abc" as unknown as ReadonlyArray<string> })
@@ -186,7 +186,7 @@ describe("the slices of a session", () => {
     })
   )
 
-  it.effect("cannot be changed through what was handed in or out", () =>
+  it.effect("are isolated from values that callers pass in or receive", () =>
     Effect.gen(function* () {
       const initial = ["first"]
       const Given = Slice.make("Given", Schema.String, {
@@ -231,7 +231,7 @@ describe("the slices of a session", () => {
 
 describe("upsert, append and replaceLatest", () => {
   it.prop(
-    "never change what they are given, and agree with a map of keys",
+    "never change their input, and upsert agrees with a map",
     [Schema.Array(Schema.Struct({ key: Schema.Literals(["a", "b", "c"]), done: Schema.Boolean }))],
     ([tasks]) => {
       const upsert = Slice.upsert((task: typeof Task.Type) => task.key)
@@ -249,8 +249,8 @@ describe("upsert, append and replaceLatest", () => {
   )
 })
 
-describe("what a session tells", () => {
-  it.effect("is every change with its cause, and nothing where nothing changed", () =>
+describe("the streams of a session", () => {
+  it.effect("have every change with its cause, and no change when nothing changed", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ slices: [Notes, Plan, Log] })
       const changes = yield* heard(
@@ -285,7 +285,7 @@ describe("what a session tells", () => {
     })
   )
 
-  it.effect("waits for a reader however slow, and is nothing to one that comes later", () =>
+  it.effect("buffer for a slow reader, and start at the subscription", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -314,7 +314,7 @@ describe("what a session tells", () => {
 })
 
 describe("a cell", () => {
-  it.effect("is the last item, and its holder is told in the same step of every other way to it", () =>
+  it.effect("is the last item of its slice, and its callback runs for every other change of it", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -339,7 +339,7 @@ describe("a cell", () => {
     )
   )
 
-  it.effect("tells other cells of the slice, which may answer at once, and nobody after its scope", () =>
+  it.effect("notifies the other cells of the slice, which may answer at once, and stops with its scope", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const scope = yield* Scope.make()
@@ -364,7 +364,7 @@ describe("a cell", () => {
     })
   )
 
-  it.effect("whose holder throws dies, when all are told and the change has been made", () =>
+  it.effect("whose callback throws makes the call die, after the change and all other callbacks", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -382,7 +382,7 @@ describe("a cell", () => {
 })
 
 describe("a snapshot of a session", () => {
-  it.effect("brings back slices of state, leaves logs, and empties what came since", () =>
+  it.effect("restores state slices, keeps logs, and resets slices that came later", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ slices: [Notes, Log] })
       yield* session.dispatch(Notes, "a")
@@ -406,7 +406,7 @@ describe("a snapshot of a session", () => {
     })
   )
 
-  it.effect("is refused when it is another session's, a copy, forgotten, replaced, or no snapshot at all", () =>
+  it.effect("is refused when it belongs to another session, is a copy, or was forgotten or replaced", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ id: "one" })
       const twin = yield* Session.make({ id: "one" })
@@ -430,7 +430,7 @@ describe("a snapshot of a session", () => {
     })
   )
 
-  it.effect("is listed in the order of taking, one that is replaced as the newest", () =>
+  it.effect("is listed in the order of taking, with a replaced one as the newest", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       for (const id of ["a", "b", "c", "a"]) yield* session.snapshot(id)
@@ -443,7 +443,7 @@ describe("a snapshot of a session", () => {
     })
   )
 
-  it.effect("cannot have an id that leads anywhere", () =>
+  it.effect("must have a valid id", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       for (const [what, id] of bad) {
@@ -456,8 +456,8 @@ describe("a snapshot of a session", () => {
   )
 })
 
-describe("a session among others", () => {
-  it.effect("has an id, a time and tags, all of them checked", () =>
+describe("a session", () => {
+  it.effect("has a validated id and validated tags, and a creation time", () =>
     Effect.gen(function* () {
       yield* TestClock.adjust("2 hours")
       const session = yield* Session.make({ id: "mine", tags: { session_id: "abc" } })
@@ -475,7 +475,7 @@ describe("a session among others", () => {
     })
   )
 
-  it.effect("has children in order, whose ids are new in the whole tree", () =>
+  it.effect("has children in order, with ids that are unique in the tree", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ id: "root", slices: [Notes] })
       yield* session.set(Notes, "mine")
@@ -499,7 +499,7 @@ describe("a session among others", () => {
     })
   )
 
-  it.effect("is cloned with its items, and neither knows of the other afterwards", () =>
+  it.effect("is cloned with its items, and is independent of the clone", () =>
     Effect.gen(function* () {
       const parent = yield* Session.make({ tags: { session_id: "parent" } })
       const session = yield* parent.child({ id: "original", slices: [Plan], tags: { session_id: "original" } })
@@ -527,7 +527,7 @@ describe("a session among others", () => {
     })
   )
 
-  it.effect("is provided as a service, a new one for each layer", () =>
+  it.effect("is provided by a layer, a new one for each", () =>
     Effect.gen(function* () {
       const program = Effect.gen(function* () {
         const session = yield* Session.Session

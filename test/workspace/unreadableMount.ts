@@ -1,6 +1,7 @@
 /**
- * Mounts what may not be read, and prints what came of it. Whom permissions mean nothing to becomes somebody else first, when all
- * modules have been loaded: these may lie where only they can read.
+ * Mounts unreadable files and prints the result. Root ignores permissions, so the process changes its user first. It
+ * does so after all modules
+ * are loaded, because the modules may be readable by root only.
  */
 import * as Effect from "effect/Effect"
 import * as InMemory from "../../src/backends/InMemory.ts"

@@ -1,4 +1,4 @@
-/** What VfsState knows of files, how it reads paths, and what becomes of its directories. */
+/** The records of VfsState about its files, its path rules, and its directories. */
 import { assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Deferred from "effect/Deferred"
@@ -23,8 +23,8 @@ const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
 
 const on = (root: string): ReadonlyArray<string> => Fs.readdirSync(root, { recursive: true, encoding: "utf8" }).sort()
 
-describe("what is known of files", () => {
-  it.effect("a file is version 1 when it is made, and each write, append included, makes it one more", () =>
+describe("the record of a file", () => {
+  it.effect("has version 1 when the file is created, and each write, also an append, adds one", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       const writes: ReadonlyArray<readonly [string, Effect.Effect<unknown, unknown>]> = [
@@ -48,7 +48,7 @@ describe("what is known of files", () => {
     })
   )
 
-  it.effect("it is created once, and updated by each write, at the Clock's millisecond", () =>
+  it.effect("has the creation time and the time of the last write from the Clock, in milliseconds", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       yield* TestClock.setTime(1_000_000_000_001)
@@ -62,7 +62,7 @@ describe("what is known of files", () => {
     })
   )
 
-  it.live("nothing is created after it was modified, though the disk's clock is behind ours", () =>
+  it.live("never has a creation time after the modification time, although the disk's clock may lag", () =>
     Effect.gen(function* () {
       const { fs } = yield* workspace()
       for (let i = 0; i < 200; i++) {
@@ -73,7 +73,7 @@ describe("what is known of files", () => {
     })
   )
 
-  it.effect("what is made anew where something was deleted begins at 1", () =>
+  it.effect("begins at version 1 again after a deletion", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       yield* fs.write("a", "1")
@@ -85,7 +85,7 @@ describe("what is known of files", () => {
     })
   )
 
-  it.effect("files are in the order of their segments", () =>
+  it.effect("is sorted by path segments", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace({ policy: "standard" })
       for (const path of ["a.txt", "b", "a/c", "a-b", "a/b/c", "\u{10000}", "\uffee"]) yield* fs.write(path, "")
@@ -106,7 +106,7 @@ describe("what is known of files", () => {
     ["an over-long form", [new Uint8Array([0xc0, 0x80])], "binary"]
   ]
   for (const [name, chunks, expected] of hints) {
-    it.effect(`${name} is ${expected}, at once and as a stream`, () =>
+    it.effect(`has the encoding ${expected} for ${name}, written at once or as a stream`, () =>
       Effect.gen(function* () {
         const { fs, session } = yield* workspace()
         yield* fs.writeBytes("a", Buffer.concat(chunks))
@@ -119,27 +119,29 @@ describe("what is known of files", () => {
     )
   }
 
-  it.effect("text with text behind it is text, with bytes it is not, and behind what nobody looked at it is not known", () =>
-    Effect.gen(function* () {
-      const { fs, session, state } = yield* workspace()
-      Fs.writeFileSync(join(yield* state.rootPath, "c"), "foreign")
-      yield* fs.write("a", "x")
-      yield* fs.write("a", "y", { mode: "append" })
-      yield* fs.write("b", "x")
-      yield* fs.writeBytes("b", new Uint8Array([0]), { mode: "append" })
-      yield* fs.write("c", "y", { mode: "append" })
-      assert.deepStrictEqual(
-        (yield* filesOf(session)).map(({ encoding, path }) => [path[0], encoding]),
-        [
-          ["a", "utf-8"],
-          ["b", "binary"],
-          ["c", null]
-        ]
-      )
-    })
+  it.effect(
+    "has the encoding utf-8 after an append of text, binary after one of bytes, and none after one to a foreign file",
+    () =>
+      Effect.gen(function* () {
+        const { fs, session, state } = yield* workspace()
+        Fs.writeFileSync(join(yield* state.rootPath, "c"), "foreign")
+        yield* fs.write("a", "x")
+        yield* fs.write("a", "y", { mode: "append" })
+        yield* fs.write("b", "x")
+        yield* fs.writeBytes("b", new Uint8Array([0]), { mode: "append" })
+        yield* fs.write("c", "y", { mode: "append" })
+        assert.deepStrictEqual(
+          (yield* filesOf(session)).map(({ encoding, path }) => [path[0], encoding]),
+          [
+            ["a", "utf-8"],
+            ["b", "binary"],
+            ["c", null]
+          ]
+        )
+      })
   )
 
-  it.effect("a move takes along what is known, and what takes the place of another gets a version that this never had", () =>
+  it.effect("moves with the file, and a replaced file gets a new version", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       yield* fs.write("d/a", "1")
@@ -159,7 +161,7 @@ describe("what is known of files", () => {
     })
   )
 
-  it.effect("a call that fails changes nothing of it", () =>
+  it.effect("is unchanged by a call that fails", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       yield* fs.write("d/a", "1")
@@ -182,7 +184,7 @@ describe("what is known of files", () => {
     })
   )
 
-  it.effect("an interrupted stream changes nothing of it", () =>
+  it.effect("is unchanged by an interrupted stream", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       yield* fs.write("a", "1")
@@ -200,7 +202,7 @@ describe("what is known of files", () => {
     })
   )
 
-  it.effect("what a session has handed out changes no more, and cannot be used to change anything", () =>
+  it.effect("is immutable once a session has handed it out", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       yield* fs.write("a", "1")
@@ -224,7 +226,7 @@ describe("what is known of files", () => {
     })
   )
 
-  it.effect("it is saved as text and numbers, and read again as it was", () =>
+  it.effect("is saved as strings and numbers, and loaded unchanged", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       yield* TestClock.setTime(0)
@@ -250,7 +252,7 @@ describe("what is known of files", () => {
   )
 
   it.effect.prop(
-    "after any program the session names the files of the disk, with their sizes",
+    "lists exactly the files on disk with their sizes after any program",
     [program({ links: "none" })],
     ([commands]) =>
       Effect.gen(function* () {
@@ -266,7 +268,7 @@ describe("what is known of files", () => {
   )
 })
 
-describe("paths", () => {
+describe("the path", () => {
   const calls: ReadonlyArray<
     readonly [string, (fs: Algebra, path: string) => Effect.Effect<unknown, { readonly _tag: string }>]
   > = [
@@ -278,7 +280,7 @@ describe("paths", () => {
     ["move", (fs, path) => fs.move("there", path)]
   ]
   for (const path of ["..", "a/../b", "./a", "a/.", "a/./b", "é", "a/ü/b", "a\0b", "a\u007f", "/../etc/passwd"]) {
-    it.effect(`${JSON.stringify(path)} is InvalidPath in every call`, () =>
+    it.effect(`${JSON.stringify(path)} fails with InvalidPath in every call`, () =>
       Effect.gen(function* () {
         const { fs, session } = yield* workspace()
         yield* fs.write("there", "x")
@@ -288,7 +290,7 @@ describe("paths", () => {
     )
   }
 
-  it.effect("a leading slash is the root of the workspace, and slashes too many are none", () =>
+  it.effect("/ means the root of the workspace, and extra slashes are ignored", () =>
     Effect.gen(function* () {
       const { fs, state } = yield* workspace()
       yield* fs.write("/etc//passwd/", "mine")
@@ -301,7 +303,7 @@ describe("paths", () => {
     })
   )
 
-  it.effect("with the limits of agents: 16 segments of 80 characters, and no more", () =>
+  it.effect("may have 16 segments of 80 characters under the limits of agents, and no more", () =>
     Effect.gen(function* () {
       const { fs } = yield* workspace()
       const longest = Array.from({ length: 16 }, (_, i) => String.fromCharCode(97 + i).repeat(i === 0 ? 80 : 8)).join("/")
@@ -312,7 +314,7 @@ describe("paths", () => {
     }).pipe(Effect.provideService(Limits.Limits, Limits.agent))
   )
 
-  it("as data a path is a string, and its segments where it is used", () => {
+  it("is a string in data, and an array of segments in code", () => {
     const { decodeUnknownSync, encodeSync } = Schema
     for (const [input, segments] of [
       ["src/main.py", ["src", "main.py"]],
@@ -332,8 +334,8 @@ describe("paths", () => {
   })
 })
 
-describe("directories", () => {
-  it.effect("deleting one takes everything in it and leaves what has a similar name", () =>
+describe("a directory", () => {
+  it.effect("is deleted with everything in it, without entries of similar names", () =>
     Effect.gen(function* () {
       const { fs, session, state } = yield* workspace()
       for (const path of ["d/a", "d/e/b", "d/e/f/c", "d2/a", "d.txt", "e/d/a"]) yield* fs.write(path, "x")
@@ -343,7 +345,7 @@ describe("directories", () => {
     })
   )
 
-  it.effect("those that are left empty go, as far up as nothing else is in them; one that was made empty stays", () =>
+  it.effect("is removed when it becomes empty, with its empty parents, unless it was made empty", () =>
     Effect.gen(function* () {
       const { fs, state } = yield* workspace()
       const root = yield* state.rootPath
@@ -358,7 +360,7 @@ describe("directories", () => {
     })
   )
 
-  it.effect("where removing a tree fails half way, the session still names what is left and no more", () =>
+  it.effect("that is deleted partly keeps the records of the remaining files only", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       for (const path of ["d/a", "d/b", "d/c"]) yield* fs.write(path, "x")
@@ -370,7 +372,7 @@ describe("directories", () => {
     })
   )
 
-  it.effect("so it is where the machine fails to remove one file of it", () =>
+  it.effect("that the machine deletes partly keeps the records of the remaining files only", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       for (const path of ["d/a", "d/b", "d/c", "d/e/f"]) yield* fs.write(path, "x")
@@ -387,8 +389,8 @@ describe("directories", () => {
   )
 })
 
-describe("who else works in the directory", () => {
-  it.effect("a file that has vanished is NotFound by its name, and can be written again", () =>
+describe("a change by another process", () => {
+  it.effect("that removes a file makes reads fail with NotFound, and the file can be written again", () =>
     Effect.gen(function* () {
       const { fs, state } = yield* workspace()
       yield* fs.write("d/a", "x")
@@ -400,7 +402,7 @@ describe("who else works in the directory", () => {
     })
   )
 
-  it.effect("a file of another's is there, and the session tells of it from its first write on", () =>
+  it.effect("that adds a file is visible, and the session records the file at its first write", () =>
     Effect.gen(function* () {
       const { fs, session, state } = yield* workspace()
       Fs.writeFileSync(join(yield* state.rootPath, "foreign"), "x")
@@ -415,7 +417,7 @@ describe("who else works in the directory", () => {
     })
   )
 
-  it.effect("a link of another's leads nowhere", () =>
+  it.effect("that adds a link does not lead out of the directory", () =>
     Effect.gen(function* () {
       const { fs, place, state } = yield* workspace()
       Fs.mkdirSync(join(place, "outside"))

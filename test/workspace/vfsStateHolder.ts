@@ -1,11 +1,14 @@
-/** Holds a filesystem of a session until it is killed: `node vfsStateHolder.ts DIRECTORY`. Says where it is when it is there. */
+/**
+ * Holds a filesystem of a session until it is killed: `node vfsStateHolder.ts DIRECTORY`. Prints the directory once it
+ * exists.
+ */
 import * as Effect from "effect/Effect"
 import * as Session from "../../src/workspace/Session.ts"
 import * as VfsState from "../../src/workspace/VfsState.ts"
 
 const [directory = ""] = process.argv.slice(2)
 
-// Effect alone keeps no process alive.
+// Effect alone does not keep a process alive.
 setInterval(() => {}, 60_000)
 await Effect.runPromise(
   Effect.scoped(

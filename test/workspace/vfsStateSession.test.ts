@@ -1,4 +1,4 @@
-/** VfsState with its session: kept, brought back, reset, shared, and gone without a trace. */
+/** VfsState with its session: snapshots, rollbacks, resets, shared filesystems, and cleanup. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -31,7 +31,7 @@ const is = Effect.fnUntraced(function* (state: VfsState.VfsState, files: Files) 
 })
 
 describe("snapshots of the session", () => {
-  it.effect("a rollback brings back files, directories and what is known of them, in a directory of its own", () =>
+  it.effect("a rollback restores files, directories and records, in a new directory", () =>
     Effect.gen(function* () {
       const { fs, place, session, state } = yield* workspace()
       yield* fs.write("d/a", "1")
@@ -61,7 +61,7 @@ describe("snapshots of the session", () => {
     })
   )
 
-  it.effect("what is kept stays as it was, whatever is done with what was brought back, twice", () =>
+  it.effect("a snapshot stays unchanged by later writes and repeated rollbacks", () =>
     Effect.gen(function* () {
       const { fs, session, state } = yield* workspace()
       yield* fs.write("a", "kept")
@@ -77,7 +77,7 @@ describe("snapshots of the session", () => {
     })
   )
 
-  it.effect("each snapshot is its own, and forgetting one takes its copy away", () =>
+  it.effect("snapshots are independent, and forgetting one removes its copy", () =>
     Effect.gen(function* () {
       const { fs, place, session, state } = yield* workspace()
       for (const id of ["1", "2", "3"]) {
@@ -94,7 +94,7 @@ describe("snapshots of the session", () => {
     })
   )
 
-  it.effect("a rollback to before there was a filesystem empties it", () =>
+  it.effect("a rollback to before the filesystem existed empties it", () =>
     Effect.gen(function* () {
       const place = yield* ground
       const session = yield* Session.make()
@@ -107,7 +107,7 @@ describe("snapshots of the session", () => {
     })
   )
 
-  it.effect("links of others are kept as links, never followed; what has no content is left out", () =>
+  it.effect("foreign links are kept as links and never followed", () =>
     Effect.gen(function* () {
       const { place, session, state } = yield* workspace()
       Fs.mkdirSync(join(place, "outside"))
@@ -123,7 +123,7 @@ describe("snapshots of the session", () => {
     })
   )
 
-  it.effect("1,000 files are kept and brought back", () =>
+  it.effect("1,000 files are captured and restored", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       yield* Effect.forEach(
@@ -147,7 +147,7 @@ describe("snapshots of the session", () => {
 
   type Broken = { readonly _tag: string; readonly reason?: string }
 
-  /** Answers which step failed, if there was an n-th. */
+  /** Fails the nth system call, and returns its name if there was one. */
   const withFailing = Effect.fnUntraced(function* (
     nth: number,
     call: (session: Session.Operations) => Effect.Effect<unknown, Broken>
@@ -191,7 +191,7 @@ describe("snapshots of the session", () => {
     call: (session: Session.Operations) => Effect.Effect<unknown, Broken>,
     needed: ReadonlyArray<string>
   ) =>
-    it.effect(`whichever step of ${name} fails, it says so and nothing has changed`, () =>
+    it.effect(`any failing step of ${name} fails the call and changes nothing`, () =>
       Effect.gen(function* () {
         const met = new Set<string>()
         for (let nth = 1; ; nth++) {
@@ -232,7 +232,7 @@ describe("snapshots of the session", () => {
     })
   )
 
-  it.effect("who reads while something is brought back reads on in what was; a write in progress fails", () =>
+  it.effect("during a rollback, open reads continue on the old files, and an open write fails", () =>
     Effect.gen(function* () {
       const { fs, place, session, state } = yield* workspace()
       const large = "old ".repeat(100_000)
@@ -270,8 +270,8 @@ describe("snapshots of the session", () => {
   )
 })
 
-describe("at the same time", () => {
-  it.effect("whoever writes, deletes and moves while the session is kept, brought back and reset, it names what is there", () =>
+describe("concurrent use", () => {
+  it.effect("of writes, deletes and moves with snapshots, rollbacks and resets keeps the records equal to the files", () =>
     Effect.gen(function* () {
       const { fs, place, session } = yield* workspace()
       const path = (i: number): string => `d${i % 3}/e${i % 2}/f${i % 5}`
@@ -288,7 +288,7 @@ describe("at the same time", () => {
               fs.delete(`d${i % 3}`, { recursive: true }),
               fs.readString(path(i))
             ]
-            // Their own failures are theirs; a defect is not.
+            // The calls may fail, but not die.
             return Effect.andThen(Effect.ignore(calls[i % calls.length]!), Effect.yieldNow)
           },
           { discard: true }
@@ -304,7 +304,7 @@ describe("at the same time", () => {
       })
       const kept = yield* Effect.forkChild(keeping)
       yield* Effect.forEach([1, 2, 3, 4, 5, 6], worker, { concurrency: "unbounded" })
-      // Wherever it is.
+      // The interruption may arrive at any point.
       yield* Fiber.interrupt(kept)
       assert.isAbove(rounds, 3)
       yield* fs.write("last", "x")
@@ -316,7 +316,7 @@ describe("at the same time", () => {
     })
   )
 
-  it.effect("whoever is interrupted while a directory is filled leaves none, and who waited for it makes one", () =>
+  it.effect("that interrupts the creation of a directory leaves none, and a waiting call makes one", () =>
     Effect.gen(function* () {
       const [place, source] = [yield* ground, yield* ground]
       Fs.writeFileSync(join(source, "a"), "mounted")
@@ -348,7 +348,7 @@ describe("at the same time", () => {
 })
 
 describe("a reset", () => {
-  it.effect("the next call makes a new directory, with the mounts in it again", () =>
+  it.effect("makes the next call create a new directory with the mounts", () =>
     Effect.gen(function* () {
       const source = yield* ground
       Fs.writeFileSync(join(source, "a"), "mounted")
@@ -366,7 +366,7 @@ describe("a reset", () => {
     })
   )
 
-  it.effect("where a mount is not there any more the call says so, and the next one tries again", () =>
+  it.effect("makes calls fail while a mount's source is missing, and later calls try again", () =>
     Effect.gen(function* () {
       const source = yield* ground
       const from = join(source, "from")
@@ -389,7 +389,7 @@ describe("a reset", () => {
     })
   )
 
-  it.effect("a snapshot survives it", () =>
+  it.effect("keeps snapshots", () =>
     Effect.gen(function* () {
       const { fs, session, state } = yield* workspace()
       yield* fs.write("a", "x")
@@ -406,8 +406,8 @@ describe("a reset", () => {
   )
 })
 
-describe("sessions and filesystems", () => {
-  it.effect("two on one session are one, and the last to go takes the directory along", () =>
+describe("filesystems of sessions", () => {
+  it.effect("share one directory within a session, which the last one removes", () =>
     Effect.gen(function* () {
       const [place, source] = [yield* ground, yield* ground]
       Fs.writeFileSync(join(source, "m"), "mounted")
@@ -438,7 +438,7 @@ describe("sessions and filesystems", () => {
     })
   )
 
-  it.effect("two sessions know nothing of each other", () =>
+  it.effect("are independent between sessions", () =>
     Effect.gen(function* () {
       const place = yield* ground
       const [one, two] = [yield* Session.make(), yield* Session.make()]
@@ -455,7 +455,7 @@ describe("sessions and filesystems", () => {
     })
   )
 
-  it.effect("it is made at once, for its owner alone; or at the first of many calls, once", () =>
+  it.effect("are created at once with mode 0700, or lazily once for concurrent calls", () =>
     Effect.gen(function* () {
       const { place, state } = yield* workspace()
       assert.strictEqual(Fs.statSync(yield* state.rootPath).mode & 0o777, 0o700)
@@ -471,7 +471,7 @@ describe("sessions and filesystems", () => {
     })
   )
 
-  it.effect("what cannot be mounted, or made, fails typed and leaves nothing", () =>
+  it.effect("fail with a typed error for an invalid mount or directory, and leave nothing", () =>
     Effect.gen(function* () {
       const place = yield* ground
       const session = yield* Session.make()
@@ -487,7 +487,7 @@ describe("sessions and filesystems", () => {
     })
   )
 
-  it.effect("where a session says that its files are is not where anybody looks", () =>
+  it.effect("never use a root path that the session's data claims", () =>
     Effect.gen(function* () {
       const [place, victim] = [yield* ground, yield* ground]
       Fs.writeFileSync(join(victim, "a"), "not yours")
@@ -519,7 +519,7 @@ describe("sessions and filesystems", () => {
     })
   )
 
-  it.effect("as a layer it is on the session that is there, and gone with it", () =>
+  it.effect("are provided by a layer on the session of the context, and are removed with it", () =>
     Effect.gen(function* () {
       const place = yield* ground
       yield* Effect.gen(function* () {
@@ -537,10 +537,10 @@ describe("sessions and filesystems", () => {
   )
 })
 
-describe("what killed processes leave", () => {
+describe("leftovers of killed processes", () => {
   const holder = fileURLToPath(new URL("vfsStateHolder.ts", import.meta.url))
 
-  it.live("goes with the next one, and nothing else does", () =>
+  it.live("are removed by the next filesystem, which removes nothing else", () =>
     Effect.gen(function* () {
       const place = yield* ground
       const child = spawn(process.execPath, [holder, place], { stdio: ["ignore", "pipe", "inherit"] })
@@ -550,7 +550,7 @@ describe("what killed processes leave", () => {
         () => new Promise<string>((resolve) => child.stdout.once("data", (data: Buffer) => resolve(data.toString().trim())))
       )
       assert.strictEqual(directoriesIn(place).length, 2)
-      // By its owner the last one could go; only who has the key of this installation can name such a directory.
+      // By its owner's identity the last name would be removable, but its signature is not of this installation.
       const names = [
         "fs-algebra-vfs-unknown.0123456789abcdef01234567",
         "fs-algebra-vfs-mine",
@@ -564,7 +564,7 @@ describe("what killed processes leave", () => {
       child.kill("SIGKILL")
       yield* Effect.promise(() => ended)
       assert.isTrue(Fs.existsSync(join(root, "held/file")))
-      // Those of sections are named alike.
+      // Directories of sections have names of the same form.
       for (const purpose of ["workspace", "snapshots"]) {
         const signed = basename(root)
           .replace("vfs", purpose)
@@ -573,7 +573,7 @@ describe("what killed processes leave", () => {
       }
       const state = yield* VfsState.make({ session: yield* Session.make(), directory: place })
       const left = [...names, basename(yield* state.rootPath)].sort()
-      // It goes on beside, for as many turns of the loop as it takes.
+      // The cleanup runs in the background, for several turns of the event loop.
       for (let turns = 0; turns < 10_000 && Fs.readdirSync(place).length > left.length; turns++) {
         yield* Effect.promise(() => new Promise((resolve) => setImmediate(resolve)))
       }

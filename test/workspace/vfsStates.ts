@@ -1,4 +1,4 @@
-/** The filesystem of a session on a disk of memory, for suites and tests. */
+/** The filesystem of a session on an in-memory disk, for suites and tests. */
 import { execFileSync } from "node:child_process"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -12,7 +12,7 @@ import * as Session from "../../src/workspace/Session.ts"
 import * as VfsState from "../../src/workspace/VfsState.ts"
 import { inMemory } from "../scratch.ts"
 
-/** In which a test has all that it makes; gone with its scope. */
+/** A temporary directory that is removed with its scope. */
 export const ground: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
   Effect.sync(() => Fs.mkdtempSync(join(inMemory(), "vfs-"))),
   (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
@@ -38,28 +38,28 @@ const made = (options: Options, files: Files) =>
     return Layer.merge(Layer.succeed(Filesystem, state.filesystem), Layer.succeed(Bench, bench))
   })
 
-/** With options in force that may not let it write what it holds. */
+/** Provides the filesystem with the files written first, because the options may forbid writing. */
 export const vfsStateWith = (options: Options, files: Files): Layer.Layer<Filesystem, unknown> =>
   Layer.unwrap(made(options, files))
 
-/** The laws speak of names and spellings that the dialect of its own does not take. */
+/** The filesystem with standard paths, because the laws use names that its own path rules refuse. */
 export const vfsState: Layer.Layer<Filesystem, unknown> = vfsStateWith({ policy: "standard" }, {})
 
-/** The directories of filesystems, and of their copies, that there are. */
+/** Returns the directories of filesystems and of their copies. */
 export const directoriesIn = (place: string): ReadonlyArray<string> =>
   Fs.readdirSync(place)
     .filter((name) => name.startsWith("fs-algebra-vfs-"))
     .sort()
 
-/** What the session says of the files. */
+/** Returns the session's records of the files. */
 export const filesOf = (session: Session.Operations): Effect.Effect<ReadonlyArray<VfsState.VfsFile>> =>
   Effect.map(session.all(VfsState.VirtualFileSystem), (items) => items.at(-1)?.files ?? [])
 
-/** `path@version`, in their order. */
+/** Returns `path@version` of each file, in order. */
 export const versionsOf = (session: Session.Operations): Effect.Effect<ReadonlyArray<string>> =>
   Effect.map(filesOf(session), (files) => files.map(({ path, version }) => `${path.join("/")}@${version}`))
 
-/** A session with a filesystem on ground of its own. */
+/** Builds a session with a filesystem in a temporary directory. */
 export const workspace = Effect.fnUntraced(function* (options: Options = {}) {
   const place = yield* ground
   const session = yield* Session.make()
