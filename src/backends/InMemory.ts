@@ -200,8 +200,8 @@ const grow = (options: InMemoryOptions): Effect.Effect<Grown, TreeError> =>
 /**
  * Creates the backend alone, for combinators and tests.
  *
- * Fails with InvalidPath for a key of the tree that is not a single name, with PathTooLong beyond the limits in force,
- * and with InvalidArgument for an invalid value or for keys that are the same name.
+ * Fails with InvalidPath for a key of the tree that is not a single name, and with PathTooLong beyond the limits in
+ * force. Fails with InvalidArgument for an invalid value and for keys that are the same name.
  *
  * @since 0.1.0
  */

@@ -100,8 +100,8 @@ const openAbove = (root: string): Effect.Effect<Backend, Fault, Scope.Scope> =>
  * Opens the port of a directory until the scope closes. After that, every call fails with Unavailable.
  *
  * Fails with Unsupported on other systems than Windows, and if more than `best-effort` confinement is required. Fails
- * with InvalidPath if the root is not absolute. (`C:\directory` and `\\server\share\directory` are absolute, also with
- * the prefix `\\?\`.) Fails with NotFound, NotADirectory or AccessDenied for the root (`policy` if it is inside an open
+ * with InvalidPath if the root is not absolute: `C:\directory` or `\\server\share\directory`, possibly with the prefix
+ * `\\?\`. Fails with NotFound, NotADirectory or AccessDenied for the root (`policy` if it is inside an open
  * snapshot store).
  *
  * @since 0.1.0

@@ -210,7 +210,7 @@ const applying = function* (
  *
  * Returns these faults:
  * - InvalidArgument for edits that `check` refuses, that overlap, or whose `oldText` does not occur as often as `match`
- * requires. The message names the places, or the nearest text.
+ *   requires. The message names the places, or the nearest text.
  * - NotText for bytes that are neither UTF-8 nor UTF-16 with a byte order mark.
  * - LimitExceeded for more than `maxInserted` inserted code points, and for results that exceed the memory.
  *

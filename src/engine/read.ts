@@ -63,8 +63,9 @@ const derived = (port: Backend, at: FsPath, maxBytes: number): Effect.Effect<Who
   Effect.scoped(Effect.flatMap(port.open(at), (handle) => wholeOf(handle, maxBytes)))
 
 /**
- * Reads a whole file without following a symlink. Fails with LimitExceeded above `maxBytes`. The read starts when this
- * function is called, not when its effect runs.
+ * Reads a whole file without following a symlink. Fails with LimitExceeded above `maxBytes`.
+ *
+ * Call this function only when the read must happen, because some backends read during the call.
  */
 export const wholeAt = (port: Backend, at: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> => {
   const read = port.accelerations?.read

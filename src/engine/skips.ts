@@ -13,8 +13,8 @@ export interface Skip {
 export interface Skips {
   readonly add: Skip
   /**
-   * Counts the skipped entries up to and including the key `last`. If the result was cut before its first item, the
-   * count is zero.
+   * Counts the skipped entries: all of them, or only those up to the key `last` if the result is cut. A cut result
+   * without items counts none.
    */
   readonly upTo: (last: string | undefined, isCut: boolean) => Skipped
 }

@@ -1,7 +1,11 @@
 /**
- * A transaction makes one tree into another in two parts. All that takes time or can fail is staged in hiding, on the same disk; then what
- * differs is renamed into place. A failure in the first part leaves nothing, one in the second leaves everything as it was. A process that
- * is killed leaves a record outside of the tree, by which the next one that opens the tree finishes the transaction.
+ * Changes one tree into another in a transaction of two parts.
+ *
+ * The first part stages everything that takes time or can fail, hidden on the same disk. The second part renames the
+ * differences into place. A failure in the first part leaves nothing behind; a failure in the second restores the old
+ * tree.
+ *
+ * A killed process leaves a record outside the tree. The next process that opens the tree completes the transaction.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -24,16 +28,19 @@ import type { DirectoryNode } from "./tree.ts"
 export type { Content, Mismatch } from "./exchange/stage.ts"
 
 export interface Goal<E> {
-  /** What is there now. */
+  /** The current tree. */
   readonly before: DirectoryNode
   readonly after: DirectoryNode
-  /** The bytes of a file of `after`, by the path that it has there. Small files are best given whole. */
+  /** Returns the bytes of a file of `after`, by its path there. Small files should be given whole. */
   readonly content: Content<E>
-  /** After each file or link that has been made, of how many. */
+  /** Called after each staged file or symlink, with their number so far and the total. */
   readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
 }
 
-/** Reports a Mismatch as a change by another program. For callers who give the content as bytes, which cannot be wrong itself. */
+/**
+ * Reports a Mismatch as a change by another program. Use it only if the content is given as bytes, which cannot be
+ * wrong themselves.
+ */
 export const withoutMismatch = (error: Fault | Mismatch): Fault =>
   error._tag === "Mismatch"
     ? {
@@ -44,13 +51,16 @@ export const withoutMismatch = (error: Fault | Mismatch): Fault =>
       }
     : error
 
-/** Directories that are known to lie on other disks than what is above them, and whether only names in them can be exchanged. */
+/**
+ * The directories on other disks than their parents. The value tells whether renames work only inside the directory
+ * itself.
+ */
 type Crossings = Map<FsPath.FsPath, boolean>
 
 const isCrossing = (error: unknown): error is Crossing =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "Crossing"
 
-/** A few times, since what is left of it is of no use to anybody. Answers whether it was done. */
+/** Retries an effect a few times, because its leftovers are of no use. Returns whether it succeeded. */
 const persistently = (effect: Effect.Effect<void, Fault>): Effect.Effect<boolean> => {
   const attempt = (left: number): Effect.Effect<boolean> =>
     Effect.flatMap(Effect.exit(effect), (exit) =>
@@ -59,7 +69,10 @@ const persistently = (effect: Effect.Effect<void, Fault>): Effect.Effect<boolean
   return attempt(2)
 }
 
-/** Keeps the record while the effect works, and drops it when nothing is left; what cannot be cleared away is left to recovery. */
+/**
+ * Keeps the record while the effect runs, and removes it when nothing is left. Recovery handles the rest if `cleared`
+ * fails.
+ */
 const recorded = <E>(
   record: Record.Record,
   state: () => Transactions.State,
@@ -80,7 +93,7 @@ const recorded = <E>(
       })
   )
 
-/** The time by the clock of each disk, told by the times of files that are made there now. */
+/** Determines the time by the clock of each disk, from the times of new files. */
 const times = Effect.fnUntraced(function* (
   port: Backend,
   regions: ReadonlyArray<Region>,
@@ -127,7 +140,7 @@ const exchangeOnce = <E>(
   return recorded(record, () => state, made, cleared)
 }
 
-/** The highest directory on the same disk; it is on another than the root. */
+/** Returns the highest directory on the same disk, which differs from the root's disk. */
 const topOfDisk = (port: Backend, directory: FsPath.FsPath, token: string): Effect.Effect<FsPath.FsPath, Fault> =>
   Effect.suspend(() => {
     const probe = probeOf(token)
@@ -154,7 +167,7 @@ const topOfDisk = (port: Backend, directory: FsPath.FsPath, token: string): Effe
     )
   })
 
-/** Learns from a rename that was not possible; whether there was anything to learn. */
+/** Learns from an impossible rename. Returns whether there was anything to learn. */
 const learn = Effect.fnUntraced(function* (
   port: Backend,
   crossings: Crossings,
@@ -170,9 +183,11 @@ const learn = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes what is there, `before`, into `after`, touching only what differs. The caller holds the port's root. Content whose size or id
- * is not the file's fails with Mismatch, what could not be brought back stands in the way with IoError; then nothing has changed, as
- * after every other failure and after an interruption.
+ * Changes the tree `before` into `after`, touching only the differences. The caller must hold the lock of the port's
+ * root.
+ *
+ * Fails with Mismatch for content whose size or id is not the file's, and with IoError for an entry that could not be
+ * restored. After any failure or interruption, nothing has changed.
  */
 export const exchange = <E>(port: Backend, goal: Goal<E>): Effect.Effect<void, Fault | Mismatch | E> =>
   Effect.suspend(() => {

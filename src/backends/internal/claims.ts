@@ -278,7 +278,7 @@ const sweepOnce = (all: string): void => {
       removeQuietly(inside)
     }
   } catch {
-    // Nothing exists, or another process must remove it.
+    // There are no claims yet, or only some that another process must remove.
   }
 }
 

@@ -2,7 +2,9 @@
  * Stores the entries of a directory as a trie over the hashes of their names.
  *
  * A change copies only the few small nodes on its way, so the first change after a capture does not depend on the size
- * of the directory. (A `Map` would be copied as a whole.) Nodes created since the last capture carry the `owner` of the
+ * of the directory. A `Map` would be copied as a whole.
+ *
+ * Nodes created since the last capture carry the `owner` of the
  * tree and are changed in place, so plain writes copy nothing.
  */
 

@@ -27,8 +27,8 @@ const concerns = (root: HostRoot): Effect.Effect<boolean, Fault> =>
   )
 
 /**
- * Returns the port with its host location. Fails with Unavailable if other processes keep changing the root in
- * transactions.
+ * Returns the port with its host location. Fails with Unavailable if the transactions of other processes in
+ * the root do not end.
  */
 export const settled = (port: Backend, { open, ...root }: Ground): Effect.Effect<Backend, Fault> =>
   Effect.gen(function* () {

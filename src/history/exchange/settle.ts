@@ -92,7 +92,8 @@ const settlePart = Effect.fnUntraced(function* (
   if (hasBegun) {
     const detail = yield* Recover.finish({ port, part, token: header.token, isBack: state === "back" })
     if (detail !== undefined) return { outcome: "left", detail: blocked(detail, entry) }
-    // This process may be killed too. A record of several roots has one common state, so it stays as it is.
+    // Mark the record as done, because this process may be killed too. A record of several roots has one common state, so
+    // it stays unchanged.
     if (header.roots.length === 1) yield* finished(entry)
   }
   yield* Recover.clear(port, part, header.token, state === "preparing")

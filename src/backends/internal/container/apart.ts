@@ -1,6 +1,8 @@
 /**
- * The strategy `exec`: the files are in the container alone, and one shell inside answers for them. They go with the container; that
- * is told once to whoever meets it first, and never passed over in silence with an empty directory.
+ * The strategy `exec`: the files exist only in the container, and one shell inside serves them.
+ *
+ * The files are lost with the container. The first caller afterwards gets an error, so the loss is never hidden by an
+ * empty directory.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -19,7 +21,7 @@ import type { ContainerOptions, Plan } from "./options.ts"
 
 export interface Apart {
   readonly port: Backend
-  /** For commands: another container where the last has died, once that has been told. */
+  /** Returns the container for commands. If the last one has died and the loss was reported, starts another. */
   readonly running: Effect.Effect<Container, Fault>
 }
 
@@ -27,13 +29,16 @@ const lost: Fault = unavailable(
   "the container has ended, and its files with it; the next command starts another container, with no files in it"
 )
 
-/** The port of whatever container there is: the latest, or why there is none `now`. */
+/**
+ * Creates a port that delegates to the port of the current container. `now` returns that port or fails with the reason
+ * why there is none.
+ */
 const following = (latest: () => Backend, now: Effect.Effect<Backend, Fault>): Backend => {
   const first = latest()
   const by = <A, E, R>(use: (port: Backend) => Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
     Effect.flatMap(now, use)
   const { attributes, links } = first
-  // Containers of one plan have the same abilities, and so have their ports.
+  // Containers of one plan, and so their ports, have the same abilities.
   const fast = <A, R>(use: (by: Required<Accelerations>) => Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
     by((port) => use(port.accelerations as Required<Accelerations>))
   return {
@@ -56,18 +61,21 @@ const following = (latest: () => Backend, now: Effect.Effect<Backend, Fault>): B
       look: (path) => fast(({ look }) => look!(path)),
       removeTree: (path) => fast(({ removeTree }) => removeTree(path)),
       makeMany: (entries) => fast(({ makeMany }) => makeMany!(entries)),
-      // It tells of each directory whether it can be read, so of an end too.
+      // The explorer reports a failure for each directory, which includes the end of the container.
       explore: <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean) =>
         latest().accelerations!.explore!(pathOf, searches)
     }
   }
 }
 
-/** Killing the engine's client ends nothing inside. Where even this cannot be had, the shell goes with the container. */
+/**
+ * Kills the shell inside, because killing the engine's client ends nothing there. If this fails, the shell ends with
+ * the container.
+ */
 const killed = (container: Container, mark: string): Effect.Effect<void> =>
   inRealTime(Effect.ignore(Effect.timeoutOption(container.kill(mark, ""), "1 second")))
 
-/** The container is started, and its files can be reached. */
+/** Starts the container and creates the port of its files. */
 export const make = (
   engine: Engine,
   plan: Plan,
@@ -95,7 +103,7 @@ export const make = (
     )
     let current = yield* ported
 
-    /** `undefined` while all is well. */
+    /** Succeeds while the container runs. Otherwise fails and records that the loss was reported. */
     const told = Effect.suspend((): Effect.Effect<void, Fault> => {
       if (!current.container.isEnded()) return Effect.void
       current.isTold = true
@@ -110,7 +118,10 @@ export const make = (
       })
     })
 
-    /** A call that was under way when the container ended has been told too, whatever it took the end for. */
+    /**
+     * Returns the current port. Fails after the end of the container, even if a pending call has already reported
+     * another failure.
+     */
     const now = Effect.andThen(
       told,
       Effect.sync(() => current.port)

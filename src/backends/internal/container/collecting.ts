@@ -1,14 +1,15 @@
 /**
- * What a process writes: read to its end, so that it never waits for us, and kept as far as it will be shown, so that it never fills
- * our memory.
+ * Collects the output of processes.
+ *
+ * The output is read to its end, so that the process never blocks, but only a bounded part is kept in memory.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 
 export interface Collecting {
-  /** Reads the stream until it ends. The process tells how it ended. */
+  /** Reads the stream until it ends. Failures are ignored, because the process reports how it ended. */
   readonly from: <E>(stream: Stream.Stream<Uint8Array, E>) => Effect.Effect<void>
-  /** What has come so far, at most as much as is kept. */
+  /** Returns the kept bytes so far. */
   readonly bytes: () => Buffer
   readonly take: (chunk: Uint8Array) => void
 }
@@ -16,14 +17,14 @@ export interface Collecting {
 const each = <E>(stream: Stream.Stream<Uint8Array, E>, use: (chunk: Uint8Array) => Effect.Effect<void>): Effect.Effect<void> =>
   Effect.ignore(Stream.runForEach(stream, use))
 
-/** Keeps the first bytes. */
+/** Creates a collector of the first `most` bytes. */
 export const collecting = (most: number): Collecting => {
   const parts: Array<Uint8Array> = []
   let length = 0
   const take = (chunk: Uint8Array): void => {
     const room = most - length
     if (room <= 0 || chunk.length === 0) return
-    // A copy, since a small part would keep the whole of what it is a part of.
+    // Copy the part, because a view would keep the whole chunk in memory.
     parts.push(chunk.length > room ? chunk.slice(0, room) : chunk)
     length += Math.min(room, chunk.length)
   }
@@ -34,7 +35,7 @@ export const collecting = (most: number): Collecting => {
   }
 }
 
-/** The first bytes of a stream, its last bytes, and whether there were more between them. */
+/** The first and last bytes of a stream, and whether bytes between them are missing. */
 export interface Ends {
   readonly first: Buffer
   readonly last: Buffer
@@ -46,7 +47,7 @@ export interface CollectingEnds {
   readonly take: (chunk: Uint8Array) => void
 }
 
-/** Keeps the first `most` bytes and the last `most` of what comes after them. */
+/** Creates a collector of the first `most` bytes and the last `most` bytes of the rest. */
 export const collectingEnds = (most: number): CollectingEnds => {
   const first = collecting(most)
   let taken = 0
@@ -54,7 +55,7 @@ export const collectingEnds = (most: number): CollectingEnds => {
   let parts: Array<Uint8Array> = []
   let waiting = 0
   let isCut = false
-  /** Joined now and then only, so that many small chunks cost no more than a few large ones. */
+  /** Joins the parts occasionally, so that many small chunks cost no more than a few large ones. */
   const join = (): void => {
     const all = Buffer.concat([last, ...parts])
     isCut ||= all.length > most
@@ -79,20 +80,20 @@ export const collectingEnds = (most: number): CollectingEnds => {
   }
 }
 
-/** Passes each chunk on as it comes. */
+/** Reads a stream, and forwards each chunk as it arrives. */
 export const following = <E>(
   stream: Stream.Stream<Uint8Array, E>,
   take: (chunk: Uint8Array) => void,
   pass: (chunk: Uint8Array) => Effect.Effect<void>
 ): Effect.Effect<void> => each(stream, (chunk) => Effect.suspend(() => (take(chunk), pass(chunk))))
 
-/** A first line that is ours, which begins with the mark; what stands before it is the engine's own. */
+/** The first line of ours in a stream, which begins with the mark. Any text before it is the engine's. */
 export interface Announcement {
-  /** The rest of the line; `undefined` until it has come. */
+  /** Returns the rest of the line; `undefined` until it has arrived. */
   readonly line: () => string | undefined
-  /** What came before it. */
+  /** Returns the text before the line. */
   readonly before: () => string
-  /** Returns what comes after the line. */
+  /** Returns the part of a chunk after the line. */
   readonly strip: (chunk: Uint8Array) => Uint8Array
 }
 

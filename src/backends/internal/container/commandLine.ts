@@ -8,7 +8,7 @@ import { keeper, marker, wrapper } from "./script.ts"
 
 export const label = "fs-algebra"
 
-/** Of the process that the container is for, so that whoever comes later knows whether it still lives. */
+/** The label with the identity of the owning process, by which later processes can tell whether it still runs. */
 export const ownerLabel = "fs-algebra.owner"
 
 const shell = "/bin/sh"
@@ -16,7 +16,7 @@ const shell = "/bin/sh"
 export interface Identity {
   readonly name: string
   readonly owner: string
-  /** The host's directory that is the workspace; none where no disk is shared. */
+  /** The host directory of the workspace; absent if no disk is shared. */
   readonly directory?: string | undefined
 }
 
@@ -28,8 +28,10 @@ const bind = (source: string, target: string, readOnly: boolean): ReadonlyArray<
 ]
 
 /**
- * A volume without a name goes with its container. docker has it owned by root and cannot give it away, so there it is memory, of
- * which it may take half; docker would let no program run from it, unless told.
+ * Returns the arguments for a workspace inside the container.
+ *
+ * A volume without a name is removed with its container. docker creates volumes owned by root and cannot change that.
+ * So there the workspace is in memory, limited to half of it. docker also needs `exec` to run programs from it.
  */
 const ownWorkspace = ({ engine, memoryBytes, user, workdir }: Plan): ReadonlyArray<string> =>
   engine === "podman"
@@ -51,7 +53,10 @@ const noLog = ({ engine }: Plan): ReadonlyArray<string> =>
     ? ["--log-driver", "json-file", "--log-opt", "max-size=1m", "--log-opt", "max-file=1"]
     : ["--log-driver", "none"]
 
-/** Starts a container that lives as long as its input. Nothing that is said in it is kept by the engine, which would fill its disk. */
+/**
+ * Returns the command line that starts a container, which runs until its input ends. The engine keeps no log of the
+ * output, which would fill its disk.
+ */
 export const run = (plan: Plan, { directory, name, owner }: Identity): ReadonlyArray<string> => [
   "run",
   "--rm",
@@ -99,9 +104,9 @@ export const run = (plan: Plan, { directory, name, owner }: Identity): ReadonlyA
 
 export interface Execution {
   readonly name: string
-  /** What all that it starts can be known by. */
+  /** The mark that identifies all processes of the command. */
   readonly mark: string
-  /** Absolute, inside. */
+  /** The absolute working directory inside the container. */
   readonly directory: string
   readonly command: ReadonlyArray<string>
   readonly environment?: Readonly<Record<string, string>> | undefined
@@ -117,7 +122,7 @@ const inside = (name: string, hasInput: boolean, environment: Readonly<Record<st
   "-c"
 ]
 
-/** Runs a command in a container that runs. */
+/** Returns the command line that runs a command in a running container. */
 export const exec = ({ command, directory, environment, hasInput, mark, name }: Execution): ReadonlyArray<string> => [
   ...inside(name, hasInput, { ...environment, [marker]: mark }),
   wrapper,
@@ -127,19 +132,19 @@ export const exec = ({ command, directory, environment, hasInput, mark, name }: 
   ...command
 ]
 
-/** A shell of ours with its input, which runs `script`. `mark`: what all that it starts can be known by. */
+/** Returns the command line of a shell that runs `script` with an input. `mark` identifies all its processes. */
 export const session = (name: string, script: string, mark = "session"): ReadonlyArray<string> => [
   ...inside(name, true, { [marker]: mark }),
   script
 ]
 
-/** What must answer before the container counts as ready: whether its user may write in its workspace. */
+/** Returns the command line of the readiness test: whether the user inside may write in the workspace. */
 export const probe = (name: string): ReadonlyArray<string> => [
   ...inside(name, false, { [marker]: "probe" }),
   "if [ -w . ]; then echo ready; else echo foreign; fi"
 ]
 
-/** Where on the host the volume lies that is the workspace. */
+/** Returns the command line that prints the host path of the workspace's volume. */
 export const whereIs = (name: string, workdir: string): ReadonlyArray<string> => [
   "inspect",
   "--format",
@@ -147,24 +152,28 @@ export const whereIs = (name: string, workdir: string): ReadonlyArray<string> =>
   name
 ]
 
-/** As the root of podman without root, to whom the host's numbers are others. */
+/**
+ * Returns the command line that changes the owner of a volume. With rootless podman, `unshare` is needed, because user
+ * numbers differ from the host's.
+ */
 export const chown = ({ uid, gid }: Owner, path: string): ReadonlyArray<string> => ["unshare", "chown", `${uid}:${gid}`, path]
 
 export const version: ReadonlyArray<string> = ["--version"]
 
-/** With its volumes, whether it runs or not. */
+/** Returns the command line that removes a container with its volumes, even while it runs. */
 export const remove = (name: string): ReadonlyArray<string> => ["rm", "--force", "--volumes", name]
 
-/** Lists the names of the containers that carry our label, one a line. */
+/** Lists the names of the containers with our label, one per line. */
 export const listing: ReadonlyArray<string> = ["ps", "--all", "--filter", `label=${label}=1`, "--format", "{{.Names}}"]
 
-/** Only these names can be those of our containers. */
+/** Parses the names of our containers and ignores all others. */
 export const listed = (output: string): ReadonlyArray<string> =>
   output.split("\n").filter((name) => /^fs-algebra-[0-9a-f]+$/.test(name))
 
 /**
- * Asks for one label of one container, quoted. An image brings labels too, with any text and line breaks in them, so a listing of all
- * labels could not be told apart from a forged one.
+ * Returns the command line that prints one label of one container, quoted.
+ *
+ * An image can bring labels with any text and line breaks, so a listing of all labels could be forged.
  */
 export const ownerOf = (name: string): ReadonlyArray<string> => [
   "inspect",
@@ -175,5 +184,5 @@ export const ownerOf = (name: string): ReadonlyArray<string> => [
   name
 ]
 
-/** Returns the identity of the process that the container is for, or `undefined` where the label holds none. */
+/** Parses the identity of the owning process; returns `undefined` if the label contains none. */
 export const owner = (output: string): string | undefined => /^"([0-9a-z-]+)"\s*$/.exec(output)?.[1]

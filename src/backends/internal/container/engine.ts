@@ -1,6 +1,4 @@
-/**
- * The engine as a program: its words, its exit codes, and nothing of what they are about.
- */
+/** Runs the engine's program and interprets its messages and exit codes. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { PlatformError } from "effect/PlatformError"
@@ -14,7 +12,7 @@ import { configuredPath, find } from "../../../runtime/programs.ts"
 import { collecting } from "./collecting.ts"
 
 export interface Ended {
-  /** `undefined` where a signal has ended it. */
+  /** The exit code; `undefined` if a signal ended the process. */
   readonly code: number | undefined
   readonly stdout: string
   readonly stderr: string
@@ -22,9 +20,12 @@ export interface Ended {
 
 export interface Engine {
   readonly program: string
-  /** Runs it to its end. Fails only where it cannot be run at all. */
+  /** Runs the engine until it ends. Fails only if it cannot be started. */
   readonly run: (args: ReadonlyArray<string>) => Effect.Effect<Ended, Fault>
-  /** A process that lives as long as the scope; it is then killed. `input`: left out for none, "held" for what comes by its sink. */
+  /**
+   * Starts a process that is killed when the scope closes. `input` is absent for no input, and "held" for input through
+   * the sink of the process.
+   */
   readonly start: (args: ReadonlyArray<string>, input?: Input) => Effect.Effect<ChildProcessHandle, Fault, Scope.Scope>
 }
 
@@ -38,7 +39,7 @@ export const unavailable = (detail: string, hint?: string): Fault => ({
 
 const mostSaid = 500
 
-/** What an engine has said, in one line of bounded length. */
+/** Shortens the engine's message to one line of bounded length. */
 export const words = (said: string): string => {
   const line = said
     .trim()
@@ -48,11 +49,14 @@ export const words = (said: string): string => {
   return line.length > mostSaid ? `${line.slice(0, mostSaid)}…` : line
 }
 
-/** Matches what podman and docker say when their service does not answer. */
+/** Tests for the messages of podman and docker when their service does not respond. */
 export const isUnreachable = (said: string): boolean =>
   /cannot connect to|unable to connect to|connection refused|error during connect|trying to connect to/i.test(said)
 
-/** What to do, by what podman and docker say. A registry that refuses a connection is no engine that does, so images come first. */
+/**
+ * The hints for messages of podman and docker. Images come first, because a registry that refuses a connection must not
+ * look like a missing service.
+ */
 const hints: ReadonlyArray<readonly [said: (words: string) => boolean, hint: (program: string) => string]> = [
   [
     (said) => /exec: "?\/bin\/sh/.test(said),
@@ -73,11 +77,11 @@ const hints: ReadonlyArray<readonly [said: (words: string) => boolean, hint: (pr
   [(said) => /resource temporarily unavailable|cannot fork|can't fork/i.test(said), () => processLimitHint]
 ]
 
-/** What to do where a container may have no more processes. */
+/** The hint for a container that has reached its process limit. */
 export const processLimitHint =
   "Run fewer processes at once, or allow more: the option pids of the container, --pids on the command line."
 
-/** What has ended badly, with the engine's own words. */
+/** Creates the fault of a failed engine command, with the engine's message. */
 export const failed = (program: string, what: string, { code, stderr }: Pick<Ended, "code" | "stderr">): Fault => {
   const said = words(stderr)
   return unavailable(
@@ -105,22 +109,22 @@ const notRun = (program: string, error: PlatformError): Fault => ({
 const inputOf = (input: Input): ChildProcess.CommandInput =>
   input === undefined ? "ignore" : input === "held" ? "pipe" : Stream.isStream(input) ? input : Stream.succeed(input)
 
-/** Of a process that has ended or will. */
+/** Returns the exit code of a process, once it has ended. */
 export const codeOf = (handle: ChildProcessHandle): Effect.Effect<number | undefined> =>
   Effect.match(handle.exitCode, { onFailure: () => undefined, onSuccess: (code): number => code })
 
-/** Bytes kept of what an engine says. */
+/** The number of bytes kept of the engine's output. */
 const most = 2 ** 16
 
 /** Runs the engine of this name from the PATH, or of this absolute path. Runs no program in the absolute directories to avoid. */
 export const make = (program: string, avoid: ReadonlyArray<string> = []): Effect.Effect<Engine, never, ChildProcessSpawner> =>
   Effect.map(Effect.all([ChildProcessSpawner, configuredPath]), ([spawner, path]) => {
-    // Roots that were opened since are avoided too, so the engine is looked for each time.
+    // Search for the program each time, because roots that were opened since must be avoided too.
     const start: Engine["start"] = (args, input) =>
       Effect.suspend(() => {
         const found = find(program, path, avoid)
         if (found === undefined) return Effect.fail(missing(program))
-        // What runs inside hears of its client's end by its input; signals that the client would pass on are not needed.
+        // The command inside notices the end of its client through its input, so no signals need to be forwarded.
         const options = { stdin: inputOf(input), killSignal: "SIGKILL", env: { PATH: found.path }, extendEnv: true } as const
         return Effect.mapError(spawner.spawn(ChildProcess.make(found.program, args, options)), (error) =>
           notRun(program, error)
@@ -140,7 +144,7 @@ export const make = (program: string, avoid: ReadonlyArray<string> = []): Effect
     return { program, run, start }
   })
 
-/** For what must come to its end whatever a test has made of time: the machine's own clock. */
+/** Runs an effect with the real clock, even under a test clock. */
 export const inRealTime: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R> = Effect.provideService(
   Clock.Clock,
   Clock.Clock.defaultValue()

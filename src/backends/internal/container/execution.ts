@@ -1,6 +1,8 @@
 /**
- * One command in a container, from its start until nothing of it is left. Killing the engine's client ends nothing inside; so what is
- * to end is killed inside, and the client, which ends when its command has, tells that it is over.
+ * Runs one command in a container until none of its processes is left.
+ *
+ * Killing the engine's client ends nothing inside. So the processes are killed inside, and the client, which ends with
+ * its command, shows that the command is over.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -16,50 +18,53 @@ import { codeOf, type Engine, failed, inRealTime, unavailable } from "./engine.t
 import { type Container, gone, random } from "./life.ts"
 
 export interface Command extends Pick<ExecOptions, "detach" | "onOutput"> {
-  /** Absolute, inside. */
+  /** The absolute working directory inside the container. */
   readonly directory: string
   readonly command: ReadonlyArray<string>
   readonly environment: Readonly<Record<string, string>> | undefined
   readonly input: Uint8Array | Stream.Stream<Uint8Array> | undefined
   readonly timeout: Duration.Input
-  /** Whether no process of another command runs in the container. */
+  /** Tests whether no other command runs in the container. */
   readonly isAlone: () => boolean
-  /** Bytes that are kept of the beginning of each stream, and of its end. */
+  /** The number of bytes kept of the beginning and of the end of each stream. */
   readonly most: number
 }
 
 export interface Outcome {
-  /** Whether the command was begun; where not, the directory could not be entered, or the container had ended before. */
+  /** Whether the command started. Otherwise the directory could not be entered, or the container had ended before. */
   readonly state: "begun" | "notEntered" | "ended"
-  /** `undefined` when the time was up. */
+  /** The exit code; `undefined` after a timeout. */
   readonly code: number | undefined
   readonly stdout: Ends
   readonly stderr: Ends
-  /** Whether the container was refused a process while the command ran. */
+  /** Whether the container reached its process limit while the command ran. */
   readonly isRefused: boolean
 }
 
 interface Running {
-  /** Whether the engine's client has ended. */
+  /** Tests whether the engine's client has ended. */
   readonly isEnded: () => boolean
-  /** Ticks of the system at which it started, and its number; nothing while it has not. */
+  /** Returns the process start time (clock ticks since boot) and its pid; empty before the start. */
   readonly since: () => string
 }
 
-/** How often it is looked whether a command still reads its input. */
+/** The interval of the checks whether a command still reads its input. */
 const look = "200 millis"
 const pause = "30 millis"
 /** Milliseconds for which an answer is waited for at first. */
 const patience = 1000
 /** Milliseconds after which a container that does not answer counts as dead. */
 const longPatience = 5000
-/** How long processes that start others faster than they are ended are fought, before the container is ended. */
+/** The time after which the container is ended, if processes start others faster than they are killed. */
 const longest = "20 seconds"
 
 /** Whether anything of a command may be left. */
 type Killing = "done" | "again" | "unanswered"
 
-/** Until nothing of it is left. A container in which that cannot be had is ended itself: by then it is full, or works against us. */
+/**
+ * Kills all processes of a command. If that fails for `longest`, ends the container, which is then full or works
+ * against the kill.
+ */
 const killAll = (container: Container, mark: string, running: Running): Effect.Effect<void> => {
   const once = (wait: number): Effect.Effect<Killing> =>
     Effect.suspend(() => {
@@ -86,12 +91,14 @@ const killAll = (container: Container, mark: string, running: Running): Effect.E
   return inRealTime(Effect.timeoutOrElse(repeated(patience), { duration: longest, orElse: () => container.end }))
 }
 
-/** Codes that an engine gives for troubles of its own, or that the end of a container gives. */
+/** Tests for exit codes that an engine uses for its own failures, or that result from the end of a container. */
 const isDoubtful = (code: number | undefined): boolean => code === undefined || code >= 125
 
 /**
- * Ends the input when the command has ended. Without this the engine would read on, and a program that never ends its output, or a
- * person at a terminal, would keep the command from ending.
+ * Ends the input when the command has ended.
+ *
+ * Otherwise the engine would continue to read, and an endless stream or a person at a terminal would keep the command
+ * from ending.
  */
 const whileRunning = (container: Container, input: Stream.Stream<Uint8Array>, running: Running) =>
   Effect.gen(function* () {
@@ -144,14 +151,17 @@ const started = Effect.fnUntraced(function* (
     )
   )
   const kill = killAll(container, mark, running)
-  /** Ends what the command has left. Without a mark only where it cannot be another's. */
+  /**
+   * Kills the remaining processes of the command. Processes without a mark are included only if no other command can
+   * own them.
+   */
   const clear = Effect.suspend(() => killAll(container, mark, isAlone() ? running : { ...running, since: () => "" }))
-  // Before the client is, when nobody wants it any more.
+  // Kill the command before its client, if the caller is interrupted.
   yield* Effect.addFinalizer(() => (isEnded ? Effect.void : kill))
   return { announced, clear, finishing, kill, stdout, stderr }
 })
 
-/** Fails with Unavailable where the command could not be run, or what became of it is not known. */
+/** Runs a command. Fails with Unavailable if the command could not run or its result is unknown. */
 export const execute = (engine: Engine, container: Container, asked: Command): Effect.Effect<Outcome, Fault> =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -169,7 +179,7 @@ export const execute = (engine: Engine, container: Container, asked: Command): E
       const inTime = yield* Effect.timeoutOption(Fiber.await(finishing), asked.timeout)
       if (Option.isNone(inTime)) {
         yield* kill
-        // For its last words, unless nobody takes them.
+        // Wait for the last output, but not if nobody reads it.
         yield* inRealTime(Effect.timeoutOption(Fiber.await(finishing), patience))
         return outcome(undefined)
       }
@@ -187,9 +197,9 @@ export const execute = (engine: Engine, container: Container, asked: Command): E
         yield* kill
         return yield* Effect.fail(unavailable(`${engine.program} was killed while it ran the command`))
       }
-      // Also tells whether the container was refused a process.
+      // Each of these calls also updates the number of refused processes.
       yield* asked.detach === true ? isAlive(container) : clear
-      // A container that dies with its command is not always known to be dead when its client has ended.
+      // When the client ends, the death of a container together with its command may not be known yet.
       if (isDoubtful(code) && container.isEnded()) return yield* Effect.fail(gone)
       return outcome(code)
     })

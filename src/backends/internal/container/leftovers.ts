@@ -1,6 +1,8 @@
 /**
- * Containers that processes have left which were ended before they could remove them. A container ends by itself when its process
- * does; this is for what an engine has kept nevertheless, such as one that was made and not started yet.
+ * Removes containers of processes that ended before they could remove them.
+ *
+ * A container normally ends with its process. This covers the ones that an engine keeps anyway, such as one that was
+ * created but not started.
  */
 import * as Effect from "effect/Effect"
 import * as Identity from "../../../runtime/processIdentity.ts"
@@ -13,7 +15,7 @@ const isLeftOver = (engine: Engine, name: string) =>
     return owner !== undefined && Identity.isDead(owner) === true
   })
 
-/** Never fails: an engine that does not answer will be heard of when it is needed. */
+/** Removes leftover containers. Never fails: if the engine does not respond, later calls report that. */
 export const sweep = (engine: Engine): Effect.Effect<void> =>
   Effect.ignore(
     Effect.flatMap(engine.run(CommandLine.listing), ({ stdout }) =>

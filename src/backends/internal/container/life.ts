@@ -1,7 +1,8 @@
 /**
- * One container at a time, started when it is first wanted and replaced when it has died. Its first process holds nothing but our
- * input: when that ends, because we close it or because this process is gone however it went, the container ends, and the engine
- * removes it with its volumes.
+ * Manages one container at a time, which is started on demand and replaced after its death.
+ *
+ * Its first process only holds our input. When that input ends, because we close it or this process is gone, the
+ * container ends. The engine then removes it with its volumes.
  */
 import type * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -21,26 +22,27 @@ import { codeOf, type Engine, failed, inRealTime, isUnreachable, unavailable } f
 
 export interface Container {
   readonly name: string
-  /** Whether it, or the client through which it is held, has ended. */
+  /** Tests whether the container or the client that holds it has ended. */
   readonly isEnded: () => boolean
   readonly ended: Effect.Effect<void>
   /**
-   * Kills what carries the mark, and what carries none and is younger than `since`, as a command tells it of itself; answers how many
-   * they were.
+   * Kills the processes with the mark, and those without any mark that started at `since` or later. Returns their number.
+   *
+   * A command reports `since` about itself.
    */
   readonly kill: (mark: string, since: string) => Effect.Effect<number, Fault>
-  /** Returns whether the process still runs, which is given as a command tells it of itself. */
+  /** Tests whether a process still runs. `since` is what the command has reported about itself. */
   readonly isRunning: (since: string) => Effect.Effect<boolean, Fault>
-  /** How often the container was refused a process, as far as its last answer says. */
+  /** Returns how often the container was refused a process, according to its last answer. */
   readonly refused: () => number
-  /** Ends it with all that runs in it. */
+  /** Ends the container with all its processes. */
   readonly end: Effect.Effect<void>
 }
 
 export interface Life {
-  /** The one that runs; where there is none, it is started, and the first caller waits for it with all others. */
+  /** Returns the running container, or starts one. Concurrent callers wait for the same start. */
   readonly running: Effect.Effect<Container, Fault>
-  /** The one that was started last, which may have ended. */
+  /** Returns the container that was started last, which may have ended. */
   readonly latest: () => Container | undefined
 }
 
@@ -54,12 +56,14 @@ const newName = (): string => `fs-algebra-${random()}`
 
 const encoder = new TextEncoder()
 
-/** How long what is asked to end may take before it is made to. */
+/** The time for a graceful end before the container is forced to end. */
 const grace = "3 seconds"
 
 /**
- * Removes the container. An engine that finds the container in another state than it thought (podman, of one that was paused) fails
- * and has it still, so this tries again. It does not where the service of the engine is not there.
+ * Removes the container, with retries.
+ *
+ * An engine that finds the container in an unexpected state (podman, for a paused one) fails and keeps it. There is no
+ * retry if the engine's service does not respond.
  */
 const remove = (engine: Engine, name: string, times = 50): Effect.Effect<void> => {
   const gone = Effect.map(
@@ -70,7 +74,7 @@ const remove = (engine: Engine, name: string, times = 50): Effect.Effect<void> =
   return inRealTime(Effect.ignore(Effect.timeoutOption(again, "30 seconds")))
 }
 
-/** The lines of its first process: that it is ready, then answers. */
+/** The dialogue with the first process: a ready message, then answers. */
 interface Talk {
   readonly ready: Effect.Effect<void>
   readonly take: (line: string) => void
@@ -105,10 +109,10 @@ const makeTalk = (): Talk => {
   }
 }
 
-/** Nobody waits for a line that never ends, and none of ours is longer. */
+/** The largest incomplete line that is kept. Our lines are shorter, and others are irrelevant. */
 const longestLine = 256
 
-/** Whoever is inside may write to the same stream. */
+/** Splits output into lines. Any process inside may write to the same stream. */
 const inLines = (take: (line: string) => void): ((chunk: Uint8Array) => void) => {
   let rest = ""
   return (chunk) => {
@@ -118,7 +122,7 @@ const inLines = (take: (line: string) => void): ((chunk: Uint8Array) => void) =>
   }
 }
 
-/** Of the child of the first process. */
+/** Sends a request to the child of the first process and waits for the answer. */
 const ask = (
   talk: Talk,
   orders: Queue.Queue<Uint8Array, Cause.Done>,
@@ -135,11 +139,11 @@ const ask = (
   })
 
 export interface How {
-  /** Whether what the engine is to be given is still what it was when it was judged; asked right before each start. */
+  /** Checks, directly before each start, that the validated host paths are unchanged. */
   readonly check?: Effect.Effect<void, Fault> | undefined
-  /** What the engine is told. */
+  /** Returns the command line that starts the container. */
   readonly argsOf: (name: string) => ReadonlyArray<string>
-  /** Before the container counts as ready. */
+  /** Runs before the container counts as ready. */
   readonly settle: (name: string) => Effect.Effect<void, Fault>
 }
 
@@ -151,8 +155,8 @@ const start = Effect.fnUntraced(function* (
   const name = newName()
   let code: number | undefined
   let isRefused = false
-  // The engine removes what has ended by itself, but may be still at it when its client has gone; this waits for that, and sees to all else.
-  // A client that has refused leaves nothing, so there one look is enough.
+  // The engine removes an ended container by itself, possibly after its client has ended. Wait for that, and remove any
+  // other container. After a refusal nothing remains, so one attempt suffices.
   yield* Effect.addFinalizer(() => remove(engine, name, isRefused ? 0 : 50))
   const client = yield* engine.start(argsOf(name), "held")
   const orders = yield* Queue.unbounded<Uint8Array, Cause.Done>()
@@ -191,7 +195,10 @@ const start = Effect.fnUntraced(function* (
   }
 })
 
-/** What of a container remains to be cleared away is cleared before the next one starts, and with the scope. */
+/**
+ * Creates the manager of the container. The remains of a container are removed before the next one starts, and when the
+ * scope closes.
+ */
 export const make = (engine: Engine, how: How): Effect.Effect<Life, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
     const one = Semaphore.makeUnsafe(1)

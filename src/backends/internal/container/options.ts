@@ -1,6 +1,7 @@
 /**
- * What a container's layer takes, and the plan that is made of it. Everything is judged before anything runs, so that no option can
- * smuggle another into the engine's command line.
+ * The options of a container, and the plan derived from them.
+ *
+ * All options are validated before anything runs, so that no value can add options to the engine's command line.
  */
 import * as Effect from "effect/Effect"
 import { Fs, isAbsolute, join } from "../../../runtime/node.ts"
@@ -12,21 +13,24 @@ import type { Owner } from "../confined.ts"
 import { type Dialect, dialectOf, isPath, noEngine } from "./dialect.ts"
 
 /**
- * A file or directory of the host that a container sees at a place of its own.
+ * A file or directory of the host that is visible in the container.
  *
  * @since 0.1.0
  */
 export interface ContainerMount {
-  /** A file or directory of the host, absolute; it must lie in one of `allowedRoots`, all links resolved. */
+  /**
+   * The absolute path of a file or directory of the host. After symlinks are resolved, it must be inside one of
+   * `allowedRoots`.
+   */
   readonly source: string
-  /** Where it is seen inside: absolute, and apart from `workdir`, `/tmp` and what the system keeps. */
+  /** The absolute path inside the container, apart from `workdir`, `/tmp` and the system's directories. */
   readonly target: string
   /** @default true */
   readonly readOnly?: boolean | undefined
 }
 
 /**
- * Which engine and image, with what rights and bounds, and what becomes of the files.
+ * The engine, the image, the rights and limits of a container, and the place of its files.
  *
  * @since 0.1.0
  */
@@ -36,54 +40,66 @@ export interface ContainerOptions extends CommonOptions {
    * which it is. @default "podman"
    */
   readonly engine?: string | undefined
-  /** An image, which the engine fetches where it has none, or a root filesystem, absolute, which is not changed (podman only). */
+  /**
+   * An image, which the engine fetches if needed, or the absolute path of a root filesystem, which is not changed
+   * (podman only).
+   */
   readonly image: string | { readonly rootfs: string }
   /**
-   * `overlay`: a host directory bind-mounted at `workdir`, whose files are there before the container and after it. `exec`: no shared
-   * disk, everything through the engine; the files go with the container. @default "overlay"
+   * `overlay`: a host directory mounted at `workdir`, whose files exist before and after the container. `exec`: no
+   * shared disk; the engine transfers everything, and the files are lost with the container. @default "overlay"
    */
   readonly strategy?: "overlay" | "exec" | undefined
-  /** Where the files are inside, absolute. @default "/workspace" */
+  /** The absolute path of the files inside the container. @default "/workspace" */
   readonly workdir?: string | undefined
-  /** For `overlay`: a host directory that exists, absolute, and stays. @default one in the user's cache, removed with the scope */
+  /**
+   * The absolute path of an existing host directory for `overlay`, which is kept. @default one in the user's cache,
+   * removed with the scope
+   */
   readonly hostDirectory?: string | undefined
-  /** `lazy`: at the first command, for `overlay` only. `eager`: when the layer is built. @default "lazy" for overlay, "eager" for exec */
+  /**
+   * `lazy`: starts at the first command (`overlay` only). `eager`: starts when the layer is built. @default "lazy" for
+   * overlay, "eager" for exec
+   */
   readonly start?: "lazy" | "eager" | undefined
   /** `uid:gid`, in numbers. @default "65534:65534" (this process's own with docker and nerdctl where it is not root and shares a directory) */
   readonly user?: string | undefined
-  /** Bytes; there is no swap beyond it. @default 1 GiB */
+  /** The memory limit in bytes, without additional swap. @default 1 GiB */
   readonly memoryBytes?: number | undefined
-  /** Processors, also in fractions. @default 1 */
+  /** The number of processors, possibly fractional. @default 1 */
   readonly cpus?: number | undefined
-  /** Processes at once. @default 256 */
+  /** The largest number of concurrent processes. @default 256 */
   readonly pids?: number | undefined
-  /** Bytes that `/tmp` holds, of the memory. @default 256 MiB */
+  /** The size of `/tmp` in bytes, which counts as memory. @default 256 MiB */
   readonly tmpfsBytes?: number | undefined
-  /** A network of the engine. @default "none" */
+  /** The name of one of the engine's networks. @default "none" */
   readonly network?: string | undefined
-  /** Of every command. They stand in the engine's command line, where users of this machine can see them. @default HOME is /tmp */
+  /**
+   * The environment of every command. It is part of the engine's command line, which other users of the machine can
+   * see. @default HOME is /tmp
+   */
   readonly environment?: Readonly<Record<string, string>> | undefined
   /** @default none */
   readonly mounts?: ReadonlyArray<ContainerMount> | undefined
-  /** Directories of the host, absolute, in which the sources of mounts may lie. @default none */
+  /** The absolute host directories that may contain sources of mounts. @default none */
   readonly allowedRoots?: ReadonlyArray<string> | undefined
-  /** What `eval` takes code for that does not say. @default "javascript" */
+  /** The language of `eval` code if the call names none. @default "javascript" */
   readonly evalLanguage?: "javascript" | "python" | "sh" | undefined
-  /** Put behind all others, so they win; they can undo every bound above. @default none */
+  /** Additional arguments after all others, which they override; they can undo every limit above. @default none */
   readonly runArguments?: ReadonlyArray<string> | undefined
 }
 
-/** Whom this process runs as; nobody where the system has no such numbers. */
+/** The user of this process; `undefined` on systems without user numbers. */
 export type Caller = Owner | undefined
 
 export interface Mount {
-  /** All links resolved. */
+  /** The source with symlinks resolved. */
   readonly source: string
   readonly target: string
   readonly readOnly: boolean
 }
 
-/** What is to be, with nothing left open. */
+/** The complete settings of a container, with all defaults applied. */
 export interface Plan {
   readonly engine: Dialect
   /** The name or path of the engine's program. */
@@ -94,7 +110,7 @@ export interface Plan {
   readonly hostDirectory: string | undefined
   readonly start: "lazy" | "eager"
   readonly user: Owner
-  /** Whether the user inside is to be this process's own outside, for an engine that runs without root. */
+  /** Whether the user inside maps to this process's user outside, for a rootless engine. */
   readonly keepsId: boolean
   readonly memoryBytes: number
   readonly cpus: number
@@ -105,7 +121,7 @@ export interface Plan {
   readonly mounts: ReadonlyArray<Mount>
   readonly evalLanguage: "javascript" | "python" | "sh"
   readonly runArguments: ReadonlyArray<string>
-  /** Who may not change every file from outside may change none from inside. */
+  /** Whether the workspace is read-only for commands, because the Filesystem restricts some changes. */
   readonly isReadOnly: boolean
 }
 
@@ -118,20 +134,20 @@ const MiB = 2 ** 20
 // oxlint-disable-next-line no-control-regex
 const control = /[\u0000-\u001f\u007f]/
 
-/** A mount is told to an engine as a list with commas, in which a quotation mark has a meaning of its own. */
+/** The characters that are unsafe in the engine's comma-separated list of a mount. */
 const unfitForList = /[,"]/
 
 const isText = (value: unknown): value is string => typeof value === "string" && value.isWellFormed() && !control.test(value)
 
 const isClimbing = (path: string): boolean => path.split("/").includes("..")
 
-/** Why it cannot be a directory of the host. */
+/** Returns the reason why a value cannot be a path of the host. */
 const hostFinding = (path: unknown): string | undefined => {
   if (!isText(path) || !isAbsolute(path)) return "it must be an absolute path of the host without control characters"
   return unfitForList.test(path) ? "an engine takes no path with a comma or a quotation mark" : undefined
 }
 
-/** Why it cannot be a place in the container. */
+/** Returns the reason why a value cannot be a path in the container. */
 const insideFinding = (path: unknown): string | undefined => {
   if (!isText(path) || !path.startsWith("/")) return "it must be an absolute path without control characters"
   if (normal(path) === "/" || isClimbing(path)) return 'it must be a directory below "/", without ".."'
@@ -140,7 +156,7 @@ const insideFinding = (path: unknown): string | undefined => {
     : undefined
 }
 
-/** Without what says nothing. */
+/** Removes empty and "." components of a path. */
 const normal = (path: string): string =>
   `/${path
     .split("/")
@@ -186,7 +202,7 @@ const imageFinding = ({ engine, image }: ContainerOptions): Finding => {
 
 const userForm = /^([0-9]{1,10}):([0-9]{1,10})$/
 
-/** The largest is no user: it stands for "leave as it is". */
+/** The largest user number. The next one means "leave unchanged" to the system. */
 const maxId = 2 ** 32 - 2
 
 const userOf = (user: string): Owner | undefined => {
@@ -218,7 +234,7 @@ const strategyFinding = ({ hostDirectory, start, strategy }: ContainerOptions): 
   return start === "lazy" ? ["start", "with the strategy exec there are no files before the container"] : undefined
 }
 
-/** Where it leads, if anywhere; where it does not, that is told when it is opened. */
+/** Returns the reason why the resolved directory cannot be shared. A missing one is reported when it is opened. */
 const sharedFinding = (real: string | undefined): string | undefined =>
   real === "/" ? "it must not be the whole host" : real && hostFinding(real)
 
@@ -266,7 +282,7 @@ const reasons = (options: ContainerOptions): Finding =>
 
 const invalid = ([argument, detail]: NonNullable<Finding>): Fault => ({ _tag: "InvalidArgument", argument, detail })
 
-/** With its source resolved, or why it may not be. */
+/** Resolves the source of a mount, or returns the reason why it is not permitted. */
 const mountOf = (mount: ContainerMount, workdir: string, roots: ReadonlyArray<string>): Mount | Fault => {
   const detail = mountFinding(mount, workdir)
   if (detail !== undefined) return invalid(["mounts", detail])
@@ -278,7 +294,10 @@ const mountOf = (mount: ContainerMount, workdir: string, roots: ReadonlyArray<st
   return { source, target: normal(mount.target), readOnly: mount.readOnly ?? true }
 }
 
-/** Which mount no longer is what it was when the plan was made; whoever works in what is shared may put a link in its place. */
+/**
+ * Fails if a mount's source has changed since the plan was made. Programs that work in a shared directory could replace
+ * it by a symlink.
+ */
 export const checkMounts = ({ mounts }: Plan): Effect.Effect<void, Fault> =>
   Effect.suspend(() => {
     const other = mounts.find(({ source }) => OpenRoots.resolved(source) !== source)
@@ -299,8 +318,9 @@ const lstat = (path: string): Fs.Stats | undefined => {
 }
 
 /**
- * Fails where the root filesystem is missing or has no shell. The engine says so too, but later and in words of its own. Where bin is a
- * link the shell is not looked for, since the link may mean another place inside.
+ * Fails if the root filesystem is missing or has no shell, with a clearer message than the engine's.
+ *
+ * If `bin` is a symlink, the shell is not checked, because the symlink may have another target inside the container.
  */
 export const checkRootfs = ({ engine, image }: Plan): Effect.Effect<void, Fault> =>
   Effect.suspend(() => {
@@ -327,7 +347,7 @@ const isRoot = (caller: Caller): boolean => caller?.uid === 0
 const defaultUser = (engine: Dialect, { strategy }: ContainerOptions, caller: Caller): Owner =>
   engine !== "podman" && strategy !== "exec" && caller !== undefined && !isRoot(caller) ? caller : nobody
 
-/** The plan, or why there can be none. */
+/** Validates the options. Returns the plan or the reason why there is none. */
 export const plan = (options: ContainerOptions, caller: Caller): Plan | Fault => {
   const reason = reasons(options)
   if (reason !== undefined) return invalid(reason)

@@ -1,6 +1,8 @@
 /**
- * The directory of the host that is a container's workspace: one that the caller has, which stays, or one in the user's cache that
- * goes with the scope. It belongs to the user inside, since that is who works in it.
+ * Manages the host directory of a container's workspace: the caller's, which is kept, or one in the user's cache, which
+ * is removed with the scope.
+ *
+ * It belongs to the user inside, who works in it.
  */
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
@@ -19,16 +21,19 @@ import { backend } from "../posixPort.ts"
 import { unavailable } from "./engine.ts"
 import { random } from "./life.ts"
 
-/** https://specifications.freedesktop.org/basedir-spec: a relative path in XDG_CACHE_HOME is none. */
+/**
+ * The directory of all overlays. The XDG base directory specification
+ * (https://specifications.freedesktop.org/basedir-spec) ignores a relative XDG_CACHE_HOME.
+ */
 const cache: Effect.Effect<string> = Effect.map(
   Effect.orElseSucceed(Config.String("XDG_CACHE_HOME"), () => ""),
   (given) => Path.join(Path.isAbsolute(given) ? given : Path.join(homedir(), ".cache"), "fs-algebra", "overlays")
 )
 
-/** Whose it is, and that it is one of ours. */
+/** The name of an overlay directory, which contains the identity of its process. */
 const named = /^([0-9a-z-]+)\.[0-9a-f]{24}$/
 
-/** Whoever worked in it may have left directories that may not be entered. */
+/** Makes all directories accessible again, because programs may have removed their permissions. */
 const unlock = (port: Backend, path: FsPath): Effect.Effect<void, Fault> =>
   Effect.gen(function* () {
     yield* port.attributes!.set(path, { mode: 0o700 })
@@ -38,8 +43,9 @@ const unlock = (port: Backend, path: FsPath): Effect.Effect<void, Fault> =>
   })
 
 /**
- * Closing never fails: what cannot be removed is tried again by whoever comes after this process. It is removed as a host removes a
- * tree, however deep, since somebody may still be at work in it and put a link in the place of a directory.
+ * Removes an overlay directory. Never fails: later processes retry.
+ *
+ * Uses the host's tree removal, because programs may still replace directories by symlinks.
  */
 export const remove = (parent: string, name: string): Effect.Effect<void> =>
   Effect.gen(function* () {
@@ -52,10 +58,10 @@ export const remove = (parent: string, name: string): Effect.Effect<void> =>
     yield* Effect.catch(once, () => Effect.andThen(Effect.ignore(unlock(backend(confined, { root: parent }), path)), once))
   }).pipe(Effect.scoped, Effect.ignore)
 
-/** Returns whether the path is a directory itself, not a link to one. */
+/** Tests whether the path is itself a directory, and not a symlink to one. */
 const isDirectory = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
-/** Removes what processes have left that have ended. A directory may belong to the user inside its container by then. */
+/** Removes overlay directories of ended processes. The user inside the container may own such a directory. */
 const sweep = (parent: string): Effect.Effect<void> =>
   Effect.suspend(() => {
     const orphans = Fs.readdirSync(parent).filter((name) => {
@@ -70,8 +76,10 @@ const isForeign: Fault = unavailable(
 )
 
 /**
- * Makes the directory where it is missing, and refuses one that others own. Another user who may write in it could put a link in the
- * place of a directory that is then opened and given to the user inside.
+ * Creates a directory, and refuses one with another owner.
+ *
+ * Another user who may write in it could replace a directory by a symlink. That directory is then opened, and the user
+ * inside becomes its owner.
  */
 const secured = (directory: string): boolean => {
   makeDirectories(directory, 0o700)
@@ -81,7 +89,7 @@ const secured = (directory: string): boolean => {
   return true
 }
 
-/** A directory of our own, which goes with the scope, and with it those that others have left. */
+/** Creates an overlay directory, which is removed with the scope. Also removes leftover ones of other processes. */
 export const make: Effect.Effect<string, Fault, Scope.Scope> = Effect.gen(function* () {
   const parent = yield* cache
   const name = `${Identity.self()}.${random()}`
@@ -99,8 +107,10 @@ export const make: Effect.Effect<string, Fault, Scope.Scope> = Effect.gen(functi
 })
 
 /**
- * Only root can, and only what is root's own: a directory of another user stays with that user. What is in it already keeps whom it
- * belongs to. It is the directory that was opened, whatever has taken its path since.
+ * Changes the owner of the workspace. Only root can do that, and only for a directory of root; existing contents keep
+ * their owner.
+ *
+ * Affects the directory that was opened, even if another entry has taken its path since.
  */
 export const giveTo = (confined: Confined, owner: Owner): Effect.Effect<void, Fault> =>
   attempt(() => {

@@ -1,6 +1,8 @@
 /**
- * A container counts as ready when a command in it has answered, and can write in a workspace that is its own. podman gives a new
- * volume to the user inside, except where the image has a directory of that name: then the volume becomes like that, and we give it.
+ * Tests whether a container is ready: a command runs and can write in the container's own workspace.
+ *
+ * podman gives a new volume to the user inside. But if the image already has that directory, the volume gets the same
+ * owner as it, and the owner is changed here.
  */
 import * as Effect from "effect/Effect"
 import { Fs } from "../../../runtime/node.ts"
@@ -29,7 +31,10 @@ const give = (engine: Engine, { user, workdir }: Plan, caller: Caller, name: str
       : engine.run(CommandLine.chown(user, volume))
   })
 
-/** Nothing of the sort where a directory is shared: that is the caller's. */
+/**
+ * Waits until the container is ready. The owner of a shared directory is never changed, because it belongs to the
+ * caller.
+ */
 export const settle = (engine: Engine, plan: Plan, caller: Caller) =>
   Effect.fnUntraced(function* (name: string): Effect.fn.Return<void, Fault> {
     if ((yield* probe(engine, name)) === "ready" || plan.strategy === "overlay") return

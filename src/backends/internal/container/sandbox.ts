@@ -1,6 +1,6 @@
 /**
- * `exec` and `eval` as callers know them: what is asked for is judged, its directory is looked up where the files are, and what comes
- * back is cut to what anybody will read.
+ * The operations `exec` and `eval` of a container: validates requests, resolves the working directory, and truncates
+ * the output.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
@@ -26,7 +26,7 @@ const invalid = (argument: string, detail: string): Fault => ({ _tag: "InvalidAr
 
 const isText = (value: unknown): value is string => typeof value === "string"
 
-/** Of what no type has checked. */
+/** Validates values whose types are not checked at run time. */
 const shapeFault = (command: ReadonlyArray<string>, { cwd, env, stdin }: ExecOptions): Fault | undefined => {
   if (!Array.isArray(command) || !command.every(isText)) return invalid("command", "it must be a list of texts")
   if (cwd !== undefined && !isText(cwd)) return invalid("cwd", "it must be text")
@@ -36,7 +36,7 @@ const shapeFault = (command: ReadonlyArray<string>, { cwd, env, stdin }: ExecOpt
   return undefined
 }
 
-/** Seconds, as asked for; NaN is no time at all. */
+/** Returns a timeout in seconds; NaN if it is invalid. */
 const secondsOf = (timeout: Duration.Input): number => {
   if (typeof timeout === "number" && Number.isNaN(timeout)) return Number.NaN
   try {
@@ -61,16 +61,16 @@ const judge = (asked: Omit<bounds.Asked, "stdin">, options: ExecOptions, seconds
     : undefined
 }
 
-/** How much of a stream is shown: the half of it from the beginning, and the half from the end. */
+/** The limit for the shown part of a stream: one half from the beginning, one from the end. */
 interface Bound {
-  /** Bytes of each half that are kept. */
+  /** The number of bytes kept of each half. */
   readonly most: number
   readonly cut: (text: string) => Cut
 }
 
 const inBytes: Bound = { most: bounds.maxStream / 2, cut: (text) => cutBytes(text, bounds.maxStream) }
 
-/** A character has at most four bytes. */
+/** The limit in characters, of which each has at most four bytes. */
 const inCharacters: Bound = { most: 2 * bounds.maxEvalStream, cut: (text) => cutCharacters(text, bounds.maxEvalStream) }
 
 interface Shown extends Cut {
@@ -86,7 +86,7 @@ const shownOf = ({ first, isCut, last }: Ends, { cut }: Bound): Shown => {
 
 const timeIsUp = 124
 
-/** Containers in which a command is tried. */
+/** The number of containers in which a command is tried. */
 const maxTries = 3
 
 const resultOf = (outcome: Outcome, bound: Bound, durationMillis: number, pids: number): ExecResult => {
@@ -105,7 +105,7 @@ const resultOf = (outcome: Outcome, bound: Bound, durationMillis: number, pids: 
 
 const denied: Fault = { _tag: "AccessDenied", why: "permission" }
 
-/** What may be told of a directory that a command is to run in. */
+/** The faults that may be reported for a working directory. */
 const tags = new Set([
   ...FsError.tagsOf(FsError.PathError),
   ...FsError.tagsOf(FsError.BackendError),
@@ -119,7 +119,7 @@ const encoder = new TextEncoder()
 export interface Places {
   readonly engine: Engine
   readonly plan: Plan
-  /** The files that are the container's `workdir`. */
+  /** The files in the container's `workdir`. */
   readonly files: Algebra
   readonly running: Effect.Effect<Container, Fault>
 }
@@ -127,16 +127,16 @@ export interface Places {
 const programs = {
   javascript: (code: string) => ["node", `--eval=${code}`],
   python: (code: string) => ["python3", "-c", code],
-  // Code that begins like an option is none.
+  // The shell would interpret code that begins like an option, so a blank is added.
   sh: (code: string) => ["sh", "-c", /^[-+]/.test(code) ? ` ${code}` : code]
 } as const
 
 export const make = ({ engine, files, plan, running }: Places): typeof Sandbox.Service => {
-  /** Commands that run now. */
+  /** The number of running commands. */
   let commands = 0
   let hasDetached = false
 
-  /** In which it is to run, absolute, inside. Fails as looking at it fails. */
+  /** Returns the absolute working directory inside. Fails like a stat of the directory. */
   const placeOf = (cwd: string | undefined): Effect.Effect<string, Fault> => {
     if (cwd === undefined || FsPath.parse(cwd) === FsPath.root) return Effect.succeed(plan.workdir)
     return Effect.flatMap(Effect.mapError(files.stat(cwd), FsError.toFault), ({ isDirectory, path }) =>
@@ -144,7 +144,7 @@ export const make = ({ engine, files, plan, running }: Places): typeof Sandbox.S
     )
   }
 
-  /** In another container where one has ended before it was asked, which is not always known in time. */
+  /** Runs a command, and retries in a new container if the old one ended before the command started. */
   const begun = Effect.fnUntraced(function* (command: Command) {
     for (let tries = 0; tries < maxTries; tries++) {
       const container = yield* running
@@ -180,7 +180,7 @@ export const make = ({ engine, files, plan, running }: Places): typeof Sandbox.S
       isAlone: () => commands === 1 && !hasDetached
     })
     if (outcome.state === "notEntered") {
-      // It was there a moment ago.
+      // The directory existed a moment ago, so report why it cannot be entered.
       yield* placeOf(cwd)
       return yield* Effect.fail(denied)
     }

@@ -1,22 +1,29 @@
 /**
- * What runs inside, in nothing but the words of a POSIX shell itself: a container may have no other program, and one that is full of
- * processes has no room for another.
+ * The scripts that run inside the container. They use only built-in commands of a POSIX shell, because a container may
+ * have no other program, or no room for another process.
  */
 
-/** The variable by which everything that a command has started is known, since processes hand on what they were given. */
+/** The environment variable that marks every process that a command starts. Child processes inherit it. */
 export const marker = "FS_ALGEBRA_EXEC"
 
 /**
- * The first process of a container. It waits for its child, and so for every process that has lost its parent, which would otherwise
- * stay as a dead entry among the processes allowed. Its child does what our side asks for on standard input, and at the end of that,
- * which comes when our side has ended too, however that came, both end and the container with them. A command that kills whatever it
- * may kills the child, which then is made anew; the first process of a container cannot be killed from within.
+ * The first process of a container.
  *
- * A request is a line `NONCE MARK SINCE FIRST`, the answer `NONCE COUNT REFUSED`: how many processes were just killed, and how often
- * the container was refused a process since it began. Those of a mark go, and those of none that started not before SINCE, in the
- * system's ticks, since who empties the environment has no mark; those whose parent is outside are the engine's own, about to become a
- * command, but for the command itself, which is FIRST. First all are stopped, then killed: what is stopped starts nothing new. With the
- * mark `alive` nothing is killed, and COUNT is 1 where the process FIRST that started at SINCE still runs.
+ * It waits for its child, and also reaps orphaned processes, which would otherwise count towards the process limit. The
+ * child serves requests from standard input. When the input ends, which the end of our side also causes, both processes
+ * and the container end.
+ *
+ * A command may kill the child, which is then started again. It cannot kill the first process of a container.
+ *
+ * A request is a line `NONCE MARK SINCE FIRST`. The answer is `NONCE COUNT REFUSED`: the number of processes just
+ * killed, and how often the container was refused a process so far.
+ *
+ * Processes with the mark are killed. Those without any mark are killed if they started at SINCE (in clock ticks) or
+ * later, because a program may clear its environment. A process whose parent is outside belongs to the engine and is
+ * about to become a command. It is spared, except for the command itself, which is FIRST.
+ *
+ * All processes are first stopped and then killed, because a stopped process starts no others. With the mark `alive`,
+ * nothing is killed, and COUNT is 1 if the process FIRST, started at SINCE, still runs.
  */
 export const keeper = `LC_ALL=C
 export LC_ALL
@@ -90,11 +97,14 @@ serve() {
 while (serve); [ $? -gt 128 ]; do :; done`
 
 /**
- * Around a command: says on standard error that it goes, since when, and as which process, before it becomes the command, so that whatever the command
- * says or answers cannot be taken for the engine's. A program that is not there is the shell's 127.
+ * The wrapper of a command.
  *
- * Its arguments are the directory, `fed` where there is input, and the command. Input is read to its end whatever the command takes of
- * it: podman drops the output of what leaves its input unread.
+ * Before it becomes the command, it prints to standard error that the command starts, with start time and pid. So
+ * output and exit codes of the command cannot be mistaken for the engine's. A missing program gives the shell's exit
+ * code 127.
+ *
+ * Its arguments are the directory, `fed` if there is input, and the command. The input is always read to its end,
+ * because podman drops the output of a command that leaves input unread.
  */
 export const wrapper = `fields() { since=\${20-}; }
 mark=$${marker}

@@ -1,6 +1,8 @@
 /**
- * The strategy `overlay`: the files are a directory of the host, so the Filesystem is that of a host, with the same confinement, since
- * a container may plant links. It knows nothing of the container, and works before and after it.
+ * The strategy `overlay`: the files are a host directory, served by a host filesystem.
+ *
+ * It has a host's confinement, because a container may create symlinks. It does not depend on the container, and works
+ * before and after it.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -22,19 +24,22 @@ export type ContainerError = StatError | NotADirectory | InvalidArgument
 
 const tags = new Set([...FsError.tagsOf(FsError.StatError), "NotADirectory", "InvalidArgument"])
 
-/** What building a container fails with; `path` is what the caller gave. */
+/** Converts a fault to an error of the container. `path` is the path that the caller gave. */
 export const promote = (fault: Fault, path: string): ContainerError =>
   FsError.promote(fault, "Container", path, tags) as ContainerError
 
 export interface Shared {
   readonly port: Backend
-  /** Absolute, on the host, all links resolved. */
+  /** The absolute path on the host, with symlinks resolved. */
   readonly directory: string
-  /** Fails where the path leads to another directory than the one whose files these are. */
+  /** Fails if the path leads to a directory other than the one that is served. */
   readonly check: Effect.Effect<void, Fault>
 }
 
-/** To whom what we make must be given, so that the user inside can work on it: only root runs a container as somebody else. */
+/**
+ * Returns the owner for created entries, so that the user inside can use them. Only root runs a container as another
+ * user.
+ */
 const ownerOf = ({ user }: Plan, caller: Caller): Owner | undefined =>
   caller?.uid === 0 && (user.uid !== 0 || user.gid !== 0) ? user : undefined
 
@@ -67,7 +72,7 @@ export const make = (
     )
     const owner = ownerOf(plan, caller)
     const isOurs = plan.hostDirectory === undefined
-    // What may not be changed is not given away either.
+    // A read-only directory keeps its owner.
     if (owner !== undefined && (isOurs || !plan.isReadOnly)) {
       yield* Effect.mapError(Overlay.giveTo(confined, owner), (fault) => promote(fault, root))
     }

@@ -1,7 +1,8 @@
 /**
- * How a Windows disk is asked: as `attempt.ts` says, and with more patience. A file that another program has open (a virus scanner, an
- * indexer, an editor) is refused for as long as that takes, which is rarely long, so what reads and writes tries again; what deletes
- * answers at once.
+ * Runs calls to a Windows disk, like `attempt.ts` but with more patience.
+ *
+ * A file that another program has open (a virus scanner, an indexer, an editor) is refused, usually for a short time.
+ * So reads and writes are retried. Deletions fail at once.
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
@@ -10,15 +11,18 @@ import { isFault } from "../attempt.ts"
 import { isExhausted } from "../errno.ts"
 import { fromWindows, isBusy } from "./errors.ts"
 
-/** 50, 100, … 800 ms, each 20 % more or less: one and a half seconds in all. */
+/** The retry schedule: 50, 100, … 800 ms, each with 20 % jitter; 1.5 seconds in all. */
 const patience = Schedule.exponential("50 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 5 }))
 
-/** Whether another handle on the file was in the way, or may have been. */
+/** Tests whether another handle on the file caused the fault, or may have caused it. */
 export const isInUse = (fault: Fault): boolean => isBusy(fault["cause"])
 
 const isPassing = (fault: Fault): boolean => isInUse(fault) || isExhausted(fault)
 
-/** Windows says of an open file that it may not be replaced; what else could be the reason has been looked for before. */
+/**
+ * Changes a denied access to `busy` if another handle is the cause. Windows reports the replacement of an open file as
+ * a lack of permission; other causes were excluded before.
+ */
 const named = (fault: Fault): Fault => (fault._tag === "AccessDenied" && isInUse(fault) ? { ...fault, why: "busy" } : fault)
 
 const ask = <A>(run: () => A | Fault): Effect.Effect<A, Fault> =>
@@ -32,17 +36,22 @@ const ask = <A>(run: () => A | Fault): Effect.Effect<A, Fault> =>
     return isFault(outcome) ? Effect.fail(named(outcome)) : Effect.succeed(outcome)
   })
 
-/** Again, and again later, while somebody else has the file. */
+/** Retries an effect with growing delays while another program has the file open. */
 export const patiently = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
   Effect.retry(effect, { schedule: patience, while: isPassing })
 
-/** Runs what calls the system synchronously, and answers or throws. It must have changed nothing when it fails. */
+/**
+ * Runs a function that calls the system synchronously, and retries transient failures. A failed call must have changed
+ * nothing.
+ */
 export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => patiently(ask(run))
 
-/** The same, once. */
+/** Runs a function that calls the system synchronously, without retries. */
 export const atOnce = ask
 
-/** Starts a call of the thread pool and waits for its end, come what may: it must not outlive the descriptor that it works on. */
+/**
+ * Starts a call in the thread pool and waits uninterruptibly for its end, because it must not outlive its descriptor.
+ */
 export const awaited = <A>(start: (done: (error: Error | null, value: A) => void) => void): Effect.Effect<A, Fault> =>
   Effect.uninterruptible(
     Effect.callback<A, Fault>((resume) =>

@@ -1,5 +1,6 @@
 /**
- * Bytes of open files on a Windows disk, in and out, as `hostBytes.ts` moves them on others: few synchronously, many by the thread pool.
+ * Reads and writes bytes of open files on a Windows disk. Like in `hostBytes.ts`, few bytes are moved synchronously,
+ * more through the thread pool.
  */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../../model/FsError.ts"
@@ -19,7 +20,7 @@ export const readSync = (disk: WindowsDisk, descriptor: number, bytes: Uint8Arra
   return done
 }
 
-/** From `offset` until the array is full or the file ends; answers how many. */
+/** Reads from `offset` until the array is full or the file ends. Returns the number of bytes. */
 export const read = (
   disk: WindowsDisk,
   descriptor: number,
@@ -36,14 +37,17 @@ export const read = (
   return bytes.length > inlineBytes ? from(0) : attempt(() => readSync(disk, descriptor, bytes, offset))
 }
 
-/** How far a write has come, also one that fails. */
+/** The number of bytes written so far, also after a failure. */
 export interface Progress {
   written: number
-  /** The file was opened to append: the system itself says where. @default false, from its beginning */
+  /**
+   * Whether the file was opened to append, so that the system determines the position. Otherwise writing starts at the
+   * beginning. @default false
+   */
   readonly appends?: boolean
 }
 
-/** One call of the system; what it takes counts, also where it was not all. */
+/** Writes with one system call, which may write only a part. Returns the number of bytes. */
 const writeSome = (
   disk: WindowsDisk,
   descriptor: number,
@@ -56,7 +60,7 @@ const writeSome = (
     ? patiently(awaited<number>((end) => disk.write(descriptor, bytes, done, length, position, end)))
     : attempt(() => disk.writeSync(descriptor, bytes, done, length, position))
 
-/** All of them, behind what has been written before. `piece` is how much is asked of one system call. */
+/** Writes all bytes after those written before. `piece` is the number of bytes per system call. */
 export const write = (
   disk: WindowsDisk,
   descriptor: number,
@@ -78,24 +82,24 @@ export const write = (
   return from(0)
 }
 
-/** The bytes are on disk. Never tried twice: after a failure nobody knows what was written. */
+/** Flushes the bytes to disk. Never retries: after a failure, it is unknown which bytes were written. */
 export const settle = (disk: WindowsDisk, descriptor: number): Effect.Effect<void, Fault> =>
   awaited<void>((end) => disk.fsync(descriptor, (error) => end(error, undefined)))
 
-/** Where nothing that was written can still be lost by it. */
+/** Closes a descriptor and ignores failures. Use it only if a failed close cannot lose written data. */
 export const closeQuietly = (disk: WindowsDisk, descriptor: number): void => {
   try {
     disk.closeSync(descriptor)
   } catch {
-    // It is closed all the same.
+    // The descriptor is closed despite the error.
   }
 }
 
-/** For what is hidden anyway, and taken away once its process is gone. */
+/** Removes a hidden file and ignores failures. A file that remains is a leftover, which is removed later. */
 export const unlinkQuietly = (disk: WindowsDisk, at: string): void => {
   try {
     disk.unlinkSync(at)
   } catch {
-    // Somebody has done it before.
+    // The file was already removed.
   }
 }

@@ -1,12 +1,13 @@
 /**
- * What the Windows host asks of the system: the functions of `node:fs` that it calls, in the one form in which it calls them, so that a
- * simulated disk can stand for a real one and enforce what no machine of ours enforces. `node:fs` itself is one.
+ * The functions of `node:fs` that the Windows host calls, in the exact form in which it calls them.
  *
- * Flags are those of `node:fs`'s `constants`. Windows has no O_NOFOLLOW: what opens a path follows links.
+ * So tests can replace the disk by a simulated one with rules that the test machine lacks.
+ *
+ * Flags are the `constants` of `node:fs`. Windows has no O_NOFOLLOW, so opening a path follows links.
  */
 import type * as Fs from "node:fs"
 
-/** Exact: the number of a file on NTFS has 64 bits, of which a double keeps 53. Times are whole milliseconds. */
+/** The stats of an entry as bigints, because NTFS file numbers have 64 bits. Times are whole milliseconds. */
 export type WindowsStats = Pick<
   Fs.BigIntStats,
   "dev" | "ino" | "mode" | "nlink" | "size" | "mtimeMs" | "birthtimeMs" | "isFile" | "isDirectory" | "isSymbolicLink"
@@ -17,7 +18,7 @@ export type WindowsEntry = Pick<Fs.Dirent, "name" | "isFile" | "isDirectory" | "
 type Done = (error: Error | null, count: number) => void
 
 export interface WindowsDisk {
-  /** `undefined` where nothing is, also below a file. */
+  /** Returns `undefined` if nothing exists, also below a file. */
   readonly lstatSync: (
     path: string,
     options: { readonly bigint: true; readonly throwIfNoEntry: false }
@@ -34,7 +35,7 @@ export interface WindowsDisk {
   readonly openSync: (path: string, flags: number, mode?: number) => number
   readonly closeSync: (descriptor: number) => void
   readonly readSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number) => number
-  /** `position` is null where the file was opened to append. */
+  /** Writes bytes. `position` is null if the file was opened to append. */
   readonly writeSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number | null) => number
   readonly fsyncSync: (descriptor: number) => void
   readonly ftruncateSync: (descriptor: number, length: number) => void
@@ -56,9 +57,9 @@ export interface WindowsDisk {
   readonly linkSync: (existing: string, path: string) => void
   readonly symlinkSync: (target: string, path: string, type: "file" | "dir" | "junction") => void
   readonly readlinkSync: (path: string) => string
-  /** Windows knows one bit of it: without 0o200 the file is read-only. */
+  /** Sets the mode, of which Windows keeps one bit: without 0o200 the file is read-only. */
   readonly chmodSync: (path: string, mode: number) => void
-  /** Seconds since 1970, with fractions. */
+  /** Sets the times, in seconds since 1970 with fractions. */
   readonly utimesSync: (path: string, accessed: number, modified: number) => void
   readonly futimesSync: (descriptor: number, accessed: number, modified: number) => void
 }

@@ -1,13 +1,15 @@
 /**
- * What an error of `node:fs` on Windows stands for. libuv gives most Win32 errors the code that POSIX has for them, and those mean here
- * what they mean on every host; a number of Win32 says more where one comes through.
+ * Translates errors of `node:fs` on Windows to faults.
+ *
+ * libuv maps most Win32 errors to POSIX codes, which have the same meaning as on other hosts. If a Win32 number is
+ * passed through, it is more precise.
  */
 import type { Kind } from "../../../model/Entry.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { isSystemError } from "../../../model/systemError.ts"
 import { faultOf } from "../errno.ts"
 
-/** The code whose meaning a number of Win32 has; libuv has ENOENT for 123, 161 and 267, and none for 258 and 1295. */
+/** The codes of Win32 error numbers. libuv reports ENOENT for 123, 161 and 267, and has no code for 258 and 1295. */
 const codes: Readonly<Record<number, string>> = {
   1: "EISDIR",
   2: "ENOENT",
@@ -36,8 +38,9 @@ const codes: Readonly<Record<number, string>> = {
 }
 
 /**
- * The fault that an error of `node:fs` on Windows stands for; libuv's own numbers are negative, those of Win32 are not. `kind` is what
- * the call was made on, where that is known. What is not an error of the system is a mistake in this program, and is thrown on.
+ * Returns the fault for an error of `node:fs` on Windows. Numbers of libuv are negative, those of Win32 are not.
+ *
+ * `kind` is the kind of the entry, if known. Throws other errors again, because they are defects of this program.
  */
 export const fromWindows = (error: unknown, kind?: Kind): Fault => {
   if (!isSystemError(error)) throw error
@@ -49,13 +52,14 @@ const denied = new Set(["EPERM", "EACCES"])
 const translated = (error: unknown): string | undefined =>
   isSystemError(error) ? (codes[error.errno ?? 0] ?? error.code) : undefined
 
-/** Whether the system's words were those for a lack of permission. */
+/** Tests whether the system reported a lack of permission. */
 export const isDenied = (error: unknown): boolean => denied.has(translated(error) ?? "")
 
 /**
- * Whether another program's handle may be what is in the way, so that the same call may succeed once that is closed. To replace an open
- * file is refused with the words for a lack of permission, so of a rename this says "may be": what has another reason (a read-only
- * file, a directory in its place) is to be looked for first.
+ * Tests whether another program's handle may be the cause, so that a retry may succeed once it is closed.
+ *
+ * Windows reports the replacement of an open file as a lack of permission. So for a rename, callers must first exclude
+ * other causes, such as a read-only file or a directory.
  */
 export const isBusy = (error: unknown): boolean =>
   translated(error) === "EBUSY" || (isDenied(error) && isSystemError(error) && error.syscall === "rename")

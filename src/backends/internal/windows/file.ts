@@ -1,6 +1,8 @@
 /**
- * What is there, on a Windows disk. A file is opened only after a look at it, and looked at again when it is open; a listing is of the
- * directory that was asked for, or it is taken again.
+ * Inspects, opens and lists on a Windows disk.
+ *
+ * A file is opened only after it was inspected, and inspected again once it is open. A listing is repeated if its
+ * directory changes meanwhile.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -29,21 +31,21 @@ type Kinds = Pick<WindowsStats, "isFile" | "isDirectory" | "isSymbolicLink">
 export const kindOf = (stats: Kinds): Kind =>
   stats.isSymbolicLink() ? "symlink" : stats.isDirectory() ? "directory" : stats.isFile() ? "file" : "other"
 
-/** Without permission bits: Windows keeps but one, and what decides instead is told by no call of Node. */
+/** Creates a stat without permission bits: Windows keeps only one, and Node has no call for access rights. */
 export const toStat = (path: FsPath, stats: WindowsStats): FileStat =>
   statOf(path, kindOf(stats), Number(stats.size), Number(stats.birthtimeMs), Number(stats.mtimeMs))
 
-/** `undefined` where nothing is. */
+/** Returns the stat of a path; `undefined` if nothing exists there. */
 export const stat = (walker: Walker, path: FsPath): FileStat | undefined | Fault => {
   const found = path === root ? walker.directory(root) : spotOf(walker, path)
   if (!isFault(found)) return found.stats && toStat(path, found.stats)
   return absent(found)._tag === "NotFound" ? undefined : found
 }
 
-/** What opening says where something else has taken the place of the file that was looked at. */
+/** The codes of open that mean that another entry has replaced the inspected file. */
 const changed = new Set(["EISDIR", "ENOENT", "ELOOP"])
 
-/** A file that is there, and no other by the time that it is open. */
+/** Opens an existing file, and verifies that the open file is the inspected one. */
 export const openFile = (walker: Walker, path: FsPath, flags: number): Opened | Fault => {
   if (path === root) return notAFile
   const { disk } = walker
@@ -82,7 +84,7 @@ export const open = (walker: Walker, handles: Handles, path: FsPath): Effect.Eff
     () => openToRead(walker, path)
   )
 
-/** A small file in one go, which spares the scope and the handle; `undefined` for a larger one. */
+/** Reads a small file in one step without a scope and a handle; returns `undefined` for a larger one. */
 export const whole = (walker: Walker, path: FsPath, maxBytes: number): Effect.Effect<Whole | undefined, Fault> =>
   attempt(() => {
     const opened = openToRead(walker, path)
@@ -99,14 +101,20 @@ export const whole = (walker: Walker, path: FsPath, maxBytes: number): Effect.Ef
     }
   })
 
-/** A listing takes every file that the system keeps elsewhere, or in another form, for a link; a look at it knows better. */
+/**
+ * Returns the kind of an entry. A listing reports every file that is stored elsewhere or in another form as a link, so
+ * links are inspected.
+ */
 const kindIn = (walker: Walker, place: Place, entry: WindowsEntry): Kind => {
   if (!entry.isSymbolicLink()) return kindOf(entry)
   const stats = walker.look(place.at(entry.name))
   return stats === undefined ? "symlink" : kindOf(stats)
 }
 
-/** NotADirectory for what is none itself; below that, there is nothing. */
+/**
+ * Opens a directory. Fails with NotADirectory only if the entry itself is not a directory, and with NotFound below such
+ * an entry.
+ */
 const openDirectory = (walker: Walker, path: FsPath): Place | Fault => {
   const place = walker.directory(path)
   if (!isFault(place) || place._tag !== "NotADirectory" || path === root) return place
@@ -127,11 +135,11 @@ const children = (walker: Walker, place: Place): Effect.Effect<ReadonlyArray<Chi
 
 const isGone = (fault: Fault): boolean => fault._tag === "NotFound" || fault._tag === "NotADirectory"
 
-/** Removes leftovers, and returns the children without them. */
+/** Removes leftovers, and returns the other children. */
 const swept = (walker: Walker, place: Place, found: ReadonlyArray<Child>): ReadonlyArray<Child> =>
   found.filter(({ name }) => !sweep(walker, place.at(name), name))
 
-/** Lists a directory. `sweeps`: remove the leftovers of killed writers in it. */
+/** Lists a directory. With `sweeps`, removes leftovers in it. */
 export const list = (walker: Walker, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> => {
   const listing = (left: number): Effect.Effect<ReadonlyArray<Child>, Fault> =>
     Effect.flatMap(

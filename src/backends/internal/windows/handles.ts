@@ -1,7 +1,11 @@
 /**
- * The files that are open for reading. Windows replaces no file that is open, and moves no directory in which one is, so a change of
- * ours would wait for a reader of ours, who may be waiting for that change. Instead the reader lets the file go: what it has still to
- * read is copied, into memory or where it is much into a hidden file of the root, and the file is closed. The reader notices nothing.
+ * Manages the files that are open for reading.
+ *
+ * Windows cannot replace an open file or move a directory that contains one. So a change in this program could wait for
+ * a reader that waits for the change.
+ *
+ * Instead, the reader's remaining content is copied, to memory or, if it is large, to a hidden file in the root. Then
+ * the file is closed. The reader continues with the copy.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -25,14 +29,14 @@ export interface Opened {
 
 const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
 
-/** Copied into memory, of all readers together; what is more goes to the disk. */
+/** The largest total of copies in memory, in bytes. Further copies go to the disk. */
 const inMemory = 8 * 1024 * 1024
 const block = 1024 * 1024
 
-/** An open descriptor, closed once nobody wants it any more and no read is in flight on it. */
+/** An open descriptor. It is closed once it is no longer needed and no read is in progress. */
 interface Lease {
   readonly descriptor: number
-  /** Of a hidden copy, which is in nobody's way. */
+  /** Whether the descriptor is that of a hidden copy, which blocks no change. */
   readonly isCopy: boolean
   users: number
   isOver: boolean
@@ -49,7 +53,7 @@ interface Reader {
   isClosed: boolean
 }
 
-/** Which readers are in the way: of one file, or of all that is in a directory. */
+/** The readers that block a change: those of one file, or of all files below a directory. */
 export type InTheWay = { readonly file: WindowsStats } | { readonly directory: FsPath }
 
 export interface Handles {
@@ -59,9 +63,9 @@ export interface Handles {
     open: () => Opened | Fault
   ) => Effect.Effect<Handle, Fault, Scope.Scope>
   readonly has: (what: InTheWay) => boolean
-  /** When it has ended, none of them is. */
+  /** Makes all these readers close their files. */
   readonly release: (what: InTheWay) => Effect.Effect<void, Fault>
-  /** What was in one directory is in another. */
+  /** Updates the paths of readers after the move of a directory. */
   readonly moved: (from: FsPath, to: FsPath) => void
 }
 
@@ -81,8 +85,10 @@ const end = (disk: WindowsDisk, lease: Lease): void => {
 }
 
 /**
- * Reads while the lease lives, which keeps it alive from the moment of the call: between one effect and the next others may run, and close
- * what has just been seen to be open. What it answers must be run, and not be interrupted before.
+ * Runs a read while the lease is in use.
+ *
+ * The lease is marked at the time of the call, because other fibers could close the descriptor before the effect runs.
+ * So the returned effect must run without an interruption before it.
  */
 const during = <A>(disk: WindowsDisk, lease: Lease, use: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> => {
   lease.users++
@@ -105,7 +111,7 @@ const readFrom = (disk: WindowsDisk, source: Source, bytes: Uint8Array, offset: 
 
 const { O_CREAT, O_EXCL, O_RDWR } = Fs.constants
 
-/** Hidden, in the root, which is never moved; gone when it is closed. */
+/** Creates a hidden file in the root, which is never moved. The file is removed when it is closed. */
 const openCopy = (walker: Walker): Effect.Effect<Lease, Fault> =>
   attempt(() => {
     const top = walker.directory(root)
@@ -127,7 +133,7 @@ const openCopy = (walker: Walker): Effect.Effect<Lease, Fault> =>
 
 type Restore = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 
-/** To be run where nothing interrupts it but what `restore` lets through. */
+/** Copies the content to a hidden file. The caller must run this uninterruptibly, except for parts in `restore`. */
 const copyToDisk = (walker: Walker, size: number, lease: Lease, restore: Restore): Effect.Effect<Lease, Fault> =>
   Effect.flatMap(openCopy(walker), (copy) => {
     const { disk } = walker
@@ -149,7 +155,7 @@ const copyToDisk = (walker: Walker, size: number, lease: Lease, restore: Restore
     )
   })
 
-/** Of a lease that is over. */
+/** Waits until an ended lease is closed. */
 const whenClosed = (lease: Lease): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     if (lease.users === 0) resume(Effect.void)
@@ -192,7 +198,7 @@ export const make = (walker: Walker): Handles => {
       if (reader.isClosed || !isLease(lease)) return Effect.void
       const copying = size > inMemory - held ? copyToDisk(walker, size, lease, restore) : copyToMemory(size, lease)
       return Effect.flatMap(during<Source>(disk, lease, copying), (copy) => {
-        // Closed meanwhile, or let go for somebody else.
+        // The reader was closed meanwhile, or was released for another change.
         if (reader.isClosed || reader.source !== lease) drop(copy, size)
         else {
           reader.source = copy
@@ -208,7 +214,7 @@ export const make = (walker: Walker): Handles => {
       Effect.uninterruptible(
         Effect.suspend(() => {
           if (reader.isClosed) return Effect.fail(closed)
-          // What has been appended since is not of this file as it was opened.
+          // Bytes appended since the file was opened are not part of the handle's content.
           const bytes = allocate(Math.max(0, Math.min(length, largest, reader.size - offset)))
           if (bytes.length === 0) return Effect.succeed(bytes)
           return Effect.map(readFrom(disk, reader.source, bytes, offset), (length) => cut(bytes, length))
@@ -218,7 +224,7 @@ export const make = (walker: Walker): Handles => {
 
   return {
     open: (path, stat, open) =>
-      // Tried again as a whole, so that who waits for the file can be interrupted.
+      // Retry the whole acquisition, so that the wait for the file is interruptible.
       patiently(
         Effect.map(
           Effect.acquireRelease(
@@ -240,7 +246,7 @@ export const make = (walker: Walker): Handles => {
       Effect.suspend(() =>
         Effect.forEach(
           [...readers].filter((reader) => isIn(reader, what)),
-          // Each when it is its turn: what is closed by then has nothing to let go.
+          // Each reader is checked when its turn comes, because it may be closed by then.
           letGo,
           { discard: true }
         )

@@ -1,10 +1,12 @@
 /**
- * A name on an NTFS disk is UTF-16 units, of which other systems, and Windows itself behind `\\?\`, leave some that no path of ours can
- * say: `CON`, `a.`, lone surrogates, control characters. Such a name is known by a key, its units in hexadecimal behind a NUL, so that
- * it can be listed, moved and removed, and is never taken for something else.
+ * Converts names on an NTFS disk that no path can express.
  *
- * Node takes and gives text for names, and loses a lone surrogate on the way. As bytes (WTF-8, in which a surrogate is written like
- * any other unit of three bytes) it keeps them; here is how to get from one to the other.
+ * Other systems, and Windows itself with `\\?\`, can create names such as `CON`, `a.`, lone surrogates and control
+ * characters. Such a name gets a key: NUL followed by its UTF-16 units in hexadecimal. So it can be listed, moved and
+ * removed, and is never confused with another.
+ *
+ * Node uses text for names, which loses lone surrogates. Bytes in WTF-8 (which encodes a surrogate like any other unit
+ * of three bytes) preserve them.
  */
 import type { Kind } from "../../../model/Entry.ts"
 import type { Fault } from "../../../model/FsError.ts"
@@ -22,16 +24,16 @@ const keyOf = (name: string): string => mark + Buffer.from(name, "utf16le").toSt
 
 const unknown: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
 
-/** Neither may stand in a name, whatever wrote it: it would lead elsewhere. */
+/** Names that would lead to another place, whoever has created them. */
 const misleading = /^\.{0,2}$|[\\/\u0000]/
 
-/** The name that a key stands for: one that a listing has told, or could tell. */
+/** Returns the name of a key, if a listing could have returned that key. */
 const nameOf = (key: string): string | Fault => {
   const name = Buffer.from(key.slice(1), "hex").toString("utf16le")
   return keyOf(name) === key && !isExpressible(name) && !misleading.test(name) ? name : unknown
 }
 
-/** The path with the names on disk in the place of keys, or why Windows cannot have it. */
+/** Returns the path with the names of its keys, or the reason why Windows cannot have it. */
 export const spelt = (path: FsPath): FsPath | Fault => {
   const names: Array<string> = []
   for (const segment of segments(path)) {
@@ -42,13 +44,12 @@ export const spelt = (path: FsPath): FsPath | Fault => {
   return (names.length === 0 ? path : names.join("/")) as FsPath
 }
 
-/** The entry of a listing. */
 export const childOf = (name: string, kind: Kind): Child =>
   isExpressible(name)
     ? { name, kind, addressable: true }
     : { name: escaped(toBytes(name)), kind, addressable: false, key: keyOf(name) }
 
-/** WTF-8. */
+/** Encodes text as WTF-8. */
 export const toBytes = (text: string): Buffer => {
   if (text.isWellFormed()) return Buffer.from(text)
   const parts: Array<Buffer> = []
@@ -63,7 +64,7 @@ export const toBytes = (text: string): Buffer => {
   return Buffer.concat(parts)
 }
 
-/** From WTF-8. */
+/** Decodes WTF-8. */
 export const fromBytes = (bytes: Buffer): string => {
   let out = ""
   let start = 0

@@ -1,7 +1,9 @@
 /**
- * Links on a Windows disk: symbolic links, which not every user may make, and junctions, which are links to directories by their whole
- * path. Neither is ever followed here; their texts are told as the port knows texts, relative and with slashes, and the engine goes on
- * from there.
+ * Reads and creates links on a Windows disk: symbolic links, which not every user may create, and junctions, which link
+ * to directories by absolute path.
+ *
+ * Links are never followed here. Their targets are converted to the form of the port, relative and with slashes, and
+ * the engine resolves them.
  */
 import type { Fault } from "../../../model/FsError.ts"
 import * as FsPath from "../../../model/FsPath.ts"
@@ -16,7 +18,7 @@ import { spotOf, stably, type Walker } from "./walk.ts"
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
 
-/** `undefined` where the link has become something else since it was looked at. */
+/** Reads a link; returns `undefined` if another entry has replaced it since it was inspected. */
 const textAt = ({ disk }: Walker, at: string): string | undefined => {
   try {
     return disk.readlinkSync(at)
@@ -38,10 +40,13 @@ export const readLink = (walker: Walker, path: FsPath.FsPath): string | Fault =>
   })
 }
 
-/** How links that lead out are told: a drive, behind a slash. */
+/** The form of a target outside the root: a drive after a slash. */
 const onDrive = /^\/(?=[a-z]:(?:\/|$))/i
 
-/** The text for the system. A name that Windows would read otherwise could lead elsewhere than the engine has found. */
+/**
+ * Converts a target to the system's form. Refuses names that Windows would reinterpret, because they could lead
+ * elsewhere than the engine has found.
+ */
 const nativeText = (target: string): string | Fault => {
   const bare = target.replace(onDrive, "")
   const names = bare.split("/").slice(bare === target ? 0 : 1)
@@ -52,7 +57,10 @@ const nativeText = (target: string): string | Fault => {
   return bare.replaceAll("/", "\\")
 }
 
-/** Windows wants to know what a link leads to. What is outside is not looked at, and where nothing is a file may come. */
+/**
+ * Returns the type that Windows requires for a link. A target outside the root is not inspected; a missing target
+ * counts as a file.
+ */
 const typeOf = (walker: Walker, path: FsPath.FsPath, target: string): "file" | "dir" => {
   if (target.startsWith("/")) return "file"
   const led = FsPath.parse(`${FsPath.parent(path)}/${target}`)
@@ -63,7 +71,7 @@ export const makeLink = (walker: Walker, path: FsPath.FsPath, target: string): F
   if (path === FsPath.root) return alreadyExists
   const at = walker.native(path)
   if (isFault(at)) return at
-  // Before the place is looked at, after which nothing else should be asked of the disk.
+  // Determine the type first, because no other call should come between the inspection and the change.
   const type = typeOf(walker, path, target)
   const spot = spotOf(walker, path)
   if (isFault(spot)) return spot

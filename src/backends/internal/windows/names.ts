@@ -1,27 +1,31 @@
 /**
- * Names that Windows cannot have, or reads as something else than they say. The table is one for every disk and version: newer ones are
- * more lenient in part (`NUL.txt`), but a name that means a device on some machine is no name to keep a file under.
+ * Checks names that Windows cannot have or would reinterpret.
+ *
+ * The rules are the same for every disk and version. Newer versions allow more (`NUL.txt`), but a name that is a device
+ * on some machine is unsafe for a file.
  */
 import type { Fault } from "../../../model/FsError.ts"
 
 const invalid = (detail: string): Fault => ({ _tag: "InvalidPath", detail })
 
-/** Up to its first dot or colon, and without the spaces before that: what is behind makes no difference to the device. */
+/** The part of a name that decides whether it is a device: up to the first dot or colon, without spaces before that. */
 const stem = /^[^.:]*?(?= *(?:[.:]|$))/
 
 const device = /^(?:con|prn|aux|nul|com[1-9¹²³]|lpt[1-9¹²³]|conin\$|conout\$|clock\$)$/i
 
 const forbidden = /[<>"/\\|?*\u0000-\u001f]/
 
-/** The form of names that Windows gives to files by itself beside their own: `PROGRA~1.TXT`. */
+/** The form of the short names that Windows assigns to files in addition: `PROGRA~1.TXT`. */
 const short = /^(?=[^.]{1,8}(?:\.|$))[^.]{1,6}~[0-9]{1,6}(?:\.[^.]{1,3})?$/
 
 const maxUnits = 255
 
 /**
- * Why Windows cannot have this name, or would not take it for itself. A name of the short form is refused where a caller gives it,
- * because it may be another name of a file that rules know by its own; a file that really has such a name is therefore listed as not
- * addressable, as other names are that no path can say. `shortNames: "take"` is for paths that the program itself gives.
+ * Returns the reason why Windows cannot have this name or would reinterpret it.
+ *
+ * A short name from a caller is refused, because it may be a second name of a file that rules know by its long name. So
+ * a file whose real name has this form is listed as not addressable. `shortNames: "take"` is for paths that the program
+ * itself gives.
  */
 export const nameFault = (name: string, shortNames: "refuse" | "take" = "refuse"): Fault | undefined => {
   if (name === "") return invalid("it has an empty name")

@@ -1,7 +1,9 @@
 /**
- * Changes of names on a Windows disk. What they act on is looked at directly before, with nothing else of this program in between, since
- * Windows' own rename tells too little apart: it replaces a file with a directory on some systems, and never one directory with
- * another, however empty.
+ * Creates, removes and renames entries on a Windows disk.
+ *
+ * Entries are inspected directly before the change, with no other code of this program in between. The reason is that
+ * the rename of Windows is imprecise: some systems replace a file by a directory, and no system replaces a directory by
+ * another, even if it is empty.
  */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../../model/FsError.ts"
@@ -36,7 +38,7 @@ export const makeDirectory = (walker: Walker, path: FsPath): Effect.Effect<void,
     return spot.stats === undefined ? void walker.disk.mkdirSync(spot.at) : alreadyExists
   })
 
-/** Not `undefined`, which here says that something has changed meanwhile. */
+/** The result of success, because `undefined` means that an entry has changed meanwhile. */
 const done = Symbol()
 
 const removeAt = ({ disk, look }: Walker, { at, stats: found }: Spot): typeof done | Fault | undefined => {
@@ -58,8 +60,11 @@ const removeNow = (walker: Walker, path: FsPath): typeof done | Fault =>
   })
 
 /**
- * An open file keeps its name until it is closed, on some systems, and a new one of that name then goes with it. So it gets a hidden
- * name first, in the root, where it keeps no directory from being removed.
+ * Removes an open file.
+ *
+ * On some systems, an open file keeps its name until it is closed, and a new file with that name is then removed with
+ * it. So the file is first renamed to a hidden name in the root, where it does not prevent the removal of its
+ * directory.
  */
 const removeOpen = (walker: Walker, { at }: Spot): undefined | Fault => {
   const { disk } = walker
@@ -79,7 +84,7 @@ const removeOpen = (walker: Walker, { at }: Spot): undefined | Fault => {
     TemporaryNames.forget(name)
     throw error
   }
-  // A deleted file may keep its name until it is closed, and stays hidden so long.
+  // A deleted file may keep its hidden name until it is closed.
   if (isFree(walker, hidden)) TemporaryNames.forget(name)
   return undefined
 }
@@ -109,7 +114,7 @@ export const remove = (walker: Walker, handles: Handles, path: FsPath): Effect.E
   return Effect.mapError(removed, absent)
 }
 
-/** Removes the leftovers of killed writers, and returns whether the directory is empty then. */
+/** Removes leftovers, and returns whether the directory is then empty. */
 const clear = (walker: Walker, path: FsPath): boolean => {
   const place = walker.directory(path)
   if (isFault(place)) return false
@@ -129,7 +134,10 @@ const removeEmpty = (walker: Walker, path: FsPath, at: string): Fault | undefine
   return undefined
 }
 
-/** Where room has been made; takes that back by `restore` where the move fails after all, which is then what is reported. */
+/**
+ * Renames to a name that was just freed. If that fails, undoes the preparation with `restore` and fails with the error
+ * of the rename.
+ */
 const inPlaceOf = (walker: Walker, from: string, to: string, restore: () => void): undefined => {
   try {
     walker.disk.renameSync(from, to)
@@ -137,13 +145,16 @@ const inPlaceOf = (walker: Walker, from: string, to: string, restore: () => void
     try {
       restore()
     } catch {
-      // What was there may still be going, since somebody has it open; then neither can have the name yet.
+      // The old entry may still be open elsewhere during its removal. Then no entry can have the name yet.
     }
     throw error
   }
 }
 
-/** An open file says that it is busy when it is to be moved. So what is only denied is for want of permission, but of a directory. */
+/**
+ * Renames to a free name. The rename of an open file reports that it is busy. So a denied access means a lack of
+ * permission, except for a directory.
+ */
 const toFreeName = ({ disk }: Walker, from: Spot, source: WindowsStats, to: string): Fault | undefined => {
   try {
     disk.renameSync(from.at, to)
@@ -157,7 +168,7 @@ const toFreeName = ({ disk }: Walker, from: Spot, source: WindowsStats, to: stri
 const replaceDirectory = (walker: Walker, from: Spot, path: FsPath, to: string): Fault | undefined =>
   removeEmpty(walker, path, to) ?? inPlaceOf(walker, from.at, to, () => walker.disk.mkdirSync(to))
 
-/** A link to a directory is itself a directory to Windows' rename, which then replaces nothing. */
+/** Replaces a link. The rename of Windows treats a link to a directory as a directory and does not replace it. */
 const replaceLink = (walker: Walker, from: Spot, target: Spot, to: string): undefined => {
   const { disk } = walker
   return TemporaryNames.during((name) => {
@@ -169,13 +180,13 @@ const replaceLink = (walker: Walker, from: Spot, target: Spot, to: string): unde
   })
 }
 
-/** Between two names of one file some systems do nothing, and say that it was done. */
+/** Renames between two names of one file. Some systems do nothing and report success. */
 const replaceSame = ({ disk, look }: Walker, from: Spot, to: string): undefined => {
   disk.renameSync(from.at, to)
   if (look(from.at) !== undefined) disk.unlinkSync(from.at)
 }
 
-/** What cannot take the place of what. */
+/** Returns the fault if the kinds of source and target do not permit a replacement. */
 const misfit = (source: WindowsStats, target: WindowsStats): Fault | undefined =>
   source.isDirectory() === target.isDirectory() ? undefined : source.isDirectory() ? notADirectory : notAFile
 
@@ -183,7 +194,7 @@ const replaceAny = (walker: Walker, from: Spot, source: WindowsStats, path: FsPa
   const target = to.stats!
   const fault = misfit(source, target)
   if (fault !== undefined) return fault
-  // What is replaced keeps its name as it is spelt.
+  // A replaced entry keeps the spelling of its name.
   const at = to.place.at(walker.nameOf(to.place, to.name))
   if (target.isDirectory()) return replaceDirectory(walker, from, path, at)
   if (target.isSymbolicLink()) return replaceLink(walker, from, to, at)
@@ -191,7 +202,9 @@ const replaceAny = (walker: Walker, from: Spot, source: WindowsStats, path: FsPa
   return isSameFile(source, target) ? replaceSame(walker, from, at) : void walker.disk.renameSync(from.at, at)
 }
 
-/** In two steps where the system takes another case of a name for the same name, and leaves it as it is. */
+/**
+ * Changes the case of a name. Takes two steps if the system treats both spellings as the same name and changes nothing.
+ */
 const respell = (walker: Walker, from: Spot, to: Spot, replace: boolean): Fault | undefined => {
   const { disk } = walker
   const name = walker.nameOf(from.place, from.name)
@@ -205,7 +218,7 @@ const respell = (walker: Walker, from: Spot, to: Spot, replace: boolean): Fault 
   })
 }
 
-/** One entry by two spellings of its name. */
+/** Tests whether two spots are one entry with two spellings of its name. */
 const isRespelling = (from: Spot, source: WindowsStats, to: Spot): boolean =>
   to.stats !== undefined &&
   isSameFile(source, to.stats) &&

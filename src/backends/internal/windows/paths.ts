@@ -1,7 +1,8 @@
 /**
- * Where a path of ours is on a Windows disk: pure functions, so that every rule can be checked on any machine. What Windows would read
- * as something else than it says (a device, a stream, a name cut at its end, another name of a file) is refused here, before the disk
- * is touched, because nothing afterwards could tell that it happened.
+ * Converts paths to the paths of a Windows disk, with pure functions that can be tested on any machine.
+ *
+ * Windows reinterprets some names: devices, streams, truncated names, second names of a file. These are refused before
+ * the disk is touched, because nothing later could detect the reinterpretation.
  */
 import type { Fault } from "../../../model/FsError.ts"
 import { fold, type FsPath, segments } from "../../../model/FsPath.ts"
@@ -12,14 +13,14 @@ export { nameFault } from "./names.ts"
 const invalid = (detail: string): Fault => ({ _tag: "InvalidPath", detail })
 const tooLong = (detail: string): Fault => ({ _tag: "PathTooLong", detail })
 
-/** An absolute directory, in the one form that all spellings of it have here. */
+/** An absolute directory in normal form. */
 export interface WindowsRoot {
   readonly kind: "drive" | "unc"
-  /** `C:` in upper case, or `\\server\share`. */
+  /** The volume: `C:` in upper case, or `\\server\share`. */
   readonly volume: string
-  /** Below the volume. */
+  /** The names below the volume. */
   readonly names: ReadonlyArray<string>
-  /** `C:\a\b` or `\\server\share\a`: backslashes, and none at the end but that of `C:\`. */
+  /** The full path, `C:\a\b` or `\\server\share\a`: backslashes, and none at the end except in `C:\`. */
   readonly path: string
 }
 
@@ -36,7 +37,10 @@ const namesOf = (rest: string | undefined): ReadonlyArray<string> => (rest ?? ""
 
 const prefix = /^\\(?:\\\?|\?\?)\\(UNC\\)?/i
 
-/** Without the prefix that turns Windows' own reading off; `undefined` where something else than a disk is behind it. */
+/**
+ * Removes the prefix that disables Windows' interpretation of a path; returns `undefined` if it is not followed by a
+ * disk.
+ */
 const withoutPrefix = (text: string): string | undefined => {
   const found = prefix.exec(text)
   if (found === null) return text
@@ -44,7 +48,7 @@ const withoutPrefix = (text: string): string | undefined => {
   return found[1] === undefined ? (drive.test(rest) ? rest : undefined) : `\\\\${rest}`
 }
 
-/** What an absolute path with backslashes names; `undefined` for what is not one. */
+/** Parses an absolute path with backslashes; returns `undefined` for other paths. */
 const absolute = (text: string): Absolute | undefined => {
   const plain = withoutPrefix(text)
   if (plain === undefined) return undefined
@@ -58,10 +62,13 @@ const absolute = (text: string): Absolute | undefined => {
 const join = ({ kind, names, volume }: Absolute): string =>
   names.length === 0 ? (kind === "drive" ? `${volume}\\` : volume) : [volume, ...names].join("\\")
 
-/** Shares that are no disks. */
+/** The shares that are not disks. */
 const pipes = /^(?:pipe|mailslot|ipc\$)$/i
 
-/** `\\.` and `\\?` are no servers, as they are no names. */
+/**
+ * Returns the fault of a volume that cannot be a disk. `\\.` and `\\?` are not servers, because they are not valid
+ * names.
+ */
 const volumeFault = ({ kind, volume }: Absolute): Fault | undefined => {
   if (kind === "drive") return undefined
   const [server, disk] = volume.slice(2).split("\\") as [string, string]
@@ -69,14 +76,18 @@ const volumeFault = ({ kind, volume }: Absolute): Fault | undefined => {
 }
 
 /**
- * Reads the root that an option gives: `C:\x`, `C:/x`, `\\server\share\x`, and these behind `\\?\`. InvalidPath for everything else:
- * what depends on a current directory or drive, other namespaces of devices, `.` and `..`, and names that Windows cannot have. Short
- * names (`RUNNER~1`) are taken here, where a directory for temporary files is often given by one: the program says what its root is.
+ * Parses the root of the options: `C:\x`, `C:/x`, `\\server\share\x`, and these with the prefix `\\?\`.
+ *
+ * Returns InvalidPath for everything else: paths that depend on a current directory or drive, other device namespaces,
+ * `.` and `..`, and names that Windows cannot have.
+ *
+ * Short names (`RUNNER~1`) are accepted, because directories for temporary files often have one, and the program itself
+ * chooses its root.
  */
 export const parseRoot = (root: string): WindowsRoot | Fault => {
   if (typeof root !== "string") return invalid("it is not a string")
   const text = root.replaceAll("/", "\\")
-  // The prefix counts only as it is written: it is what turns the reading of slashes off.
+  // The prefix counts only if it is written exactly, because it disables the interpretation of slashes.
   const found = root.startsWith("\\\\?\\") ? absolute(root) : prefix.test(text) ? undefined : absolute(text)
   if (found === undefined) return invalid("the root must be an absolute path, as C:\\directory or \\\\server\\share\\directory")
   const fault = volumeFault(found)
@@ -89,18 +100,18 @@ export const parseRoot = (root: string): WindowsRoot | Fault => {
 }
 
 export interface NativeOptions {
-  /** With the prefix that lifts the limit of 260 and turns Windows' own reading of names off. */
+  /** Whether to use the prefix that lifts the limit of 260 and disables Windows' interpretation of names. */
   readonly useLongPaths: boolean
-  /** The path is to be made a directory, for which the limit without the prefix is lower. @default false */
+  /** Whether the path will become a directory, which has a lower limit without the prefix. @default false */
   readonly makesDirectory?: boolean | undefined
 }
 
-/** In UTF-16 units, without the NUL that ends a path. */
+/** The limits in UTF-16 units, without the terminating NUL. */
 const limits = { plain: 259, directory: 247, long: 32_766 }
 
 const verbatim = ({ kind, path }: WindowsRoot): string => (kind === "drive" ? `\\\\?\\${path}` : `\\\\?\\UNC${path.slice(1)}`)
 
-/** The path for the system. PathTooLong where it takes none of that length. The names are taken as they are: `spelt` of `keys.ts` has judged them. */
+/** Returns the system path, or PathTooLong. The names are not checked; `spelt` of `keys.ts` must have done that. */
 export const toNative = (root: WindowsRoot, path: FsPath, options: NativeOptions): string | Fault => {
   const top = options.useLongPaths ? verbatim(root) : root.path
   const names = segments(path)
@@ -110,18 +121,21 @@ export const toNative = (root: WindowsRoot, path: FsPath, options: NativeOptions
   return tooLong(`with its root it has ${native.length} UTF-16 units where Windows takes ${limit}`)
 }
 
-/** Windows folds unit by unit and never to two, and less than Unicode does: the Kelvin sign is no k to it. */
+/**
+ * Compares two units like Windows, which folds each unit to a single one and fewer than Unicode: the Kelvin sign is not
+ * a k.
+ */
 const isSameUnit = (self: string, that: string): boolean =>
   self === that || (fold(self) === fold(that) && self.toUpperCase() === that.toUpperCase())
 
-/** Whether two names are surely the same to Windows. */
+/** Tests whether two names are certainly the same on Windows. */
 const isSameName = (self: string, that: string): boolean => {
   if (self.length !== that.length) return false
   for (let at = 0; at < self.length; at++) if (!isSameUnit(self[at]!, that[at]!)) return false
   return true
 }
 
-/** The names below the root; `undefined` for what is not in it. */
+/** Returns the names below the root, or `undefined` for a path outside. */
 const within = (root: WindowsRoot, found: Absolute | undefined): ReadonlyArray<string> | undefined => {
   if (found === undefined || !isSameName(root.volume, found.volume)) return undefined
   if (found.names.includes("..") || found.names.includes(".")) return undefined
@@ -130,10 +144,10 @@ const within = (root: WindowsRoot, found: Absolute | undefined): ReadonlyArray<s
     : undefined
 }
 
-/** Whether an absolute path of the system, as `realpath` answers it, is the root or lies below it. */
+/** Tests whether an absolute system path, as `realpath` returns it, is the root or below it. */
 export const isWithinRoot = (root: WindowsRoot, native: string): boolean => within(root, absolute(native)) !== undefined
 
-/** From a directory in the root to what these names lead to from the root. */
+/** Returns the relative path from a directory in the root to the names below the root. */
 const relative = (directory: FsPath, names: ReadonlyArray<string>): string => {
   const from = segments(directory)
   let shared = 0
@@ -142,9 +156,11 @@ const relative = (directory: FsPath, names: ReadonlyArray<string>): string => {
 }
 
 /**
- * The text of a link in `directory`, as the port knows it: relative and with slashes. Windows writes the targets of junctions absolute,
- * so one that leads to a place in the root is told as the way there. What leads elsewhere begins with a slash, as what leads out of
- * the root does on every system; so does what depends on a current drive.
+ * Converts the target of a link in `directory` to the form of the port: relative and with slashes.
+ *
+ * Windows stores the targets of junctions as absolute paths. A target in the root becomes a relative path. Any other
+ * target begins with a slash, as targets outside the root do on every system; also a target that depends on a current
+ * drive.
  */
 export const linkTarget = (root: WindowsRoot, directory: FsPath, text: string): string => {
   const target = text.replaceAll("/", "\\")

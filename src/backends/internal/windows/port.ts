@@ -1,8 +1,9 @@
 /**
- * The port over a directory of a Windows disk: each primitive, and what the options say of it. The disk is an argument, so that tests can
- * give one that enforces what the machine that they run on does not.
+ * The port over a directory of a Windows disk, with its options.
  *
- * There are no attributes to set: Windows keeps one bit of a mode, and what it does not keep we do not say that we set.
+ * The disk is an argument, so that tests can simulate rules that the test machine lacks.
+ *
+ * There are no attributes to set: Windows keeps one bit of a mode, and the port must not claim to set others.
  */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../../model/FsError.ts"
@@ -19,7 +20,7 @@ import * as Naming from "./naming.ts"
 import type { Walker } from "./walk.ts"
 import { append, put } from "./write.ts"
 
-/** What `options` asks of the directory itself has been seen to. */
+/** Creates the port of an opened root. */
 export const backend = (walker: Walker, options: WindowsHostOptions): Backend => {
   const rules: Rules = fromOptions(options)
   const maySweep = rules.permits?.("delete") !== false

@@ -1,5 +1,6 @@
 /**
- * The root of a Windows host is what its path leads to when the filesystem is built, and it stays that directory.
+ * Opens the root of a Windows host. The root is the directory that the path leads to at creation, and stays that
+ * directory.
  */
 import type { Fault } from "../../../model/FsError.ts"
 import { root } from "../../../model/FsPath.ts"
@@ -13,7 +14,7 @@ import { finalNameOf, lookAt, make, type Walker } from "./walk.ts"
 
 const verbatim = (top: WindowsRoot): string | Fault => toNative(top, root, { useLongPaths: true })
 
-/** With its parents, from the volume down. */
+/** Creates the root and its parents, from the volume down. */
 const makeAll = (disk: WindowsDisk, top: WindowsRoot): void => {
   const volume = verbatim({ ...top, names: [], path: top.kind === "drive" ? `${top.volume}\\` : top.volume }) as string
   let at = volume
@@ -22,13 +23,16 @@ const makeAll = (disk: WindowsDisk, top: WindowsRoot): void => {
     try {
       disk.mkdirSync(at)
     } catch (error) {
-      // Of a directory that is there some disks say first that it may not be made.
+      // For an existing directory, some disks report a lack of permission.
       if (codeOf(error) !== "EEXIST" && lookAt(disk, at) === undefined) throw error
     }
   }
 }
 
-/** InvalidPath where the root is no absolute path of Windows, NotFound, NotADirectory; nothing is touched before the path is checked. */
+/**
+ * Opens the root. Returns InvalidPath if it is not an absolute Windows path, NotFound or NotADirectory. The path is
+ * checked before anything is touched.
+ */
 export const open = (
   disk: WindowsDisk,
   options: Pick<WindowsHostOptions, "root" | "createRoot" | "useLongPaths">

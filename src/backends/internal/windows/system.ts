@@ -1,18 +1,23 @@
 /**
- * `node:fs` as a Windows disk that keeps every name: one that is no well-formed text is given and taken as bytes, which Node passes on as
- * they are. Such names are rare, and each call looks for them; a listing is asked for again where text has shown that it lost something.
+ * Adapts `node:fs` to a Windows disk without losing names.
+ *
+ * A name that is not well-formed text is passed as bytes, which Node preserves. Such names are rare, and each call
+ * checks for them. A listing whose text has lost something is read again as bytes.
  */
 import { Fs } from "../../../runtime/node.ts"
 import type { WindowsDisk, WindowsEntry } from "./disk.ts"
 import { fromBytes, toBytes } from "./keys.ts"
 
-/** What decoders put in the place of what is no text. */
+/** The replacement character of decoders. */
 const lost = "\ufffd"
 
-/** Node takes the backslash off its end, and what is left is the volume itself instead of its top directory. */
+/**
+ * A drive's top directory with the prefix. Node removes the final backslash, and the rest would denote the volume
+ * itself.
+ */
 const topOfDrive = /^\\\\\?\\([a-z]:\\)$/i
 
-/** Typed as text, since Node takes both where it takes a path. */
+/** Returns the exact form of a path. Bytes are typed as text, because Node accepts both. */
 const exact = (path: string): string => {
   if (!path.isWellFormed()) return toBytes(path) as unknown as string
   return topOfDrive.exec(path)?.[1] ?? path

@@ -1,13 +1,15 @@
 /**
- * From a path to a place on a Windows disk, and nowhere else. A call first asks the path alone whether Windows could have it, then looks
- * at each component of its directory, top down, and at last asks the system for the final name of that directory, which no alias, no
- * junction and no mounted volume can disguise. What was opened is looked at again afterwards.
+ * Maps paths to places on a Windows disk, confined to the root.
  *
- * Between the look and the use another process that may write inside the root can still put a junction in the place of a directory: that
- * is `best-effort`, and Windows has no call for Node by which it could be more.
+ * A call first checks whether Windows can have the path, and then each component of the directory, top down. Finally it
+ * asks the system for the final name of the directory, which no alias, junction or mounted volume can hide. An opened
+ * file is checked again afterwards.
  *
- * The system is always given paths behind `\\?\`, so that it reads no name as anything else than it says. Node does so by itself; without
- * `useLongPaths` we keep to lengths that programs which do not can still open.
+ * Another process that may write inside the root can still replace a directory by a junction between check and use. So
+ * the level is `best-effort`; Node has no call on Windows for more.
+ *
+ * The system always gets paths with the prefix `\\?\`, so that it interprets no name. Node adds the prefix itself.
+ * Without `useLongPaths`, paths stay short enough for programs that do not.
  */
 import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../../model/FsPath.ts"
@@ -18,29 +20,32 @@ import type { WindowsDisk, WindowsStats } from "./disk.ts"
 import { spelt } from "./keys.ts"
 import { isWithinRoot, toNative, type WindowsRoot } from "./paths.ts"
 
-/** A directory inside the root that has been reached. */
+/** A directory inside the root. */
 export interface Place {
-  /** Its path on the disk. */
+  /** The path of the directory on the disk. */
   readonly directory: string
   readonly stats: WindowsStats
-  /** The path on the disk of a name in it. */
+  /** Returns the path on the disk of a name in the directory. */
   readonly at: (name: string) => string
-  /** Whether that path still leads to it. */
+  /** Tests whether the path still leads to the directory. */
   readonly isSame: () => boolean
 }
 
 export interface Walker {
   readonly disk: WindowsDisk
   readonly root: WindowsRoot
-  /** The path on the disk; InvalidPath or PathTooLong, before the disk is touched. */
+  /** Returns the path on the disk. Returns InvalidPath or PathTooLong before the disk is touched. */
   readonly native: (path: FsPath, makesDirectory?: boolean) => string | Fault
-  /** NotFound where nothing is, NotADirectory where the way leads through a file or a link, Unavailable when the root is gone. */
+  /**
+   * Opens a directory. Returns NotFound if it is missing, NotADirectory if a file or link is on the way, and
+   * Unavailable if the root is gone.
+   */
   readonly directory: (path: FsPath) => Place | Fault
-  /** Of the name itself, never of what a link leads to. */
+  /** Returns the stats of the name itself, without following a link. */
   readonly look: (at: string) => WindowsStats | undefined
-  /** Whether the name leads to the open file, and its directory is where it was. */
+  /** Tests whether a name leads to the open file and its directory is unchanged. */
   readonly holds: (descriptor: number, place: Place, at: string) => boolean
-  /** The name on the disk in its own case; as it is given where the system does not say. */
+  /** Returns the name in its spelling on the disk, or as given if the system does not report it. */
   readonly nameOf: (place: Place, name: string) => string
   readonly close: () => void
 }
@@ -65,10 +70,13 @@ export const lookAt = (disk: WindowsDisk, at: string): WindowsStats | undefined 
 export const below = (directory: string, name: string): string =>
   directory.endsWith("\\") ? directory + name : `${directory}\\${name}`
 
-/** What is said where no final name can be told, of any directory or of one with a long path: then the look at each component has to do. */
+/**
+ * The codes of a failed query for the final name, of any directory or of one with a long path. Then the check of each
+ * component must suffice.
+ */
 const untold = new Set(["EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "UNKNOWN"])
 
-/** The name by which the system itself knows what a path leads to; `undefined` where it tells none. */
+/** Returns the final name of a path according to the system; `undefined` if it reports none. */
 export const finalNameOf = (disk: WindowsDisk, at: string): string | undefined => {
   try {
     return disk.realpathSync.native(at)
@@ -86,10 +94,12 @@ const quietly = <A>(run: () => A): A | undefined => {
   }
 }
 
-/** As Windows compares them: by upper case. */
+/** Compares names like Windows, by upper case. */
 export const isSameName = (self: string, that: string): boolean => self === that || self.toUpperCase() === that.toUpperCase()
 
-/** `top` is a directory, with `pinned` for its stats, and `final` the form of its path in which the system gives final names. */
+/**
+ * Creates the walker of a root. `pinned` holds the stats of the root, and `final` the form of its path in final names.
+ */
 export const make = (
   disk: WindowsDisk,
   top: WindowsRoot,
@@ -102,7 +112,7 @@ export const make = (
   const native: Walker["native"] = (path, makesDirectory) => {
     const names = spelt(path)
     if (isFault(names)) return names
-    // Names that a key stands for can be said in no other way, whatever their length.
+    // A name from a key has no other form, so the length limit does not apply.
     if (!useLongPaths && names === path) {
       const plain = toNative(top, path, { useLongPaths: false, makesDirectory })
       if (isFault(plain)) return plain
@@ -157,7 +167,8 @@ export const make = (
     directory,
     look,
     holds: (descriptor, place, at) => {
-      // The directory first: whoever had a junction in its place while the file was opened would have to put it there once more.
+      // Check the directory first. A process that had replaced it by a junction during the open would have to do so
+      // again.
       if (!place.isSame()) return false
       const found = look(at)
       return found !== undefined && isSameFile(found, disk.fstatSync(descriptor, { bigint: true }))
@@ -166,7 +177,7 @@ export const make = (
       const told = quietly(() => disk.realpathSync.native(place.at(name)))
       const found = told?.slice(told.lastIndexOf("\\") + 1)
       if (found !== undefined && isSameName(found, name)) return found
-      // Of a link the system tells what it leads to.
+      // For a link, the system reports its target.
       const entries = quietly(() => disk.readdirSync(place.directory, { withFileTypes: true }))
       return entries?.find((entry) => isSameName(entry.name, name))?.name ?? name
     },
@@ -176,7 +187,6 @@ export const make = (
   }
 }
 
-/** A name in a place. */
 export interface Spot {
   readonly place: Place
   readonly name: string
@@ -184,7 +194,7 @@ export interface Spot {
   readonly stats: WindowsStats | undefined
 }
 
-/** Where the path is, and what is there; its directory must be one. */
+/** Returns the place and the stats of a path, whose parent must be a directory. */
 export const spotOf = (walker: Walker, path: FsPath, makesDirectory = false): Spot | Fault => {
   const at = walker.native(path, makesDirectory)
   if (isFault(at)) return at
@@ -193,7 +203,7 @@ export const spotOf = (walker: Walker, path: FsPath, makesDirectory = false): Sp
   return { place, name: at.slice(at.lastIndexOf("\\") + 1), at, stats: walker.look(at) }
 }
 
-/** Again where something else has taken the place of what was looked at; `undefined` says so. */
+/** Repeats a function that returns `undefined` if an entry was replaced since it was inspected. */
 export const stably = <A>(run: () => A | Fault | undefined): A | Fault => {
   for (let looks = 0; looks < maxLooks; looks++) {
     const found = run()

@@ -1,7 +1,9 @@
 /**
- * Writing on a Windows disk, as `atomicReplace.ts` and `hostAppend.ts` do it on others: a file becomes visible whole or not at all, and
- * an append that fails is cut back. What Windows adds: a file is closed before it gets its name, since an open one may not be renamed
- * everywhere; what is open may not be replaced; and the case of a name that is there is kept.
+ * Writes files on a Windows disk with the guarantees of `atomicReplace.ts` and `hostAppend.ts`: publication is atomic,
+ * and a failed append is undone.
+ *
+ * Windows adds some rules. A file is closed before it gets its name, because some systems cannot rename an open file.
+ * An open file cannot be replaced. An existing name keeps its case.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -23,7 +25,6 @@ import { kindOf, openFile, toStat } from "./file.ts"
 import type { Handles, InTheWay, Opened } from "./handles.ts"
 import { isSameFile, type Place, spotOf, stably, type Walker } from "./walk.ts"
 
-/** What a write works with. */
 export interface Writer {
   readonly walker: Walker
   readonly handles: Handles
@@ -38,12 +39,12 @@ const permission: Fault = { _tag: "AccessDenied", why: "permission" }
 
 const { O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_WRONLY } = Fs.constants
 
-/** The attribute that Node shows as a lack of permission to write; to take it away is the owner's to decide. */
+/** Tests the read-only attribute, which Node reports as a missing write permission. Only the owner may clear it. */
 export const isReadOnly = (stats: WindowsStats): boolean => (stats.mode & 0o200n) === 0n
 
 /**
- * Runs a change that a reader of ours may be in the way of: it then lets its file go, and the change is tried again at once. For readers
- * of others there is but to wait.
+ * Runs a change that readers of this program may block. Such readers release their file, and the change is retried at
+ * once. For other programs, the change waits.
  */
 export const yielding = <A>(
   handles: Handles,
@@ -63,7 +64,7 @@ interface Staged {
   readonly descriptor: number
   readonly place: Place
   readonly name: string
-  /** Of the file as it will be published; once known, the descriptor is closed. */
+  /** The stat of the file as published. Once set, the descriptor is closed. */
   stat: FileStat | undefined
   isPublished: boolean
 }
@@ -75,7 +76,7 @@ const unfit = (stats: WindowsStats | undefined, mode: Mode): Fault | undefined =
   return isReadOnly(stats) ? permission : undefined
 }
 
-/** A new file, open and where it should be; otherwise, also when that cannot be seen, there is none. */
+/** Creates and opens a new file. If it is not in its place, or that cannot be verified, the file is removed again. */
 const openNew = (walker: Walker, place: Place, at: string, flags: number): Opened | undefined => {
   const { disk } = walker
   const descriptor = disk.openSync(at, flags | O_CREAT | O_EXCL, 0o666)
@@ -103,7 +104,7 @@ const openTemporary = (walker: Walker, place: Place): Staged | undefined => {
   }
 }
 
-/** Fails where publishing would have to, so that a long stream is not read for nothing. */
+/** Creates the temporary file. Fails early if the publication would fail, so that a long stream is not read in vain. */
 const stage = (walker: Walker, path: FsPath, mode: Mode): Staged | Fault =>
   stably(() => {
     const spot = spotOf(walker, path)
@@ -117,7 +118,7 @@ const discard = ({ disk }: Walker, staged: Staged): void => {
   TemporaryNames.forget(staged.name)
 }
 
-/** A hidden file next to the path, open and empty, for as long as `use` runs; gone afterwards unless it was published. */
+/** Runs `use` with an empty temporary file next to the path. Removes the file afterwards, unless it was published. */
 const staging = <A, E, R>(
   walker: Walker,
   path: FsPath,
@@ -139,7 +140,7 @@ const fill = <E, R>(disk: WindowsDisk, descriptor: number, content: Content<E, R
       )
 }
 
-/** Everything that takes time; afterwards the file is as it will be published, and closed. */
+/** Writes the content and closes the file, so that only the publication remains. */
 const prepare = <E, R>(
   { durability, walker: { disk } }: Writer,
   staged: Staged,
@@ -152,17 +153,17 @@ const prepare = <E, R>(
     atOnce(() => {
       const stat = toStat(path, disk.fstatSync(staged.descriptor, { bigint: true }))
       staged.stat = stat
-      // Not quietly: some network disks say only now that they could not keep what was written.
+      // Report a failure of close, because some network disks report only here that the content was lost.
       disk.closeSync(staged.descriptor)
       return stat
     })
   )
 }
 
-/** Disks on which a file can have but one name. Some say that they do not know such a call, which has the code of EISDIR. */
+/** The codes of disks without hard links. Some report an unknown call, which has the code EISDIR. */
 const noSecondName = new Set(["EPERM", "EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "EMLINK"])
 
-/** Gives the file a name that must be free. Where there are no links the name is taken first, by an empty file. */
+/** Gives the file a name that must be free. Without hard links, an empty file reserves the name first. */
 const nameNew = (disk: WindowsDisk, from: string, to: string): void => {
   try {
     disk.linkSync(from, to)
@@ -180,7 +181,7 @@ const nameNew = (disk: WindowsDisk, from: string, to: string): void => {
   unlinkQuietly(disk, from)
 }
 
-/** The one step that anybody can see. `append` publishes only where nothing is. */
+/** Publishes the file in one visible step. `append` publishes only if nothing exists there. */
 const publishNow = (walker: Walker, staged: Staged, path: FsPath, mode: Mode, stat: FileStat): FileStat | Fault => {
   const spot = spotOf(walker, path)
   if (isFault(spot)) return spot
@@ -208,7 +209,7 @@ const publish = ({ handles, walker }: Writer, staged: Staged, path: FsPath, mode
     atOnce(() => publishNow(walker, staged, path, mode, stat))
   )
 
-/** Writes a new file, or another in place of the one that is there. */
+/** Writes a new file or replaces an existing one. */
 export const put = <E, R>(
   writer: Writer,
   path: FsPath,
@@ -225,7 +226,7 @@ export const put = <E, R>(
 interface Target extends Opened, Progress {
   readonly appends: true
   readonly path: FsPath
-  /** It was made for this append. */
+  /** Whether the file was created for this append. */
   readonly isNew: boolean
   isComplete: boolean
 }
@@ -252,8 +253,10 @@ const openTarget = (walker: Walker, path: FsPath): Target | Fault =>
   })
 
 /**
- * Takes away what a failed append has left, unless somebody else has already written behind it. A file that is open to append takes no
- * shorter length, and one that is open may stay after it was removed, so both are done by the name, if that is still its own.
+ * Undoes a failed append, unless another writer has appended since.
+ *
+ * A file opened to append cannot be truncated, and an open file may survive its removal. So both are done through the
+ * name, if it still belongs to the file.
  */
 const cutBack = (walker: Walker, { isNew, path, stats, written }: Target): void => {
   const { disk } = walker
@@ -275,11 +278,11 @@ const leave = (walker: Walker, target: Target): void => {
   try {
     cutBack(walker, target)
   } catch {
-    // The disk that refused the bytes refuses this too; the failure itself is reported.
+    // Ignore this failure: the caller already reports the original one.
   }
 }
 
-/** The append is done, and does not fail because the disk says nothing more. */
+/** Returns the stat after the append, which does not fail if the stat cannot be read. */
 const statOf = (disk: WindowsDisk, { descriptor, path, stats, written }: Target): FileStat => {
   try {
     return toStat(path, disk.fstatSync(descriptor, { bigint: true }))
@@ -288,7 +291,7 @@ const statOf = (disk: WindowsDisk, { descriptor, path, stats, written }: Target)
   }
 }
 
-/** Opened anew where another program has it, so that who waits for the file can be interrupted. */
+/** Opens the target, and retries while another program has it open, so that the wait is interruptible. */
 const withTarget = <A>(
   walker: Walker,
   path: FsPath,
@@ -321,10 +324,10 @@ const appendTo = (
     )
   )
 
-/** Bytes that are appended in one system call, which no other writer can come between; they are held in memory for it. */
+/** The largest append in one system call, in bytes. The bytes are held in memory. */
 const blockSize = 256 * 1024 * 1024
 
-/** The whole of one file to the end of another. */
+/** Appends the whole content of one file to another. */
 const copyFrom = (disk: WindowsDisk, from: string, size: number, target: Target): Effect.Effect<void, Fault> =>
   Effect.acquireUseRelease(
     attempt(() => disk.openSync(from, O_RDONLY)),
@@ -361,7 +364,7 @@ const appendStream = <E, R>(
     })
   )
 
-/** Puts the bytes behind those that are there, or makes the file. */
+/** Appends bytes to a file, or creates it. */
 export const append = <E, R>(
   writer: Writer,
   path: FsPath,
