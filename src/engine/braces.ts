@@ -8,7 +8,6 @@
  * before a letter or digit is removed, because picomatch would pass the escape to the regular expression.
  */
 
-/** The largest number of patterns that one glob may expand to. */
 export const maxExpansions = 1024
 
 /**
@@ -39,11 +38,9 @@ interface Group {
   readonly options: ReadonlyArray<ReadonlyArray<Piece>>
   /** Whether the group stands for one of its options: braces with a comma, `@(…)`, `?(…)` and `(…)`. */
   readonly chooses: boolean
-  /** Whether the group contains `**`, directly or in a nested group. */
   readonly holdsGlobstar: boolean
 }
 
-/** The state of a group while it is read. */
 interface Level {
   readonly closing: "}" | ")"
   holdsGlobstar: boolean
@@ -159,7 +156,6 @@ class Reading {
     return out
   }
 
-  /** Reads one part that does not open a group. */
   #part(sign: string, level: Level | undefined): string {
     const text = this.#text
     const from = this.#at
@@ -302,7 +298,6 @@ const expand = (pieces: ReadonlyArray<Piece>): ReadonlyArray<string> => {
   return out
 }
 
-/** Tests whether all, some or none of the expanded patterns contain a slash. */
 const slashes = (pieces: ReadonlyArray<Piece>): "all" | "some" | "none" => {
   const each = new Set(
     pieces.map((piece) => {

@@ -89,10 +89,8 @@ const countLines = function* (text: string, from: number, to: number): Steps<num
   return lines
 }
 
-/** Tests whether the range of a text has two or more lines. */
 const isMany = (text: string, from: number, to: number): boolean => from < to && lineEnd(text, from) < to
 
-/** The remaining steps of a diff. */
 interface Budget {
   steps: number
 }

@@ -33,7 +33,6 @@ export interface Edited {
   readonly replacements: number
   /** A unified diff with three lines of context; empty if nothing changed. */
   readonly diff: string
-  /** The number of code points inserted by all replacements. */
   readonly inserted: number
 }
 
@@ -69,7 +68,6 @@ export const check = (edits: ReadonlyArray<Edit>): Fault | undefined => {
 }
 
 interface Placed extends Replacement {
-  /** The index of the edit. */
   readonly edit: number
 }
 

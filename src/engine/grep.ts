@@ -176,7 +176,6 @@ export const collect = (port: Backend, base: Base, self: GrepPlan): Effect.Effec
     let filesMatched = 0
     let isTruncated = false
 
-    /** Collects one outcome. Returns whether the search should continue. */
     const take = (file: Outcome): boolean => {
       const { found, key } = file
       if (typeof found === "string") {

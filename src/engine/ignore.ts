@@ -41,7 +41,6 @@ interface Level {
 export interface Rules {
   readonly git: ReadonlyArray<Level>
   readonly own: ReadonlyArray<Level>
-  /** Whether the directory or one above it is ignored. */
   readonly everything: boolean
   readonly caseSensitive: boolean
 }
@@ -269,7 +268,6 @@ const saysNothing = ({ git, own }: Rules): boolean => git.length === 0 && own.le
 const isGit = ({ caseSensitive }: Rules, name: string): boolean =>
   name === ".git" || (!caseSensitive && FsPath.fold(name) === ".git")
 
-/** Tests whether this child of the directory is ignored. */
 export const ignores = (self: Rules, name: string, directory: boolean): boolean => {
   if (self.everything || isGit(self, name)) return true
   if (saysNothing(self)) return false

@@ -109,7 +109,6 @@ export const blocks = function* (
   // Loops inside a generator are slow, so the inner loops are functions that count their comparisons here.
   let compared = 0
 
-  /** Extends the forward search by one edit. */
   const onward = ({ aHi, aLo, bHi, bLo }: Region, d: number): Snake | undefined => {
     const n = aHi - aLo
     const m = bHi - bLo
@@ -134,7 +133,6 @@ export const blocks = function* (
     return undefined
   }
 
-  /** Extends the backward search by one edit. */
   const homeward = ({ aHi, aLo, bHi, bLo }: Region, d: number): Snake | undefined => {
     const n = aHi - aLo
     const m = bHi - bLo

@@ -31,7 +31,6 @@ import {
 } from "./segment.ts"
 import { parse, unitsOf } from "./syntax.ts"
 
-/** The state of the match in one directory. */
 export interface State {
   readonly rows: Positions
   readonly reach: Positions
@@ -68,7 +67,6 @@ const options = { dot: true, posix: true, regex: false, nonegate: true, strictSl
 interface Trimmed {
   readonly text: string
   readonly anchored: boolean
-  /** Whether the pattern matches directories only. */
   readonly directory: boolean
 }
 
@@ -199,7 +197,6 @@ const refusal = (pattern: unknown, maxLength: number): string | undefined => {
 }
 
 export interface CompileOptions {
-  /** The argument name in faults. */
   readonly argument: string
   readonly dialect?: "path" | "fnmatch" | undefined
   /** Whether the patterns follow the rules of ignore files: the last match decides, and `!` re-includes. */

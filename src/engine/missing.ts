@@ -15,10 +15,8 @@ import { type Child, keyOf } from "../port/Backend.ts"
  */
 export type Became = "removed" | "there" | "moved"
 
-/** A later listing of a directory. */
 interface Relisted {
   readonly kinds: ReadonlyMap<string, Kind>
-  /** The kinds of children that an earlier listing did not have. */
   readonly newKinds: ReadonlySet<Kind>
 }
 
@@ -87,10 +85,8 @@ interface Unreadable {
 type Answer<O> = ReadonlyArray<O> | { readonly done: ReadonlyArray<O>; readonly fault: Fault }
 
 export interface Seeking<F, O> {
-  /** Searches the given files once more. */
   readonly search: (files: ReadonlyArray<F>) => Effect.Effect<Answer<O>, Fault>
   readonly became: (file: F) => Effect.Effect<Became, Fault>
-  /** Returns the file of the outcome at an index. */
   readonly fileAt: (index: number) => F
 }
 

@@ -97,7 +97,6 @@ const withoutNumbers = function* (text: string, sought: string): Steps<string | 
     : `${absent}: its lines begin with line numbers; without these it occurs on line ${yield* lineAt(text, at)}`
 }
 
-/** A line that is not blank. */
 interface Line {
   /** The line number, 1-based. */
   readonly number: number

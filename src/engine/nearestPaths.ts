@@ -8,7 +8,6 @@ import { inSlices, perItem, type Steps } from "../runtime/steps.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { resolve } from "./resolve.ts"
 
-/** The largest number of suggested paths. */
 export const maxNearest = 3
 
 const longestName = 256

@@ -109,7 +109,6 @@ const item =
  */
 const maxOptional = 24
 
-/** Returns the largest number of adjacent optional items. */
 const optionalInRow = (source: string): number => {
   let most = 0
   /**

@@ -41,7 +41,6 @@ export interface Outcome {
   readonly text?: string | undefined
 }
 
-/** A file whose content is in memory. */
 class Loaded {
   readonly path: FsPath.FsPath
   readonly bytes: Uint8Array
@@ -140,7 +139,6 @@ const failure = (detail: string, path: string): Fault =>
 
 const firstLine = (self: GrepPlan, path: string): number => (self.after?.path === path ? self.after.lineNumber + 1 : 1)
 
-/** The state of one search. */
 interface Search {
   readonly port: Backend
   readonly base: Base
@@ -161,7 +159,6 @@ const quick = ({ isHard, plan }: Search, files: ReadonlyArray<Loaded>): number =
   return files.length
 }
 
-/** The results before a failure, and the failure. */
 interface Broken<A> {
   readonly done: ReadonlyArray<A>
   readonly fault: Fault
@@ -199,7 +196,6 @@ const away = (
     )
   })
 
-/** Searches loaded files on this thread or in the workers. */
 const match = Effect.fnUntraced(function* (
   self: Search,
   files: ReadonlyArray<Loaded>
@@ -273,7 +269,6 @@ const loadAll = (
   })
 }
 
-/** Loads one large file, if it still exists. */
 const whole = ({ base, plan, port }: Search, path: FsPath.FsPath): Effect.Effect<ReadonlyArray<Loaded | Outcome>, Fault> =>
   Effect.map(load(port, base, plan, path, Number.POSITIVE_INFINITY), (file) => (file === "large" ? [] : [file]))
 
@@ -396,7 +391,6 @@ const batches = (
   return more
 }
 
-/** Groups the files of a batch by directory and omits other entries. */
 const filesOf = (batch: Batch): Array<Files<Directory>> => {
   const out: Array<{ readonly visit: Directory; readonly segments: Array<string> }> = []
   for (const file of batch) {

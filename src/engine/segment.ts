@@ -115,9 +115,7 @@ export const GLOBSTAR = undefined
 
 export interface Row {
   readonly segments: ReadonlyArray<Test | typeof GLOBSTAR>
-  /** The index of the source pattern. */
   readonly pattern: number
-  /** Whether the row matches directories only. */
   readonly directory: boolean
 }
 
@@ -217,7 +215,6 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
     return test === GLOBSTAR || (!last && test(name))
   }
 
-  /** Returns the places that follow the open ones. */
   const after = (positions: Positions, isOpen: (at: number) => boolean): Positions => {
     generation++
     const out: Array<number> = []

@@ -10,7 +10,6 @@ import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf } from "../port/Backend.ts"
 import { changed } from "../port/explorer.ts"
 
-/** The number of times a directory is listed again. */
 const maxListings = 8
 
 const isSized = (child: Child): boolean => child.kind === "directory" || child.sizeBytes !== undefined

@@ -55,7 +55,6 @@ const maxLooks = 3
 /** The largest directory whose listing is kept for comparison with later ones. */
 const largest = 65_536
 
-/** The state of the walk for a directory before it is read. */
 interface Way {
   readonly path: FsPath.FsPath
   readonly at: FsPath.FsPath
@@ -81,9 +80,7 @@ export class Directory implements Visit, Way {
   sizes: ReadonlyMap<Child, number> | undefined
   /** The contents in order: results, skipped entries and directories. */
   items: Array<unknown> = []
-  /** The number of emitted items. */
   answered = 0
-  /** The reason why the directory could not be read. */
   fault: Fault | undefined
   isAsked = false
   isDecided = false
@@ -128,7 +125,6 @@ export class Walker<A> {
   readonly #base: Base
   /** The current directory; `undefined` at the end. */
   #current: Directory | undefined
-  /** The first unread directory. */
   #unread: Directory | undefined
   /** The weight of the directories that are read but not yet emitted. */
   #ahead = 0
@@ -140,7 +136,6 @@ export class Walker<A> {
   /** The steps since the last yield to other fibers. */
   #spent = 0
   #isStarted = false
-  /** The number of directories that are being read. */
   #asked = 0
 
   constructor(
@@ -406,7 +401,6 @@ export class Walker<A> {
     return true
   }
 
-  /** Classifies a child: skipped, result or directory to enter. */
   #look(directory: Directory, child: Child): void {
     const { items } = directory
     if (this.#isLeftOut(directory, child)) {

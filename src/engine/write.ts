@@ -180,7 +180,6 @@ const versioned = (done: Written | undefined, plan: Plan, ofContent: () => strin
     ? done
     : { version: ofContent() }
 
-/** Writes all bytes at once. */
 export const bytes = (port: Backend, path: FsPath.FsPath, content: Uint8Array, plan: Plan): Effect.Effect<Written, Fault> => {
   const fast = port.accelerations?.write
   return fast === undefined

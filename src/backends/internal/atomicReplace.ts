@@ -27,7 +27,6 @@ import { sweepBefore } from "./leftovers.ts"
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const notAFile: Fault = { _tag: "NotAFile" }
 
-/** A temporary file to publish. */
 export interface Staged {
   readonly descriptor: number
   readonly place: Place
@@ -222,7 +221,6 @@ export const settleName = (confined: Confined, path: FsPath, durability: Durabil
         unsettled
       )
 
-/** Writes a new file or replaces an existing one. */
 export const put = <E, R>(
   confined: Confined,
   path: FsPath,

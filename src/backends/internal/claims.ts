@@ -41,7 +41,6 @@ const refreshed = 500
 /** The number of directories of killed processes that one process removes at its first claim. */
 const maxSwept = 256
 
-/** Returns the directory of all claims. */
 const top = (): string | undefined => {
   const directory = Installation.directory()
   return directory === undefined ? undefined : join(directory, "claims")
@@ -71,7 +70,6 @@ interface Entry {
 
 const pattern = /^(([0-9a-z-]+)\.[0-9a-f]{12})\.[0-9a-z]+\.(claim|wait)$/
 
-/** Returns the names in a directory, or none if the directory has just been removed. */
 const namesIn = (inside: string): ReadonlyArray<string> => {
   try {
     return Fs.readdirSync(inside, "utf8")

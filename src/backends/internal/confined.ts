@@ -21,18 +21,15 @@ import { below, type HostPath } from "./hostNames.ts"
  * release it has no paths.
  */
 export interface Place {
-  /** The system path of the directory. */
   readonly directory: HostPath
   readonly stats: Fs.Stats
   /** Returns the system path of a name in the directory. */
   at(segment: string): HostPath
-  /** Opens a directory in the directory. */
   enter(segment: string): Place | Fault
   /** Tests whether the data read through its paths really came from this directory. */
   held(): boolean
   /** Tests whether the requested path still leads to this directory. */
   isSame(): boolean
-  /** Opens the directory for reading. */
   open(): number
   release(): void
   /** Whether the leftovers in the directory have been removed. */

@@ -30,7 +30,6 @@ import {
 import { type Hardlinks, inside, openFile, type Opened, toStat } from "./hostFile.ts"
 
 interface Target extends Opened, Progress {
-  /** Whether the file was created for this append. */
   readonly isNew: boolean
   isComplete: boolean
 }
@@ -164,7 +163,6 @@ const appendStream = <E, R>(
     )
   })
 
-/** Appends bytes to a file, or creates it. */
 export const append = <E, R>(
   confined: Confined,
   path: FsPath,

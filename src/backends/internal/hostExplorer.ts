@@ -56,7 +56,6 @@ const mayHold = (): boolean => {
 
 interface Held {
   readonly place: Place
-  /** The number of current uses. */
   lent: number
   /** Whether the walk has left the directory. The last user then releases it. */
   isLeft: boolean

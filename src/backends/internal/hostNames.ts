@@ -53,7 +53,6 @@ export const fromBytes = (path: Buffer): HostPath => (isUtf8(path) ? path.toStri
 export const isSamePath = (self: HostPath, that: HostPath): boolean =>
   typeof self === "string" || typeof that === "string" ? self === that : self.equals(that)
 
-/** Tests whether a path can express a name. */
 export const isText = (name: string): boolean => !control.test(name)
 
 /** Creates the entry of a listing. `name` must be the exact name. */

@@ -36,7 +36,6 @@ interface Frame {
   readonly depth: number
   readonly path: FsPath
   readonly segment: string
-  /** The identity of the directory. */
   readonly stats: Fs.Stats
   /** The open directory; `undefined` while enough directories below it are held. */
   place: Place | undefined
@@ -200,7 +199,6 @@ const removal = (holder: Place, path: FsPath) => {
     opened,
     current: () => current,
     step,
-    /** Returns the path of the current entry. */
     path: () => at,
     removed: (): Removed => ({ deleted, directories }),
     release: () => {

@@ -9,9 +9,7 @@
  */
 
 export interface Entry {
-  /** The key, which is unique in its directory. */
   readonly key: string
-  /** The hash of the key. */
   readonly hash: number
 }
 
@@ -130,7 +128,6 @@ export const set = <E extends Entry>(self: Children<E>, entry: E, owner: object,
   return own
 }
 
-/** Removes an existing entry. */
 export const remove = <E extends Entry>(self: Children<E>, entry: E, owner: object, shift = 0): Children<E> => {
   const own = owned(self, owner)
   switch (own.kind) {

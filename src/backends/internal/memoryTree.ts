@@ -46,12 +46,10 @@ export interface Link extends Common {
 
 export type Node = File | Directory | Link
 
-/** The tree at the time of a capture. It never changes. */
 export interface Captured {
   readonly root: Directory
 }
 
-/** The receiver of changes. */
 export interface Listener {
   /** Tests whether anyone listens. If not, changes need not be determined. */
   readonly isActive: () => boolean
@@ -59,7 +57,6 @@ export interface Listener {
 }
 
 export interface Removed {
-  /** The number of files and symlinks. */
   readonly deleted: number
   readonly directories: number
 }

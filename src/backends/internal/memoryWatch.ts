@@ -12,7 +12,6 @@ import { fold, type FsPath, isWithin } from "../../model/FsPath.ts"
 import type { Listener } from "./memoryTree.ts"
 
 export interface Watchers extends Listener {
-  /** Streams the changes below the path from now on. */
   readonly watch: (path: FsPath) => Stream.Stream<WatchEvent>
 }
 

@@ -11,13 +11,11 @@ import type { Backend } from "../../port/Backend.ts"
 import { type HostRoot, type HostRoots, Recovery } from "../../port/hostRoots.ts"
 import * as Transactions from "../../runtime/transactions.ts"
 
-/** The opened directory. */
 export interface Ground {
   readonly path: string
   readonly device: string
   readonly inode: string
   readonly isDurable: boolean
-  /** Opens a directory above this one. */
   readonly open: (path: string) => Effect.Effect<Backend, Fault, Scope.Scope>
 }
 

@@ -9,7 +9,6 @@ import * as Stream from "effect/Stream"
 export interface Collecting {
   /** Reads the stream until it ends. Failures are ignored, because the process reports how it ended. */
   readonly from: <E>(stream: Stream.Stream<Uint8Array, E>) => Effect.Effect<void>
-  /** Returns the kept bytes so far. */
   readonly bytes: () => Buffer
   readonly take: (chunk: Uint8Array) => void
 }

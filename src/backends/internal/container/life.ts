@@ -35,7 +35,6 @@ export interface Container {
   readonly isRunning: (since: string) => Effect.Effect<boolean, Fault>
   /** Returns how often the container was refused a process, according to its last answer. */
   readonly refused: () => number
-  /** Ends the container with all its processes. */
   readonly end: Effect.Effect<void>
 }
 

@@ -19,7 +19,6 @@ export interface Answers {
   readonly take: (chunk: Uint8Array) => Answer | "unasked" | undefined
   /** Returns the size of the current answer, including discarded bytes. */
   readonly size: () => number
-  /** Returns the current answer so far. */
   readonly soFar: () => Buffer
 }
 

@@ -24,7 +24,6 @@ export interface Means {
   readonly caseSensitive: boolean
 }
 
-/** The largest number of directories in one request. */
 const maxDirectories = 256
 /** The largest number of files in one request, and of bytes of their contents. */
 const maxFiles = 256
@@ -42,12 +41,10 @@ const nameOf = (path: FsPath): Uint8Array | undefined => {
   return isFault(name) ? undefined : name
 }
 
-/** Decodes bytes as Latin-1, one character per byte. */
 const latin = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
 
 const quoted = (argument: Uint8Array): string => `'${latin(argument).replaceAll("'", "'\\''")}'`
 
-/** Creates a read-only request. */
 const requestOf = (call: string, args: ReadonlyArray<Uint8Array>): Request =>
   args.reduce((sum, { length }) => sum + length + 3, 0) <= longLine
     ? { call, arguments: args, repeats: true }
@@ -228,7 +225,6 @@ const makeMark = (): string => {
 interface Contents {
   /** The index of the first file left for another request; never the first file of this one. */
   readonly left: number | undefined
-  /** The contents by index. */
   readonly wholes: ReadonlyMap<number, Whole>
 }
 

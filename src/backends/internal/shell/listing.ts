@@ -28,7 +28,6 @@ const childFrom = (text: string, isText: boolean): Child | undefined => {
   return { ...child, sizeBytes }
 }
 
-/** Parses a listing; returns `undefined` if it is invalid. */
 const entriesOf = (output: Buffer): ReadonlyArray<Child> | undefined => {
   const isText = isUtf8(output)
   const records = output.toString(isText ? "utf8" : "latin1").split("//\n")

@@ -34,7 +34,6 @@ export const isFault = (value: Uint8Array | Fault): value is Fault => !isBytes(v
 
 const unexpected: Fault = { _tag: "IoError", detail: "the container's shell answered what was not asked for" }
 
-/** Fails if a value could not be parsed from the answer. */
 export const understood = <A>(value: A | undefined): Effect.Effect<A, Fault> =>
   value === undefined ? Effect.fail(unexpected) : Effect.succeed(value)
 

@@ -45,7 +45,6 @@ export interface Request {
 }
 
 export interface Reply {
-  /** The status of the function. */
   readonly status: number
   readonly output: Buffer
   /** The output on standard error during the request, at most 64 KiB. */
@@ -76,7 +75,6 @@ export interface Options {
   readonly silence?: number | undefined
 }
 
-/** The number of times a request is sent. */
 const maxTries = 3
 const mostErrors = 64 * 1024
 /** The milliseconds that a shell has to end by itself. */

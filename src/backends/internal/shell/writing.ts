@@ -22,7 +22,6 @@ import { toStat } from "./stat.ts"
 const withTemporary = <A, E, R>(path: FsPath, use: (temporary: FsPath) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   TemporaryNames.using((name) => use(join(parent(path), name)))
 
-/** Sends a request that changes something. */
 export const changed = (
   place: Place,
   call: string,

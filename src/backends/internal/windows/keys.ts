@@ -64,7 +64,6 @@ export const toBytes = (text: string): Buffer => {
   return Buffer.concat(parts)
 }
 
-/** Decodes WTF-8. */
 export const fromBytes = (bytes: Buffer): string => {
   let out = ""
   let start = 0

@@ -18,7 +18,6 @@ export interface WindowsRoot {
   readonly kind: "drive" | "unc"
   /** The volume: `C:` in upper case, or `\\server\share`. */
   readonly volume: string
-  /** The names below the volume. */
   readonly names: ReadonlyArray<string>
   /** The full path, `C:\a\b` or `\\server\share\a`: backslashes, and none at the end except in `C:\`. */
   readonly path: string

@@ -20,7 +20,6 @@ import * as Naming from "./naming.ts"
 import type { Walker } from "./walk.ts"
 import { append, put } from "./write.ts"
 
-/** Creates the port of an opened root. */
 export const backend = (walker: Walker, options: WindowsHostOptions): Backend => {
   const rules: Rules = fromOptions(options)
   const maySweep = rules.permits?.("delete") !== false

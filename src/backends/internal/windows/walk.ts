@@ -20,12 +20,9 @@ import type { WindowsDisk, WindowsStats } from "./disk.ts"
 import { spelt } from "./keys.ts"
 import { isWithinRoot, toNative, type WindowsRoot } from "./paths.ts"
 
-/** A directory inside the root. */
 export interface Place {
-  /** The path of the directory on the disk. */
   readonly directory: string
   readonly stats: WindowsStats
-  /** Returns the path on the disk of a name in the directory. */
   readonly at: (name: string) => string
   /** Tests whether the path still leads to the directory. */
   readonly isSame: () => boolean

@@ -209,7 +209,6 @@ const publish = ({ handles, walker }: Writer, staged: Staged, path: FsPath, mode
     atOnce(() => publishNow(walker, staged, path, mode, stat))
   )
 
-/** Writes a new file or replaces an existing one. */
 export const put = <E, R>(
   writer: Writer,
   path: FsPath,
@@ -226,7 +225,6 @@ export const put = <E, R>(
 interface Target extends Opened, Progress {
   readonly appends: true
   readonly path: FsPath
-  /** Whether the file was created for this append. */
   readonly isNew: boolean
   isComplete: boolean
 }
@@ -364,7 +362,6 @@ const appendStream = <E, R>(
     })
   )
 
-/** Appends bytes to a file, or creates it. */
 export const append = <E, R>(
   writer: Writer,
   path: FsPath,
