@@ -6,6 +6,7 @@
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
@@ -13,7 +14,7 @@ import type { Algebra } from "../filesystem/Filesystem.ts"
 import type * as Session from "../workspace/Session.ts"
 import type { AnyDefinition } from "./definition.ts"
 import type { Given, Params, Requirements, Section, SectionError } from "./Section.ts"
-import { overridden, overridesError, type Problem, templateError } from "./sections/check.ts"
+import { overridden, overridesError, type Problem, templateError, unreachable } from "./sections/check.ts"
 import * as Tree from "./sections/tree.ts"
 
 /**
@@ -117,13 +118,7 @@ export const template = <S extends Section<unknown>>(
 const deadlineOf = (deadline: Options["deadline"]): Option.Option<DateTime.Utc> =>
   Option.map(Option.isOption(deadline) ? deadline : Option.fromUndefinedOr(deadline), DateTime.toUtc)
 
-/**
- * Makes a frozen prompt. Fails with PromptError for malformed keys, names and titles, for two sections of one parent with the
- * same key, and for two tools with the same name.
- *
- * @since 0.1.0
- */
-export const make = <S extends Section<unknown>>(
+const frozen = <S extends Section<unknown>>(
   options: Omit<Options, "sections"> & { readonly sections: ReadonlyArray<S> }
 ): Effect.Effect<Prompt<Requirements<S>>, PromptError> =>
   Effect.flatMap(template(options), (made) => {
@@ -131,6 +126,27 @@ export const make = <S extends Section<unknown>>(
     const prompt = Object.freeze({ ...made, overrides, deadline: deadlineOf(options.deadline) })
     return Effect.as(orPromptError(overridesError(made.sections, overrides)), prompt)
   })
+
+const warnOfFilesWithoutTools = <R>({ key, sections }: Template<R>): Effect.Effect<void> =>
+  Effect.forEach(
+    unreachable(sections),
+    (section) =>
+      Effect.logWarning(
+        `fs-algebra: no tool of the prompt "${key}" works on the files of the section "${section.key}"; give the section tools, such as Section.sevenTools, or \`toolsElsewhere: true\` if others bring them`
+      ),
+    { discard: true }
+    // A server over standard input and output may be about to start.
+  ).pipe(Effect.provideService(Logger.LogToStderr, true))
+
+/**
+ * Makes a frozen prompt. Fails with PromptError for malformed keys, names and titles, for two sections of one parent with the
+ * same key, and for two tools with the same name. Logs a warning for each section with a filesystem that no tool works on.
+ *
+ * @since 0.1.0
+ */
+export const make = <S extends Section<unknown>>(
+  options: Omit<Options, "sections"> & { readonly sections: ReadonlyArray<S> }
+): Effect.Effect<Prompt<Requirements<S>>, PromptError> => Effect.tap(frozen(options), warnOfFilesWithoutTools)
 
 /** The deepest heading level of Markdown. */
 const deepest = 6
@@ -203,4 +219,4 @@ export const clone = <R>(
   prompt: Prompt<R>,
   session: Session.Operations
 ): Effect.Effect<Prompt<R>, SectionError | PromptError, Scope.Scope> =>
-  Tree.allOrNothing(Effect.flatMap(Tree.clonedEach(prompt.sections, session), (sections) => make({ ...prompt, sections })))
+  Tree.allOrNothing(Effect.flatMap(Tree.clonedEach(prompt.sections, session), (sections) => frozen({ ...prompt, sections })))

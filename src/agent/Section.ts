@@ -33,6 +33,26 @@ export {
   WorkspaceDigest
 } from "./sections/digest.ts"
 export {
+  /**
+   * The tools of `VfsToolsSection`: `list_directory`, `read_file`, `write_file`, `delete_file`. Not for one prompt with the seven.
+   *
+   * @since 0.1.0
+   */
+  four as fourTools,
+  /**
+   * The tools of a container's sections beside the seven: `shell` and `eval`. They need a Sandbox, say from the `layer` of the section.
+   *
+   * @since 0.1.0
+   */
+  sandboxTools,
+  /**
+   * The tools of most sections: `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep`, `rm`.
+   *
+   * @since 0.1.0
+   */
+  seven as sevenTools
+} from "./kits.ts"
+export {
   /** @since 0.1.0 */
   type PodmanOptions,
   /** @since 0.1.0 */
@@ -102,6 +122,8 @@ export interface Section<out R = never> {
   readonly filesystem?: Effect.Effect<Algebra, SectionError> | undefined
   /** The snapshots of the filesystem, made at first use. */
   readonly snapshots?: Effect.Effect<SnapshotStore.Operations, SectionError> | undefined
+  /** Whether others bring the tools that work on its filesystem, so that `Prompt.make` warns of none. @default false */
+  readonly toolsElsewhere?: boolean | undefined
   /** Further services for its tools, such as Sandbox and Snapshots. */
   readonly services?: Effect.Effect<Context.Context<never>, SectionError> | undefined
   /** Makes the same section for another session. @default itself */

@@ -53,6 +53,8 @@ export interface Parts<R> {
   readonly key: string
   readonly title: string
   readonly tools: ReadonlyArray<AnyDefinition<unknown>>
+  /** @default false */
+  readonly toolsElsewhere?: boolean | undefined
   readonly holder: Holder
   readonly text: (held: Held, params: Params) => Effect.Effect<string, SectionError>
   readonly clone: Workspace<R>["clone"]
@@ -85,6 +87,7 @@ export const assemble = Effect.fnUntraced(function* <T extends AnyDefinition<unk
     children: Object.freeze([...(options.children ?? [])]),
     acceptsOverrides: options.acceptsOverrides ?? false,
     session: options.session,
+    toolsElsewhere: parts.toolsElsewhere ?? false,
     filesystem: Effect.map(held.opened, ({ filesystem }) => filesystem),
     snapshots: held.snapshots,
     services: held.services,

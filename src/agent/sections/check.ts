@@ -114,3 +114,20 @@ export const overridesError = (sections: ReadonlyArray<Section<unknown>>, overri
   }
   return undefined
 }
+
+/**
+ * Returns the sections whose filesystem no tool can reach. A tool works on the filesystem of its own section; one of a section without
+ * works on the first filesystem of the prompt.
+ */
+export const unreachable = <R>(sections: ReadonlyArray<Section<R>>): ReadonlyArray<Section<R>> => {
+  const all = Tree.all(sections).map(({ section }) => section)
+  const workspace = all.find(({ filesystem }) => filesystem !== undefined)
+  const hasShared = all.some(({ filesystem, tools }) => filesystem === undefined && tools.length > 0)
+  return all.filter(
+    (section) =>
+      section.filesystem !== undefined &&
+      section.toolsElsewhere !== true &&
+      section.tools.length === 0 &&
+      !(section === workspace && hasShared)
+  )
+}

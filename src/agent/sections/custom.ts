@@ -23,7 +23,7 @@ export interface FilesystemOptions<
   C extends Section<unknown> = Section,
   P = never
 >
-  extends Common<T, C>, Mounting, Pick<Section, "key" | "title" | "template"> {
+  extends Common<T, C>, Mounting, Pick<Section, "key" | "title" | "template" | "toolsElsewhere"> {
   /**
    * The layer of the filesystem. The section's tools also get its other services, such as a Sandbox; policies in it apply to
    * them.
@@ -48,6 +48,7 @@ const build = <R, T extends AnyDefinition<unknown>, C extends Section<unknown>, 
       key: options.key,
       title: options.title,
       tools: [],
+      toolsElsewhere: options.toolsElsewhere,
       holder,
       text: (_, params) => (typeof options.template === "string" ? Effect.succeed(options.template) : options.template(params)),
       clone: (session) => Tree.allOrNothing(Effect.flatMap(forSession(options, session), (other) => build(other, holder)))
@@ -57,7 +58,8 @@ const build = <R, T extends AnyDefinition<unknown>, C extends Section<unknown>, 
 
 /**
  * Makes a section over the filesystem of a layer. The layer is built at first use, and the mounts are then copied in. The
- * section has only the tools of the options. A clone shares the filesystem.
+ * section has only the tools of the options: without `tools`, such as `Section.sevenTools`, a model cannot reach the files. A
+ * clone shares the filesystem.
  *
  * @since 0.1.0
  */

@@ -25,6 +25,7 @@ const withChildren = <R>(section: Section<R>, children: ReadonlyArray<Section<R>
     children,
     acceptsOverrides: section.acceptsOverrides,
     session: section.session,
+    toolsElsewhere: section.toolsElsewhere,
     filesystem: section.filesystem,
     snapshots: section.snapshots,
     services: section.services

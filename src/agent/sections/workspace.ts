@@ -80,6 +80,7 @@ const build = <T extends AnyDefinition<unknown>, C extends Section<unknown>>(
       key,
       title: "Workspace",
       tools: has.own,
+      toolsElsewhere: tools === "none",
       holder,
       text: text(options),
       clone: (session) => Tree.allOrNothing(Effect.flatMap(forSession(options, session), (other) => build(other, holder)))
