@@ -409,6 +409,71 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
       [["hello.txt", "from the other end"]]
     )
     assert.strictEqual(readFileSync(join(workspace, "hello.txt"), "utf8"), "from the other end\n")
+  },
+  sold: async () => {
+    const { sold } = await load<{ sold: Effect.Effect<ReadonlyArray<string>, unknown> }>("sold")
+    assert.deepStrictEqual(await Effect.runPromise(sold), ["Order 1", "Bill 1/parcel/bill"])
+  },
+  spelled: async () => {
+    type Fault = { readonly faultKind: string }
+    const { spelled } = await load<{
+      spelled: FromRoot<{ answer: Fault; content: string; missing: Fault; replacements: number }>
+    }>("spelled")
+    const workspace = scratch()
+    const { answer, content, missing, replacements } = await Effect.runPromise(spelled(workspace))
+    assert.deepStrictEqual([content, replacements], ["two\n", 1])
+    assert.deepStrictEqual([missing.faultKind, answer.faultKind], ["NotFound", "UnknownSpell"])
+    assert.strictEqual(readFileSync(join(workspace, "notes.md"), "utf8"), "two\n")
+  },
+  // sessions
+  editor: async () => {
+    const { editor } = await load<{ editor: Effect.Effect<unknown, unknown> }>("editor")
+    assert.deepStrictEqual(await Effect.runPromise(editor), {
+      succeeded: [false, true, true, false],
+      todo: "- [x] write the guide\n"
+    })
+  },
+  resumed: async () => {
+    const { resumed, started } = await load<{
+      started: FromRoot<string | undefined>
+      resumed: (dump: string) => Effect.Effect<unknown, unknown>
+    }>("resumed")
+    const directory = scratch()
+    const dump = await Effect.runPromise(started(directory))
+    assert.strictEqual(dump, join(directory, "report.jsonl"))
+    assert.deepStrictEqual(readdirSync(directory).sort(), ["report.fs.zip", "report.jsonl"])
+    const expected = { calls: 2, files: ["report.md"], report: "# Report\nDone.\n" }
+    assert.deepStrictEqual(await Effect.runPromise(resumed(dump!)), expected)
+  },
+  // combinators
+  mounted: async () => {
+    const { mounted } = await load<{ mounted: Effect.Effect<unknown, unknown, Service> }>("mounted")
+    assert.deepStrictEqual(await within(mounted, { "a.md": "the same rule\n" }), {
+      found: ["a.md", "vendor/library/guide.md"],
+      notes: "a rule\n",
+      why: ["readOnly", "root"]
+    })
+  },
+  guarded: async () => {
+    const { guarded } = await load<{
+      guarded: (path: string, work: Effect.Effect<void, unknown, Service>) => Effect.Effect<void, unknown, Service>
+    }>("guarded")
+    const write = (content: string) => Effect.flatMap(Filesystem.Filesystem, (fs) => fs.write("a.txt", content))
+    const both = Effect.gen(function* () {
+      const project = yield* Filesystem.Filesystem
+      yield* guarded("a.txt", write("two"))
+      const others = Effect.provideService(write("of others"), Filesystem.Filesystem, project)
+      const refused = yield* Effect.flip(guarded("a.txt", Effect.andThen(write("three"), others)))
+      return [(refused as FsError.FsError)._tag, yield* project.readString("a.txt")]
+    })
+    assert.deepStrictEqual(await within(both, { "a.txt": "one" }), ["Conflict", "of others"])
+  },
+  team: async () => {
+    const { team } = await load<{ team: Effect.Effect<unknown, unknown> }>("team")
+    assert.deepStrictEqual(await Effect.runPromise(team), {
+      refused: [[], [], ["list.md: content"]],
+      list: "pears\nbread\nmilk\ncoffee\n"
+    })
   }
 }
 
