@@ -1,74 +1,12 @@
 /** What the README and the guides tell to type or to paste does what they say; their programs are run by documentation/guides.test.ts. */
 import { assert, describe, it } from "@effect/vitest"
 import { execFileSync, spawnSync } from "node:child_process"
-import { chmodSync, mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs"
-import { delimiter, join } from "node:path"
-import { Client } from "@modelcontextprotocol/sdk/client/index.js"
-import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
+import { readFileSync } from "node:fs"
+import { join } from "node:path"
 import * as Effect from "effect/Effect"
 import { shell } from "../cli/terminal.ts"
 import { documents, fencesOf, proseOf, root, rowsOf, sectionsOf, textOf } from "../documentation/markdown.ts"
-import { onDisk } from "../scratch.ts"
-
-const bin = join(root, "src/cli/bin.ts")
-
-/** A machine on which the package is installed: `fs-algebra` in the PATH, a home of its own. */
-const machine = () => {
-  const home = mkdtempSync(join(onDisk(), "readme-"))
-  const [work, tools] = [join(home, "work"), join(home, "bin")]
-  mkdirSync(work)
-  mkdirSync(tools)
-  writeFileSync(join(tools, "fs-algebra"), `#!/bin/sh\nexec '${process.execPath}' '${bin}' "$@"\n`)
-  chmodSync(join(tools, "fs-algebra"), 0o755)
-  const env = { PATH: `${tools}${delimiter}${process.env["PATH"] ?? ""}`, HOME: home, XDG_STATE_HOME: join(home, "state") }
-  return { work, env }
-}
-
-describe("what is to be pasted", () => {
-  const fences = ["README.md", "src/guides/agents.md"].flatMap(fencesOf)
-
-  /** What a client's configuration starts, from the sources instead of the registry. */
-  const toolsOf = async (args: ReadonlyArray<string>) => {
-    assert.deepStrictEqual(args.slice(0, 3), ["-y", "fs-algebra", "mcp"])
-    const { env, work } = machine()
-    const client = new Client({ name: "readme", version: "1.0.0" })
-    try {
-      await client.connect(
-        new StdioClientTransport({ command: process.execPath, args: [bin, ...args.slice(2)], cwd: work, env })
-      )
-      return (await client.listTools()).tools.map(({ name }) => name)
-    } finally {
-      await client.close()
-    }
-  }
-
-  it("is in the guide what it is in the README, beside one for clients that do not start in the project", () => {
-    const [inReadme, inGuide] = ["README.md", "src/guides/agents.md"].map((file) =>
-      fencesOf(file).flatMap(({ body, language }) => (language === "json" ? [body] : []))
-    )
-    assert.lengthOf(inReadme!, 1)
-    assert.lengthOf(inGuide!, 2)
-    assert.include(inGuide!, inReadme![0]!)
-    assert.isTrue(inGuide!.some((body) => body.includes('"--root", "/')))
-  })
-
-  it("the configuration in JSON starts a server with the tools of the table", async () => {
-    const section = sectionsOf("src/guides/agents.md").find(({ title }) => title === "The tools")!
-    const [first] = section.text.split("Beside them")
-    const named = rowsOf(first!).flatMap(([names]) => [...names!.matchAll(/\w+/g)].map(String))
-    const { body } = fences.find(({ language }) => language === "json")!
-    const { files } = (JSON.parse(body) as { mcpServers: Record<string, { args: ReadonlyArray<string> }> }).mcpServers
-    assert.sameMembers(await toolsOf(files!.args), named)
-  })
-
-  it("the configuration in TOML starts a server that changes nothing", async () => {
-    const { body } = fences.find(({ language }) => language === "toml")!
-    const [, args] = /^args = (\[.*\])$/m.exec(body)!
-    const tools = await toolsOf(JSON.parse(args!) as ReadonlyArray<string>)
-    assert.includeMembers(tools, ["read_file", "grep"])
-    for (const tool of ["write_file", "edit_file", "apply_patch", "move", "rm", "restore"]) assert.notInclude(tools, tool)
-  })
-})
+import { bin, machine } from "./machine.ts"
 
 /** Not run, and why; whatever has none of these is run as it stands. */
 const reasons: ReadonlyArray<readonly [pattern: RegExp, why: string]> = [
