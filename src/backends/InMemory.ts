@@ -17,6 +17,7 @@ import * as FsPath from "../model/FsPath.ts"
 import { Limits, type LimitsShape } from "../model/Limits.ts"
 import type { SessionError } from "../model/sessionError.ts"
 import type { Slice } from "../model/Slice.ts"
+import { relativeTo } from "../port/absoluteLinks.ts"
 import type { Backend } from "../port/Backend.ts"
 import { type CommonOptions, enforce, fromOptions } from "../port/Rules.ts"
 import type { Slices } from "../port/slices.ts"
@@ -65,6 +66,8 @@ export interface InMemoryOptions extends CommonOptions {
   readonly tree?: Tree | MemoryState.TreeState | undefined
   /** Whether to ignore case in names, so that the rules of Windows can be tested anywhere. @default false */
   readonly caseInsensitive?: boolean | undefined
+  /** Whether an absolute target of a link leads out, as outside of any root, or "/" is the root of this filesystem. @default "escape" */
+  readonly absoluteLinks?: "escape" | "root" | undefined
 }
 
 /** The options without a tree, with which creation cannot fail. */
@@ -189,9 +192,11 @@ const grow = (options: InMemoryOptions): Effect.Effect<Grown, TreeError> =>
       const error = options.tree === undefined ? undefined : plant(tree, options, limits, now)
       if (error !== undefined) return Effect.fail(error)
       const rules = fromOptions(options)
+      const relative = options.absoluteLinks === "root" ? relativeTo(() => ["/"]) : undefined
+      const settings = { caseInsensitive, rules, relative }
       const port = (tree: MemoryTree.MemoryTree): Backend => ({
-        ...MemoryPort.make(tree, watchers, { caseInsensitive, rules }),
-        history: MemoryHistory.make(tree, { caseInsensitive, rules })
+        ...MemoryPort.make(tree, watchers, settings),
+        history: MemoryHistory.make(tree, settings)
       })
       return Effect.succeed({ tree, port })
     })

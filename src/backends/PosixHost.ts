@@ -4,6 +4,8 @@
  * It uses `node:fs`, follows no symlink, touches nothing outside its root, and caches nothing. So other programs see
  * its changes at once, and it sees theirs.
  *
+ * A relative symlink into the root is followed, and so is an absolute one whose text begins with the path of the root.
+ *
  * No path, symlink or error leads out of the root. On Linux with `/proc`, confinement is `race-free`: even a process
  * that replaces directories by symlinks during a call cannot lead the call outside. Elsewhere it is `best-effort`: such
  * a process could win a race of microseconds.

@@ -11,6 +11,7 @@ import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, follow, type Links, type Seen } from "../port/Backend.ts"
+import { relativeTarget } from "../port/absoluteLinks.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Eager from "./eager.ts"
 
@@ -37,7 +38,7 @@ const loop: Fault = { _tag: "InvalidPath", detail: "its links lead in a circle, 
 
 /**
  * Tests whether a symlink's target leads outside. Only the text is examined, so nothing about the outside can be
- * learnt.
+ * learnt. An absolute target does, unless `relativeTarget` has re-rooted it before.
  */
 export const escapes = (directory: FsPath.FsPath, target: string): boolean => {
   if (target.startsWith("/")) return true
@@ -144,11 +145,12 @@ const throughLinks = Effect.fnUntraced(function* (
       if (todo.length === 0 && keepLast) return { path: next, stat, blocked: false }
       if (port.rules?.symlinks === "refuse") return yield* Effect.fail(refused)
       if (followed === maxLinks) return yield* Effect.fail(loop)
-      const target = yield* sight.text(links, next)
-      if (target === undefined) {
+      const text = yield* sight.text(links, next)
+      if (text === undefined) {
         todo.push(segment)
         continue
       }
+      const target = relativeTarget(links, next, text)
       followed++
       if (escapes(here, target)) return yield* Effect.fail(escape)
       const unfit = FsPath.unfit(target) ?? (TemporaryNames.isPathInProgress(target) ? inProgress : undefined)

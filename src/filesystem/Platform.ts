@@ -43,8 +43,9 @@ const served = (fs: Algebra): FileSystem.FileSystem => {
  *
  * - Paths have the meaning of the service: `..` and a trailing slash are resolved by name, and nothing leads out of
  *   the root.
- * - Symlinks that are absolute or leave the root are neither made nor followed (PermissionDenied). Walks do not enter
- * symlinked directories, and a copied symlink keeps its target.
+ * - Symlinks that leave the root are neither made nor followed (PermissionDenied). Absolute ones leave it, unless they
+ * begin with the path of a host's root, or the filesystem is an InMemory with `absoluteLinks: "root"`. Walks do not
+ * enter symlinked directories, and a copied symlink keeps its target.
  * - There are no hard links, owners, access times, set-user-ID bits and device numbers. Requests for them fail with
  * BadArgument, and results omit them. `access` checks only permission bits, for any user.
  * - Writes are staged and replace the file in one step. A `sink` does so at its end.

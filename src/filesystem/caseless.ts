@@ -68,6 +68,7 @@ export const caseless = (self: Backend): Backend => {
     links: links && {
       read: (path) => on(path, links.read),
       follow: (path) => on(path, (at) => follow(links, at)),
+      relative: links.relative,
       make: (path, target) => on(path, (at) => links.make(at, target))
     },
     attributes: attributes && { set: (path, values) => on(path, (at) => attributes.set(at, values)) },

@@ -202,6 +202,7 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
     links: links && {
       read: links.read,
       follow: links.follow,
+      relative: links.relative,
       make: (path, target) =>
         Effect.uninterruptible(
           Effect.flatMap(placeAt(path, "create"), (place) =>

@@ -11,7 +11,7 @@ import { isBytes } from "../model/bytes.ts"
 import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import { fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
-import { type Backend, type Child, type Handle, keyOf } from "../port/Backend.ts"
+import { type Backend, type Child, type Handle, keyOf, type Links } from "../port/Backend.ts"
 import { escaped } from "../runtime/escapedName.ts"
 import type { DirectoryNode, FileNode, Node } from "./tree.ts"
 
@@ -24,6 +24,8 @@ export interface Source {
   readonly entries?: ((directory: DirectoryNode) => Effect.Effect<ReadonlyMap<string, Node>, Fault>) | undefined
   /** Fetches the mode of a directory whose node has none. */
   readonly mode?: ((directory: DirectoryNode) => Effect.Effect<number | undefined, Fault>) | undefined
+  /** Re-roots absolute targets of links, as the filesystem that was captured does. @default none leads into the tree */
+  readonly relative?: Links["relative"]
   readonly content: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, Fault>, Fault>
 }
 
@@ -166,6 +168,7 @@ export const make = (source: Source): Backend => {
         Effect.flatMap(find(path), (node): Effect.Effect<string, Fault> =>
           node === undefined ? notFound : node.kind === "symlink" ? Effect.succeed(node.target) : notALink
         ),
+      relative: source.relative,
       make: () => readOnly
     },
     rules: { permits: () => false }

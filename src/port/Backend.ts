@@ -142,6 +142,13 @@ export interface Links {
    */
   readonly follow?: ((path: FsPath) => Effect.Effect<string, Fault>) | undefined
   /**
+   * Returns the relative text by which a link at `path` reaches what an absolute target names below this root.
+   * `undefined` if the target lies elsewhere. It decides on the text alone.
+   *
+   * @default no absolute target leads below the root
+   */
+  readonly relative?: ((path: FsPath, target: string) => string | undefined) | undefined
+  /**
    * Creates a symlink whose target the engine has checked. Fails with AlreadyExists, and with NotFound or NotADirectory
    * for the parent.
    */
@@ -442,6 +449,7 @@ export const around = (self: Backend, advice: Advice): Backend => {
     links: links && {
       read: (path) => advice({ _tag: "ReadLink", path }, links.read(path)),
       follow: (path) => advice({ _tag: "ReadLink", path }, follow(links, path)),
+      relative: links.relative,
       make: (path, target) => advice({ _tag: "MakeLink", path, target }, links.make(path, target))
     },
     attributes: attributes && {
@@ -487,6 +495,7 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
     links: links && {
       read: (path) => links.read(into(path)),
       follow: (path) => follow(links, into(path)),
+      relative: links.relative && ((path, target) => links.relative!(into(path), target)),
       make: (path, target) => links.make(into(path), target)
     },
     attributes: attributes && { set: (path, values) => attributes.set(into(path), values) },

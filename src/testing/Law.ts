@@ -11,6 +11,7 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
+import type { FsPath } from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
 import { Broken, show } from "./expect.ts"
 
@@ -24,6 +25,8 @@ export type Ability =
   | "delete"
   | "links"
   | "no links"
+  | "absolute links"
+  | "absolute texts"
   | "attributes"
   | "no attributes"
   | "times to the millisecond"
@@ -111,6 +114,12 @@ export const Bench: Context.Reference<Bench> = Context.Reference<Bench>("fs-alge
   defaultValue: () => ({})
 })
 
+/** Returns the root as the absolute target of a link names it: with slashes, also where it is on a drive. */
+export const absoluteRoot = ({ port }: Algebra): string => {
+  const { root } = port.info
+  return /^[a-z]:/i.test(root) ? `/${root.replaceAll("\\", "/")}` : root
+}
+
 /**
  * Returns the abilities of a filesystem.
  *
@@ -119,10 +128,14 @@ export const Bench: Context.Reference<Bench> = Context.Reference<Bench>("fs-alge
 export const abilities = (fs: Algebra, bench: Bench): ReadonlySet<Ability> => {
   const { accelerations, attributes, info, links, locks, rules, watch } = fs.port
   const permits = (action: "write" | "delete"): boolean => !info.readOnly && rules?.permits?.(action) !== false
+  const root = absoluteRoot(fs)
+  const hasAbsoluteLinks = links?.relative?.("x" as FsPath, root) !== undefined
   const found: ReadonlyArray<readonly [boolean, Ability, Ability?]> = [
     [permits("write"), "write"],
     [permits("delete"), "delete"],
     [links !== undefined, "links", "no links"],
+    [hasAbsoluteLinks, "absolute links"],
+    [hasAbsoluteLinks && root === info.root, "absolute texts"],
     [attributes !== undefined, "attributes", "no attributes"],
     [attributes !== undefined && bench.wholeSeconds !== true, "times to the millisecond"],
     [watch !== undefined, "watch", "no watch"],

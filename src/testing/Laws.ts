@@ -4,6 +4,7 @@
  * @since 0.1.0
  */
 import type { Law } from "./Law.ts"
+import { absoluteLinkLaws } from "./laws/absoluteLinks.ts"
 import { accelerationLaws } from "./laws/accelerations.ts"
 import { atomicityLaws, concurrencyLaws } from "./laws/concurrency.ts"
 import { editLaws } from "./laws/edit.ts"
@@ -46,6 +47,7 @@ export const laws: ReadonlyArray<Law> = [
   ...deleteLaws,
   ...transferLaws,
   ...linkLaws,
+  ...absoluteLinkLaws,
   ...walkLaws,
   ...globLaws,
   ...gitignoreLaws,

@@ -40,6 +40,8 @@ const bare: Base = Layer.effect(
 const bases: ReadonlyArray<readonly [Ability, Base]> = [
   ["case insensitive", caseless],
   ["others", posixHost],
+  ["absolute links", posixHost],
+  ["absolute texts", posixHost],
   ["unaddressable names", posixHost],
   ["a place on a machine", posixHost],
   ["no links", bare],

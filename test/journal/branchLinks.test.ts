@@ -4,6 +4,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
+import * as InMemory from "../../src/backends/InMemory.ts"
 import { subdirectory } from "../../src/filesystem/Decorator.ts"
 import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
 import * as Branch from "../../src/journal/Branch.ts"
@@ -67,6 +68,38 @@ describe("links through a branch", () => {
         yield* fs.delete("copied")
         assert.strictEqual(yield* served.readLink("below/moved"), "f")
         assert.isTrue(yield* served.exists("f"))
+      })
+    )
+  )
+
+  it.effect("that are absolute lead where the leaf says that they do, and keep their text", () =>
+    journaled(
+      Effect.gen(function* () {
+        const served = make(yield* InMemory.make({ absoluteLinks: "root" }))
+        yield* plant(served.port, { "d/f": "one", "d/e/l": { link: "/d/f" }, ld: { link: "/d" }, out: { link: "/.." } })
+        const fs = yield* over(served)
+        assert.strictEqual(yield* fs.readString("ld/e/l"), "one")
+        assert.strictEqual(yield* fs.readLink("ld"), "/d")
+        yield* fs.write("ld/e/l", "two")
+        assert.strictEqual(yield* served.readString("d/f"), "two")
+        for (const failing of [fs.stat("out"), fs.stat("out/d/f")]) {
+          assert.include(yield* Effect.flip(failing), { _tag: "AccessDenied", why: "escape" })
+        }
+        assert.include(yield* Effect.flip(fs.symlink("made", "/d/f")), { _tag: "AccessDenied", why: "escape" })
+      })
+    )
+  )
+
+  it.effect("that a leaf is said to re-root to what no link can have fail with IoError", () =>
+    journaled(
+      Effect.gen(function* () {
+        yield* answering(yield* Journal, ({ correlationId }) => {
+          const found = { size: 1, isDirectory: false, kind: "symlink", target: "/d", relativeTarget: "d\0" } as const
+          return Effect.succeed([new F.FileMetadata({ correlationId, ...found, way: [found] }, unchecked)])
+        })
+        const fs = yield* Branch.make({ extended: true })
+        assert.strictEqual(yield* fs.port.links!.read("l" as FsPath), "/d")
+        assert.strictEqual((yield* Effect.flip(fs.port.links!.follow!("l" as FsPath)))._tag, "IoError")
       })
     )
   )

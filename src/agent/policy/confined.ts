@@ -11,6 +11,7 @@ import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, type Child, follow, keyOf } from "../../port/Backend.ts"
+import { relativeTarget } from "../../port/absoluteLinks.ts"
 import { TakingBack } from "../../port/Rules.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Access } from "../definition.ts"
@@ -131,11 +132,15 @@ const confine = (self: Backend, rules: Rules): Backend => {
       read: (path) =>
         when(maySee(path, "symlink"), () =>
           Effect.flatMap(links.read(path), (text) =>
-            when(seesText(rules, path, text), () => Effect.as(leadsToNothingHidden(path), text))
+            when(seesText(rules, path, relativeTarget(links, path, text)), () => Effect.as(leadsToNothingHidden(path), text))
           )
         ),
       follow: (path) => when(maySee(path, "symlink"), () => follow(links, path)),
-      make: (path, text) => when(may("write", path, "file") && seesText(rules, path, text), () => links.make(path, text))
+      relative: links.relative,
+      make: (path, text) =>
+        when(may("write", path, "file") && seesText(rules, path, relativeTarget(links, path, text)), () =>
+          links.make(path, text)
+        )
     },
     attributes: attributes && { set: (path, values) => when(may("write", path, "file"), () => attributes.set(path, values)) },
     watch:

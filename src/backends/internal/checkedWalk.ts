@@ -84,6 +84,7 @@ export const make = (top: HostPath, descriptor: number, caseSensitive: boolean):
 
   return {
     level: "best-effort",
+    rootPath: () => top,
     caseSensitive,
     directory: walk,
     holds: (descriptor, place, segment) => leadsTo(place.at(segment), descriptor) && place.isSame(),

@@ -43,6 +43,8 @@ export interface Owner {
 
 export interface Confined {
   readonly level: Info["confinement"]
+  /** Returns the real path of the root. */
+  readonly rootPath: () => HostPath
   readonly caseSensitive: boolean
   /**
    * Opens a directory. Returns NotFound if it is missing, NotADirectory if a file or symlink is on the way, and

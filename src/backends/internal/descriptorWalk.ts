@@ -322,6 +322,10 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
 
   return {
     level: "race-free",
+    rootPath: () => {
+      if (!isClosed && isAt(descriptor, topPath) === false && isThere(descriptor)) locate()
+      return topPath
+    },
     caseSensitive,
     directory: (path) => {
       if (isClosed) return closed

@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { compare, fold, type FsPath } from "../../model/FsPath.ts"
-import type { Backend, Rules } from "../../port/Backend.ts"
+import type { Backend, Links, Rules } from "../../port/Backend.ts"
 import type { Captured, Difference, MemoryHistory } from "../../port/history.ts"
 import * as Locks from "../../runtime/locks.ts"
 import * as Content from "./memoryContent.ts"
@@ -26,6 +26,7 @@ const foreign: Effect.Effect<never, Fault> = Effect.fail({
 export interface Options {
   readonly caseInsensitive: boolean
   readonly rules: Rules
+  readonly relative?: Links["relative"]
 }
 
 const topOf = ({ root }: Captured): Directory => root as Directory
@@ -44,7 +45,7 @@ const inOrder = (differences: Array<Difference>, caseInsensitive: boolean): Read
   differences.sort((a, b) => (caseInsensitive && compare(fold(a.path), fold(b.path))) || compare(a.path, b.path))
 
 /** Creates a read-only filesystem of a captured tree. */
-const view = (captured: Captured, { caseInsensitive, rules }: Options): Backend => {
+const view = (captured: Captured, { caseInsensitive, relative, rules }: Options): Backend => {
   const top = topOf(captured)
   const { accelerations, list, open, readLink, stat } = reader((path) => find(top, caseInsensitive ? fold(path) : path))
   return {
@@ -56,7 +57,7 @@ const view = (captured: Captured, { caseInsensitive, rules }: Options): Backend 
     makeDirectory: () => readOnly,
     remove: () => readOnly,
     rename: () => readOnly,
-    links: { read: readLink, make: () => readOnly },
+    links: { read: readLink, relative, make: () => readOnly },
     attributes: { set: () => readOnly },
     rules: { ...rules, permits: () => false },
     locks: Locks.make({ caseSensitive: !caseInsensitive }),

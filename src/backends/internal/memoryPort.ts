@@ -12,7 +12,7 @@ import { isBytes } from "../../model/bytes.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
-import type { Accelerations, Backend, Child, Handle, Rules, Whole } from "../../port/Backend.ts"
+import type { Accelerations, Backend, Child, Handle, Links, Rules, Whole } from "../../port/Backend.ts"
 import { isReadOnly } from "../../port/Rules.ts"
 import { make as makeLocks } from "../../runtime/locks.ts"
 import * as Content from "./memoryContent.ts"
@@ -149,9 +149,9 @@ export const reader = (get: MemoryTree["get"]) => {
 export const make = (
   tree: MemoryTree,
   watchers: Watchers,
-  options: { readonly caseInsensitive: boolean; readonly rules: Rules }
+  options: { readonly caseInsensitive: boolean; readonly rules: Rules; readonly relative?: Links["relative"] }
 ): Backend => {
-  const { caseInsensitive, rules } = options
+  const { caseInsensitive, relative, rules } = options
   const now = makeNow()
   const { accelerations: fast, list, open, readLink, stat } = reader(tree.get)
 
@@ -220,6 +220,7 @@ export const make = (
     rename: (from, to, { replace }) => change((now) => tree.rename(from, to, replace, now)),
     links: {
       read: readLink,
+      relative,
       make: (path, target) => change((now) => tree.makeLink(path, target, now))
     },
     attributes: { set: (path, attributes) => change(() => tree.setAttributes(path, attributes)) },

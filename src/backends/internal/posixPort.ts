@@ -4,6 +4,7 @@ import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import type { Backend, Rules } from "../../port/Backend.ts"
 import type { DirectoryHistory } from "../../port/history.ts"
+import { relativeTo } from "../../port/absoluteLinks.ts"
 import { fromOptions, isReadOnly } from "../../port/Rules.ts"
 import type { Crew } from "../../runtime/crew.ts"
 import * as Locks from "../../runtime/locks.ts"
@@ -21,6 +22,12 @@ import * as Stamps from "./hostStamps.ts"
 import { removeTree } from "./hostTree.ts"
 import { watch } from "./hostWatch.ts"
 import type { PosixHostOptions } from "./options.ts"
+
+/** Returns the absolute paths by which links may name the root: its real one, and the one that it was given by. */
+const namesOf = ({ rootPath }: Confined, given: string): ReadonlyArray<string> => {
+  const real = rootPath()
+  return typeof real === "string" ? [real, given] : [given]
+}
 
 /** Creates the port of an opened root. `crew` is absent if there are no workers. */
 export const backend = (confined: Confined, options: PosixHostOptions, crew?: Crew, name = "PosixHost"): Backend => {
@@ -63,6 +70,7 @@ export const backend = (confined: Confined, options: PosixHostOptions, crew?: Cr
     links: {
       read: (path) => attempt(() => Attributes.readLink(confined, path)),
       follow: (path) => attempt(() => Attributes.readLink(confined, path, true)),
+      relative: relativeTo(() => namesOf(confined, options.root)),
       make: (path, target) => naming(() => Attributes.makeLink(confined, path, target), path)
     },
     attributes: { set: (path, values) => attempt(() => Attributes.setAttributes(confined, path, values, hardlinks)) },

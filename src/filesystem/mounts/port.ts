@@ -120,6 +120,7 @@ export const make = (outerSide: Backend, at: FsPath.FsPath, innerSide: Backend):
           read: (path) => on(path, (side, path) => side.links?.read(path) ?? unsupported("symbolic links")),
           follow: (path) =>
             on(path, (side, path) => (side.links === undefined ? unsupported("symbolic links") : follow(side.links, path))),
+          relative: (path, target) => on(path, (side, path) => side.links?.relative?.(path, target)),
           make: (path, target) => on(path, (side, path) => side.links?.make(path, target) ?? unsupported("symbolic links"))
         }
       : undefined,

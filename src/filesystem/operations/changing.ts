@@ -8,6 +8,7 @@ import * as Transfer from "../../engine/transfer.ts"
 import type { TransferResult } from "../../model/Entry.ts"
 import { type Fault, located, shownPath, type TransferError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
+import { relativeTarget } from "../../port/absoluteLinks.ts"
 import type { Algebra } from "../Filesystem.ts"
 import {
   type Action,
@@ -108,7 +109,7 @@ export const changing = (
           if (found.stat !== undefined) return Effect.fail(exists)
           const fault = noPlace(found)
           if (fault !== undefined) return Effect.fail(fault)
-          if (escapes(FsPath.parent(found.path), target)) return Effect.fail(escape)
+          if (escapes(FsPath.parent(found.path), relativeTarget(links, found.path, target))) return Effect.fail(escape)
           return withParents<void, never, never>(port, found.path, links.make(found.path, target))
         })
       }),

@@ -10,6 +10,7 @@ import * as Stream from "effect/Stream"
 import type { WatchEvent } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
+import { relativeTo } from "../../port/absoluteLinks.ts"
 import type { Attributes, Backend, Child, Handle, Info, Links, Rules } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import * as Locks from "../../runtime/locks.ts"
@@ -176,6 +177,7 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
   const links: Links = {
     read: (path) =>
       Effect.flatMap(reach(path), ({ type }) => (type === "SymbolicLink" ? ask(fs.readLink(at(path))) : Effect.fail(notALink))),
+    relative: relativeTo(() => [at(FsPath.root), info.root]),
     make: (path, target) =>
       Effect.flatMap(place(path), (found) =>
         found === undefined ? Effect.uninterruptible(ask(fs.symlink(target, at(path)))) : Effect.fail(exists)

@@ -202,6 +202,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
             name: "Snapshot",
             root: rootPath,
             caseSensitive,
+            relative: port.links?.relative,
             tree,
             content: (path, file) =>
               Effect.mapBoth(content(path, file), {

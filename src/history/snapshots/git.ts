@@ -328,7 +328,13 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
     now: now(excludesGit),
     view: (kept) =>
       Effect.map(store.commit(kept.snapshot.commitRef), ({ tree }) =>
-        makeView({ name: "Snapshot", root: rootPath, caseSensitive, ...lookingInto(reader, tree, content) })
+        makeView({
+          name: "Snapshot",
+          root: rootPath,
+          caseSensitive,
+          relative: port.links?.relative,
+          ...lookingInto(reader, tree, content)
+        })
       ),
     forget: ({ snapshot }) =>
       Effect.map(snapshots.remove(snapshot.snapshotId), () => {

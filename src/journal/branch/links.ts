@@ -8,31 +8,31 @@ import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Accelerations, Links as PortLinks, Seen } from "../../port/Backend.ts"
-import { FileMakeLink, type FileMetadata, FileStat as Stat } from "../FileSystemEntry.ts"
+import { FileMakeLink, FileStat as Stat } from "../FileSystemEntry.ts"
 import type { Calls } from "./calls.ts"
 import * as Names from "./names.ts"
-import { asItself, type Metadata, statOf, targetOf } from "./stats.ts"
+import { asItself, followedTargetOf, type Metadata, statOf, targetOf } from "./stats.ts"
 
 const refused: Fault = { _tag: "AccessDenied", why: "link" }
 
-const textOf = (found: FileMetadata): Effect.Effect<string, Fault> => {
-  const target = targetOf(found)
-  return typeof target === "string" ? Effect.succeed(target) : Effect.fail(target)
-}
+const told = (text: string | Fault): Effect.Effect<string, Fault> =>
+  typeof text === "string" ? Effect.succeed(text) : Effect.fail(text)
 
 export const make = ({ ask, links }: Calls): PortLinks => {
   const metadata = (path: FsPath.FsPath) => ask((correlationId) => new Stat({ correlationId, path, ...links }))
   return {
-    read: (path) => Effect.flatMap(metadata(path), textOf),
+    read: (path) => Effect.flatMap(metadata(path), (found) => told(targetOf(found))),
     follow: (path) =>
-      Effect.flatMap(metadata(path), (found) => (found.noFollow === true ? Effect.fail(refused) : textOf(found))),
+      Effect.flatMap(metadata(path), (found) =>
+        found.noFollow === true ? Effect.fail(refused) : told(followedTargetOf(found))
+      ),
     make: (path, target) => Effect.asVoid(ask((correlationId) => new FileMakeLink({ correlationId, path, target, ...links })))
   }
 }
 
 const seenAt = (path: FsPath.FsPath, found: Metadata): Seen => {
   const stat: FileStat = statOf(path, asItself(found))
-  const target = stat.kind === "symlink" && found.noFollow !== true ? targetOf(found) : undefined
+  const target = stat.kind === "symlink" && found.noFollow !== true ? followedTargetOf(found) : undefined
   return typeof target === "string" ? { stat, target } : { stat }
 }
 

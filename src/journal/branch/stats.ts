@@ -20,13 +20,18 @@ const untold: Fault = {
 }
 const noLink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
 
-export const targetOf = (found: Metadata): string | Fault => {
-  if (asItself(found).kind !== "symlink") return noLink
-  if (found.target === undefined) return untold
-  const unfit = unfitTarget(found.target)
-  return unfit === undefined
-    ? found.target
-    : { _tag: "IoError", detail: `the leaf answered a text that no link can have: ${unfit}` }
+const fit = (text: string): string | Fault => {
+  const unfit = unfitTarget(text)
+  return unfit === undefined ? text : { _tag: "IoError", detail: `the leaf answered a text that no link can have: ${unfit}` }
+}
+
+export const targetOf = (found: Metadata): string | Fault =>
+  asItself(found).kind !== "symlink" ? noLink : found.target === undefined ? untold : fit(found.target)
+
+/** Returns the text to go on with from the link that was found. */
+export const followedTargetOf = (found: Metadata): string | Fault => {
+  const target = targetOf(found)
+  return typeof target === "string" && found.relativeTarget !== undefined ? fit(found.relativeTarget) : target
 }
 
 export const statOf = (path: FsPath, found: Metadata): FileStat => {

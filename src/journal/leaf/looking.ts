@@ -9,6 +9,7 @@ import type { FileEntry, FileStat as Stat, Kind } from "../../model/Entry.ts"
 import { type Fault, type FsError, type ReadBytesError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { follow, type Handle } from "../../port/Backend.ts"
+import { relativeTarget } from "../../port/absoluteLinks.ts"
 import {
   FileContent,
   FileContentChunk,
@@ -132,7 +133,8 @@ const withTarget = (self: Serving, path: FsPath.FsPath, stat: Stat): Effect.Effe
     const target = yield* Effect.catchIf(links.read(path), isDenied, () => Effect.undefined)
     if (target === undefined || target.length > longestTarget) return found
     const noFollow = yield* Effect.match(follow(links, path), { onFailure: isDenied, onSuccess: () => false })
-    return { ...found, target, ...(noFollow ? { noFollow } : {}) }
+    const relative = relativeTarget(links, path, target)
+    return { ...found, target, ...(relative === target ? {} : { relativeTarget: relative }), ...(noFollow ? { noFollow } : {}) }
   })
 }
 

@@ -396,7 +396,7 @@ describe("what links lead to", () => {
   ]
   for (const [directory, text, target] of rows) {
     it(`${text} in "${directory}" leads to ${target}`, () => {
-      const told = linkTarget(rootAt("C:\\root"), at(directory), text)
+      const told = linkTarget([rootAt("C:\\root")], at(directory), text)
       assert.strictEqual(told, target)
       assert.isFalse(escapes(at(directory), told))
     })
@@ -423,20 +423,20 @@ describe("what links lead to", () => {
     "b\\..\\..\\..\\x"
   ]
   for (const text of outside) {
-    it(`${text} leads out`, () => assert.isTrue(escapes(at("a"), linkTarget(rootAt("C:\\root"), at("a"), text))))
+    it(`${text} leads out`, () => assert.isTrue(escapes(at("a"), linkTarget([rootAt("C:\\root")], at("a"), text))))
   }
 
   it("on a share, what has no volume leads out, and what names the share does not", () => {
     const root = rootAt("\\\\server\\share\\root")
-    assert.strictEqual(linkTarget(root, at("a"), "\\\\SERVER\\share\\root\\b"), "../b")
-    assert.strictEqual(linkTarget(root, at("a"), "\\??\\UNC\\server\\share\\root\\b"), "../b")
-    assert.isTrue(escapes(at("a"), linkTarget(root, at("a"), "\\root\\b")))
-    assert.isTrue(escapes(at("a"), linkTarget(root, at("a"), "C:\\root\\b")))
+    assert.strictEqual(linkTarget([root], at("a"), "\\\\SERVER\\share\\root\\b"), "../b")
+    assert.strictEqual(linkTarget([root], at("a"), "\\??\\UNC\\server\\share\\root\\b"), "../b")
+    assert.isTrue(escapes(at("a"), linkTarget([root], at("a"), "\\root\\b")))
+    assert.isTrue(escapes(at("a"), linkTarget([root], at("a"), "C:\\root\\b")))
   })
 
   const Path = Schema.Array(Schema.Literals(["a", "b", "c d"]))
   it.prop("where a link that stays inside leads is where Windows would go", [Path, Path], ([directory, target]) => {
-    const told = linkTarget(rootAt("C:\\root"), FsPath.fromSegments(directory), ["C:\\root", ...target].join("\\"))
+    const told = linkTarget([rootAt("C:\\root")], FsPath.fromSegments(directory), ["C:\\root", ...target].join("\\"))
     const { names } = read(["C:\\root", ...directory, ...told.split("/")].join("\\"))
     assert.deepStrictEqual([...names], ["root", ...target])
   })

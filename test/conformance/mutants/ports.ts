@@ -82,6 +82,12 @@ const looking: ReadonlyArray<Mutant> = [
           : Effect.succeed(stat)
       )
   })),
+  port("port links lead absolute targets nowhere", ({ info, links }) => ({
+    links: links && {
+      ...links,
+      relative: (path, target) => (target === info.root ? links.relative?.(path, target) : "nowhere")
+    }
+  })),
   port("port stat finds what is below a link", (self) => ({
     stat: (path) => (path === "todir/inner" ? self.stat(at("dir/inner")) : self.stat(path))
   })),

@@ -209,9 +209,57 @@ const throughFinal: ReadonlyArray<Layout> = [
   }
 ]
 
+/** By the root's own path, which only a disk gives it. */
+const absolute: ReadonlyArray<Layout> = (
+  [
+    toDir("an absolute link to the root", "l", ".", { l: "$ROOT" }),
+    toDir("an absolute link to the root, with a slash", "l", ".", { l: "$ROOT/" }),
+    toDir("an absolute link into the root", "l", "in", { l: "$ROOT/in" }),
+    toDir("an absolute link with more slashes and dots", "l", "in", { l: "//.$ROOT//./in/./" }),
+    toDir("an absolute link from below", "in/deep/l", "in", { "in/deep/l": "$ROOT/in" }),
+    toDir("an absolute link that goes down and up", "l", "in", { l: "$ROOT/in/deep/.." }),
+    toDir("an absolute link that goes up from where a link leads", "l", "in", { l: "$ROOT/a/..", a: "in/deep" }),
+    toDir("a chain of absolute and relative links", "l", "in", {
+      l: "$ROOT/b",
+      b: "in/c",
+      "in/c": "$ROOT/empty/d",
+      "empty/d": "../in"
+    }),
+    toDir("40 absolute links, one after another", "l", "in", chain(40, "$ROOT/in")),
+    {
+      claim: "an absolute link to a file, to nothing and through what is no directory",
+      links: links({ l: "$ROOT/in/file", gone: "$ROOT/none/new", below: "$ROOT/plain/x", lost: "$ROOT/none/../in" }),
+      rows: [
+        ending("l", toFile("in/file")),
+        { path: "l/below", leads: blocked },
+        ending("gone", toNothing("none/new")),
+        ending("below", blocked),
+        ending("lost", lost)
+      ]
+    },
+    {
+      claim: "absolute links in a circle",
+      links: links({ self: "$ROOT/self", a: "$ROOT/in/b", "in/b": "../a" }),
+      rows: ["self", "a", "in/b"].flatMap((at) => [ending(at, loop), { path: `${at}/file`, leads: loop }])
+    },
+    {
+      claim: "an absolute link with a text that can be no path",
+      links: links({ control: "$ROOT/in\u0001", ours: "$ROOT/.~fsa-x.tmp" }),
+      rows: ["control", "ours"].map((at) => ending(at, invalid))
+    },
+    ...["$ROOT/..", "$ROOT/../root/in", "$ROOT/../outside", "$ROOT/in/../../outside", "$ROOT-twin", "$ROOT-twin/file"].map(
+      (text) => toEscape(`an absolute link that begins as the root does and leaves, ${text}`, text)
+    ),
+    ...["$OUT/../root/in", "/..$ROOT/in", "/proc/self/root$ROOT/in"].map((text) =>
+      toEscape(`an absolute link that comes to the root by a detour, ${text}`, text)
+    ),
+    toEscape("an absolute link out by the parent of where a link leads", "$ROOT/a/..", { a: "." })
+  ] satisfies ReadonlyArray<Layout>
+).map((layout): Layout => ({ ...layout, isHostOnly: true }))
+
 const escaping: ReadonlyArray<Layout> = [
-  ...["/", "//", "/.", "/..", "/in", "/./in", "/etc/passwd", "///etc", "$ROOT", "$ROOT/", "$ROOT/in", "$OUT", "$OUT/file"].map(
-    (text) => toEscape(`an absolute link, ${text}`, text)
+  ...["/", "//", "/.", "/..", "/in", "/./in", "/etc/passwd", "///etc", "$OUT", "$OUT/file"].map((text) =>
+    toEscape(`an absolute link, ${text}`, text)
   ),
   ...["/proc/self/root", "/proc/self/cwd", "/proc/self/exe", "/proc/self/fd/$FD", "/proc/self/fd/$FD/", "/dev/fd/$FD"].map(
     (text) => toEscape(`a magic link, ${text}`, text)
@@ -366,4 +414,4 @@ const spelt: ReadonlyArray<Layout> = [
   }
 ]
 
-export const layouts: ReadonlyArray<Layout> = [...followed, ...throughFinal, ...escaping, ...spelt]
+export const layouts: ReadonlyArray<Layout> = [...followed, ...throughFinal, ...absolute, ...escaping, ...spelt]

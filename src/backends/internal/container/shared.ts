@@ -9,6 +9,7 @@ import type * as Scope from "effect/Scope"
 import * as FsError from "../../../model/FsError.ts"
 import type { Fault, InvalidArgument, NotADirectory, StatError } from "../../../model/FsError.ts"
 import * as FsPath from "../../../model/FsPath.ts"
+import { relativeTo } from "../../../port/absoluteLinks.ts"
 import type { Backend } from "../../../port/Backend.ts"
 import * as Crew from "../../../runtime/crew.ts"
 import * as OpenRoots from "../../../runtime/openRoots.ts"
@@ -58,6 +59,12 @@ const checked = (confined: Confined, directory: string): Effect.Effect<void, Fau
     }
   })
 
+/** Reads absolute targets of links as programs in the container do, where the files are below `workdir`. */
+const rooted = (port: Backend, workdir: string): Backend => ({
+  ...port,
+  links: port.links && { ...port.links, relative: relativeTo(() => [workdir]) }
+})
+
 const made = Effect.mapError(Overlay.make, (fault) => promote(fault, "hostDirectory"))
 
 export const make = (
@@ -79,7 +86,7 @@ export const make = (
     const options = { root, allowDelete, allowWrite, policy, readOnly }
     const place = owner === undefined ? confined : { ...confined, owner }
     const directory = OpenRoots.resolved(root) ?? root
-    const port = backend(place, options, yield* Crew.shared, "Container")
+    const port = rooted(backend(place, options, yield* Crew.shared, "Container"), plan.workdir)
     return {
       port: yield* PosixRoot.settled("Container", confined, options, port),
       directory,

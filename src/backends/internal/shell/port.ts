@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import { isUtf8 } from "../../../runtime/node.ts"
 import { type Fault, located } from "../../../model/FsError.ts"
 import { type FsPath, root } from "../../../model/FsPath.ts"
+import { relativeTo } from "../../../port/absoluteLinks.ts"
 import type { Attributes, Backend, Links, Rules } from "../../../port/Backend.ts"
 import { type CommonOptions, enforce, fromOptions, isReadOnly } from "../../../port/Rules.ts"
 import * as Locks from "../../../runtime/locks.ts"
@@ -34,11 +35,12 @@ const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const undecodable: Fault = { _tag: "InvalidPath", detail: "the text of a link on this path is not UTF-8" }
 const tooFine: Fault = { _tag: "Unsupported", feature: "times finer than a second with the touch of this container" }
 
-const linksOf = (place: Place.Place): Links => ({
+const linksOf = (place: Place.Place, given: string): Links => ({
   read: (path) =>
     Effect.flatMap(looked(place, "readlink_", path), ({ output }) =>
       isUtf8(output) ? Effect.succeed(output.toString()) : Effect.fail(undecodable)
     ),
+  relative: relativeTo(() => [Buffer.from(place.directory).toString(), given]),
   make: (path, target) =>
     path === root ? Effect.fail(alreadyExists) : Effect.asVoid(changed(place, "symlink", [path], [target]))
 })
@@ -107,7 +109,7 @@ const backend = (place: Place.Place, options: Options): Backend => {
     makeDirectory: (path) => (path === root ? Effect.fail(alreadyExists) : Effect.asVoid(changed(place, "mkdir_", [path]))),
     remove: (path) => (path === root ? Effect.fail(isRoot) : Effect.asVoid(changed(place, "remove", [path]))),
     rename,
-    links: linksOf(place),
+    links: linksOf(place, options.root),
     attributes: attributesOf(place),
     rules,
     locks: Locks.make({ caseSensitive: true }),

@@ -7,6 +7,7 @@
  */
 import type { Fault } from "../../../model/FsError.ts"
 import * as FsPath from "../../../model/FsPath.ts"
+import type { Links } from "../../../port/Backend.ts"
 import { isFault } from "../attempt.ts"
 import { notFound } from "../confined.ts"
 import { codeOf } from "../../../model/systemError.ts"
@@ -36,7 +37,7 @@ export const readLink = (walker: Walker, path: FsPath.FsPath): string | Fault =>
     if (spot.stats === undefined) return notFound
     const text = spot.stats.isSymbolicLink() ? textAt(walker, spot.at) : undefined
     if (text === undefined) return notALink
-    return spot.place.isSame() ? linkTarget(walker.root, FsPath.parent(path), text) : undefined
+    return spot.place.isSame() ? linkTarget(walker.names, FsPath.parent(path), text) : undefined
   })
 }
 
@@ -61,7 +62,8 @@ const nativeText = (target: string): string | Fault => {
  * Returns the type that Windows requires for a link. A target outside the root is not inspected; a missing target
  * counts as a file.
  */
-const typeOf = (walker: Walker, path: FsPath.FsPath, target: string): "file" | "dir" => {
+const typeOf = (walker: Walker, path: FsPath.FsPath, text: string): "file" | "dir" => {
+  const target = text.startsWith("/") ? (relative(walker)(path, text) ?? text) : text
   if (target.startsWith("/")) return "file"
   const led = FsPath.parse(`${FsPath.parent(path)}/${target}`)
   return typeof led === "string" && !isFault(walker.directory(led)) ? "dir" : "file"

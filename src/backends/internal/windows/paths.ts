@@ -161,11 +161,13 @@ const relative = (directory: FsPath, names: ReadonlyArray<string>): string => {
  * target begins with a slash, as targets outside the root do on every system; also a target that depends on a current
  * drive.
  */
-export const linkTarget = (root: WindowsRoot, directory: FsPath, text: string): string => {
+export const linkTarget = (roots: ReadonlyArray<WindowsRoot>, directory: FsPath, text: string): string => {
   const target = text.replaceAll("/", "\\")
-  const onDrive = /^\\(?![\\?])/.test(target) && root.kind === "drive" ? root.volume + target : target
-  const names = within(root, absolute(onDrive))
-  if (names !== undefined) return relative(directory, names)
+  for (const root of roots) {
+    const onDrive = /^\\(?![\\?])/.test(target) && root.kind === "drive" ? root.volume + target : target
+    const names = within(root, absolute(onDrive))
+    if (names !== undefined) return relative(directory, names)
+  }
   const slashed = target.replaceAll("\\", "/")
   return /^[a-z]:/i.test(slashed) ? `/${slashed}` : slashed
 }

@@ -47,6 +47,7 @@ export const backend = (walker: Walker, options: WindowsHostOptions): Backend =>
     rename: (from, to, { replace }) => Naming.rename(walker, handles, from, to, replace),
     links: {
       read: (path) => attempt(() => Links.readLink(walker, path)),
+      relative: Links.relative(walker),
       make: (path, target) => attempt(() => Links.makeLink(walker, path, target))
     },
     rules,

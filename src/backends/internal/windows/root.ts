@@ -50,5 +50,5 @@ export const open = (
   const top = final ?? given
   const stats = lookAt(disk, verbatim(top) as string)
   if (stats === undefined) return notFound
-  return stats.isDirectory() ? make(disk, top, stats, { final, useLongPaths }) : notADirectory
+  return stats.isDirectory() ? make(disk, top, stats, { final, given, useLongPaths }) : notADirectory
 }

@@ -101,9 +101,9 @@ export const make = (
   disk: WindowsDisk,
   top: WindowsRoot,
   pinned: WindowsStats,
-  options: { readonly final: WindowsRoot | undefined; readonly useLongPaths: boolean }
+  options: { readonly final: WindowsRoot | undefined; readonly given: WindowsRoot; readonly useLongPaths: boolean }
 ): Walker => {
-  const { final, useLongPaths } = options
+  const { final, given, useLongPaths } = options
   let isClosed = false
 
   const native: Walker["native"] = (path, makesDirectory) => {
@@ -160,6 +160,7 @@ export const make = (
   return {
     disk,
     root: top,
+    names: [top, given],
     native,
     directory,
     look,
