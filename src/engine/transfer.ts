@@ -385,9 +385,16 @@ const copyMode = (
       ? locate(to, port.attributes.set(to, { mode: source.mode }))
       : Effect.catch(locate(to, port.attributes.set(to, { mode: source.mode, isCopy: true })), unlessForbidden)
 
-/** Ignores the failure to set permission bits on a disk that does not allow it, such as vfat with a fixed owner. */
+/** The codes by which disks say that they keep no permission bits. */
+const bitless = new Set<unknown>(["ENOTSUP", "EOPNOTSUPP", "ENOSYS"])
+
+/** Ignores the failure to set permission bits on a disk that keeps none or does not allow it, such as vfat with a fixed owner. */
 const unlessForbidden = (fault: Fault): Effect.Effect<void, Fault> =>
-  fault._tag === "AccessDenied" && fault["why"] === "permission" ? Effect.void : Effect.fail(fault)
+  (fault._tag === "AccessDenied" && fault["why"] === "permission") ||
+  fault._tag === "Unsupported" ||
+  (fault._tag === "IoError" && bitless.has(fault["code"]))
+    ? Effect.void
+    : Effect.fail(fault)
 
 /** Copies the modes of directories, deepest first. A read-only directory could not have been filled earlier. */
 const copyModes = Effect.fnUntraced(function* (

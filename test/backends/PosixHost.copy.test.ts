@@ -53,3 +53,48 @@ describe("a copy of a tree", () => {
     })
   )
 })
+
+describe("a copy on a disk that refuses chmod", () => {
+  /** Files and directories with bits that new ones do not get. */
+  const planted = Effect.map(host(), (made) => {
+    Fs.mkdirSync(join(made.root, "d/closed"), { recursive: true })
+    Fs.writeFileSync(join(made.root, "d/run"), "run")
+    Fs.chmodSync(join(made.root, "d/run"), 0o755)
+    Fs.chmodSync(join(made.root, "d/closed"), 0o700)
+    return made
+  })
+  const refusing = (code: string, errno: number) =>
+    replacing("chmodSync", () => () => {
+      throw systemError(code, errno, "chmod")
+    })
+  const bitsOf = (path: string): number => Fs.statSync(path).mode & 0o777
+
+  for (const [code, errno] of [
+    ["EPERM", -1],
+    ["ENOTSUP", -95],
+    ["ENOSYS", -38]
+  ] as const) {
+    it.effect(`with ${code} copies without the permission bits`, () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* planted
+        const fs = make(port)
+        yield* refusing(code, errno)
+        yield* fs.copy("d", "to")
+        yield* fs.copy("d/run", "one")
+        assert.deepStrictEqual(tree(join(root, "to")), { closed: "directory", run: "run" })
+        assert.strictEqual(Fs.readFileSync(join(root, "one"), "utf8"), "run")
+        for (const path of ["to/run", "one"]) assert.strictEqual(bitsOf(join(root, path)) & 0o111, 0)
+      })
+    )
+  }
+
+  it.effect("with another error fails, names the file, and leaves nothing", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* planted
+      yield* refusing("EIO", -5)
+      const error = yield* Effect.flip(make(port).copy("d/run", "one"))
+      assert.include(error, { _tag: "IoError", code: "EIO", path: "one" })
+      assert.isFalse(Fs.existsSync(join(root, "one")))
+    })
+  )
+})

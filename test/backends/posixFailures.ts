@@ -14,6 +14,7 @@ type Name =
   | "closeSync"
   | "lstatSync"
   | "renameSync"
+  | "chmodSync"
   | "linkSync"
   | "writeSync"
   | "write"
