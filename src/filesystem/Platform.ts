@@ -21,14 +21,24 @@ import * as Temporary from "./platform/temporary.ts"
 
 const served = (fs: Algebra): FileSystem.FileSystem => {
   const bridge = Bridge.make(fs)
-  const open = Open.make(bridge)
+  const { open, settle } = Open.make(bridge)
+  const looking = Looking.make(bridge)
   const { sink, ...changing } = Changing.make(bridge, open)
+  /** Wraps a call so that open handles first publish what they hold for its path. */
+  const seeing =
+    <Rest extends ReadonlyArray<unknown>, A, E>(call: (path: string, ...rest: Rest) => Effect.Effect<A, E>) =>
+    (path: string, ...rest: Rest): Effect.Effect<A, E> =>
+      Effect.andThen(settle(path), call(path, ...rest))
   return {
     ...FileSystem.make({
-      ...Looking.make(bridge),
+      ...looking,
       ...changing,
       ...Temporary.make(bridge),
-      copy: Copy.make(bridge),
+      readFile: seeing(looking.readFile),
+      stat: seeing(looking.stat),
+      rename: seeing(changing.rename),
+      copyFile: seeing(changing.copyFile),
+      copy: seeing(Copy.make(bridge)),
       open
     }),
     sink
@@ -53,6 +63,8 @@ const served = (fs: Algebra): FileSystem.FileSystem => {
  *   scope closes successfully, where a failure is a defect. Until then, and for good if the scope fails, everyone else sees
  *   the old file. A file created by opening exists at once, empty. Written data is held in memory, at most
  *   `Limits.maxFileSize`.
+ * - A call through this FileSystem that reads, copies, moves or stats a file publishes first what a `w` handle holds
+ *   for it, so it sees what was written. A file emptied like that stays so if the scope fails.
  * - A handle opened with `a` appends at once.
  * - Temporary files are in the root, unless `directory` is given.
  *

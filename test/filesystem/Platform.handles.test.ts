@@ -138,6 +138,25 @@ describe("a handle that writes", () => {
     })
   )
 
+  for (const flag of ["w", "w+"] as const) {
+    onBoth(`${flag} shows at once what it has written to whoever looks through the same FileSystem`, (fs) =>
+      Effect.gen(function* () {
+        yield* fs.symlink("a.txt", "link")
+        const file = yield* fs.open("a.txt", { flag })
+        assert.strictEqual(yield* fs.readFileString("a.txt"), "")
+        yield* file.write(text("one two"))
+        assert.strictEqual(yield* fs.readFileString("a.txt"), "one two")
+        yield* file.seek(-3n, "current")
+        yield* file.write(text("three"))
+        assert.strictEqual(yield* fs.readFileString("link"), "one three")
+        assert.strictEqual(ByteSize.toNumberUnsafe((yield* fs.stat("a.txt")).size), 9)
+        yield* file.truncate(3)
+        yield* fs.copyFile("a.txt", "copied")
+        assert.strictEqual(yield* fs.readFileString("copied"), "one")
+      })
+    )
+  }
+
   for (const flag of ["w", "wx", "w+", "wx+"] as const) {
     onBoth(`${flag} makes the file at once, and takes it away when the scope fails`, (fs) =>
       Effect.gen(function* () {
@@ -145,7 +164,8 @@ describe("a handle that writes", () => {
           Effect.gen(function* () {
             const file = yield* fs.open("new.txt", { flag })
             yield* file.writeAll(text("new"))
-            assert.strictEqual(yield* fs.readFileString("new.txt"), "")
+            assert.isTrue(yield* fs.exists("new.txt"))
+            assert.strictEqual(yield* fs.readFileString("new.txt"), "new")
           })
         )
         assert.isFalse(yield* fs.exists("new.txt"))
@@ -264,9 +284,10 @@ describe("a handle that writes", () => {
   onBoth("with a mode has it before there is content", (fs) =>
     Effect.gen(function* () {
       const file = yield* fs.open("secret", { flag: "w", mode: 0o600 })
+      assert.strictEqual(yield* fs.readFileString("secret"), "")
+      assert.strictEqual((yield* fs.stat("secret")).mode & 0o777, 0o600)
       yield* file.writeAll(text("s"))
       assert.strictEqual((yield* fs.stat("secret")).mode & 0o777, 0o600)
-      assert.strictEqual(yield* fs.readFileString("secret"), "")
       yield* file.sync
       assert.strictEqual((yield* fs.stat("secret")).mode & 0o777, 0o600)
     })

@@ -1,8 +1,11 @@
 /**
  * The three contents of a handle: a file as it was opened, a file that grows, and staged changes that replace the file.
  */
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Semaphore from "effect/Semaphore"
 import * as Stream from "effect/Stream"
 import type { FileStat } from "../../model/Entry.ts"
 import * as FsError from "../../model/FsError.ts"
@@ -17,6 +20,8 @@ type Failed = FsError.FsError
 /** A content, and the work to do when its scope closes. */
 export interface Opened {
   readonly content: Content
+  /** Publishes the staged content before another call looks at the file. `sync` and closing report a failure again. */
+  readonly show?: Effect.Effect<void> | undefined
   readonly close: (exit: Exit.Exit<unknown, unknown>) => Effect.Effect<void>
 }
 
@@ -72,10 +77,13 @@ interface Staging {
   readonly version: string | undefined
   /** Whether there is something to publish from the start. */
   readonly isChanged: boolean
-  /** Runs when the scope fails before anything was published. */
-  readonly discard: Effect.Effect<void>
+  /** Runs when the scope fails before anything was synced. `shown` is the version that `show` has published last. */
+  readonly discard: (shown: string | undefined) => Effect.Effect<void>
   readonly limits: LimitsShape
 }
+
+const isConflict = (cause: Cause.Cause<Failed>): boolean =>
+  Option.match(Cause.findErrorOption(cause), { onNone: () => false, onSome: ({ _tag }) => _tag === "Conflict" })
 
 /** Returns staged changes over `base`. They replace the file at `sync` and when the scope closes successfully. */
 export const staged = ({ answer, fs }: Bridge, staging: Staging): Opened => {
@@ -103,13 +111,26 @@ export const staged = ({ answer, fs }: Bridge, staging: Staging): Opened => {
     Effect.map(Stream.run(content, fs.sink(path, { mode: "replace", ifMatch, version: true })), (written) => {
       current = written.version
     })
-  const take = Effect.suspend((): Effect.Effect<unknown, Failed> =>
-    current === undefined ? Stream.run(content, fs.sink(path, { mode: "overwrite", createParents: false })) : replace(current)
+  let shown: string | undefined
+  const overwrite = Effect.suspend(() =>
+    Effect.map(Stream.run(content, fs.sink(path, { mode: "overwrite", createParents: false, version: true })), (written) => {
+      shown = written.version
+    })
   )
-  const settled = Effect.sync(() => void (isChanged = false))
-  // A Conflict is final: publishing again cannot succeed, and the caller of `sync` has received the error.
-  const publish = Effect.tapError(Effect.andThen(Effect.provideService(take, Limits, limits), settled), (error) =>
-    error._tag === "Conflict" ? settled : Effect.void
+  // Bytes written during a publication are left to the next one.
+  const turn = Semaphore.makeUnsafe(1)
+  const publish = turn.withPermit(
+    Effect.suspend(() => {
+      if (!isChanged) return Effect.void
+      isChanged = false
+      const take = current === undefined ? overwrite : replace(current)
+      return Effect.onExit(Effect.provideService(take, Limits, limits), (exit) =>
+        Effect.sync(() => {
+          // A Conflict is final: publishing again cannot succeed, and the caller of `sync` has received the error.
+          if (Exit.isFailure(exit) && !isConflict(exit.cause)) isChanged = true
+        })
+      )
+    })
   )
 
   return {
@@ -121,19 +142,13 @@ export const staged = ({ answer, fs }: Bridge, staging: Staging): Opened => {
       write: (offset, bytes) =>
         Effect.suspend(() => change(Math.max(pages.size(), offset + bytes.length), pages.write(offset, bytes))),
       truncate: (size) => change(size, pages.truncate(size)),
-      sync: Effect.map(
-        Effect.suspend(() => (isChanged ? publish : Effect.void)),
-        () => void (isPublished = true)
-      ),
+      sync: Effect.map(publish, () => void (isPublished = true)),
       appends: false
     },
+    show: current === undefined ? Effect.ignore(publish) : undefined,
     close: (exit) =>
       Exit.isSuccess(exit)
-        ? isChanged
-          ? Effect.orDie(answer("close", path, publish))
-          : Effect.void
-        : isPublished
-          ? Effect.void
-          : discard
+        ? Effect.orDie(answer("close", path, publish))
+        : Effect.suspend(() => (isPublished ? Effect.void : discard(shown)))
   }
 }

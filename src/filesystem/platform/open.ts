@@ -9,16 +9,20 @@
  * a defect. Until then everyone else reads the old content; if the scope fails, nothing is published. With `r+`,
  * publishing fails with Conflict if another program has changed or removed the file. A file created by opening exists
  * at once, empty. It is removed if the scope fails before anything was published.
+ *
+ * A call through the same FileSystem that looks at a file publishes first what a `w` handle holds for it.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { File, FileSystem, OpenFlag } from "effect/FileSystem"
 import type { PlatformError } from "effect/PlatformError"
+import * as Option from "effect/Option"
 import * as Scope from "effect/Scope"
 import * as Read from "../../engine/read.ts"
 import { resolveLink } from "../../engine/resolve.ts"
 import * as Version from "../../engine/version.ts"
 import type { FileStat } from "../../model/Entry.ts"
+import * as FsPath from "../../model/FsPath.ts"
 import * as FsError from "../../model/FsError.ts"
 import { Limits } from "../../model/Limits.ts"
 import type { Handle } from "../../port/Backend.ts"
@@ -60,7 +64,29 @@ type Options = Parameters<FileSystem["open"]>[1]
 
 const empty = new Uint8Array(0)
 
-export const make = (bridge: Bridge): FileSystem["open"] => {
+export interface Handles {
+  readonly open: FileSystem["open"]
+  /** Publishes what open handles hold for the file of this path, or for files below it. */
+  readonly settle: (path: string) => Effect.Effect<void>
+}
+
+export const make = (bridge: Bridge): Handles => {
+  /** The publications of handles that create or empty their file, each with the path of that file. */
+  const unseen = new Map<Effect.Effect<void>, FsPath.FsPath>()
+  const settle = (path: string): Effect.Effect<void> =>
+    Effect.suspend(() =>
+      unseen.size === 0
+        ? Effect.void
+        : Effect.flatMap(Effect.option(look("open", path)), (found) =>
+            Effect.forEach(
+              [...unseen].flatMap(([show, at]) =>
+                Option.isSome(found) && FsPath.isWithin(found.value.path, at) ? [show] : []
+              ),
+              (show) => show,
+              { discard: true }
+            )
+          )
+    )
   const { answer, fs, look, lookAtLink, port, step } = bridge
 
   const pin = (path: string, scope: Scope.Scope, noFollow: boolean): Effect.Effect<Handle, FsError.FsError> =>
@@ -122,15 +148,16 @@ export const make = (bridge: Bridge): FileSystem["open"] => {
     }
     const made = found.stat === undefined && (yield* create(path, exclusive))
     // Removes the created file again, unless another program has written to it.
-    const discard = made ? Effect.ignore(fs.delete(found.path, { ifMatch: sha256(empty) })) : Effect.void
+    const discard = (shown = sha256(empty)): Effect.Effect<void> =>
+      made ? Effect.ignore(fs.delete(found.path, { ifMatch: shown })) : Effect.void
     const prepared = Effect.gen(function* () {
       if (made && setsMode) yield* setMode(path, mode)
       if (plan.writes === "append") {
         const content = Contents.appending(bridge, path, plan.reads, truncate(path))
-        return { content, close: (exit: Exit.Exit<unknown, unknown>) => (Exit.isFailure(exit) ? discard : Effect.void) }
+        return { content, close: (exit: Exit.Exit<unknown, unknown>) => (Exit.isFailure(exit) ? discard() : Effect.void) }
       }
       const base = plan.truncates || made ? undefined : yield* pin(path, scope, noFollow)
-      return Contents.staged(bridge, {
+      const opened = Contents.staged(bridge, {
         path,
         reads: plan.reads,
         before: base?.stat ?? (yield* fs.stat(path)),
@@ -140,8 +167,19 @@ export const make = (bridge: Bridge): FileSystem["open"] => {
         discard,
         limits: yield* Limits
       })
+      const { show } = opened
+      if (show === undefined) return opened
+      unseen.set(show, found.path)
+      return {
+        ...opened,
+        close: (exit: Exit.Exit<unknown, unknown>) =>
+          Effect.ensuring(
+            opened.close(exit),
+            Effect.sync(() => unseen.delete(show))
+          )
+      }
     })
-    return yield* Effect.onError(prepared, () => discard)
+    return yield* Effect.onError(prepared, () => discard())
   })
 
   const open = (path: string, options?: Options): Effect.Effect<File, PlatformError, Scope.Scope> => {
@@ -168,5 +206,5 @@ export const make = (bridge: Bridge): FileSystem["open"] => {
       )
     })
   }
-  return open
+  return { open: (path, options) => Effect.andThen(settle(path), open(path, options)), settle }
 }
