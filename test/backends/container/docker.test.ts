@@ -174,7 +174,22 @@ describe("docker", () => {
     )
   }
 
-  live("by its path it need not be in the PATH, and nerdctl is told where its log goes", (self) =>
+  live("reads absolute links as programs inside do: below the working directory, not below the directory of the host", (self) =>
+    Effect.gen(function* () {
+      const hostDirectory = join(self.place, "shared")
+      const { filesystem: fs } = yield* Container.make({ engine: "docker", image: "alpine", workdir: "/work", hostDirectory })
+      yield* fs.write("d/f", "inside")
+      Fs.symlinkSync("/work/d/f", join(hostDirectory, "made-inside"))
+      Fs.symlinkSync(join(hostDirectory, "d/f"), join(hostDirectory, "made-outside"))
+      assert.strictEqual(yield* fs.readString("made-inside"), "inside")
+      yield* fs.symlink("d/l", "/work/d")
+      assert.strictEqual(yield* fs.readString("d/l/f"), "inside")
+      assert.strictEqual(Fs.readlinkSync(join(hostDirectory, "d/l")), "/work/d")
+      assert.strictEqual((yield* Effect.flip(fs.readString("made-outside")))._tag, "AccessDenied")
+    })
+  )
+
+  live("given by its path need not be in the PATH, and nerdctl gets an explicit log driver", (self) =>
     Effect.gen(function* () {
       const program = join(self.place, "bin/nerdctl")
       Fs.renameSync(join(self.place, "bin/docker"), program)
@@ -188,7 +203,7 @@ describe("docker", () => {
     })
   )
 
-  live("a path that leads to no program is told of with the path, and starts nothing", (self) =>
+  live("given by a path to no program fails with that path, and starts nothing", (self) =>
     Effect.gen(function* () {
       const { place } = self
       Fs.writeFileSync(join(place, "shared/docker"), "#!/bin/sh\n", { mode: 0o755 })
@@ -206,7 +221,7 @@ describe("docker", () => {
     })
   )
 
-  live("whose container answers late is waited for, and the container goes on", (self) =>
+  live("waits for a container that answers late, and keeps the container", (self) =>
     Effect.gen(function* () {
       Fs.writeFileSync(join(self.place, "slow"), "")
       const shared = join(self.place, "shared")

@@ -44,6 +44,14 @@ export const readLink = (walker: Walker, path: FsPath.FsPath): string | Fault =>
 /** The form of a target outside the root: a drive after a slash. */
 const onDrive = /^\/(?=[a-z]:(?:\/|$))/i
 
+/** Returns the relative text for an absolute target in the form of the port: with slashes, with or without a slash in front. */
+export const relative =
+  ({ names }: Walker): NonNullable<Links["relative"]> =>
+  (path, target) => {
+    const text = linkTarget(names, FsPath.parent(path), target.replace(onDrive, ""))
+    return text.startsWith("/") ? undefined : text
+  }
+
 /**
  * Converts a target to the system's form. Refuses names that Windows would reinterpret, because they could lead
  * elsewhere than the engine has found.

@@ -31,6 +31,8 @@ export interface Place {
 export interface Walker {
   readonly disk: WindowsDisk
   readonly root: WindowsRoot
+  /** The absolute directories of the root: its final name, and the name that was given. */
+  readonly names: ReadonlyArray<WindowsRoot>
   /** Returns the path on the disk. Returns InvalidPath or PathTooLong before the disk is touched. */
   readonly native: (path: FsPath, makesDirectory?: boolean) => string | Fault
   /**
