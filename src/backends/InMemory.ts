@@ -131,7 +131,7 @@ const checkName = (key: string, path: FsPath.FsPath, options: InMemoryOptions, l
   return fault && (promote(fault, operation, path) as TreeError)
 }
 
-/** Shares the content of a tree state with its other users. Modes and times are copied. */
+/** Adopts a tree state with its modes and times. The nodes are shared with its other users and copied on change. */
 const adopt = (
   tree: MemoryTree.MemoryTree,
   state: MemoryState.TreeState,

@@ -196,8 +196,8 @@ const rowsOf = (
 /**
  * Handles `**` directly after the literal head of a rule.
  *
- * git compares the text before the first special character separately, so a `**` after it counts as the start. The rule
- * `foo**` with `/bar` matches `foobar`, and every path that begins with `foo` and ends with `/bar`.
+ * git compares the text before the first special character separately, so a `**` after it counts as the start. The rule `foo**` +
+ * `/bar` matches `foobar`, and every path that begins with `foo` and ends with `/bar`.
  *
  * This happens once per rule. Any later globstar directly after text is a star.
  */

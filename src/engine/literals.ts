@@ -6,7 +6,7 @@
  */
 
 export interface Needles {
-  /** 1 to 16 texts of 1 to 64 bytes in UTF-8. No text contains another. */
+  /** The needles: 1 to 16 texts of 1 to 64 bytes in UTF-8. No text contains another. */
   readonly texts: ReadonlyArray<string>
   /** Whether the texts, then ASCII only, match letters in either case. */
   readonly fold: boolean
@@ -107,13 +107,13 @@ const best = (all: ReadonlyArray<Texts | undefined>): Texts | undefined => {
 
 /** The known facts about every match of a part. */
 interface Known {
-  /** Every match equals one of these. */
+  /** Texts of which every match equals one. */
   readonly exact?: Texts | undefined
-  /** Every match begins with one of these. */
+  /** Texts of which every match begins with one. */
   readonly starts?: Texts | undefined
-  /** Every match ends with one of these. */
+  /** Texts of which every match ends with one. */
   readonly ends?: Texts | undefined
-  /** Every match contains one of these; absent if `exact` implies them. */
+  /** Texts of which every match contains one; absent if `exact` implies them. */
   readonly needles?: Texts | undefined
 }
 

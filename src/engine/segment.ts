@@ -110,7 +110,7 @@ export const compileTest = (source: ReadonlyArray<Element>, fold?: Fold): Test =
     : (name) => name.length >= least && name.startsWith(head) && name.endsWith(tail)
 }
 
-/** Matches zero or more whole segments; at the end of a row, one or more. */
+/** The segment of a row that matches zero or more whole names; at the end of a row, one or more. */
 export const GLOBSTAR = undefined
 
 export interface Row {

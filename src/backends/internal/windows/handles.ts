@@ -88,7 +88,8 @@ const end = (disk: WindowsDisk, lease: Lease): void => {
  * Runs a read while the lease is in use.
  *
  * The lease is marked at the time of the call, because other fibers could close the descriptor before the effect runs.
- * So the returned effect must run without an interruption before it.
+ * So the returned effect must
+ * run, and no interruption may come before it.
  */
 const during = <A>(disk: WindowsDisk, lease: Lease, use: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> => {
   lease.users++
