@@ -80,14 +80,14 @@ describe("advice", () => {
   )
 })
 
-describe("rm counts the removed entries", () => {
+describe("the message of rm counts the removed entries", () => {
   const rows: ReadonlyArray<readonly [path: string, message: string]> = [
     ["empty", "removed empty, an empty directory"],
     ["one", "removed one with all that was in it: 1 directory, 1 file"],
     ["hollow", "removed hollow with all that was in it: 2 directories, 0 files"]
   ]
   for (const [path, expected] of rows) {
-    it.effect(path, () =>
+    it.effect(`of ${path}`, () =>
       Effect.gen(function* () {
         assert.strictEqual((yield* invoke("rm", { path })).message, expected)
       }).pipe(withTree({ empty: {}, one: { a: "x" }, hollow: { inner: {} } }))

@@ -36,23 +36,23 @@ const files: Files = {
 const without = (path: string): Files => Object.fromEntries(Object.entries(files).filter(([name]) => name !== path))
 
 const made: ReadonlyArray<readonly [claim: string, changes: ReadonlyArray<FileChange>, becomes: Files]> = [
-  ["nothing to do does nothing", [], files],
+  ["an empty list changes nothing", [], files],
   ["one file gets a new content", [to("a.txt", "a\n", "A\n")], { ...files, "a.txt": "A\n" }],
-  ["one file comes, with its directories", [to("x/y/z", null, "new")], { ...files, "x/y/z": "new" }],
-  ["one file goes", [to("lone", "lone", null)], without("lone")],
+  ["one file is created with its parents", [to("x/y/z", null, "new")], { ...files, "x/y/z": "new" }],
+  ["one file is removed", [to("lone", "lone", null)], without("lone")],
   [
-    "files come, change and go together",
+    "files are created, changed and removed together",
     [to("a.txt", "a\n", "A\n"), to("new/deep/n", null, "n"), to("new/m", null, ""), to("lone", "lone", null)],
     { ...without("lone"), "a.txt": "A\n", "new/deep/n": "n", "new/m": "" }
   ],
   [
-    "a file is moved, changed on the way",
+    "a file is moved and changed",
     [moved("d/b.txt", "e/B.txt", "b\n", "B\n"), to("a.txt", "a\n", "A\n")],
     { ...without("d/b.txt"), "e/B.txt": "B\n", "a.txt": "A\n" }
   ],
   ["a file is moved over another", [moved("lone", "a.txt", "lone", "lone", "a\n")], { ...without("lone"), "a.txt": "lone" }],
   [
-    "a file gives way to a directory",
+    "a file is replaced by a directory",
     [to("lone", "lone", null), to("lone/inside", null, "in")],
     { ...without("lone"), "lone/inside": "in" }
   ],
@@ -65,11 +65,11 @@ const made: ReadonlyArray<readonly [claim: string, changes: ReadonlyArray<FileCh
     }
   ],
   [
-    "writing goes through links, and makes what they lead to",
+    "writes go through links, and create missing targets",
     [to("to a", "a\n", "A\n"), to("to d/b.txt", "b\n", "B\n"), to("to d/new", null, "n"), to("to nothing", null, "now")],
     { ...files, "a.txt": "A\n", "d/b.txt": "B\n", "d/new": "n", "d/later.txt": "now" }
   ],
-  ["what is the same already stays", [to("a.txt", "a\n", "a\n"), to("lone", "lone", "new")], { ...files, lone: "new" }]
+  ["a file with the same content stays", [to("a.txt", "a\n", "a\n"), to("lone", "lone", "new")], { ...files, lone: "new" }]
 ]
 
 const refused: ReadonlyArray<readonly [claim: string, changes: ReadonlyArray<FileChange>, error: Record<string, unknown>]> = [
@@ -83,13 +83,9 @@ const refused: ReadonlyArray<readonly [claim: string, changes: ReadonlyArray<Fil
     [to("lone", "other", "x")],
     { _tag: "Conflict", path: "lone", actual: versionOf("lone") }
   ],
+  ["a missing file", [to("a.txt", "a\n", "A"), to("d/gone", "x", "y")], { _tag: "Conflict", path: "d/gone", actual: null }],
   [
-    "a file that has gone",
-    [to("a.txt", "a\n", "A"), to("d/gone", "x", "y")],
-    { _tag: "Conflict", path: "d/gone", actual: null }
-  ],
-  [
-    "a file that has come",
+    "an existing file where none is expected",
     [to("a.txt", "a\n", "A"), to("lone", null, "y")],
     { _tag: "Conflict", path: "lone", actual: versionOf("lone") }
   ],
@@ -100,15 +96,19 @@ const refused: ReadonlyArray<readonly [claim: string, changes: ReadonlyArray<Fil
   ],
   ["removing another version", [to("a.txt", "a\n", "A"), to("lone", "x", null)], { _tag: "Conflict", path: "lone" }],
   ["moving another version", [moved("lone", "new", "other", "x")], { _tag: "Conflict", path: "lone" }],
-  ["moving onto what has come", [moved("lone", "a.txt", "lone", "x")], { _tag: "Conflict", path: "a.txt" }],
-  ["a directory where a file is to be", [to("a.txt", "a\n", "A"), to("d", null, "x")], { _tag: "NotAFile", path: "d" }],
-  ["the root", [to("a.txt", "a\n", "A"), to(".", null, "x")], { _tag: "NotAFile", path: "." }],
+  [
+    "moving onto an existing file where none is expected",
+    [moved("lone", "a.txt", "lone", "x")],
+    { _tag: "Conflict", path: "a.txt" }
+  ],
+  ["writing to a directory", [to("a.txt", "a\n", "A"), to("d", null, "x")], { _tag: "NotAFile", path: "d" }],
+  ["writing to the root", [to("a.txt", "a\n", "A"), to(".", null, "x")], { _tag: "NotAFile", path: "." }],
   ["removing a directory", [to("a.txt", "a\n", "A"), to("empty", "x", null)], { _tag: "NotAFile", path: "empty" }],
   ["removing a link", [to("lone", "lone", "A"), to("to a", "a\n", null)], { _tag: "NotAFile", path: "to a" }],
-  ["a path below a file", [to("a.txt", "a\n", "A"), to("lone/x", null, "x")], { _tag: "NotADirectory", path: "lone" }],
+  ["writing below a file", [to("a.txt", "a\n", "A"), to("lone/x", null, "x")], { _tag: "NotADirectory", path: "lone" }],
   ["one file twice", [to("a.txt", "a\n", "A"), to("a.txt", "a\n", "B")], { _tag: "InvalidArgument", path: "a.txt" }],
   ["one file by two names", [to("a.txt", "a\n", "A"), to("to a", "a\n", "B")], { _tag: "InvalidArgument", path: "to a" }],
-  ["a file below a file to come", [to("new", null, "A"), to("new/x", null, "B")], { _tag: "InvalidArgument" }]
+  ["a file below another new file", [to("new", null, "A"), to("new/x", null, "B")], { _tag: "InvalidArgument" }]
 ]
 
 for (const [name, ground] of Object.entries(grounds)) {
@@ -128,7 +128,7 @@ for (const [name, ground] of Object.entries(grounds)) {
     }
 
     for (const [claim, changes, error] of refused) {
-      it.live(`${claim} keeps everything as it was`, () =>
+      it.live(`fail and change nothing for ${claim}`, () =>
         Effect.gen(function* () {
           const fs = yield* ground(files)
           const failed = yield* Effect.flip(applyChanges(fs, changes, { operation: "edit_file" }))

@@ -54,28 +54,28 @@ const said = (input: unknown) =>
 
 describe("arguments that do not decode", () => {
   const cases: ReadonlyArray<readonly [what: string, input: unknown, parts: ReadonlyArray<string>]> = [
-    ["what is missing is named", {}, ['"path" is missing']],
-    ["a wrong type is named, with what was sent", { path: 7 }, ['"path" must be a string, and was 7']],
+    ["a missing parameter", {}, ['"path" is missing']],
+    ["a wrong type", { path: 7 }, ['"path" must be a string, and was 7']],
     ["a number out of its range", { path: "a", count: 10 }, ['"count" must be', "9", "and was 10"]],
     ["a number that is not whole", { path: "a", count: 1.5 }, ['"count" must be an integer']],
-    ["a word that is none of the known", { path: "a", mode: "x" }, ['"mode" must be "create" or "append", and was "x"']],
-    ["a name that comes near", { uri: "a" }, ['"uri" is no parameter; did you mean "path"?', '"path" is missing']],
-    ["a name that others use beside the right one", { path: "a", filePath: "b" }, ['did you mean "path"?']],
-    ["a slip of the pen", { pth: "a" }, ['"pth" is no parameter; did you mean "path"?']],
-    ["a name that is like none", { path: "a", zzzzzz: 1 }, ["it takes path, content, count, mode and edits"]],
+    ["an unknown word", { path: "a", mode: "x" }, ['"mode" must be "create" or "append", and was "x"']],
+    ["a similar name of other tools", { uri: "a" }, ['"uri" is no parameter; did you mean "path"?', '"path" is missing']],
+    ["a name of other tools beside the right one", { path: "a", filePath: "b" }, ['did you mean "path"?']],
+    ["a misspelled name", { pth: "a" }, ['"pth" is no parameter; did you mean "path"?']],
+    ["a name without a similar one", { path: "a", zzzzzz: 1 }, ["it takes path, content, count, mode and edits"]],
     [
-      "a place in a list",
+      "a misspelled name in a list",
       { edits: [{ path: "a", odl_string: "x" }], path: "a" },
       ['"edits[0].old_string" is missing', 'did you mean "old_string"?']
     ],
-    ["an object sent as a text", '{"path":"a"}', ["as a string that holds JSON, not as an object"]],
-    ["a text", "src", ["as a string, not as an object"]],
+    ["an object sent as a string", '{"path":"a"}', ["as a string that holds JSON, not as an object"]],
+    ["a string", "src", ["as a string, not as an object"]],
     ["a list", [1], ["must be an object, and were a list"]],
     ["a number", 3, ["must be an object, and were a number"]],
     ["nothing", undefined, ['"path" is missing']]
   ]
   for (const [what, input, parts] of cases) {
-    it.effect(`${what}: ${JSON.stringify(input)}`, () =>
+    it.effect(`are answered with the mistake and an example for ${what}: ${JSON.stringify(input)}`, () =>
       Effect.map(said(input), (message) => {
         for (const part of parts) assert.include(message, part)
         assert.include(message, '{"path":"src/main.ts"}')

@@ -66,7 +66,7 @@ export const bad: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "what may only be read is read, and every change is refused as that",
+    name: "a read-only filesystem is read, and every change is refused",
     tree: { ...files, link: link("a.txt") },
     readOnly: true,
     calls: [
@@ -86,7 +86,7 @@ export const bad: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "no tool takes a path that climbs out, is too deep, or holds what no name may",
+    name: "every tool refuses a path that leaves the root, is too deep, or has an invalid or long name",
     tree: files,
     calls: [
       ...everyPath("../outside.txt", climbs),
@@ -99,14 +99,14 @@ export const bad: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "a blank path is the root where that is the default, and refused elsewhere",
+    name: "a blank path means the root where the path is optional, and is refused elsewhere",
     tree: files,
     calls: Object.entries(withPath).map(([tool, more]) =>
       ofRoot.has(tool) ? ok(tool, { ...more, path: "  " }, /./) : fails(tool, { ...more, path: "  " }, blank)
     )
   },
   {
-    name: "huge numbers are taken as the most there is",
+    name: "huge counts mean the maximum, and impossible numbers are refused",
     tree: files,
     calls: [
       ok("glob", { pattern: "*", max_matches: Number.MAX_SAFE_INTEGER }, /\n3 matches$/),
@@ -124,7 +124,7 @@ export const bad: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "snapshot tools say that there are no snapshots where none are kept",
+    name: "snapshot tools fail where no snapshots are kept",
     tree: files,
     calls: [
       fails("snapshot", {}, /^No snapshots are kept here\. /),

@@ -5,7 +5,7 @@ import { climbs, isRoot, text, work } from "./everywhere.trees.ts"
 
 const removing: ReadonlyArray<Row> = [
   {
-    name: "rm takes a file, a directory with everything in it, an empty one, and a link but not its target",
+    name: "rm removes files, whole directories, and links without their targets",
     tree: work,
     calls: [
       ok("rm", { path: "a.txt" }, "removed a.txt", { deleted: 1, directories: 0 }),
@@ -19,13 +19,13 @@ const removing: ReadonlyArray<Row> = [
     left: { ".hidden": "h\n", "bin.dat": new Uint8Array([0xff, 0x00, 0xfe]), empty: directory }
   },
   {
-    name: "rm of an empty directory",
+    name: "rm removes an empty directory",
     tree: work,
     calls: [ok("rm", { path: "empty" }, /^removed empty/, { directories: 1 })],
     left: without(work, "empty")
   },
   {
-    name: "rm of nothing fails, unless that is fine; the root is never removed",
+    name: "rm fails for a missing path unless allow_missing is set, and never removes the root",
     tree: work,
     calls: [
       fails("rm", { path: "none" }, /^There is no file or directory "none"\. /),
@@ -42,7 +42,7 @@ const removing: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "rm behind a link to a directory takes what is there",
+    name: "rm removes a directory that is reached through a link",
     tree: work,
     calls: [ok("rm", { path: "linked/e" }, "removed linked/e with all that was in it: 1 directory, 1 file")],
     left: { ...without(work, "d/e"), "d/b.txt": "b\n" }
@@ -51,7 +51,7 @@ const removing: ReadonlyArray<Row> = [
 
 const transferring: ReadonlyArray<Row> = [
   {
-    name: "move takes a file or a directory to a new name, and makes the directories above it",
+    name: "move renames a file or a directory, and makes missing parents",
     tree: work,
     calls: [
       ok("move", { from: "d", to: "x/y" }, "moved d to x/y: 2 directories, 2 files, 4 bytes", {
@@ -68,7 +68,7 @@ const transferring: ReadonlyArray<Row> = [
     left: { ...without(work, "d", "a.txt"), "x/y/b.txt": "b\n", "x/y/e/c.txt": "c\n", "b c.txt": text }
   },
   {
-    name: "copy leaves what it copies, bytes and links as they are",
+    name: "copy keeps its source, and copies bytes and links unchanged",
     tree: work,
     calls: [
       ok("copy", { from: "d", to: "x/y" }, "copied d to x/y: 2 directories, 2 files, 4 bytes", {
@@ -90,7 +90,7 @@ const transferring: ReadonlyArray<Row> = [
     }
   },
   {
-    name: "move and copy take what is already there only when told to, and only like for like",
+    name: "move and copy replace an entry only with overwrite, and only one of the same kind",
     tree: { ...work, other: directory },
     calls: [
       fails(
@@ -114,7 +114,7 @@ const transferring: ReadonlyArray<Row> = [
     left: { ...without(work, "empty", "a.txt"), other: directory, "d/b.txt": text, "bin.dat": text }
   },
   {
-    name: "move and copy onto themselves, into themselves, of the root, of nothing and out",
+    name: "move and copy refuse an impossible source or destination",
     tree: work,
     calls: [
       fails("move", { from: "d", to: "d" }, /^The argument to does not fit/),
@@ -139,7 +139,7 @@ const transferring: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "move takes a link itself, wherever it leads",
+    name: "move moves a link itself, wherever it leads",
     tree: work,
     calls: [
       ok("move", { from: "out", to: "d/out" }, /^moved out to d\/out/),
@@ -148,7 +148,7 @@ const transferring: ReadonlyArray<Row> = [
     left: { ...without(work, "out", "nowhere"), "d/out": link("../outside.txt"), n: link("d/new.txt") }
   },
   {
-    name: "mkdir makes a directory with those above it, and one that is there is fine",
+    name: "mkdir makes a directory and its parents, and accepts an existing one",
     tree: work,
     calls: [
       ok("mkdir", { path: "x/y/ z" }, "made the directory x/y/ z", { path: "x/y/ z", created: true }),

@@ -15,7 +15,7 @@ const edited = (path: string, replacements: number, after: string | Uint8Array, 
 
 const ofWriting: ReadonlyArray<Row> = [
   {
-    name: "write_file makes a file with the directories above it",
+    name: "write_file makes a file and its parents",
     tree: work,
     calls: [
       ok(
@@ -35,7 +35,7 @@ const ofWriting: ReadonlyArray<Row> = [
     left: { ...work, "n/ew/é.txt": "é\ny", "empty/none": "" }
   },
   {
-    name: "write_file keeps every byte of what it is given: CRLF, a byte order mark, no newline at the end",
+    name: "write_file keeps every byte of the content: CRLF, a byte order mark, a missing final newline",
     tree: {},
     calls: [
       ok("write_file", { path: "a", content: "\ufeffx\r\ny" }, /^created a: 7 bytes, 2 lines, /, {
@@ -56,7 +56,7 @@ const ofWriting: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "write_file overwrites, replaces and appends as its mode says",
+    name: "write_file overwrites, replaces or appends by its mode",
     tree: work,
     calls: [
       ok(
@@ -83,7 +83,7 @@ const ofWriting: ReadonlyArray<Row> = [
     left: { ...work, "a.txt": "x\ny", "d/b.txt": "z", o: "o", p: "p" }
   },
   {
-    name: "write_file through a link inside writes its target, also one that is not there yet, and never out",
+    name: "write_file writes through a link, also to a missing target, and never out of the root",
     tree: work,
     calls: [
       ok("write_file", { path: "link", content: "x", mode: "overwrite" }, /^wrote link: 1 byte/, { path: "link" }),
@@ -95,7 +95,7 @@ const ofWriting: ReadonlyArray<Row> = [
     left: { ...work, "a.txt": "x", "d/b.txt": "y", "d/new.txt": "z" }
   },
   {
-    name: "write_file onto the version that was read, and onto no other",
+    name: "write_file with if_match writes only at the given version",
     tree: work,
     calls: [
       ok("write_file", { path: "a.txt", content: "1", mode: "overwrite", if_match: v(text) }, /^wrote a\.txt/, {
@@ -113,7 +113,7 @@ const ofWriting: ReadonlyArray<Row> = [
     left: { ...work, "a.txt": "1" }
   },
   {
-    name: "write_file onto a directory, below a file, the root and what climbs out",
+    name: "write_file refuses a directory, a path below a file, the root, and an invalid path",
     tree: work,
     calls: [
       fails("write_file", { path: "d", content: "x", mode: "overwrite" }, /^"d" is not a regular file\. /),
@@ -131,7 +131,7 @@ const ofWriting: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "write_file of too much, too deep, too long a name, and of half a character",
+    name: "write_file refuses content or paths over the limits, and a lone surrogate",
     tree: work,
     calls: [
       fails(
@@ -149,7 +149,7 @@ const ofWriting: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "write_file says what it lacks, and what it cannot take",
+    name: "write_file names missing, unknown and invalid arguments",
     tree: {},
     calls: [
       fails(
@@ -174,7 +174,7 @@ const ofWriting: ReadonlyArray<Row> = [
 
 const ofConflicts: ReadonlyArray<Row> = [
   {
-    name: "a conflict tells the version that is there and the lines that another has changed",
+    name: "a conflict names the current version and the lines that another session changed",
     tree: { a: "1\n2\n3\n4\n" },
     calls: [
       ok("read_file", { path: "a" }, /lines 1-4 of 4$/, { version: v("1\n2\n3\n4\n") }),
@@ -191,7 +191,7 @@ const ofConflicts: ReadonlyArray<Row> = [
 
 const ofEditing: ReadonlyArray<Row> = [
   {
-    name: "edit_file changes the one place and shows the difference",
+    name: "edit_file replaces the match and shows the diff",
     tree: work,
     calls: [
       ok(
@@ -206,7 +206,7 @@ const ofEditing: ReadonlyArray<Row> = [
     left: { ...work, "a.txt": "one\ntwo\n3\ntwo\n", "é 日.txt": "\n", ".hidden": "H\n" }
   },
   {
-    name: "edit_file with replace_all takes matches from the left that do not overlap",
+    name: "edit_file with replace_all replaces matches from the left, without overlap",
     tree: { a: "aaa", b: text },
     calls: [
       ok(
@@ -225,7 +225,7 @@ const ofEditing: ReadonlyArray<Row> = [
     left: { a: "ba", b: "one\n2\nthree\n2\n" }
   },
   {
-    name: "edit_file keeps line endings, a byte order mark, UTF-16 and what is not at the end",
+    name: "edit_file keeps line endings, a byte order mark and UTF-16",
     tree: { bom: "\ufeffa\nb", crlf: "a\r\nb\r\nc", wide: utf16("a\r\nb", "le") },
     calls: [
       ok(
@@ -262,7 +262,7 @@ const ofEditing: ReadonlyArray<Row> = [
     left: { a: `${"x\n".repeat(2500)}END` }
   },
   {
-    name: "edit_file makes edits of several places and files at once, each in the text as it was",
+    name: "edit_file makes several edits in several files at once, each against the original text",
     tree: work,
     calls: [
       ok(
@@ -282,7 +282,7 @@ const ofEditing: ReadonlyArray<Row> = [
     left: { ...work, "a.txt": "three\ntwo\none\ntwo\n", "d/b.txt": "B\n" }
   },
   {
-    name: "edit_file changes nothing where one of its edits fits nowhere, twice, or another",
+    name: "edit_file changes nothing when an edit does not match, matches twice, or overlaps another",
     tree: work,
     calls: [
       fails(
@@ -322,7 +322,7 @@ const ofEditing: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "edit_file says what it was not given",
+    name: "edit_file names missing and invalid arguments",
     tree: work,
     calls: [
       fails("edit_file", { path: "a.txt" }, /^edit_file was given nothing to replace\. /),
@@ -340,7 +340,7 @@ const ofEditing: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "edit_file of what is no text, no file, outside, or another version",
+    name: "edit_file refuses binary files, directories, missing files, paths outside of the root, and other versions",
     tree: work,
     calls: [
       fails("edit_file", { path: "bin.dat", old_string: "a", new_string: "b" }, /^"bin\.dat" is not .*text: .*offset 0\. /),

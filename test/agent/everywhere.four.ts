@@ -25,7 +25,7 @@ const facts = (size: string, content: string | Uint8Array): string =>
 
 export const four: ReadonlyArray<Row> = [
   {
-    name: "list_directory names what is there with sizes, versions and times, and follows links inside",
+    name: "list_directory lists entries with sizes, versions and times, and follows links inside of the root",
     tree: files,
     calls: [
       ok(
@@ -53,7 +53,7 @@ export const four: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "list_directory of what is missing is empty; of a file, or out, it fails",
+    name: "list_directory is empty for a missing directory, and fails for a file and outside of the root",
     tree: { ...files, none: directory },
     calls: [
       ok("four/list_directory", { path: "gone" }, "gone is not there yet: it is empty", {
@@ -69,7 +69,7 @@ export const four: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "read_file answers a whole file as text, or as base64 where it is none",
+    name: "read_file answers a whole file as text, or as base64 when it is binary",
     tree: files,
     calls: [
       ok(
@@ -98,7 +98,7 @@ export const four: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "read_file of a directory, of nothing and of what leads out",
+    name: "read_file refuses a directory, a missing file, and a link out of the root",
     tree: files,
     calls: [
       fails("four/read_file", { path: "d" }, /^"d" is not a regular file\. /),
@@ -110,7 +110,7 @@ export const four: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "write_file answers its parameters, normalised, and creates what is missing in every mode",
+    name: "write_file answers its normalised parameters, and creates missing files in every mode",
     tree: files,
     calls: [
       ok(
@@ -149,7 +149,7 @@ export const four: ReadonlyArray<Row> = [
     left: { ...files, "n/a.txt": "😀\n", o: "x", p: "xy", b: new Uint8Array([0, 255, 1]) }
   },
   {
-    name: "write_file, when strict, overwrites and appends only to what is there",
+    name: "write_file under strict overwrites and appends only to existing files",
     tree: { a: "1" },
     settings: { strict: true },
     calls: [
@@ -160,7 +160,7 @@ export const four: ReadonlyArray<Row> = [
     left: { a: "12" }
   },
   {
-    name: "write_file onto the version that was shown, and onto no other",
+    name: "write_file with if_version writes only at the given version",
     tree: { a: "1" },
     calls: [
       ok("four/write_file", { path: "a", content: "2", mode: "overwrite", if_version: short("1") }, /^Wrote a/, {
@@ -182,7 +182,7 @@ export const four: ReadonlyArray<Row> = [
     left: { a: "2" }
   },
   {
-    name: "write_file of what is no base64, no text for a text, too much, or not to a file",
+    name: "write_file refuses invalid base64, text for a binary file, too much content, and an invalid target",
     tree: files,
     calls: [
       fails("four/write_file", { path: "x", content: "A", encoding: "binary" }, /^The argument content does not fit.*base64/),
@@ -225,7 +225,7 @@ export const four: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "delete_file takes a file, a directory with everything in it, a link, and never the root",
+    name: "delete_file removes a file, a whole directory or a link, and never the root",
     tree: files,
     calls: [
       ok("four/delete_file", { path: "/d/" }, "Deleted d: 1 file and 1 directory", { path: "d", deleted: 1 }),

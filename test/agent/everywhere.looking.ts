@@ -11,7 +11,7 @@ const long: Files = {
 
 const listing: ReadonlyArray<Row> = [
   {
-    name: "ls shows names in order, directories with a slash, sizes, links, hidden and ignored files",
+    name: "ls lists names in order with sizes, slashes and links, including hidden and ignored files",
     tree: project,
     calls: [
       ok(
@@ -39,7 +39,7 @@ const listing: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "ls takes a path with blanks and slashes around it, and answers one without",
+    name: "ls normalises blanks, slashes and dots of a path",
     tree: project,
     calls: [
       ok("ls", { path: " /dir/ " }, ".hidden (13 bytes)\ninner/\nx.ts (42 bytes)\n1 directory, 2 files", {
@@ -55,18 +55,22 @@ const listing: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "ls follows a link to a directory inside",
+    name: "ls follows a link to a directory in the root",
     tree: project,
     calls: [ok("ls", { path: "linked/inner" }, "deep.ts (22 bytes)\n0 directories, 1 file", { path: "linked/inner" })]
   },
   {
-    name: "ls says that a directory is empty, and so the root",
+    name: "ls says that a directory is empty",
     tree: project,
     calls: [ok("ls", { path: "empty" }, "empty is empty", { entries: [], counts: { files: 0, directories: 0, others: 0 } })]
   },
-  { name: "ls of an empty root", tree: {}, calls: [ok("ls", { path: null }, "the root is empty", { path: ".", entries: [] })] },
   {
-    name: "ls goes on after a name, present or not",
+    name: "ls says that the root is empty",
+    tree: {},
+    calls: [ok("ls", { path: null }, "the root is empty", { path: ".", entries: [] })]
+  },
+  {
+    name: "ls continues after a name, whether that exists or not",
     tree: { a: "1", b: "2", c: "3" },
     calls: [
       ok("ls", { after: "a" }, "b (1 byte)\nc (1 byte)\n0 directories, 3 files", { truncated: false }),
@@ -75,7 +79,7 @@ const listing: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "ls is cut at the budget and says how to go on",
+    name: "ls is cut at the budget and says where to continue",
     tree: { a: "1", b: "2", c: "3", d: "4", e: "5", f: "6" },
     settings: { budget: 70 },
     calls: [
@@ -84,7 +88,7 @@ const listing: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "ls of a file, of what is missing, and below a file",
+    name: "ls refuses a file, a missing path, and a path below a file",
     tree: project,
     calls: [
       fails("ls", { path: "readme.md" }, /^"readme\.md" is not a directory.*\. .*read_file/),
@@ -93,7 +97,7 @@ const listing: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "tree outlines what is near the top, counts what is not shown, and names what is ignored",
+    name: "tree shows the upper levels, counts hidden entries, and names ignored ones",
     tree: project,
     calls: [
       ok(
@@ -141,7 +145,7 @@ const listing: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "tree of a file, of nothing, and beyond its depths",
+    name: "tree refuses a file, a missing path, and invalid numbers",
     tree: project,
     calls: [
       fails("tree", { path: "readme.md" }, /^"readme\.md" is not a directory/),
@@ -152,7 +156,7 @@ const listing: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "stat tells kind, size, version and whether it is a link",
+    name: "stat answers kind, size, version and whether the path is a link",
     tree: project,
     calls: [
       ok("stat", { path: "readme.md" }, /^readme\.md: file\nsize 15 bytes\nmodified <time>\n/, {
@@ -174,7 +178,7 @@ const listing: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "a link that leads nowhere is not suggested in its own place",
+    name: "a dangling link is not suggested in place of itself",
     tree: project,
     calls: [
       fails("stat", { path: "nowhere" }, /^There is no file or directory "nowhere"\. (?!Did you mean "nowhere"\?)/),
@@ -182,7 +186,7 @@ const listing: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "stat of a link that leads out, and of nothing",
+    name: "stat refuses a link out of the root and a missing path",
     tree: project,
     calls: [
       fails("stat", { path: "out" }, /^"out" leads through a link out of the root, which is refused\. /),
@@ -193,7 +197,7 @@ const listing: ReadonlyArray<Row> = [
 
 const reading: ReadonlyArray<Row> = [
   {
-    name: "read_file numbers lines from 1, right-aligned, and says which they are",
+    name: "read_file shows right-aligned line numbers from 1, and the range of lines",
     tree: encodings,
     calls: [
       ok(
@@ -227,7 +231,7 @@ const reading: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "read_file answers 2,000 lines however many are asked for, and the hint leads to the end",
+    name: "read_file answers at most 2,000 lines, and its hint leads to the end",
     tree: long,
     calls: [
       ok("read_file", { path: "long.txt", limit: 1e15 }, /\n2000 \| x\nlines 1-2000 of 2500; continue with offset=2000$/, {
@@ -242,7 +246,7 @@ const reading: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "read_file cuts a line over 2,000 characters with a mark, and says how to get its rest",
+    name: "read_file cuts and marks a line over 2,000 characters, and says how to get the rest",
     tree: long,
     calls: [
       ok(
@@ -293,7 +297,7 @@ const reading: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "read_file keeps a byte order mark, and reads UTF-16 that has one",
+    name: "read_file keeps a byte order mark, and decodes UTF-16 with one",
     tree: encodings,
     calls: [
       ok("read_file", { path: "bom.txt" }, "   1 | \ufeffone\n   2 | two\nlines 1-2 of 2", { content: "\ufeffone\ntwo" }),
@@ -310,7 +314,7 @@ const reading: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "read_file refuses what is binary with its size and type, and answers its bytes as base64",
+    name: "read_file refuses a binary file with its size and type, and answers its bytes as base64 on request",
     tree: encodings,
     calls: [
       fails("read_file", { path: "null.bin" }, /binary.*unknown type, 3 bytes\. .*encoding="base64"/),
@@ -340,7 +344,7 @@ const reading: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "read_file through links: inside it reads, outside it refuses",
+    name: "read_file follows links inside of the root, and refuses links out of it",
     tree: project,
     calls: [
       ok("read_file", { path: "inside", offset: 1 }, "   2 | hello\nlines 2-2 of 2", { path: "inside" }),
@@ -349,7 +353,7 @@ const reading: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "read_file of unicode names, blanks and hidden files",
+    name: "read_file reads files with Unicode names, with blanks, and hidden ones",
     tree: project,
     calls: [
       ok("read_file", { path: "é日.txt" }, "   1 | héllo\nlines 1-1 of 1", { path: "é日.txt" }),
@@ -358,7 +362,7 @@ const reading: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "read_file of a directory, of nothing, and what was meant",
+    name: "read_file refuses a directory and a missing file, and suggests similar names",
     tree: project,
     calls: [
       fails("read_file", { path: "dir" }, /^"dir" is not a regular file\. /),
@@ -370,7 +374,7 @@ const reading: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "read_file refuses windows that are none",
+    name: "read_file refuses invalid ranges and encodings",
     tree: encodings,
     calls: [
       fails("read_file", { path: "seven.txt", offset: -1 }, /"offset" must be .*-1/),

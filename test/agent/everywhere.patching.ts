@@ -171,13 +171,13 @@ export const patching: ReadonlyArray<Row> = [
     left: { ...files, "crlf.txt": "one\r\n2\r\nand\r\nthree\r\n", "open.txt": "first\nlast" }
   },
   {
-    name: "a patch goes through a link that leads to a file inside",
+    name: "a patch writes through a link to a file in the root",
     tree: files,
     calls: [ok("apply_patch", v4a("*** Update File: link", "@@", "-import a", "+import b"), /\nupdated link \(\+1 -1\)$/)],
     left: { ...files, "main.ts": main.replace("import a", "import b") }
   },
   {
-    name: "a hunk that has moved is applied where its lines are, and that is said",
+    name: "a hunk whose lines have moved is applied at their new place, which the message names",
     tree: { a: "0\n0\n0\n1\n2\n3\n" },
     calls: [
       ok(
@@ -189,7 +189,7 @@ export const patching: ReadonlyArray<Row> = [
     left: { a: "0\n0\n0\n1\ntwo\n3\n" }
   },
   {
-    name: "a patch that does not apply changes nothing, and says where it fails",
+    name: "a patch that does not apply changes nothing, and the message says where it fails",
     tree: files,
     calls: refused.map(([args, message]) => fails("apply_patch", args, message))
   }

@@ -6,7 +6,7 @@ import { encodings, project } from "./everywhere.trees.ts"
 const many: Files = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`f${String(i).padStart(2, "0")}.txt`, "needle\n"]))
 export const searching: ReadonlyArray<Row> = [
   {
-    name: "glob finds a name at any depth, hidden files too, and passes over what is ignored",
+    name: "glob matches names at any depth, includes hidden files, and skips ignored ones",
     tree: project,
     calls: [
       ok("glob", { pattern: "*.ts" }, "dir/inner/deep.ts (22 bytes)\ndir/x.ts (42 bytes)\n2 matches; skipped: 2 ignored", {
@@ -25,7 +25,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "glob anchors a pattern with a slash, ** is also nothing, and links are not entered",
+    name: "glob anchors a pattern with a slash, lets ** match no directory, and does not enter links",
     tree: project,
     calls: [
       ok("glob", { pattern: "**/*.md" }, /^readme\.md \(15 bytes\)\n1 match(;|$)/),
@@ -36,7 +36,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "glob answers a page at a time, and goes on strictly after it",
+    name: "glob answers by pages, each strictly after the previous one",
     tree: many,
     calls: [
       ok(
@@ -53,7 +53,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "glob fails where its base is missing, or a file",
+    name: "glob refuses a missing base, a file as base, and an invalid pattern",
     tree: project,
     calls: [
       fails("glob", { pattern: "*", path: "none" }, /^There is no file or directory "none"\./),
@@ -67,7 +67,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "grep answers lines by file, and says what it passed over",
+    name: "grep answers lines by file, and counts skipped files",
     tree: project,
     calls: [
       ok(
@@ -99,7 +99,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "grep by file and by count",
+    name: "grep answers files or counts in the other modes",
     tree: { a: "x\ny\nx x\n", b: "x\n", c: "y\n" },
     calls: [
       ok("grep", { pattern: "x", mode: "files" }, "a\nb\n3 matches in 2 files", {
@@ -121,7 +121,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "grep goes on strictly after a match",
+    name: "grep continues strictly after a match",
     tree: { a: "x1\nx2\nx3\n", b: "x4\n" },
     calls: [
       ok(
@@ -138,7 +138,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "grep by case, as text, by word, over lines and with context",
+    name: "grep ignores case, matches literally, by word or across lines, and shows context on request",
     tree: { a: "Foo.bar\nfoo bar\nfooobar\nend\n", b: "begin\r\nend\r\n" },
     calls: [
       ok("grep", { pattern: "FOO", ignore_case: true, path: "a" }, /3 matches in 1 file$/, { total: 3 }),
@@ -155,7 +155,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "grep searches only what its glob names; file_glob is the same, and a blank one is none",
+    name: "grep searches only files that its glob matches; file_glob means the same, and a blank glob matches all",
     tree: { "a.ts": "x\n", "b.md": "x\n", "d/c.ts": "x\n" },
     calls: [
       ok("grep", { pattern: "x", glob: "*.ts", mode: "files" }, "a.ts\nd/c.ts\n2 matches in 2 files", { files_searched: 2 }),
@@ -164,7 +164,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "grep passes over what is binary, by a NUL or because it is no text, and says so",
+    name: "grep skips and counts binary files, those with a NUL and those that are no text",
     tree: { "bad.txt": new Uint8Array([0x78, 0x0a, 0xff]), "null.bin": new Uint8Array([0x78, 0x00]), "t.txt": "x\n" },
     calls: [ok("grep", { pattern: "x" }, "t.txt\n   1 | x\n1 match in 1 file; skipped: 2 binary", { skipped: { binary: 2 } })]
   },
@@ -178,7 +178,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "grep refuses what is no expression, and fails where its base is missing",
+    name: "grep refuses an invalid expression or glob, and a missing base",
     tree: project,
     calls: [
       fails("grep", { pattern: "(" }, /^The argument pattern does not fit.*literal/s),
@@ -191,7 +191,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "searches see the names as they are where only case tells them apart",
+    name: "searches distinguish names that differ only in case",
     tree: { "A.txt": "x\n", "a.txt": "x\n", B: "x\n" },
     cases: true,
     calls: [
@@ -209,7 +209,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "ignore rules of every level count, and later ones take back",
+    name: "ignore files of every level apply, and deeper ones can negate",
     tree: {
       ".gitignore": "*.log\n/top\n",
       "d/.gitignore": "!keep.log\nlocal\n",

@@ -42,7 +42,7 @@ const back = [
 
 export const snapshots: ReadonlyArray<Row> = [
   {
-    name: "a snapshot is taken, listed, compared with, and brought back to the byte",
+    name: "a snapshot is taken, listed, compared and restored byte for byte",
     tree: files,
     snapshots: true,
     calls: [
@@ -100,7 +100,7 @@ export const snapshots: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "restoring some paths leaves the others, and takes away what was not there then",
+    name: "restoring some paths keeps the others, and removes given paths that the snapshot lacks",
     tree: files,
     few: true,
     snapshots: true,
@@ -127,7 +127,7 @@ export const snapshots: ReadonlyArray<Row> = [
     })()
   },
   {
-    name: "a snapshot that is not there, may be several, or has no name that is a line",
+    name: "snapshot tools refuse unknown and ambiguous snapshots, and invalid paths and tags",
     tree: files,
     few: true,
     snapshots: true,
@@ -163,7 +163,7 @@ export const snapshots: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "a tool without parameters takes none",
+    name: "a tool without parameters refuses arguments",
     tree: files,
     few: true,
     snapshots: true,

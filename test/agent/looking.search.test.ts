@@ -42,7 +42,7 @@ describe("glob", () => {
     [{ pattern: " /work/src/*.js ", path: null }, "src/c.js (0 bytes)\n1 match; skipped: 2 ignored"],
     [{ pattern: "e.ts", include_ignored: true }, "dist/e.ts (0 bytes)\n1 match"],
     [{ pattern: "e.ts" }, "0 matches; skipped: 2 ignored; include_ignored=true searches what is ignored"]
-  ] as const)("%j", ([input, expected]) =>
+  ] as const)("lists the matches of %j", ([input, expected]) =>
     Effect.gen(function* () {
       assert.strictEqual(yield* message(glob, input, tree).pipe(withSettings({ mountPoint: "/work/" })), expected)
     })
@@ -154,7 +154,7 @@ describe("grep", () => {
     ],
     [{ pattern: "1\nlet", path: "a.ts", multiline: true }, "a.ts\n   1 | const x = 1\n1 match in 1 file"],
     [{ pattern: "const", path: "dist", include_ignored: true }, "dist/e.ts\n   1 | const\n1 match in 1 file"]
-  ] as const)("%j", ([input, expected]) =>
+  ] as const)("shows the matches of %j", ([input, expected]) =>
     Effect.gen(function* () {
       assert.strictEqual(yield* message(grep, input, tree).pipe(withSettings({ mountPoint: "/work" })), expected)
     })
@@ -351,7 +351,7 @@ describe("tree", () => {
       ".gitignore\nREADME.md\nlink (link)\nnode_modules/ (1 entry)\nsrc/ (3 entries)\n2 directories, 2 files, 1 other"
     ],
     [{ max_entries: 2 }, ".gitignore\nREADME.md\n... 2 more\n0 directories, 2 files; ignored: node_modules"]
-  ] as const)("%j", ([input, expected]) =>
+  ] as const)("outlines the tree for %j", ([input, expected]) =>
     Effect.gen(function* () {
       assert.strictEqual(yield* message(outline, input, tree), expected)
     })

@@ -43,19 +43,19 @@ describe("read_file", () => {
   )
 
   it.effect.each([
-    ["the last page says no more", { path: "a.txt", offset: 5 }, "   6 | f\n   7 | g\nlines 6-7 of 7"],
+    ["names no next page on the last one", { path: "a.txt", offset: 5 }, "   6 | f\n   7 | g\nlines 6-7 of 7"],
     [
-      "past the end there are no lines, and the total",
+      "answers no lines past the end, but the total",
       { path: "a.txt", offset: 7 },
       "no lines from offset 7 on: a.txt has 7 lines"
     ],
-    ["far past the end too", { path: "one", offset: 1e9 }, "no lines from offset 1000000000 on: one has 1 line"],
-    ["an empty file says that it is empty", { path: "empty" }, "empty is empty"],
-    ["a line that is empty is a line", { path: "newline" }, "   1 | \nlines 1-1 of 1"],
-    ["a CR before a CRLF is text", { path: "crs" }, "   1 | \r\nlines 1-1 of 1"],
-    ["CRLF is no part of a line, a lone CR is", { path: "ends" }, "   1 | a\n   2 | b\rc\n   3 | d\r\nlines 1-3 of 3"],
+    ["answers no lines far past the end", { path: "one", offset: 1e9 }, "no lines from offset 1000000000 on: one has 1 line"],
+    ["says that an empty file is empty", { path: "empty" }, "empty is empty"],
+    ["counts an empty line", { path: "newline" }, "   1 | \nlines 1-1 of 1"],
+    ["treats a CR before a CRLF as text", { path: "crs" }, "   1 | \r\nlines 1-1 of 1"],
+    ["ends lines at CRLF, and not at a lone CR", { path: "ends" }, "   1 | a\n   2 | b\rc\n   3 | d\r\nlines 1-3 of 3"],
     [
-      "white space around the path, a slash before it and nulls are nothing",
+      "ignores white space around the path, a leading slash and nulls",
       { path: " /a.txt ", offset: 6, limit: null },
       "   7 | g\nlines 7-7 of 7"
     ]
@@ -76,7 +76,7 @@ describe("read_file", () => {
   )
 
   it.effect.each([[{ path: "a", limit: 2001 }], [{ path: "a", limit: 1e15 }], [{ path: "a" }]])(
-    "%j answers 2,000 lines",
+    "answers at most 2,000 lines for %j",
     ([input]) =>
       Effect.gen(function* () {
         const { value } = yield* call(readFile, input)
@@ -380,7 +380,7 @@ describe("ls", () => {
     [{ path: "a" }, "x (0 bytes)\n0 directories, 1 file"],
     [{ path: "e/" }, "e is empty"],
     [{ path: "  " }, "a/\ne/\n2 directories, 0 files"]
-  ] as const)("%j", ([input, expected]) =>
+  ] as const)("lists the entries for %j", ([input, expected]) =>
     Effect.gen(function* () {
       assert.strictEqual(yield* message(ls, input, { a: { x: "" }, e: {} }), expected)
     })

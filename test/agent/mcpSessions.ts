@@ -53,7 +53,7 @@ export const versionOf = async (client: Client, path: string): Promise<string> =
   /^version (\w+)$/m.exec((await call(client, "stat", { path })).text)![1]!
 
 export const scripts: Readonly<Record<string, (client: Client, root: string) => Promise<void>>> = {
-  "a long file is read to its end by the hints alone, each line once": async (client) => {
+  "reads a long file to its end by following the hints, each line once": async (client) => {
     const lines: Array<string> = []
     for (let offset: string | undefined = "0"; offset !== undefined;) {
       const { text } = await call(client, "read_file", { path: "long.txt", offset: Number(offset) })
@@ -63,13 +63,13 @@ export const scripts: Readonly<Record<string, (client: Client, root: string) => 
     assert.deepStrictEqual(lines, longLines)
   },
 
-  "an edit leaves the line endings around it": async (client, root) => {
+  "edits a file and keeps its line endings": async (client, root) => {
     const { isError } = await call(client, "edit_file", { path: "crlf.txt", old_string: "b", new_string: "beta" })
     assert.isFalse(isError)
     assert.strictEqual(Fs.readFileSync(join(root, "crlf.txt"), "utf8"), "a\r\nbeta\r\nc\r\n")
   },
 
-  "a conflict says what has changed, and after reading again the edit goes through": async (client, root) => {
+  "gets a conflict with the changed lines, and can edit after reading again": async (client, root) => {
     const path = "shared.txt"
     await call(client, "read_file", { path })
     const version = await versionOf(client, path)
@@ -85,7 +85,7 @@ export const scripts: Readonly<Record<string, (client: Client, root: string) => 
     assert.strictEqual(Fs.readFileSync(join(root, path), "utf8"), "first\nsomebody else was here\n3rd\n")
   },
 
-  "a search goes on where it was cut, and finds everything once": async (client) => {
+  "continues a search that was cut, and gets every match once": async (client) => {
     const places: Array<string> = []
     for (let after: string | undefined = ""; after !== undefined;) {
       const { text } = await call(client, "grep", { pattern: "needle", path: "logs", max_matches: 4, after })
@@ -102,7 +102,7 @@ export const scripts: Readonly<Record<string, (client: Client, root: string) => 
     assert.deepStrictEqual(places, expected)
   },
 
-  "what was done is undone by a snapshot": async (client, root) => {
+  "undoes its changes with a snapshot": async (client, root) => {
     const { text } = await call(client, "snapshot", { tag: "before" })
     const id = /^Took snapshot (\S+):/.exec(text)?.[1]
     assert.isDefined(id, text)
@@ -113,7 +113,7 @@ export const scripts: Readonly<Record<string, (client: Client, root: string) => 
     assert.strictEqual(Fs.readFileSync(join(root, "logs", "3.log"), "utf8"), "needle\nhay\n".repeat(7))
   },
 
-  "nothing outside the root can be read": async (client) => {
+  "cannot read outside of the root": async (client) => {
     for (const path of ["../outside.txt", "/etc/passwd", "logs/../../outside.txt"]) {
       const { isError, text } = await call(client, "read_file", { path })
       assert.isTrue(isError, path)
@@ -122,7 +122,7 @@ export const scripts: Readonly<Record<string, (client: Client, root: string) => 
     }
   },
 
-  "an absolute path below the root is understood": async (client, root) => {
+  "may use absolute paths below the root": async (client, root) => {
     assert.isFalse((await call(client, "read_file", { path: join(root, "crlf.txt") })).isError)
   }
 }

@@ -298,7 +298,7 @@ const rows = (count: number, line: (row: number) => string): string =>
   Array.from({ length: count }, (_, row) => line(row)).join("")
 
 describe("huge patches finish", () => {
-  it.effect("ten megabytes of a new file", () =>
+  it.effect("for a new file of ten megabytes", () =>
     Effect.gen(function* () {
       const line = "x".repeat(99)
       const patch = `*** Begin Patch\n*** Add File: big\n${rows(100_000, () => `+${line}\n`)}*** End Patch\n`
@@ -312,7 +312,7 @@ describe("huge patches finish", () => {
   const text = rows(200_000, (row) => `line ${row}\n`)
   const becomes = text.replaceAll(/^(line \d*[02468])$/gm, "$1!")
 
-  it("100,000 hunks", () => {
+  it("for 100,000 hunks", () => {
     const hunks = rows(100_000, (n) => `@@\n-line ${2 * n}\n+line ${2 * n}!\n`)
     const parsed = parse(`*** Begin Patch\n*** Update File: x\n${hunks}*** End Patch\n`)
     if ("_tag" in parsed) return assert.fail(parsed.happened)
@@ -348,7 +348,7 @@ describe("huge patches finish", () => {
     ["numbers beyond the file", "1\n", "--- a/x\n+++ b/x\n@@ -999999999,0 +999999999 @@\n+2\n"]
   ]
   for (const [claim, text, patch] of hostile) {
-    it(claim, () => {
+    it(`with a short error for ${claim}`, () => {
       const parsed = parse(patch)
       const result = "_tag" in parsed ? parsed : atOnce(applyTo(parsed[0]!, text, "x"))
       assert.property(result, "_tag")

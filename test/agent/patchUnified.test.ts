@@ -350,7 +350,7 @@ const bad: ReadonlyArray<Refused> = [
 
 describe("unified diffs", () => {
   for (const [claim, files, patch, becomes] of good) {
-    it.effect(claim, () =>
+    it.effect(`are applied: ${claim}`, () =>
       Effect.gen(function* () {
         const result = yield* patched(files, patch)
         assert.isTrue(result.success, result.message)
@@ -359,7 +359,7 @@ describe("unified diffs", () => {
     )
   }
   for (const [claim, files, patch, message] of bad) {
-    it.effect(`refused, and nothing changed: ${claim}`, () =>
+    it.effect(`are refused without a change: ${claim}`, () =>
       Effect.gen(function* () {
         const result = yield* patched(files, patch)
         assert.isFalse(result.success)

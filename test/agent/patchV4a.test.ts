@@ -334,7 +334,7 @@ const bad: ReadonlyArray<Refused> = [
 
 describe("patches with an envelope", () => {
   for (const [claim, files, patch, becomes] of good) {
-    it.effect(claim, () =>
+    it.effect(`are applied: ${claim}`, () =>
       Effect.gen(function* () {
         const result = yield* patched(files, patch)
         assert.isTrue(result.success, result.message)
@@ -343,7 +343,7 @@ describe("patches with an envelope", () => {
     )
   }
   for (const [claim, files, patch, message] of bad) {
-    it.effect(`refused, and nothing changed: ${claim}`, () =>
+    it.effect(`are refused without a change: ${claim}`, () =>
       Effect.gen(function* () {
         // A valid section before the invalid one is not applied either.
         const more = patch.includes("File:") ? "*** Begin Patch\n*** Add File: before\n+x\n" : "$&"

@@ -394,15 +394,21 @@ describe("programs that really run", () => {
   )
 })
 
-describe("shell takes a command as", () => {
+describe("shell accepts a command as", () => {
   const rows: ReadonlyArray<
     readonly [suite: string, args: object, command: ReadonlyArray<string>, seconds: number, cwd?: string]
   > = [
     ["a line for sh", { command: "ls *.md | wc -l" }, ["sh", "-c", "ls *.md | wc -l"], 30],
     ["a line that begins like an option", { command: "-v" }, ["sh", "-c", " -v"], 30],
     ["a program and its arguments", { command: ["ls", "-l"] }, ["ls", "-l"], 30],
-    ["Claude Code sends it", { command: "make", description: "Builds", timeout: 60_000 }, ["sh", "-c", "make"], 60],
-    ["Codex sends it", { command: ["make"], workdir: "src", timeout_ms: 5000, justification: "to see" }, ["make"], 5, "src"],
+    ["the arguments of Claude Code", { command: "make", description: "Builds", timeout: 60_000 }, ["sh", "-c", "make"], 60],
+    [
+      "the arguments of Codex",
+      { command: ["make"], workdir: "src", timeout_ms: 5000, justification: "to see" },
+      ["make"],
+      5,
+      "src"
+    ],
     ["a program with arguments beside it", { command: "ls", args: ["-l", "a b"] }, ["ls", "-l", "a b"], 30]
   ]
   for (const [claim, args, command, seconds, cwd] of rows) {
@@ -418,7 +424,7 @@ describe("shell takes a command as", () => {
     )
   }
 
-  it.effect("a blank line and refuses it", () =>
+  it.effect("anything but a blank line", () =>
     Effect.gen(function* () {
       const { asked, layer } = canned()
       const { message, success } = yield* ask(shell, { command: " " }, layer)

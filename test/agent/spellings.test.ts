@@ -126,7 +126,7 @@ const changing: ReadonlyArray<
   ["Codex", "apply_patch", { input: "*** Begin Patch\n*** Add File: p.txt\n+p\n*** End Patch" }, { "p.txt": "p\n" }]
 ]
 
-describe("arguments in the spelling of", () => {
+describe("arguments as other suites spell them", () => {
   for (const [suite, tool, args, expected] of looking) {
     it.effect(`${suite}: ${tool} ${JSON.stringify(args)}`, () =>
       Effect.gen(function* () {
@@ -154,62 +154,67 @@ describe("arguments in the spelling of", () => {
 
 describe("arguments are refused", () => {
   const refused: ReadonlyArray<readonly [claim: string, tool: string, args: object, expected: RegExp]> = [
+    ["when two of them set the same parameter", "read_file", { path: "a", file_path: "b" }, /"file_path" is no parameter/],
     [
-      "where two of them give one parameter two values",
-      "read_file",
-      { path: "a", file_path: "b" },
-      /"file_path" is no parameter/
-    ],
-    [
-      "where what they ask for is not done here",
+      "when the tool does not support the option",
       "edit_file",
       { path: "src/a.js", old_string: "1", new_string: "2", dry_run: true },
       /"dry_run"/
     ],
-    ["where files would not be left out", "grep", { query: "x", exclude_pattern: "*.md" }, /"exclude_pattern" is no parameter/],
     [
-      "where a directory should be kept that is not empty",
+      "when an exclusion would be ignored",
+      "grep",
+      { query: "x", exclude_pattern: "*.md" },
+      /"exclude_pattern" is no parameter/
+    ],
+    [
+      "when rm must keep a directory that is not empty",
       "rm",
       { path: "docs", recursive: false },
       /"recursive" is no parameter/
     ],
     [
-      "where a number is none",
+      "when a number is invalid",
       "read_file",
       { file_path: "README.md", offset: "two" },
       /"offset" must be a number, and was "two"/
     ],
     [
-      "where a file should be both appended to and replaced",
+      "when they ask both to append and to overwrite",
       "write_file",
       { path: "README.md", content: "x", append: true, overwrite: true },
       /"overwrite" is no parameter/
     ],
     [
-      "where a mode is contradicted",
+      "when a flag contradicts the mode",
       "write_file",
       { path: "README.md", content: "x", mode: "overwrite", overwrite: false },
       /"overwrite" is no parameter/
     ],
     [
-      "where a mode of another suite is contradicted",
+      "when a flag contradicts the mode of another suite",
       "write_file",
       { path: "README.md", content: "x", mode: "w", append: true },
       /"append" is no parameter/
     ],
     [
-      "where one glob takes back what another names",
+      "when one glob negates another",
       "grep",
       { pattern: "x", include: ["*.ts", "!*.test.ts"] },
       /must be a string|"include" is no parameter/
     ],
     [
-      "where a range of lines ends before it begins",
+      "when a range of lines ends before it begins",
       "read_file",
       { path: "README.md", start_line: 9, end_line: 3 },
       /"end_line" is no parameter/
     ],
-    ["under the names of the tool", "write_file", { file_path: 5, content: "x" }, /"path" must be a string, and was 5/]
+    [
+      "with a message that uses the tool's own names",
+      "write_file",
+      { file_path: 5, content: "x" },
+      /"path" must be a string, and was 5/
+    ]
   ]
   for (const [claim, tool, args, expected] of refused) {
     it.effect(claim, () =>
