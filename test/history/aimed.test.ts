@@ -1,6 +1,6 @@
 /**
- * Every way to change several files at once, stopped before each of its calls. Whoever opens the directory next finds the old tree or the
- * new one, whole, and nothing that was left.
+ * Stops a process before each of its calls, for every operation that changes several files at once. The next opening of
+ * the directory must find the whole old tree or the whole new one, without leftovers.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -56,14 +56,14 @@ const watching = (port: Backend, visit: Effect.Effect<void>): Backend => {
 
 const version = (text: string): string => createHash("sha256").update(text).digest("hex")
 
-/** Marks the change that is all or nothing; what comes before it prepares it. */
+/** Marks the atomic change. Everything before it is preparation. */
 interface Aim {
   <A, E, R>(change: Effect.Effect<A, E, R>): Effect.Effect<A, E, R>
 }
 
 interface Way {
   readonly claim: string
-  /** `beside`: a directory outside of the root. */
+  /** `beside`: a directory outside the root. */
   readonly run: (fs: Algebra, beside: string, aim: Aim) => Effect.Effect<unknown, unknown>
 }
 
@@ -132,23 +132,23 @@ const ways: ReadonlyArray<Way> = [
   }
 ]
 
-/** How the filesystem that is changed lies in the root. */
+/** The place of the changed filesystem within the root. */
 const places: ReadonlyArray<readonly [claim: string, inside: string, over: (fs: Algebra) => Effect.Effect<Algebra, unknown>]> =
   [
     ["", "", Effect.succeed],
     [" through a subdirectory", "sub", Decorator.subdirectory("sub")]
   ]
 
-/** Of the calls of each way, so many are stopped at. */
+/** The largest number of calls at which each operation is stopped. */
 const stops = soak ? Number.POSITIVE_INFINITY : 12
 
 const evenly = <A>(all: ReadonlyArray<A>, most: number): ReadonlyArray<A> =>
   all.length <= most ? all : Array.from({ length: most }, (_, i) => all[Math.floor((i * (all.length - 1)) / (most - 1))]!)
 
-describe("a process that ends amid", () => {
+describe("a process that ends in the middle of", () => {
   for (const { claim, run } of ways) {
     for (const [through, inside, over] of places) {
-      it.live(`${claim}${through} leaves the old tree or the new one to who opens the directory`, () =>
+      it.live(`${claim}${through} leaves the old tree or the new one to the next process that opens the directory`, () =>
         Effect.scoped(
           Effect.gen(function* () {
             const top = yield* fastDirectory

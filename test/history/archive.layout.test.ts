@@ -1,4 +1,7 @@
-/** Where the tree lies in a ZIP archive: below `files/` beside a manifest of ours, or at the top level, as other tools write it. */
+/**
+ * The layouts of a ZIP archive: our own with `files/` and a manifest, or the plain one of other tools with the tree at
+ * the top level.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { execFileSync } from "node:child_process"
@@ -38,7 +41,7 @@ const theirs: ReadonlyArray<readonly [what: string, content: string | Uint8Array
 
 describe("an archive of another tool", () => {
   for (const [what, content] of theirs) {
-    it.effect(`is a tree at its top level, also with a manifest.json ${what}`, () =>
+    it.effect(`is imported as a tree at its top level, also with a manifest.json ${what}`, () =>
       Effect.gen(function* () {
         const { count, names } = yield* imported(
           build([
@@ -52,7 +55,7 @@ describe("an archive of another tool", () => {
     )
   }
 
-  it.effect("is taken without a manifest.json, and with one that is a directory or a link", () =>
+  it.effect("is imported without a manifest.json, or with a directory or link of that name", () =>
     Effect.gen(function* () {
       const file = { name: "files/a", content: "x" }
       assert.deepStrictEqual((yield* imported(build([file]))).names, ["files", "files/a"])
@@ -64,14 +67,14 @@ describe("an archive of another tool", () => {
     })
   )
 
-  it.effect("that has counts in its manifest.json and nothing below files/ is a tree at its top level", () =>
+  it.effect("with counts in its manifest.json and nothing below files/ is imported as a tree at its top level", () =>
     Effect.gen(function* () {
       const { names } = yield* imported(build([manifest(1, 1), { name: "a", content: "x" }]))
       assert.deepStrictEqual(names, ["a", "manifest.json"])
     })
   )
 
-  it.effect("is read by the same rules: names, links and twins that lead astray are refused", () =>
+  it.effect("is held to the same rules: unsafe names, unsafe links and duplicate names are refused", () =>
     Effect.gen(function* () {
       const hostile = [
         [{ name: "../x", content: "x" }],
@@ -96,7 +99,7 @@ describe("an archive of another tool", () => {
 describe("a plain archive", () => {
   const plain = (fs: Algebra) => Archive.exportBytesOf(fs, { layout: "plain" })
 
-  it.effect("comes back as the same tree", () =>
+  it.effect("is imported as the same tree", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* fs.write("src/deep/a.ts", "export {}\n")
@@ -109,20 +112,18 @@ describe("a plain archive", () => {
     })
   )
 
-  it.effect(
-    "of an unpacked archive of ours comes back with its manifest.json and its files/, and one of nothing as nothing",
-    () =>
-      Effect.gen(function* () {
-        const fs = yield* memory
-        yield* fs.write("files/a", "good")
-        yield* fs.write("manifest.json", Buffer.from(manifest(1, 4).content as string).toString())
-        const { names } = yield* imported(yield* plain(fs))
-        assert.deepStrictEqual(names, ["files", "files/a", "manifest.json"])
-        const bare = yield* memory
-        yield* bare.write("manifest.json", Buffer.from(manifest(0, 0).content as string).toString())
-        assert.deepStrictEqual((yield* imported(yield* plain(bare))).names, ["manifest.json"])
-        assert.deepStrictEqual((yield* imported(yield* plain(yield* memory))).names, [])
-      })
+  it.effect("of the unpacked content of our own archive keeps its manifest.json and files/, and an empty one stays empty", () =>
+    Effect.gen(function* () {
+      const fs = yield* memory
+      yield* fs.write("files/a", "good")
+      yield* fs.write("manifest.json", Buffer.from(manifest(1, 4).content as string).toString())
+      const { names } = yield* imported(yield* plain(fs))
+      assert.deepStrictEqual(names, ["files", "files/a", "manifest.json"])
+      const bare = yield* memory
+      yield* bare.write("manifest.json", Buffer.from(manifest(0, 0).content as string).toString())
+      assert.deepStrictEqual((yield* imported(yield* plain(bare))).names, ["manifest.json"])
+      assert.deepStrictEqual((yield* imported(yield* plain(yield* memory))).names, [])
+    })
   )
 
   const exported = (top: string) =>
@@ -137,7 +138,7 @@ describe("a plain archive", () => {
       return path
     })
 
-  it.live.runIf(hasUnzip)("is what unzip unpacks, links too", () =>
+  it.live.runIf(hasUnzip)("is unpacked by unzip, links included", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const top = yield* fastDirectory
@@ -148,7 +149,7 @@ describe("a plain archive", () => {
     )
   )
 
-  it.live.runIf(hasPython)("is what Python reads, and what Python writes is taken", () =>
+  it.live.runIf(hasPython)("is read by Python, and an archive that Python writes is imported", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const top = yield* fastDirectory

@@ -1,4 +1,6 @@
-/** Entries that an import would refuse: told and left out of archives for others, kept word for word in archives for ourselves. */
+/**
+ * Entries that an import would refuse. Archives for others omit and report them; our own archives keep them unchanged.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -23,7 +25,7 @@ import { build } from "./zipBuilder.ts"
 
 const memory: Effect.Effect<Algebra> = Effect.map(InMemory.make(), derive)
 
-/** Numbers in [0, 1) that are the same for the same seed. */
+/** Returns a generator of numbers in [0, 1) that are the same for the same seed. */
 const randomOf = (seed: number) => () => {
   seed = (seed * 1_103_515_245 + 12_345) % 2_147_483_648
   return seed / 2_147_483_648
@@ -32,7 +34,7 @@ const randomOf = (seed: number) => () => {
 const oddNames = ["Readme", "c:", "back\\slash", "e\u0301", "\ufb01le"] as const
 const oddTargets = ["/bin/busybox", "../../../outside", "back\\slash", "c:/x"] as const
 
-/** What was planted: sound paths, and odd ones without those below an odd directory. */
+/** The planted paths: sound ones, and odd ones without those below an odd directory. */
 interface Grown {
   readonly sound: Set<string>
   readonly odd: Set<string>
@@ -72,7 +74,7 @@ const grow = Effect.fnUntraced(function* (fs: Algebra, seed: number, top = ""): 
   return { sound, odd }
 })
 
-/** The whole tree as it is captured, keys and all. */
+/** Returns the whole tree as a capture sees it, with the keys of names that are no text. */
 const pictureOf = (fs: Algebra): Effect.Effect<unknown, unknown> =>
   Effect.map(scan(fs.port), ({ tree }) => {
     const out: Record<string, unknown> = {}
@@ -92,7 +94,7 @@ const pictureOf = (fs: Algebra): Effect.Effect<unknown, unknown> =>
 const seeds = Array.from({ length: 12 }, (_, i) => i + 1)
 
 describe("an export of a tree with odd entries", () => {
-  it.effect("leaves out exactly those and tells them; the rest is imported", () =>
+  it.effect("omits and reports exactly these, and the rest is imported", () =>
     Effect.gen(function* () {
       let odd = 0
       for (const seed of seeds) {
@@ -120,7 +122,7 @@ describe("an export of a tree with odd entries", () => {
     })
   )
 
-  it.live("on a host leaves out FIFOs and names that are no text, with a reason each", () =>
+  it.live("on a host omits FIFOs, names that are no text and links out of the root, with a reason each", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       execFileSync("mkfifo", [join(root, "fifo")])
@@ -144,7 +146,7 @@ describe("an export of a tree with odd entries", () => {
   )
 })
 
-/** Changes most of a tree, odd entries among it. */
+/** Changes most of a tree, including odd entries. */
 const spoil = Effect.fnUntraced(function* (fs: Algebra) {
   const { entries } = yield* fs.list(".").pipe(Effect.map((entries) => ({ entries })))
   for (const [i, { name }] of entries.entries()) if (i % 2 === 0) yield* fs.delete(name, { recursive: true })
@@ -164,7 +166,7 @@ const kinds = [
   ["an overlay", overlaid]
 ] as const
 
-describe("archives for ourselves bring back every entry, odd ones too:", () => {
+describe("our own archives bring back every entry, including odd ones:", () => {
   for (const [kind, make] of kinds) {
     it.live(`layerArchive over ${kind}`, () =>
       Effect.gen(function* () {
@@ -200,14 +202,14 @@ describe("archives for ourselves bring back every entry, odd ones too:", () => {
         yield* spoil(fs)
         assert.strictEqual(yield* store.rollback("s"), fileCount)
         assert.deepStrictEqual(yield* pictureOf(fs), before)
-        // As an archive of a stranger it is read under the strict rules.
+        // An import treats the file as an archive of a stranger and applies the strict rules.
         const other = yield* memory
         yield* Archive.importArchiveOf(other, archivePath)
         for (const path of grown.odd) assert.isFalse(yield* other.exists(path), path)
       }).pipe(Effect.scoped)
     )
 
-    it.live(`a checkpoint that a session carries, of ${kind}`, () =>
+    it.live(`a checkpoint in a session, of ${kind}`, () =>
       Effect.gen(function* () {
         const fs = yield* make(5)
         yield* grow(fs, 5)
@@ -221,7 +223,7 @@ describe("archives for ourselves bring back every entry, odd ones too:", () => {
     )
   }
 
-  it.live("names that are no text, of a host", () =>
+  it.live("names that are no text, on a host", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       const raw = Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x64, 0xff])])
@@ -257,7 +259,7 @@ describe("archives for ourselves bring back every entry, odd ones too:", () => {
   )
 })
 
-describe("an archive that a stranger has made with verbatim entries", () => {
+describe("an archive of a stranger with verbatim entries", () => {
   const hex = (path: string) => Buffer.from(path).toString("hex")
   const good = { name: "files/good", content: "good" }
   const said = (entries: number, files = entries, backend = "InMemory") => ({
@@ -271,7 +273,7 @@ describe("an archive that a stranger has made with verbatim entries", () => {
     })
   })
 
-  it.effect("gains nothing by an import: those entries are passed over", () =>
+  it.effect("is imported without these entries", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       const bytes = build([good, { name: `verbatim/l/${hex("evil")}`, content: "/etc/passwd" }, said(1)])
@@ -313,7 +315,7 @@ describe("an archive that a stranger has made with verbatim entries", () => {
     ["a path of very many segments", [{ name: `verbatim/f/${hex(`${"a/".repeat(5000)}a`)}` }]]
   ]
   for (const [what, parts] of hostile) {
-    it.effect(`is refused where it is brought back, and nothing has changed: ${what}`, () =>
+    it.effect(`is refused by bringBack, which changes nothing: ${what}`, () =>
       Effect.gen(function* () {
         const fs = yield* memory
         yield* fs.write("before", "stays")
@@ -328,7 +330,7 @@ describe("an archive that a stranger has made with verbatim entries", () => {
     )
   }
 
-  it.effect("is refused for a wrong count or version, and passed over where another kind of filesystem made it", () =>
+  it.effect("is refused for a wrong count or version, and its entries are ignored if another kind of filesystem made it", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       const part = { name: `verbatim/l/${hex("evil")}`, content: "/etc/passwd" }

@@ -18,7 +18,7 @@ import { noise, plantAwkward, type Shape, shapeOf, withoutModes } from "./archiv
 
 const memory = Effect.map(InMemory.make(), Filesystem.make)
 
-/** Numbers that follow each other in one way for one seed. */
+/** Returns a generator of numbers that are the same for the same seed. */
 const numbers = (seed: number) => {
   let state = seed >>> 0
   return (below: number): number => {
@@ -29,7 +29,7 @@ const numbers = (seed: number) => {
 
 const interesting = [0, 1, 0x7f, 0x80, 0xff, 0x50, 0x4b]
 
-/** The archive with something wrong with it: bits, bytes, numbers, pieces cut out, doubled or moved, the end missing. */
+/** Damages an archive at random: flips bits, changes bytes and numbers, cuts, doubles or moves pieces, or truncates. */
 const damaged = (good: Uint8Array, seed: number): Uint8Array => {
   const next = numbers(seed)
   let bytes = Buffer.from(good)
@@ -74,14 +74,14 @@ const small = Effect.tap(memory, (fs) =>
   })
 )
 
-/** Where only what no checksum guards has been changed, only modes, links and directories that nothing is in may be others. */
+/** Removes what no checksum guards: modes, links and empty directories may change unnoticed. */
 const guarded = (shape: Shape): Shape =>
   Object.fromEntries(Object.entries(withoutModes(shape)).filter(([, [kind]]) => kind === "file"))
 
 describe("a damaged archive", () => {
   const soak = process.env["FS_ALGEBRA_SOAK"] === undefined ? 1 : 20
 
-  it.effect("is refused as what it is, or gives every file as it was; the tree is the old one or the archive's", () =>
+  it.effect("is refused as an ArchiveError and leaves the old tree, or is imported with every file intact", () =>
     Effect.gen(function* () {
       const good = yield* Archive.exportBytesOf(yield* small)
       const whole = guarded(yield* shapeOf(yield* small))
@@ -100,13 +100,13 @@ describe("a damaged archive", () => {
           assert.deepStrictEqual(guarded(shape), whole, `seed ${seed}`)
         }
       }
-      // Damage that matters is found, and some does not matter: a bit of a mode, a time.
+      // Harmful damage is found; some damage is harmless, such as a bit of a mode or a time.
       assert.isAbove(outcomes.refused, 2000)
       assert.isAbove(outcomes.taken, 10)
     })
   )
 
-  it.effect("is refused however much of its end is missing", () =>
+  it.effect("is refused at every truncated length", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       const good = yield* Archive.exportBytesOf(yield* small)
@@ -117,7 +117,7 @@ describe("a damaged archive", () => {
     })
   )
 
-  it.effect("of the tar format, packed or not, is refused or gives a tree, and never both", () =>
+  it.effect("in tar format, with or without gzip, is refused or replaces the tree, never both", () =>
     Effect.gen(function* () {
       const good = Buffer.concat(yield* Stream.runCollect(Archive.exportTarOf(yield* small)))
       const outcomes = { refused: 0, taken: 0 }
@@ -141,7 +141,7 @@ describe("a damaged archive", () => {
     })
   )
 
-  it.effect("of the tar format is refused however much of its end is missing, up to the mark that ends it", () =>
+  it.effect("in tar format is refused at every length short of its end mark", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       const good = Buffer.concat(yield* Stream.runCollect(Archive.exportTarOf(yield* small)))
@@ -160,7 +160,7 @@ describe("a damaged archive", () => {
 })
 
 describe.runIf(process.env["FS_ALGEBRA_SOAK"] !== undefined)("a file of 300 MiB", () => {
-  it.live("goes out and in in the memory that a small one takes", () =>
+  it.live("is exported and imported with less than 150 MiB of additional memory", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { outside, port, root } = yield* host()
@@ -196,7 +196,7 @@ const Named = Arbitrary.array(
   { maxLength: 8 }
 )
 
-/** Names of any script, as far as they can stand beside each other. */
+/** Plants names of any script as far as they can stand beside each other. */
 const plantNamed = Effect.fnUntraced(function* (
   fs: Filesystem.Algebra,
   entries: typeof Named extends Arbitrary.Arbitrary<infer A> ? A : never
@@ -208,7 +208,7 @@ const plantNamed = Effect.fnUntraced(function* (
   }
 })
 
-/** The tree without the entries that an export has left out, and without what is in them. */
+/** Removes the skipped entries and everything below them from a shape. */
 const without = (shape: Shape, skipped: ReadonlyArray<Archive.SkippedEntry>): Shape =>
   Object.fromEntries(
     Object.entries(shape).filter(([path]) => !skipped.some((odd) => path === odd.path || path.startsWith(`${odd.path}/`)))
@@ -222,7 +222,7 @@ const formats = [
 describe("any tree", () => {
   for (const [format, out, back] of formats) {
     it.effect.prop(
-      `comes back through ${format} but for what the export reports, and with strict whole or not at all`,
+      `comes back through ${format} except for the skipped entries, and with strict completely or not at all`,
       { entries: Named, files: Arbitraries.files },
       ({ entries, files }) =>
         Effect.gen(function* () {

@@ -23,7 +23,7 @@ const awkward = Effect.tap(memory(), plantAwkward)
 const limited = (changes: Partial<Limits.LimitsShape>) =>
   Effect.provideService(Limits.Limits, { ...Limits.standard, ...changes })
 
-/** The reason of an ArchiveError, the tag of any other. */
+/** Returns the reason of an ArchiveError, or the tag of any other error. */
 const reasonOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<string, never, R> =>
   Effect.map(Effect.result(effect), (result) =>
     result._tag === "Success"
@@ -33,12 +33,12 @@ const reasonOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effe
         : result.failure._tag
   )
 
-/** A filesystem on a port that is not quite what it was. */
+/** Returns a filesystem on a modified port. */
 const changed = (fs: Filesystem.Algebra, changes: (port: Backend) => Partial<Backend>): Filesystem.Algebra =>
   Filesystem.make({ ...fs.port, accelerations: undefined, ...changes(fs.port) })
 
 describe("a ZIP archive", () => {
-  it.effect("one file, changed, comes back as it was: export counts 1, import counts 1", () =>
+  it.effect("brings back one changed file, and export and import count 1", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem.Filesystem
       const path = join(yield* fastDirectory, "a.fs.zip")
@@ -52,7 +52,7 @@ describe("a ZIP archive", () => {
     }).pipe(Effect.scoped, Effect.provide(InMemory.layer()))
   )
 
-  it.live("from memory a host gets the same tree, and from the host memory", () =>
+  it.live("gives a host the tree of a memory, and a memory the tree of a host", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const first = yield* awkward
@@ -68,7 +68,7 @@ describe("a ZIP archive", () => {
     )
   )
 
-  it.effect("the same tree and clock give the same bytes, on every backend and however the tree came to be", () =>
+  it.effect("has the same bytes for the same tree and clock, on every backend and whatever the order of writes", () =>
     Effect.scoped(
       Effect.gen(function* () {
         yield* TestClock.setTime(Date.UTC(2024, 4, 6, 7, 8, 9))
@@ -87,7 +87,7 @@ describe("a ZIP archive", () => {
     )
   )
 
-  it.effect("nothing at all is an archive too", () =>
+  it.effect("may be empty", () =>
     Effect.gen(function* () {
       const fs = yield* memory()
       yield* fs.write("gone", "x")
@@ -96,7 +96,7 @@ describe("a ZIP archive", () => {
     })
   )
 
-  it.effect("a subdirectory, a read-only view and a limited one export what they show", () =>
+  it.effect("of a subdirectory or a read-only view holds what the view shows", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ readOnly: false })
       yield* fs.write("a/b/c", "1")
@@ -111,7 +111,7 @@ describe("a ZIP archive", () => {
   )
 })
 
-describe("a strict export refuses what an import would", () => {
+describe("a strict export refuses what an import would refuse", () => {
   const rows: ReadonlyArray<
     readonly [title: string, reason: string, plant: (fs: Filesystem.Algebra) => Effect.Effect<unknown, unknown>]
   > = [
@@ -143,7 +143,7 @@ describe("a strict export refuses what an import would", () => {
     )
   }
 
-  it.live("links that lead out, FIFOs and names that are no text", () =>
+  it.live("links out of the root, FIFOs and names that are no text", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port, root } = yield* host()
@@ -170,7 +170,7 @@ describe("a strict export refuses what an import would", () => {
     )
   )
 
-  it.effect("exactly as many entries and bytes as are allowed, and no more", () =>
+  it.effect("more entries, bytes or path depth than allowed", () =>
     Effect.gen(function* () {
       const fs = yield* memory()
       yield* fs.write("a/b", "12345")
@@ -207,7 +207,7 @@ describe("a file that changes while it is exported", () => {
       }))
     }))
 
-  it.effect("never gives a broken archive: what has become shorter fails", () =>
+  it.effect("fails the export when it becomes shorter", () =>
     Effect.gen(function* () {
       const { fs, odd } = yield* shrinking(200_000)
       for (const content of [noise(size), new Uint8Array(size)]) {
@@ -218,7 +218,7 @@ describe("a file that changes while it is exported", () => {
     })
   )
 
-  it.effect("what is stored and other bytes when it is read again fails", () =>
+  it.effect("fails the export when a stored file has other bytes on its second read", () =>
     Effect.gen(function* () {
       const fs = yield* memory()
       yield* fs.writeBytes("large", noise(size))
@@ -229,7 +229,7 @@ describe("a file that changes while it is exported", () => {
             stat: handle.stat,
             read: (offset, length) =>
               Effect.map(handle.read(offset, length), (bytes) => {
-                // The first looks at the beginning, the second makes the checksum.
+                // The first read samples the beginning, the second computes the checksum.
                 if (++reads > 2) bytes[0]! ^= 1
                 return bytes
               })
@@ -239,7 +239,7 @@ describe("a file that changes while it is exported", () => {
     })
   )
 
-  it.effect("what has gone since it was listed is not in it, and the counts are right", () =>
+  it.effect("is omitted when it disappears after the listing, and the counts stay right", () =>
     Effect.gen(function* () {
       const fs = yield* memory()
       yield* fs.write("a", "stays")
@@ -262,7 +262,7 @@ describe("a file that changes while it is exported", () => {
 })
 
 describe("an import", () => {
-  it.effect("needs to write and to delete, and does not even read without", () =>
+  it.effect("requires permission to write and to delete, and reads nothing without them", () =>
     Effect.gen(function* () {
       for (const options of [{ readOnly: true }, { allowWrite: false }, { allowDelete: false }]) {
         const fs = yield* memory(options)
@@ -278,7 +278,7 @@ describe("an import", () => {
     })
   )
 
-  it.effect("fails with what the stream of bytes fails with, and changes nothing", () =>
+  it.effect("fails with the failure of its byte stream and changes nothing", () =>
     Effect.gen(function* () {
       const fs = yield* memory()
       yield* fs.write("kept", "x")
@@ -290,7 +290,7 @@ describe("an import", () => {
     })
   )
 
-  it.effect("of links is refused where there are none", () =>
+  it.effect("refuses links when the target has none", () =>
     Effect.gen(function* () {
       const fs = yield* awkward
       const target = changed(yield* memory(), () => ({ links: undefined, history: undefined }))
@@ -299,7 +299,7 @@ describe("an import", () => {
     })
   )
 
-  it.effect("obeys the dialect of the paths that it makes", () =>
+  it.effect("obeys the path dialect of its target", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ policy: "vfs" })
       const bytes = build([{ name: "files/é", content: "x" }, manifest(1, 1)])
@@ -307,7 +307,7 @@ describe("an import", () => {
     })
   )
 
-  it.live("that is interrupted while bytes still come leaves all as it was, and no descriptor open", () =>
+  it.live("changes nothing and closes its descriptors when it is interrupted in the middle of the stream", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port, root } = yield* host()
@@ -327,8 +327,8 @@ describe("an import", () => {
   )
 })
 
-describe("an archive as a file of the machine", () => {
-  it.live("is not in itself where it is made in the workspace, the second time too", () =>
+describe("an archive file on the machine", () => {
+  it.live("does not contain itself when it lies in the exported workspace, even the second time", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port, root } = yield* host()
@@ -344,7 +344,7 @@ describe("an archive as a file of the machine", () => {
     )
   )
 
-  it.live("stays where it is in the workspace when it is imported, as often as one likes", () =>
+  it.live("stays in the workspace through repeated imports", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port, root } = yield* host()
@@ -365,7 +365,7 @@ describe("an archive as a file of the machine", () => {
     )
   )
 
-  it.live("is the old one or the new one: a failed export leaves the old, and neither a part nor a directory", () =>
+  it.live("stays the old one when an export fails, which leaves no partial file and no directory", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const directory = yield* fastDirectory
@@ -384,7 +384,7 @@ describe("an archive as a file of the machine", () => {
     )
   )
 
-  it.live("fails with the path that was given", () =>
+  it.live("fails with the path that the caller gave", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const directory = yield* fastDirectory
@@ -410,7 +410,7 @@ describe("an archive as a file of the machine", () => {
     )
   )
 
-  it.live("a large one that comes as a stream is spooled beside nobody: no file of it has a name", () =>
+  it.live("that arrives as a large stream is spooled to a file without a name", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const fs = yield* memory()

@@ -21,7 +21,7 @@ const soak = process.env["FS_ALGEBRA_SOAK"] !== undefined
 const scope = Effect.runSync(Scope.make())
 afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
-/** What several tests look at and none changes is made once. */
+/** Runs an effect once for all tests that read its result. */
 const shared = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<A, E> =>
   Effect.runSync(Effect.cached(Scope.provide(effect, scope)))
 
@@ -29,7 +29,7 @@ const memory = Effect.map(InMemory.make(), Filesystem.make)
 
 const awkward = Effect.tap(memory, plantAwkward)
 
-/** An archive of the awkward tree in a directory of its own, and the tree. */
+/** Writes an archive of the awkward tree into a directory of its own, and returns the shape of the tree. */
 const writing = Effect.gen(function* () {
   const directory = yield* fastDirectory
   const fs = yield* awkward
@@ -49,7 +49,7 @@ const imported = (path: string) =>
   })
 
 describe.runIf(needs("our ZIP archives read by unzip", "unzip"))("unzip", () => {
-  it.live("finds nothing wrong with our archives, and makes the same tree, modes and links too", () =>
+  it.live("finds no errors in our archives and extracts the same tree, modes and links included", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { directory, path, shape } = yield* written
@@ -61,7 +61,7 @@ describe.runIf(needs("our ZIP archives read by unzip", "unzip"))("unzip", () => 
     )
   )
 
-  it.live("sees the names in order, and the manifest last", () =>
+  it.live("lists the names in code point order, the manifest last", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { path } = yield* written
@@ -99,7 +99,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
 `
 
 describe.runIf(needs("ZIP archives of Python, and ours in Python", "python3"))("Python's zipfile", () => {
-  it.effect("reads the same tree from our archives, and what the manifest must say", () =>
+  it.effect("reads the same tree, the manifest, the flags and the compression methods from our archives", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { path, shape } = yield* writing
@@ -153,7 +153,7 @@ with open(path, "wb") as f:
         if variant != "first": z.writestr("manifest.json", manifest)
 `
   for (const variant of ["stored", "deflated", "levels", "zip64", "streamed", "first", "comment"]) {
-    it.effect(`writes archives that we read: ${variant}`, () =>
+    it.effect(`writes archives that we import: ${variant}`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const path = join(yield* fastDirectory, "python.zip")
@@ -167,14 +167,14 @@ with open(path, "wb") as f:
           assert.strictEqual(yield* fs.readString("src/main.py"), "print('hi')\n".repeat(500))
           assert.strictEqual(yield* fs.readString("日本/é.txt"), "ü")
           assert.isTrue(Buffer.concat(yield* Stream.runCollect(fs.stream("zeros"))).equals(Buffer.alloc(3_000_000)))
-          // Python fills in a mode, and says of no type that it belongs to.
+          // Python stores a mode, but no file type with it.
           assert.strictEqual(shape["empty"]![1], 0o644)
         })
       )
     )
   }
 
-  it.effect.runIf(soak)("counts more entries than 16 bits can, and so do we", () =>
+  it.effect.runIf(soak)("counts more than 65535 entries, and so do we", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const fs = yield* memory
@@ -191,7 +191,7 @@ with open(path, "wb") as f:
     )
   )
 
-  it.effect("sees the fields of 64 bits that large archives need", () =>
+  it.effect("reads the 64-bit fields of our large archives", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const path = join(yield* fastDirectory, "sparse.zip")
@@ -207,7 +207,7 @@ with open(path, "wb") as f:
           packed: size,
           size
         })
-        // Of these five gibibytes only the headers are on the disk.
+        // Only the headers of these five gibibytes are on the disk.
         const large = entry("files/large", 5 * 2 ** 30, 0)
         const first = localHeader(large, 0x21_0000)
         const small = entry("files/small", 0, first.length + large.size)
@@ -262,7 +262,8 @@ for i in reversed(z.infolist()):
         path,
         join(directory, "tree")
       ])
-      // Info-ZIP marks no name as UTF-8 unless all of the machine says so, and is then read as it says.
+      // Info-ZIP marks names as UTF-8 only under a UTF-8 locale; without the mark the names would be read in another
+      // encoding.
       Fs.rmSync(join(directory, "tree/files/日本"), { recursive: true })
       Fs.rmSync(join(directory, "tree/files/links/日本"))
       Fs.rmSync(join(directory, "tree/files/e\u0301"))
@@ -292,7 +293,7 @@ print(sum(os.lstat(os.path.join(d, f)).st_size for d, ds, fs in os.walk(sys.argv
     ["without extra fields", ["-X"]],
     ["without entries for directories", ["-D"]]
   ] as ReadonlyArray<readonly [string, ReadonlyArray<string>]>) {
-    it.live(`writes archives that we read: ${title}`, () =>
+    it.live(`writes archives that we import: ${title}`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const { directory, expected, files, tree } = yield* prepared
@@ -309,7 +310,7 @@ print(sum(os.lstat(os.path.join(d, f)).st_size for d, ds, fs in os.walk(sys.argv
     )
   }
 
-  it.live("encrypts what is then refused", () =>
+  it.live("writes encrypted archives that an import refuses", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const directory = yield* fastDirectory
@@ -350,7 +351,7 @@ describe.runIf(needs("tar archives of others, and ours elsewhere", "tar", "pytho
     })
   )
 
-  /** With another name of a file, which comes back as a file of its own. */
+  /** A copy of the tree with a hard link, which comes back as a separate file. */
   const linked = shared(
     Effect.gen(function* () {
       const { directory, out } = yield* made
@@ -361,7 +362,7 @@ describe.runIf(needs("tar archives of others, and ours elsewhere", "tar", "pytho
     })
   )
 
-  it.live("GNU tar makes the same tree of ours, modes and links too", () =>
+  it.live("GNU tar extracts the same tree from ours, modes and links included", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { out, shape } = yield* made
@@ -391,7 +392,7 @@ describe.runIf(needs("tar archives of others, and ours elsewhere", "tar", "pytho
     ["--format=gnu", "-z"],
     ["--format=posix", "-z"]
   ]) {
-    it.live(`we make the same tree of what GNU tar writes: ${flags.join(" ")}`, () =>
+    it.live(`we import the same tree that GNU tar writes: ${flags.join(" ")}`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const { both, directory, shape } = yield* linked
@@ -407,7 +408,7 @@ describe.runIf(needs("tar archives of others, and ours elsewhere", "tar", "pytho
     )
   }
 
-  it.live("we make the same tree on a host of what Python's tarfile writes, without ./ before its names", () =>
+  it.live("we import an archive of Python's tarfile on a host, without ./ before its names", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { directory, out } = yield* made

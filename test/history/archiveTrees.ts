@@ -1,4 +1,4 @@
-/** Trees with everything awkward in them, and one form in which trees of any origin can be compared. */
+/** Trees with awkward names and contents, and a form that compares trees of any origin. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { execFileSync } from "node:child_process"
@@ -7,7 +7,7 @@ import * as Fs from "node:fs"
 import { join } from "node:path"
 import type { Algebra } from "../../src/filesystem/Filesystem.ts"
 
-/** By path: what kind it is, its mode, and the SHA-256 of its bytes or a link's text. */
+/** By path: the kind, the mode, and the SHA-256 of the content or the target of a link. */
 export type Shape = Readonly<Record<string, readonly [kind: string, mode: number | undefined, content: string]>>
 
 const sha = (bytes: Uint8Array): string => createHash("sha256").update(bytes).digest("hex")
@@ -26,7 +26,7 @@ export const shapeOf = Effect.fnUntraced(function* (fs: Algebra) {
   return out as Shape
 })
 
-/** The same of a directory of the machine, by Node's own means. */
+/** Returns the shape of a directory of the machine, read by Node. */
 export const shapeOnDisk = (top: string): Shape => {
   const out: Record<string, readonly [string, number | undefined, string]> = {}
   const visit = (at: string, path: string): void => {
@@ -48,11 +48,14 @@ export const shapeOnDisk = (top: string): Shape => {
 export const withoutModes = (shape: Shape): Shape =>
   Object.fromEntries(Object.entries(shape).map(([path, [kind, , content]]) => [path, [kind, undefined, content]]))
 
-/** Bytes that nothing can pack, the same ones every time. */
+/** Returns incompressible bytes, the same ones every time. */
 export const noise = (length: number): Uint8Array =>
   new Uint8Array(createHash("shake256", { outputLength: length }).update("noise").digest())
 
-/** Empty and large, packable and not, awkward names, modes, links to files, directories and nothing. */
+/**
+ * Plants empty and large files, compressible and incompressible ones, awkward names, modes, and links to files,
+ * directories and nothing.
+ */
 export const plantAwkward = Effect.fnUntraced(function* (fs: Algebra) {
   yield* fs.write("README.md", "# read me\r\n\r\nCRLF stays\r\n")
   yield* fs.write("empty.txt", "")
@@ -93,7 +96,7 @@ export const plantAwkward = Effect.fnUntraced(function* (fs: Algebra) {
   }
 })
 
-/** What `plantAwkward` makes: files and links. */
+/** The number of files and links that `plantAwkward` makes. */
 export const awkwardFiles = 22
 
 const demanded = process.env["FS_ALGEBRA_NO_SKIP"] !== undefined
@@ -107,7 +110,7 @@ const runs = (command: string): boolean => {
   }
 }
 
-/** Whether what needs these programs is to run; says once what is left out. */
+/** Tests whether the programs are installed, and logs the skipped tests if not. */
 export const needs = (what: string, ...commands: ReadonlyArray<string>): boolean => {
   const missing = commands.filter((command) => !runs(command))
   if (missing.length === 0 || demanded) return true
@@ -115,7 +118,7 @@ export const needs = (what: string, ...commands: ReadonlyArray<string>): boolean
   return false
 }
 
-/** With an environment in which names are UTF-8. */
+/** Runs a command in an environment in which names are UTF-8. */
 export const run = (
   command: string,
   args: ReadonlyArray<string>,

@@ -1,4 +1,7 @@
-/** Directories with everything that tools for snapshots are known to lose or change, written and read by the system alone. */
+/**
+ * Directories with everything that snapshot tools are known to lose or change, written and read by the operating system
+ * alone.
+ */
 import * as Fs from "node:fs"
 import { join } from "node:path"
 
@@ -14,7 +17,7 @@ const put = (root: string, name: string | Buffer, content: string | Uint8Array =
   Fs.chmodSync(path, mode)
 }
 
-/** A repository as git makes it, with what runs programs when git looks at it. */
+/** Plants a git repository whose configuration and hooks run programs when git looks at it. */
 const repository = (root: string, directory: string, trap: string): void => {
   put(root, `${directory}/.git/HEAD`, "ref: refs/heads/main\n")
   put(
@@ -30,7 +33,7 @@ const repository = (root: string, directory: string, trap: string): void => {
   put(root, `${directory}/inside.txt`, "in a nested repository\n")
 }
 
-/** `trap`: a file outside that appears when anything of the tree is executed. */
+/** Plants the tree. `trap` is a file outside that appears if anything of the tree is executed. */
 export const plant = (root: string, trap: string): void => {
   put(root, "plain.txt", "one\ntwo\n")
   put(root, "empty")
@@ -84,7 +87,7 @@ export const plant = (root: string, trap: string): void => {
   repository(root, ".", trap)
 }
 
-/** Everything there is, by its bytes: kind, permission bits, content or target. FIFOs and the like too. */
+/** Reads every entry, FIFOs included, by its bytes: kind, permission bits, content or target. */
 export const read = (root: string): Record<string, string> => {
   const out: Record<string, string> = {}
   const visit = (path: Buffer, shown: string): void => {
@@ -103,7 +106,7 @@ export const read = (root: string): Record<string, string> => {
   return Object.fromEntries(Object.entries(out).sort(([a], [b]) => (a < b ? -1 : 1)))
 }
 
-/** A deterministic source of choices. */
+/** Returns a deterministic source of choices. */
 export const chooser = (seed: number): ((below: number) => number) => {
   let state = seed >>> 0 || 1
   return (below) => {
@@ -128,7 +131,7 @@ const all = (root: string): Array<Buffer> => {
   return out
 }
 
-/** Changes something, as any program might, without asking us. */
+/** Makes random changes, as another program might. */
 export const disturb = (root: string, choose: (below: number) => number): void => {
   const entries = all(root)
   const some = (): Buffer => entries[choose(entries.length)]!
@@ -136,7 +139,7 @@ export const disturb = (root: string, choose: (below: number) => number): void =
     try {
       run()
     } catch {
-      // What cannot be done is not done.
+      // Some random changes are impossible and are ignored.
     }
   }
   for (let left = 1 + choose(6); left > 0 && entries.length > 0; left--) {
@@ -157,7 +160,7 @@ export const disturb = (root: string, choose: (below: number) => number): void =
         Fs.mkdirSync(at)
         Fs.writeFileSync(Buffer.concat([at, bytes("/was something else")]), "")
       } else {
-        // The same size, and the time put back: what only compares sizes and times sees nothing.
+        // A change of the same size with the time put back escapes a comparison of sizes and times.
         const stats = Fs.lstatSync(at)
         if (!stats.isFile() || stats.size === 0) return
         const content = Fs.readFileSync(at)

@@ -1,4 +1,7 @@
-/** Disks that fill, of the store and of the directory, while something is taken or brought back: said, nothing changed, and later it goes on. */
+/**
+ * Full disks, of the store and of the directory, during a snapshot or a restore. The failure is reported, nothing
+ * changes, and the operation works once there is space.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -18,7 +21,7 @@ const ready = hasGit && needs("full disks", canMount, "it needs root and a kerne
 
 const megabyte = 2 ** 20
 
-/** To the last page, but for so many bytes. */
+/** Fills the disk to the last page, except for `left` bytes. */
 const fill = (directory: string, left = 0): void => {
   const descriptor = Fs.openSync(join(directory, "ballast"), "w")
   try {
@@ -33,7 +36,7 @@ const fill = (directory: string, left = 0): void => {
 
 const empty = (directory: string): void => Fs.rmSync(join(directory, "ballast"), { force: true })
 
-/** Files that do not compress. */
+/** Writes files that do not compress. */
 const write = (root: string, count: number, size: number): void => {
   for (let i = 0; i < count; i++) Fs.writeFileSync(join(root, `f${i}`), randomBytes(size))
 }
@@ -43,7 +46,7 @@ const tmpIn = ({ gitDir }: Place): ReadonlyArray<string> =>
     /tmp_|\.tmp-|packing|\.lock$|turns\/./.test(path)
   )
 
-/** The store on a disk of its own. */
+/** Returns a place whose store is on a disk of its own. */
 const withStoreOn = (options: string) =>
   Effect.gen(function* () {
     const here = yield* place
@@ -52,7 +55,7 @@ const withStoreOn = (options: string) =>
   })
 
 describe.runIf(ready)("the disk of a store", () => {
-  it.live("that is too small for what is to be kept is told before anything is written", () =>
+  it.live("is checked for space before anything is written", () =>
     Effect.gen(function* () {
       const { here } = yield* withStoreOn("size=6m")
       write(here.root, 8, megabyte)
@@ -68,50 +71,52 @@ describe.runIf(ready)("the disk of a store", () => {
   )
 
   for (const left of [0, 8192, 3 * megabyte]) {
-    it.live(`that fills while files are read, to ${left} bytes, keeps what it has; with room again the next one is taken`, () =>
-      Effect.gen(function* () {
-        const { here, top } = yield* withStoreOn("size=90m")
-        Fs.mkdirSync(join(here.root, "d"))
-        write(here.root, 6, megabyte)
-        write(join(here.root, "d"), 6, megabyte)
-        let isFilling = false
-        const onProgress = ({ phase }: { readonly phase: string }): void => {
-          if (!isFilling || phase !== "reading") return
-          isFilling = false
-          fill(top, left)
-        }
-        yield* within(
-          here,
-          (snapshots) =>
-            Effect.gen(function* () {
-              const first = yield* snapshots.snapshot()
-              const one = read(here.root)
-              write(here.root, 3, megabyte)
-              write(join(here.root, "d"), 3, megabyte)
-              const two = read(here.root)
-              isFilling = true
-              const error = yield* Effect.flip(snapshots.snapshot())
-              assert.isFalse(isFilling)
-              assert.strictEqual(error._tag, "SnapshotError")
-              assert.strictEqual(error.reason, "io", error.message)
-              assert.include(error.detail, "full")
-              assert.deepStrictEqual(read(here.root), two)
-              assert.deepStrictEqual(hidden(here.root), [])
-              assert.deepStrictEqual(tmpIn(here), [])
-              assert.strictEqual((yield* snapshots.list).length, 1)
-              // What is there is given back also now.
-              yield* snapshots.restore(first)
-              assert.deepStrictEqual(read(here.root), one)
-              empty(top)
-              const second = yield* snapshots.snapshot()
-              fsck(here)
-              Fs.rmSync(join(here.root, "d"), { recursive: true })
-              yield* snapshots.restore(second)
-              assert.deepStrictEqual(read(here.root), one)
-            }),
-          { onProgress }
-        )
-      })
+    it.live(
+      `keeps its snapshots when it fills during a snapshot to ${left} bytes left, and takes the next one once there is space`,
+      () =>
+        Effect.gen(function* () {
+          const { here, top } = yield* withStoreOn("size=90m")
+          Fs.mkdirSync(join(here.root, "d"))
+          write(here.root, 6, megabyte)
+          write(join(here.root, "d"), 6, megabyte)
+          let isFilling = false
+          const onProgress = ({ phase }: { readonly phase: string }): void => {
+            if (!isFilling || phase !== "reading") return
+            isFilling = false
+            fill(top, left)
+          }
+          yield* within(
+            here,
+            (snapshots) =>
+              Effect.gen(function* () {
+                const first = yield* snapshots.snapshot()
+                const one = read(here.root)
+                write(here.root, 3, megabyte)
+                write(join(here.root, "d"), 3, megabyte)
+                const two = read(here.root)
+                isFilling = true
+                const error = yield* Effect.flip(snapshots.snapshot())
+                assert.isFalse(isFilling)
+                assert.strictEqual(error._tag, "SnapshotError")
+                assert.strictEqual(error.reason, "io", error.message)
+                assert.include(error.detail, "full")
+                assert.deepStrictEqual(read(here.root), two)
+                assert.deepStrictEqual(hidden(here.root), [])
+                assert.deepStrictEqual(tmpIn(here), [])
+                assert.strictEqual((yield* snapshots.list).length, 1)
+                // A full disk does not hinder a restore.
+                yield* snapshots.restore(first)
+                assert.deepStrictEqual(read(here.root), one)
+                empty(top)
+                const second = yield* snapshots.snapshot()
+                fsck(here)
+                Fs.rmSync(join(here.root, "d"), { recursive: true })
+                yield* snapshots.restore(second)
+                assert.deepStrictEqual(read(here.root), one)
+              }),
+            { onProgress }
+          )
+        })
     )
   }
 
@@ -126,7 +131,7 @@ describe.runIf(ready)("the disk of a store", () => {
     return { here, first, one, second, room: () => Fs.statfsSync(top).bavail * Fs.statfsSync(top).bsize }
   })
 
-  it.live("that is full when it is opened and asked gives back what it has", () =>
+  it.live("restores its snapshots when it is full", () =>
     Effect.gen(function* () {
       const { first, here, one, second } = yield* twoOnFull
       const two = read(here.root)
@@ -142,8 +147,8 @@ describe.runIf(ready)("the disk of a store", () => {
     })
   )
 
-  // KNOWN TO FAIL: the note that something was forgotten cannot be written, so that nothing can be.
-  it.live("that is full is cleared by forgetting", () =>
+  // KNOWN TO FAIL: forgetting first writes a note, which does not fit on the full disk.
+  it.live("has space again after a snapshot is forgotten on a full disk", () =>
     Effect.gen(function* () {
       const { first, here, one, room, second } = yield* twoOnFull
       yield* within(here, (snapshots) => Effect.andThen(snapshots.forget(second), snapshots.collect))
@@ -154,8 +159,8 @@ describe.runIf(ready)("the disk of a store", () => {
     })
   )
 
-  // KNOWN TO FAIL: our own git processes hold the packs that have been removed, until the layer ends.
-  it.live("has room again as soon as what was forgotten is collected, while the layer goes on", () =>
+  // KNOWN TO FAIL: our own git processes keep the removed packs open until the layer ends.
+  it.live("has space again as soon as forgotten snapshots are collected, while the layer still runs", () =>
     Effect.gen(function* () {
       const { first, here, room, second } = yield* twoOnFull
       Fs.truncateSync(join(here.gitDir, "../ballast"), Fs.statSync(join(here.gitDir, "../ballast")).size - megabyte)
@@ -172,7 +177,7 @@ describe.runIf(ready)("the disk of a store", () => {
     })
   )
 
-  it.live("without inodes takes nothing, and says so", () =>
+  it.live("refuses a snapshot when it has no inodes left, and says that it is full", () =>
     Effect.gen(function* () {
       const { here, top } = yield* withStoreOn("size=90m,nr_inodes=60")
       write(here.root, 2, 1000)
@@ -188,7 +193,7 @@ describe.runIf(ready)("the disk of a store", () => {
               ballast.push(join(top, `ballast${i}`))
             }
           } catch {
-            // That was the last one.
+            // No inode is left.
           }
           const error = yield* Effect.flip(snapshots.snapshot())
           assert.strictEqual(error.reason, "io", error.message)
@@ -205,7 +210,7 @@ describe.runIf(ready)("the disk of a store", () => {
 })
 
 describe.runIf(ready)("the disk of the directory", () => {
-  /** What a call leaves on a disk with ever more room, until it succeeds. */
+  /** Runs a call on a disk with more and more room until it succeeds, and checks that each failure changes nothing. */
   const sweep = <E>(
     root: string,
     call: Effect.Effect<unknown, E>,
@@ -230,7 +235,7 @@ describe.runIf(ready)("the disk of the directory", () => {
       return failures
     })
 
-  it.live("that has no room for what is restored stays as it is at every degree of fullness, until there is enough", () =>
+  it.live("leaves the tree unchanged at every degree of fullness until it has room for a restore", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=8m")
       const here = { ...(yield* place), root }
@@ -254,7 +259,7 @@ describe.runIf(ready)("the disk of the directory", () => {
     })
   )
 
-  it.live("that has no inode left stays as it is", () =>
+  it.live("leaves the tree unchanged when a restore finds no inode", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=8m,nr_inodes=60")
       const here = { ...(yield* place), root }
@@ -274,7 +279,7 @@ describe.runIf(ready)("the disk of the directory", () => {
     })
   )
 
-  it.live("that has no room for an archive that comes in stays as it is, and so for named ones", () =>
+  it.live("leaves the tree unchanged until it has room for an import or a rollback", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=8m")
       const { top } = yield* place
@@ -302,7 +307,7 @@ describe.runIf(ready)("the disk of the directory", () => {
     })
   )
 
-  it.live("of named archives, when it is full, keeps those that it has and no piece of another", () =>
+  it.live("of named archives keeps its archives when it is full, and no part of another", () =>
     Effect.gen(function* () {
       const top = yield* disk("size=4m")
       const archives = join(top, "archives")

@@ -1,6 +1,7 @@
 /**
- * How large a store becomes: after many edits of real text, with a snapshot each, it takes at most 1.5 times what all distinct contents of
- * files take that are compressed one by one (zlib, level 6). That leaves the directories, commits and indexes to what git saves by deltas.
+ * The size of a store after many edits of real text with a snapshot each. The limit is 1.5 times the size of all
+ * distinct file contents, each compressed on its own (zlib, level 6). Git's deltas must save enough for the
+ * directories, commits and indexes.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -16,7 +17,7 @@ const edits = isSoak ? 10_000 : 300
 
 const source = fileURLToPath(new URL("../../src", import.meta.url))
 
-/** Bytes of all files, as `ls` has them. */
+/** Returns the sum of the apparent sizes of all files, in bytes. */
 const sizeOf = (directory: string): number =>
   Fs.readdirSync(directory, { recursive: true, withFileTypes: true })
     .filter((entry) => entry.isFile())

@@ -1,4 +1,4 @@
-/** Stores that somebody or something has damaged, locked or taken away: said so in types, and nothing else suffers from it. */
+/** Damaged, locked and removed stores. Each failure is typed, and other snapshots keep working. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { execFileSync } from "node:child_process"
@@ -24,7 +24,7 @@ const cut = (path: string, size: number): void => {
 const refOf = ({ gitDir }: Place, { snapshotId }: Snapshots.FilesystemSnapshot): string =>
   join(gitDir, "refs/snapshots", snapshotId)
 
-/** Where in the pack an object begins. */
+/** Returns the offset of an object in its pack. */
 const offsetOf = (here: Place, pack: string, id: string): number => {
   const line = git(here, "verify-pack", "-v", `${pack}.idx`)
     .split("\n")
@@ -35,7 +35,7 @@ const offsetOf = (here: Place, pack: string, id: string): number => {
 const idAt = (here: Place, { commitRef }: Snapshots.FilesystemSnapshot, path: string): string =>
   git(here, "rev-parse", `${commitRef}:${path}`)
 
-/** What the last capture saw would stand in for trees of the store that are damaged. */
+/** Removes the record of the last capture, which would stand in for damaged trees of the store. */
 const forgetSeen = ({ gitDir }: Place): void => {
   for (const name of Fs.readdirSync(gitDir)) if (name.startsWith("seen-")) Fs.rmSync(join(gitDir, name))
 }
@@ -50,7 +50,7 @@ interface Damage {
 
 const nothing = "1234567890123456789012345678901234567890"
 
-/** Of the second snapshot and nothing else. */
+/** Kinds of damage to the second snapshot alone. */
 const damages: ReadonlyArray<Damage> = [
   {
     what: "whose pack has another byte in the middle of a file's content",
@@ -153,7 +153,7 @@ const damages: ReadonlyArray<Damage> = [
   }
 ]
 
-/** What must be true of a store with one bad snapshot, whatever process looks. */
+/** Checks a store in which one snapshot is damaged. */
 const examine = Effect.fnUntraced(function* (here: Place, snapshots: Snapshots.Operations, states: States, damage: Damage) {
   const { first, one, second } = states
   yield* snapshots.restore(first)
@@ -175,7 +175,7 @@ const examine = Effect.fnUntraced(function* (here: Place, snapshots: Snapshots.O
 
 describe.runIf(hasGit)("a snapshot", () => {
   for (const damage of damages) {
-    it.live(`${damage.what} is ${damage.reason}, and all others are as good as before`, () =>
+    it.live(`${damage.what} is ${damage.reason}, and all other snapshots work`, () =>
       Effect.gen(function* () {
         const here = yield* place
         const states = yield* within(here, (snapshots) => twoStates(here, snapshots))
@@ -185,7 +185,7 @@ describe.runIf(hasGit)("a snapshot", () => {
     )
   }
 
-  it.live("that is damaged while the layer runs is found before anything is changed", () =>
+  it.live("that is damaged while the layer runs is refused before anything changes", () =>
     Effect.gen(function* () {
       const here = yield* place
       yield* within(here, (snapshots) =>
@@ -205,7 +205,7 @@ describe.runIf(hasGit)("a snapshot", () => {
 const losses: ReadonlyArray<readonly [what: string, lose: (pack: string) => void]> = [
   ["gone with its index", (pack) => [".idx", ".pack"].forEach((ending) => Fs.rmSync(pack + ending))],
   ["gone while its index is there", (pack) => Fs.rmSync(`${pack}.pack`)],
-  // KNOWN TO FAIL: the index alone is asked, so that the snapshot is taken without the content, and cannot be restored.
+  // KNOWN TO FAIL: only the index is consulted, so the snapshot is taken without the content and cannot be restored.
   ["cut off", (pack) => cut(`${pack}.pack`, Fs.statSync(`${pack}.pack`).size - 100)],
   ["empty", (pack) => cut(`${pack}.pack`, 0)]
 ]
@@ -213,7 +213,7 @@ const losses: ReadonlyArray<readonly [what: string, lose: (pack: string) => void
 describe.runIf(hasGit)("a pack that is", () => {
   for (const [what, lose] of losses) {
     for (const isRunning of [true, false]) {
-      it.live(`${what} is not counted on by the next snapshot, taken ${isRunning ? "by the same layer" : "later"}`, () =>
+      it.live(`${what} is not used by the next snapshot, taken ${isRunning ? "by the same layer" : "later"}`, () =>
         Effect.gen(function* () {
           const here = yield* place
           const after = Effect.fnUntraced(function* (snapshots: Snapshots.Operations, { two }: States) {
@@ -242,7 +242,7 @@ const lockCases: ReadonlyArray<readonly [what: string, lock: (here: Place, state
 
 describe.runIf(hasGit)("a lock on", () => {
   for (const [what, lockOf] of lockCases) {
-    it.live(`${what} keeps nobody from taking and restoring, and forgetting says unavailable and the file`, () =>
+    it.live(`${what} does not block snapshot and restore, and makes forget fail as unavailable with the name of the lock`, () =>
       Effect.gen(function* () {
         const here = yield* place
         yield* within(here, (snapshots) =>
@@ -274,8 +274,8 @@ describe.runIf(hasGit)("a lock on", () => {
 })
 
 describe.runIf(hasGit)("a store", () => {
-  // KNOWN TO FAIL: taking and collecting say io and ENOENT, from their turn.
-  it.live("that is removed under a running layer is unavailable to all that is asked of it, and the tree stays", () =>
+  // KNOWN TO FAIL: snapshot and collect fail with io and ENOENT, from their lock.
+  it.live("that is removed under a running layer is unavailable to every call, and the tree stays unchanged", () =>
     Effect.gen(function* () {
       const here = yield* place
       yield* within(here, (snapshots) =>
@@ -310,7 +310,7 @@ describe.runIf(hasGit)("a store", () => {
     })
   )
 
-  it.live("that was removed and made again by another layer takes new snapshots from the old one, which restore", () =>
+  it.live("that another layer re-created takes new snapshots from the old layer, and they restore", () =>
     Effect.gen(function* () {
       const here = yield* place
       yield* within(here, (snapshots) =>
@@ -329,7 +329,7 @@ describe.runIf(hasGit)("a store", () => {
     })
   )
 
-  it.live("of another root knows nothing of this one, and its snapshots are incompatible", () =>
+  it.live("of another root lists no snapshot of this root, and its snapshots are incompatible", () =>
     Effect.gen(function* () {
       const here = yield* place
       const other = { ...here, root: join(here.top, "other") }
@@ -346,7 +346,7 @@ describe.runIf(hasGit)("a store", () => {
     })
   )
 
-  it.live.runIf(needs("stores of others", () => isRoot, "it needs root"))("of somebody else is refused, and left alone", () =>
+  it.live.runIf(needs("stores of others", () => isRoot, "it needs root"))("of another user is refused and left unchanged", () =>
     Effect.gen(function* () {
       const here = yield* place
       yield* within(here, (snapshots) => twoStates(here, snapshots))
@@ -362,7 +362,7 @@ describe.runIf(hasGit)("a store", () => {
   )
 
   it.live.runIf(needs("disks that can only be read", canMount, "it needs root and a kernel that lets it mount a tmpfs"))(
-    "that can only be read is unavailable for all that writes in it, also to say that it is in use",
+    "on a read-only disk is unavailable for snapshot, forget and restore, and still lists",
     () =>
       Effect.gen(function* () {
         const top = yield* disk("size=100m")

@@ -1,4 +1,4 @@
-/** Directories with a store beside them, and what is asked of them again and again: nothing changed, nothing hidden, others still work. */
+/** Directories with a store beside them, and checks that the tests of bad input share. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -27,7 +27,7 @@ export const placeIn = (top: string): Place => {
   return { top, root: join(top, "root"), gitDir: join(top, "store") }
 }
 
-/** Gone with the scope, with everything in it. */
+/** Creates a place that the scope removes. */
 export const place: Effect.Effect<Place, never, Scope.Scope> = Effect.map(fastDirectory, placeIn)
 
 export type Services = Filesystem | Snapshots.Snapshots
@@ -35,7 +35,7 @@ export type Services = Filesystem | Snapshots.Snapshots
 export const serving = ({ gitDir, root }: Place, options: Snapshots.LayerOptions = {}) =>
   Snapshots.layerGit({ gitDir, ...options }).pipe(Layer.provideMerge(PosixHost.layer({ root })))
 
-/** One life of a process. */
+/** Runs `use` with a layer of its own, like one run of a process. */
 export const within = <A, E>(
   here: Place,
   use: (snapshots: Snapshots.Operations) => Effect.Effect<A, E, Services | Scope.Scope>,
@@ -53,7 +53,7 @@ export const git = ({ gitDir }: Place, ...args: ReadonlyArray<string>): string =
 export const gitWith = ({ gitDir }: Place, input: string | Uint8Array, ...args: ReadonlyArray<string>): string =>
   execFileSync("git", ["--git-dir", gitDir, ...args], { encoding: "latin1", input, stdio: ["pipe", "pipe", "pipe"] }).trim()
 
-/** Throws where an object is damaged, or missing and of use. */
+/** Runs git fsck; throws if an object is damaged, or missing and in use. */
 export const fsck = (here: Place): string => git(here, "fsck", "--full", "--strict", "--no-dangling")
 
 export const packsOf = ({ gitDir }: Place): ReadonlyArray<string> =>
@@ -61,11 +61,11 @@ export const packsOf = ({ gitDir }: Place): ReadonlyArray<string> =>
     .filter((name) => name.endsWith(".pack"))
     .map((name) => join(gitDir, "objects/pack", name.slice(0, -".pack".length)))
 
-/** What begins as our own hidden names do, anywhere below. */
+/** Returns the paths whose names begin like our own hidden names. */
 export const hidden = (root: string): ReadonlyArray<string> =>
   Fs.readdirSync(root, { recursive: true, encoding: "utf8" }).filter((path) => path.split("/").at(-1)!.startsWith(".~fsa-"))
 
-/** Two trees and one snapshot of each; the second is there now. Each has a pack of its own. */
+/** Writes two trees and takes a snapshot of each. The second tree remains, and each snapshot has a pack of its own. */
 export const twoStates = Effect.fnUntraced(function* (here: Place, snapshots: Snapshots.Operations) {
   const put = (path: string, text: string): void => {
     Fs.mkdirSync(join(here.root, path, ".."), { recursive: true })
@@ -100,7 +100,10 @@ export type States = Effect.Success<ReturnType<typeof twoStates>>
 
 const packsOfIfAny = (here: Place): ReadonlyArray<string> => (Fs.existsSync(here.gitDir) ? packsOf(here) : [])
 
-/** Fails with this reason, and the tree is as it was to the last byte and mode, with nothing hidden in it. */
+/**
+ * Checks that a restore fails with the reason and leaves the tree unchanged to the last byte and mode, without hidden
+ * names.
+ */
 export const refusesRestoring = (
   here: Place,
   restore: Effect.Effect<Snapshots.RestoreResult, Snapshots.SnapshotRestoreError>,

@@ -1,4 +1,4 @@
-/** What callers bring, and what somebody has prepared in a store: as input, both are hostile. */
+/** Values from callers and prepared stores. Both are hostile input. */
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -58,7 +58,7 @@ const notValues: ReadonlyArray<readonly [what: string, value: unknown]> = [
 ]
 
 describe.runIf(hasGit)("a snapshot as a value", () => {
-  it.live("that was edited in what tells where it is, is told so by every call, and nothing changes", () =>
+  it.live("with an edited location is refused by every call, and nothing changes", () =>
     Effect.gen(function* () {
       const here = yield* place
       yield* within(here, (snapshots) =>
@@ -88,7 +88,7 @@ describe.runIf(hasGit)("a snapshot as a value", () => {
     })
   )
 
-  it.live("that was edited in what it says besides, stands for the same tree", () =>
+  it.live("with an edited tag or time stands for the same tree", () =>
     Effect.gen(function* () {
       const here = yield* place
       yield* within(here, (snapshots) =>
@@ -104,7 +104,7 @@ describe.runIf(hasGit)("a snapshot as a value", () => {
     })
   )
 
-  it.live("that is none at all is incompatible", () =>
+  it.live("of another type is incompatible", () =>
     Effect.gen(function* () {
       const here = yield* place
       yield* within(here, (snapshots) =>
@@ -119,7 +119,7 @@ describe.runIf(hasGit)("a snapshot as a value", () => {
     })
   )
 
-  it.live("of one way of keeping is incompatible with another", () =>
+  it.live("from one kind of store is incompatible with another", () =>
     Effect.gen(function* () {
       const here = yield* place
       const { second } = yield* within(here, (snapshots) => twoStates(here, snapshots))
@@ -135,11 +135,11 @@ describe.runIf(hasGit)("a snapshot as a value", () => {
   )
 })
 
-/** A row of a tree as git stores it. */
+/** Returns a row of a tree as git stores it. */
 const row = (mode: string, name: string | Buffer, id: string): Buffer =>
   Buffer.concat([Buffer.from(`${mode} `), Buffer.from(name), Buffer.from([0]), Buffer.from(id, "hex")])
 
-/** As a file of its own, whatever git would say to it. */
+/** Writes a loose object without the checks of git. */
 const object = (here: Place, kind: "blob" | "tree", body: string | Uint8Array): string => {
   const bytes = Buffer.concat([Buffer.from(`${kind} ${Buffer.byteLength(body)}\0`), Buffer.from(body as string)])
   const id = createHash("sha1").update(bytes).digest("hex")
@@ -149,7 +149,7 @@ const object = (here: Place, kind: "blob" | "tree", body: string | Uint8Array): 
   return id
 }
 
-/** A snapshot of this root and of our form, of a tree that somebody has made. */
+/** Commits a planted tree as a snapshot of this root in our format. */
 const planted = (here: Place, like: Snapshots.FilesystemSnapshot, tree: string): Snapshots.FilesystemSnapshot => {
   const id = "11111111-2222-4333-8444-555555555555"
   const body = git(here, "cat-file", "commit", like.commitRef)
@@ -233,11 +233,11 @@ const hostile: ReadonlyArray<readonly [what: string, plant: Plant, reason: Reaso
   ["modes that are a directory", tree(["40000", "%fs-algebra%modes"]), "corrupt"]
 ]
 
-describe.runIf(hasGit)("a store that somebody has prepared", () => {
+describe.runIf(hasGit)("a store that an attacker prepared", () => {
   const scope = Effect.runSync(Scope.make())
   afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
 
-  /** One for all that is hostile, as it would be; each leaves the tree as the first snapshot has it. */
+  /** One store for all hostile trees. Each test leaves the tree of the first snapshot. */
   const shared = Effect.runSync(
     Effect.cached(
       Effect.gen(function* () {
@@ -249,7 +249,7 @@ describe.runIf(hasGit)("a store that somebody has prepared", () => {
   )
 
   for (const [what, plant, reason] of hostile) {
-    it.live(`with ${what} in a tree restores nothing of it, at the top and below`, () =>
+    it.live(`with ${what} in a tree restores nothing of it, at the top or below`, () =>
       Effect.gen(function* () {
         const { blob, empty, first, here, one, second } = yield* shared
         const bad = plant(here, blob, empty)
@@ -270,7 +270,7 @@ describe.runIf(hasGit)("a store that somebody has prepared", () => {
     )
   }
 
-  it.live("with a link to the outside and something below it writes nothing there", () =>
+  it.live("with a link to the outside and an entry below it writes nothing there", () =>
     Effect.gen(function* () {
       const here = yield* place
       const outside = join(here.top, "outside")
@@ -281,7 +281,7 @@ describe.runIf(hasGit)("a store that somebody has prepared", () => {
       const inside = tree(["100644", "f"])(here, blob, "")
       const both = tree(["120000", "x", to], ["40000", "x", inside])(here, blob, "")
       yield* within(here, (snapshots) => refusesRestoring(here, snapshots.restore(planted(here, second, both)), "corrupt"))
-      // A link alone is what it is: taken back as such, and a later tree with a directory there replaces the link.
+      // A link alone is restored as a link, and a later tree with a directory at the same path replaces it.
       const link = planted(here, second, tree(["120000", "x", to])(here, blob, ""))
       yield* within(here, (snapshots) => snapshots.restore(link))
       assert.strictEqual(Fs.readlinkSync(join(here.root, "x")), outside)
@@ -308,7 +308,7 @@ describe.runIf(hasGit)("a store that somebody has prepared", () => {
     })
   )
 
-  it.live("with a few objects that say they hold each other millions of times is over the budget at once", () =>
+  it.live("with a few objects that refer to each other millions of times exceeds the budget at once", () =>
     Effect.gen(function* () {
       const here = yield* place
       const { second } = yield* within(here, (snapshots) => twoStates(here, snapshots))
@@ -333,7 +333,7 @@ describe.runIf(hasGit)("a store that somebody has prepared", () => {
     })
   )
 
-  it.live("whose message says another root, another id or no number, lists none of it", () =>
+  it.live("whose commit message has another root, another id or an invalid number does not list that commit", () =>
     Effect.gen(function* () {
       const here = yield* place
       const { second } = yield* within(here, (snapshots) => twoStates(here, snapshots))

@@ -26,7 +26,7 @@ const plain =
   (self) =>
     Effect.sync(() => f(self))
 
-/** What shows the same tree, to whoever may see all of it, keeps its history; what shows another, or less, has none. */
+/** Combinators that show the whole same tree keep its history; those that show another tree, or less of it, drop it. */
 const combinators: Readonly<Record<string, readonly [history: "kept" | "dropped", combinator: Combinator]>> = {
   traced: ["kept", plain(Decorator.traced)],
   retry: ["kept", plain(Decorator.retry({ times: 1 }))],
@@ -58,7 +58,7 @@ const combinators: Readonly<Record<string, readonly [history: "kept" | "dropped"
 const memory = Effect.map(Effect.orDie(InMemory.make({ tree: { d: { f: "1" } } })), Filesystem.make)
 
 describe("history", () => {
-  it("is decided for every combinator there is", () => {
+  it("is declared for every combinator", () => {
     const made = [...Object.keys(Decorator), "mount", "overlay", "fromFileSystem"]
     assert.includeMembers(Object.keys(combinators), made)
     assert.includeMembers(Object.keys(Mounts), ["mount"])
@@ -80,7 +80,7 @@ describe("history", () => {
     )
   }
 
-  it.effect("is dropped with what is under it: no combinator over a dropped one brings it back", () =>
+  it.effect("stays dropped: no combinator over one that drops it brings it back", () =>
     Effect.gen(function* () {
       for (const [, [outer, over]] of Object.entries(combinators)) {
         if (outer === "dropped") continue
@@ -92,7 +92,7 @@ describe("history", () => {
     })
   )
 
-  it.effect("is there under the options of a layer, which are the caller's to ask", () =>
+  it.effect("does not depend on the options of the backend", () =>
     Effect.gen(function* () {
       const path = yield* directory
       const options = { readOnly: true, allowWrite: false, allowDelete: false, policy: "vfs" } as const
@@ -101,7 +101,7 @@ describe("history", () => {
     })
   )
 
-  it.effect("makes no span where it is traced", () =>
+  it.effect("makes no span when it is traced", () =>
     Effect.gen(function* () {
       const host = yield* PosixHost.make({ root: yield* directory })
       const spans: Array<string> = []

@@ -1,6 +1,6 @@
 /**
- * Captures while other processes change the directory as fast as they can. Each file in a snapshot must have a content that it really
- * had; what cannot be read like that must be said, and nothing from outside may ever be in it.
+ * Captures while other processes change the directory as fast as they can. Each file in a snapshot must have a content
+ * that it really had. Unreadable files must be reported, and nothing from outside may appear in a snapshot.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -20,7 +20,7 @@ const rounds = isSoak ? 200 : 12
 
 const writer = fileURLToPath(new URL("concurrentWriter.ts", import.meta.url))
 
-/** Works until the scope ends; it has made its first step. */
+/** Starts a writer that works until the scope ends; waits for its first step. */
 const writing = (orders: Orders): Effect.Effect<ChildProcess, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.promise(
@@ -46,7 +46,9 @@ const isSummed = (bytes: Uint8Array): boolean => {
   return createHash("sha1").update(text.subarray(41)).digest("hex") === sum
 }
 
-/** Every line as it was appended: a last one may be cut off only where a single write could be seen in part. */
+/**
+ * Tests whether every line is as it was appended. The last line may be cut off, where a single write was seen in part.
+ */
 const isLog = (bytes: Uint8Array): boolean => {
   let last = -1
   for (const line of Buffer.from(bytes).toString("latin1").split("\n").slice(0, -1)) {
@@ -60,7 +62,7 @@ const isLog = (bytes: Uint8Array): boolean => {
 const isWhole = (path: string, bytes: Uint8Array): boolean => {
   if (path.startsWith("replaced-") || path.startsWith("blocks-")) return isSummed(bytes)
   if (path.startsWith("log-")) return isLog(bytes)
-  // Between its creation and its only write it was empty.
+  // The file is empty between its creation and its only write.
   if (/^(?:kind|comes)-/.test(path)) return ["", "here\n", "a file\n"].includes(Buffer.from(bytes).toString())
   return Buffer.from(bytes).toString() === `inside ${path}\n`
 }
@@ -103,7 +105,7 @@ interface Tally {
   readonly complaints: Array<string>
 }
 
-/** Captures while these work; what fails must say why. */
+/** Takes snapshots while the writers work. Each failure must be a permitted one. */
 const capturing = (what: ReadonlyArray<Orders["what"]>, permits: (error: Snapshots.SnapshotError) => boolean) =>
   Effect.gen(function* () {
     const here = yield* place
@@ -141,8 +143,8 @@ const isUnsteady = ({ detail, reason }: Snapshots.SnapshotError): boolean =>
 
 const ready = hasGit && needs("captures under other writers", () => has("mkfifo"), "apt-get install coreutils")
 
-describe.runIf(ready)("a snapshot that is taken while others", () => {
-  it.live("put new files in the place of old ones has each as one of them was", () =>
+describe.runIf(ready)("a snapshot that is taken while other processes", () => {
+  it.live("replace files holds a whole version of each file", () =>
     Effect.gen(function* () {
       const { complaints, files, taken } = yield* capturing(["replaced", "replaced"], isUnsteady)
       assert.deepStrictEqual(complaints, [])
@@ -151,7 +153,7 @@ describe.runIf(ready)("a snapshot that is taken while others", () => {
     })
   )
 
-  it.live("append to files has each as it was at some time", () =>
+  it.live("append to files holds a former state of each file", () =>
     Effect.gen(function* () {
       const { complaints, taken } = yield* capturing(["logs"], never)
       assert.deepStrictEqual(complaints, [])
@@ -159,7 +161,7 @@ describe.runIf(ready)("a snapshot that is taken while others", () => {
     })
   )
 
-  it.live("write over files in place has each as it was at some time, or says which cannot be had", () =>
+  it.live("overwrite files in place holds a former state of each file, or fails as unsteady", () =>
     Effect.gen(function* () {
       const { complaints, taken, unsteady } = yield* capturing(["blocks"], isUnsteady)
       assert.deepStrictEqual(complaints, [])
@@ -167,7 +169,7 @@ describe.runIf(ready)("a snapshot that is taken while others", () => {
     })
   )
 
-  it.live("make directories, links and files of one another has each as one of them, and follows none", () =>
+  it.live("turn paths into directories, links and files holds whole contents and follows no link", () =>
     Effect.gen(function* () {
       const { complaints, taken } = yield* capturing(["kinds"], never)
       assert.deepStrictEqual(complaints, [])
@@ -175,7 +177,7 @@ describe.runIf(ready)("a snapshot that is taken while others", () => {
     })
   )
 
-  it.live("put links to the outside in the place of directories has nothing from there", () =>
+  it.live("replace directories with links to the outside holds nothing from outside", () =>
     Effect.gen(function* () {
       const { complaints, taken } = yield* capturing(["swaps", "kinds"], never)
       assert.deepStrictEqual(complaints, [])
@@ -183,7 +185,7 @@ describe.runIf(ready)("a snapshot that is taken while others", () => {
     })
   )
 
-  it.live("make and remove directories has what was there", () =>
+  it.live("make and remove directories holds only contents that existed", () =>
     Effect.gen(function* () {
       const { complaints, taken } = yield* capturing(["comes"], never)
       assert.deepStrictEqual(complaints, [])

@@ -1,6 +1,6 @@
 /**
- * Two processes on one root and one store. Both take what both have taken; nothing of the store may be lost. Two restores at once have
- * no order, so either tree may be what is left, but it must be one of both.
+ * Two processes on one root and one store. Each sees the snapshots of both, and nothing in the store may be lost. Two
+ * concurrent restores have no order, so either tree may result, but never a mixture.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -48,7 +48,7 @@ const other = ({ gitDir, root }: Place): Effect.Effect<Say, never, Scope.Scope> 
 
 const encode = Schema.encodeEffect(Schema.fromJsonString(Schema.toCodecJson(Snapshots.FilesystemSnapshot)))
 
-/** Each word but the third has a directory that no other has. */
+/** Writes a tree of the word. Every word but the third has a directory that no other has. */
 const fill = (root: string, word: string): void => {
   for (const name of Fs.readdirSync(root)) if (name.startsWith("only ")) Fs.rmSync(join(root, name), { recursive: true })
   if (word !== "third") {
@@ -64,7 +64,7 @@ const fill = (root: string, word: string): void => {
 
 describe.runIf(hasGit)("two processes with one root and one store", () => {
   it.live(
-    "lose no snapshot and no content, with collections between",
+    "lose no snapshot and no content, with collections in between",
     () =>
       Effect.gen(function* () {
         const here = yield* place
@@ -98,9 +98,9 @@ describe.runIf(hasGit)("two processes with one root and one store", () => {
     120_000
   )
 
-  // KNOWN TO FAIL: no lock is common to both, so that both say they are done, and what is there is a mixture.
+  // KNOWN TO FAIL: the processes share no lock, so both report success and leave a mixture.
   it.live(
-    "that restore two snapshots at once leave one of both trees, whole, or the one that fails says so",
+    "that restore two snapshots concurrently leave one whole tree, or the failed one says so",
     () =>
       Effect.gen(function* () {
         const here = yield* place

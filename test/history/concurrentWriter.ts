@@ -1,6 +1,6 @@
 /**
- * A process that changes a directory as fast as it can, in every way that matters while somebody captures it, until it is killed. What it
- * writes says of itself whether it is whole: see `isWhole` in concurrent.test.ts. Orders: the root, and what to do.
+ * A process that changes a directory as fast as it can until it is killed. Its files carry checksums, so that `isWhole`
+ * in concurrent.test.ts can tell torn ones. The only argument holds the orders as JSON.
  */
 import { createHash } from "node:crypto"
 import * as Fs from "node:fs"
@@ -28,14 +28,14 @@ const quietly = (run: () => void): void => {
   try {
     run()
   } catch {
-    // Another step will do.
+    // The next step may succeed.
   }
 }
 
 let count = 0
 const clock = new Int32Array(new SharedArrayBuffer(4))
 
-/** So many bytes with a sum in front. */
+/** Returns a block of this size behind its checksum. */
 const summed = (size: number): Buffer => {
   const body = Buffer.alloc(size, `${count++} ${seed} `)
   return Buffer.concat([Buffer.from(`${createHash("sha1").update(body).digest("hex")}\n`), body])
@@ -48,11 +48,11 @@ const steps: Record<Orders["what"], () => void> = {
     Fs.renameSync(aside, join(root, `replaced-${below(4)}`))
   },
   logs: () => {
-    // Each line is one write, and tells its number.
+    // Each line is one write and begins with its number.
     const log = join(root, `log-${below(3)}`)
     const text = `${"x".repeat(below(3000))}`
     Fs.appendFileSync(log, `${count++} ${text.length} ${text}\n`)
-    // They only grow, and must not become too large to be captured often.
+    // Logs only grow, so a pause keeps them small enough for many captures.
     Atomics.wait(clock, 0, 0, 1)
   },
   blocks: () => {
@@ -82,7 +82,7 @@ const steps: Record<Orders["what"], () => void> = {
     })
   },
   swaps: () => {
-    // A directory, deep in the tree, becomes a link to one of the same shape that is outside, and back.
+    // Replaces a directory, deep in the tree, with a link to a directory of the same shape outside, and back.
     const name = ["d", "d/e", "d/e/f"][below(3)]!
     const path = join(root, name)
     const aside = join(outside, "aside")

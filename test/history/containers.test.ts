@@ -1,4 +1,4 @@
-/** Snapshots of what is in a container: shared, where git keeps them, and apart, where archives do; taken and restored while it runs. */
+/** Snapshots of the files in a container while it runs: shared files with layerGit, files apart with archives. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -30,7 +30,7 @@ const files: Files = {
   "bin/tool": "#!/bin/sh\necho tool\n"
 }
 
-/** git's store where it goes with the tests; what is apart is kept in archives. */
+/** Shared directories use git; files apart use the default layer, which keeps archives. */
 const snapshots = {
   overlay: () => Snapshots.layerGit({ gitDir: join(Fs.mkdtempSync(join(onDisk(), "store-")), "git") }),
   exec: () => Snapshots.layer
@@ -55,7 +55,7 @@ const working = (strategy: "overlay" | "exec") =>
     return { fs, exec, sh, snapshots: Context.get(built, Snapshots.Snapshots) }
   })
 
-/** As a command in the container sees it. */
+/** The command that lists the tree from inside the container. */
 const inside = "find . ! -name '.~fsa*' | sort; find . -type f ! -name '.~fsa*' -exec sha256sum {} + | sort"
 
 const picture = (fs: Algebra) => capture(fs.port)
@@ -63,7 +63,7 @@ const picture = (fs: Algebra) => capture(fs.port)
 describePodman("with podman", () => {
   for (const strategy of ["overlay", "exec"] as const) {
     describe(`snapshots in a container, ${strategy}`, () => {
-      it.live("bring back what commands have changed, byte for byte, to both sides", () =>
+      it.live("bring back changes by commands, byte for byte, on both sides", () =>
         Effect.scoped(
           Effect.gen(function* () {
             const { fs, sh, snapshots } = yield* working(strategy)
@@ -87,14 +87,14 @@ describePodman("with podman", () => {
         )
       )
 
-      it.live("are restored while a command works there, whose directory stays the same", () =>
+      it.live("are restored while a command runs there, whose working directory stays the same", () =>
         Effect.scoped(
           Effect.gen(function* () {
             const { exec, fs, snapshots } = yield* working(strategy)
             const taken = yield* snapshots.snapshot()
             const before = yield* picture(fs)
             yield* fs.write("ignored", "changed")
-            // Waits for the file to come back, in the directory where it was started.
+            // The command waits, in its working directory, until the file comes back.
             const waiting = 'until [ "$(cat ignored)" = "kept all the same" ]; do sleep 0.05; done; cat ignored'
             const command = yield* Effect.forkChild(exec(["sh", "-c", waiting], { timeout: "60 seconds" }))
             yield* snapshots.restore(taken)
@@ -105,7 +105,7 @@ describePodman("with podman", () => {
         )
       )
 
-      it.live("take a transaction back that has failed, with what its commands did", () =>
+      it.live("roll back a failed transaction with the changes of its commands", () =>
         Effect.scoped(
           Effect.gen(function* () {
             const { fs, sh, snapshots } = yield* working(strategy)
@@ -119,26 +119,24 @@ describePodman("with podman", () => {
     })
   }
 
-  it.live(
-    "a tree moves from memory to a host, into a container and out to a shared directory, as archives, and is the same",
-    () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const memory = make(yield* InMemory.make())
-          yield* plant(memory.port, files)
-          yield* memory.setAttributes("bin/tool", { mode: 0o755 })
-          const host = make(yield* PosixHost.make({ root: Fs.mkdtempSync(join(onDisk(), "host-")) }))
-          const [apart, shared] = [yield* working("exec"), yield* working("overlay")]
-          for (const { fs } of [apart, shared]) yield* fs.delete("nested", { recursive: true })
-          const before = yield* picture(memory)
-          let last: Algebra = memory
-          for (const next of [host, apart.fs, shared.fs]) {
-            yield* Archive.importBytesOf(next, yield* Archive.exportBytesOf(last))
-            assert.deepStrictEqual(yield* picture(next), before, next.name)
-            last = next
-          }
-          for (const { sh } of [apart, shared]) assert.strictEqual(yield* sh("./bin/tool"), "tool\n")
-        })
-      )
+  it.live("a tree stays the same as archives from memory to a host, into a container and into a shared directory", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const memory = make(yield* InMemory.make())
+        yield* plant(memory.port, files)
+        yield* memory.setAttributes("bin/tool", { mode: 0o755 })
+        const host = make(yield* PosixHost.make({ root: Fs.mkdtempSync(join(onDisk(), "host-")) }))
+        const [apart, shared] = [yield* working("exec"), yield* working("overlay")]
+        for (const { fs } of [apart, shared]) yield* fs.delete("nested", { recursive: true })
+        const before = yield* picture(memory)
+        let last: Algebra = memory
+        for (const next of [host, apart.fs, shared.fs]) {
+          yield* Archive.importBytesOf(next, yield* Archive.exportBytesOf(last))
+          assert.deepStrictEqual(yield* picture(next), before, next.name)
+          last = next
+        }
+        for (const { sh } of [apart, shared]) assert.strictEqual(yield* sh("./bin/tool"), "tool\n")
+      })
+    )
   )
 })

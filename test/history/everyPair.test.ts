@@ -1,6 +1,6 @@
 /**
- * What any filesystem exports any other imports, and then it is the same tree: over all pairs, with random trees. Each target holds what
- * it got from the tree before, so an import is also held to replacing whatever is there.
+ * Exports random trees from every filesystem and imports each into every other. Each target still holds the previous
+ * tree, so an import must also replace it.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
@@ -63,7 +63,7 @@ const filesystems: ReadonlyArray<readonly [name: string, layer: Layer.Layer<File
 const opened = (layer: Layer.Layer<Filesystem, unknown>): Effect.Effect<Algebra, unknown, Scope.Scope> =>
   Effect.map(Layer.build(layer), (context) => Context.get(context, Filesystem))
 
-/** All of them different on every disk. */
+/** Names that are distinct on every disk. */
 const names = [
   "a",
   "b",
@@ -143,7 +143,7 @@ const filesOf = (tree: ReadonlyArray<Planted>): Files => Object.fromEntries(tree
 
 const isLink = ({ entry }: Planted): boolean => typeof entry === "object" && "link" in entry
 
-/** The modes that are set where there are modes. */
+/** Plants the tree, with modes where the filesystem has them, and returns these modes. */
 const plantAll = Effect.fnUntraced(function* (fs: Algebra, tree: ReadonlyArray<Planted>) {
   yield* plant(fs.port, filesOf(tree))
   const modes: Record<string, number> = {}

@@ -27,7 +27,7 @@ const every: ReadonlyArray<Step> = [
   "SetAttributes"
 ]
 
-// On a host the large one is another case; in memory it would only take time.
+// The large trees matter only on a host; in memory they would only take time.
 const onDisk = allKinds()
 const inMemory = allKinds(100)
 
@@ -35,7 +35,7 @@ interface Ground {
   readonly before: Tree
   readonly after: Tree
   readonly port: Backend
-  /** Everything that is there, hidden or not. */
+  /** Reads every entry, hidden or not. */
   readonly look: Effect.Effect<Tree>
 }
 
@@ -47,7 +47,7 @@ const memory: Make = Effect.gen(function* () {
   return { ...inMemory, port, look: Effect.orDie(lookIn(port)) }
 })
 
-/** Every rename answers EXDEV, so that all is moved by copying. */
+/** A memory in which every rename fails with EXDEV, so that everything is copied. */
 const copied: Make = Effect.map(memory, (ground) => ({ ...ground, port: renameless(make(ground.port)).port }))
 
 const host: Make = Effect.gen(function* () {
@@ -82,7 +82,7 @@ const broken = (
       }
       const exit = yield* Fiber.await(fiber)
       const tree = yield* look
-      // Whoever is interrupted when all is done, is interrupted all the same.
+      // An exchange may be complete when the interruption arrives, and still ends as interrupted.
       const isNew = Exit.isSuccess(exit) || (planned.fault === "hang" && unlike(tree, after).length === 0)
       return { isNew, wrong: unlike(tree, isNew ? after : before) }
     })
@@ -103,10 +103,10 @@ for (const [name, ground, stride] of [
   ["in memory where only copying moves", copied, process.env["FS_ALGEBRA_SOAK"] === undefined ? 3 : 1],
   ["on a host", host, process.env["FS_ALGEBRA_SOAK"] === undefined ? 5 : 1]
 ] as const) {
-  describe(`an exchange ${name}, of which one step`, () => {
+  describe(`an exchange ${name}, when one step`, () => {
     for (const [claim, planned] of ways) {
       it.live(
-        `${claim}, leaves the old tree exactly, or has made the new one, and nothing hidden`,
+        `${claim}, leaves exactly the old tree or the new one, and no hidden names`,
         () =>
           Effect.gen(function* () {
             const steps = yield* count(ground)

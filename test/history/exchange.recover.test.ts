@@ -29,7 +29,7 @@ const { after, before } = allKinds()
 
 const hidden = (root: string): ReadonlyArray<string> => Fs.readdirSync(root).filter((name) => name.startsWith(".~fsa-"))
 
-/** The disk as it is before each call of an exchange, and after the last one. */
+/** Copies the disk before each changing call of an exchange and after the last one. */
 const moments = (before: Tree, after: Tree, visit: (copy: string, moment: number) => Effect.Effect<void>) =>
   Effect.gen(function* () {
     const top = yield* fastDirectory
@@ -54,8 +54,8 @@ const moments = (before: Tree, after: Tree, visit: (copy: string, moment: number
   })
 
 /**
- * Killed before this call of those that change names, for which there is something to finish. Answers what the records say then, which
- * are still to be written.
+ * Returns the disk as a process leaves it that is killed before its nth rename, while its change is unfinished. The
+ * result holds the records of the change, which the caller must still write.
  */
 const killedAt = (
   root: string,
@@ -94,13 +94,13 @@ const left = (root: string, nth: number, before: Tree, after: Tree) =>
 const inRoot = <A, E>(use: (root: string) => Effect.Effect<A, E, Scope.Scope>) =>
   Effect.scoped(Effect.flatMap(fastDirectory, (top) => use(join(top, "root"))))
 
-describe("what a process leaves that ends before any of its calls", () => {
+describe("the disk of a process that ends before any of its calls", () => {
   for (const [claim, from, to] of [
     ["there", before, after],
     ["and back", after, before]
   ] as const) {
     it.live(
-      `is the old tree or becomes the new one, whole, with nothing hidden, ${claim}`,
+      `is the whole old tree or becomes the whole new one, with no hidden names, ${claim}`,
       () =>
         Effect.scoped(
           Effect.gen(function* () {
@@ -130,7 +130,7 @@ describe("what a process leaves that ends before any of its calls", () => {
   }
 
   it.live(
-    "while it takes back what it could not finish, becomes one of both",
+    "becomes one of both trees while the process rolls back a failed change",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -169,7 +169,7 @@ describe("what a process leaves that ends before any of its calls", () => {
   )
 })
 
-describe("what others have done since", () => {
+describe("recovery and changes that others made since", () => {
   const small = {
     before: tree({
       a: file("a"),
@@ -236,12 +236,12 @@ describe("what others have done since", () => {
     ]
   ]
   for (const [claim, change, expected] of cases) {
-    it.live(`stays: ${claim}`, () =>
+    it.live(`keeps what others did: ${claim}`, () =>
       inRoot((root) =>
         Effect.gen(function* () {
           const [kept] = yield* killedAt(root, 1, small.before, small.after)
           assert.deepStrictEqual(unlike(look(join(root)), small.before), [`${hidden(root)[0]} is there`])
-          // What is made in the same tick of the clock as the record cannot be told from what was there.
+          // A change in the same clock tick as the record looks older than the record, so the record is dated back.
           const since = Number(/"since":([0-9.]+)/.exec(kept!.body)![1])
           write(root, { ...kept!, body: kept!.body.replace(/"since":[0-9.]+/g, `"since":${since - 1000}`) })
           for (const path of ["goes/e/f", "goes/e", "goes/g", "goes", "turns/f", "turns"]) {
@@ -261,12 +261,12 @@ describe("what others have done since", () => {
     ["a link stands that leads to it", (path) => Fs.symlinkSync("mine", path)]
   ]
   for (const [claim, instead] of displaced) {
-    it.live(`is waited for: ${claim} in the place of a directory in which something is to come`, () =>
+    it.live(`waits for a directory that must receive an entry: ${claim} in its place`, () =>
       inRoot((root) =>
         Effect.gen(function* () {
           const from = tree({ a: file("1"), d: tree({ gone: file("1"), turns: tree({}) }) })
           const to = tree({ a: file("2"), d: tree({ new: file("1"), turns: file("2") }) })
-          // What was to be replaced in the directory has been put aside, and is nowhere else.
+          // The entry to replace has been moved aside and is nowhere else.
           yield* left(root, 4, from, to)
           const [d, mine] = [join(root, "d"), join(root, "mine")]
           Fs.renameSync(d, mine)
@@ -285,7 +285,7 @@ describe("what others have done since", () => {
     )
   }
 
-  it.live("is not waited for where something was only to go from a directory that is gone", () =>
+  it.live("does not wait for a missing directory from which entries only had to be removed", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         yield* left(root, 1, tree({ a: file("1"), d: tree({ f: file("1") }) }), tree({ a: file("2"), d: tree({}) }))
@@ -296,12 +296,12 @@ describe("what others have done since", () => {
     )
   )
 
-  it.live("stays, also where what was there has been put aside already", () =>
+  it.live("keeps a file that another program put in the place of a directory that was already moved aside", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         const from = tree({ d: tree({ f: file("1") }), x: tree({}) })
         const to = tree({ d: file("flat") })
-        // The second one would put the file in the directory's place.
+        // The next rename would put the file in the place of the directory.
         yield* left(root, 3, from, to)
         assert.strictEqual(Fs.existsSync(join(root, "d")), false)
         Fs.writeFileSync(join(root, "d"), "mine")
@@ -312,10 +312,10 @@ describe("what others have done since", () => {
   )
 })
 
-describe("a recovery whose process is killed too", () => {
+describe("a recovery whose process is killed as well", () => {
   const [from, to] = [tree({ a: file("1"), b: file("2"), d: tree({ e: file("3") }) }), tree({ a: file("4"), c: file("5") })]
 
-  /** Recovers, and dies after this call of those that remove or rename, counted from zero. Answers whether it came to that. */
+  /** Runs a recovery that dies after its nth removal or rename, counted from zero. Returns whether it got that far. */
   const dying = (root: string, kept: ReadonlyArray<Kept>, last: number) =>
     Effect.gen(function* () {
       const port = yield* PosixHost.make({ root })
@@ -333,7 +333,7 @@ describe("a recovery whose process is killed too", () => {
       return calls > last
     })
 
-  it.live("is finished by the next one, wherever it was, and nothing of it is left", () =>
+  it.live("is finished by the next recovery, after any of its calls, without leftovers", () =>
     Effect.gen(function* () {
       const complaints: Array<string> = []
       const killing = (last: number) =>
@@ -355,13 +355,13 @@ describe("a recovery whose process is killed too", () => {
   )
 })
 
-describe("what is not to be believed", () => {
+describe("untrusted records and leftovers", () => {
   const from = tree({ a: file("1"), b: file("2") })
   const to = tree({ a: file("3"), c: file("4") })
 
   const unfinished = (root: string) => Effect.map(killedAt(root, 1, from, to), ([kept]) => kept!)
 
-  it.live("what belongs to a process of which nothing can be told stays, however old, and is reported", () =>
+  it.live("the change of a process of unknown state stays, however old, and is reported", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         const file = write(root, yield* unfinished(root), "0-1-2")
@@ -373,7 +373,7 @@ describe("what is not to be believed", () => {
           said.map(({ outcome, owner }) => [outcome, owner]),
           [["left", "0-1-2"]]
         )
-        // Its record is not read, so how many paths it is about is not known.
+        // The record is not read, so its number of paths is unknown.
         assert.include(sentence(said[0]!), `left the unfinished change in ${JSON.stringify(Fs.realpathSync(root))} by`)
         assert.deepStrictEqual(look(root), found)
         Fs.rmSync(file)
@@ -381,7 +381,7 @@ describe("what is not to be believed", () => {
     )
   )
 
-  it.live("a process of another boot of this machine has ended", () =>
+  it.live("a process of an earlier boot of this machine counts as dead", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         const kept = yield* unfinished(root)
@@ -395,7 +395,7 @@ describe("what is not to be believed", () => {
     )
   )
 
-  it.live("a process that is exchanging names and does not come to an end is named to who opens the root", () =>
+  it.live("opening a root fails with the name of a process that keeps exchanging names in it", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         const file = write(root, yield* unfinished(root), Identity.self())
@@ -410,7 +410,7 @@ describe("what is not to be believed", () => {
     )
   )
 
-  it.live("who opens the root waits for a process that comes to an end", () =>
+  it.live("opening a root waits for a process that finishes its exchange", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         const file = write(root, yield* unfinished(root), Identity.self())
@@ -428,7 +428,7 @@ describe("what is not to be believed", () => {
     ["a record", "openSync"],
     ["the directory of the records", "readdirSync"]
   ] as const) {
-    it.live(`${claim} that no descriptor is left to read stays as it is, and opening the root says so`, () =>
+    it.live(`${claim} that cannot be read for lack of descriptors stays, and opening the root says so`, () =>
       inRoot((root) =>
         Effect.gen(function* () {
           const record = write(root, yield* unfinished(root))
@@ -460,7 +460,7 @@ describe("what is not to be believed", () => {
     ["is gone with its directory", (_, staging) => Fs.rmSync(staging, { recursive: true })]
   ]
   for (const [claim, change] of changes) {
-    it.live(`what is staged and ${claim} is not put in place, and nothing else is changed`, () =>
+    it.live(`a staged entry that ${claim} is not put in place, and nothing else changes`, () =>
       inRoot((root) =>
         Effect.gen(function* () {
           const [before, after] = [tree({ a: file("1") }), tree({ a: file("2"), d: tree({ f: file("3") }) })]
@@ -478,7 +478,7 @@ describe("what is not to be believed", () => {
     )
   }
 
-  it.live("a copy of a root is not taken for the root", () =>
+  it.live("a copy of a root is not mistaken for the root", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         write(root, yield* unfinished(root))
@@ -503,7 +503,7 @@ describe("what is not to be believed", () => {
     Fs.writeFileSync(file, [JSON.stringify({ ...rest, roots: renumbered }), ...body].join("\n"))
   }
 
-  it.live("a root is known by what is staged in it where its disk has got another number", () =>
+  it.live("a root is recognised by its staged entries when its device number has changed", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         const file = write(root, yield* unfinished(root))
@@ -515,7 +515,7 @@ describe("what is not to be believed", () => {
     )
   )
 
-  it.live("a directory of another disk in which nothing is staged is not taken for the root", () =>
+  it.live("a directory on another device without staged entries is not mistaken for the root", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         const file = write(root, yield* unfinished(root))
@@ -531,7 +531,7 @@ describe("what is not to be believed", () => {
     )
   )
 
-  it.live("a filesystem that may not write or delete reports, and changes nothing", () =>
+  it.live("a filesystem without permission to write or delete reports the change and leaves it", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         const record = write(root, yield* unfinished(root))
@@ -555,7 +555,7 @@ describe("what is not to be believed", () => {
     ["a directory of it", (root: string) => root],
     ["what holds it", (root: string) => join(root, "..")]
   ] as const) {
-    it.live(`what was left in a root is finished by who opens ${claim}`, () =>
+    it.live(`an unfinished change in a root is finished when another process opens ${claim}`, () =>
       inRoot((root) =>
         Effect.gen(function* () {
           const outer = claim === "a directory of it" ? join(root, "d") : where(root)
@@ -606,7 +606,7 @@ describe("what is not to be believed", () => {
     ["has a kind that is none", bodyOf(region, { ...step, next: "other" })]
   ]
   for (const [claim, body] of bad) {
-    it.live(`a record that ${claim} is put aside, and changes nothing`, () =>
+    it.live(`a record that ${claim} is moved aside, and nothing else changes`, () =>
       inRoot((root) =>
         Effect.gen(function* () {
           const kept = yield* unfinished(root)
@@ -632,7 +632,7 @@ describe("what is not to be believed", () => {
     ["larger than any record", (path) => Fs.closeSync(Fs.openSync(path, "w"))]
   ]
   for (const [claim, make] of odd) {
-    it.live(`a record that is ${claim} hinders nobody`, () =>
+    it.live(`a record that is ${claim} does not block opening the root`, () =>
       inRoot((root) =>
         Effect.gen(function* () {
           const kept = yield* unfinished(root)
@@ -650,7 +650,7 @@ describe("what is not to be believed", () => {
   }
 })
 
-it.live("what could not be put back is finished by the next start, also of the same process", () =>
+it.live("a change that could not be rolled back is finished by the next start, even of the same process", () =>
   inRoot((root) =>
     Effect.gen(function* () {
       const { after, before } = allKinds(10)
@@ -716,7 +716,7 @@ const start = (orders: Orders): Child => {
   }
 }
 
-/** Mulberry32. */
+/** Returns a mulberry32 generator. */
 const dice = (seed: number) => (): number => {
   seed = (seed + 0x6d2b79f5) | 0
   let mixed = Math.imul(seed ^ (seed >>> 15), seed | 1)
@@ -724,12 +724,12 @@ const dice = (seed: number) => (): number => {
   return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296
 }
 
-// Restores through the layer are killed in restoreKilled.test.ts too.
+// restoreKilled.test.ts also kills restores through the layer.
 const kills = soak ? 500 : 6
 
 describe("a process that is killed while it exchanges trees", () => {
   it.live(
-    `leaves after the next start the whole of one or the other, ${kills} times`,
+    `leaves one whole tree or the other after the next start, ${kills} times`,
     () =>
       inRoot((root) =>
         Effect.promise(async () => {
@@ -748,7 +748,7 @@ describe("a process that is killed while it exchanges trees", () => {
             outcomes[first.recovered] = (outcomes[first.recovered] ?? 0) + 1
           }
           for (let kill = 0; kill < kills; kill++) {
-            // Half of them between two calls, each as likely as the other, half of them anywhere.
+            // Half of the kills come between two calls, chosen evenly; the others come at any time.
             if (kill % 2 === 0) {
               judge(kill, await start({ root, trees, what: "loop", call: 1 + Math.floor(random() * 200) }).ended)
               continue
@@ -780,7 +780,7 @@ describe.runIf(isRoot)("a process of another user", () => {
   const nobody = 65534
   const give = (path: string): void => void execFileSync("chown", ["-hR", `${nobody}:${nobody}`, path])
 
-  it.live("exchanges directories of its own that may not be written to, there and back, also a root like that", () =>
+  it.live("exchanges its own read-only directories there and back, the root included", () =>
     inRoot((root) =>
       Effect.promise(async () => {
         Fs.chmodSync(join(root, ".."), 0o755)
@@ -794,7 +794,7 @@ describe.runIf(isRoot)("a process of another user", () => {
     )
   )
 
-  it.live("is told AccessDenied of what is not its own, and changes nothing", () =>
+  it.live("gets AccessDenied for the directories of others, and changes nothing", () =>
     inRoot((root) =>
       Effect.promise(async () => {
         Fs.chmodSync(join(root, ".."), 0o755)

@@ -46,7 +46,7 @@ const onHost = (before: Tree) =>
     return { root, port: yield* PosixHost.make({ root }) }
   })
 
-/** What it fails with; and it must leave everything, hidden or not, as it was. */
+/** Returns the failure of an exchange, which must leave every entry unchanged, hidden or not. */
 const refused = <E>(port: Backend, root: string, goal: Goal<E>) =>
   Effect.gen(function* () {
     const before = [look(root), identities(root)]
@@ -57,7 +57,7 @@ const refused = <E>(port: Backend, root: string, goal: Goal<E>) =>
 
 describe("an exchange", () => {
   it.effect.prop(
-    "in memory makes any tree into any other",
+    "in memory turns any tree into any other",
     [trees, trees],
     ([before, after]) =>
       Effect.gen(function* () {
@@ -70,7 +70,7 @@ describe("an exchange", () => {
   )
 
   it.live.prop(
-    "on a host makes any tree into any other, and what is the same in both stays the very same",
+    "on a host turns any tree into any other, and keeps the inodes of equal entries",
     [trees, trees],
     ([before, after]) =>
       Effect.scoped(
@@ -86,7 +86,7 @@ describe("an exchange", () => {
     { arbitrary: { runs } }
   )
 
-  it.live("makes everything out of everything, there and back", () =>
+  it.live("converts every kind of entry into every other, there and back", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { after, before } = allKinds()
@@ -99,7 +99,7 @@ describe("an exchange", () => {
     )
   )
 
-  it.live("shows a file that changes as the old one or the new one, whole, and a link likewise, at every step", () =>
+  it.live("shows a changing file or link only as the whole old or the whole new one", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const before = tree({ f: file("old"), l: link("old"), d: tree({ f: file("old", 0o400) }, 0o555) })
@@ -123,7 +123,7 @@ describe("an exchange", () => {
     )
   )
 
-  it.live("leaves alone what is in neither tree, a FIFO and a file, and whatever is of another's writing", () =>
+  it.live("leaves entries alone that are in neither tree, such as FIFOs, files and hidden names of others", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const before = tree({ d: tree({ f: file("1") }), g: file("g") })
@@ -144,7 +144,7 @@ describe("an exchange", () => {
     )
   )
 
-  it.live("carries names that are no text", () =>
+  it.live("handles names that are no text", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port, root } = yield* onHost(tree({}))
@@ -165,7 +165,7 @@ describe("an exchange", () => {
     )
   )
 
-  it.effect("says after each file and link how many have been made", () =>
+  it.effect("reports progress after each file and link", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const after = tree({ a: file("1"), d: tree({ b: file("2"), e: tree({}), l: link("b") }) })
@@ -178,7 +178,7 @@ describe("an exchange", () => {
     })
   )
 
-  it.effect("asks for nothing and touches nothing where nothing differs", () =>
+  it.effect("makes no call when both trees are equal", () =>
     Effect.gen(function* () {
       const { after } = allKinds(10)
       const never = (): never => assert.fail("it was touched")
@@ -188,7 +188,7 @@ describe("an exchange", () => {
   )
 })
 
-describe("an exchange refuses, and has changed nothing", () => {
+describe("an exchange fails and changes nothing for", () => {
   const before = tree({ d: tree({ f: file("1") }), f: file("old") })
   const after = tree({ d: file("flat"), f: file("content") })
 
@@ -215,7 +215,7 @@ describe("an exchange refuses, and has changed nothing", () => {
     )
   }
 
-  it.live("content that cannot be had, with the failure of who should have given it, at once or from the stream", () =>
+  it.live("content that fails, with the failure of its source, at once or in the middle of the stream", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port, root } = yield* onHost(before)
@@ -254,7 +254,7 @@ describe("an exchange refuses, and has changed nothing", () => {
     }
   }
 
-  it.live("more than the disk or a quota has room for", () =>
+  it.live("more data than a quota allows", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const before = tree({ f: file("x".repeat(50_000)) })
@@ -263,7 +263,7 @@ describe("an exchange refuses, and has changed nothing", () => {
         const failure = yield* refused(bounded.port, root, goalOf(before, tree({ g: file("y".repeat(60_000)) })))
         assert.strictEqual(failure._tag, "DiskFull")
         yield* exchange(bounded.port, goalOf(before, tree({ g: file("y".repeat(40_000)) })))
-        // What has gone is not counted any more, and what has been put aside neither.
+        // Removed files and files moved aside no longer count against the quota.
         yield* bounded.writeBytes("h", new Uint8Array(60_000))
       })
     )
@@ -307,7 +307,7 @@ const combinators: ReadonlyArray<readonly [name: string, (before: Tree) => Effec
     (before) =>
       Effect.gen(function* () {
         const [upper, lower] = [yield* InMemory.make(), yield* InMemory.make()]
-        // What shows of the root itself is the upper one's.
+        // The mode of the root comes from the upper side.
         yield* plantIn(upper, tree({}, before.mode))
         yield* plantIn(lower, before)
         const fs = overlay(make(upper))(make(lower))
@@ -334,7 +334,7 @@ const combinators: ReadonlyArray<readonly [name: string, (before: Tree) => Effec
 describe("an exchange on combinators", () => {
   for (const [name, prepare] of combinators) {
     it.effect.prop(
-      `makes any tree into any other on ${name}`,
+      `turns any tree into any other on ${name}`,
       [trees, trees],
       ([before, after]) =>
         Effect.gen(function* () {
@@ -357,7 +357,7 @@ describe("an exchange on combinators", () => {
   })
 
   it.effect.prop(
-    "makes any two trees of which one is mounted in the other into any others, and leaves nothing hidden on either side",
+    "turns any tree with a mount into any other, without hidden names on either side",
     [trees, trees, trees, trees],
     ([one, two, three, four]) =>
       Effect.gen(function* () {
@@ -373,7 +373,7 @@ describe("an exchange on combinators", () => {
     { arbitrary: { runs: Math.ceil(runs / 2) } }
   )
 
-  it.effect("refuses to take away what is mounted on, or what holds it", () =>
+  it.effect("refuses to remove a mount point or its parent", () =>
     Effect.gen(function* () {
       const { fs } = yield* mounted
       const before = tree({ a: tree({ m: tree({ f: file("1") }) }), x: file("x") })
@@ -386,7 +386,7 @@ describe("an exchange on combinators", () => {
     })
   )
 
-  it.effect("spells names anew where case does not distinguish them", () =>
+  it.effect("changes the case of names where case does not distinguish them", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ caseInsensitive: true })
       const before = tree({ File: file("1"), Dir: tree({ f: file("2") }), x: tree({ Y: link("a") }) })

@@ -1,4 +1,4 @@
-/** Trees as plain values, planted and read without anything of what is tested. */
+/** Trees as plain values, with helpers that plant and read them without the code under test. */
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -18,7 +18,7 @@ export interface Tree {
   readonly entries: { readonly [name: string]: Item }
 }
 
-/** `size` instead of `text`: so many bytes. */
+/** An entry of a tree. "other" is neither a file, a directory nor a link. */
 export type Item = Tree | { readonly text: string; readonly mode: number } | { readonly link: string } | "other"
 
 export const tree = (entries: Tree["entries"], mode = 0o755): Tree => ({ mode, entries })
@@ -29,7 +29,7 @@ export const p = (path: string): FsPath => path as FsPath
 
 export const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-/** By git's definition. */
+/** Returns the id of a blob in git. */
 const idOf = (bytes: Uint8Array): string => createHash("sha1").update(`blob ${bytes.length}\0`).update(bytes).digest("hex")
 
 const isTree = (item: Item): item is Tree => typeof item === "object" && "entries" in item
@@ -66,7 +66,7 @@ const pieces = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
   return out
 }
 
-/** What leads from one to the other; every second file comes in pieces. */
+/** Returns the goal of an exchange between two trees. Every second file comes as a stream. */
 export const goalOf = (before: Tree, after: Tree): Goal<never> => {
   let given = 0
   return {
@@ -80,7 +80,7 @@ export const goalOf = (before: Tree, after: Tree): Goal<never> => {
   }
 }
 
-/** On the disk. Modes last, and from below. */
+/** Plants a tree on the disk. Modes are set last, children before parents. */
 export const plant = (root: string, self: Tree): void => {
   Fs.mkdirSync(root, { recursive: true })
   for (const [name, item] of Object.entries(self.entries)) {
@@ -96,7 +96,7 @@ export const plant = (root: string, self: Tree): void => {
   Fs.chmodSync(root, self.mode)
 }
 
-/** The paths of what is in both, the very same. */
+/** Returns the paths of the entries that are equal in both trees. */
 export const common = (self: Tree, that: Tree, path = ""): ReadonlyArray<string> => {
   const out = [path]
   for (const [name, item] of Object.entries(self.entries)) {
@@ -118,7 +118,7 @@ export const ordered = (self: Tree): Tree => ({
   )
 })
 
-/** Everything that is on the disk, hidden or not. */
+/** Reads every entry on the disk, hidden or not. */
 export const look = (root: string): Tree => {
   const entries: Record<string, Item> = {}
   for (const name of Fs.readdirSync(root)) {
@@ -136,7 +136,7 @@ export const look = (root: string): Tree => {
   return { mode: Fs.statSync(root).mode & 0o777, entries: sorted(entries) }
 }
 
-/** Inode and time of the last change of content, of every file and directory. */
+/** Returns the inode and, for files, the modification time of every entry. */
 export const identities = (root: string): Map<string, string> => {
   const out = new Map<string, string>()
   for (const name of ["", ...Fs.readdirSync(root, { recursive: true, encoding: "utf8" })]) {
@@ -146,7 +146,7 @@ export const identities = (root: string): Map<string, string> => {
   return out
 }
 
-/** The same through a port, for what is on no disk. */
+/** Plants a tree through a port. */
 export const plantIn = Effect.fnUntraced(function* (
   port: Backend,
   self: Tree,
@@ -200,7 +200,7 @@ interface Growing {
   readonly entries: Record<string, Item | Growing>
 }
 
-/** Few names and little content, so that two of them have much in common. */
+/** Random trees with few names and little content, so that two trees have much in common. */
 export const trees: Arbitrary.Arbitrary<Tree> = Arbitrary.map(
   Arbitrary.all([
     directoryMode,
@@ -228,7 +228,7 @@ export const trees: Arbitrary.Arbitrary<Tree> = Arbitrary.map(
   }
 )
 
-/** The paths at which two trees differ. */
+/** Returns the paths at which two trees differ. */
 export const unlike = (found: Tree, expected: Tree, path = ""): ReadonlyArray<string> => {
   const out: Array<string> = []
   if (found.mode !== expected.mode) out.push(`${path || "."} ${found.mode.toString(8)}, not ${expected.mode.toString(8)}`)
@@ -242,7 +242,7 @@ export const unlike = (found: Tree, expected: Tree, path = ""): ReadonlyArray<st
   return out
 }
 
-/** One of every way in which something can become something else. Of files over a megabyte no copy is put aside. */
+/** Returns a pair of trees with an entry for every kind of conversion. Files over a megabyte are not copied aside. */
 export const allKinds = (size = 1_100_000): { readonly before: Tree; readonly after: Tree } => ({
   before: tree(
     {

@@ -1,4 +1,4 @@
-/** Two captures, of which one is kept: says whether the bytes that each alone holds are still there. To be run with --expose-gc. */
+/** Makes two captures, keeps one and reports whether the bytes of each are still in memory. Needs --expose-gc. */
 import * as Effect from "effect/Effect"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
@@ -11,7 +11,7 @@ const port = await Effect.runPromise(InMemory.make({ tree: { d: { f: "0" } } }))
 const history = port.history as MemoryHistory
 const write = (size: number) => Effect.runPromise(port.write<never, never>(path, new Uint8Array(size), "replace"))
 
-/** What the bytes of a capture stand in, which nothing but the capture holds once they are written over. */
+/** Returns the buffer of a capture, which only the capture holds once the file is overwritten. */
 const bufferOf = async (captured: Captured) => {
   const whole = await Effect.runPromise(history.view(captured).accelerations!.read!(path, Infinity))
   return new WeakRef(whole!.bytes.buffer)
@@ -35,5 +35,5 @@ for (let i = 0; i < 20 && forgotten.deref() !== undefined; i++) {
 }
 const told = (ref: WeakRef<object>) => (ref.deref() === undefined ? "gone" : "there")
 process.stdout.write(JSON.stringify({ held: told(kept.buffer), forgotten: told(forgotten) }))
-// Still in use, so that it is really held.
+// Keeps the capture reachable until here.
 if (kept.captured.root === undefined) process.exitCode = 1

@@ -45,7 +45,7 @@ const begin = Effect.gen(function* () {
 
 for (const [name, layer] of Object.entries(kinds)) {
   describe(`forks of ${name}`, () => {
-    it.live("a fork is written to on its own", () =>
+    it.live("are independent of the filesystem and of each other", () =>
       Effect.gen(function* () {
         const taken = yield* begin
         const before = yield* tree
@@ -70,7 +70,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("two agents work, and both are joined", () =>
+    it.live("of two agents are merged one after the other", () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         const taken = yield* begin
@@ -98,7 +98,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("a conflict is told, and nothing has changed", () =>
+    it.live("report a merge conflict, and nothing changes", () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         const taken = yield* begin
@@ -124,7 +124,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("what becomes of another kind in a fork becomes it here", () =>
+    it.live("merge an entry that changed its kind", () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         const fork = yield* Snapshots.fork(yield* begin)
@@ -140,7 +140,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("what is no fork is refused", () =>
+    it.live("are required for a merge: another filesystem is refused", () =>
       Effect.gen(function* () {
         yield* begin
         const fs = yield* Filesystem

@@ -40,7 +40,7 @@ const inspect = ({ gitDir }: Place, ...args: ReadonlyArray<string>): string =>
   execFileSync("git", ["--git-dir", gitDir, ...args], { encoding: "latin1", maxBuffer: 1 << 28 })
 
 describe("snapshots of a host directory", () => {
-  it.live("everything comes back byte for byte and mode for mode", () =>
+  it.live("bring everything back byte for byte and mode for mode", () =>
     Effect.gen(function* () {
       const here = yield* place
       plant(here.root, here.trap)
@@ -61,7 +61,7 @@ describe("snapshots of a host directory", () => {
     })
   )
 
-  it.live("git finds the store sound, and shows the tree to people", () =>
+  it.live("pass git fsck and are readable with git commands", () =>
     Effect.gen(function* () {
       const here = yield* place
       plant(here.root, here.trap)
@@ -77,7 +77,7 @@ describe("snapshots of a host directory", () => {
     })
   )
 
-  it.live("random changes by other programs, and several snapshots restored in any order", () =>
+  it.live("restore in any order after random changes by other programs", () =>
     Effect.gen(function* () {
       for (let seed = 1; seed <= programs; seed++) {
         const choose = chooser(seed * 7919)
@@ -103,7 +103,7 @@ describe("snapshots of a host directory", () => {
     })
   )
 
-  it.live("a later process restores from the value alone", () =>
+  it.live("are restored by a later process from the value alone", () =>
     Effect.gen(function* () {
       const here = yield* place
       plant(here.root, here.trap)
@@ -121,7 +121,7 @@ describe("snapshots of a host directory", () => {
     })
   )
 
-  it.live("only what is asked for is restored, and dry runs change nothing", () =>
+  it.live("restore only the requested paths, and change nothing in a dry run", () =>
     Effect.gen(function* () {
       const here = yield* place
       plant(here.root, here.trap)
@@ -151,7 +151,7 @@ describe("snapshots of a host directory", () => {
     })
   )
 
-  it.live("the past can be read like any filesystem, and not written", () =>
+  it.live("can be read like any filesystem, but not written", () =>
     Effect.gen(function* () {
       const here = yield* place
       plant(here.root, here.trap)
@@ -184,7 +184,7 @@ describe("snapshots of a host directory", () => {
   )
 })
 
-describe("what a store remembers for the next process", () => {
+describe("the stamps that a store keeps for the next process", () => {
   const capturing = (here: Place) =>
     Effect.gen(function* () {
       const snapshots = yield* Snapshots.Snapshots
@@ -192,7 +192,7 @@ describe("what a store remembers for the next process", () => {
       return { taken, tree: read(here.root), differences: yield* snapshots.diff(taken) }
     }).pipe(Effect.provide(serving(here)))
 
-  it.live("changes of the same size with the time put back are seen by the next one too", () =>
+  it.live("do not hide changes of the same size with the time put back", () =>
     Effect.gen(function* () {
       for (let seed = 1; seed <= programs; seed++) {
         const here = yield* place
@@ -213,7 +213,7 @@ describe("what a store remembers for the next process", () => {
     })
   )
 
-  it.live("what is cut off, changed or of another root is passed over", () =>
+  it.live("are ignored when the file is truncated, changed or garbage", () =>
     Effect.gen(function* () {
       const here = yield* place
       plant(here.root, here.trap)
@@ -233,7 +233,7 @@ describe("what a store remembers for the next process", () => {
     })
   )
 
-  /** Forms that a file of a stranger can have: a checksum, and a code of the right length made with another key. */
+  /** Seals that a stranger can make: a checksum, and a code of the right length made with another key. */
   const seals: Record<string, (text: string) => string> = {
     "a checksum": (text) => createHash("sha256").update(text).digest("hex"),
     "the code of another installation": (text) => {
@@ -243,7 +243,7 @@ describe("what a store remembers for the next process", () => {
   }
 
   for (const [what, sealOf] of Object.entries(seals)) {
-    it.live(`what somebody has written with ${what} is passed over`, () =>
+    it.live(`are ignored when forged with ${what}`, () =>
       Effect.gen(function* () {
         const here = yield* place
         Fs.writeFileSync(join(here.root, "mine.txt"), "mine")
@@ -255,7 +255,8 @@ describe("what a store remembers for the next process", () => {
         )
         const idOf = (name: string): string => inspect(here, "hash-object", join(here.root, name)).trim()
         const text = Fs.readFileSync(file, "utf8").replace(/^[^\n]*\n/, "")
-        // It tells a later beginning, without which no reading vouches for a file this young, and of one file the content of the other.
+        // The forgery claims a later capture time, so that even young files count as read, and swaps the content of a
+        // file.
         const later = text.replace(/"began":[0-9]+/, `"began":${Date.now() + 1e9}`)
         const forged = later.replace(idOf("mine.txt"), idOf("other.txt"))
         assert.strictEqual(new Set([text, later, forged]).size, 3)
@@ -268,7 +269,7 @@ describe("what a store remembers for the next process", () => {
     )
   }
 
-  it.live("a directory in its place is passed over, and a store with a pipe or a link in its place is refused", () =>
+  it.live("are ignored if a directory is in their place, and the store is refused for a pipe or a link there", () =>
     Effect.gen(function* () {
       const here = yield* place
       Fs.writeFileSync(join(here.root, "mine.txt"), "mine")

@@ -1,6 +1,6 @@
 /**
- * A process of its own that finishes what another has left, says what it finds then, and exchanges two trees for one another until it
- * is killed, or twice. It writes a line of JSON for each thing that it has done.
+ * A process that recovers a root, reports what it found, and exchanges two trees until it is killed, or twice. Each
+ * finished step is a line of JSON on its output.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -16,7 +16,7 @@ export interface Orders {
   readonly trees: readonly [Tree, Tree]
   readonly what: "recover" | "loop" | "there and back"
   readonly user?: number
-  /** It kills itself before this call of those that change something; left out where somebody else does it. */
+  /** The process kills itself before this changing call, counted from one; without it, the parent kills. */
   readonly call?: number
 }
 
@@ -30,7 +30,7 @@ const become = (id: number): void => {
 
 export interface Recovered {
   readonly recovered: string
-  /** How what is there then differs from the one and from the other. */
+  /** The differences between the tree found and each of the two trees. */
   readonly unlike: readonly [ReadonlyArray<string>, ReadonlyArray<string>]
 }
 

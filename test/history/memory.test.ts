@@ -30,7 +30,7 @@ const historyOf = (port: Backend): History => {
   return port.history as History
 }
 
-/** Everything at its own spelling: what is there, and its mode. */
+/** Every path in its own spelling, with its kind, content and mode. */
 type Picture = ReadonlyMap<string, string>
 
 const picture = (port: Backend) =>
@@ -45,7 +45,7 @@ const picture = (port: Backend) =>
     return out as Picture
   })
 
-/** A plain copy of a tree by folded paths, each entry with the spelling of its own name. */
+/** A plain copy of a tree by folded paths. Each entry keeps the spelling of its own name. */
 interface Plain {
   readonly entries: ReadonlyMap<string, { readonly name: string; readonly what: string }>
 }
@@ -58,7 +58,7 @@ const plainOf = (picture: Picture, folds: boolean): Plain => ({
 
 const isBelow = (base: string, path: string) => path === base || path.startsWith(`${base}/`)
 
-/** What is expected after `paths` have been restored: the rule of the port, on plain copies. */
+/** Returns the expected tree after `paths` are restored, by the rule of the port on plain copies. */
 const restored = (now: Plain, then: Plain, paths: ReadonlyArray<string>): Plain => {
   const entries = new Map(now.entries)
   for (const path of paths) {
@@ -94,7 +94,7 @@ const memory = (folds: boolean, isWatched: boolean) => {
   return { port, history: MemoryHistory.make(tree, { caseInsensitive, rules: {} }), told }
 }
 
-/** What was told leads from the one to the other, and misses nothing that is different. */
+/** Checks that the events lead from one tree to the other and miss no difference. */
 const assertTold = (told: Told, before: Picture, after: Picture) => {
   const paths = new Set(before.keys())
   for (const [tag, path] of told) {
@@ -107,7 +107,7 @@ const assertTold = (told: Told, before: Picture, after: Picture) => {
   for (const [path, what] of after) if (before.get(path) !== what) assert.isTrue(named.has(path), `nobody was told of ${path}`)
 }
 
-/** The naive comparison: of all paths that either side has. */
+/** Compares two trees naively, over all paths of both. */
 const naive = (before: Picture, after: Picture, folds: boolean) => {
   const paths = [...new Set([...before.keys(), ...after.keys()])]
   const order = folds
@@ -127,9 +127,9 @@ const Path = Arbitrary.map(
 const Change = Arbitrary.all({ step: Step, isChmod: Arbitrary.map(int(5), (n) => n === 0), path: Path, mode: int(0o777) })
 const Moment = Arbitrary.all({
   changes: Arbitrary.array(Change, { maxLength: 10 }),
-  /** Which of the captures so far is restored, if there are so many. */
+  /** The index of the capture to restore, if there are that many. */
   which: int(3),
-  /** Of all that was there then or is now; none: the whole. */
+  /** Indexes of paths that existed then or exist now. Without any, the whole tree is restored. */
   picks: Arbitrary.array(int(1000), { maxLength: 3 })
 })
 
@@ -141,7 +141,7 @@ const change = (port: Backend, { isChmod, mode, path, step }: Change): Effect.Ef
 for (const folds of [false, true]) {
   for (const isWatched of [false, true]) {
     it.effect.prop(
-      `whatever is done between, each capture comes back, whole and by paths${folds ? ", without case" : ""}${isWatched ? ", and whoever watches is told" : ""}`,
+      `each capture comes back after any changes, whole and by paths${folds ? ", without case" : ""}${isWatched ? ", and watchers see it" : ""}`,
       [Arbitrary.array(Moment, { maxLength: 8 })],
       ([moments]) =>
         Effect.gen(function* () {
@@ -166,7 +166,7 @@ for (const folds of [false, true]) {
                   chosen[0],
                   paths.map((path) => at(path))
                 )
-            // Before anything else is looked at: what was found last must not be remembered from before.
+            // The first lookup after a restore must not use an entry that was cached before.
             const found = yield* Effect.forEach(paths, (path) => port.stat(at(path)))
             const after = yield* picture(port)
             const expected =
@@ -193,7 +193,7 @@ for (const folds of [false, true]) {
               assert.deepStrictEqual(history.differences(before, after), naive(was, is, folds) as never)
             }
           }
-          // Each directory is empty as soon as all that is seen in it is gone.
+          // Each directory is empty as soon as all its visible entries are removed.
           const left = [...(yield* picture(port)).keys()].filter((path) => path !== root).sort(compare)
           for (const path of left.toReversed()) yield* port.remove(at(path))
         }),
@@ -205,7 +205,7 @@ for (const folds of [false, true]) {
 const fresh = (tree: InMemory.Tree, options?: InMemory.InMemoryOptions) => Effect.orDie(InMemory.make({ tree, ...options }))
 
 describe("a capture", () => {
-  it.effect("is of this filesystem: another's is refused and changes nothing", () =>
+  it.effect("belongs to its filesystem: another one refuses it and changes nothing", () =>
     Effect.gen(function* () {
       const one = yield* fresh({ a: "1" })
       const other = yield* fresh({ b: "2" }, { caseInsensitive: true })
@@ -220,14 +220,14 @@ describe("a capture", () => {
     })
   )
 
-  it.effect("shares everything: what two captures without a change between hold is the same", () =>
+  it.effect("is the same object as the previous capture if nothing changed", () =>
     Effect.gen(function* () {
       const history = historyOf(yield* fresh({ a: { b: "1" } }))
       assert.strictEqual((yield* history.capture).root, (yield* history.capture).root)
     })
   )
 
-  it("is freed with whatever only it holds, when nobody holds it", () => {
+  it("is garbage collected with the bytes that only it holds", () => {
     const child = fileURLToPath(new URL("forgotten.ts", import.meta.url))
     const { status, stderr, stdout } = spawnSync(process.execPath, ["--expose-gc", child], { encoding: "utf8" })
     assert.strictEqual(status, 0, stderr)
@@ -236,7 +236,7 @@ describe("a capture", () => {
 })
 
 describe("restoring", () => {
-  it.effect("by paths brings back the times of what comes back, and dates what holds it", () =>
+  it.effect("by paths brings back the times of the restored entries and updates those of their directories", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ d: { e: { f: "1" } }, kept: "k" })
       const history = historyOf(port)
@@ -252,7 +252,7 @@ describe("restoring", () => {
     })
   )
 
-  it.effect("makes the directories on the way as they were, and only them", () =>
+  it.effect("re-creates parent directories with their modes, and only these", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ t: { d: { e: { f: "1", g: "2" }, h: "3" } } })
       yield* port.attributes!.set(at("t/d"), { mode: 0o700 })
@@ -277,7 +277,7 @@ describe("restoring", () => {
     })
   )
 
-  it.effect("takes away what was not there, and nothing where there is no way to it", () =>
+  it.effect("removes entries that did not exist, and does nothing for unreachable paths", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ a: "1" })
       const history = historyOf(port)
@@ -295,7 +295,7 @@ describe("restoring", () => {
     })
   )
 
-  it.effect("brings back the spelling of a name, where case does not distinguish", () =>
+  it.effect("brings back the spelling of names where case does not distinguish them", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ Dir: { File: "1" } }, { caseInsensitive: true })
       const history = historyOf(port)
@@ -309,7 +309,7 @@ describe("restoring", () => {
     })
   )
 
-  it.effect("is told to whoever watches, and what is as it was is not", () =>
+  it.effect("is seen by watchers, but unchanged entries are not", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ same: { x: "1" }, changed: { y: "1" } })
       const history = historyOf(port)
@@ -336,7 +336,7 @@ describe("restoring", () => {
 describe("a view", () => {
   const written = { a: { f: "one" }, l: { link: "a/f" } }
 
-  it.effect("shows what was captured, whatever becomes of the tree", () =>
+  it.effect("shows the captured tree after the real one has changed", () =>
     Effect.gen(function* () {
       const port = yield* fresh(written)
       const history = historyOf(port)
@@ -358,7 +358,7 @@ describe("a view", () => {
     })
   )
 
-  it.effect("refuses every change, through the port and through a filesystem on it, and neither tree has changed", () =>
+  it.effect("refuses every change, through the port and the filesystem, and both trees stay unchanged", () =>
     Effect.gen(function* () {
       const port = yield* fresh(written)
       const history = historyOf(port)
@@ -388,7 +388,7 @@ describe("a view", () => {
     })
   )
 
-  it.effect("finds names as the tree did, without case too", () =>
+  it.effect("matches names with the case rule of the tree", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ Dir: { File: "1" } }, { caseInsensitive: true })
       const history = historyOf(port)
@@ -401,7 +401,7 @@ describe("a view", () => {
     })
   )
 
-  it.effect("does not wait for those who write into the tree", () =>
+  it.effect("does not wait for writers of the tree", () =>
     Effect.gen(function* () {
       const port = yield* fresh(written)
       const history = historyOf(port)
@@ -422,7 +422,7 @@ describe("differences", () => {
       return history.differences(before, yield* history.capture).map(({ _tag, path }) => `${_tag} ${path}`)
     })
 
-  it.effect("are none where a file was written with the bytes that it had, or only touched", () =>
+  it.effect("are empty for files that were rewritten with the same bytes or only touched", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* between({ f: "1", g: "2" }, (port) => put(port, "f", "1")), [])
       assert.deepStrictEqual(
@@ -436,7 +436,7 @@ describe("differences", () => {
     })
   )
 
-  it.effect("name each entry once, with all that is in a directory that came or went", () =>
+  it.effect("name each entry once, including everything in an added or removed directory", () =>
     Effect.gen(function* () {
       const tree = { d: { e: { f: "1" } }, "d.txt": "2", l: { link: "x" } }
       assert.deepStrictEqual(yield* between(tree, (port) => port.rename(at("d"), at("n"), { replace: false })), [

@@ -21,7 +21,7 @@ const merging = (base: Entries, ours: Entries, theirs: Entries, more: Partial<Op
 
 type Result = Effect.Success<ReturnType<typeof merging>>
 
-/** Every file of the merged tree with its bytes, which are those that its id says. */
+/** Returns the content of every file in the merged tree, and checks the bytes against the ids. */
 const contents = Effect.fnUntraced(function* ({ after, content }: Result) {
   const out: Record<string, string> = {}
   const visit: (node: DirectoryNode, prefix: string) => Effect.Effect<void, string> = Effect.fnUntraced(
@@ -43,7 +43,7 @@ const changesOf = ({ changes }: Result) => changes.map(({ _tag, path }) => `${_t
 const messagesOf = ({ conflicts }: Result) => conflicts.map(({ message }) => message)
 
 describe("merge", () => {
-  it.effect("two who worked on forks of one tree are joined", () =>
+  it.effect("joins two forks of one tree", () =>
     Effect.gen(function* () {
       const result = yield* merging(
         { "main.py": "import os\n\ndef run():\n    pass\n\nrun()\n", "old.py": "old\n", "README.md": "# It\n" },
@@ -76,7 +76,7 @@ describe("merge", () => {
     { a: "0\n2\nY\n", b: "B\n" }
   ] as const
 
-  it.effect("with a conflict nothing is to change, and all conflicts are told", () =>
+  it.effect("with a conflict changes nothing and reports all conflicts", () =>
     Effect.gen(function* () {
       const ours = sourceOf(flat(conflicting[1]))
       const result = yield* merging(...conflicting, { ours })
@@ -90,7 +90,7 @@ describe("merge", () => {
     })
   )
 
-  it.effect("settled for one side, all else is merged, also within the files", () =>
+  it.effect("settled for one side still merges everything else, even within the files", () =>
     Effect.gen(function* () {
       const ours = yield* merging(...conflicting, { conflicts: "ours" })
       assert.deepStrictEqual(yield* contents(ours), { a: "0\n2\nX\n", b: "B\n", c: "C\n" })
@@ -105,21 +105,21 @@ describe("merge", () => {
     })
   )
 
-  it.effect("the merged bytes have the merged mode", () =>
+  it.effect("gives the merged bytes the merged mode", () =>
     Effect.gen(function* () {
       const { after } = yield* merging({ a: "1\n2\n3\n" }, { a: ["0\n2\n3\n", 0o755] }, { a: "1\n2\n4\n" })
       assert.deepStrictEqual(shown(after), shown(treeOf(flat({ a: ["0\n2\n4\n", 0o755] }))))
     })
   )
 
-  it.effect("a file added by both, empty by one of them, has the other's bytes", () =>
+  it.effect("takes the non-empty version of a file that both sides added", () =>
     Effect.gen(function* () {
       const result = yield* merging({}, { a: "", b: "b" }, { a: "a", b: "" })
       assert.deepStrictEqual(yield* contents(result), { a: "a", b: "b" })
     })
   )
 
-  it.effect("files that are no text, or too large, are one side's or a conflict", () =>
+  it.effect("takes one side of binary or large files, or reports a conflict", () =>
     Effect.gen(function* () {
       const args = [
         { large: "1\n2\n3\n", bin: "\0" },
@@ -140,7 +140,7 @@ describe("merge", () => {
     })
   )
 
-  it.effect("reads only what both sides changed", () =>
+  it.effect("reads only the files that both sides changed", () =>
     Effect.gen(function* () {
       const reads: Array<string> = []
       const counted = (name: string, entries: Entries): Source<string> => {
@@ -162,14 +162,14 @@ describe("merge", () => {
     })
   )
 
-  it.effect("fails as a source fails", () =>
+  it.effect("fails with the failure of a source", () =>
     Effect.gen(function* () {
       const broken: Source<string> = { tree: treeOf(flat({ a: "2" })), read: () => Effect.fail("broken") }
       assert.strictEqual(yield* Effect.flip(merging({ a: "1" }, { a: "3" }, {}, { theirs: broken })), "broken")
     })
   )
 
-  it.effect("a file that is not in the merged tree is a defect, never other bytes", () =>
+  it.effect("dies when asked for a file that is not in the merged tree", () =>
     Effect.gen(function* () {
       const { content } = yield* merging({ a: "1" }, { a: "2" }, { a: "1" })
       for (const [path, text] of [
@@ -182,7 +182,7 @@ describe("merge", () => {
     })
   )
 
-  it.effect("without case, content is read by the name that each side has", () =>
+  it.effect("reads content by the name of each side where case does not distinguish", () =>
     Effect.gen(function* () {
       const result = yield* merging(
         { "src/a": "1\n2\n3\n", "src/b": "1" },
@@ -195,7 +195,7 @@ describe("merge", () => {
     })
   )
 
-  it.effect("three thousand files that both changed, in one directory", () =>
+  it.effect("merges three thousand files that both sides changed in one directory", () =>
     Effect.gen(function* () {
       const files = (text: string) => Object.fromEntries(Array.from({ length: 3000 }, (_, i) => [`d/${i}`, text]))
       const result = yield* merging(files("1\n2\n3\n"), files("0\n2\n3\n"), files("1\n2\n4\n"))
@@ -205,7 +205,7 @@ describe("merge", () => {
     })
   )
 
-  it.effect("conflicts survive JSON, and say the same then", () =>
+  it.effect("reports conflicts that survive JSON with the same messages", () =>
     Effect.gen(function* () {
       const { conflicts } = yield* merging(
         { text: "1\n", bin: "\0", "d/a": "1", kind: "1", mode: "1", link: { link: "1" } },
@@ -246,7 +246,7 @@ describe("merge", () => {
     return [base, edited(), edited()]
   }
 
-  it.effect("random trees: every byte can be read, the sides can be exchanged, what changed is told", () =>
+  it.effect("of random trees gives readable files and complete changes, and is symmetric", () =>
     Effect.gen(function* () {
       const next = random(41)
       let clean = 0
@@ -280,7 +280,7 @@ describe("merge", () => {
           shown((yield* merge({ base, ours: base, theirs, caseSensitive: true })).after),
           shown(theirs.tree)
         )
-        // What was merged once is not merged again.
+        // A second merge of the same side changes nothing.
         if (one.conflicts.length > 0) continue
         const again = yield* merge({ base, ours: { tree: one.after, read: one.content }, theirs, caseSensitive: true })
         if (again.conflicts.length === 0) assert.deepStrictEqual(shown(again.after), after)

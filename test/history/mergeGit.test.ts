@@ -14,7 +14,7 @@ const runs = 1000
 
 const paths = ["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "f/a", "f/b", "f/g/a"]
 
-/** Without what could not be beside this path: files where its directories are, and what is below it. */
+/** Removes the entries that cannot exist beside this path: files in place of its directories, and entries below it. */
 const clear = (entries: Map<string, Blob>, path: string): void => {
   for (const other of entries.keys()) {
     if (other.startsWith(`${path}/`) || path.startsWith(`${other}/`)) entries.delete(other)
@@ -55,7 +55,10 @@ const generate = (next: Random) => {
   return [base, edited(common, 4), edited(common, 4)] as const
 }
 
-/** Git knows no directories: one that a side only emptied is given to that side, unless something else is in its place somewhere. */
+/**
+ * Adds directories that git does not track: a directory that one side only emptied stays, unless another entry has its
+ * path.
+ */
 const withDirectories = (sides: ReadonlyArray<Flat>): ReadonlyArray<DirectoryNode> => {
   const all = ["d", "d/e", "f", "f/g"]
   const kept = all.filter((path) => !sides.some((side) => [...side.keys()].some((file) => `${path}/`.startsWith(`${file}/`))))
@@ -91,7 +94,7 @@ const flattened = Effect.fnUntraced(function* (
   return out
 })
 
-/** What git has no word for: an entry that one side removed, while the other put something of another kind in its place. */
+/** Tests for a conflict that git does not know: one side removed an entry, the other replaced it with another kind. */
 const isOfDirectories = ({ base, ours, reason, theirs }: Conflict): boolean =>
   reason === "deleted" && (ours ?? theirs)!.kind !== base!.kind && [ours?.kind, theirs?.kind, base!.kind].includes("directory")
 
@@ -99,7 +102,7 @@ saysNoGit("merges of trees beside git merge-tree")
 
 describe.runIf(hasGit)("merge beside git merge-tree", () => {
   it.effect(
-    "conflicts where git does, and where it does not the tree is git's own",
+    "conflicts where git does, and otherwise gives the same tree as git",
     () =>
       Effect.gen(function* () {
         const directory = mkdtempSync(join(tmpdir(), "fs-algebra-merge-"))

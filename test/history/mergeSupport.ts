@@ -1,11 +1,11 @@
-/** Small trees written as maps of paths, which is also what git says of them, and lines at random from a seed. */
+/** Small trees written as maps of paths, which git can import, and random lines from a seed. */
 import * as Effect from "effect/Effect"
 import type { Source } from "../../src/history/merge.ts"
 import { blobId, type DirectoryNode, type FileNode, type Node } from "../../src/history/tree.ts"
 
 export type Random = (below: number) => number
 
-/** mulberry32 */
+/** Returns a mulberry32 generator. */
 export const random = (seed: number): Random => {
   let state = seed
   return (below) => {
@@ -21,7 +21,7 @@ export const pick = <A>(random: Random, from: ReadonlyArray<A>): A => from[rando
 export const bytes = (text: string): Uint8Array => new Uint8Array(Buffer.from(text, "latin1"))
 export const latin1 = (content: Uint8Array): string => Buffer.from(content).toString("latin1")
 
-/** Lines that were edited in a few places: inserted, removed, replaced, doubled. */
+/** Returns lines that were edited in a few places: inserted, removed, replaced or doubled. */
 export const mutated = (
   random: Random,
   lines: ReadonlyArray<string>,
@@ -43,17 +43,20 @@ export const mutated = (
 
 export interface Blob {
   readonly mode: number
-  /** Latin-1: of a link the target. */
+  /** The content, or the target of a link, in Latin-1. */
   readonly text: string
   readonly link?: boolean
 }
 
-/** Files and links by path. Directories are 0755. A path that ends with "/" is a directory, whose mode is the blob's. */
+/**
+ * Files and links by path. Directories have mode 0755. A path that ends with "/" is a directory with the mode of the
+ * blob.
+ */
 export type Flat = ReadonlyMap<string, Blob>
 
 const f = (text: string, mode = 0o644): Blob => ({ text, mode })
 
-/** `{ "a/b": "text", "run": ["text", 0o755], "l": { link: "target" }, "d/": 0o700 }` */
+/** Builds a flat tree: `{ "a/b": "text", "run": ["text", 0o755], "l": { link: "target" }, "d/": 0o700 }` */
 export const flat = (entries: Record<string, string | readonly [string, number] | number | { readonly link: string }>): Flat =>
   new Map(
     Object.entries(entries).map(([path, entry]) => [
@@ -97,7 +100,7 @@ export const treeOf = (entries: Flat): DirectoryNode => {
   return top
 }
 
-/** A tree as a flat record of one line an entry, so that two can be compared and shown. */
+/** Returns a tree as a flat record with one line per entry, for comparison. */
 export const shown = (top: DirectoryNode, directories = true): Record<string, string> => {
   const out: Record<string, string> = {}
   const show = (node: DirectoryNode, prefix: string): void => {
@@ -117,7 +120,7 @@ export const shown = (top: DirectoryNode, directories = true): Record<string, st
   return out
 }
 
-/** Says no to a path or a file that is not of the tree. */
+/** Returns a source that fails for a path or file outside its tree. */
 export const sourceOf = (entries: Flat, tree = treeOf(entries)): Source<string> => ({
   tree,
   read: (path, file) => {

@@ -17,7 +17,7 @@ const clean = (result: TextMerge): string | undefined => (result._tag === "Merge
 
 const linesOf = (text: string): ReadonlyArray<string> => text.match(/[^\n]*\n|[^\n]+$/g) ?? []
 
-/** A text for which git and we must say the same: ours, theirs and what comes out; `undefined` for a conflict. */
+/** Texts for which git must agree: a base, two sides and the result, or `undefined` for a conflict. */
 const table: ReadonlyArray<readonly [claim: string, ...Triple, merged: string | undefined]> = [
   ["changes with a line between them are both taken", "a\nb\nc\n", "A\nb\nc\n", "a\nb\nC\n", "A\nb\nC\n"],
   ["changes of adjacent lines are a conflict", "a\nb\n", "A\nb\n", "a\nB\n", undefined],
@@ -61,7 +61,7 @@ const texts = (random: Random, letters: number, length: number, edits: number): 
   return [cut(base.join("")), cut(ours.join("")), cut(theirs.join(""))]
 }
 
-/** What git writes with --diff3, from our hunks. */
+/** Returns the conflicts as git writes them with --diff3, from our hunks. */
 const marked = ([base, ours, theirs]: Triple, hunks: ReadonlyArray<Hunk>): string => {
   const all = { base: linesOf(base), ours: linesOf(ours), theirs: linesOf(theirs) }
   const part = (side: keyof Hunk, hunk: Hunk) => {
@@ -88,7 +88,7 @@ describe("mergeText", () => {
     })
   }
 
-  it("what holds a NUL is merged only where one side left it alone", () => {
+  it("merges content with a NUL only if one side left it unchanged", () => {
     assert.deepStrictEqual(merge("a\n", "a\0\n", "b\n"), { _tag: "Binary" })
     assert.deepStrictEqual(merge("a\0\n", "a\n", "b\n"), { _tag: "Binary" })
     assert.deepStrictEqual(merge("a\n\n\n", "b\n\n\n", `a\n\n\n${"x".repeat(20_000)}\0`), { _tag: "Binary" })
@@ -96,13 +96,13 @@ describe("mergeText", () => {
     assert.strictEqual(clean(merge("a\0", "b\0", "b\0")), "b\0")
   })
 
-  it("more than a million lines are not compared, unless one side left them alone", () => {
+  it("compares at most a million lines, unless one side left them unchanged", () => {
     const many = "\n".repeat(1_000_001)
     assert.deepStrictEqual(merge(many, `a${many}`, `b${many}`), { _tag: "TooLarge" })
     assert.strictEqual(clean(merge(many, many, "b")), "b")
   })
 
-  it("hunks say the lines of all three, from 1, and what would stand before a line", () => {
+  it("reports hunks with the lines of all three texts, counted from 1", () => {
     const result = merge("a\nb\nc\nd\ne\n", "a\nB\nc\nd\nx\ny\ne\n", "z\na\nBB\nc\nd\ne\n")
     assert.strictEqual(result._tag, "Conflicts")
     assert.deepStrictEqual(result._tag === "Conflicts" && result.hunks, [
@@ -114,14 +114,14 @@ describe("mergeText", () => {
     ])
   })
 
-  it("a conflict is settled for one side and the rest is merged all the same", () => {
+  it("settles a conflict for one side and still merges the rest", () => {
     const three = [bytes("a\nb\nc\n"), bytes("A\nb\nX\n"), bytes("a\nb\nY\n")] as const
     const [ours, theirs] = [atOnce(mergeText(...three)), atOnce(mergeText(...three, "theirs"))]
     assert.strictEqual(ours._tag === "Conflicts" && latin1(ours.bytes), "A\nb\nX\n")
     assert.strictEqual(theirs._tag === "Conflicts" && latin1(theirs.bytes), "A\nb\nY\n")
   })
 
-  it("what only one side changed is taken, and what both made alike; the sides can be exchanged", () => {
+  it("takes changes of one side and equal changes of both, and is symmetric", () => {
     const next = random(11)
     for (let i = 0; i < 2000; i++) {
       const [base, ours, theirs] = texts(next, pick(next, [2, 5, 50]), 20, 5)
@@ -136,7 +136,7 @@ describe("mergeText", () => {
     }
   })
 
-  it("changes of different lines, none of them adjacent, never conflict, and all arrive", () => {
+  it("merges changes of different, non-adjacent lines without conflicts", () => {
     const next = random(12)
     for (let i = 0; i < 500; i++) {
       const base = Array.from({ length: 1 + next(60) }, (_, line) => `line ${line}\n`)
@@ -172,7 +172,7 @@ describe("mergeText", () => {
       }
     }
 
-    it("the cases worked out by hand are git's own", () => {
+    it("the table agrees with git", () => {
       withGit((git) => {
         for (const [claim, base, ours, theirs, merged] of table) {
           const { clean, out } = git([base, ours, theirs])
@@ -181,7 +181,7 @@ describe("mergeText", () => {
       })
     })
 
-    /** Of `hunks` only where both see conflicts. */
+    /** Compares our merges with git's. Hunks are compared only where both conflict. */
     const compare = (cases: Iterable<Triple>) => {
       const counts = { both: 0, conflicts: 0, otherBytes: 0, otherAnswer: 0, otherHunks: 0 }
       withGit((git) => {
@@ -204,7 +204,7 @@ describe("mergeText", () => {
       return counts
     }
 
-    it("texts in which no line comes twice: clean where git is, with its bytes, and the same conflicts", () => {
+    it("texts without repeated lines give the same result, bytes and conflicts as git", () => {
       const cases = function* () {
         const next = random(1)
         let lines = 0
@@ -220,7 +220,7 @@ describe("mergeText", () => {
       assert.deepStrictEqual({ otherAnswer, otherBytes, otherHunks }, { otherAnswer: 0, otherBytes: 0, otherHunks: 0 })
     })
 
-    it("texts of few lines, which change in several shortest ways: another answer than git's in less than 2 of 100", () => {
+    it("texts of few letters differ from git in less than 2 of 100 cases", () => {
       const cases = function* () {
         const next = random(2)
         for (let i = 0; i < 400; i++) yield texts(next, 3, 10, 3)
@@ -229,7 +229,7 @@ describe("mergeText", () => {
       assert.isBelow(otherAnswer + otherBytes, 8)
     })
 
-    it("the sources of this library, edited by their own lines: clean with git's bytes", () => {
+    it("the sources of this library, edited with their own lines, merge to the same bytes as git", () => {
       const src = fileURLToPath(new URL("../../src/engine/", import.meta.url))
       const sources = readdirSync(src).map((name) => linesOf(readFileSync(join(src, name), "latin1")))
       const cases = function* () {

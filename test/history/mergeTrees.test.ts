@@ -25,7 +25,7 @@ interface Case {
   readonly base: Entries
   readonly ours: Entries
   readonly theirs: Entries
-  /** With ours, and with theirs, where they conflict. */
+  /** The merged tree with ours preferred; `settled` is the tree with theirs preferred. */
   readonly merged: Entries
   readonly settled?: Entries
   readonly conflicts?: ReadonlyArray<string>
@@ -214,7 +214,7 @@ const table: ReadonlyArray<Case> = [
   }
 ]
 
-/** Files in directories that stay: what becomes of each is a matter of that path alone. */
+/** Files in directories that never change, so that each path is merged on its own. */
 const directories = ["", "d/", "d/e/"]
 const names = ["a", "b", "c", "d2"]
 
@@ -251,7 +251,7 @@ const threeWay = <A>(base: A, ours: A, theirs: A): A | "conflict" =>
 const word = (blob: Blob | undefined): string =>
   blob === undefined ? "" : `${blob.link ? "link" : blob.mode.toString(8)} ${blob.text}`
 
-/** The model: each path on its own, and of files bytes and mode on their own. The paths at which something cannot be decided. */
+/** Merges each path on its own, with bytes and mode of files apart. Also returns the undecided paths. */
 const model = (base: Flat, ours: Flat, theirs: Flat) => {
   const merged = new Map<string, Blob>()
   const undecided = new Set<string>()
@@ -275,7 +275,7 @@ const model = (base: Flat, ours: Flat, theirs: Flat) => {
 const equalTo = (actual: DirectoryNode, expected: DirectoryNode, what?: string) =>
   assert.deepStrictEqual(shown(actual), shown(expected), what)
 
-/** With an id wherever a tree has a directory: equal ones for equal directories. */
+/** Adds an id to every directory; equal directories get equal ids. */
 const withIds = (node: DirectoryNode): DirectoryNode => {
   const entries = new Map(
     [...node.entries].map(([name, child]): [string, Node] => [name, child.kind === "directory" ? withIds(child) : child])
@@ -302,7 +302,7 @@ describe("mergeTrees", () => {
     })
   }
 
-  it("says of a conflict what each side has, and nothing of a side that has nothing", () => {
+  it("describes each side of a conflict that has an entry", () => {
     const [conflict] = merge({ "d/a": "1" }, {}, { "d/a": ["22", 0o700] }).conflicts
     assert.deepStrictEqual(
       { ...conflict },
@@ -316,7 +316,7 @@ describe("mergeTrees", () => {
     )
   })
 
-  it("a side without modes takes those of the other, and is not changed by them", () => {
+  it("takes modes from the other side if one side has none", () => {
     const bare = (node: DirectoryNode): DirectoryNode => ({
       kind: "directory",
       entries: new Map(
@@ -337,21 +337,21 @@ describe("mergeTrees", () => {
     assert.deepStrictEqual(other.conflicts, [])
   })
 
-  it("names that no path can express are entries as others", () => {
+  it("merges names that no path can express like any other", () => {
     const key = "\u0000ff"
     const { conflicts, merged } = merge({ [key]: "1", "d/x": "1" }, { "d/x": "2" }, { [key]: "2", "d/x": "1" })
     assert.deepStrictEqual([conflicts[0]!.path as string, conflicts[0]!.reason, conflicts.length], [key, "deleted", 1])
     equalTo(merged, treeOf(flat({ "d/x": "2" })))
   })
 
-  it("a tree a thousand directories deep", () => {
+  it("merges a tree a thousand directories deep", () => {
     const deep = "d/".repeat(1000)
     const { conflicts, merged } = merge({ [`${deep}a`]: "1" }, { [`${deep}a`]: "1", [`${deep}b`]: "1" }, { [`${deep}a`]: "2" })
     assert.deepStrictEqual(conflicts, [])
     equalTo(merged, treeOf(flat({ [`${deep}a`]: "2", [`${deep}b`]: "1" })))
   })
 
-  it("merges each path as a model of flat maps does, and conflicts where that cannot decide", () => {
+  it("agrees with a model of flat maps, and conflicts where the model is undecided", () => {
     const next = random(21)
     let [decided, undecided] = [0, 0]
     for (let i = 0; i < 3000; i++) {
@@ -369,7 +369,7 @@ describe("mergeTrees", () => {
     assert.isAbove(Math.min(decided, undecided), 500)
   })
 
-  it("what only one side changed is that side's own tree; both alike is ours; and the sides can be exchanged", () => {
+  it("takes a tree that only one side changed or both changed alike, and is symmetric", () => {
     const next = random(22)
     for (let i = 0; i < 1000; i++) {
       const [base, ours, theirs] = Object.values(triple(next)).map(treeOf) as [DirectoryNode, DirectoryNode, DirectoryNode]
@@ -392,7 +392,7 @@ describe("mergeTrees", () => {
     }
   })
 
-  it("changes of different files arrive all, in any order of merging", () => {
+  it("keeps changes of different files in any order of merging", () => {
     const next = random(23)
     for (let i = 0; i < 500; i++) {
       const base = edited(next, skeleton, 14)
@@ -418,7 +418,7 @@ describe("mergeTrees", () => {
     }
   })
 
-  it("ids of directories change nothing", () => {
+  it("gives the same result for trees with and without directory ids", () => {
     const next = random(24)
     for (let i = 0; i < 500; i++) {
       const [base, ours, theirs] = Object.values(triple(next)).map(treeOf) as [DirectoryNode, DirectoryNode, DirectoryNode]
@@ -430,7 +430,7 @@ describe("mergeTrees", () => {
     }
   })
 
-  it("an id in the merged tree is that of a directory that is equal", () => {
+  it("keeps a directory id only for an equal directory", () => {
     const next = random(25)
     for (let i = 0; i < 500; i++) {
       const [base, ours, theirs] = Object.values(triple(next)).map((side) => withIds(treeOf(side))) as [
@@ -447,7 +447,7 @@ describe("mergeTrees", () => {
     }
   })
 
-  it("without case, no directory of the merged tree has two names that are one", () => {
+  it("never gives a directory two names that differ only in case where case does not distinguish", () => {
     const next = random(26)
     const spelled = (entries: Flat, spell: (path: string) => string): Flat =>
       new Map([...entries].map(([path, blob]) => [next(3) === 0 && !path.endsWith("/") ? spell(path) : path, blob]))

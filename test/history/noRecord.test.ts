@@ -1,4 +1,4 @@
-/** A change of several files by a process that can have no private directory, and so no record outlives it. */
+/** Atomic changes by a process without a private directory, which cannot keep a record. */
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { spawnSync } from "node:child_process"
@@ -12,7 +12,7 @@ import { file, look, plant, tree } from "./exchanging.ts"
 const script = fileURLToPath(new URL("../agent/changesKilled.ts", import.meta.url))
 
 it.live.skipIf(process.platform === "win32")(
-  "a change that cannot be recorded is refused, says what to do, and changes nothing",
+  "a change that cannot be recorded is refused with advice and changes nothing",
   () =>
     Effect.scoped(
       Effect.gen(function* () {
@@ -54,7 +54,7 @@ keep()
 process.stdout.write(String(Fs.readdirSync(Transactions.directory()).length))
 `
 
-it.live.skipIf(process.platform === "win32")("a private directory that was removed is made again, and is private", () =>
+it.live.skipIf(process.platform === "win32")("a removed private directory is re-created with mode 0700", () =>
   Effect.scoped(
     Effect.gen(function* () {
       const state = join(yield* fastDirectory, "state")

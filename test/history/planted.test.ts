@@ -1,4 +1,4 @@
-/** Directories in a workspace that look like those of a transaction of ours, and are a stranger's. */
+/** Directories of a stranger in a workspace that look like those of our transactions. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -27,7 +27,7 @@ interface Planted {
   readonly text: string
 }
 
-/** A clone of a repository with a hook that would be installed. */
+/** Plants a cloned repository with a hook that a forged transaction would install. */
 const plant = (root: string, { journal: name, owner, text }: Planted): string => {
   Fs.mkdirSync(join(root, ".git/hooks"), { recursive: true })
   Fs.writeFileSync(join(root, "README.md"), "hello")
@@ -70,7 +70,7 @@ const openings: ReadonlyArray<readonly [claim: string, open: (root: string) => E
 describe("a planted directory that looks like a transaction's", () => {
   for (const [whose, planted] of forgeries) {
     for (const [when, open] of openings) {
-      it.live(`of ${whose} is not obeyed when ${when}`, () =>
+      it.live(`of ${whose} is ignored when ${when}`, () =>
         Effect.scoped(
           Effect.gen(function* () {
             const root = join(yield* fastDirectory, "root")
@@ -93,8 +93,8 @@ describe("a planted directory that looks like a transaction's", () => {
   }
 })
 
-describe("beside an archive that is written", () => {
-  it.effect("goes the draft of a process of ours that has ended, and no file that somebody gave such a name", () =>
+describe("a leftover beside an archive that is written", () => {
+  it.effect("is removed if a dead process of ours made it, and kept if its name is forged", () =>
     Effect.gen(function* () {
       const directory = yield* fastDirectory
       const ended = Names.dead()
@@ -115,14 +115,14 @@ describe("beside an archive that is written", () => {
   )
 })
 
-/** Runs a module as another installation of this user would: with a state directory, and so a key, of its own. */
+/** Returns a command as another installation of this user would run it, with a state directory and a key of its own. */
 const elsewhere = (state: string, ...args: ReadonlyArray<string>) => ({
   command: process.execPath,
   args,
   env: { ...process.env, XDG_STATE_HOME: state, TMPDIR: state }
 })
 
-/** The leftovers of an installation with another key in the root: names with its codes, of a process that has ended. */
+/** Returns names that an installation with another key signed, of a process that has ended. */
 const namedElsewhere = (state: string): ReadonlyArray<string> => {
   const module = new URL("../../src/runtime/temporaryNames.ts", import.meta.url).href
   const script = `const { derive, make } = await import(${JSON.stringify(module)})
@@ -132,7 +132,7 @@ const namedElsewhere = (state: string): ReadonlyArray<string> => {
   return JSON.parse(execFileSync(command, args, { encoding: "utf8", env })) as ReadonlyArray<string>
 }
 
-describe("what a stranger has written with this library, on this machine and with another key", () => {
+describe("leftovers of an installation with another key on this machine", () => {
   const before = tree({ a: file("1"), b: file("2"), ".git": tree({ hooks: tree({}) }) })
   const after = tree({
     a: file("3"),
@@ -140,11 +140,11 @@ describe("what a stranger has written with this library, on this machine and wit
     ".git": tree({ hooks: tree({ "pre-commit": file("#!/bin/sh\n", 0o755) }) })
   })
 
-  /** A root that holds a change of his which was killed midway, with the record, the key and the claims of his installation. */
+  /** Makes a root with a killed change of the other installation, and with its records, key and claims. */
   const received = (top: string): string => {
     const [root, state] = [join(top, "root"), join(top, "state")]
     Fs.mkdirSync(state)
-    // Fewer calls only prepare it.
+    // Fewer calls only prepare the change.
     for (let call = 10; ; call++) {
       Fs.rmSync(root, { recursive: true, force: true })
       seed(root, before)
@@ -159,7 +159,7 @@ describe("what a stranger has written with this library, on this machine and wit
     return root
   }
 
-  it.live("is never finished or removed, and is listed, counted and captured like any file", () =>
+  it.live("are never finished or removed, and are listed and captured like any file", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = received(yield* fastDirectory)
@@ -173,7 +173,7 @@ describe("what a stranger has written with this library, on this machine and wit
           const snapshots = yield* Snapshots.Snapshots
           assert.deepStrictEqual((yield* fs.list()).map(({ name }) => name as string).sort(), names)
           const taken = yield* snapshots.snapshot()
-          // A listing, a replaced file and a removed tree are what sweeps leftovers.
+          // Listing, replacing a file and removing a tree are the operations that sweep leftovers.
           yield* fs.write("a", "ours")
           yield* fs.write("b", "ours")
           const walked = Array.from(yield* Stream.runCollect(fs.walk()), ({ path }) => path as string)

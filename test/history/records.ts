@@ -1,4 +1,4 @@
-/** Records of transactions as tests find, change and forge them, and what opening a root makes of them. */
+/** Records of transactions that tests read, change and forge, and the results of opening a root with them. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
@@ -9,7 +9,7 @@ import { Recovery, type Settled } from "../../src/port/hostRoots.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 import * as Transactions from "../../src/runtime/transactions.ts"
 
-/** A process with our number that has started at another time has ended. */
+/** Returns the identity of a dead process: our pid with another start time. */
 export const dead = (): string => Identity.self().replace(/[^-]+$/, "1")
 
 export const recordsDirectory = (): string => {
@@ -24,7 +24,7 @@ export interface Kept {
   readonly body: string
 }
 
-/** Other tests, which run at the same time, keep their records in the same directory, and remove them. */
+/** Reads a record, if it is still there: concurrent tests keep and remove records in the same directory. */
 const read = (name: string): Kept | undefined => {
   const [, state] = /^[0-9a-f]{18}\.(preparing|forward|back|done)$/.exec(name) ?? []
   if (state === undefined) return undefined
@@ -36,7 +36,7 @@ const read = (name: string): Kept | undefined => {
   }
 }
 
-/** The records of transactions in this root, turns left out. */
+/** Returns the records of transactions in this root, without locks. */
 export const recordsOf = (root: string): ReadonlyArray<Kept> => {
   const path = Fs.existsSync(root) ? Fs.realpathSync(root) : root
   return Fs.readdirSync(recordsDirectory()).flatMap((name) => {
@@ -47,7 +47,7 @@ export const recordsOf = (root: string): ReadonlyArray<Kept> => {
 
 let count = 0
 
-/** Writes a record as if it had been made of the directory by a process that is dead by now. */
+/** Writes a record as if a dead process had made it for this directory. */
 export const write = (root: string, { body, header, state }: Kept, owner = dead()): string => {
   const id = (++count)
     .toString(16)
@@ -55,13 +55,13 @@ export const write = (root: string, { body, header, state }: Kept, owner = dead(
     .replace(/^000000/, process.pid.toString(16).padStart(6, "0"))
   const [draft, file] = [join(recordsDirectory(), `${id}.draft`), join(recordsDirectory(), `${id}.${state}`)]
   const roots = [Transactions.rootAt(Fs.realpathSync(root))!]
-  // A process that opens any root puts a record aside that has its name before it is complete.
+  // Opening any root moves incomplete records aside, so the record gets its name only when complete.
   Fs.writeFileSync(draft, `${JSON.stringify({ ...header, owner, roots })}\n${body}`, { mode: 0o600 })
   Fs.renameSync(draft, file)
   return file
 }
 
-/** Opens the root as anybody would, and answers what was reported of unfinished transactions. */
+/** Opens the root and returns the reports about unfinished transactions. */
 export const openingWith = <E>(
   open: Effect.Effect<Backend, E, Scope.Scope>,
   permits: Recovery["permits"] = () => true
@@ -76,6 +76,6 @@ export const openingWith = <E>(
 
 export const opening = (root: string, permits?: Recovery["permits"]) => openingWith(PosixHost.make({ root }), permits)
 
-/** What has become of the only unfinished transaction. */
+/** Opens the root and returns the outcome of its only unfinished transaction. */
 export const recovered = (root: string) =>
   Effect.map(opening(root), (said): Settled["outcome"] | "none" => said[0]?.outcome ?? "none")

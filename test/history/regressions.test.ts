@@ -1,4 +1,4 @@
-/** What reviews have found, each as it was wrong. */
+/** Tests for bugs that reviews have found in snapshots. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -46,13 +46,13 @@ const all = (options: Snapshots.LayerOptions): ReadonlyArray<Served> => [
 const shown = (changes: ReadonlyArray<Snapshots.Change>) => changes.map(({ _tag, path }) => `${_tag} ${path}`)
 
 describe("snapshots, regressions", () => {
-  it.live("a file that is rewritten in place is captured as it was, or not at all", () =>
+  it.live("a file that is rewritten during a capture is captured whole, or the capture fails", () =>
     Effect.gen(function* () {
       const [root, gitDir] = [yield* directory, join(yield* directory, "store")]
       const file = join(root, "torn")
       const size = 3 * 1024 * 1024
       Fs.writeFileSync(file, Buffer.alloc(size, 65))
-      // Each byte of a state is the same letter.
+      // A whole file consists of one letter.
       const program = `const fs=require("fs");const d=fs.openSync(process.argv[1],"r+");
         for(let i=0;;i++)fs.writeSync(d,Buffer.alloc(${size},65+i%26),0,${size},0)`
       const writer = spawn(process.execPath, ["-e", program, file], { stdio: "ignore" })
@@ -75,7 +75,7 @@ describe("snapshots, regressions", () => {
     })
   )
 
-  it.live("what belongs to an unchanged directory is kept, though its tree alone survived a collection", () =>
+  it.live("files of an unchanged directory are kept when only its tree survived a collection", () =>
     Effect.gen(function* () {
       const [root, gitDir] = [yield* directory, join(yield* directory, "store")]
       for (const name of ["a", "b"]) {
@@ -99,7 +99,7 @@ describe("snapshots, regressions", () => {
     })
   )
 
-  it.live("a transaction counts for no retention, and is rolled back whatever expires in it", () =>
+  it.live("a transaction does not count for retention, and rolls back when snapshots expire in it", () =>
     Effect.gen(function* () {
       for (const layer of all({ retention: { maxSnapshots: 1 } })) {
         yield* Effect.gen(function* () {
@@ -127,7 +127,7 @@ describe("snapshots, regressions", () => {
     })
   )
 
-  it.live("details are told after a transaction, and after the newest was forgotten", () =>
+  it.live("details are right after a transaction and after the newest snapshot is forgotten", () =>
     Effect.gen(function* () {
       for (const layer of both({})) {
         yield* Effect.gen(function* () {
@@ -145,7 +145,7 @@ describe("snapshots, regressions", () => {
     })
   )
 
-  it.effect("snapshots are in the order in which they were taken, though the clock stands still or goes back", () =>
+  it.effect("snapshots keep their order when the clock stands still or goes back", () =>
     Effect.gen(function* () {
       for (const layer of both({ retention: { maxSnapshots: 3 } })) {
         yield* Effect.gen(function* () {
@@ -164,7 +164,7 @@ describe("snapshots, regressions", () => {
     })
   )
 
-  it.live("a .git that is left out is left alone, by whichever layer restores", () =>
+  it.live("an excluded .git stays unchanged, whichever layer restores", () =>
     Effect.gen(function* () {
       const [root, gitDir] = [yield* directory, join(yield* directory, "store")]
       Fs.mkdirSync(join(root, ".git"))
@@ -204,7 +204,7 @@ describe("snapshots, regressions", () => {
     })
   )
 
-  it.live("what can not be captured is counted", () =>
+  it.live("entries that cannot be captured are counted as skipped", () =>
     Effect.gen(function* () {
       const [root, gitDir] = [yield* directory, join(yield* directory, "store")]
       execFileSync("mkfifo", [join(root, "fifo")])
@@ -218,7 +218,7 @@ describe("snapshots, regressions", () => {
     })
   )
 
-  it.live("a fork is merged where it comes from, and nowhere else", () =>
+  it.live("a fork can be merged only into its own root", () =>
     Effect.gen(function* () {
       const gitDir = join(yield* directory, "store")
       const [one, other] = [yield* directory, yield* directory]
@@ -236,7 +236,7 @@ describe("snapshots, regressions", () => {
     })
   )
 
-  it.live("what a restore answers survives JSON, names that are no text too", () =>
+  it.live("the result of a restore survives JSON, even with names that are no text", () =>
     Effect.gen(function* () {
       const [root, gitDir] = [yield* directory, join(yield* directory, "store")]
       yield* Effect.gen(function* () {
@@ -251,7 +251,7 @@ describe("snapshots, regressions", () => {
     })
   )
 
-  it.live("errors do not tell where the store is", () =>
+  it.live("errors do not reveal the path of the store", () =>
     Effect.gen(function* () {
       const [root, gitDir] = [yield* directory, join(yield* directory, "store")]
       Fs.writeFileSync(join(root, "a"), "1")
@@ -265,7 +265,7 @@ describe("snapshots, regressions", () => {
           yield* Effect.flip(snapshots.restore(taken)),
           yield* Effect.flip(snapshots.diff(taken))
         ]
-        // What is open may still be read.
+        // Open objects may still be readable.
         const read = yield* Effect.result(past.readString("a"))
         if (read._tag === "Failure") assert.notInclude(read.failure.message, gitDir)
         for (const failure of failures) assert.notInclude(failure.message, gitDir)
@@ -273,7 +273,7 @@ describe("snapshots, regressions", () => {
     })
   )
 
-  it.live("many directories are captured and restored under a small budget of files", () =>
+  it.live("directories do not count against the budget of files", () =>
     Effect.gen(function* () {
       const [root, gitDir] = [yield* directory, join(yield* directory, "store")]
       for (let i = 0; i < 40; i++) Fs.mkdirSync(join(root, `d${i}`))
@@ -288,7 +288,7 @@ describe("snapshots, regressions", () => {
     })
   )
 
-  it.live("a path of another spelling, and what must be made above it, is told as what changes", () =>
+  it.live("a dry run and a restore report the parents that must be created for a path in another case", () =>
     Effect.gen(function* () {
       const snapshots = yield* Service
       const fs = yield* Filesystem
@@ -304,7 +304,7 @@ describe("snapshots, regressions", () => {
     }).pipe(Effect.provide(Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer({ caseInsensitive: true })))))
   )
 
-  it.live("a path that leads through a link is refused", () =>
+  it.live("a path through a link is refused", () =>
     Effect.gen(function* () {
       for (const layer of all({})) {
         yield* Effect.gen(function* () {
@@ -321,7 +321,7 @@ describe("snapshots, regressions", () => {
     })
   )
 
-  it.live("one directory is one root, however it is spelt", () =>
+  it.live("one directory is one root, whatever path leads to it", () =>
     Effect.gen(function* () {
       const [top, gitDir] = [yield* directory, join(yield* directory, "store")]
       Fs.mkdirSync(join(top, "root"))
@@ -340,7 +340,7 @@ describe("snapshots, regressions", () => {
     })
   )
 
-  it.live("a large file of the past is read backwards by one process at a time", () =>
+  it.live("reading a large file of the past backwards runs one process at a time", () =>
     Effect.gen(function* () {
       const [root, gitDir] = [yield* directory, join(yield* directory, "store")]
       const content = Buffer.alloc(6 * 1024 * 1024, "0123456789\n")

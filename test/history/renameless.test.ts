@@ -1,4 +1,7 @@
-/** What changes many files at once, on a backend whose every rename answers EXDEV: all or nothing, by copying. */
+/**
+ * Changes of several files on a backend whose every rename fails with EXDEV. These changes are still atomic, by
+ * copying.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -25,7 +28,7 @@ const grounds = [
   ["a host", host]
 ] as const
 
-/** One whose writes to a file of this name fail, so that what has been done until then is taken back. */
+/** Makes writes to files of this name fail, so that the change must be rolled back. */
 const failing = (name: string) =>
   faulty([{ operation: "Write", path: new RegExp(`(?:^|/)${name}$`), fault: { _tag: "DiskFull" } }])
 
@@ -35,7 +38,7 @@ const snapshotsOf = (fs: Parameters<typeof renameless>[0]) =>
   )
 
 for (const [name, made] of grounds) {
-  describe(`where only copying moves, on ${name},`, () => {
+  describe(`on ${name} without rename,`, () => {
     const ground = Effect.gen(function* () {
       const fs = renameless(yield* made)
       yield* plant(fs.port, before)
@@ -74,7 +77,7 @@ for (const [name, made] of grounds) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("an archive is imported whole, or not at all", () =>
+    it.live("an import is all or nothing", () =>
       Effect.gen(function* () {
         const source = yield* memory
         yield* plant(source.port, { a: "other", "d/e/c": "other", "x/y/z": "z" })
@@ -88,7 +91,7 @@ for (const [name, made] of grounds) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("mounts are copied in whole, or not at all", () =>
+    it.live("copying mounts is all or nothing", () =>
       Effect.gen(function* () {
         const root = yield* fastDirectory
         Fs.mkdirSync(join(root, "src/deep"), { recursive: true })

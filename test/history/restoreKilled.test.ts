@@ -1,6 +1,6 @@
 /**
- * Processes that are killed at any moment while they restore, capture or import. What the next one finds, once it has started, is one
- * of the trees that there were, whole, with nothing hidden in it; and the store is sound.
+ * Processes that are killed at any moment during a restore, a capture or an import. The next process must find one
+ * whole tree without hidden names, and a sound store.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -17,10 +17,10 @@ import { chooser, read } from "./awkward.ts"
 import { fsck, hasGit, hidden, isSoak, type Place, place, within } from "./badInput.ts"
 import type { Orders } from "./restoreLoop.ts"
 
-/** The issue's own number; otherwise as many as show each way in which it can end. */
+/** The soak count comes from the issue; the usual count shows each possible outcome. */
 const kills = isSoak ? 500 : 6
 const fewer = isSoak ? 100 : 3
-/** A machine that is busy with something else may have the kills come too early or too late: there are more then, so that some meet something. */
+/** Additional kills for a busy machine, where kills may come too early or too late to leave anything unfinished. */
 const most = 20
 
 const loop = fileURLToPath(new URL("restoreLoop.ts", import.meta.url))
@@ -50,11 +50,11 @@ const spin = (milliseconds: number): void => {
 }
 
 /**
- * Kills it in the middle of a restore: some time after something hidden has come, or gone, in the root. Where nothing hidden is to be
- * seen, some time after it has done something.
+ * Kills the process in the middle of an operation: after some hidden names came or went in the root. Without a root,
+ * after some characters of output.
  */
 const killSoon = ({ child, said }: Process, root: string | undefined, choose: (below: number) => number): void => {
-  // Its turn comes first, then what it prepares; and it goes in the other order.
+  // A hidden name of the lock comes first, then the staging directory; they go in reverse order.
   const after = (root === undefined ? 1 : 2) + choose(4)
   const most = [1, 5, 20, 60][choose(4)]!
   const kill = (): void => {
@@ -72,7 +72,7 @@ const killSoon = ({ child, said }: Process, root: string | undefined, choose: (b
   child.once("exit", () => watcher.close())
 }
 
-/** One process after another, each started while the one before works. */
+/** Runs one process after another. Each is launched while the previous one works. */
 const lives = function (cache: string, choose: (below: number) => number) {
   let next = launch(cache)
   return {
@@ -93,7 +93,7 @@ const lives = function (cache: string, choose: (below: number) => number) {
 
 const lines = (word: string, count: number): string => Array.from({ length: count }, (_, i) => `${word} ${i}\n`).join("")
 
-/** One of each way in which something becomes something else, among many files that change. */
+/** Plants one entry for each kind of conversion among many files that change. */
 const plantOne = (root: string): void => {
   Fs.mkdirSync(join(root, "d/deep"), { recursive: true })
   for (let i = 0; i < 20; i++) Fs.writeFileSync(join(root, `f${i}`), lines(`one ${i}`, 200))
@@ -131,7 +131,7 @@ const clear = (root: string): void => {
   for (const name of Fs.readdirSync(root)) Fs.rmSync(join(root, name), { recursive: true })
 }
 
-/** Both trees, one after the other, with what keeps each. */
+/** Plants both trees in turn and keeps each with `keep`. */
 const prepared = Effect.fnUntraced(function* <A, E>(here: Place, keep: (which: number) => Effect.Effect<A, E>) {
   plantOne(here.root)
   const [one, first] = [read(here.root), yield* keep(0)]
@@ -146,7 +146,7 @@ const encode = Schema.encodeEffect(Schema.fromJsonString(Schema.toCodecJson(Snap
 const differing = (found: Tree, expected: Tree): string =>
   [...new Set([...Object.keys(found), ...Object.keys(expected)])].filter((path) => found[path] !== expected[path]).join()
 
-/** What is wrong with what is there, if it is neither of both or has something hidden in it. */
+/** Returns a complaint if the tree is neither of the two, or holds hidden names. */
 const wrongWith = (root: string, [one, two]: readonly [Tree, Tree]): string | undefined => {
   const left = hidden(root)
   if (left.length > 0) return `left: ${left.join()}`
@@ -157,7 +157,7 @@ const wrongWith = (root: string, [one, two]: readonly [Tree, Tree]): string | un
 }
 
 interface Report {
-  /** Kills that left something hidden for the next start. */
+  /** The number of kills that left hidden names for the next start. */
   unfinished: number
   readonly found: Array<number>
   readonly complaints: Array<string>
@@ -173,12 +173,12 @@ const killing = Effect.fnUntraced(function* (
   const report: Report = { unfinished: 0, found: [0, 0], complaints: [] }
   const { end, one } = lives(join(here.top, "cache"), chooser(seed))
   for (let kill = 0; kill < count || (report.unfinished < unfinished && kill < count + most); kill++) {
-    // Which of both it begins with, it is mostly killed at.
+    // Most kills hit the first operation, so the order alternates.
     const [first, second] = orders.two
     const complaint = yield* one(kill % 2 === 0 ? orders : { ...orders, two: [second, first] }, here.root)
     if (complaint !== undefined) report.complaints.push(`kill ${kill}: ${complaint}`)
     if (hidden(here.root).length > 0) report.unfinished++
-    // A layer that starts.
+    // Starting a layer recovers the root.
     yield* within(here, () => Effect.void)
     const wrong = wrongWith(here.root, trees)
     if (wrong !== undefined) report.complaints.push(`kill ${kill}: ${wrong}`)
@@ -192,7 +192,7 @@ const timeout = isSoak ? 3_600_000 : 240_000
 
 describe.runIf(hasGit)("processes that are killed", () => {
   it.live(
-    `while they restore leave one of both trees to the next start, whole (${kills} kills)`,
+    `during a restore leave one whole tree to the next start (${kills} kills)`,
     () =>
       Effect.gen(function* () {
         const here = yield* place
@@ -211,7 +211,7 @@ describe.runIf(hasGit)("processes that are killed", () => {
   )
 
   it.live(
-    "while they take snapshots leave a sound store, whose snapshots all restore, and no litter after the next collection",
+    "during a snapshot leave a sound store, restorable snapshots and no leftovers after a collection",
     () =>
       Effect.gen(function* () {
         const here = yield* place
@@ -249,10 +249,10 @@ describe.runIf(hasGit)("processes that are killed", () => {
   )
 })
 
-describe.runIf(hasGit)("processes that are killed while archives are brought in", () => {
+describe.runIf(hasGit)("processes that are killed", () => {
   for (const what of ["imports", "rollbacks"] as const) {
     it.live(
-      `${what === "imports" ? "by import" : "by rolling back to named ones"} leave the old or the new`,
+      `during ${what === "imports" ? "an import" : "a rollback to a named archive"} leave the old tree or the new one`,
       () =>
         Effect.gen(function* () {
           const here = yield* place

@@ -1,6 +1,6 @@
 /**
- * A process that works until it is killed: it restores one of two snapshots and then the other, takes
- * snapshots of what changes, or brings archives in. Each thing that is done is one character on its standard output.
+ * A process that works until it is killed: it restores two snapshots in turn, takes snapshots, or imports archives.
+ * Each finished step is one character on its standard output.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -17,16 +17,16 @@ import * as SnapshotStore from "../../src/history/SnapshotStore.ts"
 
 export interface Orders {
   readonly root: string
-  /** Git's, or that of the named archives. */
+  /** The directory of git or of the named archives. */
   readonly store: string
   readonly what: "restores" | "partial" | "snapshots" | "imports" | "rollbacks" | "named"
-  /** The two snapshots as JSON, the two archives, or the two names. */
+  /** The two snapshots as JSON, the two paths of archives, or the two names. */
   readonly two: readonly [string, string]
 }
 
 const say = (text: string): void => void Fs.writeSync(1, text)
 
-// It has started before it is told what to do, since that takes longer than most of what it does.
+// Orders come on standard input, so that the slow start of the process happens before them.
 const orders = JSON.parse(Fs.readFileSync(0, "utf8")) as Orders
 const { root, store, two, what } = orders
 

@@ -1,4 +1,4 @@
-/** What reading it once more has found, each as it was wrong. */
+/** Tests for bugs that a second review has found in snapshots. */
 import { assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -27,7 +27,7 @@ const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelea
 const over = (root: string, gitDir: string, options: Partial<PosixHost.PosixHostOptions> = {}) =>
   Snapshots.layerGit({ gitDir }).pipe(Layer.provideMerge(PosixHost.layer({ root, ...options })))
 
-/** Where the archive of a snapshot lies. */
+/** Returns the path of the archive of a snapshot. */
 const archiveOf = ({ snapshotId }: Snapshots.FilesystemSnapshot): string => {
   const path = Fs.readdirSync(tmpdir())
     .filter((name) => name.startsWith("fs-algebra-archives-"))
@@ -45,12 +45,12 @@ const target = (descriptor: string): string => {
   }
 }
 
-/** How many descriptors of this process lead to the file, whether it has been removed since or not. */
+/** Counts the descriptors of this process that are open on the file, even if it has been removed. */
 const opensOf = (path: string): number =>
   Fs.readdirSync("/proc/self/fd").filter((descriptor) => target(descriptor).startsWith(path)).length
 
-describe("snapshots, read once more", () => {
-  it.live("one that is spared counts as one that is kept", () =>
+describe("snapshots, second review", () => {
+  it.live("a snapshot that a restore needs is kept in addition to the retained ones", () =>
     Effect.gen(function* () {
       const snapshots = yield* Snapshots.Snapshots
       const fs = yield* Filesystem
@@ -61,7 +61,7 @@ describe("snapshots, read once more", () => {
       }
       yield* fs.write("a", "now")
       const { safety } = yield* snapshots.restore(taken[0]!, { safety: true })
-      // The newest three are the second and third and what was kept for safety; the first was needed.
+      // The newest three are the second, the third and the safety snapshot; the first was being restored.
       assert.deepStrictEqual(
         (yield* snapshots.list).map(({ snapshotId }) => snapshotId),
         [...taken, safety!].map(({ snapshotId }) => snapshotId)
@@ -69,7 +69,7 @@ describe("snapshots, read once more", () => {
     }).pipe(Effect.provide(Snapshots.layerWith({ retention: { maxSnapshots: 3 } }).pipe(Layer.provideMerge(InMemory.layer()))))
   )
 
-  it.effect("what was kept for safety stays when the restore fails, which may have changed everything", () =>
+  it.effect("the safety snapshot stays when the restore fails, because the tree may have changed", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const forgotten: Array<string> = []
@@ -99,38 +99,36 @@ describe("snapshots, read once more", () => {
     })
   )
 
-  it.live.skipIf(!Fs.existsSync("/proc/self/fd"))(
-    "an archive that is not as it was written is refused as often, and not kept open",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* directory
-        const layer = Snapshots.layerArchive.pipe(Layer.provideMerge(PosixHost.layer({ root })))
-        yield* Effect.gen(function* () {
-          const snapshots = yield* Snapshots.Snapshots
-          const fs = yield* Filesystem
-          yield* fs.write("a", "1")
-          const taken = yield* snapshots.snapshot()
-          const path = archiveOf(taken)
-          const bytes = Fs.readFileSync(path)
-          Fs.writeFileSync(path, "changed")
-          for (let i = 0; i < 3; i++) {
-            assert.deepInclude(yield* Effect.flip(snapshots.restore(taken)), { reason: "corrupt" })
-            assert.strictEqual(opensOf(path), 0)
-          }
-          Fs.writeFileSync(path, bytes)
-          for (let i = 0; i < 3; i++) {
-            yield* fs.write("a", "2")
-            yield* snapshots.restore(taken)
-            assert.strictEqual(yield* fs.readString("a"), "1")
-            assert.strictEqual(opensOf(path), 1)
-          }
-          yield* snapshots.forget(taken)
+  it.live.skipIf(!Fs.existsSync("/proc/self/fd"))("a changed archive is refused each time and not kept open", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      const layer = Snapshots.layerArchive.pipe(Layer.provideMerge(PosixHost.layer({ root })))
+      yield* Effect.gen(function* () {
+        const snapshots = yield* Snapshots.Snapshots
+        const fs = yield* Filesystem
+        yield* fs.write("a", "1")
+        const taken = yield* snapshots.snapshot()
+        const path = archiveOf(taken)
+        const bytes = Fs.readFileSync(path)
+        Fs.writeFileSync(path, "changed")
+        for (let i = 0; i < 3; i++) {
+          assert.deepInclude(yield* Effect.flip(snapshots.restore(taken)), { reason: "corrupt" })
           assert.strictEqual(opensOf(path), 0)
-        }).pipe(Effect.provide(layer))
-      })
+        }
+        Fs.writeFileSync(path, bytes)
+        for (let i = 0; i < 3; i++) {
+          yield* fs.write("a", "2")
+          yield* snapshots.restore(taken)
+          assert.strictEqual(yield* fs.readString("a"), "1")
+          assert.strictEqual(opensOf(path), 1)
+        }
+        yield* snapshots.forget(taken)
+        assert.strictEqual(opensOf(path), 0)
+      }).pipe(Effect.provide(layer))
+    })
   )
 
-  it.live("an archive that could not be read once can be read later", () =>
+  it.live("an archive that was unreadable once can be read later", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const layer = Snapshots.layerArchive.pipe(Layer.provideMerge(PosixHost.layer({ root })))
@@ -151,8 +149,8 @@ describe("snapshots, read once more", () => {
   )
 })
 
-describe.runIf(hasGit)("snapshots in git, read once more", () => {
-  it.live("a filesystem that may not write is captured with whatever a killed exchange has left in it", () =>
+describe.runIf(hasGit)("snapshots in git, second review", () => {
+  it.live("a capture without write permission includes the leftovers of a killed exchange", () =>
     Effect.gen(function* () {
       const [root, gitDir] = [yield* directory, join(yield* directory, "store")]
       Fs.writeFileSync(join(root, "a"), "1")
@@ -173,7 +171,7 @@ describe.runIf(hasGit)("snapshots in git, read once more", () => {
     })
   )
 
-  it.live("a journal that somebody forged keeps nobody from taking and restoring snapshots", () =>
+  it.live("a forged journal does not block snapshot and restore", () =>
     Effect.gen(function* () {
       const [root, gitDir] = [yield* directory, join(yield* directory, "store")]
       Fs.writeFileSync(join(root, "a"), "1")
@@ -186,13 +184,13 @@ describe.runIf(hasGit)("snapshots in git, read once more", () => {
         Fs.writeFileSync(join(root, "a"), "2")
         yield* snapshots.restore(taken)
         assert.strictEqual(Fs.readFileSync(join(root, "a"), "utf8"), "1")
-        // It is kept: it may be all that is left of something.
+        // The forged journal stays, because it may be the last trace of an entry.
         assert.strictEqual(Fs.readFileSync(join(forged, "journal"), "utf8"), "{ not JSON")
       }).pipe(Effect.provide(over(root, gitDir)))
     })
   )
 
-  it.live("nor does one that is no file, or leads elsewhere", () =>
+  it.live("a journal that is a directory or a link does not block snapshot and restore", () =>
     Effect.gen(function* () {
       const [root, gitDir] = [yield* directory, join(yield* directory, "store")]
       Fs.writeFileSync(join(root, "a"), "1")
@@ -213,7 +211,7 @@ describe.runIf(hasGit)("snapshots in git, read once more", () => {
     })
   )
 
-  it.live.skipIf(process.platform !== "linux")("a name that is no text is shown in the past as it is shown now", () =>
+  it.live.skipIf(process.platform !== "linux")("a name that is no text looks the same in a view as now", () =>
     Effect.gen(function* () {
       const [root, gitDir] = [yield* directory, join(yield* directory, "store")]
       for (const name of ["a\xff", "b\\\xfe", "c\n"]) {

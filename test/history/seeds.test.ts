@@ -1,6 +1,6 @@
 /**
- * The examples of the specifications that this library was made from, as they stand there, with what they say in prose of snapshots and
- * archives. Each is run on every way to keep snapshots, or on every backend, that it makes sense on.
+ * The examples of the seed specifications for snapshots and archives, and their claims in prose. Each runs on every
+ * kind of snapshot store, or every backend, for which it makes sense.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -95,7 +95,7 @@ describe("000, usage example: v1, v2, back to v1 drops tests.py, v2 brings it ba
   }
 })
 
-describe("000, snapshots are values that are stored in a session", () => {
+describe("000, snapshots are values in a session", () => {
   for (const { isRun, layer, name } of ways) {
     it.live.runIf(isRun)(`append, read all back, restore the last: ${name}`, () =>
       Effect.provide(
@@ -119,7 +119,7 @@ describe("000, snapshots are values that are stored in a session", () => {
       )
     )
 
-    it.live.runIf(isRun)(`SnapshotRestoreError for what is unknown or incompatible, and nothing has changed: ${name}`, () =>
+    it.live.runIf(isRun)(`SnapshotRestoreError for unknown and incompatible snapshots, without changes: ${name}`, () =>
       Effect.provide(
         Effect.gen(function* () {
           const fs = yield* Filesystem
@@ -167,7 +167,7 @@ describe("000, snapshots are values that are stored in a session", () => {
 })
 
 describe("000, strategies", () => {
-  it.effect("in memory the references are mem-1, mem-2", () =>
+  it.effect("the references in memory are mem-1, mem-2", () =>
     Effect.provide(
       Effect.gen(function* () {
         const { snapshot } = yield* Snapshots.Snapshots
@@ -178,7 +178,7 @@ describe("000, strategies", () => {
   )
 
   it.live.runIf(hasGit)(
-    "by git the repository is a temporary one outside the workspace, gone with the layer, and files that are the same are kept once",
+    "the git repository is temporary, lies outside the workspace, ends with the layer and stores equal files once",
     () =>
       Effect.gen(function* () {
         const root = yield* fastDirectory
@@ -215,7 +215,7 @@ describe("000, strategies", () => {
   )
 
   for (const { isRun, layer, name } of ways) {
-    it.live.runIf(isRun)(`a rollback is strict, also for what git would ignore: ${name}`, () =>
+    it.live.runIf(isRun)(`a rollback also restores files that git would ignore: ${name}`, () =>
       Effect.provide(
         Effect.gen(function* () {
           const fs = yield* Filesystem
@@ -295,7 +295,7 @@ describe("001", () => {
   }
 })
 
-/** A store of its own for the filesystem. */
+/** Makes a store for the filesystem in a directory of its own. */
 const storeOf = (fs: Algebra): Effect.Effect<SnapshotStore.Operations, SnapshotStore.SnapshotError, Scope.Scope> =>
   Effect.flatMap(fastDirectory, (top) =>
     Effect.provideService(SnapshotStore.make({ directory: join(top, "snapshots") }), Filesystem, fs)
@@ -397,7 +397,7 @@ describe("002", () => {
     })
   )
 
-  it.live("resuming with a different backend: what lies beside the session's file is restored by a store of its own", () =>
+  it.live("resuming with a different backend: the archive beside the session's file is restored by another store", () =>
     Effect.gen(function* () {
       const target = yield* fastDirectory
       const before = yield* another

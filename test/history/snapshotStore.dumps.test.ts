@@ -1,4 +1,4 @@
-/** A directory in which both a store of snapshots and dumps of sessions keep archives, under names of one form. */
+/** A store of snapshots and dumps of sessions in one directory, with archive names of the same form. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { execFileSync } from "node:child_process"
@@ -28,7 +28,7 @@ const kept = (store: SnapshotStore.Operations, id: string) => ({
 })
 
 describe("a store of snapshots that shares its directory with dumps", () => {
-  it.effect("replaces and removes no archive of a dump, and says whose it is", () =>
+  it.effect("refuses to replace or remove the archive of a dump, and names the dump", () =>
     Effect.gen(function* () {
       const { directory, filesystem, session, store } = yield* ready
       yield* Session.dumpSessionTree(session, directory, { filesystem })
@@ -43,7 +43,7 @@ describe("a store of snapshots that shares its directory with dumps", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("does so too where the dump was killed before it removed the archive that it replaces", () =>
+  it.effect("refuses it as well for the previous archive of a dump that was killed", () =>
     Effect.gen(function* () {
       const { directory, filesystem, session, store } = yield* ready
       yield* Session.dumpSessionTree(session, directory, { filesystem })
@@ -53,7 +53,7 @@ describe("a store of snapshots that shares its directory with dumps", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("finds the hash wherever it stands in a long file", () =>
+  it.effect("finds the hash at any offset of a long file", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* ready
       yield* store.snapshot("abc")
@@ -65,7 +65,7 @@ describe("a store of snapshots that shares its directory with dumps", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("replaces and removes its own beside a file that only has the name of a dump", () =>
+  it.effect("replaces and removes its own archive beside a file that only has the name of a dump", () =>
     Effect.gen(function* () {
       const { directory, session, store } = yield* ready
       const lines = join(directory, "abc.jsonl")

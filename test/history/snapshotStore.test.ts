@@ -38,7 +38,7 @@ const project: Files = {
 }
 const [projectFiles, projectBytes] = [5, 15 + 1 + 2 + 0 + 11]
 
-/** A directory for the store, not made yet, and a filesystem with the project. */
+/** Returns a filesystem with the project, and a directory for the store that does not exist yet. */
 const ground = Effect.gen(function* () {
   const top = yield* fastDirectory
   const fs = make(yield* InMemory.make())
@@ -64,7 +64,7 @@ const python = (script: string, ...args: ReadonlyArray<string>): string =>
   execFileSync("python3", ["-c", script, ...args], { encoding: "utf8" })
 
 describe("a snapshot", () => {
-  it.effect("is an archive {id}.fs.zip, and what is known of it", () =>
+  it.effect("is an archive {id}.fs.zip, described by its info", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* ready
       yield* TestClock.adjust("3 hours")
@@ -88,7 +88,7 @@ describe("a snapshot", () => {
     })
   )
 
-  it.effect.runIf(hasPython)("is what Python reads: the manifest and the files", () =>
+  it.effect.runIf(hasPython)("can be read by Python: the manifest and the files", () =>
     Effect.gen(function* () {
       const { store } = yield* ready
       const { archivePath } = yield* store.snapshot("s")
@@ -112,7 +112,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
     })
   )
 
-  it.effect("is replaced by another of the same id", () =>
+  it.effect("replaces an earlier one of the same id", () =>
     Effect.gen(function* () {
       const { directory, fs, store } = yield* ready
       yield* store.snapshot("s")
@@ -127,7 +127,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
     })
   )
 
-  it.effect("with onDuplicate error is kept as it is, also when two are made at once", () =>
+  it.effect("with onDuplicate error is not replaced, even by concurrent calls", () =>
     Effect.gen(function* () {
       const { directory, fs } = yield* ground
       const store = yield* storeOf(fs, { directory, onDuplicate: "error" })
@@ -168,7 +168,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
     ["an object", { toString: () => "s" }]
   ]
   for (const [what, id] of refusedIds) {
-    it.effect(`is not made by an id that is ${what}, and there is none of that id`, () =>
+    it.effect(`is refused for an id that is ${what}, and no such id is found`, () =>
       Effect.gen(function* () {
         const { fs, store, top } = yield* ready
         yield* store.snapshot("there")
@@ -201,7 +201,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
     "con",
     ".hidden"
   ]) {
-    it.effect(`may be called ${JSON.stringify(id.slice(0, 20))}`, () =>
+    it.effect(`may have the id ${JSON.stringify(id.slice(0, 20))}`, () =>
       Effect.gen(function* () {
         const { fs, store } = yield* ready
         assert.strictEqual(basename((yield* store.snapshot(id)).archivePath), `${id}.fs.zip`)
@@ -213,7 +213,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
     )
   }
 
-  it.effect("that fails leaves the earlier one, and nothing else", () =>
+  it.effect("that fails leaves the earlier one and no other file", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* ready
       yield* store.snapshot("s")
@@ -225,7 +225,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
     })
   )
 
-  it.effect("that is interrupted while it reads leaves the earlier one, and nothing else", () =>
+  it.effect("that is interrupted leaves the earlier one and no other file", () =>
     Effect.gen(function* () {
       const { directory, fs } = yield* ground
       yield* (yield* storeOf(fs, { directory })).snapshot("s")
@@ -249,7 +249,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
   )
 
   it.effect.runIf(needs("a disk that is full", canMount, "it needs root and permission to mount"))(
-    "that does not fit on the disk leaves the earlier one, and nothing else",
+    "that does not fit on the disk leaves the earlier one and no other file",
     () =>
       Effect.gen(function* () {
         const { fs } = yield* ground
@@ -269,14 +269,14 @@ with zipfile.ZipFile(sys.argv[1]) as z:
 })
 
 describe("the directory of a store", () => {
-  it.effect("is by default one of this library in the system's temporary directory", () =>
+  it.effect("is by default in the system's temporary directory", () =>
     Effect.gen(function* () {
       const { fs } = yield* ground
       assert.strictEqual((yield* storeOf(fs, {})).directory, join(tmpdir(), "fs-algebra-snapshots"))
     })
   )
 
-  it.effect("is made at the first snapshot and not before, whatever the umask is, and need not be there to be asked", () =>
+  it.effect("is created by the first snapshot with mode 0700, and queries work without it", () =>
     Effect.gen(function* () {
       const { fs, top } = yield* ground
       const directory = join(top, "some/where/deep")
@@ -315,7 +315,7 @@ describe("the directory of a store", () => {
     ["a path with NUL", (top) => `${top}/a\0b`]
   ]
   for (const [what, prepare, isOfRoot] of refused) {
-    it.effect.skipIf(isOfRoot === true && !isRoot)(`is refused where it is ${what}`, () =>
+    it.effect.skipIf(isOfRoot === true && !isRoot)(`is refused if it is ${what}`, () =>
       Effect.gen(function* () {
         const { fs, top } = yield* ground
         const directory = prepare(top)
@@ -327,7 +327,7 @@ describe("the directory of a store", () => {
     )
   }
 
-  it.effect("is refused when it has become a link after the store was made, and nothing is read through it", () =>
+  it.effect("is refused when it becomes a link later, and nothing is read through the link", () =>
     Effect.gen(function* () {
       const { directory, store, top } = yield* ready
       yield* store.snapshot("s")
@@ -343,7 +343,7 @@ describe("the directory of a store", () => {
     })
   )
 
-  it.effect("is refused inside the root of a filesystem that is open, by whatever way, and no root can be opened in it", () =>
+  it.effect("may not lie in the root of an open filesystem, and no root can be opened in it", () =>
     Effect.gen(function* () {
       const { directory, fs, top } = yield* ground
       const root = join(top, "workspace")
@@ -370,7 +370,7 @@ describe("the directory of a store", () => {
 })
 
 describe("rollback", () => {
-  it.effect("makes the tree what it was and answers its number of files", () =>
+  it.effect("restores the tree and returns its number of files", () =>
     Effect.gen(function* () {
       const { fs, store } = yield* ready
       yield* store.snapshot("s")
@@ -383,7 +383,7 @@ describe("rollback", () => {
     })
   )
 
-  it.effect("of an unknown id, or of a file that is gone, changes nothing", () =>
+  it.effect("of an unknown id or a missing file changes nothing", () =>
     Effect.gen(function* () {
       const { fs, store } = yield* ready
       const { archivePath } = yield* store.snapshot("s")
@@ -408,7 +408,7 @@ describe("rollback", () => {
         bad[at] = bad[at]! ^ 0xff
         Fs.writeFileSync(archivePath, bad)
         const end = yield* Effect.exit(store.rollback("s"))
-        // A byte of a time or of who made it means nothing.
+        // Bytes of a time or of the creator may change without effect.
         if (end._tag === "Success") yield* fs.write("since", "then")
         assert.deepStrictEqual(yield* capture(fs.port), now, `at ${at}`)
         if (end._tag === "Failure") assert.include(String(end.cause), "ArchiveError")
@@ -425,7 +425,7 @@ describe("rollback", () => {
     ["deleting", { allowDelete: false }]
   ]
   for (const [what, options] of forbidden) {
-    it.effect(`is refused where ${what} is not permitted, before anything else is looked at`, () =>
+    it.effect(`is refused first of all where ${what} is not permitted`, () =>
       Effect.gen(function* () {
         const { directory, store: writer, top } = yield* ready
         const { archivePath } = yield* writer.snapshot("s")
@@ -461,7 +461,7 @@ with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_DEFLATED) as z:
         z.writestr("files/" + name, data)
     z.writestr("manifest.json", json.dumps({"version": "1", "created_at": "2024-01-15T10:30:00+00:00", "file_count": 3, "total_bytes": 1008}, indent=2))`
 
-  it.effect.runIf(hasPython)("takes an archive of any other writer of version 1", () =>
+  it.effect.runIf(hasPython)("takes a version 1 archive of another writer", () =>
     Effect.gen(function* () {
       const { fs, store, top } = yield* ready
       const path = join(top, "from elsewhere.zip")
@@ -474,7 +474,7 @@ with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_DEFLATED) as z:
     })
   )
 
-  it.effect.runIf(hasPython)("is not needed for one that is put into the directory: it is a snapshot too", () =>
+  it.effect.runIf(hasPython)("is not needed for an archive in the directory, which is a snapshot as well", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* ready
       yield* TestClock.setTime(Date.parse("2024-01-15T10:29:59Z"))
@@ -496,7 +496,7 @@ with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_DEFLATED) as z:
     })
   )
 
-  it.effect("follows links to it, and changes nothing where it is missing, no file or no archive", () =>
+  it.effect("follows links, and changes nothing for a path that is missing, no file or no archive", () =>
     Effect.gen(function* () {
       const { fs, store, top } = yield* ready
       const { archivePath } = yield* store.snapshot("s")
@@ -523,7 +523,7 @@ with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_DEFLATED) as z:
 })
 
 describe("list", () => {
-  it.effect("is in the order in which they were made, of the same moment too, and survives a restart", () =>
+  it.effect("has the order of creation, even within one moment, and after a restart", () =>
     Effect.gen(function* () {
       const { directory, fs, store } = yield* ready
       for (const id of ["z", "m", "a", "b"]) yield* store.snapshot(id)
@@ -541,7 +541,7 @@ describe("list", () => {
     })
   )
 
-  it.effect("is in that order also where the clock of the disk goes wrong or too coarsely", () =>
+  it.effect("has the order of creation even if file times are wrong or coarse", () =>
     Effect.gen(function* () {
       const { store } = yield* ready
       const { archivePath } = yield* store.snapshot("z")
@@ -552,7 +552,7 @@ describe("list", () => {
     })
   )
 
-  it.effect("passes over what is no archive, and is not kept up by any of it", () =>
+  it.effect("ignores other files and broken archives, however large", () =>
     Effect.gen(function* () {
       const { directory, store, top } = yield* ready
       const { archivePath } = yield* store.snapshot("good")
@@ -594,7 +594,7 @@ describe("list", () => {
     })
   )
 
-  it.effect("sees what others have made, replaced and deleted meanwhile", () =>
+  it.effect("sees snapshots that another store made, replaced and deleted", () =>
     Effect.gen(function* () {
       const { directory, fs, store } = yield* ready
       const other = yield* storeOf(fs, { directory })
@@ -612,7 +612,7 @@ describe("list", () => {
 })
 
 describe("delete", () => {
-  it.effect("answers true, then false", () =>
+  it.effect("returns true, then false", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* ready
       yield* store.snapshot("a")
@@ -625,8 +625,8 @@ describe("delete", () => {
   )
 })
 
-describe("what is in a snapshot", () => {
-  it.effect("is told without restoring it: the manifest, the files by path and size, and their texts", () =>
+describe("the content of a snapshot", () => {
+  it.effect("is readable without a restore: the manifest, the files with their sizes, and their texts", () =>
     Effect.gen(function* () {
       const { fs, store } = yield* ready
       yield* store.snapshot("s")
@@ -658,7 +658,7 @@ describe("what is in a snapshot", () => {
     })
   )
 
-  it.effect("can be searched as a filesystem that only reads, also when the snapshot has been deleted meanwhile", () =>
+  it.effect("can be searched as a read-only filesystem, even after the snapshot is deleted", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* ready
       yield* store.snapshot("s")
@@ -678,7 +678,7 @@ describe("what is in a snapshot", () => {
     })
   )
 
-  it.effect("is an error where the archive is damaged, not an absence", () =>
+  it.effect("fails for a damaged archive instead of being absent", () =>
     Effect.gen(function* () {
       const { store } = yield* ready
       const { archivePath } = yield* store.snapshot("s")
@@ -696,7 +696,7 @@ describe("what is in a snapshot", () => {
 
 const worker = fileURLToPath(new URL("snapshotStoreWorker.ts", import.meta.url))
 
-/** What it says when it has ended well. */
+/** Runs a worker and returns its identity when it has ended well. */
 const working = (directory: string, name: string, times: number): Effect.Effect<string, Error, Scope.Scope> =>
   Effect.flatMap(
     Effect.acquireRelease(
@@ -714,7 +714,7 @@ const working = (directory: string, name: string, times: number): Effect.Effect<
   )
 
 describe("two processes with one store", () => {
-  it.live("have every snapshot of either, and of one name a whole one", () =>
+  it.live("keep every snapshot of both, and a whole one for a shared name", () =>
     Effect.gen(function* () {
       const { directory, fs, store } = yield* ready
       yield* Effect.all([working(directory, "left", 8), working(directory, "right", 8)], { concurrency: 2 })
@@ -733,38 +733,36 @@ describe("two processes with one store", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live(
-    "lose nothing to each other's tidying: what a process has left that has ended goes, what one is writing or a stranger forged stays",
-    () =>
-      Effect.gen(function* () {
-        const { directory, store } = yield* ready
-        const ended = yield* working(directory, "ended", 1)
-        const kept = [
-          ...[ended, Identity.self(), Names.elsewhere].map((who) => Names.forged(who, "snapshot")),
-          Names.signed(Names.elsewhere, "snapshot"),
-          `.~fsa-archive-${"1".repeat(18)}.tmp`,
-          `.~fsa-${ended}-${"0".repeat(18)}.tmp`
-        ]
-        const mine = TemporaryNames.make("snapshot")
-        for (const name of [...kept, mine, Names.signed(ended, "snapshot")]) {
-          Fs.writeFileSync(join(directory, name), "part")
-          Fs.utimesSync(join(directory, name), 1, 1)
-        }
-        yield* store.snapshot("s")
-        assert.deepStrictEqual(
-          Fs.readdirSync(directory)
-            .filter((name) => name.endsWith(".tmp"))
-            .sort(),
-          [...kept, mine].sort()
-        )
-        TemporaryNames.forget(mine)
-        assert.deepStrictEqual(ids(yield* store.list).sort(), ["ended-0", "s", "shared"])
-      }).pipe(Effect.scoped)
+  it.live("remove only leftovers of dead processes, not files in use or of strangers", () =>
+    Effect.gen(function* () {
+      const { directory, store } = yield* ready
+      const ended = yield* working(directory, "ended", 1)
+      const kept = [
+        ...[ended, Identity.self(), Names.elsewhere].map((who) => Names.forged(who, "snapshot")),
+        Names.signed(Names.elsewhere, "snapshot"),
+        `.~fsa-archive-${"1".repeat(18)}.tmp`,
+        `.~fsa-${ended}-${"0".repeat(18)}.tmp`
+      ]
+      const mine = TemporaryNames.make("snapshot")
+      for (const name of [...kept, mine, Names.signed(ended, "snapshot")]) {
+        Fs.writeFileSync(join(directory, name), "part")
+        Fs.utimesSync(join(directory, name), 1, 1)
+      }
+      yield* store.snapshot("s")
+      assert.deepStrictEqual(
+        Fs.readdirSync(directory)
+          .filter((name) => name.endsWith(".tmp"))
+          .sort(),
+        [...kept, mine].sort()
+      )
+      TemporaryNames.forget(mine)
+      assert.deepStrictEqual(ids(yield* store.list).sort(), ["ended-0", "s", "shared"])
+    }).pipe(Effect.scoped)
   )
 })
 
 describe("the layer", () => {
-  it.effect("stands on the filesystem in force", () =>
+  it.effect("uses the filesystem in the context", () =>
     Effect.gen(function* () {
       const directory = join(yield* fastDirectory, "store")
       const layer = Layer.provideMerge(SnapshotStore.layer({ directory }), InMemory.layer({ tree: { f: "v1" } }))

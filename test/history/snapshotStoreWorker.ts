@@ -1,4 +1,7 @@
-/** A process of its own that takes named snapshots: `directory`, `name of the worker`, `how many`. It says who it is when it is done. */
+/**
+ * A process that takes named snapshots. Arguments: the directory, the name of the worker, the count. Prints its
+ * identity at the end.
+ */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as InMemory from "../../src/backends/InMemory.ts"

@@ -52,7 +52,7 @@ const tree = Effect.flatMap(Filesystem, (fs) => capture(fs.port))
 
 for (const [name, layer] of Object.entries(kinds)) {
   describe(`snapshots of ${name}`, () => {
-    it.live("what has changed comes back, and what is new goes", () =>
+    it.live("bring back changed entries and remove new ones", () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         const snapshots = yield* Service
@@ -83,7 +83,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("a view is as it was captured, reads, and does not write", () =>
+    it.live("can be viewed and searched, but not written", () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         const snapshots = yield* Service
@@ -106,7 +106,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("paths limit what is restored", () =>
+    it.live("can be restored for some paths only", () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         const snapshots = yield* Service
@@ -124,7 +124,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("a value that is none of ours is refused, and nothing changes", () =>
+    it.live("are refused if the value is foreign or forged, and nothing changes", () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         const snapshots = yield* Service
@@ -161,7 +161,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("what is forgotten is unknown", () =>
+    it.live("are unknown after they are forgotten", () =>
       Effect.gen(function* () {
         const snapshots = yield* Service
         const fs = yield* Filesystem
@@ -179,7 +179,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("a snapshot after forgetting and collecting holds everything", () =>
+    it.live("hold everything when taken after forgetting and collecting", () =>
       Effect.gen(function* () {
         const snapshots = yield* Service
         const fs = yield* Filesystem
@@ -193,7 +193,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("labels are lines of text", () =>
+    it.live("have labels of one line of text", () =>
       Effect.gen(function* () {
         const snapshots = yield* Service
         for (const tag of ["two\nlines", "\u0000", "\ud800", "x".repeat(1001)]) {
@@ -206,7 +206,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("details count files and lines since the snapshot before", () =>
+    it.live("have details with the files and lines changed since the previous one", () =>
       Effect.gen(function* () {
         const snapshots = yield* Service
         const fs = yield* Filesystem
@@ -224,7 +224,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("a transaction that fails, dies or is interrupted changes nothing", () =>
+    it.live("roll back a transaction that fails, dies or is interrupted", () =>
       Effect.gen(function* () {
         const snapshots = yield* Service
         const fs = yield* Filesystem
@@ -248,7 +248,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("nested transactions join, and the outer one takes back what they have done", () =>
+    it.live("roll back nested transactions with the outer one", () =>
       Effect.gen(function* () {
         const snapshots = yield* Service
         const fs = yield* Filesystem
@@ -270,7 +270,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("other writers wait for a transaction", () =>
+    it.live("make other writers wait for a transaction", () =>
       Effect.gen(function* () {
         const snapshots = yield* Service
         const fs = yield* Filesystem
@@ -297,7 +297,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("a safety snapshot keeps what a restore takes away", () =>
+    it.live("keep what a restore removes in a safety snapshot", () =>
       Effect.gen(function* () {
         const snapshots = yield* Service
         const fs = yield* Filesystem
@@ -311,7 +311,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("values survive JSON", () =>
+    it.live("are values that survive JSON", () =>
       Effect.gen(function* () {
         const snapshots = yield* Service
         const fs = yield* Filesystem
@@ -328,8 +328,8 @@ for (const [name, layer] of Object.entries(kinds)) {
   })
 }
 
-describe("what snapshots refuse", () => {
-  it.live("restoring without permission to write and delete", () =>
+describe("snapshots refuse", () => {
+  it.live("a restore without permission to write and delete", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const gitDir = join(yield* directory, "store")
@@ -354,7 +354,7 @@ describe("what snapshots refuse", () => {
     })
   )
 
-  it.live("a read-only view restores nothing", () =>
+  it.live("a restore through a read-only view", () =>
     Effect.gen(function* () {
       const snapshots = yield* Service
       const taken = yield* snapshots.snapshot()
@@ -364,7 +364,7 @@ describe("what snapshots refuse", () => {
     )
   )
 
-  it.live("more files or bytes than the budget, before anything is kept", () =>
+  it.live("more files or bytes than the budget, before anything is stored", () =>
     Effect.gen(function* () {
       for (const options of [{ maxFiles: 3 }, { maxBytes: 10 }]) {
         const { git } = limited(options)
@@ -382,7 +382,7 @@ describe("what snapshots refuse", () => {
     })
   )
 
-  it.live("a snapshot that has less room than its layer", () =>
+  it.live("more files or bytes than the budget of one call", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const layers = [Snapshots.layerGit({ gitDir: join(yield* directory, "store") }), Snapshots.layerArchive]
@@ -402,7 +402,7 @@ describe("what snapshots refuse", () => {
     })
   )
 
-  it.live("the whole machine, a home directory and what holds one, unless asked", () =>
+  it.live("the whole machine, a home directory and its parents, unless asked", () =>
     Effect.gen(function* () {
       const gitDir = join(yield* directory, "store")
       const above = yield* directory
@@ -411,7 +411,7 @@ describe("what snapshots refuse", () => {
         Effect.sync(() => void (process.env["HOME"] = above)),
         () => Effect.sync(() => void (process.env["HOME"] = home))
       )
-      // Not only where the environment says that home is.
+      // The home directory of the password database counts too, not only that of the environment.
       for (const root of ["/", userInfo().homedir, above, dirname(above)]) {
         const layer = (options: Snapshots.LayerOptions) =>
           Snapshots.layerGit({ gitDir, ...options }).pipe(Layer.provide(PosixHost.layer({ root, readOnly: true })))
@@ -422,7 +422,7 @@ describe("what snapshots refuse", () => {
     })
   )
 
-  it.live("a store inside a root that is open", () =>
+  it.live("a store inside an open root", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const layer = Snapshots.layerGit({ gitDir: join(root, ".git") }).pipe(Layer.provideMerge(PosixHost.layer({ root })))
@@ -432,7 +432,7 @@ describe("what snapshots refuse", () => {
     })
   )
 
-  it.live("a snapshot of another root in the same store", () =>
+  it.live("another root's snapshot in the same store", () =>
     Effect.gen(function* () {
       const gitDir = join(yield* directory, "store")
       const [one, other] = [yield* directory, yield* directory]
@@ -453,7 +453,7 @@ describe("what snapshots refuse", () => {
 })
 
 describe("retention", () => {
-  it.live("keeps the newest so many, and always the newest", () =>
+  it.live("keeps the newest ones up to the maximum", () =>
     Effect.gen(function* () {
       for (const layer of Object.values(limited({ retention: { maxSnapshots: 2 } }))) {
         yield* Effect.gen(function* () {
@@ -473,7 +473,7 @@ describe("retention", () => {
     })
   )
 
-  it.live("lets go of what is older than its age", () =>
+  it.live("drops snapshots that are too old, except the newest", () =>
     Effect.gen(function* () {
       for (const layer of Object.values(limited({ retention: { maxAge: -1 } }))) {
         yield* Effect.gen(function* () {
@@ -490,7 +490,7 @@ describe("retention", () => {
     })
   )
 
-  it.live("spares what is being restored, though the safety snapshot is one too many", () =>
+  it.live("spares the snapshot that is being restored when a safety snapshot is taken", () =>
     Effect.gen(function* () {
       for (const layer of Object.values(limited({ retention: { maxSnapshots: 1 } }))) {
         yield* Effect.gen(function* () {
@@ -509,7 +509,7 @@ describe("retention", () => {
     })
   )
 
-  it.live("a store holds no more bytes than it may, and the newest in any case", () =>
+  it.live("keeps the store within its number of bytes, and always the newest snapshot", () =>
     Effect.gen(function* () {
       const maxBytes = 400_000
       const { git } = limited({ retention: { maxBytes } })

@@ -25,7 +25,7 @@ const historyOf = (port: Backend): DirectoryHistory => {
 
 const byName = (self: Child, that: Child) => (self.name < that.name ? -1 : 1)
 
-/** A segment that is no name is the bytes of one in hexadecimal, behind a NUL. */
+/** Returns the path on the disk. A segment that starts with a NUL holds the bytes of a name in hexadecimal. */
 const onDisk = (root: string, segments: ReadonlyArray<string>): Buffer =>
   Buffer.concat([
     Buffer.from(root),
@@ -34,7 +34,7 @@ const onDisk = (root: string, segments: ReadonlyArray<string>): Buffer =>
     )
   ])
 
-/** What the two other ways of looking say of a directory: the port's, and the machine's own. */
+/** Returns the stamps that the port and the operating system would give for a directory. */
 const expected = (port: Backend, root: string, path: string) =>
   Effect.gen(function* () {
     const out: Array<Stamped> = []
@@ -57,7 +57,7 @@ const expected = (port: Backend, root: string, path: string) =>
     return out.sort(byName)
   })
 
-/** Of the whole tree, directory by directory. */
+/** Compares the stamps of the whole tree, directory by directory. */
 const assertAgree = (port: Backend, root: string) =>
   Effect.gen(function* () {
     const pending: Array<string> = [top]
@@ -72,7 +72,7 @@ const assertAgree = (port: Backend, root: string) =>
 
 const bytesIn = (root: string, ...bytes: ReadonlyArray<number>) => Buffer.concat([Buffer.from(`${root}/`), Buffer.from(bytes)])
 
-/** Gives each directory that is reached to `change`. */
+/** Passes each opened directory through `change`. */
 const changing = (confined: Confined, change: (place: Place) => Partial<Place>): Confined => ({
   ...confined,
   directory: (path) => {
@@ -98,7 +98,7 @@ for (const [level, make] of walks) {
 
   describe(`stamps, ${level}`, () => {
     it.effect.prop(
-      "are what listing and looking at each entry say, of any tree",
+      "agree with list and stat for any tree",
       [Arbitraries.files],
       ([files]) =>
         Effect.scoped(
@@ -112,7 +112,7 @@ for (const [level, make] of walks) {
       { arbitrary: { runs: 60 } }
     )
 
-    it.effect("are so of every kind, of every mode, and of names that are no text", () =>
+    it.effect("agree for every kind, every mode and names that are no text", () =>
       Effect.gen(function* () {
         const { port, root } = yield* host({}, make)
         Fs.mkdirSync(join(root, "d"))
@@ -147,7 +147,7 @@ for (const [level, make] of walks) {
       })
     )
 
-    it.effect("leave out what is being written, and take none of it away", () =>
+    it.effect("omit temporary files without removing them", () =>
       Effect.gen(function* () {
         const { port, root } = yield* host({}, make)
         const temporary = TemporaryNames.make()
@@ -162,7 +162,7 @@ for (const [level, make] of walks) {
       })
     )
 
-    it.effect("tell of a file that was changed, also where size and time were made to look the same", () =>
+    it.effect("differ for a changed file even if its size and times are the same", () =>
       Effect.gen(function* () {
         const { port, root } = yield* host({}, make)
         const file = join(root, "f")
@@ -171,7 +171,7 @@ for (const [level, make] of walks) {
         Fs.utimesSync(file, 1, 1)
         const first = yield* stamp
         assert.deepStrictEqual(yield* stamp, first)
-        // The machine's own clock has to move on, which is all that there is to tell a change by.
+        // Only the change time tells the difference, so the clock of the file system must move on.
         while (Fs.lstatSync(file).ctimeMs === first.changed) {
           Fs.writeFileSync(file, "2")
           Fs.utimesSync(file, 1, 1)
@@ -185,7 +185,7 @@ for (const [level, make] of walks) {
       })
     )
 
-    it.effect("fail as listing does: nothing there, a file, a link, below a file", () =>
+    it.effect("fail like list for a missing path, a file, a link and paths below a file", () =>
       Effect.gen(function* () {
         const { port, root } = yield* host({}, make)
         Fs.mkdirSync(join(root, "d"))
@@ -206,7 +206,7 @@ for (const [level, make] of walks) {
       })
     )
 
-    it.effect("leave out an entry that goes while the directory is looked at", () =>
+    it.effect("omit an entry that disappears during the listing", () =>
       Effect.gen(function* () {
         const root = yield* directory
         for (const name of ["a", "b", "c"]) Fs.writeFileSync(join(root, name), name)
@@ -222,7 +222,7 @@ for (const [level, make] of walks) {
       })
     )
 
-    it.effect("are of the directory that is there in the end, where another takes its place", () =>
+    it.effect("of a directory that is replaced during the listing are empty or of the new one", () =>
       Effect.gen(function* () {
         const root = yield* directory
         Fs.mkdirSync(join(root, "d"))
@@ -242,12 +242,12 @@ for (const [level, make] of walks) {
           }
         }))
         const names = (yield* HostStamps.stamps(exchanging, p("d"))).map(({ name }) => name)
-        // What was opened is what is read where directories are held; elsewhere it is looked at again.
+        // A race-free walk reads the opened directory; another one looks at the path again.
         assert.deepStrictEqual(names, level === "race-free" ? [] : ["new"])
       })
     )
 
-    it.effect("are there as soon as another has taken the place of the directory that went", () =>
+    it.effect("of a directory that is moved away are of the opened one, or of its replacement", () =>
       Effect.gen(function* () {
         const root = yield* directory
         Fs.mkdirSync(join(root, "d"))
@@ -277,7 +277,7 @@ for (const [level, make] of walks) {
       })
     )
 
-    it.effect("of a large directory are all there, and others have their turn meanwhile", () =>
+    it.effect("of a large directory are complete, and other fibers run meanwhile", () =>
       Effect.gen(function* () {
         const { port, root } = yield* host({}, make)
         const names = Array.from({ length: 6000 }, (_, n) => `a-file-with-some-name-${n}`)
@@ -297,7 +297,7 @@ for (const [level, make] of walks) {
         yield* Deferred.succeed(done, undefined)
         yield* Fiber.join(others)
         assert.deepStrictEqual(stamps.map(({ name }) => name).sort(), names.sort())
-        // The listing has turns of its own; each slice of what is looked at gives one more.
+        // The listing yields by itself; each slice of stamps yields once more.
         assert.isAtLeast(during, 10)
       })
     )
@@ -305,7 +305,7 @@ for (const [level, make] of walks) {
 }
 
 describe("the history of a host", () => {
-  it.effect("names its root with all links resolved", () =>
+  it.effect("has the root with all links resolved", () =>
     Effect.gen(function* () {
       const base = yield* directory
       Fs.mkdirSync(join(base, "real"))
@@ -315,7 +315,7 @@ describe("the history of a host", () => {
     })
   )
 
-  it.effect("is not there where the way to the root is no text", () =>
+  it.effect("is absent if the path of the root is no text", () =>
     Effect.gen(function* () {
       const base = yield* directory
       Fs.mkdirSync(bytesIn(base, 0x61, 0xff))

@@ -20,7 +20,7 @@ interface Part {
 
 const bytesOf = (text: string | Uint8Array): Buffer => (typeof text === "string" ? Buffer.from(text) : Buffer.from(text))
 
-/** One entry after POSIX.1-1988 (ustar), byte by byte. */
+/** Returns one entry after POSIX.1-1988 (ustar), byte by byte. */
 const entry = ({ content = "", link = "", mode = 0o644, name, size, type = "0" }: Part): Buffer => {
   const data = bytesOf(content)
   const block = Buffer.alloc(512)
@@ -129,7 +129,7 @@ const refused: ReadonlyArray<readonly [title: string, reason: string, bytes: Uin
 ]
 
 describe("a tar archive", () => {
-  it.effect("of one file is taken, with ./ before its names or without, and its root is not ours", () =>
+  it.effect("with ./ before its names is imported without the mode of its root", () =>
     Effect.gen(function* () {
       const found = yield* outcome(
         tar(
@@ -150,14 +150,14 @@ describe("a tar archive", () => {
     })
   )
 
-  it.effect("of nothing makes an empty tree", () =>
+  it.effect("without entries makes an empty tree", () =>
     Effect.gen(function* () {
       const found = yield* outcome(tar())
       assert.deepStrictEqual("shape" in (found as object) && (found as { shape: object }).shape, {})
     })
   )
 
-  it.effect("packed by gzip is the same, however it comes in pieces", () =>
+  it.effect("packed by gzip is imported in pieces of any size", () =>
     Effect.gen(function* () {
       const bytes = Uint8Array.from(Zlib.gzipSync(tar(good, { name: "zeros", content: new Uint8Array(3_000_000) })))
       for (const size of [1, 2, 100, 100_000]) {
@@ -171,7 +171,7 @@ describe("a tar archive", () => {
     })
   )
 
-  it.effect("has other names of a file as files of their own", () =>
+  it.effect("gives hard links as separate files", () =>
     Effect.gen(function* () {
       const found = yield* outcome(tar({ name: "./a", content: "same", mode: 0o600 }, { name: "./b", type: "1", link: "./a" }))
       if (!("shape" in (found as object))) return assert.fail(String(found))
@@ -184,12 +184,12 @@ describe("a tar archive", () => {
   )
 
   for (const [title, reason, bytes] of refused) {
-    it.effect(`with ${title} is refused as ${reason}, and nothing has changed`, () =>
+    it.effect(`with ${title} is refused as ${reason}, and nothing changes`, () =>
       Effect.map(outcome(bytes), (found) => assert.strictEqual<unknown>(found, reason))
     )
   }
 
-  it.effect("may hold as much as is allowed, other names of a file counted, and no more", () =>
+  it.effect("may reach the limits, hard links counted, but not exceed them", () =>
     Effect.gen(function* () {
       const bytes = tar({ name: "abcd", content: "12345" }, { name: "b", type: "1", link: "abcd" }, { name: "d/", type: "5" })
       const at = (changes: Partial<Limits.LimitsShape>) =>
@@ -201,7 +201,7 @@ describe("a tar archive", () => {
     })
   )
 
-  it.effect("that unpacks to far more than is allowed is not unpacked", () =>
+  it.effect("is refused while it is unpacked if it grows beyond the limit", () =>
     Effect.gen(function* () {
       const bomb = Uint8Array.from(Zlib.gzipSync(tar({ name: "zeros", content: new Uint8Array(64 * 1024 * 1024) })))
       assert.isBelow(bomb.length, 100_000)
@@ -214,7 +214,7 @@ describe("a tar archive", () => {
     })
   )
 
-  it.effect("of the same tree and clock has the same bytes", () =>
+  it.effect("has the same bytes for the same tree and clock", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* plantAwkward(fs)
@@ -226,7 +226,7 @@ describe("a tar archive", () => {
     })
   )
 
-  it.effect("has no name that stands for bytes that are no text, in or out", () =>
+  it.effect("holds no name that stands for bytes that are no text, at import or export", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* fs.write("a\ufffd", "x")

@@ -18,12 +18,12 @@ const grafted = (onto: DirectoryNode, from: DirectoryNode, paths: ReadonlyArray<
   graft(onto, from, paths.map(path), caseSensitive)
 
 describe("trees", () => {
-  it("the id of content is git's", () => {
-    // As `printf 'what is up, doc?' | git hash-object --stdin` says.
+  it("the id of content is that of git", () => {
+    // The result of `printf 'what is up, doc?' | git hash-object --stdin`.
     assert.strictEqual(blobId(Buffer.from("what is up, doc?")), "bd9dbf5aae1a3862dd1526723246b20206e5fc37")
   })
 
-  it("what is at a path and below is taken over, and nothing else", () => {
+  it("graft takes over a path with everything below, and nothing else", () => {
     const now = tree({ a: { x: "new", y: "new" }, b: "new" })
     const then = tree({ a: { x: "old", z: { w: "old" } }, b: "old" })
     assert.deepStrictEqual(grafted(now, then, ["a/x"]), tree({ a: { y: "new", x: "old" }, b: "new" }))
@@ -33,18 +33,18 @@ describe("trees", () => {
     assert.deepStrictEqual(grafted(now, then, ["."]), then)
   })
 
-  it("what is on neither side changes nothing", () => {
+  it("graft changes nothing for paths that neither side has", () => {
     const now = tree({ a: "file" })
     const then = tree({ a: { x: "old" } })
     for (const nowhere of ["a/y", "a/y/z", "b", "b/c"]) assert.strictEqual(grafted(now, then, [nowhere]), now)
   })
 
-  it("a file gives way to the directory in which something was", () => {
+  it("graft replaces a file with the directory of a grafted entry", () => {
     const out = grafted(tree({ a: "file" }), tree({ a: { x: "old", y: "old" } }), ["a/x"])
     assert.deepStrictEqual(out, tree({ a: { x: "old" } }))
   })
 
-  it("another spelling is the same name where case does not distinguish", () => {
+  it("graft matches other spellings where case does not distinguish them", () => {
     const [now, then] = [tree({ Dir: { "New.txt": "new" } }), tree({ dir: { "new.TXT": "old" } })]
     assert.deepStrictEqual(grafted(now, then, ["DIR/NEW.txt"], false), tree({ dir: { "new.TXT": "old" } }))
     assert.strictEqual(grafted(now, then, ["DIR/NEW.txt"], true), now)
@@ -52,7 +52,7 @@ describe("trees", () => {
     assert.isDefined(at(then, path("Dir/NEW.txt"), false))
   })
 
-  it("differences name everything below what has come or gone, in path order", () => {
+  it("differences name everything below added and removed directories, in path order", () => {
     const changes = differences(tree({ a: { x: "1" }, "a-b": "1", c: "1" }), tree({ "a-b": "2", c: { d: "1" } }), true)
     assert.deepStrictEqual(
       changes.map(({ _tag, path }) => `${_tag} ${path}`),

@@ -1,10 +1,10 @@
 /**
- * ZIP archives built byte by byte after the format's specification (APPNOTE 6.3.10), and independent of what is in src: every field can
- * be made to lie. What is not said is as an honest writer has it.
+ * Builds ZIP archives byte by byte after APPNOTE 6.3.10, without the code in src. Every field can be wrong; fields that
+ * are not given are right.
  */
 import * as Zlib from "node:zlib"
 
-/** Fields of one header that are not what the rest of the entry would make them. */
+/** Fields of one header that differ from the rest of the entry. */
 export interface Lies {
   readonly signature?: number
   readonly version?: number
@@ -24,7 +24,7 @@ export interface Part {
   readonly content?: string | Uint8Array
   /** @default 0 */
   readonly method?: number
-  /** In place of what the content becomes. */
+  /** The stored bytes, instead of the packed content. */
   readonly packed?: Uint8Array
   /** @default 0x800, names in UTF-8 */
   readonly flags?: number
@@ -36,15 +36,15 @@ export interface Part {
   readonly comment?: string
   readonly local?: Lies
   readonly central?: Lies & { readonly offset?: number; readonly disk?: number }
-  /** Behind the data. @default a data descriptor where the flags say that there is one */
+  /** Bytes behind the data. @default a data descriptor where the flags say that there is one */
   readonly behind?: Uint8Array
-  /** Before its local header. */
+  /** Bytes before the local header. */
   readonly before?: Uint8Array
-  /** Use the local header and the data of this earlier part. */
+  /** The index of an earlier part whose local header and data this one shares. */
   readonly sharing?: number
-  /** Neither header nor data, only a line in the directory. */
+  /** Whether the part has neither header nor data, only a directory entry. */
   readonly isGhost?: boolean
-  /** Not in the directory. */
+  /** Whether the part is missing in the directory. */
   readonly isHidden?: boolean
 }
 
@@ -58,7 +58,7 @@ export interface Ending {
   readonly disk?: number
   readonly commentLength?: number
   readonly after?: Uint8Array
-  /** Between the directory and the end records. */
+  /** Bytes between the directory and the end records. */
   readonly between?: Uint8Array
   readonly zip64?: {
     readonly count?: number
@@ -85,10 +85,10 @@ const fields = (...values: ReadonlyArray<readonly [size: 2 | 4 | 8, value: numbe
     })
   )
 
-/** One extra field. */
+/** Returns one extra field. */
 export const extra = (id: number, content: Uint8Array): Buffer => Buffer.concat([fields([2, id], [2, content.length]), content])
 
-/** Sizes, or offsets, of 64 bits. */
+/** Returns an extra field of 64-bit sizes or offsets. */
 export const wide = (...values: ReadonlyArray<number>): Buffer =>
   extra(1, Buffer.concat(values.map((value) => fields([8, value]))))
 
@@ -193,7 +193,7 @@ export const build = (parts: ReadonlyArray<Part>, ending: Ending = {}): Uint8Arr
   return Uint8Array.from(Buffer.concat(out))
 }
 
-/** What an archive of these files says of itself. */
+/** Returns the manifest of an archive with these counts. */
 export const manifest = (fileCount: number, totalBytes: number, more: object = {}): Part => ({
   name: "manifest.json",
   content: JSON.stringify({

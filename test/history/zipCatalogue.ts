@@ -1,6 +1,6 @@
 /**
- * Hostile and broken archives, each with the reason for which it is to be refused. Every one is honest but for one thing, so that nothing
- * else can be what it is refused for.
+ * Hostile and broken archives, each with the reason of its refusal. Each has exactly one defect, so that nothing else
+ * can cause the refusal.
  */
 import { randomBytes } from "node:crypto"
 import * as Zlib from "node:zlib"
@@ -16,7 +16,7 @@ type Reason = Row["reason"]
 
 const good: Part = { name: "files/good.txt", content: "good", method: 8 }
 
-/** A file more than the good one, and a manifest that counts both. */
+/** Returns a row with one more part than the good one, and a manifest that counts both. */
 const beside = (
   title: string,
   reason: Reason,
@@ -36,7 +36,7 @@ const named = (name: string | Uint8Array, reason: Reason = "name", more: Partial
     ...more
   })
 
-/** Two entries beside each other, both counted. */
+/** Returns a row with two parts that the manifest counts. */
 const both = (title: string, reason: Reason, one: Part, other: Part): Row => ({
   title,
   reason,
@@ -353,7 +353,8 @@ const ends: ReadonlyArray<Row> = [
 ]
 
 const bomb = (): Uint8Array => {
-  // 4 GiB and a little, in 5 files of a gibibyte of zeros that are never made: a deflate stream of them is a repetition.
+  // Five files of a gibibyte of zeros, which are never made: their deflate stream is a repetition. The total exceeds 4
+  // GiB.
   const sizes = 2 ** 30
   const parts = Array.from({ length: 5 }, (_, i): Part => {
     const packed = Buffer.alloc(Math.ceil(sizes / 1032) + 10, 1)

@@ -29,7 +29,7 @@ import {
   type Tree
 } from "./support.ts"
 
-/** Clock ticks between the start of the machine and that of the process, as `processIdentity` writes them. */
+/** Returns the start time of a process in clock ticks since boot, encoded as in `processIdentity`. */
 const startOf = (pid: number): string => {
   const text = Fs.readFileSync(`/proc/${pid}/stat`, "latin1")
   return BigInt(text.slice(text.lastIndexOf(")") + 2).split(" ")[19]!).toString(36)
@@ -40,7 +40,7 @@ const soak = process.env["FS_ALGEBRA_SOAK"] !== undefined
 const packsIn = (store: Store): ReadonlyArray<string> =>
   Fs.readdirSync(store.packDirectory).filter((name) => name.endsWith(".pack"))
 
-/** A tree whose files partly recur in others. */
+/** Returns a random tree whose files partly recur in other trees. */
 const treeOf = (next: () => number): Tree =>
   Object.fromEntries(
     Array.from({ length: 1 + Math.floor(next() * 8) }, () => [
@@ -57,7 +57,7 @@ const asText = (tree: Tree): Record<string, string> =>
 interface Expected {
   readonly taken: Taken
   readonly tree: Tree
-  /** Of the tree, by git, when it was put there. */
+  /** The id of the tree in git, when the tree was stored. */
   readonly id: string
 }
 
@@ -70,7 +70,7 @@ const put = (store: Store, tree: Tree, seconds: number) =>
     id: git(store.directory, "rev-parse", `${taken.commit}^{tree}`)
   }))
 
-/** That every object has the bytes of its id, and every snapshot its tree, by git's own account. */
+/** Checks with git that every object matches its id and every snapshot has its tree. */
 const check = (store: Store, expected: All): void => {
   assert.strictEqual(fsck(store.directory), "")
   const refs = git(store.directory, "for-each-ref", "--sort=refname", "--format=%(refname:lstrip=2) %(tree)")
@@ -102,7 +102,7 @@ const age = (path: string, seconds: number): void => {
 
 describe.runIf(hasGit)("collecting objects", () => {
   for (let seed = 1; seed <= (soak ? 40 : 3); seed++) {
-    it.effect(`loses nothing over a random program (seed ${seed})`, () =>
+    it.effect(`loses nothing over random changes (seed ${seed})`, () =>
       Effect.gen(function* () {
         const next = random(seed)
         const store = yield* fresh
@@ -129,7 +129,7 @@ describe.runIf(hasGit)("collecting objects", () => {
     )
   }
 
-  it.effect("makes many packs few, and is asked for when there are many", () =>
+  it.effect("merges many packs into few, and is due when there are many", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const expected = yield* many(store, 51, random(7))
@@ -142,7 +142,7 @@ describe.runIf(hasGit)("collecting objects", () => {
     })
   )
 
-  it.effect("is asked for when many snapshots were forgotten, and gives their space back", () =>
+  it.effect("is due after many snapshots are forgotten, and frees their space", () =>
     Effect.gen(function* () {
       const next = random(8)
       const store = yield* fresh
@@ -161,7 +161,7 @@ describe.runIf(hasGit)("collecting objects", () => {
     })
   )
 
-  it.effect("with no snapshot left leaves no object", () =>
+  it.effect("removes every object when no snapshot is left", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { id } = yield* snapshot(store, { a: "1" })
@@ -172,7 +172,7 @@ describe.runIf(hasGit)("collecting objects", () => {
     })
   )
 
-  it.effect("of what is as it should be changes nothing", () =>
+  it.effect("changes nothing in a store that was just collected", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       yield* many(store, 5, random(9))
@@ -183,7 +183,7 @@ describe.runIf(hasGit)("collecting objects", () => {
     })
   )
 
-  it.effect("takes in the objects and references that are files of their own", () =>
+  it.effect("packs loose objects and references", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { commit: made, id } = yield* snapshot(store, { a: "1" })
@@ -209,7 +209,7 @@ describe.runIf(hasGit)("collecting objects", () => {
     })
   )
 
-  it.effect("leaves packs alone that somebody has marked to be kept", () =>
+  it.effect("keeps packs that are marked with .keep", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { id } = yield* snapshot(store, { a: "1" })
@@ -222,7 +222,7 @@ describe.runIf(hasGit)("collecting objects", () => {
   )
 
   for (let seed = 1; seed <= (soak ? 30 : 4); seed++) {
-    it.effect(`leaves of objects that are in many packs one each (seed ${seed})`, () =>
+    it.effect(`keeps one copy of each object that is in many packs (seed ${seed})`, () =>
       Effect.gen(function* () {
         const next = random(seed)
         const store = yield* fresh
@@ -248,7 +248,7 @@ describe.runIf(hasGit)("collecting objects", () => {
     )
   }
 
-  it.effect("keeps the pack that comes out as one of those it was made of", () =>
+  it.effect("keeps the pack when the new one equals one of its sources", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const expected = yield* many(store, 3, random(16))
@@ -263,7 +263,7 @@ describe.runIf(hasGit)("collecting objects", () => {
     })
   )
 
-  it.effect("loses nothing where the new pack cannot take its place", () =>
+  it.effect("loses nothing when the new pack cannot be put in place", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const expected = yield* many(store, 4, random(17))
@@ -283,7 +283,7 @@ describe.runIf(hasGit)("collecting objects", () => {
     })
   )
 
-  it.effect("removes nothing where an object is missing that a snapshot needs", () =>
+  it.effect("removes nothing when an object of a snapshot is missing", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const first = yield* snapshot(store, { a: "1".repeat(1000) })
@@ -301,8 +301,8 @@ describe.runIf(hasGit)("collecting objects", () => {
   )
 })
 
-describe.runIf(hasGit)("an index that says wrong things", () => {
-  it.effect("is told as damage, and nothing goes", () =>
+describe.runIf(hasGit)("an index with wrong offsets", () => {
+  it.effect("makes collecting fail as corrupt and removes nothing", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       yield* snapshot(store, { a: "1", b: "2" })
@@ -311,7 +311,8 @@ describe.runIf(hasGit)("an index that says wrong things", () => {
       const [pack] = packsIn(store)
       const path = join(store.packDirectory, pack!.replace(".pack", ".idx"))
       const index = Fs.readFileSync(path)
-      // Behind the ids and their checksums: the offset of the first object, said to stand in the table of wide ones.
+      // The offset of the first object, behind the ids and their checksums, now points into the table of 64-bit
+      // offsets.
       const count = index.readUInt32BE(8 + 255 * 4)
       index.writeUInt32BE(0x80000007, 8 + 256 * 4 + count * 24)
       Fs.chmodSync(path, 0o600)
@@ -325,7 +326,7 @@ describe.runIf(hasGit)("an index that says wrong things", () => {
 })
 
 describe.runIf(hasGit)("while objects are collected", () => {
-  it.effect("what somebody counts on stays, until he does no more", () =>
+  it.effect("held objects stay until they are released", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const other = yield* open(store.directory)
@@ -352,7 +353,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
     })
   )
 
-  it.effect("others who take up what nothing refers to any more lose nothing", () =>
+  it.effect("other processes that reuse unreferenced objects lose nothing", () =>
     Effect.gen(function* () {
       const next = random(10)
       const store = yield* fresh
@@ -367,7 +368,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
           yield* other.snapshots.remove(made[at]!.taken.id)
           yield* other.holding(
             Effect.gen(function* () {
-              // As a capture does: what is there is not written again; but it is looked at whether all of it is.
+              // Like a capture: an existing commit is reused only if all of its objects exist.
               const [there] = yield* other.reader.sizes([made[at]!.taken.commit])
               const isWhole =
                 there !== undefined &&
@@ -391,7 +392,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
     })
   )
 
-  it.effect("others who read go on reading", () =>
+  it.effect("other processes keep reading", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const reading = yield* open(store.directory)
@@ -409,7 +410,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
     })
   )
 
-  it.effect("nobody else collects, and one that was killed is in nobody's way", () =>
+  it.effect("a second collection is busy, and a killed one blocks nothing", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const taken = yield* snapshot(store, { a: "1" })
@@ -417,7 +418,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
       const turn = Turns.enter(store.directory, "collector")
       assert.strictEqual((yield* collect(store)).outcome, "busy")
       Turns.leave(turn)
-      // A process that has ended while it held, collected and removed.
+      // A process that died while it held, collected and removed.
       const module = fileURLToPath(new URL("../../../src/history/git/turns.ts", import.meta.url))
       const script = `const { enter } = await import(${JSON.stringify(module)});
         for (const role of ["holder", "collector", "remover"]) enter(${JSON.stringify(store.directory)}, role);
@@ -431,31 +432,29 @@ describe.runIf(hasGit)("while objects are collected", () => {
     })
   )
 
-  it.effect.runIf(hasProc)(
-    "a forged turn is passed over unless it could be that of a living process, and then it is named",
-    () =>
-      Effect.gen(function* () {
-        const store = yield* fresh
-        const turns = Turns.directoryOf(store.directory)
-        const living = `${Identity.self().split("-")[0]}-${process.ppid.toString(36)}-${startOf(process.ppid)}`
-        const mark = "a".repeat(12)
-        const later = Date.now() / 1000 + 1e8
-        // A time to come, and what is no file.
-        Fs.writeFileSync(join(turns, `elsewhere-1-1.${mark}.0.remover`), "")
-        Fs.utimesSync(join(turns, `elsewhere-1-1.${mark}.0.remover`), later, later)
-        Fs.mkdirSync(join(turns, `${living}.${mark}.1.remover`))
-        Fs.symlinkSync(store.directory, join(turns, `${living}.${mark}.2.remover`))
-        Fs.writeFileSync(join(turns, "notes.txt"), "")
-        yield* store.holding(Effect.void)
-        assert.isTrue(Fs.existsSync(join(turns, "notes.txt")))
-        Fs.writeFileSync(join(turns, `${living}.${mark}.3.remover`), "")
-        const self = Turns.enter(store.directory, "holder")
-        assert.strictEqual(Turns.somebody(store.directory, "remover", self), `${living}.${mark}.3.remover`)
-        Turns.leave(self)
-      })
+  it.effect.runIf(hasProc)("a forged lock is ignored, unless it could belong to a living process, which is then named", () =>
+    Effect.gen(function* () {
+      const store = yield* fresh
+      const turns = Turns.directoryOf(store.directory)
+      const living = `${Identity.self().split("-")[0]}-${process.ppid.toString(36)}-${startOf(process.ppid)}`
+      const mark = "a".repeat(12)
+      const later = Date.now() / 1000 + 1e8
+      // A lock from the future, a directory and a link.
+      Fs.writeFileSync(join(turns, `elsewhere-1-1.${mark}.0.remover`), "")
+      Fs.utimesSync(join(turns, `elsewhere-1-1.${mark}.0.remover`), later, later)
+      Fs.mkdirSync(join(turns, `${living}.${mark}.1.remover`))
+      Fs.symlinkSync(store.directory, join(turns, `${living}.${mark}.2.remover`))
+      Fs.writeFileSync(join(turns, "notes.txt"), "")
+      yield* store.holding(Effect.void)
+      assert.isTrue(Fs.existsSync(join(turns, "notes.txt")))
+      Fs.writeFileSync(join(turns, `${living}.${mark}.3.remover`), "")
+      const self = Turns.enter(store.directory, "holder")
+      assert.strictEqual(Turns.somebody(store.directory, "remover", self), `${living}.${mark}.3.remover`)
+      Turns.leave(self)
+    })
   )
 
-  it.effect("who comes while objects go waits for that", () =>
+  it.effect("a holder waits until the removal ends", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const turn = Turns.enter(store.directory, "remover")
@@ -482,8 +481,8 @@ describe.runIf(hasGit)("while objects are collected", () => {
   )
 })
 
-describe.runIf(hasGit)("what others have left", () => {
-  it.effect("goes when it is old, or cannot be anybody's; what is young stays", () =>
+describe.runIf(hasGit)("leftovers in a store", () => {
+  it.effect("are removed when they are old or belong to no living process, and young ones stay", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       yield* snapshot(store, { a: "1" })
@@ -510,7 +509,7 @@ describe.runIf(hasGit)("what others have left", () => {
   )
 })
 
-/** Kills it some time after it has begun: between at once and longer than it takes. */
+/** Kills the program some time after it begins; it may have finished by then. */
 const killed = (store: string, milliseconds: number): Promise<string> =>
   new Promise((resolve, reject) => {
     const program = fileURLToPath(new URL("./collecting.ts", import.meta.url))
@@ -529,15 +528,15 @@ const killed = (store: string, milliseconds: number): Promise<string> =>
     )
   })
 
-describe.runIf(hasGit)("an end in the midst of collecting", () => {
-  it.live("by SIGKILL loses nothing, and the next time completes it", () =>
+describe.runIf(hasGit)("a collection that ends early", () => {
+  it.live("by SIGKILL loses nothing, and the next collection completes it", () =>
     Effect.gen(function* () {
       const next = random(12)
       const base = yield* directory
       const store = yield* open(join(base, "store"))
       const expected = yield* many(store, 10, next)
       let unfinished = 0
-      // More of them, where a busy machine has the kills come too late.
+      // A busy machine may deliver the kills too late, so more rounds may be needed.
       for (let round = 0; round < (soak ? 200 : 3) || (unfinished === 0 && round < 20); round++) {
         for (const [id, entry] of yield* many(store, 3, next)) expected.set(id, entry)
         for (let i = 0; i < 3; i++) {
@@ -557,7 +556,7 @@ describe.runIf(hasGit)("an end in the midst of collecting", () => {
     })
   )
 
-  it.live("by interruption loses nothing and leaves nothing", () =>
+  it.live("by interruption loses nothing and leaves no temporary files", () =>
     Effect.gen(function* () {
       const next = random(13)
       const store = yield* fresh
@@ -580,18 +579,18 @@ describe.runIf(hasGit)("an end in the midst of collecting", () => {
 })
 
 describe.runIf(hasGit && needs("collecting on a disk that is full", canMount, "run as root where tmpfs can be mounted"))(
-  "on a disk with little room",
+  "a collection on a nearly full disk",
   () => {
     const size = 2 ** 19
     const pieces = (next: () => number, count: number) => Array.from({ length: count }, () => noise(next, size))
     const files = (all: ReadonlyArray<Buffer>): Tree => Object.fromEntries(all.map((bytes, i) => [`f${i}`, bytes]))
 
-    it.effect("what is of no use gives the room for what is", () =>
+    it.effect("frees the space of useless objects although both packs do not fit at once", () =>
       Effect.gen(function* () {
         const next = random(14)
         const base = yield* disk("size=12m")
         const store = yield* open(join(base, "store"))
-        // 8 MiB in one pack, of which 2 will be of use; no room for twice that.
+        // One pack of 8 MiB, of which 2 MiB stay in use. Twice that does not fit.
         const many = pieces(next, 16)
         const all = yield* snapshot(store, files(many))
         const kept = yield* put(store, files(many.slice(0, 4)), 2)
@@ -602,7 +601,7 @@ describe.runIf(hasGit && needs("collecting on a disk that is full", canMount, "r
       })
     )
 
-    it.effect("where there is no room at all, nothing is lost, and it is told", () =>
+    it.effect("loses nothing without any space, and says that the disk is full", () =>
       Effect.gen(function* () {
         const next = random(15)
         const base = yield* disk("size=8m")

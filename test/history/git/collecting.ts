@@ -1,4 +1,4 @@
-/** A program that collects the objects of the store it is given, again and again, until it is killed. */
+/** A program that collects the objects of a store once and then waits to be killed. */
 import * as Effect from "effect/Effect"
 import { collect } from "../../../src/history/git/collect.ts"
 import { open } from "../../../src/history/git/store.ts"

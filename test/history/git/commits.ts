@@ -1,4 +1,4 @@
-/** Snapshots that git's own fast-import puts into a store. */
+/** Snapshots that git's own fast-import writes into a store. */
 import * as Effect from "effect/Effect"
 import { randomUUID } from "node:crypto"
 import type { StoreFault } from "../../../src/history/errors.ts"
@@ -16,11 +16,11 @@ const program = (tree: Tree, seconds: number, message: string, ref: string): Buf
     ),
     data(message),
     ...Object.entries(tree).flatMap(([path, bytes]) => [Buffer.from(`M 100644 inline ${path}\n`), data(bytes)]),
-    // The reference was only needed to say where the commit goes.
+    // The reference only names the place of the commit.
     Buffer.from(`get-mark :1\nreset ${ref}\nfrom ${"0".repeat(40)}\n\ndone\n`)
   ])
 
-/** A commit with this tree, in a pack of its own, which nothing refers to. */
+/** Writes a commit of this tree in a pack of its own, without a reference to it. */
 export const commit = (store: Store, tree: Tree, seconds = 1, message = "a snapshot"): Effect.Effect<string, StoreFault> =>
   Effect.map(
     store.git.run(["-c", "fastimport.unpackLimit=0", "fast-import", "--quiet", "--force", "--done"], {

@@ -1,4 +1,4 @@
-/** A program that does with a store all that is done with one, and prints what a person could see of it. */
+/** A program that runs every operation on a store and prints the visible results. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { collect } from "../../../src/history/git/collect.ts"

@@ -23,7 +23,7 @@ const clean: NodeJS.ProcessEnv = { PATH: process.env["PATH"] }
 
 interface Trap {
   readonly env: NodeJS.ProcessEnv
-  /** What anything of it would have written. */
+  /** Lists the marks that an executed program or a redirected write would leave. */
   readonly caught: () => ReadonlyArray<string>
 }
 
@@ -37,7 +37,7 @@ const hooks = [
   "pre-commit"
 ]
 
-/** Everything by which a user, a system or another program tells git what to do. */
+/** Sets every file and variable by which a user, a system or another program configures git. */
 const trap = (base: string): Trap => {
   const marks = join(base, "marks")
   const home = join(base, "home")
@@ -180,7 +180,7 @@ describe.runIf(hasGit)("a hostile configuration", () => {
     })
   )
 
-  it.effect("would do so to a git that is simply run", () =>
+  it.effect("executes programs in a git that is run without protection", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const { caught, env } = trap(base)
@@ -202,7 +202,7 @@ describe.runIf(hasGit)("a hostile configuration", () => {
     })
   )
 
-  it.effect("in the store's own hooks executes nothing", () =>
+  it.effect("executes nothing from the store's own hooks", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const { caught } = trap(base)
@@ -220,7 +220,7 @@ describe.runIf(hasGit)("a hostile configuration", () => {
   )
 })
 
-/** Calls that make, change or remove what a path names. */
+/** System calls that create, change or remove a path. */
 const changing = [
   "creat",
   "rename",
@@ -250,7 +250,7 @@ const changing = [
 const canTrace = needs("system calls of git", () => has("strace"), "apt-get install strace")
 
 describe.runIf(hasGit && canTrace)("the system calls of all processes", () => {
-  it.effect("write nowhere but in the store, and execute git and nothing else", () =>
+  it.effect("write only in the store, and execute only git and node", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const { env } = trap(base)
@@ -283,7 +283,7 @@ describe.runIf(hasGit && canTrace)("the system calls of all processes", () => {
           for (const path of paths) {
             if (/^\/(?:dev\/(?:null|tty)$|proc\/)/.test(path)) continue
             writes++
-            // git works in the store, and names what is in it from there.
+            // git runs in the store and uses relative paths.
             const whole = normalize(isAbsolute(path) ? path : join(store, path))
             assert.isTrue(whole === store || whole.startsWith(`${store}/`), line)
           }

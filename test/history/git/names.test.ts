@@ -16,7 +16,7 @@ const oneOf = <const A>(values: ReadonlyArray<A>): Arbitrary.Arbitrary<A> =>
     (i) => values[i]!
   )
 
-/** What names that git could misread are made of. */
+/** Pieces of names that git could misread. */
 const pieces = [
   ".",
   "g",
@@ -67,7 +67,7 @@ const text = Arbitrary.filter(
   isText
 )
 
-/** Bytes of all sorts, those that matter more often than others. */
+/** Bytes of all sorts, with a preference for the dangerous ones. */
 const bytes = Arbitrary.map(
   Arbitrary.array(
     oneOf([
@@ -79,7 +79,7 @@ const bytes = Arbitrary.map(
   (parts) => Buffer.concat(parts)
 )
 
-/** What a host's port knows such names by. */
+/** Returns the key of a name that is no text, as a host's port has it. */
 const keyOf = (name: Buffer) => `\0${name.toString("hex")}`
 const key = Arbitrary.map(
   Arbitrary.filter(
@@ -127,7 +127,7 @@ describe("names in git trees", () => {
   })
 
   it.each(["", ".", "..", "a/b", "a\nb", "a\0", "\0", "\0zz", "\0FF", "\0f", "\x0061", "\x0000ff", "\x002fff", "\ud800"])(
-    "%j is no segment and is given no name",
+    "%j is no segment and cannot be encoded",
     (segment) => assert.throws(() => encodeName(segment), RangeError)
   )
 
@@ -166,13 +166,13 @@ describe("names in git trees", () => {
     `${mark}~ff2f`,
     `${mark}~ff00`,
     `${mark}~2e676974`
-  ])("%j in a tree is no name of ours", (stored) => assert.isUndefined(decodeName(Buffer.from(stored))))
+  ])("%j in a tree is no encoded name", (stored) => assert.isUndefined(decodeName(Buffer.from(stored))))
 
-  it("bytes that are no UTF-8 are no name of ours", () => assert.isUndefined(decodeName(Buffer.from([0x61, 0xff]))))
+  it("bytes that are not UTF-8 are no encoded name", () => assert.isUndefined(decodeName(Buffer.from([0x61, 0xff]))))
 
   const segment = Arbitrary.flatMap(oneOf([text, text, key]), (choice) => choice)
   it.prop(
-    "every segment comes back from its name",
+    "every segment is decoded from its encoded name",
     [segment],
     ([segment]) => {
       assert.strictEqual(decodeName(encodeName(segment)), segment)
@@ -181,7 +181,7 @@ describe("names in git trees", () => {
   )
 
   it.prop(
-    "what is taken from a tree is exactly what would be stored for it",
+    "every name that decodes is the encoding of its segment",
     [bytes],
     ([stored]) => {
       const segment = decodeName(stored)
@@ -190,7 +190,7 @@ describe("names in git trees", () => {
     { arbitrary: { runs: 3000 } }
   )
 
-  it.prop("no name is stored with a slash, a backslash, a control character or what is no UTF-8", [segment], ([segment]) => {
+  it.prop("no encoded name holds a slash, a backslash, a control character or invalid UTF-8", [segment], ([segment]) => {
     const stored = encodeName(segment)
     assert.isTrue(Buffer.from(stored.toString()).equals(stored))
     assert.notMatch(stored.toString(), /[/\\\0-\x1f\x7f]/)
@@ -199,7 +199,7 @@ describe("names in git trees", () => {
 
 if (!hasGit) saysNoGit("names that git refuses")
 
-/** Characters in the places where git passes over some, and short combinations of what it looks for. */
+/** Returns names with characters that git ignores on some systems, and short combinations of dangerous pieces. */
 const candidates = (): ReadonlyArray<string> => {
   const out = new Set<string>()
   for (let point = 0x20; point <= 0xffff; point++) {
@@ -224,11 +224,11 @@ describe.runIf(hasGit)("names that git refuses", () => {
     (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
   )
 
-  /** A tree with one link of that name. */
+  /** Returns a tree with one link of that name. */
   const treeOf = (name: Buffer, id: string): Buffer =>
     Buffer.concat([Buffer.from("120000 "), name, Buffer.from([0]), Buffer.from(id, "hex")])
 
-  /** Of the names those that `git fsck --strict` has anything against. A link called .gitignore it only remarks upon. */
+  /** Returns the names that `git fsck --strict` reports. A link called .gitignore is only a notice. */
   const refused = Effect.fnUntraced(function* (names: ReadonlyArray<Buffer>) {
     const directory = yield* store
     const writer = yield* open(join(directory, "objects/pack"))
@@ -245,7 +245,7 @@ describe.runIf(hasGit)("names that git refuses", () => {
       .map(([, id]) => byId.get(id!)!)
   })
 
-  it.live("are all stored under others, with which git is content", () =>
+  it.live("are all stored under other names, which git accepts", () =>
     Effect.gen(function* () {
       const names = candidates()
       const bad = yield* refused(names.map((name) => Buffer.from(name)))
@@ -257,7 +257,7 @@ describe.runIf(hasGit)("names that git refuses", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("can be read into an index everywhere", () =>
+  it.live("can be added to an index with every protection of git", () =>
     Effect.gen(function* () {
       const directory = yield* store
       const takes = (name: string): boolean => {

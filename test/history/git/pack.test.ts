@@ -34,7 +34,7 @@ const git = (directory: string, args: ReadonlyArray<string>, input?: Buffer | st
   return stdout
 }
 
-/** A bare repository. */
+/** Creates a bare repository. */
 const store = Effect.tap(temporary, (directory) => Effect.sync(() => git(directory, ["init", "--quiet", "--bare"])))
 const packsOf = (directory: string) => join(directory, "objects/pack")
 
@@ -47,7 +47,7 @@ const fsck = (directory: string) => {
   assert.deepStrictEqual({ status, said }, { status: 0, said: [] })
 }
 
-/** What git reads of each object, all in one process. */
+/** Reads the objects with one git process. */
 const readBack = (directory: string, ids: ReadonlyArray<string>): ReadonlyMap<string, Buffer> => {
   const all = git(directory, ["cat-file", "--batch"], ids.join("\n") + "\n")
   const out = new Map<string, Buffer>()
@@ -65,7 +65,7 @@ const parts = (bytes: Uint8Array, size: number) =>
     Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) => bytes.subarray(i * size, (i + 1) * size))
   )
 
-/** The same for the same seed, and of no use to a compressor. */
+/** Returns incompressible bytes, the same for the same seed. */
 const noise = (size: number, seed = "seed") => {
   const cipher = createCipheriv("aes-128-ctr", createHash("md5").update(seed).digest(), Buffer.alloc(16))
   return cipher.update(Buffer.alloc(size))
@@ -105,7 +105,7 @@ describe.runIf(hasGit)("packs that git reads", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("have the very index that git would make, with wide offsets too", () =>
+  it.live("have the same index that git would make, with wide offsets too", () =>
     Effect.gen(function* () {
       const directory = yield* store
       for (const wideFrom of [undefined, 0x8000, 29]) {
@@ -177,7 +177,7 @@ describe.runIf(hasGit)("packs that git reads", () => {
     Arbitrary.flatMap(oneOf([leaf, directoryOf(child)]), (choice: Arbitrary.Arbitrary<Made>) => choice)
   const tree = directoryOf(level(level(leaf)))
 
-  /** Puts it into the pack, and says what `git ls-tree -r -t -z` is to list. */
+  /** Adds a directory to the pack, and records the lines that `git ls-tree -r -t -z` must print. */
   const put = (writer: PackWriter, { entries, mode }: Directory, way: Buffer, expected: Map<string, string>): string => {
     const out = new Map<string, TreeEntry>()
     let needsModes = mode !== undefined && mode !== 0o755
@@ -235,7 +235,7 @@ describe.runIf(hasGit)("packs that git reads", () => {
     { arbitrary: { runs: 40 } }
   )
 
-  it.live("two writers at once, with some of the same, disturb neither each other nor git", () =>
+  it.live("of two concurrent writers with common objects disturb neither each other nor git", () =>
     Effect.gen(function* () {
       const directory = yield* store
       const [a, b] = [yield* open(packsOf(directory)), yield* open(packsOf(directory))]
@@ -252,7 +252,7 @@ describe.runIf(hasGit)("packs that git reads", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("the same pack written twice is there once", () =>
+  it.live("of the same content exist once", () =>
     Effect.gen(function* () {
       const directory = yield* store
       const names: Array<string | undefined> = []
@@ -267,7 +267,7 @@ describe.runIf(hasGit)("packs that git reads", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("git removes what a killed writer has left", () =>
+  it.live("of a killed writer are removed by git prune", () =>
     Effect.gen(function* () {
       const directory = yield* store
       const source = fileURLToPath(new URL("../../../src/history/git/packWriter.ts", import.meta.url))
@@ -298,14 +298,14 @@ describe("packs", () => {
     for (let i = 0; i < 50; i++) writer.add("blob", Buffer.from(`content ${i}`))
     yield* writer.addStream(2_000_000, parts(noise(2_000_000), 65_536))
   })
-  /** The name of a pack that nothing has gone wrong with. */
+  /** The name of a pack that was written without incident. */
   const usual = Effect.scoped(
     Effect.flatMap(temporary, (directory) =>
       Effect.flatMap(open(directory), (writer) => Effect.andThen(filled(writer), writer.finish))
     )
   )
 
-  it.live("the ids are git's, whatever the size", () =>
+  it.live("have the ids of git for every size", () =>
     Effect.gen(function* () {
       const writer = yield* open(yield* temporary)
       for (const size of [0, 10, 32_767, 32_768, 32_769, 200_000]) {
@@ -321,7 +321,7 @@ describe("packs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("both files can only be read", () =>
+  it.live("are read-only, as are their indexes", () =>
     Effect.gen(function* () {
       const directory = yield* temporary
       const writer = yield* open(directory)
@@ -331,7 +331,7 @@ describe("packs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("nothing added leaves nothing", () =>
+  it.live("without objects leave no file", () =>
     Effect.gen(function* () {
       const directory = yield* temporary
       assert.isUndefined(yield* (yield* open(directory)).finish)
@@ -339,7 +339,7 @@ describe("packs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("abandoned ones leave nothing", () =>
+  it.live("that are abandoned leave no file", () =>
     Effect.gen(function* () {
       const directory = yield* temporary
       const writer = yield* open(directory)
@@ -368,7 +368,7 @@ describe("packs", () => {
     ["none", 1, Stream.empty, { _tag: "SizeMismatch", expected: 1, actual: 0 }],
     ["some for nothing", 0, parts(noise(5), 5), { _tag: "SizeMismatch", expected: 0, actual: 5 }],
     ["a failure", 3_000_000, Stream.concat(parts(noise(2_000_000, "other"), 65_536), Stream.fail("gone")), "gone"]
-  ] as const)("a stream of %s leaves the pack as it was", ([, size, stream, expected]) =>
+  ] as const)("are unchanged by a stream of %s", ([, size, stream, expected]) =>
     Effect.gen(function* () {
       const writer = yield* open(yield* temporary)
       assert.deepStrictEqual(yield* Effect.flip(writer.addStream<string, never>(size, stream)), expected)
@@ -378,7 +378,7 @@ describe("packs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("an interrupted stream leaves the pack as it was", () =>
+  it.live("are unchanged by an interrupted stream", () =>
     Effect.gen(function* () {
       const writer = yield* open(yield* temporary)
       const started = yield* Latch.make()
@@ -394,7 +394,7 @@ describe("packs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("content that is there already, added or streamed at the same time, is there once", () =>
+  it.live("hold content once that is added and streamed concurrently", () =>
     Effect.gen(function* () {
       const directory = yield* temporary
       const writer = yield* open(directory)
@@ -407,7 +407,7 @@ describe("packs", () => {
       yield* writer.finish
       const index = yield* PackIndex.open(directory)
       assert.isTrue(index.has(all[0]!))
-      // How many objects there are is what the last of the counts by first byte says.
+      // The last entry of the fan-out table is the number of objects.
       const written = Fs.readdirSync(directory).find((name) => name.endsWith(".idx"))
       assert.strictEqual(Fs.readFileSync(join(directory, written!)).readUInt32BE(8 + 255 * 4), 1)
       const pack = Fs.readdirSync(directory).find((name) => name.endsWith(".pack"))
@@ -415,7 +415,7 @@ describe("packs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live.skipIf(!hasGit)("others can add and stream while a stream comes", () =>
+  it.live.skipIf(!hasGit)("accept objects and streams while a stream is running", () =>
     Effect.gen(function* () {
       const directory = yield* store
       const writer = yield* open(packsOf(directory))
@@ -440,7 +440,7 @@ describe("packs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("interrupted while they are finished, they are there whole or not at all", () =>
+  it.live("that are interrupted while they finish are written whole or not at all", () =>
     Effect.gen(function* () {
       const seen = new Set<number>()
       for (let turns = 0; turns < 30; turns++) {
@@ -461,7 +461,7 @@ describe("packs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("whose index cannot be put in its place leave nothing", () =>
+  it.live("whose index cannot be put in place leave no file", () =>
     Effect.gen(function* () {
       const directory = yield* temporary
       const blocked = `${yield* usual}.idx`
@@ -474,7 +474,7 @@ describe("packs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("cannot be opened where there is no directory", () =>
+  it.live("cannot be opened in a missing directory", () =>
     Effect.gen(function* () {
       const fault = yield* Effect.flip(open(join(yield* temporary, "none")))
       assert.deepStrictEqual({ ...fault, detail: "" }, { _tag: "StoreFault", reason: "io", detail: "" })
@@ -512,7 +512,7 @@ describe.skipIf(!canMount)("packs on a disk of four megabytes (skipped where not
     "detail" in fault &&
     String(fault.detail).includes("the disk is full (ENOSPC)")
 
-  it.live("that fills while objects are added: said at once and at the end, and nothing is left", () =>
+  it.live("that fills with added objects fail at once and at the end, and leave no file", () =>
     Effect.gen(function* () {
       const directory = yield* disk
       const writer = yield* open(directory)
@@ -525,7 +525,7 @@ describe.skipIf(!canMount)("packs on a disk of four megabytes (skipped where not
     }).pipe(Effect.scoped)
   )
 
-  it.live("that fills while a stream comes: the rest of the pack is unharmed", () =>
+  it.live("that fills during a stream keep their other objects", () =>
     Effect.gen(function* () {
       const directory = yield* disk
       const writer = yield* open(directory)
@@ -536,11 +536,11 @@ describe.skipIf(!canMount)("packs on a disk of four megabytes (skipped where not
     }).pipe(Effect.scoped)
   )
 
-  it.live("that fills while they are finished: nothing is left", () =>
+  it.live("that fills while they finish leave no file", () =>
     Effect.gen(function* () {
       const directory = yield* disk
       const writer = yield* open(directory)
-      // Tiny objects: the index is larger than the pack, and finds no room.
+      // With tiny objects the index is larger than the pack and does not fit.
       for (let i = 0; i < 30_000; i++) writer.add("blob", Buffer.from(String(i)))
       Fs.writeFileSync(join(directory, "other"), Buffer.alloc(3_000_000))
       assert.isTrue(isFull(yield* Effect.flip(writer.finish)))
@@ -567,7 +567,7 @@ describe("indexes of packs", () => {
       assert.lengthOf(index.packs(), 3)
       for (const prefix of ["c", "a", "b"]) assert.isTrue(idsOf(range(prefix, 3000)).every(index.has))
       assert.isFalse(idsOf(range("d", 9000)).some(index.has))
-      // Their beginning is all that the first comparison looks at.
+      // The first comparison looks only at the beginning of an id.
       for (const id of idsOf(range("a", 100)))
         for (const digit of ["0", "f"]) assert.isFalse(index.has(id.slice(0, 8) + digit.repeat(32)))
       for (const id of ["", "x", "0".repeat(40), "f".repeat(40), "f".repeat(41), idsOf(["a1"])[0]!.toUpperCase()])
@@ -575,7 +575,7 @@ describe("indexes of packs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("take notice of what has come and gone when they are asked to", () =>
+  it.live("notice added and removed packs when they are refreshed", () =>
     Effect.gen(function* () {
       const directory = yield* temporary
       const index = yield* PackIndex.open(directory)
@@ -584,14 +584,14 @@ describe("indexes of packs", () => {
       assert.isFalse(index.has(ids[0]!))
       yield* index.refresh
       assert.isTrue(index.has(ids[0]!))
-      // What is left of a pack is of no use.
+      // An index without its pack does not count.
       Fs.unlinkSync(`${file}.pack`)
       yield* index.refresh
       assert.isFalse(index.has(ids[0]!))
     }).pipe(Effect.scoped)
   )
 
-  it.live("a link to what is not there counts as gone", () =>
+  it.live("ignore an index that is a dangling link", () =>
     Effect.gen(function* () {
       const directory = yield* temporary
       const { ids } = yield* write(directory, ["a"])
@@ -601,7 +601,7 @@ describe("indexes of packs", () => {
     }).pipe(Effect.scoped)
   )
 
-  /** As one would make it who wants to be believed. */
+  /** Recomputes the checksum, as an attacker would. */
   const resealed = (bytes: Buffer): Buffer => {
     createHash("sha1")
       .update(bytes.subarray(0, -20))
@@ -620,7 +620,7 @@ describe("indexes of packs", () => {
     ["counts fewer than there are", (bytes) => (bytes.writeUInt32BE(1, 8 + 255 * 4), resealed(bytes))],
     ["counts backwards", (bytes) => (bytes.writeUInt32BE(100_000, 8), resealed(bytes))]
   ]
-  it.live.each(damages)("one that %s is corrupt, and named", ([, damage]) =>
+  it.live.each(damages)("fail as corrupt, with their path, when one %s", ([, damage]) =>
     Effect.gen(function* () {
       const directory = yield* temporary
       const { file } = yield* write(directory, range("a", 500))
@@ -633,7 +633,7 @@ describe("indexes of packs", () => {
   )
 
   it.live.prop(
-    "one with a wrong byte anywhere is corrupt",
+    "fail as corrupt when one has any wrong byte",
     [between(0, 1032 + 28 * 20 + 39), between(1, 255)],
     ([at, change]) =>
       Effect.gen(function* () {
@@ -647,7 +647,7 @@ describe("indexes of packs", () => {
       }).pipe(Effect.scoped)
   )
 
-  it.live("a directory that is not there is unavailable", () =>
+  it.live("fail as unavailable in a missing directory", () =>
     Effect.gen(function* () {
       const fault = yield* Effect.flip(PackIndex.open(join(yield* temporary, "none")))
       assert.strictEqual(fault.reason, "unavailable")

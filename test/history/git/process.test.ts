@@ -12,7 +12,7 @@ import { directory, hasGit } from "./support.ts"
 const withPath = <A, E, R>(path: string, effect: Effect.Effect<A, E, R>) =>
   Effect.provideService(effect, ConfigProvider.ConfigProvider, ConfigProvider.fromEnv({ env: { PATH: path } }))
 
-/** A program called git, in a directory of its own, and that directory. */
+/** Writes a program called git into a directory of its own, and returns that directory. */
 const pretend = (base: string, name: string, script: string): string => {
   const at = join(base, name)
   Fs.mkdirSync(at)
@@ -20,7 +20,7 @@ const pretend = (base: string, name: string, script: string): string => {
   return at
 }
 
-/** Answers its version, and does `otherwise` with everything else. */
+/** Returns a script that prints a version, and runs `otherwise` for every other command. */
 const answering = (otherwise: string, version = "2.39.5"): string =>
   `for last; do :; done\nif [ "$last" = version ]; then echo "git version ${version}"; else ${otherwise}; fi`
 
@@ -42,8 +42,8 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-describe("which git is run", () => {
-  it.effect("the first in the PATH that is a program", () =>
+describe("the git that is run", () => {
+  it.effect("is the first program of that name in the PATH", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const none = join(base, "none")
@@ -60,7 +60,7 @@ describe("which git is run", () => {
     ["empty", ""],
     ["a dot", "."]
   ]) {
-    it.effect(`none in an entry that is ${what}, wherever the process is`, () =>
+    it.effect(`is never one from a PATH entry that is ${what}, wherever the process is`, () =>
       Effect.gen(function* () {
         const base = yield* directory
         const trap = pretend(base, "bin", `touch ${base}/executed`)
@@ -77,7 +77,7 @@ describe("which git is run", () => {
     )
   }
 
-  it.effect("none in a directory to avoid, not even through a link", () =>
+  it.effect("is never one in a directory to avoid, not even through a link", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const workspace = join(base, "workspace")
@@ -96,7 +96,7 @@ describe("which git is run", () => {
     })
   )
 
-  it.effect("where there is none, it is said how to install it", () =>
+  it.effect("is required, and its absence is reported with the way to install it", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const fault = yield* Effect.flip(withPath(base, make(base)))
@@ -105,7 +105,7 @@ describe("which git is run", () => {
     })
   )
 
-  it.effect("one that is too old is refused with its version", () =>
+  it.effect("is refused with its version when it is too old", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const at = pretend(base, "bin", answering("true", "2.24.9"))
@@ -116,7 +116,7 @@ describe("which git is run", () => {
     })
   )
 
-  it.effect("a program that is something else is refused with what it says", () =>
+  it.effect("is refused with its output when it is another program", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const fault = yield* Effect.flip(withPath(pretend(base, "bin", "echo hub 3"), make(base)))
@@ -125,8 +125,8 @@ describe("which git is run", () => {
   )
 })
 
-describe("how git is run", () => {
-  it.effect("with these variables and no others", () =>
+describe("a run of git", () => {
+  it.effect("has exactly these environment variables", () =>
     pretended(answering("exec env"), (git) =>
       Effect.gen(function* () {
         process.env["GIT_TRACE"] = "/nonexistent/trace"
@@ -143,7 +143,7 @@ describe("how git is run", () => {
           .trim()
           .split("\n")
           .map((line) => line.split("=")[0]!)
-          // What the shell adds by itself.
+          // The shell adds these by itself.
           .filter((name) => !["PWD", "OLDPWD", "SHLVL", "_"].includes(name))
         assert.deepStrictEqual(names.sort(), [
           "GIT_ATTR_NOSYSTEM",
@@ -161,7 +161,7 @@ describe("how git is run", () => {
     )
   )
 
-  it.effect("in the git directory, named as such, with its arguments as they are", () =>
+  it.effect("has the git directory as its working directory, safe settings and unchanged arguments", () =>
     pretended(answering('pwd; for each; do echo "<$each>"; done'), (git, base) =>
       Effect.gen(function* () {
         const { stdout } = yield* git.run(["show-ref", "$(touch x)", "a b", "*", "; exit 3"])
@@ -183,7 +183,7 @@ describe("how git is run", () => {
     )
   )
 
-  it.effect("a failure is told in git's words, on one line", () =>
+  it.effect("reports a failure in git's words, on one line", () =>
     pretended(answering("printf 'fatal: it is\\033[31m so\\nhint: no\\n' >&2; exit 128"), (git) =>
       Effect.gen(function* () {
         const fault = yield* Effect.flip(git.run(["rev-parse"]))
@@ -201,7 +201,7 @@ describe("how git is run", () => {
     ["error: packed object 1234 (stored in x.pack) is corrupt", "corrupt"],
     ["fatal: missing blob object '1234'", "corrupt"]
   ] as const) {
-    it.effect(`"${words}" is ${reason}`, () =>
+    it.effect(`fails as ${reason} for "${words}"`, () =>
       pretended(answering(`echo "${words}" >&2; exit 128`), (git) =>
         Effect.gen(function* () {
           const fault = yield* Effect.flip(git.run(["rev-parse"]))
@@ -212,7 +212,7 @@ describe("how git is run", () => {
     )
   }
 
-  it.effect("that it was killed is told", () =>
+  it.effect("reports the signal that killed git", () =>
     pretended(answering("kill -KILL $$"), (git) =>
       Effect.gen(function* () {
         const fault = yield* Effect.flip(git.run(["rev-list"]))
@@ -221,7 +221,7 @@ describe("how git is run", () => {
     )
   )
 
-  it.effect("input of many megabytes comes back whole, also where nobody reads it at first", () =>
+  it.effect("passes many megabytes through, from a buffer or a stream", () =>
     pretended(answering("exec cat"), (git) =>
       Effect.gen(function* () {
         const bytes = Buffer.alloc(30_000_000, "0123456789\n")
@@ -236,11 +236,11 @@ describe("how git is run", () => {
     )
   )
 
-  it.effect("input that git does not read is no failure", () =>
+  it.effect("succeeds if git does not read its input", () =>
     pretended(answering("exit 0"), (git) => git.run(["x"], { input: Buffer.alloc(5_000_000) }))
   )
 
-  it.effect("input that fails is not taken for its end", () =>
+  it.effect("fails if its input fails, instead of treating that as the end", () =>
     pretended(answering("cat > /dev/null; exit 0"), (git) =>
       Effect.gen(function* () {
         const parts = async function* () {
@@ -257,7 +257,7 @@ describe("how git is run", () => {
     ["", ""],
     [" that ignores the signal", "trap '' TERM; "]
   ]) {
-    it.effect(`an interrupted one${which} has ended when the interruption has`, () =>
+    it.effect(`that is interrupted${which} has ended when the interruption ends`, () =>
       pretended(answering(`${script}echo $$; exec sleep 1000`), (git) =>
         Effect.gen(function* () {
           const started = yield* Deferred.make<number>()
@@ -274,7 +274,7 @@ describe("how git is run", () => {
     )
   }
 
-  it.effect("a store that has gone is told from a git that has gone", () =>
+  it.effect("tells a missing store from a missing git", () =>
     pretended(answering("true"), (git, base) =>
       Effect.gen(function* () {
         Fs.renameSync(join(base, "bin", "git"), join(base, "bin", "gone"))
@@ -288,7 +288,7 @@ describe("how git is run", () => {
 })
 
 describe.runIf(hasGit)("the real git", () => {
-  it.effect("is found, and says what it has to object", () =>
+  it.effect("is found, and its errors are reported", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const git = yield* make(base)

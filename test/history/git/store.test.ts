@@ -25,7 +25,7 @@ const idOf = (fill: string): string => fill.repeat(40)
 
 describe.runIf(hasGit)("a store", () => {
   for (const umask of [0, 0o022, 0o777]) {
-    it.effect(`is nobody else's, under umask ${umask.toString(8)}`, () =>
+    it.effect(`is private to its owner, under umask ${umask.toString(8)}`, () =>
       Effect.gen(function* () {
         const base = yield* directory
         const store = yield* withUmask(umask, open(join(base, "store")))
@@ -37,7 +37,7 @@ describe.runIf(hasGit)("a store", () => {
     )
   }
 
-  it.effect("is a bare repository for git, which says what it is", () =>
+  it.effect("is a bare repository for git, with a description", () =>
     Effect.gen(function* () {
       const { directory } = yield* fresh
       assert.strictEqual(git(directory, "rev-parse", "--is-bare-repository"), "true")
@@ -48,7 +48,7 @@ describe.runIf(hasGit)("a store", () => {
     })
   )
 
-  it.effect("is made in an empty directory and below directories that are not there, and opened again", () =>
+  it.effect("is created in an empty directory or below missing directories, and opened again", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const path = join(base, "a", "b", "store")
@@ -61,7 +61,7 @@ describe.runIf(hasGit)("a store", () => {
     })
   )
 
-  it.effect("that was not made to its end is made to its end", () =>
+  it.effect("that was created only in part is completed", () =>
     Effect.gen(function* () {
       const base = yield* directory
       for (const missing of [
@@ -81,7 +81,7 @@ describe.runIf(hasGit)("a store", () => {
     })
   )
 
-  it.effect("is opened by two at once that both make it", () =>
+  it.effect("may be created by two callers concurrently", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const [a, b] = yield* Effect.all([open(join(base, "s")), open(join(base, "s"))], { concurrency: 2 })
@@ -90,7 +90,7 @@ describe.runIf(hasGit)("a store", () => {
     })
   )
 
-  it.effect("says how large it is, as du and git do", () =>
+  it.effect("reports the same size as du and git", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       for (let i = 0; i < 3; i++) yield* snapshot(store, { a: "x".repeat(100_000), b: `${i}` }, i)
@@ -98,7 +98,7 @@ describe.runIf(hasGit)("a store", () => {
       const du = Number(execFileSync("du", ["-s", "-B1", store.directory], { encoding: "utf8" }).split("\t")[0])
       const { bytes, objects, packs, snapshots } = yield* store.stats
       assert.deepStrictEqual({ bytes, packs, snapshots }, { bytes: du, packs: 3, snapshots: 3 })
-      // The blob that does not change is in each of the three packs, unless git knew it.
+      // The unchanged blob is in each of the three packs, as fast-import writes them apart.
       assert.isAtLeast(objects, allObjects(store).length)
     })
   )
@@ -106,7 +106,7 @@ describe.runIf(hasGit)("a store", () => {
 
 const foreignUser = 65534
 
-/** What somebody may have done to a store, and the words in which it is refused. */
+/** Changes to a store, and the words of the refusal. */
 const tampered: ReadonlyArray<readonly [what: string, change: (store: string) => void, words: string]> = [
   ["an include in its config", append("config", "[include]\n\tpath = /tmp/evil\n"), "include.path"],
   ["a conditional include", append("config", '[includeIf "gitdir:/"]\n\tpath = /tmp/evil\n'), "includeif.gitdir:/.path"],
@@ -182,7 +182,7 @@ function pipe(name: string) {
   }
 }
 
-/** What is there moves away, and a link to it stands in its place. */
+/** Moves the entry away and puts a link to it in its place. */
 function linked(name: string) {
   return (store: string): void => {
     const moved = `${store}-moved`
@@ -191,7 +191,7 @@ function linked(name: string) {
   }
 }
 
-describe.runIf(hasGit)("a store that somebody has prepared", () => {
+describe.runIf(hasGit)("a store that an attacker prepared", () => {
   for (const [what, change, words] of tampered) {
     it.effect(`is refused with ${what}`, () =>
       Effect.gen(function* () {
@@ -206,7 +206,7 @@ describe.runIf(hasGit)("a store that somebody has prepared", () => {
     )
   }
 
-  it.effect("is refused where it is a link, or something else than a directory", () =>
+  it.effect("is refused if it is a link or no directory", () =>
     Effect.gen(function* () {
       const base = yield* directory
       yield* open(join(base, "store"))
@@ -220,7 +220,7 @@ describe.runIf(hasGit)("a store that somebody has prepared", () => {
     })
   )
 
-  it.effect("is refused, and left as it was, where it is somebody's directory or repository", () =>
+  it.effect("is refused and left unchanged if it is a foreign directory or repository", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const theirs = join(base, "theirs")
@@ -237,7 +237,7 @@ describe.runIf(hasGit)("a store that somebody has prepared", () => {
     })
   )
 
-  it.runIf(needs("stores of other users", () => isRoot, "run as root"))("is refused where it belongs to another user", () =>
+  it.runIf(needs("stores of other users", () => isRoot, "run as root"))("is refused if it belongs to another user", () =>
     Effect.runPromise(
       Effect.scoped(
         Effect.gen(function* () {
@@ -254,7 +254,7 @@ describe.runIf(hasGit)("a store that somebody has prepared", () => {
     )
   )
 
-  it.effect("that others could only read, is closed to them", () =>
+  it.effect("is closed to others if they could read it", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const path = join(base, "store")
@@ -265,7 +265,7 @@ describe.runIf(hasGit)("a store that somebody has prepared", () => {
     })
   )
 
-  it.effect("has no snapshots but its references of the right form to commits", () =>
+  it.effect("has as snapshots only its well-formed references to commits", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { commit: id, id: own } = yield* snapshot(store, { a: "1" })
@@ -286,7 +286,7 @@ describe.runIf(hasGit)("a store that somebody has prepared", () => {
     })
   )
 
-  it.effect("whose snapshot is no commit of ours tells it, and has the others still", () =>
+  it.effect("reports a snapshot that is no commit of ours as damaged, and still lists the others", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { commit: id, id: intact } = yield* snapshot(store, { a: "1" })
@@ -308,7 +308,7 @@ describe.runIf(hasGit)("a store that somebody has prepared", () => {
 })
 
 describe.runIf(hasGit)("snapshots in a store", () => {
-  it.effect("are listed as they were created, with their messages", () =>
+  it.effect("are listed by time of creation, with their messages", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const times = [5, 1, 3, 1_900_000_000, 3]
@@ -329,7 +329,7 @@ describe.runIf(hasGit)("snapshots in a store", () => {
     })
   )
 
-  it.effect("are never put over one another", () =>
+  it.effect("are never overwritten", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { commit: first, id } = yield* snapshot(store, { a: "1" })
@@ -339,7 +339,7 @@ describe.runIf(hasGit)("snapshots in a store", () => {
     })
   )
 
-  it.effect("are put only for commits that are there", () =>
+  it.effect("are stored only for existing commits", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const made = yield* commit(store, { a: "1" })
@@ -351,7 +351,7 @@ describe.runIf(hasGit)("snapshots in a store", () => {
     })
   )
 
-  it.effect("have UUIDs, and nothing else reaches git", () =>
+  it.effect("have UUIDs, and no other name reaches git", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { commit: made, id } = yield* snapshot(store, { a: "1" })
@@ -377,7 +377,7 @@ describe.runIf(hasGit)("snapshots in a store", () => {
     })
   )
 
-  it.effect("whose lock was left say that it is unavailable, and what to do", () =>
+  it.effect("with a leftover lock fail as unavailable, with the path of the lock", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const id = randomUUID()
@@ -396,7 +396,7 @@ describe.runIf(hasGit)("snapshots in a store", () => {
 })
 
 describe.runIf(hasGit)("objects", () => {
-  it.effect("are read as git has them", () =>
+  it.effect("have the kind, size and content that git reports", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const large = Buffer.alloc(3_000_000, "line\n")
@@ -415,7 +415,7 @@ describe.runIf(hasGit)("objects", () => {
     })
   )
 
-  it.effect("that are not there, and what is no id, are told without harm to other questions", () =>
+  it.effect("that are missing, and invalid ids, fail without effect on other reads", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { commit: made } = yield* snapshot(store, { a: "1" })
@@ -430,7 +430,7 @@ describe.runIf(hasGit)("objects", () => {
     })
   )
 
-  it.effect("that are damaged are found, and all others are still read", () =>
+  it.effect("that are damaged fail, and all others can be read", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const write = (text: string) =>
@@ -455,7 +455,7 @@ describe.runIf(hasGit)("objects", () => {
     })
   )
 
-  it.effect("are read for those who still wait, when others have given up", () =>
+  it.effect("are read for the remaining callers when others are interrupted", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       yield* snapshot(store, Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`f${i}`, `${i} `.repeat(20_000)])))
@@ -471,12 +471,12 @@ describe.runIf(hasGit)("objects", () => {
       // The reader checks each body against its id.
       for (const [i, fiber] of fibers.entries()) if (i % 2 === 0) yield* Fiber.join(fiber)
       yield* store.reader.object(ids[0]!)
-      // Nothing had to be asked again.
+      // The process was not restarted.
       if (hasProc) assert.deepStrictEqual(children(), processes)
     })
   )
 
-  it.effect("of a blob come as a stream, whole or as much as is wanted", () =>
+  it.effect("of kind blob come as a stream, whole or in part", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const bytes = Buffer.alloc(20_000_000, "0123456789abc\n")
@@ -492,7 +492,7 @@ describe.runIf(hasGit)("objects", () => {
   )
 
   it.runIf(needs("processes that read", () => hasProc, "it looks at them in /proc"))(
-    "are read by one process, by another when that is killed, and by none when the scope ends",
+    "are read by one process, which is replaced when killed and ends with the scope",
     () =>
       Effect.runPromise(
         Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** Stores in temporary directories, and git itself as the judge of what is in them. */
+/** Stores in temporary directories, and checks of their content with git itself. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { execFileSync } from "node:child_process"
@@ -14,12 +14,12 @@ export const hasProc = Fs.existsSync("/proc/self/stat")
 
 export { fastDirectory as directory } from "../../faults/ground.ts"
 
-/** A store that is there as long as the scope, in a directory that does not exist before. */
+/** Creates a store that lasts as long as the scope, in a new directory. */
 export const fresh: Effect.Effect<Store, StoreFault, Scope.Scope> = Effect.flatMap(fastDirectory, (path) =>
   open(join(path, "store"))
 )
 
-/** What git says, asked directly, with nobody's configuration. */
+/** Runs git without any configuration and returns its output. */
 export const git = (store: string, ...args: ReadonlyArray<string>): string =>
   execFileSync("git", ["--git-dir", store, ...args], {
     encoding: "utf8",
@@ -28,12 +28,12 @@ export const git = (store: string, ...args: ReadonlyArray<string>): string =>
     env: { PATH: process.env["PATH"], HOME: "/nonexistent", GIT_CONFIG_NOSYSTEM: "1" }
   }).trim()
 
-/** Throws where an object is damaged or missing. */
+/** Runs git fsck; throws if an object is damaged or missing. */
 export const fsck = (store: string): string => git(store, "fsck", "--full", "--strict", "--no-dangling")
 
 export { commit, snapshot, type Taken, type Tree } from "./commits.ts"
 
-/** Every path of a snapshot with its bytes, by git. */
+/** Reads every path of a snapshot with its bytes, by git. */
 export const contentOf = (store: Store, { id }: { readonly id: string }): Record<string, string> => {
   const rows = git(store.directory, "ls-tree", "-r", "-z", "--format=%(objectname) %(path)", `refs/snapshots/${id}`)
     .split("\0")
@@ -46,7 +46,7 @@ export const contentOf = (store: Store, { id }: { readonly id: string }): Record
   let at = 0
   return Object.fromEntries(
     rows.map((row) => {
-      // A line with id, kind and size, the bytes, and a line feed.
+      // Each entry has a line with id, kind and size, the bytes, and a line feed.
       const start = all.indexOf("\n", at) + 1
       const [name, kind, size] = all.slice(at, start - 1).split(" ")
       if (name !== row.slice(0, 40) || kind !== "blob") throw new Error(`git says ${all.slice(at, start - 1)} of ${row}`)
@@ -64,14 +64,14 @@ export const allObjects = (store: Store): ReadonlyArray<string> =>
 export const reachableObjects = (store: Store): ReadonlyArray<string> =>
   idsIn(git(store.directory, "rev-list", "--objects", "--no-object-names", "--all"))
 
-/** Processes that this one has started and that have not ended, by their ids. */
+/** Returns the ids of the running child processes. */
 export const children = (): ReadonlyArray<number> =>
   Fs.readdirSync("/proc/self/task")
     .flatMap((task) => Fs.readFileSync(`/proc/self/task/${task}/children`, "utf8").trim().split(" "))
     .filter((pid) => pid !== "")
     .map(Number)
 
-/** Bytes that no compressor makes smaller. */
+/** Returns incompressible bytes. */
 export const noise = (random: () => number, size: number): Buffer => {
   const bytes = Buffer.alloc(size)
   for (let i = 0; i < size; i++) bytes[i] = Math.floor(random() * 256)

@@ -17,7 +17,7 @@ const between = (minimum: number, maximum: number) => Arbitrary.schema(Schema.In
 const oneOf = <const A>(values: ReadonlyArray<A>): Arbitrary.Arbitrary<A> =>
   Arbitrary.map(between(0, values.length - 1), (i) => values[i]!)
 
-/** Few and close together, so that what sorts by the slash behind a directory's name is often there. */
+/** Names of few characters, so that directories often sort differently because of the slash behind their names. */
 const segment = Arbitrary.map(
   Arbitrary.array(oneOf(["a", "b", "-", ".", "0", "é", "😀", "\uffee", " ", ".git", "%fs-algebra%", "modes"]), {
     minLength: 1,
@@ -46,14 +46,14 @@ const row = (mode: string, name: string, id = idA) => Buffer.concat([Buffer.from
 const file = (mode: number): TreeEntry => ({ kind: "file", mode, id: idA })
 
 describe("directories as git trees", () => {
-  it("the empty directory is git's empty tree", () => {
+  it("encode the empty directory as git's empty tree", () => {
     const { body, modes } = encodeTree(new Map())
     assert.strictEqual(sha1("tree", body), "4b825dc642cb6eb9a060e54bf8d69288fbee4904")
     assert.strictEqual(emptyTreeId, "4b825dc642cb6eb9a060e54bf8d69288fbee4904")
     assert.isUndefined(modes)
   })
 
-  it("usual modes need no entry of their own", () =>
+  it("have no modes entry for usual modes", () =>
     assert.isUndefined(
       encodeTree(
         new Map([
@@ -65,7 +65,7 @@ describe("directories as git trees", () => {
       ).modes
     ))
 
-  it("other modes are lines of an entry beside, in the order of the stored names", () => {
+  it("store other modes as lines of a separate entry, in the order of the stored names", () => {
     const { body, modes } = encodeTree(
       new Map([
         ["b", file(0o600)],
@@ -116,7 +116,7 @@ describe("directories as git trees", () => {
   }
 
   it.prop(
-    "what is taken of damaged ones is exactly what would be written for it",
+    "that are damaged are corrupt, or decode to exactly what would be encoded again",
     [entries, mode, mutation, oneOf([true, false])],
     ([entries, mode, mutation, inModes]) => {
       const whole = encodeTree(entries, mode)
@@ -133,7 +133,7 @@ describe("directories as git trees", () => {
       if (decoded.modes === undefined) assert.deepStrictEqual(again, { body, modes: undefined })
       else {
         assert.deepStrictEqual(again.modes, modes)
-        // The id that it tells of its modes is for the reader to compare.
+        // The reader compares the id of the modes entry.
         const at = body.indexOf("100644 %fs-algebra%modes\0") + 25
         const expected = Buffer.from(body)
         Buffer.from(sha1("blob", modes!), "hex").copy(expected, at)
@@ -199,7 +199,7 @@ describe("directories as git trees", () => {
     ["0600 a\r\n", "other ends of lines"]
   ])("modes %j are corrupt: %s", (modes) => assert.strictEqual(reasonOf(withModes(decoded, Buffer.from(modes))), "corrupt"))
 
-  it("modes that are right are taken", () =>
+  it("valid modes are applied", () =>
     assert.deepStrictEqual(
       Result.getOrThrow(withModes(decoded, Buffer.from("0700 .\n0640 a\n"))).entries.get("a"),
       file(0o640)
@@ -248,7 +248,7 @@ describe.runIf(hasGit)("directories as git makes them", () => {
 describe("snapshots as commits", () => {
   const commit = { tree: idA, createdAt: 1_700_000_000_123, message: 'what it was\n\n{"a":1}\n' }
 
-  it("have the form that people know", () =>
+  it("have the usual form of git commits", () =>
     assert.strictEqual(
       encodeCommit({ ...commit, createdAt: 1_700_000_000_000 }).toString(),
       `tree ${idA}\nauthor fs-algebra <fs-algebra@localhost> 1700000000 +0000\ncommitter fs-algebra <fs-algebra@localhost> 1700000000 +0000\n\nwhat it was\n\n{"a":1}\n`
@@ -272,11 +272,11 @@ describe("snapshots as commits", () => {
     [whole.replace("author", `parent ${idA}\nauthor`), "a parent"],
     [whole.replace("\n\nwhat", "\nencoding x\n\nwhat"), "another encoding"],
     [`${whole}\0`, "a NUL"]
-  ])("%j is none: %s", (text) => assert.strictEqual(reasonOf(decodeCommit(Buffer.from(text))), "corrupt"))
+  ])("%j is corrupt: %s", (text) => assert.strictEqual(reasonOf(decodeCommit(Buffer.from(text))), "corrupt"))
 
-  it("bytes that are no text are none", () =>
+  it("bytes that are not UTF-8 are corrupt", () =>
     assert.strictEqual(reasonOf(decodeCommit(Buffer.concat([Buffer.from(whole), Buffer.from([0xff])]))), "corrupt"))
 
-  it("a NUL in a message, which git would end it at, is replaced", () =>
+  it("a NUL in a message is replaced, because git would truncate the message there", () =>
     assert.strictEqual(Result.getOrThrow(decodeCommit(encodeCommit({ ...commit, message: "a\0b" }))).message, "a\ufffdb"))
 })
