@@ -36,7 +36,7 @@ const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
 const intents = (journal: Scrivener<Entry>, after: number): Effect.Effect<ReadonlyArray<F.Efferent>, JournalError> =>
   Effect.map(Stream.runCollect(journal.stored(after)), (all) => all.map(({ entry }) => entry).filter(F.isEfferent))
 
-/** A branch, what it serves itself, and the journal between them, all in memory. */
+/** Returns a branch, the filesystem behind its leaf, and the journal between them, all in memory. */
 const world = (options: Branch.Options = {}, tree: InMemory.Tree = {}) =>
   Effect.gen(function* () {
     const extended = options.extended !== false
@@ -56,7 +56,7 @@ type Call = (fs: Algebra) => Effect.Effect<unknown, unknown>
 
 const stream = (text: string): Stream.Stream<Uint8Array> => Stream.make(utf8(text))
 
-/** Each call, and the intents that it is in the journal. */
+/** Calls, and the requests that each appends to the journal. */
 type Calls = ReadonlyArray<readonly [what: string, call: Call, tags: ReadonlyArray<string>]>
 
 const missing: Calls = [
@@ -86,7 +86,7 @@ const asEntries: Calls = [
 ]
 
 const beyondThem: Calls = [
-  // The second asks for a link at any component, in one look.
+  // The second request looks for a link at any component of the path.
   ...missing.map(([what, call]) => [what, call, ["FileStat", "FileStat"]] as const),
   ["write with a precondition", (fs) => fs.write("b", "x", { ifMatch: null, version: true }), ["FileWrite"]],
   ["write that fails its precondition", (fs) => Effect.flip(fs.write("a", "x", { ifMatch: "no" })), ["FileWrite"]],
@@ -105,7 +105,7 @@ const beyondThem: Calls = [
 
 describe("a call through a branch", () => {
   for (const [what, call, tags] of [...asEntries, ...beyondThem]) {
-    it.effect(`that is ${what} is ${tags.join(", then ")}`, () =>
+    it.effect(`that is ${what} appends ${tags.join(", then ")}`, () =>
       inWorld(
         Effect.gen(function* () {
           const { fs, journal } = yield* world({}, tree)
@@ -120,7 +120,7 @@ describe("a call through a branch", () => {
   }
 
   for (const [what, call, tags] of [...asEntries, ...missing]) {
-    it.effect(`that is ${what} is the same with the thirteen alone`, () =>
+    it.effect(`that is ${what} appends the same with the thirteen kinds alone`, () =>
       inWorld(
         Effect.gen(function* () {
           const { fs, journal } = yield* world({ extended: false }, tree)
@@ -138,7 +138,7 @@ describe("a call through a branch", () => {
     )
   }
 
-  it.effect("that edits with the thirteen alone is a read and a write of what is there", () =>
+  it.effect("that edits with the thirteen kinds alone appends a read and a write of an existing file", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, journal, served } = yield* world({ extended: false }, tree)
@@ -168,7 +168,7 @@ describe("a call through a branch", () => {
     ["setAttributes", (fs) => fs.setAttributes("a", { mode: 0o600 })]
   ]
 
-  it.effect("that the thirteen alone cannot say is Unsupported, and changes nothing", () =>
+  it.effect("that the thirteen kinds cannot express is Unsupported, and changes nothing", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({ extended: false }, tree)
@@ -181,7 +181,7 @@ describe("a call through a branch", () => {
     )
   )
 
-  it.effect("is checked here for all that comes before existence: nothing is asked", () =>
+  it.effect("is checked before anything is requested, except for existence", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, journal } = yield* world({}, tree)
@@ -207,7 +207,7 @@ describe("a call through a branch", () => {
     )
   )
 
-  it.effect("fails as the backend did, whatever it failed with", () =>
+  it.effect("fails with the same error as the backend", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({}, { ...tree, "b.bin": Uint8Array.of(0xff) })
@@ -236,7 +236,7 @@ describe("a call through a branch", () => {
     )
   )
 
-  it.effect("that edits with limits narrower than a leaf knows them keeps to them", () =>
+  it.effect("that edits under narrower limits than the leaf keeps to its own limits", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, journal, served } = yield* world({}, { a: "0123456789" })
@@ -254,7 +254,7 @@ describe("a call through a branch", () => {
     )
   )
 
-  it.effect("that edits by reading reads again where another came between, and loses nothing", () =>
+  it.effect("that edits by reading reads again after a concurrent edit, and loses none", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({}, { a: "-\n" })
@@ -277,7 +277,7 @@ describe("a call through a branch", () => {
 })
 
 describe("a branch", () => {
-  it.effect("that no leaf serves fails with Timeout in every call, and keeps nobody's turn", () =>
+  it.effect("without a leaf fails with Timeout in every call", () =>
     inWorld(
       Effect.gen(function* () {
         const fs = yield* Branch.make({ extended: true, timeout: "10 seconds" })
@@ -293,7 +293,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("lets a call be interrupted wherever it waits, and the next have its turn", () =>
+  it.effect("lets a waiting call be interrupted, and serves the next one", () =>
     inWorld(
       Effect.gen(function* () {
         const journal = yield* Journal
@@ -314,7 +314,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("is Unavailable where its journal fails, and when it has ended", () =>
+  it.effect("is Unavailable when its journal fails or its scope has ended", () =>
     Effect.gen(function* () {
       const error = new JournalError({ operation: "append", reason: "io", detail: "planned" })
       const journal = yield* Effect.provide(Journal, layerMemory)
@@ -331,7 +331,7 @@ describe("a branch", () => {
     })
   )
 
-  it.effect("that another process has for its own gives one of two the file, and the other a Conflict", () =>
+  it.effect("gives one of two racing writers the file and the other a Conflict", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({}, { a: "0" })
@@ -353,7 +353,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("and another over one leaf lose no edit", () =>
+  it.effect("and another one on the same leaf lose no edit", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({}, { a: "-\n" })
@@ -370,7 +370,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("seen from a directory of it checks preconditions where the files are, and names paths as they are there", () =>
+  it.effect("seen from a subdirectory checks preconditions at the leaf, and reports paths within the subdirectory", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, journal } = yield* world({}, { d: { f: "old", sub: { g: "x" } } })
@@ -401,7 +401,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("seen from a directory of it that has gone does not make it again", () =>
+  it.effect("seen from a deleted subdirectory does not re-create it", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({}, { d: { f: "x" }, other: "y" })
@@ -423,7 +423,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("sends what is over its threshold in chunks, and what is not at once", () =>
+  it.effect("sends content over its threshold in chunks, and other content in one entry", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, journal, served } = yield* world({ streamingThreshold: 10, chunkSize: 4 })
@@ -436,7 +436,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("sets attributes as the leaf's filesystem has them", () =>
+  it.effect("sets attributes on the filesystem of the leaf", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({}, tree)
@@ -474,7 +474,7 @@ describe("a branch", () => {
     )
   }
 
-  it.effect("lets the leaf that gets a copy decide about permission bits; a move keeps them", () =>
+  it.effect("lets the leaf of the copy decide about permission bits, but a move keeps them", () =>
     inWorld(
       Effect.gen(function* () {
         const [from, keeping, other] = [
@@ -497,7 +497,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("lets its leaf decide about permission bits also where something is mounted on it, or it is mounted", () =>
+  it.effect("lets its leaf decide about permission bits even under or on a mount", () =>
     inWorld(
       Effect.gen(function* () {
         const served = make(yield* InMemory.make({ tree: { f: "x" } }))
@@ -519,7 +519,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("shows no drift where its leaf did not keep the permission bits of a copy, recorded here or by the leaf", () =>
+  it.effect("shows no drift if its leaf dropped the permission bits of a copy, recorded here or by the leaf", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, journal, served } = yield* world({}, tree)
@@ -557,7 +557,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("leaves the decision about permission bits to no leaf where an overlay or another filesystem makes the copy", () =>
+  it.effect("asks no leaf about permission bits if an overlay or another filesystem makes the copy", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({}, tree)
@@ -574,7 +574,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("has its snapshots brought back, through names that are put aside", () =>
+  it.effect("restores its snapshots", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({}, tree)
@@ -593,7 +593,7 @@ describe("a branch", () => {
     )
   )
 
-  it.live("removes names that no path can express with the directory that they are in, by one intent", () =>
+  it.live("removes names that no path can express together with their directory, by one request", () =>
     inWorld(
       Effect.gen(function* () {
         const root = yield* directory
@@ -641,7 +641,7 @@ const held = (): number => {
 }
 const size = (process.env["FS_ALGEBRA_SOAK"] === "1" ? 1024 : 32) * MiB
 
-/** Bytes that no other place of the file has. */
+/** Returns bytes of which no part of the file repeats another. */
 const noise = (total: number): Stream.Stream<Uint8Array> =>
   Stream.map(Stream.rechunk(Stream.range(0, total / MiB - 1), 1), (index) => {
     const bytes = new Uint8Array(MiB)
@@ -653,7 +653,7 @@ const noise = (total: number): Stream.Stream<Uint8Array> =>
 
 describe("a large file", () => {
   it.live(
-    `of ${size / MiB} MiB goes through and comes back in constant memory`,
+    `of ${size / MiB} MiB is written and read in constant memory`,
     () =>
       Effect.gen(function* () {
         const root = yield* directory
@@ -663,7 +663,7 @@ describe("a large file", () => {
         yield* Effect.gen(function* () {
           yield* leafOf(make(yield* PosixHost.make({ root })))
           const fs = yield* Branch.make({ extended: true })
-          /** What is held half-way, that is, and not what has yet to be freed, which is told late now and then. */
+          /** Samples the held memory at sixteen points. The median ignores late garbage collections. */
           const watched = <E>(stream: Stream.Stream<Uint8Array, E>, samples: Array<number>) => {
             let seen = 0
             return Stream.map(stream, (bytes) => {

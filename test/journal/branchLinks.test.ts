@@ -1,4 +1,4 @@
-/** Symbolic links through a branch: the leaf tells their texts, and the branch follows them in the tree of all leaves. */
+/** Symbolic links through a branch: the leaf returns their targets, and the branch follows them across all leaves. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -27,7 +27,7 @@ const planted = (files: Parameters<typeof plant>[1]) =>
 const asked = (journal: Scrivener<Entry>, after: number) =>
   Effect.map(Stream.runCollect(journal.stored(after)), (all) => all.map(({ entry }) => entry).filter(F.isEfferent))
 
-/** The journal as somebody reads it who passes over the fields that tell how links are taken. */
+/** Returns the journal as an older version reads it, without the fields about links. */
 const asReadByAnOlder = (journal: Scrivener<Entry>): Scrivener<Entry> => ({
   ...journal,
   tail: (after) =>
@@ -39,7 +39,7 @@ const asReadByAnOlder = (journal: Scrivener<Entry>): Scrivener<Entry> => ({
     })
 })
 
-/** A branch over a leaf of everything, with the leaf's own filesystem. */
+/** Starts a leaf for the whole filesystem, and returns a branch to it. */
 const over = (served: Algebra) =>
   Effect.gen(function* () {
     yield* started(served, { extended: true })
@@ -104,7 +104,7 @@ describe("links through a branch", () => {
     )
   )
 
-  it.effect("are found by one request for all components of a path", () =>
+  it.effect("are found with one request for all components of a path", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* over(yield* planted({ "a/b/c/f": "x", l: { link: "a/b" } }))
@@ -119,7 +119,7 @@ describe("links through a branch", () => {
     )
   )
 
-  it.effect("lead from one leaf into another, and never to what a leaf has beside its prefix", () =>
+  it.effect("lead from one leaf into another, but never to files of a leaf outside its prefix", () =>
     journaled(
       Effect.gen(function* () {
         const alpha = yield* planted({
@@ -135,7 +135,7 @@ describe("links through a branch", () => {
         const fs = yield* Branch.make({ extended: true })
         assert.strictEqual(yield* fs.readString("alpha/across"), "shown")
         assert.strictEqual(yield* fs.readString("alpha/up/deep/beta/y"), "shown")
-        // Nobody serves it: that is known once no leaf has come to do so.
+        // No leaf serves the path, which is certain only after a while.
         for (const path of ["alpha/beside", "alpha/up/other"]) {
           const reading = yield* fork(Effect.flip(fs.readString(path)))
           for (let i = 0; i < 8 && reading.pollUnsafe() === undefined; i++) {
@@ -156,7 +156,7 @@ describe("links through a branch", () => {
     )
   )
 
-  it.effect("that lead out of a subdirectory of a branch are AccessDenied escape for every call", () =>
+  it.effect("out of a subdirectory of a branch are AccessDenied escape for every call", () =>
     journaled(
       Effect.gen(function* () {
         const served = yield* planted({ secret: "s", "sub/out": { link: "../secret" }, "sub/up": { link: ".." } })
@@ -180,7 +180,7 @@ describe("links through a branch", () => {
     )
   )
 
-  it.effect("are read and not followed where the leaf's filesystem refuses them", () =>
+  it.effect("are read but not followed if the leaf's filesystem refuses them", () =>
     journaled(
       Effect.gen(function* () {
         const { port } = yield* planted({ f: "one", l: { link: "f" } })
@@ -193,7 +193,7 @@ describe("links through a branch", () => {
     )
   )
 
-  it.effect("of a leaf of an older version, or of the thirteen, are told as links and fail with IoError at once", () =>
+  it.effect("of an older leaf, or one of the thirteen kinds, are listed as links and fail with IoError", () =>
     Effect.forEach([true, false], (extended) =>
       journaled(
         Effect.gen(function* () {
@@ -208,7 +208,7 @@ describe("links through a branch", () => {
             assert.strictEqual(error._tag, "IoError")
             assert.include(error.message, "does not say where it leads")
           }
-          // It follows links by itself, as it always has.
+          // The leaf still follows links by itself.
           assert.strictEqual(yield* fs.readString("l"), "one")
           yield* fs.write("f", "two")
           assert.strictEqual(yield* fs.readString("f"), "two")
@@ -223,7 +223,7 @@ describe("links through a branch", () => {
     ["a text that is too long", "x".repeat(32_768), "it is longer than 32767 characters"]
   ]
   for (const [what, target, detail] of forged) {
-    it.effect(`whose text is said to be ${what} fail with IoError`, () =>
+    it.effect(`with a forged target, ${what}, fail with IoError`, () =>
       journaled(
         Effect.gen(function* () {
           yield* answering(yield* Journal, ({ correlationId }) => {
@@ -239,7 +239,7 @@ describe("links through a branch", () => {
     )
   }
 
-  it.effect("are not made by a leaf that may not write, nor where a link stands on the way", () =>
+  it.effect("are not made by a leaf without write permission, nor below a link or a missing directory", () =>
     journaled(
       Effect.gen(function* () {
         const served = yield* planted({ "d/f": "x", l: { link: "d" } })
@@ -260,7 +260,7 @@ describe("links through a branch", () => {
     )
   )
 
-  it.effect("whose text a stranger wrote lead nowhere outside: a target above the root, a control character, a circle", () =>
+  it.effect("with a hostile target lead nowhere outside: above the root, absolute, a control character, a circle", () =>
     journaled(
       Effect.gen(function* () {
         const served = yield* memory()

@@ -25,7 +25,7 @@ const text = (chunks: ReadonlyArray<Uint8Array>): string => Buffer.concat(chunks
 
 const settings: Asking.Settings = { timeout: Duration.minutes(2), chunkSize: 4, extended: true }
 
-/** A branch over a journal in memory, and the journal. */
+/** Returns the requests of a branch over a journal in memory, and the journal. */
 const begin = (options: Partial<Asking.Settings> = {}) =>
   Effect.flatMap(makeMemory<Entry>(), (journal) =>
     Effect.map(Asking.make(journal, { ...settings, ...options }), (asking) => ({ asking, journal }))
@@ -34,7 +34,7 @@ const begin = (options: Partial<Asking.Settings> = {}) =>
 const entriesOf = (journal: Scrivener<Entry>) =>
   Effect.map(Stream.runCollect(journal.stored()), (all) => all.map(({ entry }) => entry))
 
-/** Runs until an entry stands in the journal that is such. */
+/** Waits until the journal holds an entry that matches. */
 const until = <B extends Entry>(journal: Scrivener<Entry>, is: (entry: Entry) => entry is B) => journal.waitFor(0, is)
 
 const isWrite = (entry: Entry): entry is F.FileWriteChunk => entry._tag === "FileWriteChunk"
@@ -43,7 +43,7 @@ const tagOf = (exit: Exit.Exit<unknown, unknown>): unknown =>
   Exit.isFailure(exit) ? (Cause.squash(exit.cause) as { readonly _tag: string })._tag : "success"
 
 describe("a request", () => {
-  it.effect("is answered by what has its id, in whatever order answers come", () =>
+  it.effect("gets the answer with its id, in whatever order answers come", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       const ids = Array.from({ length: 1000 }, (_, i) => `id-${i}`)
@@ -60,7 +60,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("that failed has an answer all the same", () =>
+  it.effect("that failed gets its fault as the answer", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* answering(journal, (entry) =>
@@ -71,7 +71,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("with an id that is waited for is refused, and appends nothing", () =>
+  it.effect("with an id that is in use is refused, and appends nothing", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       const first = yield* Effect.forkChild(asking.request(statOf("1")), { startImmediately: true })
@@ -83,7 +83,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("that no leaf answers fails with Timeout after two minutes, or as long as it is told, and is let go", () =>
+  it.effect("without an answer fails with Timeout after two minutes or its own timeout, and is forgotten", () =>
     Effect.gen(function* () {
       const { asking } = yield* begin()
       const usual = yield* Effect.forkChild(Effect.exit(asking.request(statOf("1"))), { startImmediately: true })
@@ -102,7 +102,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("has its whole time however long others have waited before it", () =>
+  it.effect("has its whole timeout, however long others have waited", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* Effect.forkChild(Effect.exit(asking.request(statOf("1"))), { startImmediately: true })
@@ -114,14 +114,14 @@ describe("a request", () => {
     })
   )
 
-  it.effect("takes nobody else's time with it, between whatever two steps it is interrupted", () =>
+  it.effect("does not take the timers of others along when it is interrupted, at any step", () =>
     Effect.gen(function* () {
       for (let step = 0; step < 200; step++) {
         const { asking } = yield* begin()
         const patient = yield* Effect.forkChild(Effect.exit(asking.request(statOf("1"), { timeout: "1 hour" })), {
           startImmediately: true
         })
-        // Each third step others have a turn, from the first, the second, the third or the fourth on.
+        // The fiber yields after three operations, in four variants of its start.
         const before = Effect.forEach(Array.from({ length: Math.floor(step / 50) }), () => Effect.void, { discard: true })
         const leaving = yield* Effect.andThen(before, asking.request(statOf("2"))).pipe(
           Effect.exit,
@@ -131,7 +131,7 @@ describe("a request", () => {
         for (let turn = 0; turn < step % 50; turn++) yield* Effect.yieldNow
         yield* Fiber.interrupt(leaving)
         const next = yield* Effect.forkChild(Effect.exit(asking.request(statOf("3"))), { startImmediately: true })
-        // Whoever keeps the time goes in small steps, too.
+        // The fiber of the timers also goes in small steps.
         for (let turn = 0; turn < 50; turn++) yield* Effect.yieldNow
         yield* TestClock.adjust("3 minutes")
         assert.strictEqual(tagOf(yield* Fiber.join(next)), "Timeout", `step ${step}`)
@@ -141,7 +141,7 @@ describe("a request", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is waited for as long as chunks come", () =>
+  it.effect("is kept alive by chunks", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin({ timeout: Duration.seconds(10) })
       const read = yield* Effect.forkChild(
@@ -160,7 +160,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("of which chunks come and then nothing fails with Timeout", () =>
+  it.effect("fails with Timeout when its chunks stop", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin({ timeout: Duration.seconds(10) })
       const read = yield* Effect.forkChild(
@@ -175,7 +175,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("that is interrupted is let go, and its answer is nobody's", () =>
+  it.effect("that is interrupted is forgotten, and its answer ignored", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       const fiber = yield* Effect.forkChild(asking.request(statOf("1")), { startImmediately: true })
@@ -188,7 +188,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("is not answered by what stood there before it was asked", () =>
+  it.effect("ignores an answer that precedes it", () =>
     Effect.gen(function* () {
       const journal = yield* makeMemory<Entry>()
       yield* journal.append(metadata("1", 7))
@@ -200,7 +200,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("that is answered by what is no answer to it fails with JournalError", () =>
+  it.effect("fails with JournalError for an answer of the wrong kind", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* answering(journal, ({ correlationId }) => Effect.succeed([new F.FileDirectoryMade({ correlationId, path: "a" })]))
@@ -209,7 +209,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("fails where the journal takes nothing, and the next one goes ahead", () =>
+  it.effect("fails if the journal refuses the append, and the next one succeeds", () =>
     Effect.gen(function* () {
       const journal = yield* makeMemory<Entry>()
       const broken = new JournalError({ operation: "append", reason: "io", detail: "planned" })
@@ -227,7 +227,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("fails where the journal cannot be read on, and the next one reads from there", () =>
+  it.effect("fails if the tail of the journal fails, and the next one reads on from there", () =>
     Effect.gen(function* () {
       const journal = yield* makeMemory<Entry>()
       const lost = new JournalError({ operation: "tail", reason: "unavailable", detail: "planned" })
@@ -260,7 +260,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("ends with the scope of its branch, and so does who asks afterwards", () =>
+  it.effect("fails as closed when the scope of its branch ends, as do later ones", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const { asking } = yield* Scope.provide(begin(), scope)
@@ -274,7 +274,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("that was made before, perhaps by another process, can be waited for: answered already or not yet", () =>
+  it.effect("of another process can be waited for, answered or not", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* journal.appendAll([statOf("1"), metadata("1", 5), statOf("2")])
@@ -291,7 +291,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("can be made by who has only the layer", () =>
+  it.effect("can be made with the layer alone", () =>
     Effect.gen(function* () {
       yield* answering(yield* Journal, ({ correlationId }) => Effect.succeed([metadata(correlationId)]))
       const requests = yield* Branch.Branch
@@ -301,7 +301,7 @@ describe("a request", () => {
   )
 })
 
-describe("what is streamed", () => {
+describe("a streamed read", () => {
   const read = (
     journal: Scrivener<Entry>,
     asking: Asking.Asking,
@@ -319,13 +319,13 @@ describe("what is streamed", () => {
       return text(yield* Stream.runCollect(asking.stream(new F.FileRead({ correlationId: "1", path: "a", offset: 2 }))))
     })
 
-  it.effect("is the chunks in order", () =>
+  it.effect("gives the chunks in order", () =>
     Effect.flatMap(begin(), ({ asking, journal }) =>
       Effect.map(read(journal, asking, [2, "abc"], [5, "d"], [6, "ef"]), (found) => assert.strictEqual(found, "abcdef"))
     )
   )
 
-  it.effect("fails where chunks do not follow one another", () =>
+  it.effect("fails for chunks that do not follow one another", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       const error = yield* Effect.flip(read(journal, asking, [2, "abc"], [6, "d"]))
@@ -333,7 +333,7 @@ describe("what is streamed", () => {
     })
   )
 
-  it.effect("brings nothing where a fault comes after some chunks", () =>
+  it.effect("gives nothing if a fault follows some chunks", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* answering(journal, ({ correlationId }) =>
@@ -351,7 +351,7 @@ describe("what is streamed", () => {
   )
 })
 
-describe("what is sent", () => {
+describe("a streamed write", () => {
   const write: Branch.Sending = { correlationId: "1", path: "a", createMode: "create", ifMatch: null, version: true }
 
   const written = (journal: Scrivener<Entry>) =>
@@ -368,7 +368,7 @@ describe("what is sent", () => {
   const shown = (all: ReadonlyArray<F.FileWriteChunk>) =>
     all.map(({ data, isFinal, offset }) => [offset, data instanceof Uint8Array ? text([data]) : data.size, isFinal])
 
-  it.effect("goes in chunks of one size, the first of which says where and how", () =>
+  it.effect("goes in chunks of one size, of which the first has the path and the options", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* written(journal)
@@ -387,7 +387,7 @@ describe("what is sent", () => {
     })
   )
 
-  it.effect("is one chunk where there is nothing", () =>
+  it.effect("is one chunk if it is empty", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* written(journal)
@@ -396,7 +396,7 @@ describe("what is sent", () => {
     })
   )
 
-  it.effect("is not pulled any further once the leaf has refused it", () =>
+  it.effect("stops pulling once the leaf has refused it", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* answering(journal, (entry) =>
@@ -425,7 +425,7 @@ describe("what is sent", () => {
 
   const broken = Stream.concat(Stream.make(utf8("12345")), Stream.fail({ _tag: "Cable" } as const))
 
-  it.effect("is taken back where the stream fails, and where it is interrupted", () =>
+  it.effect("is discarded if the stream fails or is interrupted", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       assert.deepStrictEqual(yield* Effect.flip(asking.send(write, broken)), { _tag: "Cable" })
@@ -455,7 +455,7 @@ describe("what is sent", () => {
     })
   )
 
-  it.effect("is not taken back with a word that a leaf of the thirteen would take for the end", () =>
+  it.effect("sends no discard to a leaf of the thirteen kinds, which would take it for the end", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin({ extended: false })
       yield* Effect.flip(asking.send(write, broken))
@@ -463,7 +463,7 @@ describe("what is sent", () => {
     })
   )
 
-  it.effect("leaves nothing to take back where the stream fails before the first chunk", () =>
+  it.effect("sends nothing if the stream fails before the first chunk", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* Effect.flip(asking.send(write, Stream.concat(Stream.make(utf8("123")), Stream.fail("cut"))))
@@ -471,7 +471,7 @@ describe("what is sent", () => {
     })
   )
 
-  it.effect("is not taken back once its last chunk is on the way", () =>
+  it.effect("is not discarded once its last chunk is appended", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       const fiber = yield* Effect.forkChild(asking.send(write, Stream.make(utf8("123456"))), { startImmediately: true })

@@ -1,4 +1,4 @@
-/** Captures of a filesystem behind a journal, links included. */
+/** Snapshots of a filesystem behind a journal, links included. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -36,7 +36,7 @@ describe("snapshots over a branch", () => {
     ["git", () => Snapshots.layerGit({ gitDir: onDisk() }), hasGit]
   ] as const
   for (const [name, layer, runs] of kinds) {
-    it.live.runIf(runs)(`kept as ${name} bring back what they hold`, () =>
+    it.live.runIf(runs)(`in ${name} bring back files`, () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         const snapshots = yield* Snapshots.Snapshots
@@ -47,23 +47,21 @@ describe("snapshots over a branch", () => {
       }).pipe(Effect.provide(layer()), Effect.provide(behind({ "a.txt": "a" })))
     )
 
-    it.live.runIf(runs)(
-      `kept as ${name} bring back links word for word, also one that leads nowhere and one that leads out`,
-      () =>
-        Effect.gen(function* () {
-          const fs = yield* Filesystem
-          const snapshots = yield* Snapshots.Snapshots
-          const before = yield* snapshots.snapshot()
-          for (const path of Object.keys(links)) yield* fs.delete(path)
-          yield* fs.symlink("link", "elsewhere")
-          yield* snapshots.restore(before)
-          for (const [path, { link }] of Object.entries(links)) assert.strictEqual(yield* fs.readLink(path), link)
-          assert.strictEqual(yield* fs.readString("d/inner"), "a")
-          assert.include(yield* Effect.flip(fs.readString("out")), { _tag: "AccessDenied", why: "escape" })
-        }).pipe(Effect.provide(layer()), Effect.provide(behind({ "a.txt": "a", ...links })))
+    it.live.runIf(runs)(`in ${name} bring back links unchanged, even dangling ones and ones out of the root`, () =>
+      Effect.gen(function* () {
+        const fs = yield* Filesystem
+        const snapshots = yield* Snapshots.Snapshots
+        const before = yield* snapshots.snapshot()
+        for (const path of Object.keys(links)) yield* fs.delete(path)
+        yield* fs.symlink("link", "elsewhere")
+        yield* snapshots.restore(before)
+        for (const [path, { link }] of Object.entries(links)) assert.strictEqual(yield* fs.readLink(path), link)
+        assert.strictEqual(yield* fs.readString("d/inner"), "a")
+        assert.include(yield* Effect.flip(fs.readString("out")), { _tag: "AccessDenied", why: "escape" })
+      }).pipe(Effect.provide(layer()), Effect.provide(behind({ "a.txt": "a", ...links })))
     )
 
-    it.live.runIf(runs)(`kept as ${name} refuse a tree with a link whose leaf does not say where it leads`, () =>
+    it.live.runIf(runs)(`in ${name} refuse a tree with a link whose target the leaf does not return`, () =>
       Effect.gen(function* () {
         const snapshots = yield* Snapshots.Snapshots
         const error = yield* Effect.flip(snapshots.snapshot())
@@ -73,7 +71,7 @@ describe("snapshots over a branch", () => {
     )
   }
 
-  it.live("a transaction that fails puts back a link that it has removed", () =>
+  it.live("restore a removed link when a transaction fails", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
       const failed = (yield* Snapshots.Snapshots).transaction(
@@ -84,7 +82,7 @@ describe("snapshots over a branch", () => {
     }).pipe(Effect.provide(Snapshots.layerArchive), Effect.provide(behind(oneLink)))
   )
 
-  it.live("a strict archive holds links that stay inside", () =>
+  it.live("and strict archives hold links that stay inside", () =>
     Effect.gen(function* () {
       const bytes = yield* Stream.runFold(
         Stream.unwrap(Effect.map(Filesystem, (fs) => exportZipOf(fs, { strict: true }))),

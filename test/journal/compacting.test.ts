@@ -21,7 +21,7 @@ const opened = (path: string, options: Partial<Journal.FileOptions> = {}) =>
   Journal.makeFile(Journal.Entry, { path, ...options })
 const large = (letter: string): string => letter.repeat(5_000)
 
-/** Contents over 4 KiB, one for each write, each of which replaces the one before it. */
+/** Records five writes of one file, each with a content over 4 KiB. */
 const recordedInto = (path: string, options: Partial<Journal.FileOptions> = {}) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -36,7 +36,7 @@ const recordedInto = (path: string, options: Partial<Journal.FileOptions> = {}) 
 const entriesAt = (path: string) =>
   Effect.scoped(Effect.flatMap(opened(path, { readOnly: true }), (journal) => Stream.runCollect(journal.stored())))
 
-/** Everything that lies where the journal does, by its name below. */
+/** Returns every file in the directory of the journal, by relative path. */
 const files = (path: string): Record<string, string> =>
   Object.fromEntries(
     Fs.readdirSync(join(path, ".."), { recursive: true, withFileTypes: true })
@@ -65,7 +65,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("leaves a journal that goes on: positions, reading along, and tampering that shows", () =>
+  it.effect("leaves a journal that continues its positions and still shows tampering", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* recordedInto(path, { chained: true })
@@ -90,7 +90,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("is told by readers: from the beginning or behind the gap they read, between the two they fail", () =>
+  it.effect("makes readers fail with compacted for removed positions, except from the beginning", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* recordedInto(path)
@@ -114,7 +114,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("keeps an undo to what is left, and makes one to what is gone NotRecorded, which says so", () =>
+  it.effect("makes an undo to a removed position NotRecorded, and permits later ones", () =>
     Effect.gen(function* () {
       const path = fresh()
       const fs = yield* recordedInto(path)
@@ -136,7 +136,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("takes a time, keeps an append whole, and always the last entry", () =>
+  it.effect("accepts a time, keeps an append whole and always keeps the last entry", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* Effect.scoped(
@@ -156,7 +156,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("is refused while somebody writes, and leaves other files and shared contents alone", () =>
+  it.effect("is refused while a writer is open, and keeps foreign files and shared contents", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* recordedInto(path)
@@ -177,7 +177,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("leaves the old journal or the new one wherever its process is killed", () =>
+  it.effect("leaves the old journal or the new one when its process is killed at any step", () =>
     Effect.gen(function* () {
       let isOver = false
       for (let step = 0; !isOver; step++) {
@@ -193,7 +193,7 @@ describe("Journal.compact", () => {
         const { create, rename, sync, syncDirectory, unlink, write } = Compacting.real
         const disk: Compacting.Disk = {
           create: dying(create),
-          // Half of it, so that a kill meets half a file too.
+          // Writes only half, so that a kill also leaves half a file.
           write: dying((descriptor, bytes) => write(descriptor, bytes.subarray(0, Math.ceil(bytes.length / 2)))),
           sync: dying(sync),
           rename: dying(rename),
@@ -205,7 +205,7 @@ describe("Journal.compact", () => {
         assert.oneOf(now.length, [10, 4], `step ${step}`)
         assert.deepStrictEqual(now, old.slice(old.length - now.length))
         assert.deepInclude((yield* Journal.verify(path)).contents, { missing: 0, damaged: 0 })
-        // The next one finishes it, and removes what this one has left.
+        // The next compaction finishes the job and removes the leftovers.
         yield* Journal.compact(path, { before: 7 })
         assert.strictEqual((yield* entriesAt(path)).length, 4)
         assert.notProperty(files(path), "journal.compacting")
@@ -213,7 +213,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("writes through nothing that was planted under the name of its draft", () =>
+  it.effect("does not write through a link under the name of its draft", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* recordedInto(path)
@@ -238,7 +238,7 @@ describe("Journal.compact of a journal of leaves", () => {
   const leaf = (instance: string, status: "Running" | "Completed") =>
     new DaemonChanged({ daemon: "leaf", instance, status, prefix: "." })
 
-  it.effect("keeps what is not answered, and the leaves that may have begun it", () =>
+  it.effect("keeps unanswered requests, and the leaves that may have begun them", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* Effect.scoped(
@@ -257,7 +257,7 @@ describe("Journal.compact of a journal of leaves", () => {
     })
   )
 
-  it.effect("keeps the latest, by which requests that are repeated are known, and what was repeated with its answer", () =>
+  it.effect("keeps the latest entries, with which repeated requests are recognised", () =>
     Effect.gen(function* () {
       const path = fresh()
       const once = stat("f")
@@ -284,7 +284,7 @@ describe("Journal.compact of a journal of leaves", () => {
     })
   )
 
-  it.live("is served on as before, also where the checkpoint's window is gone", () =>
+  it.live("leaves a journal that a leaf serves as before, even without the window of its checkpoint", () =>
     Effect.gen(function* () {
       const path = fresh()
       const fs = yield* memory({ tree: { f: "x" } })

@@ -18,7 +18,7 @@ afterAll(clean)
 
 const fresh = (): string => join(Fs.mkdtempSync(join(inMemory(), "contents-")), "store")
 const refOf = (bytes: Uint8Array) => ({ sha256: sha256(bytes), size: bytes.length })
-/** Without the directories. */
+/** Returns the files in the store, without directories. */
 const filesOf = (directory: string): ReadonlyArray<string> =>
   Fs.existsSync(directory)
     ? Fs.readdirSync(directory, { recursive: true, encoding: "utf8" })
@@ -32,7 +32,7 @@ const laws = (name: string, make: () => Effect.Effect<ContentStore, JournalError
       it.live(claim, () => Effect.flatMap(Effect.suspend(make), run))
     }
 
-    law("answers with hash and size, and gives back the same bytes, of any size", (store) =>
+    law("returns hash and size, and gives back the same bytes of any size", (store) =>
       Effect.gen(function* () {
         for (const size of [0, 1, 4_097, 65_535, 65_536, 65_537, 200_000]) {
           const bytes = bytesOf(size)
@@ -48,7 +48,7 @@ const laws = (name: string, make: () => Effect.Effect<ContentStore, JournalError
       })
     )
 
-    law("has the bytes that it was given, not what becomes of them", (store) =>
+    law("is not changed through the given or the returned bytes", (store) =>
       Effect.gen(function* () {
         for (const mine of [bytesOf(5_000, 3), Buffer.from(bytesOf(5_000, 4))]) {
           const was = new Uint8Array(mine)
@@ -75,7 +75,7 @@ const laws = (name: string, make: () => Effect.Effect<ContentStore, JournalError
       })
     )
 
-    law("is corrupt, and not empty, where a content is not there or has another size", (store) =>
+    law("fails as corrupt for a content that is missing or has another size", (store) =>
       Effect.gen(function* () {
         const ref = yield* store.put(bytesOf(100))
         const others = [
@@ -95,7 +95,7 @@ const laws = (name: string, make: () => Effect.Effect<ContentStore, JournalError
       })
     )
 
-    law("takes the same from many at once", (store) =>
+    law("takes the same content from many fibers at once", (store) =>
       Effect.gen(function* () {
         const bytes = bytesOf(100_000)
         const put = (n: number) =>
@@ -117,7 +117,7 @@ laws("a directory", () => makeDirectory(fresh()))
 laws("a directory, on disk at each answer", () => makeDirectory(fresh(), { fsync: true }))
 
 describe("a content store in a directory", () => {
-  it.live("has each content once, under its hash, for its owner only, and nothing else", () =>
+  it.live("keeps each content once, under its hash, with mode 0600 and nothing else", () =>
     Effect.gen(function* () {
       const directory = fresh()
       const store = yield* makeDirectory(directory)
@@ -133,7 +133,7 @@ describe("a content store in a directory", () => {
     })
   )
 
-  it.live("tells a content that was changed, shortened or lengthened, and heals it of its size when it is put again", () =>
+  it.live("detects changed, shortened and lengthened contents, and a put repairs a wrong size", () =>
     Effect.gen(function* () {
       const directory = fresh()
       const store = yield* makeDirectory(directory)
@@ -171,12 +171,12 @@ describe("a content store in a directory", () => {
     })
   )
 
-  it.live("sweeps what the dead have left at the next start, and leaves the drafts of the living and what is not its own", () =>
+  it.live("removes leftovers of dead processes at the next start, and keeps drafts in use and foreign files", () =>
     Effect.gen(function* () {
       const directory = fresh()
       Fs.mkdirSync(directory)
       const [place, , started] = Identity.self().split("-")
-      // No process has so high a number.
+      // No process has such a high pid.
       const dead = `${place}-${(2 ** 30).toString(36)}-${started}`
       const stranger = `elsewhere-1-1`
       const tail = `${"0".repeat(24)}.tmp`
@@ -195,7 +195,7 @@ describe("a content store in a directory", () => {
     })
   )
 
-  it.live("finds nothing outside its directory, whatever a hash says", () =>
+  it.live("reads nothing outside its directory, whatever the hash", () =>
     Effect.gen(function* () {
       const directory = fresh()
       const store = yield* makeDirectory(directory)
@@ -207,7 +207,7 @@ describe("a content store in a directory", () => {
     })
   )
 
-  it.live("takes nothing for a content that is no file, and waits for none", () =>
+  it.live("refuses a directory or a pipe in place of a content, without waiting", () =>
     Effect.gen(function* () {
       const directory = fresh()
       const store = yield* makeDirectory(directory)
@@ -222,7 +222,7 @@ describe("a content store in a directory", () => {
     })
   )
 
-  it.live("says so where its place is no directory", () =>
+  it.live("fails with io if its path is no directory", () =>
     Effect.gen(function* () {
       const place = fresh()
       Fs.writeFileSync(place, "")
@@ -232,7 +232,7 @@ describe("a content store in a directory", () => {
     })
   )
 
-  it.live("is one for two processes that put the same and other contents at once", () =>
+  it.live("works for two processes that put contents concurrently", () =>
     Effect.gen(function* () {
       const directory = fresh()
       const cache = join(inMemory(), "compiled")

@@ -48,13 +48,13 @@ const entries = <E>(journal: Journal.Scrivener<E>) =>
 const ids = <E extends { readonly correlationId: string }>(journal: Journal.Scrivener<E>) =>
   Effect.map(entries(journal), (all) => all.map(({ correlationId }) => correlationId))
 
-/** Until so many entries are there. */
+/** Waits until the journal has an entry at the position. */
 const reached = <E>(journal: Journal.Scrivener<E>, position: number) =>
   Stream.runDrain(Stream.take(journal.tail(position - 1), 1))
 
 const order = (id: string) => new Order({ correlationId: id, item: "tea" })
 
-/** Runs it until the scope ends. */
+/** Runs the covenant until the scope ends. */
 const running = <R>(options: Covenant.CovenantOptions<never, R> & Covenant.RunOptions) =>
   Effect.flatMap(Covenant.make(options), (covenant) => Effect.tap(Covenant.daemons(covenant, options), ({ start }) => start))
 
@@ -65,8 +65,8 @@ const problems = <E, R>(options: Covenant.CovenantOptions<E, R>) =>
 
 const empty = { from: [], to: [], via: () => Effect.succeed([]) } as const
 
-describe("a covenant is checked when it is made", () => {
-  it.effect("one in which every type goes somewhere is kept", () =>
+describe("the check of a covenant", () => {
+  it.effect("accepts one in which every type has a destination", () =>
     Effect.gen(function* () {
       const { branches } = yield* ground
       yield* Covenant.make({ branches, routes: [pack, charge], terminal: [Lost] })
@@ -77,12 +77,12 @@ describe("a covenant is checked when it is made", () => {
     readonly [claim: string, make: (ground: Ground) => Covenant.CovenantOptions, expected: ReadonlyArray<string>]
   > = [
     [
-      "a produced type without a route is to be terminal",
+      "a produced type without a route must be terminal",
       ({ branches }) => ({ branches, routes: [pack, charge] }),
       ["unrouted Lost"]
     ],
     [
-      "a consumed type has to be made",
+      "a consumed type must be produced",
       ({ branches }) => ({ branches, routes: [pack], terminal: [Lost, Sent] }),
       ["unproduced Bill"]
     ],
@@ -96,17 +96,17 @@ describe("a covenant is checked when it is made", () => {
       ["routedTwice Sent"]
     ],
     [
-      "what is routed is not terminal",
+      "a routed type is not terminal",
       ({ branches }) => ({ branches, routes: [pack, charge], terminal: [Lost, Sent] }),
       ["terminalRouted Sent"]
     ],
     [
-      "what is terminal is produced",
+      "a terminal type must be produced",
       ({ branches }) => ({ branches, routes: [pack, charge], terminal: [Lost, Bill] }),
       ["unknownTerminal Bill"]
     ],
     [
-      "what is routed is produced",
+      "a routed type must be produced",
       ({ branches }) => ({
         branches,
         routes: [pack, charge, Covenant.route({ ...empty, name: "back", from: [Bill], to: [Parcel] })],
@@ -115,7 +115,7 @@ describe("a covenant is checked when it is made", () => {
       ["unknownSource Bill"]
     ],
     [
-      "what is made is consumed",
+      "a routed result must be consumed",
       ({ branches }) => ({
         branches,
         routes: [pack, charge, Covenant.route({ ...empty, name: "lose", from: [Lost], to: [Order] })]
@@ -165,7 +165,7 @@ describe("a covenant is checked when it is made", () => {
     })
   )
 
-  it.effect("all that is wrong is told at once, in words", () =>
+  it.effect("reports all problems at once, in words", () =>
     Effect.gen(function* () {
       const { branches } = yield* ground
       const error = yield* Effect.flip(Covenant.make({ branches, routes: [pack] }))
@@ -182,8 +182,8 @@ describe("a covenant is checked when it is made", () => {
   )
 })
 
-describe("a covenant that runs", () => {
-  it.effect("routes what is there and what comes, in order, each once", () =>
+describe("a running covenant", () => {
+  it.effect("routes stored and new entries in order, each once", () =>
     Effect.gen(function* () {
       const { branches, post, shop } = yield* ground
       yield* shop.appendAll(["1", "2", "3"].map(order))
@@ -199,13 +199,13 @@ describe("a covenant that runs", () => {
     }).pipe(Effect.provide(Journal.layerMemory))
   )
 
-  it.effect("started again routes nothing twice, and makes up for what is missing", () =>
+  it.effect("routes nothing twice after a restart, and catches up", () =>
     Effect.gen(function* () {
       const { branches, post, shop } = yield* ground
       const options = { branches, routes: [pack, charge], terminal: [Lost] }
       yield* shop.appendAll(["1", "2"].map(order))
       yield* Effect.scoped(Effect.andThen(running(options), reached(post, 2)))
-      // While nobody routes.
+      // These entries come while the covenant is stopped.
       yield* shop.append(order("3"))
       yield* post.append(new Sent({ correlationId: "1/parcel" }))
       yield* Effect.scoped(Effect.andThen(running(options), Effect.andThen(reached(post, 4), reached(shop, 4))))
@@ -216,7 +216,7 @@ describe("a covenant that runs", () => {
     }).pipe(Effect.provide(Journal.layerMemory))
   )
 
-  it.effect("makes up for what one of two branches has not got, when it was ended between the two", () =>
+  it.effect("after a restart completes the second of two branches", () =>
     Effect.gen(function* () {
       const { post, shop } = yield* ground
       const both = Covenant.route({
@@ -259,7 +259,7 @@ describe("a covenant that runs", () => {
     }).pipe(Effect.provide(Journal.layerMemory))
   )
 
-  it.effect("looks at nothing that is settled", () =>
+  it.effect("ignores entries before its start position", () =>
     Effect.gen(function* () {
       const { branches, post, shop } = yield* ground
       yield* shop.appendAll(["1", "2", "3"].map(order))
@@ -289,7 +289,7 @@ describe("a covenant that runs", () => {
       return { failure, said, routed: yield* ids(post) }
     })
 
-  it.effect("whose route fails says so, at which entry, and routes nothing after it", () =>
+  it.effect("stops a route that fails, with the position of the entry in the failure", () =>
     Effect.gen(function* () {
       const { failure, routed, said } = yield* failing((id) =>
         id === "2" ? Effect.fail(new Error("no paper")) : Effect.succeed([new Parcel({ correlationId: id })])
@@ -304,7 +304,7 @@ describe("a covenant that runs", () => {
     }).pipe(Effect.provide(Journal.layerMemory))
   )
 
-  it.effect("whose route has a defect, or makes what it was not declared to make, fails too", () =>
+  it.effect("stops a route that has a defect or makes an undeclared type", () =>
     Effect.gen(function* () {
       const defect = yield* failing(() => {
         throw new Error("a slip")
@@ -317,7 +317,7 @@ describe("a covenant that runs", () => {
     }).pipe(Effect.provide(Journal.layerMemory))
   )
 
-  it.effect("interrupted while it makes something leaves nothing of it, and goes on with it later", () =>
+  it.effect("that is interrupted during a route appends nothing of it, and repeats it later", () =>
     Effect.gen(function* () {
       const { branches, post, shop } = yield* ground
       const begun = yield* Deferred.make<void>()
@@ -338,7 +338,7 @@ describe("a covenant that runs", () => {
     }).pipe(Effect.provide(Journal.layerMemory))
   )
 
-  it.effect("as a layer runs for as long as the layer is there", () =>
+  it.effect("as a layer ends with the layer", () =>
     Effect.gen(function* () {
       const { branches, post, shop } = yield* ground
       yield* shop.append(order("1"))

@@ -25,7 +25,7 @@ const forever = (name: string, log?: Array<string>): Daemon.DaemonOptions<never,
 
 const reasonOf = <A>(effect: Effect.Effect<A, Daemon.DaemonError>) => Effect.map(Effect.flip(effect), ({ reason }) => reason)
 
-/** Status and failure of every daemon entry, in order. */
+/** Returns name, status and failure of every daemon entry, in order. */
 const said = Effect.map(
   Effect.flatMap(asked, ({ all }) => all),
   (all) =>
@@ -37,7 +37,7 @@ const said = Effect.map(
 )
 
 describe("a daemon", () => {
-  it.effect("is Stopped, then Running, then Completed, and says both changes in the journal", () =>
+  it.effect("is Stopped, then Running, then Completed, and appends both changes to the journal", () =>
     journaled(
       Effect.gen(function* () {
         const daemon = yield* Daemon.make(forever("d"))
@@ -54,7 +54,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("started twice runs once, shut down twice stops once", () =>
+  it.effect("that is started twice runs once, and shut down twice stops once", () =>
     journaled(
       Effect.gen(function* () {
         const log: Array<string> = []
@@ -70,7 +70,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("fails with notStarted where it is shut down before, with completed where it is started after", () =>
+  it.effect("fails with notStarted when shut down too early, and with completed when started too late", () =>
     journaled(
       Effect.gen(function* () {
         const daemon = yield* Daemon.make(forever("d"))
@@ -85,7 +85,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("that ends by itself has completed, without a failure", () =>
+  it.effect("that ends by itself is Completed without a failure", () =>
     journaled(
       Effect.gen(function* () {
         const end = yield* Deferred.make<void>()
@@ -101,7 +101,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("that fails, or dies, has completed and carries why, here and in the journal", () =>
+  it.effect("that fails or dies is Completed and keeps the failure, also in the journal", () =>
     journaled(
       Effect.gen(function* () {
         const one = yield* Daemon.make({ name: "one", run: () => Effect.fail(new Error("no more")) })
@@ -120,13 +120,13 @@ describe("a daemon", () => {
           "other Running",
           "other Completed: never thought of"
         ])
-        // What it failed with is no failure of shutting it down.
+        // The failure of a daemon does not make its shutdown fail.
         yield* one.shutdown
       })
     )
   )
 
-  it.effect("that cannot begin fails with failed, has completed, and never ran", () =>
+  it.effect("that cannot start fails, is Completed and never runs", () =>
     journaled(
       Effect.gen(function* () {
         let ran = false
@@ -144,7 +144,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("interrupted before it runs is as it was, and can be started", () =>
+  it.effect("that is interrupted during its start is Stopped and can be started again", () =>
     journaled(
       Effect.gen(function* () {
         let isFirst = true
@@ -166,7 +166,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("finishes what it has in hand, also where who shuts it down is interrupted", () =>
+  it.effect("finishes its work even if the shutdown is interrupted", () =>
     journaled(
       Effect.gen(function* () {
         const flush = yield* Deferred.make<void>()
@@ -194,7 +194,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("whose end fails has completed, and its shutdown says so", () =>
+  it.effect("whose stop fails is Completed, and its shutdown fails", () =>
     journaled(
       Effect.gen(function* () {
         const daemon = yield* Daemon.make({ name: "d", run: () => Effect.never, stop: Effect.fail(new Error("disk")) })
@@ -206,7 +206,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("ends with its scope, and one that was never started is left alone", () =>
+  it.effect("ends with its scope, unless it was never started", () =>
     journaled(
       Effect.gen(function* () {
         const scope = yield* Scope.make()
@@ -222,7 +222,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("runs with what was in force when it was made", () =>
+  it.effect("runs with the services and the position of its start", () =>
     journaled(
       Effect.gen(function* () {
         const seen = yield* Deferred.make<number>()
@@ -232,13 +232,13 @@ describe("a daemon", () => {
         })
         yield* (yield* asked).journal.append(new Daemon.DaemonChanged({ daemon: "x", instance: "x", status: "Running" }))
         yield* daemon.start
-        // It stands behind one other.
+        // One other entry precedes it.
         assert.strictEqual(yield* Deferred.await(seen), 2)
       })
     )
   )
 
-  it.effect("does not start where the journal takes no entry, and says why", () =>
+  it.effect("does not start if the journal refuses the entry", () =>
     Effect.gen(function* () {
       const store = MemoryStore.make<Journal.Entry>()
       const closed = new JournalError({ operation: "append", reason: "closed", detail: "its scope has ended" })
@@ -278,7 +278,7 @@ describe("several daemons", () => {
     )
   )
 
-  it.effect("of which one cannot start: those before it stop in reverse, those behind it never start, and it is named", () =>
+  it.effect("stop in reverse if one cannot start; later ones never start, and the error names the daemon", () =>
     journaled(
       Effect.gen(function* () {
         const log: Array<string> = []
@@ -300,7 +300,7 @@ describe("several daemons", () => {
     )
   )
 
-  it.effect("leave one that ran before as it is where another cannot start", () =>
+  it.effect("leave an already running one as it is if another cannot start", () =>
     journaled(
       Effect.gen(function* () {
         const log: Array<string> = []
@@ -316,7 +316,7 @@ describe("several daemons", () => {
     )
   )
 
-  it.effect("one that fails while it runs says so in the log, since nobody may be waiting for it", () =>
+  it.effect("log the failure of one that fails while it runs", () =>
     journaled(
       Effect.gen(function* () {
         const lines: Array<string> = []
@@ -338,7 +338,7 @@ describe("several daemons", () => {
     )
   )
 
-  it.effect("run as a program ends with it, fails as it does, and shuts it down when interrupted", () =>
+  it.effect("run as a program end with it, fail with it and stop when it is interrupted", () =>
     journaled(
       Effect.gen(function* () {
         yield* Daemon.run(Daemon.make({ name: "ends", run: () => Effect.void }))
@@ -356,7 +356,7 @@ describe("several daemons", () => {
     )
   )
 
-  it.effect("as a layer run with it and end with it", () =>
+  it.effect("as a layer run and end with it", () =>
     journaled(
       Effect.gen(function* () {
         const log: Array<string> = []

@@ -17,9 +17,9 @@ const kinds = (extended: boolean) =>
   ({
     mock: () => Leaf.mockFS(settings, { extended }),
     posix: () => Leaf.posixFS({ ...settings, rootPath: freshDirectory() }, { extended }),
-    // The rules of Windows over memory that does not tell "a" from "A".
+    // The rules of Windows on a case-insensitive memory.
     windows: () => Leaf.mockFS({ ...settings, caseInsensitive: true }, { names: "windows", extended }),
-    // The disk of Windows itself, simulated.
+    // A simulated disk of Windows.
     disk: () =>
       Layer.unwrap(
         Effect.map(windowsHost(), ({ port }) =>
@@ -28,12 +28,12 @@ const kinds = (extended: boolean) =>
       )
   }) satisfies Record<string, ALeaf>
 
-/** What differs between two disks, or two moments. */
+/** The fields that differ between two disks or two moments. */
 const without = ["modified", "created", "permissions", "stat", "error"]
 
 const idOf = (index: number): string => `i${index}`
 
-/** All that the leaf says, intent by intent. */
+/** Returns the answers of the leaf, request by request. */
 const story = (leaf: Layer.Layer<never, unknown, Journal.Journal>, program: ReadonlyArray<Made>) =>
   journaled(
     Effect.scoped(
@@ -54,11 +54,11 @@ const story = (leaf: Layer.Layer<never, unknown, Journal.Journal>, program: Read
 
 const soak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
-describe("the same intents", () => {
+describe("the same requests", () => {
   for (const extended of [false, true]) {
     const { disk, mock, posix, windows } = kinds(extended)
     it.effect.prop(
-      `get the same answers in memory, on a host and by the rules of Windows (extended: ${extended})`,
+      `get the same answers in memory, on a host and with the rules of Windows (extended: ${extended})`,
       [intents(plainNames, { extended, length: 40 })],
       ([program]) =>
         Effect.gen(function* () {
@@ -68,7 +68,7 @@ describe("the same intents", () => {
       { arbitrary: { runs: soak ? 400 : 10 } }
     )
     it.effect.prop(
-      `get the same answers within each kind where case matters (extended: ${extended})`,
+      `get the same answers within each kind of case rule (extended: ${extended})`,
       [intents(casedNames, { extended, length: 40 })],
       ([program]) =>
         Effect.gen(function* () {
@@ -79,7 +79,7 @@ describe("the same intents", () => {
     )
   }
 
-  it.effect("differ where they should: case is told apart by one kind and not by the other", () =>
+  it.effect("get different answers only from a case-insensitive kind", () =>
     Effect.gen(function* () {
       const { mock, windows } = kinds(false)
       const write =

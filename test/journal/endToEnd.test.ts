@@ -16,7 +16,7 @@ const tree: Tree = {
   hollow: {}
 }
 
-/** Text that does not fit in one entry, nor in one chunk, with characters that chunks cut. */
+/** A text that fits neither in one entry nor in one chunk, with characters that chunks cut. */
 const long = "a line of text, with ä, € and 😀\n".repeat(60_000)
 
 type Faulty = readonly [
@@ -81,8 +81,8 @@ const raw = (spell: string, parameters: unknown, correlationId: string) =>
 
 const read = (path: string) => Effect.map(Spells.call("read_file", { path }), ({ content }) => content)
 
-describe.each(kinds)("spell, branch, leaf, result over $name", (kind) => {
-  it.effect("read_file gives text as text and the rest as base64", () =>
+describe.each(kinds)("spell, branch, leaf and result over $name", (kind) => {
+  it.effect("read_file returns text as text and other content as base64", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Spells.call("read_file", { path: "a.txt" }), {
         path: "a.txt",
@@ -100,7 +100,7 @@ describe.each(kinds)("spell, branch, leaf, result over $name", (kind) => {
     }).pipe(Effect.provide(whole(kind, tree)))
   )
 
-  it.effect("read_file puts together what comes in chunks, and an edit of it too", () =>
+  it.effect("read_file and edit_file join the chunks of a large file", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* read("long.txt"), long)
       yield* Spells.call("write_file", { path: "long.txt", content: "the end\n", mode: "append" })
@@ -117,7 +117,7 @@ describe.each(kinds)("spell, branch, leaf, result over $name", (kind) => {
     }).pipe(Effect.provide(whole(kind, { "long.txt": long }, { chunkSize: 65_535 })))
   )
 
-  it.effect("write_file does what its mode says, and makes directories", () =>
+  it.effect("write_file follows its mode and makes directories", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Spells.call("write_file", { path: "new/x.txt", content: "ä" }), {
         path: "new/x.txt",
@@ -139,7 +139,7 @@ describe.each(kinds)("spell, branch, leaf, result over $name", (kind) => {
     }).pipe(Effect.provide(whole(kind, tree)))
   )
 
-  it.effect("list_directory tells directories from files, and what is not there is empty", () =>
+  it.effect("list_directory separates directories from files, and is empty for a missing directory", () =>
     Effect.gen(function* () {
       const files = ["a.txt", "empty.txt", "latin1.txt", "raw.bin"]
       assert.deepStrictEqual(yield* Spells.call("list_directory", {}), { path: "/", directories: ["docs", "hollow"], files })
@@ -159,7 +159,7 @@ describe.each(kinds)("spell, branch, leaf, result over $name", (kind) => {
     }).pipe(Effect.provide(whole(kind, tree)))
   )
 
-  it.effect("delete_file deletes, and more than one only where it is told to", () =>
+  it.effect("delete_file deletes one file, and a tree only with recursive", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Spells.call("delete_file", { path: "a.txt" }), { path: "a.txt", deleted: 1 })
       assert.deepStrictEqual(yield* Spells.call("delete_file", { path: "docs", recursive: true }), {
@@ -175,7 +175,7 @@ describe.each(kinds)("spell, branch, leaf, result over $name", (kind) => {
     }).pipe(Effect.provide(whole(kind, tree)))
   )
 
-  it.effect("edit_file changes what it is told to, and tells what it has changed", () =>
+  it.effect("edit_file changes the text and reports the changes", () =>
     Effect.gen(function* () {
       const one = yield* Spells.call("edit_file", { path: "a.txt", old_string: "two", new_string: "2" })
       assert.strictEqual(yield* read("a.txt"), "one\n2\nthree\n")
@@ -205,7 +205,7 @@ describe.each(kinds)("spell, branch, leaf, result over $name", (kind) => {
     }).pipe(Effect.provide(whole(kind, tree, settings)))
   )
 
-  it.effect("a file that is too large to be read or edited is LimitExceeded", () =>
+  it.effect("reading or editing a file over the limit is LimitExceeded", () =>
     Effect.gen(function* () {
       const kindOf = (self: Effect.Effect<unknown, Spells.SpellFault | Spells.CastError, Spells.Spells>) =>
         Effect.map(Effect.flip(self), (fault) => (fault._tag === "SpellFault" ? fault.faultKind : fault._tag))
@@ -227,14 +227,14 @@ describe.each(kinds)("spell, branch, leaf, result over $name", (kind) => {
     )
   )
 
-  it.effect("a write that is over the limits of the leaf says so where the leaf can", () =>
+  it.effect("a write over the limits of the leaf is LimitExceeded, or IoError from a leaf of the thirteen kinds", () =>
     Effect.gen(function* () {
       const fault = yield* Effect.flip(Spells.call("write_file", { path: "x", content: "12345678901" }))
       assert.strictEqual(fault._tag === "SpellFault" && fault.faultKind, kind.extended ? "LimitExceeded" : "IoError")
     }).pipe(Effect.provide(whole(kind, {}, {}, { limits: { ...standard, maxFileSize: 10 } })))
   )
 
-  it.effect.each(badParameters)("%s of %j is InvalidParameters, and asks nothing of a leaf", ([spell, parameters]) =>
+  it.effect.each(badParameters)("%s of %j is InvalidParameters, and sends no request to a leaf", ([spell, parameters]) =>
     Effect.gen(function* () {
       const answer = yield* Spells.cast(raw(spell, parameters, "id"))
       assert.deepInclude(answer, { _tag: "SpellFault", spell, faultKind: "InvalidParameters" })
@@ -242,7 +242,7 @@ describe.each(kinds)("spell, branch, leaf, result over $name", (kind) => {
     }).pipe(Effect.provide(whole(kind, tree)))
   )
 
-  it.effect("a spell that nobody knows is UnknownSpell, and the fault names those there are", () =>
+  it.effect("an unknown spell is UnknownSpell, and the fault names the known ones", () =>
     Effect.gen(function* () {
       for (const spell of ["fireball", "", "toString", "__proto__"]) {
         const answer = yield* Spells.cast(raw(spell, {}, `id of ${spell}`))
@@ -253,7 +253,7 @@ describe.each(kinds)("spell, branch, leaf, result over $name", (kind) => {
     }).pipe(Effect.provide(whole(kind, tree)))
   )
 
-  it.effect("many at once each get their own answer, and each is carried out once", () =>
+  it.effect("concurrent spells each get their own answer and are executed once", () =>
     Effect.gen(function* () {
       const numbers = Array.from({ length: 100 }, (_, index) => index)
       const each = (index: number) =>

@@ -12,10 +12,10 @@ const encode = Schema.encodeUnknownSync(json)
 const decode = Schema.decodeUnknownSync(json)
 const through = (entry: unknown): unknown => decode(JSON.parse(JSON.stringify(encode(entry))))
 
-/** The thirteen, and which way they go, as the seed says it. */
+/** The thirteen kinds of the seed, by direction. */
 const efferent = ["FileRead", "FileWrite", "FileWriteChunk", "FileList", "FileDelete", "FileStat"]
 const afferent = ["FileContent", "FileContentChunk", "FileWritten", "FileListing", "FileDeleted", "FileMetadata", "FileFault"]
-/** Asks and what it is answered with, beyond the thirteen. */
+/** Requests and answers beyond the thirteen kinds. */
 const pairs: ReadonlyArray<readonly [string, string]> = [
   ["FileMakeDirectory", "FileDirectoryMade"],
   ["FileMove", "FileMoved"],
@@ -28,26 +28,23 @@ const kinds: ReadonlyArray<string> = Journal.Entry.members.map((member) => membe
 
 describe("entries", () => {
   for (const member of Journal.Entry.members) {
-    it.effect.prop(
-      `${member.fields._tag.schema.literal} comes back from JSON as it was`,
-      [Arbitrary.schema(member)],
-      ([entry]) =>
-        Effect.sync(() => {
-          const back = through(entry)
-          assert.instanceOf(back, member as never)
-          assert.deepStrictEqual(back, entry)
-        })
+    it.effect.prop(`${member.fields._tag.schema.literal} survives JSON`, [Arbitrary.schema(member)], ([entry]) =>
+      Effect.sync(() => {
+        const back = through(entry)
+        assert.instanceOf(back, member as never)
+        assert.deepStrictEqual(back, entry)
+      })
     )
   }
 
-  it("the thirteen are those of the seed, and the rest comes beside them", () => {
+  it("include the thirteen kinds of the seed and the additional ones", () => {
     const thirteen: ReadonlyArray<string> = FileSystemEntry.Thirteen.members.map((member) => member.fields._tag.schema.literal)
     assert.sameMembers([...thirteen], [...efferent, ...afferent])
     assert.strictEqual(thirteen.length, 13)
     assert.sameMembers([...kinds], [...thirteen, ...pairs.flat(), "FileStarted", "DaemonChanged", "LeafCheckpoint"])
   })
 
-  it("bytes are base64 in JSON, or a reference", () => {
+  it("encode bytes as base64 or as a reference", () => {
     const write = (content: FileSystemEntry.Content) =>
       new FileSystemEntry.FileWrite({ correlationId: "1", path: "a", content, createMode: "create" })
     assert.strictEqual(
@@ -59,7 +56,7 @@ describe("entries", () => {
     assert.deepStrictEqual(through(write(new Uint8Array())), write(new Uint8Array()))
   })
 
-  it("the permission bits of a copy are told from others in JSON, and whether they were set", () => {
+  it("encode whether permission bits belong to a copy and whether they were set", () => {
     const asked = new FileSystemEntry.FileSetAttributes({ correlationId: "1", path: "a", mode: 0o750, isCopy: true })
     assert.strictEqual(
       JSON.stringify(encode(asked)),
@@ -70,12 +67,12 @@ describe("entries", () => {
     assert.deepStrictEqual(through(answer), answer)
   })
 
-  it("a field that a later version added is passed over", () => {
+  it("ignore a field of a later version", () => {
     const asked = { _tag: "FileStat", correlationId: "1", path: "a", later: { than: "this" } }
     assert.deepStrictEqual(decode(asked), new FileSystemEntry.FileStat({ correlationId: "1", path: "a" }))
   })
 
-  it("what is no entry is refused", () => {
+  it("are refused if they are invalid", () => {
     const good = { _tag: "FileRead", correlationId: "1", path: "a" }
     assert.isTrue(Exit.isSuccess(Schema.decodeUnknownExit(json)(good)))
     for (const bad of [
@@ -112,7 +109,7 @@ describe("entries", () => {
     }
   })
 
-  it("the five modes are those of the seed, each one of ours", () => {
+  it("have the five create modes of the seed", () => {
     assert.deepStrictEqual(FileSystemEntry.CreateMode, {
       CreateNew: "create",
       CreateOrReplace: "overwrite",
@@ -122,7 +119,7 @@ describe("entries", () => {
     })
   })
 
-  it.effect.prop("each goes one way, and says whether it ends an answer", [Arbitrary.schema(Journal.Entry)], ([entry]) =>
+  it.effect.prop("have one direction, and tell whether they end an answer", [Arbitrary.schema(Journal.Entry)], ([entry]) =>
     Effect.sync(() => {
       const asks = efferent.includes(entry._tag) || pairs.some(([ask]) => ask === entry._tag)
       const replies =
@@ -142,7 +139,7 @@ describe("entries", () => {
     })
   )
 
-  it("what is no entry goes no way", () => {
+  it("are no requests or answers if they are other values", () => {
     for (const other of [undefined, null, 3, "FileRead", {}, { _tag: "Other" }]) {
       assert.isFalse(FileSystemEntry.isEfferent(other))
       assert.isFalse(FileSystemEntry.isAfferent(other))
@@ -160,7 +157,7 @@ describe("correlation ids", () => {
     })
   )
 
-  it.effect("are the same in every run where a test provides its own", () =>
+  it.effect("come from the service that a test provides", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* Correlation.generate, "req-1")
       assert.strictEqual(yield* Correlation.generate, "req-2")

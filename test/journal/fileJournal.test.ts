@@ -31,7 +31,7 @@ const idsOf = (path: string, options: Omit<FileOptions, "path"> = {}) =>
     })
   )
 
-/** The calls, each an append of its own; closed again. */
+/** Appends each call on its own and closes the journal. */
 const written = (path: string, calls: ReadonlyArray<ReadonlyArray<Entry>>, options: Omit<FileOptions, "path"> = {}) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -43,7 +43,7 @@ const written = (path: string, calls: ReadonlyArray<ReadonlyArray<Entry>>, optio
 const failureOf = (path: string): Effect.Effect<JournalError> =>
   Effect.flip(Effect.asVoid(idsOf(path))) as Effect.Effect<JournalError>
 
-/** As they stand in the file. */
+/** Returns the ids in the order of the file. */
 const idsIn = (path: string): ReadonlyArray<string> =>
   linesOf(path)
     .slice(1)
@@ -54,7 +54,7 @@ const write_ = (path: string, lines: ReadonlyArray<string>): void =>
   Fs.writeFileSync(path, lines.map((line) => `${line}\n`).join(""))
 
 describe("a file journal", () => {
-  it.live("is read back at the next start, and goes on where it ended", () =>
+  it.live("is read back at the next start and continues", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, [[stat(1)], [write("w", bytesOf(5_000))], [stat(3)]])
@@ -70,7 +70,7 @@ describe("a file journal", () => {
     })
   )
 
-  it.live("is one line of JSON for each entry, after one that says what it is, for its owner only", () =>
+  it.live("has a header line and one line of JSON per entry, with mode 0600", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, [[stat(1)], [write("w", new Uint8Array([1, 2, 3]))]])
@@ -102,7 +102,7 @@ describe("a file journal", () => {
     })
   )
 
-  it.live("takes entries of any kind that has a schema", () =>
+  it.live("holds entries of any schema", () =>
     Effect.gen(function* () {
       const path = fresh()
       const kind = Schema.Struct({ name: Schema.String, day: Schema.DateTimeUtc })
@@ -116,7 +116,7 @@ describe("a file journal", () => {
     })
   )
 
-  it.live("refuses what is not of its kind, and has then nothing of the append", () =>
+  it.live("refuses an invalid entry, with the whole append", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const journal = yield* opened()
@@ -127,7 +127,7 @@ describe("a file journal", () => {
     )
   )
 
-  it.live("reads lines of any length, and at any place, when more blocks were written than are kept", () =>
+  it.live("reads lines of any length at any position", () =>
     Effect.gen(function* () {
       const path = fresh()
       const long = new FileEdit({ correlationId: "long", path: "f", edits: [{ oldText: "x".repeat(1_500_000), newText: "é" }] })
@@ -162,7 +162,7 @@ describe("a file journal", () => {
 
 describe("a file journal after a crash", () => {
   for (const chained of [false, true]) {
-    it.live(`has none of an append that was torn at any byte, and goes on, ${chained ? "" : "not "}chained`, () =>
+    it.live(`drops an append that was torn at any byte, and continues, ${chained ? "" : "not "}chained`, () =>
       Effect.gen(function* () {
         const path = fresh()
         yield* written(path, [[stat(1)], [stat(2), stat(3)]], { chained })
@@ -182,7 +182,7 @@ describe("a file journal after a crash", () => {
     )
   }
 
-  it.live("begins anew where its first line was torn, at any byte", () =>
+  it.live("starts anew if its first line was torn at any byte", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, [], { chained: true })
@@ -195,7 +195,7 @@ describe("a file journal after a crash", () => {
     })
   )
 
-  it.live("never touches a file that is none of its own", () =>
+  it.live("never changes a foreign file", () =>
     Effect.gen(function* () {
       const path = fresh()
       for (const text of ["dear diary", "dear diary\n", '{"format":"other"}\n', "{}\n", "\n", "\u0000".repeat(300)]) {
@@ -206,7 +206,7 @@ describe("a file journal after a crash", () => {
     })
   )
 
-  it.live("says of what a later version wrote that it did", () =>
+  it.live("reports entries of a later version", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, [[stat(1)], [stat(2)]])
@@ -220,10 +220,10 @@ describe("a file journal after a crash", () => {
   )
 })
 
-describe("what is wrong in a file journal", () => {
+describe("damage in a file journal", () => {
   const calls = [[stat(1)], [stat(2), write("w", bytesOf(9))], [stat(4)], [stat(5)]]
 
-  it.live("shows in a chained one at every byte", () =>
+  it.live("is found at every byte of a chained one", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, calls, { chained: true })
@@ -236,7 +236,7 @@ describe("what is wrong in a file journal", () => {
           Fs.writeFileSync(path, flipped)
           const failure = yield* Effect.flip(verify(path))
           assert.include(["corrupt", "version"], failure.reason, `byte ${at}`)
-          // Of the entry in whose line it is.
+          // The position is that of the entry in whose line the byte is.
           const expected = whole.subarray(0, at).filter((byte) => byte === 10).length
           if (at >= header) assert.strictEqual(failure.position, expected, `byte ${at}`)
         }
@@ -244,7 +244,7 @@ describe("what is wrong in a file journal", () => {
     })
   )
 
-  it.live("shows when it is opened as when it is verified", () =>
+  it.live("is found when the journal is opened", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, calls, { chained: true })
@@ -269,9 +269,9 @@ describe("what is wrong in a file journal", () => {
   }
   for (const chained of [true, false]) {
     for (const [claim, change] of Object.entries(lines)) {
-      // An unchained journal has nothing against a line that could have been appended.
+      // An unchained journal cannot tell a line that could have been appended.
       if (!chained && claim === "a line that was added") continue
-      it.live(`shows: ${claim}, ${chained ? "" : "not "}chained`, () =>
+      it.live(`is found: ${claim}, ${chained ? "" : "not "}chained`, () =>
         Effect.gen(function* () {
           const path = fresh()
           yield* written(path, calls, { chained })
@@ -284,29 +284,27 @@ describe("what is wrong in a file journal", () => {
     }
   }
 
-  it.live(
-    "shows: a chained journal that is made to look as if it were not, and lines of an append that do not belong together",
-    () =>
-      Effect.gen(function* () {
-        const path = fresh()
-        yield* written(path, calls, { chained: true })
-        const [header, ...lines] = linesOf(path)
-        write_(path, [header!.replace("true", "false"), ...lines])
-        assert.deepInclude(yield* Effect.flip(verify(path)), { reason: "corrupt", position: 1 })
-        const plain = fresh()
-        yield* written(plain, [[stat(1), stat(2), stat(3)], [stat(4)]])
-        for (const [more, position] of [
-          ["3", 2],
-          ["1", 2]
-        ] as const) {
-          const changed = linesOf(plain).map((line) => line.replace('"more":2', `"more":${more}`))
-          write_(path, changed)
-          assert.deepInclude(yield* Effect.flip(verify(path)), { reason: "corrupt", position })
-        }
-      })
+  it.live("is found: a chained journal marked as unchained, and mixed lines of two appends", () =>
+    Effect.gen(function* () {
+      const path = fresh()
+      yield* written(path, calls, { chained: true })
+      const [header, ...lines] = linesOf(path)
+      write_(path, [header!.replace("true", "false"), ...lines])
+      assert.deepInclude(yield* Effect.flip(verify(path)), { reason: "corrupt", position: 1 })
+      const plain = fresh()
+      yield* written(plain, [[stat(1), stat(2), stat(3)], [stat(4)]])
+      for (const [more, position] of [
+        ["3", 2],
+        ["1", 2]
+      ] as const) {
+        const changed = linesOf(plain).map((line) => line.replace('"more":2', `"more":${more}`))
+        write_(path, changed)
+        assert.deepInclude(yield* Effect.flip(verify(path)), { reason: "corrupt", position })
+      }
+    })
   )
 
-  it.live("shows: a line of another chained journal, since each hash is one of all before it", () =>
+  it.live("is found: a line of another chained journal, since each hash covers all previous lines", () =>
     Effect.gen(function* () {
       const [path, other] = [fresh(), fresh()]
       yield* written(path, calls, { chained: true })
@@ -324,7 +322,7 @@ describe("what is wrong in a file journal", () => {
     })
   )
 
-  it.live("shows: a chained journal of which lines were cut off, by the hash that its end had", () =>
+  it.live("is found: truncated lines of a chained journal, by the hash of its end", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, calls, { chained: true })
@@ -335,7 +333,7 @@ describe("what is wrong in a file journal", () => {
     })
   )
 
-  it.live("shows: what is JSON and no entry, when it is read", () =>
+  it.live("is found: JSON that is no entry, when it is read", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, calls)
@@ -349,7 +347,7 @@ describe("what is wrong in a file journal", () => {
     })
   )
 
-  it.live("shows: contents that are missing or are another, each once", () =>
+  it.live("is found: missing and changed contents, each counted once", () =>
     Effect.gen(function* () {
       const path = fresh()
       const contents = [5_000, 6_000, 7_000].map((size) => bytesOf(size))
@@ -366,7 +364,7 @@ describe("what is wrong in a file journal", () => {
     })
   )
 
-  it.live("is told of a chain that is wanted and is not there", () =>
+  it.live("is refused: a chain that is requested but missing", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, calls)
@@ -380,7 +378,7 @@ describe("what is wrong in a file journal", () => {
 })
 
 describe("a file journal that is closed", () => {
-  it.live("has written what it took, and says to all others that it is closed", () =>
+  it.live("has written every accepted append, and fails other calls as closed", () =>
     Effect.gen(function* () {
       const path = fresh()
       const scope = yield* Scope.make()

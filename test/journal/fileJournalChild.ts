@@ -1,4 +1,4 @@
-/** A process of its own that writes a journal until it is killed, keeps one open, or puts contents. What has been answered it says. */
+/** A process that writes a journal until it is killed, keeps one open, or puts contents. It prints each answer. */
 import * as Effect from "effect/Effect"
 import { flushCompileCache } from "node:module"
 import { createInterface } from "node:readline"
@@ -7,7 +7,10 @@ import { Entry, makeFile } from "../../src/journal/Journal.ts"
 import { bytesOf, stat, write } from "./journalLaws.ts"
 
 export type Orders =
-  /** Fibers append `<from>:<fiber>:<n>`, alone or three at a time; `<position> <last id>` is said for each answer. */
+  /**
+   * Appends `<from>:<fiber>:<n>` from several fibers, alone or three at a time; prints `<position> <last id>` for each
+   * answer.
+   */
   | {
       readonly task: "append"
       readonly path: string
@@ -15,12 +18,12 @@ export type Orders =
       readonly chained: boolean
       readonly fsync: boolean
     }
-  /** Opens it, says what came of that, and waits. */
+  /** Opens the journal, prints the result and waits. */
   | { readonly task: "open"; readonly path: string }
-  /** Puts contents of these seeds, and says so. */
+  /** Puts contents of these seeds and prints their hashes. */
   | { readonly task: "put"; readonly directory: string; readonly seeds: ReadonlyArray<number>; readonly size: number }
 
-/** Waits where nobody reads fast enough. */
+/** Prints a line, and waits if the reader is slow. */
 const say = (text: string): Effect.Effect<void> =>
   Effect.callback<void>((resume) => void process.stdout.write(`${text}\n`, () => resume(Effect.void)))
 

@@ -1,4 +1,4 @@
-/** Disks that fail under a journal. */
+/** A journal on a failing disk. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -40,7 +40,7 @@ const idsOf = (path: string) =>
     })
   )
 
-/** A disk that takes so many bytes more, and then only what is left of them; `free` gives it room again. */
+/** Returns a disk with room for so many bytes; `free` gives it more. */
 const small = (room: number) => {
   let left = room
   const take = (bytes: Uint8Array): Uint8Array => {
@@ -65,7 +65,7 @@ const small = (room: number) => {
 describe("a file journal whose disk is full", () => {
   for (const chained of [false, true]) {
     it.live(
-      `fails the append that does not fit, leaves nothing of it, and takes the next when there is room${chained ? ", chained" : ""}`,
+      `fails an append that does not fit, leaves nothing of it, and takes the next one when there is room${chained ? ", chained" : ""}`,
       () =>
         Effect.gen(function* () {
           const sample = fresh()
@@ -97,7 +97,7 @@ describe("a file journal whose disk is full", () => {
     )
   }
 
-  it.live("answers those of one write that fit, and fails the others", () =>
+  it.live("accepts the appends of one write that fit, and fails the others", () =>
     Effect.gen(function* () {
       for (const room of [0, 200, 250, 300, 1000, 10_000, 100_000]) {
         for (const [count, size] of [
@@ -123,7 +123,7 @@ describe("a file journal whose disk is full", () => {
           const answered = results.flatMap(({ n, result }) =>
             result._tag === "Success" ? [{ n, position: result.success }] : []
           )
-          // A line has some 130 bytes.
+          // A line has about 130 bytes.
           if (count === 10) assert.strictEqual(answered.length > 0, room >= 200, `room for ${room}`)
           if (room <= 1_000) assert.isBelow(answered.length, count)
           assert.deepStrictEqual(yield* idsOf(path), [...answered.map(({ n }) => `w-${n}`), "stat-0"], `room for ${room}`)
@@ -136,52 +136,50 @@ describe("a file journal whose disk is full", () => {
     })
   )
 
-  it.live(
-    "cuts off half a line before the next write where it could not at once, and whoever opens it next does where it never could",
-    () =>
-      Effect.gen(function* () {
-        const path = fresh()
-        const disk = small(100)
-        let truncates = 0
-        yield* Effect.scoped(
-          Effect.gen(function* () {
-            const journal = yield* on(path, {
-              ...disk,
-              truncate: (descriptor, size) => {
-                if (++truncates < 3) throw failed("EIO")
-                real.truncate(descriptor, size)
-              }
-            })
-            assert.strictEqual((yield* Effect.flip(journal.append(stat(1)))).reason, "io")
-            assert.notInclude(Fs.readFileSync(path, "utf8").slice(-1), "\n")
-            disk.free()
-            assert.strictEqual((yield* Effect.flip(journal.append(stat(2)))).reason, "io")
-            assert.strictEqual(yield* journal.append(stat(3)), 1)
+  it.live("truncates half a line before the next write or at the next opening, if it could not at once", () =>
+    Effect.gen(function* () {
+      const path = fresh()
+      const disk = small(100)
+      let truncates = 0
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const journal = yield* on(path, {
+            ...disk,
+            truncate: (descriptor, size) => {
+              if (++truncates < 3) throw failed("EIO")
+              real.truncate(descriptor, size)
+            }
           })
+          assert.strictEqual((yield* Effect.flip(journal.append(stat(1)))).reason, "io")
+          assert.notInclude(Fs.readFileSync(path, "utf8").slice(-1), "\n")
+          disk.free()
+          assert.strictEqual((yield* Effect.flip(journal.append(stat(2)))).reason, "io")
+          assert.strictEqual(yield* journal.append(stat(3)), 1)
+        })
+      )
+      assert.deepStrictEqual(yield* idsOf(path), ["stat-3"])
+      const never = fresh()
+      const failing = Effect.scoped(
+        Effect.flatMap(
+          on(never, {
+            ...small(20),
+            truncate: () => {
+              throw failed("EIO")
+            }
+          }),
+          (journal) => journal.append(stat(1))
         )
-        assert.deepStrictEqual(yield* idsOf(path), ["stat-3"])
-        const never = fresh()
-        const failing = Effect.scoped(
-          Effect.flatMap(
-            on(never, {
-              ...small(20),
-              truncate: () => {
-                throw failed("EIO")
-              }
-            }),
-            (journal) => journal.append(stat(1))
-          )
-        )
-        yield* Effect.flip(failing)
-        assert.isTrue((yield* verify(never)).torn)
-        assert.deepStrictEqual(yield* idsOf(never), [])
-        assert.isFalse((yield* verify(never)).torn)
-      })
+      )
+      yield* Effect.flip(failing)
+      assert.isTrue((yield* verify(never)).torn)
+      assert.deepStrictEqual(yield* idsOf(never), [])
+      assert.isFalse((yield* verify(never)).torn)
+    })
   )
 })
 
-describe("a file journal whose disk loses what was written", () => {
-  it.live("answers none of it, and takes nothing more until it is opened anew", () =>
+describe("a file journal whose sync fails", () => {
+  it.live("fails the append, and refuses others until it is opened again", () =>
     Effect.gen(function* () {
       const path = fresh()
       let syncs = 0
@@ -201,7 +199,7 @@ describe("a file journal whose disk loses what was written", () => {
     })
   )
 
-  it.live("answers only when it is on disk", () =>
+  it.live("answers only after the sync", () =>
     Effect.scoped(
       Effect.gen(function* () {
         let finish: (() => void) | undefined
@@ -212,7 +210,7 @@ describe("a file journal whose disk loses what was written", () => {
         assert.isDefined(finish)
         assert.isUndefined(append.pollUnsafe())
         assert.strictEqual(yield* journal.last, 0)
-        // What comes meanwhile goes with the next write.
+        // Appends during a sync go with the next write.
         const next = yield* Effect.forkChild(
           Effect.all([journal.append(stat(2)), journal.append(stat(3))], { concurrency: 2 }),
           {
@@ -232,8 +230,8 @@ describe("a file journal whose disk loses what was written", () => {
   )
 })
 
-describe("an append to a file that is interrupted", () => {
-  it.live("is not there where it had not been taken, and is there where it had: all of it", () =>
+describe("an interrupted append to a file", () => {
+  it.live("is absent if it was still queued, and complete if it was being written", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* Effect.scoped(
@@ -248,7 +246,7 @@ describe("an append to a file that is interrupted", () => {
           yield* Fiber.interrupt(queued)
           const stopping = yield* Effect.forkChild(Fiber.interrupt(taken), { startImmediately: true })
           yield* Effect.yieldNow
-          // It waits for what it cannot take back.
+          // The interruption waits for the write, which cannot be undone.
           assert.isUndefined(stopping.pollUnsafe())
           finish!()
           yield* Fiber.join(stopping)
@@ -265,7 +263,7 @@ describe("an append to a file that is interrupted", () => {
   )
 })
 
-describe("a file journal at whose file others are", () => {
+describe("a file journal whose file others change", () => {
   const meddled = (meddle: (path: string) => void) =>
     Effect.scoped(
       Effect.gen(function* () {
@@ -277,14 +275,14 @@ describe("a file journal at whose file others are", () => {
       })
     )
 
-  it.live("writes nothing where it is not as it was left", () =>
+  it.live("writes nothing if the file has another size", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* meddled((path) => Fs.appendFileSync(path, "x")), "corrupt")
       assert.strictEqual(yield* meddled((path) => Fs.truncateSync(path, 60)), "corrupt")
     })
   )
 
-  it.live("says so where it was removed, and does not write where nobody finds it", () =>
+  it.live("fails if the file was removed", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* meddled((path) => Fs.unlinkSync(path)), "io")
     })

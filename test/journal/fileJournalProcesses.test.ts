@@ -1,4 +1,4 @@
-/** A journal's file and more than one process, of which some are killed. */
+/** Several processes on the file of a journal, of which some are killed. */
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -26,7 +26,7 @@ const child = (orders: Orders, started = program()): Child => {
   started.say(orders)
   return started
 }
-/** It must not have ended by itself. */
+/** Kills the process, which must not have ended by itself. */
 const killed = async (victim: Child): Promise<void> => {
   victim.process.kill("SIGKILL")
   const { errors, signal } = await victim.ended
@@ -37,7 +37,7 @@ const reasonOf = (path: string) =>
   Effect.scoped(Effect.match(makeFile(Entry, { path }), { onSuccess: () => "opened", onFailure: ({ reason }) => reason }))
 
 describe("a file journal", () => {
-  it.live("is written by one at a time, in this process too, and leaves no trace of that when it is closed", () =>
+  it.live("has one writer at a time, even within a process, and leaves no lock when it is closed", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* Effect.scoped(
@@ -52,7 +52,7 @@ describe("a file journal", () => {
     })
   )
 
-  it.live("is written by one at a time, by whatever name it is opened", () =>
+  it.live("has one writer at a time, under any path that leads to it", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* Effect.scoped(Effect.flatMap(makeFile(Entry, { path }), (journal) => journal.append(stat(1))))
@@ -74,7 +74,7 @@ describe("a file journal", () => {
     })
   )
 
-  it.live("is written by one process at a time, until that has ended, however", () =>
+  it.live("has one writing process at a time, until that has ended in any way", () =>
     Effect.gen(function* () {
       const path = fresh()
       const other = child({ task: "open", path })
@@ -91,36 +91,34 @@ describe("a file journal", () => {
     })
   )
 
-  it.live(
-    "is taken from a process of which it cannot be told whether it lives only when that has not stirred for a minute",
-    () =>
-      Effect.gen(function* () {
-        const path = fresh()
-        // Of another machine, or another container.
-        const stranger = Identity.self().replace(/^[0-9a-z]+/, "elsewhere")
-        const entry = join(`${path}.lock`, `${stranger}.${"0".repeat(24)}`)
-        const leave = (age: number): void => {
-          Fs.mkdirSync(`${path}.lock`, { recursive: true })
-          Fs.writeFileSync(entry, "")
-          const then = performance.timeOrigin / 1000 + performance.now() / 1000 - age
-          Fs.utimesSync(entry, then, then)
-        }
-        leave(10)
-        assert.strictEqual(yield* reasonOf(path), "busy")
-        leave(90)
-        assert.strictEqual(yield* reasonOf(path), "opened")
-        assert.isFalse(Fs.existsSync(`${path}.lock`))
-      })
+  it.live("is taken from a process of unknown state only after a minute without a sign of life", () =>
+    Effect.gen(function* () {
+      const path = fresh()
+      // The identity of a process on another machine, or in another container.
+      const stranger = Identity.self().replace(/^[0-9a-z]+/, "elsewhere")
+      const entry = join(`${path}.lock`, `${stranger}.${"0".repeat(24)}`)
+      const leave = (age: number): void => {
+        Fs.mkdirSync(`${path}.lock`, { recursive: true })
+        Fs.writeFileSync(entry, "")
+        const then = performance.timeOrigin / 1000 + performance.now() / 1000 - age
+        Fs.utimesSync(entry, then, then)
+      }
+      leave(10)
+      assert.strictEqual(yield* reasonOf(path), "busy")
+      leave(90)
+      assert.strictEqual(yield* reasonOf(path), "opened")
+      assert.isFalse(Fs.existsSync(`${path}.lock`))
+    })
   )
 })
 
-describe("a process that writes a journal and is killed at any moment", () => {
+describe("a journal writer that is killed at any moment", () => {
   for (const [name, options] of [
     ["plain", { chained: false, fsync: false }],
     ["chained and on disk at each answer", { chained: true, fsync: true }]
   ] as const) {
     it.live(
-      `leaves every append that it answered at its position, none twice, none in half, and no gap: ${name}, ${kills} times`,
+      `leaves every answered append at its position, none twice, none in part and without gaps: ${name}, ${kills} times`,
       () =>
         Effect.gen(function* () {
           const path = fresh()
@@ -169,8 +167,8 @@ describe("a process that writes a journal and is killed at any moment", () => {
   }
 })
 
-describe("a journal that is opened for reading only", () => {
-  it.live("shows what is there and then what another process appends, and takes nothing", () =>
+describe("a read-only journal", () => {
+  it.live("shows stored entries and those that another process appends, and refuses appends", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const path = fresh()
@@ -199,7 +197,7 @@ describe("a journal that is opened for reading only", () => {
     )
   )
 
-  it.live("loses none and wakes, whatever the moment of an append", () =>
+  it.live("misses no append and wakes at any moment", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const path = fresh()
@@ -238,7 +236,7 @@ describe("a journal that is opened for reading only", () => {
     )
   )
 
-  it.live("shows what is appended where something torn of just that length was before", () =>
+  it.live("shows an append of the same length as a torn end before it", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const path = fresh()
@@ -256,7 +254,7 @@ describe("a journal that is opened for reading only", () => {
     )
   )
 
-  it.live("ends for those who wait when it is closed, and reads nothing from then on", () =>
+  it.live("ends its tails when it is closed, and reads nothing afterwards", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* Effect.scoped(Effect.flatMap(makeFile(Entry, { path }), (journal) => journal.append(stat(1))))
@@ -273,7 +271,7 @@ describe("a journal that is opened for reading only", () => {
     })
   )
 
-  it.live("says so where the file is not there, and where what was there is gone", () =>
+  it.live("fails for a missing file, and as corrupt for a truncated one", () =>
     Effect.scoped(
       Effect.gen(function* () {
         assert.strictEqual((yield* Effect.flip(makeFile(Entry, { path: fresh(), readOnly: true }))).reason, "io")

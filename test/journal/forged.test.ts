@@ -14,7 +14,7 @@ const opened = (path: string, readOnly = false) => Journal.makeFile(Journal.Entr
 const reasonOf = <A>(effect: Effect.Effect<A, Journal.JournalError, never>) =>
   Effect.match(effect, { onSuccess: () => "done", onFailure: ({ reason }) => reason as string })
 
-/** Everything that opens a journal. */
+/** The operations that open a journal. */
 const ways: ReadonlyArray<readonly [name: string, open: (path: string) => Effect.Effect<unknown, Journal.JournalError>]> = [
   ["writing", (path) => Effect.scoped(opened(path))],
   ["reading along", (path) => Effect.scoped(opened(path, true))],
@@ -23,7 +23,7 @@ const ways: ReadonlyArray<readonly [name: string, open: (path: string) => Effect
 ]
 
 describe("a forged journal", () => {
-  it.live.each(ways)("that is a pipe is refused, and not waited for: %s", ([, open]) =>
+  it.live.each(ways)("that is a pipe is refused without waiting: %s", ([, open]) =>
     Effect.gen(function* () {
       const path = fresh()
       execFileSync("mkfifo", [path])
@@ -32,7 +32,7 @@ describe("a forged journal", () => {
     })
   )
 
-  it.live.each(ways)("that is a link to nothing is refused, and nothing is made where it leads: %s", ([, open]) =>
+  it.live.each(ways)("that is a dangling link is refused, and its target is not created: %s", ([, open]) =>
     Effect.gen(function* () {
       const path = fresh()
       const target = join(path, "..", "elsewhere")
@@ -42,7 +42,7 @@ describe("a forged journal", () => {
     })
   )
 
-  it.live.each(ways)("whose entries are nested deeper than calls can be ends nothing: %s", ([, open]) =>
+  it.live.each(ways)("with deeply nested entries does not exhaust the stack: %s", ([, open]) =>
     Effect.gen(function* () {
       const path = fresh()
       yield* Effect.scoped(Effect.flatMap(opened(path), (journal) => journal.appendAll([stat("a")])))
@@ -53,7 +53,7 @@ describe("a forged journal", () => {
     })
   )
 
-  it.live("that has a line longer than any append is corrupt, and is not read into memory whole", () =>
+  it.live("with a line longer than any append is corrupt, and is not read whole", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* Effect.scoped(Effect.flatMap(opened(path), (journal) => journal.append(stat("a"))))
@@ -70,7 +70,7 @@ describe("a forged journal", () => {
 describe("a forged claim on a journal", () => {
   const stranger = Identity.self().replace(/^[0-9a-z]+/, "elsewhere")
 
-  it.live("of a time that is yet to come keeps nobody from writing", () =>
+  it.live("from the future does not block writers", () =>
     Effect.gen(function* () {
       const path = fresh()
       Fs.mkdirSync(`${path}.lock`)
@@ -82,7 +82,7 @@ describe("a forged claim on a journal", () => {
     })
   )
 
-  it.live("that is no directory, or a link to one, is refused, and changes nothing where it leads", () =>
+  it.live("that is a file or a link to a directory is refused, and nothing changes in the target", () =>
     Effect.gen(function* () {
       const elsewhere = Fs.mkdtempSync(join(inMemory(), "victim-"))
       const name = `${stranger}.${"1".repeat(24)}`
@@ -99,7 +99,7 @@ describe("a forged claim on a journal", () => {
     })
   )
 
-  it.live("with any other name is neither obeyed nor removed", () =>
+  it.live("with any other name is ignored and kept", () =>
     Effect.gen(function* () {
       const path = fresh()
       Fs.mkdirSync(`${path}.lock`)

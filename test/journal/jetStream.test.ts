@@ -45,7 +45,7 @@ describeNats("JetStream", () => {
   const stored = (name: string) => Effect.promise(async () => (await manager.streams.info(name)).state)
   const text = (name: string, seq: number) =>
     Effect.promise(async () => (await manager.streams.getMessage(name, { seq }))!.string())
-  /** What another program says on the subject of a journal. */
+  /** Publishes a message of another program on the subject of a journal. */
   const say = (name: string, data: string, fields: Readonly<Record<string, string>> = {}) =>
     Effect.promise(async () => {
       const said = headers()
@@ -54,7 +54,7 @@ describeNats("JetStream", () => {
     })
 
   describe("positions", () => {
-    it.live("are the sequence numbers of the stream, also of entries that were appended together", () =>
+    it.live("are the sequence numbers of the stream, also for entries appended together", () =>
       Effect.gen(function* () {
         const name = fresh()
         const journal = yield* open(name)
@@ -78,7 +78,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("have no gap and none twice where two connections append one by one and together", () =>
+    it.live("have no gaps or duplicates when two connections append concurrently", () =>
       Effect.gen(function* () {
         const name = fresh()
         const [a, b] = yield* Effect.all([open(name), open(name)])
@@ -111,7 +111,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("keep the order of one connection's calls while another's come between", () =>
+    it.live("keep the order of the calls of each connection", () =>
       Effect.gen(function* () {
         const name = fresh()
         const [a, b] = yield* Effect.all([open(name), open(name)])
@@ -130,8 +130,8 @@ describeNats("JetStream", () => {
     )
   })
 
-  describe("entries that were appended together", () => {
-    /** What a writer leaves that was killed after the first message of three. */
+  describe("entries appended together", () => {
+    /** Publishes the first of three messages, as a killed writer would leave it. */
     const begun = (name: string) =>
       Effect.gen(function* () {
         const model = fresh()
@@ -142,7 +142,7 @@ describeNats("JetStream", () => {
         yield* say(name, message!.string(), fields)
       })
 
-    it.live("are all there when their writer was killed after the first message, and the next append stands behind them", () =>
+    it.live("are all present when their writer was killed after the first message, and the next append follows them", () =>
       Effect.gen(function* () {
         const name = fresh()
         const journal = yield* open(name)
@@ -187,7 +187,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("are read from anywhere among them, however many", () =>
+    it.live("can be read from anywhere among them", () =>
       Effect.gen(function* () {
         const name = fresh()
         const writer = yield* open(name)
@@ -204,9 +204,9 @@ describeNats("JetStream", () => {
     )
   })
 
-  describe("an append whose answer is lost", () => {
+  describe("an append with a lost answer", () => {
     for (const together of [1, 3]) {
-      it.live(`is made once, and says where it stands (${together} at once)`, () =>
+      it.live(`is made once and returns its position (${together} at once)`, () =>
         Effect.gen(function* () {
           const name = fresh()
           const way = yield* Effect.acquireRelease(
@@ -228,7 +228,7 @@ describeNats("JetStream", () => {
       )
     }
 
-    it.live("stands where another's came before it, when that is where it is", () =>
+    it.live("returns its position before a later append of another connection", () =>
       Effect.gen(function* () {
         const name = fresh()
         const way = yield* Effect.acquireRelease(
@@ -248,8 +248,8 @@ describeNats("JetStream", () => {
     )
   })
 
-  describe("a server that is gone", () => {
-    it.live("and back loses nothing that was answered and repeats nothing, and tails go on", () =>
+  describe("a lost server", () => {
+    it.live("that returns loses and repeats no answered append, and tails continue", () =>
       Effect.gen(function* () {
         const own = yield* Effect.promise(() => startServer())
         const journal = yield* open("survives", { servers: own.url })
@@ -277,7 +277,10 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    /** Opened by a way that can be cut, with a tail that has what there is so far; the clock stands still. */
+    /**
+     * Opens a journal through a connection that can be cut, with a tail at the end. Then deletes the consumers on the
+     * server. The clock stands still.
+     */
     const followed = Effect.gen(function* () {
       const name = fresh()
       const way = yield* Effect.acquireRelease(
@@ -288,7 +291,7 @@ describeNats("JetStream", () => {
       yield* other.append(entry(1))
       const tail = yield* Effect.forkChild(Stream.runCollect(Stream.take(journal.tail(1), 1)), { startImmediately: true })
       yield* journal.waitFor(0, (one): one is FileStat => one._tag === "FileStat")
-      // The server has a consumer for each; both are forgotten.
+      // The server has one consumer for each journal.
       yield* Effect.promise(async () => {
         const consumers = await manager.consumers.list(name).next()
         for (const consumer of consumers) await manager.consumers.delete(name, consumer.name)
@@ -296,7 +299,7 @@ describeNats("JetStream", () => {
       return { journal, other, tail, way }
     })
 
-    it.effect("for a moment, and has forgotten who follows, is followed again", () =>
+    it.effect("that drops consumers with the connection has its tail resumed", () =>
       Effect.gen(function* () {
         const { other, tail, way } = yield* followed
         way.cut()
@@ -305,7 +308,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.effect("for nobody, and has forgotten who follows, is followed again after a while", () =>
+    it.effect("that drops consumers silently has its tail resumed after a while", () =>
       Effect.gen(function* () {
         const { other, tail } = yield* followed
         yield* other.append(entry(2))
@@ -319,7 +322,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("and does not come back makes every call unavailable when its time is over", () =>
+    it.live("that does not return makes every call unavailable after the timeout", () =>
       Effect.gen(function* () {
         const own = yield* Effect.promise(() => startServer())
         const journal = yield* open("lost", { servers: own.url, timeout: "200 millis" })
@@ -339,7 +342,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("or was never there, is unavailable at once", () =>
+    it.live("that never existed is unavailable at once", () =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(open("none", { servers: "127.0.0.1:1" }))
         assert.deepInclude(error, { _tag: "JournalError", reason: "unavailable" })
@@ -347,8 +350,8 @@ describeNats("JetStream", () => {
     )
   })
 
-  describe("what another program says on the subject", () => {
-    it.live("is corrupt at its position, and hides nothing else", () =>
+  describe("a message of another program on the subject", () => {
+    it.live("is corrupt at its position, and hides no other entry", () =>
       Effect.gen(function* () {
         const name = fresh()
         const journal = yield* open(name)
@@ -379,7 +382,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("in a later version is told apart from damage", () =>
+    it.live("in a later version is told from damage", () =>
       Effect.gen(function* () {
         const name = fresh()
         const journal = yield* open(name)
@@ -390,7 +393,7 @@ describeNats("JetStream", () => {
   })
 
   describe("a stream", () => {
-    it.live("that is full takes no more, says so, and keeps what it has", () =>
+    it.live("that is full refuses appends as tooLarge and keeps its entries", () =>
       Effect.gen(function* () {
         const name = fresh()
         const journal = yield* open(name, { maxBytes: 4_000 })
@@ -430,7 +433,7 @@ describeNats("JetStream", () => {
       )
     }
 
-    it.live("lets nobody delete or purge", () =>
+    it.live("permits no deletion or purge", () =>
       Effect.gen(function* () {
         const name = fresh()
         const journal = yield* open(name)
@@ -441,7 +444,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("is made once where two open it at the same moment", () =>
+    it.live("is created once by concurrent openings", () =>
       Effect.gen(function* () {
         const name = fresh()
         const journals = yield* Effect.all(
@@ -454,7 +457,7 @@ describeNats("JetStream", () => {
     )
   })
 
-  it.live("an entry over the server's largest message is read as it was appended", () =>
+  it.live("an entry larger than the largest message of the server is read as it was appended", () =>
     Effect.gen(function* () {
       const name = fresh()
       const journal = yield* open(name, { servers: small.url })
@@ -481,7 +484,7 @@ describeNats("JetStream", () => {
     const bytes = (size: number) => new Uint8Array(Buffer.alloc(size, Buffer.from(numbers(0, 250))))
     const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex")
 
-    it.live("of every size come back, whole and in pieces, on another connection", () =>
+    it.live("of every size come back, whole and in chunks, on another connection", () =>
       Effect.gen(function* () {
         const name = fresh()
         const [writer, reader] = yield* Effect.all([open(name, { servers: small.url }), open(name, { servers: small.url })])
@@ -499,7 +502,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("put twice are stored once, also at the same moment", () =>
+    it.live("that are put twice are stored once, even concurrently", () =>
       Effect.gen(function* () {
         const name = fresh()
         const [a, b] = yield* Effect.all([open(name), open(name)])
@@ -513,7 +516,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("that were on their way when the connection was lost are sent again, and stored once", () =>
+    it.live("whose connection was lost are sent again and stored once", () =>
       Effect.gen(function* () {
         const name = fresh()
         const way = yield* Effect.acquireRelease(
@@ -561,7 +564,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("whose stream fails or is interrupted leave nothing", () =>
+    it.live("whose stream fails or is interrupted are not stored", () =>
       Effect.gen(function* () {
         const name = fresh()
         const { contents } = yield* open(name)
@@ -576,7 +579,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("over 4 KiB lie beside the entry, and are got by their reference", () =>
+    it.live("over 4 KiB are stored beside the entry and found by their reference", () =>
       Effect.gen(function* () {
         const journal = yield* open(fresh())
         const content = bytes(5_000)
@@ -589,7 +592,7 @@ describeNats("JetStream", () => {
   })
 
   describe("a journal whose scope ends", () => {
-    it.live("lets who waits go with closed, and leaves no consumer at the server", () =>
+    it.live("ends its waiting calls as closed and leaves no consumer on the server", () =>
       Effect.gen(function* () {
         const name = fresh()
         const scope = yield* Scope.make()
@@ -610,7 +613,7 @@ describeNats("JetStream", () => {
     )
   })
 
-  it.live("what is no entry is refused, and nothing of its call is appended", () =>
+  it.live("an invalid entry is refused with its whole append", () =>
     Effect.gen(function* () {
       const journal = yield* open(fresh())
       const wrong = { _tag: "FileStat", correlationId: 1 } as unknown as FileStat
@@ -619,7 +622,7 @@ describeNats("JetStream", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("an append that is interrupted while it waits for another's answer is not made", () =>
+  it.live("an append that is interrupted in the queue is not made", () =>
     Effect.gen(function* () {
       const name = fresh()
       const way = yield* Effect.acquireRelease(
@@ -640,7 +643,7 @@ describeNats("JetStream", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("an interrupted append is there whole or not at all, and those behind it come in order", () =>
+  it.live("an interrupted append is complete or absent, and later ones keep their order", () =>
     Effect.gen(function* () {
       const journal = yield* open(fresh())
       for (const round of numbers(1, 20)) {
@@ -664,7 +667,7 @@ describeNats("JetStream", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a server that asks who one is lets in who says it rightly", () =>
+  it.live("a server with authentication accepts only the right token", () =>
     Effect.gen(function* () {
       const own = yield* Effect.promise(() => startServer({ more: `authorization { token: "right" }` }))
       const to = (token: string) => open("secret", { servers: own.url, authentication: { token: Redacted.make(token) } })
@@ -690,7 +693,7 @@ describeNats("JetStream", () => {
     { servers: [] },
     { maxBytes: 0 }
   ]) {
-    it.live(`${JSON.stringify(options)} is refused before the server is asked`, () =>
+    it.live(`${JSON.stringify(options)} is refused before any connection`, () =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(JetStream.make(Journal.Entry, { servers: "127.0.0.1:1", name: "ok", ...options }))
         assert.strictEqual(error.reason, "invalid")

@@ -18,7 +18,7 @@ describeNats("a Branch and a Leaf on a JetStream", () => {
   })
 
   let names = 0
-  /** Caller and leaf have a connection each, as they would on two machines. */
+  /** The caller and the leaf have a connection each, as on two machines. */
   const layer = Layer.suspend(() => {
     const journal = () => JetStream.layer({ servers: server.url, name: `laws-${names}` })
     names++
@@ -29,13 +29,14 @@ describeNats("a Branch and a Leaf on a JetStream", () => {
     return Branch.layer({ extended: true }).pipe(Layer.provide(journal()), Layer.merge(leaf))
   })
 
-  // What a killed process leaves bears an ordinary name at the leaf; and a branch knows no names by a key.
+  // A leftover of a killed process has an ordinary name at the leaf, and a branch knows no names by key.
   const beyond = new Set([
     "a directory that shows nothing is empty",
     "a recursive delete removes names that no path can express"
   ])
   const kept = laws.filter(({ name }) => !beyond.has(name))
-  // One in 25, of every kind, is enough to show that this journal serves; what Branch and Leaf do is put to all of them elsewhere.
+  // One law in 25 is enough to show that this journal serves; the other laws of Branch and Leaf are tested on other
+  // journals.
   const some = isSoak ? kept : kept.filter((_, index) => index % 25 === 0)
   suite("keeps the laws of a filesystem", layer, { laws: some, programs: isSoak ? 100 : 1 })
 })

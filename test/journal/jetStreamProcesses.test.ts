@@ -1,4 +1,4 @@
-/** A journal at a server and programs in processes of their own, of which some are killed. */
+/** A journal on a server with several processes, of which some are killed. */
 import { afterAll, assert, beforeAll, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -24,19 +24,19 @@ const child = (orders: Orders, started = program()): Child => {
   started.say(orders)
   return started
 }
-/** It must not have ended by itself. */
+/** Kills the process, which must not have ended by itself. */
 const killed = async (victim: Child): Promise<void> => {
   victim.process.kill("SIGKILL")
   const { errors, signal } = await victim.ended
   assert.strictEqual(signal, "SIGKILL", errors)
 }
-/** Until it has said so many characters beyond its first. */
+/** Waits until the process has printed so many characters after its first. */
 const heard = (victim: Child, count: number) =>
   Effect.promise(async () => {
     await victim.dots(count)
     if (victim.process.exitCode !== null) assert.fail((await victim.ended).errors)
   })
-/** Fails when it ends. */
+/** Dies when the process ends. */
 const lives = (victim: Child) =>
   Effect.flatMap(
     Effect.promise(() => victim.ended),
@@ -64,7 +64,7 @@ describeNats("a JetStream and several processes", () => {
   const fresh = () => ({ servers: server.url, name: `processes-${++names}` })
   const directory = (): string => Fs.mkdtempSync(join(inMemory(), "leaf-"))
 
-  it.live("has every append that was answered where the answer said, without a gap, also of one that was killed", () =>
+  it.live("keeps every answered append at its position without gaps, even of a killed process", () =>
     Effect.gen(function* () {
       const place = fresh()
       const children = ["a", "b"].map((who) => child({ ...place, task: "append", who, count: who === "b" ? 100_000 : 90 }))
@@ -97,13 +97,13 @@ describeNats("a JetStream and several processes", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("serves callers in two processes with the leaf of a third", () =>
+  it.live("serves callers in two processes with a leaf in a third", () =>
     Effect.gen(function* () {
       const place = fresh()
       const root = directory()
       const started = [program(), program()]
       const leaf = child({ ...place, task: "leaf", directory: root })
-      // What is asked before a leaf is there is not executed.
+      // A request that precedes the first leaf is not executed.
       yield* heard(leaf, 7)
       const callers = ["a", "b"].map((who, index) => child({ ...place, task: "call", who, count: 25 }, started[index]))
       for (const caller of callers) {
@@ -124,7 +124,7 @@ describeNats("a JetStream and several processes", () => {
   )
 
   it.live(
-    `repeats and loses no write where the leaf is killed and replaced ${kills} times`,
+    `repeats and loses no write when the leaf is killed and replaced ${kills} times`,
     () =>
       Effect.gen(function* () {
         const place = fresh()
@@ -188,7 +188,7 @@ describeNats("a JetStream and several processes", () => {
 
   if (isSoak) {
     it.live(
-      "of three servers loses nothing that was answered while one after another is killed",
+      "of three servers loses no answered append while one after another is killed",
       () =>
         Effect.gen(function* () {
           const servers = yield* Effect.promise(() => startCluster(3))

@@ -11,7 +11,7 @@ import { journalLaws, stat } from "./journalLaws.ts"
 journalLaws("memory", makeMemory<Entry>(), { entries: 100_000, readers: 50 })
 
 describe("a journal", () => {
-  it.effect("notes the time of the Clock of who appends", () =>
+  it.effect("stores the time from the Clock of the caller", () =>
     Effect.gen(function* () {
       const journal = yield* Journal
       yield* TestClock.adjust(1_234)
@@ -26,7 +26,7 @@ describe("a journal", () => {
     }).pipe(Effect.provide(layerMemory))
   )
 
-  it.effect("holds entries of any kind", () =>
+  it.effect("holds frozen copies of entries of any type", () =>
     Effect.gen(function* () {
       const journal = yield* makeMemory<number | ReadonlyArray<number> | { readonly inner: ReadonlyArray<object> }>()
       const inner = { a: 1 }
@@ -41,7 +41,7 @@ describe("a journal", () => {
     })
   )
 
-  it.effect("holds a field of any name as what it is, and lets none become what others inherit", () =>
+  it.effect("keeps a field called __proto__ as an own field", () =>
     Effect.gen(function* () {
       const journal = yield* makeMemory<{ readonly input: unknown }>()
       const said = '{"__proto__":{"path":"secret"},"constructor":1}'
@@ -53,7 +53,7 @@ describe("a journal", () => {
     })
   )
 
-  it.effect("asks its store for entries only when there are any, and not for each", () =>
+  it.effect("asks its store only when there are entries, and for several at a time", () =>
     Effect.gen(function* () {
       const store = MemoryStore.make<Entry>()
       let reads = 0
@@ -66,14 +66,14 @@ describe("a journal", () => {
       assert.strictEqual(reads, 0)
       for (let n = 0; n < 1_000; n++) yield* journal.append(stat(n))
       assert.strictEqual((yield* Fiber.join(tail)).length, 1_000)
-      // Not once for each of them.
+      // The store is not asked once per entry.
       assert.isBelow(reads, 50)
     })
   )
 })
 
 describe("a signal", () => {
-  it.effect("wakes all who wait, once, and nobody who comes later", () =>
+  it.effect("wakes all waiting fibers once, and no later ones", () =>
     Effect.gen(function* () {
       const signal = Signal.make()
       const first = yield* Effect.forEach([1, 2, 3], () =>
@@ -97,7 +97,7 @@ describe("a signal", () => {
     })
   )
 
-  it.effect("lets nobody wait for what is over", () =>
+  it.effect("does not wait if the condition holds already", () =>
     Effect.gen(function* () {
       const signal = Signal.make()
       yield* signal.wait(() => true)
@@ -105,7 +105,7 @@ describe("a signal", () => {
     })
   )
 
-  it.effect("forgets who is interrupted", () =>
+  it.effect("forgets interrupted fibers", () =>
     Effect.gen(function* () {
       const signal = Signal.make()
       const waiting = yield* Effect.forEach(Array.from({ length: 1_000 }), () =>
@@ -119,7 +119,7 @@ describe("a signal", () => {
     })
   )
 
-  it.effect("runs nobody's program within a wake", () =>
+  it.effect("does not run a waiting fiber within wake", () =>
     Effect.gen(function* () {
       const signal = Signal.make()
       let ran = false

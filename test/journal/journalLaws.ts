@@ -1,4 +1,4 @@
-/** What every journal does, wherever its entries lie. */
+/** The laws that every journal satisfies, whatever its store. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -10,7 +10,7 @@ import { FileDeleted, FileMoved, FileRead, FileStat, FileWrite, FileWritten } fr
 import type { Entry, Recorded, Scrivener } from "../../src/journal/Journal.ts"
 
 export interface LawOptions {
-  /** How much of the long laws is done. @default 1000 */
+  /** The number of entries in the long laws. @default 1000 */
   readonly entries?: number
   /** @default 10 */
   readonly readers?: number
@@ -58,7 +58,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("answers positions from 1 without gaps, and reads back what was appended with the time of the append", (journal) =>
+    law("returns positions from 1 without gaps, and reads back each entry with the time of its append", (journal) =>
       Effect.gen(function* () {
         const before = yield* Clock.currentTimeMillis
         const answered = [
@@ -92,7 +92,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("appends all of a call at consecutive positions, in their order, also where contents are put away first", (journal) =>
+    law("appends all entries of a call at consecutive positions, even if contents are stored first", (journal) =>
       Effect.gen(function* () {
         const calls = count(0, 9).map((call) => [
           write(`${call}-0`, bytesOf(call % 2 === 0 ? 10_000 : 10, call)),
@@ -108,7 +108,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("keeps what one fiber appends in its order, while others append", (journal) =>
+    law("keeps the order of one fiber's appends while others append", (journal) =>
       Effect.gen(function* () {
         const each = Math.ceil(entries / 20)
         yield* Effect.forEach(
@@ -127,7 +127,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("reads all of it after a position before the first, as who wants the last ten of fewer has one", (journal) =>
+    law("reads everything after a negative position", (journal) =>
       Effect.gen(function* () {
         yield* fill(journal, 3)
         for (const after of [-1, -2, -10, Number.NEGATIVE_INFINITY]) {
@@ -160,7 +160,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("gives who tails it what is stored and then what comes, from anywhere, while others append", (journal) =>
+    law("gives a tail the stored entries and then the new ones, from anywhere, while others append", (journal) =>
       Effect.gen(function* () {
         const half = Math.ceil(entries / 4)
         yield* fill(journal, half)
@@ -180,7 +180,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law(`loses none of ${entries} entries with ${readers} readers, of which some are slow and some come late`, (journal) =>
+    law(`loses none of ${entries} entries with ${readers} readers, some of them slow or late`, (journal) =>
       Effect.gen(function* () {
         const read = (reader: number) =>
           journal.tail().pipe(
@@ -211,7 +211,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("finds the first entry that is waited for, be it stored or to come, strictly after the position", (journal) =>
+    law("finds the first matching entry, stored or new, strictly after the position", (journal) =>
       Effect.gen(function* () {
         yield* journal.appendAll([stat(1), stat(2), stat(1)])
         assert.strictEqual((yield* journal.waitFor(0, isStat(1))).position, 1)
@@ -229,7 +229,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("wakes who waits for a position that has not come yet only when it has", (journal) =>
+    law("wakes a fiber that waits for a future position only when that is reached", (journal) =>
       Effect.gen(function* () {
         const any = (entry: Entry): entry is Entry => entry._tag === "FileStat"
         const waiting = yield* Effect.forkChild(journal.waitFor(3, any), { startImmediately: true })
@@ -238,7 +238,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("keeps 4,096 bytes in the entry, and puts 4,097 away, wherever they are in it", (journal) =>
+    law("keeps 4,096 bytes in the entry, and stores 4,097 as a content, in any field", (journal) =>
       Effect.gen(function* () {
         const [small, large, other] = [bytesOf(4_096), bytesOf(4_097), bytesOf(100_000)]
         const ref = { sha256: sha256(large), size: 4_097 }
@@ -300,7 +300,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("keeps a content that comes as a stream, and none of one that fails", (journal) =>
+    law("keeps a streamed content, and nothing of one that fails", (journal) =>
       Effect.gen(function* () {
         const chunks = count(1, 5).map((n) => bytesOf(n * 20_000, n))
         const whole = new Uint8Array(Buffer.concat(chunks))
@@ -316,7 +316,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("cannot be changed through an entry that was given, or one that was read", (journal) =>
+    law("is not changed through an entry that was given or read", (journal) =>
       Effect.gen(function* () {
         const meddle = (entry: Entry): void => {
           const fields = entry as unknown as Record<string, unknown>
@@ -332,7 +332,7 @@ export const journalLaws = <E>(
             try {
               attempt()
             } catch {
-              // It may refuse.
+              // Frozen entries refuse the change.
             }
           }
         }
@@ -378,7 +378,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("has all or none of an append that is interrupted, and goes on after it", (journal) =>
+    law("has all or none of an interrupted append, and continues after it", (journal) =>
       Effect.gen(function* () {
         const calls = count(1, 40)
         for (const call of calls) {
@@ -388,7 +388,7 @@ export const journalLaws = <E>(
             write(`${call}-2`, bytesOf(10))
           ]
           const appending = yield* Effect.forkChild(journal.appendAll(group), { startImmediately: true })
-          // After none, one, … turns of the others.
+          // The append is interrupted after zero to seven yields.
           yield* Effect.forEach(count(1, call % 8), () => Effect.yieldNow)
           yield* Fiber.interrupt(appending)
         }
@@ -405,7 +405,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("loses nothing for others when readers are interrupted", (journal) =>
+    law("loses nothing for other readers when some are interrupted", (journal) =>
       Effect.gen(function* () {
         const gone = yield* Effect.forEach(count(1, 20), () =>
           Effect.forkChild(Stream.runDrain(journal.tail()), { startImmediately: true })

@@ -58,7 +58,7 @@ const backends: ReadonlyArray<readonly [string, Made]> = [
 
 for (const [name, fs] of backends) {
   describe(`a leaf over ${name}`, () => {
-    it.effect("reads the whole of a file, and of a range what is there", () =>
+    it.effect("reads a whole file, and the existing part of a range", () =>
       serving(fs, {}, ({ ask, content }, self) =>
         Effect.gen(function* () {
           yield* self.write("f", "0123456789")
@@ -84,7 +84,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("writes in all five modes, on what is there and on what is not", () =>
+    it.effect("writes in all five modes, on existing and missing files", () =>
       serving(fs, {}, ({ ask }, self) =>
         Effect.gen(function* () {
           const { AppendExisting, CreateNew, CreateOrAppend, CreateOrReplace, ReplaceExisting } = Entry.CreateMode
@@ -112,7 +112,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("heeds the precondition of a write and of a delete", () =>
+    it.effect("checks the precondition of a write and of a delete", () =>
       serving(fs, {}, ({ ask }, self) =>
         Effect.gen(function* () {
           yield* self.write("f", "one")
@@ -135,7 +135,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("lists names, or everything below by its path from there, in order, also by pattern", () =>
+    it.effect("lists names, or all descendants by relative path, in order and by pattern", () =>
       serving(fs, {}, ({ ask }, self) =>
         Effect.gen(function* () {
           for (const path of ["d/b.ts", "d/a.md", "d/sub/c.ts", "d/sub.ts/x", "e"]) yield* self.write(path, path)
@@ -146,7 +146,7 @@ for (const [name, fs] of backends) {
                 : kindOf(answer)
             )
           const direct = ["a.md 6", "b.ts 6", "sub/", "sub.ts/"]
-          // Of whole paths, a directory as its name and "/": "sub.ts/" is before "sub/".
+          // Whole paths are compared, a directory as its name and "/", so "sub.ts/" precedes "sub/".
           const deep = ["a.md 6", "b.ts 6", "sub.ts/", "sub.ts/x 10", "sub/", "sub/c.ts 10"]
           assert.deepStrictEqual(yield* found(list("d")), direct)
           assert.deepStrictEqual(yield* found(list("/d", { recursive: false })), direct)
@@ -170,7 +170,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("deletes, and counts what went", () =>
+    it.effect("deletes and returns the number of removed files", () =>
       serving(fs, {}, ({ ask }, self) =>
         Effect.gen(function* () {
           for (const path of ["d/a", "d/s/b", "f"]) yield* self.write(path, "")
@@ -180,7 +180,7 @@ for (const [name, fs] of backends) {
           assert.strictEqual(yield* counted(remove("f")), 1)
           assert.strictEqual(yield* counted(remove("f")), "NotFound")
           assert.strictEqual(yield* counted(remove("d")), "DirectoryNotEmpty")
-          // Where anything goes it is one at least (C-16).
+          // The count is at least one if anything is removed (C-16).
           assert.strictEqual(yield* counted(remove("empty")), 1)
           assert.strictEqual(yield* counted(remove("d", { recursive: true })), 2)
           assert.strictEqual(yield* counted(remove("/", { recursive: true })), "AccessDenied")
@@ -188,7 +188,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("tells the metadata of files and directories", () =>
+    it.effect("returns the metadata of files and directories", () =>
       serving(fs, {}, ({ ask }, self) =>
         Effect.gen(function* () {
           yield* self.write("d/f", "four")
@@ -208,7 +208,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("answers a fault of the kind that it is, with the path as it was asked", () =>
+    it.effect("answers with the fitting kind of fault and the path of the request", () =>
       serving(fs, { limits: { ...Limits.standard, maxSegmentLength: 20 } }, ({ ask }, self) =>
         Effect.gen(function* () {
           yield* self.write("f", "x")
@@ -241,7 +241,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("answers in one entry up to the threshold, in chunks one byte beyond it, and by the size of a range", () =>
+    it.effect("answers in one entry up to the threshold and in chunks beyond it, by the size of the range", () =>
       serving(fs, { streamingThreshold: 100, chunkSize: 40 }, ({ askAll, content }, self) =>
         Effect.gen(function* () {
           const told = (size: number, range: { offset?: number; length?: number } = {}) =>
@@ -278,7 +278,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("writes what is over the threshold, too", () =>
+    it.effect("writes content over the threshold", () =>
       serving(fs, { streamingThreshold: 5_000 }, ({ ask }, self) =>
         Effect.gen(function* () {
           for (const size of [4_096, 4_097, 5_000, 5_001, 200_000]) {
@@ -293,7 +293,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("that is not extended takes no further kind, and says so", () =>
+    it.effect("that is not extended refuses further kinds with advice", () =>
       serving(fs, {}, ({ ask }) =>
         Effect.gen(function* () {
           for (const intent of [
@@ -360,7 +360,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("that is extended answers whole errors, metadata, and says before each change what it has met", () =>
+    it.effect("that is extended answers with whole errors and metadata, and appends before each change what it found", () =>
       serving(fs, { extended: true }, ({ all, ask }, self) =>
         Effect.gen(function* () {
           const conflict = yield* ask(write("f", "x", "overwrite", { ifMatch: sha256("y") }))
@@ -396,7 +396,7 @@ for (const [name, fs] of backends) {
     )
 
     for (const extended of [false, true]) {
-      it.effect(`forbids what it is told to forbid, before it looks at anything (extended: ${extended})`, () =>
+      it.effect(`refuses forbidden requests before it looks at anything (extended: ${extended})`, () =>
         Effect.gen(function* () {
           const writes = (path: string) => [
             write(path, "x"),
@@ -419,7 +419,7 @@ for (const [name, fs] of backends) {
               Effect.gen(function* () {
                 const self = yield* fs
                 yield* Effect.orDie(self.write("f", "x"))
-                // Not one step is made for what is denied.
+                // A denied request must not reach the filesystem.
                 return make(
                   around(self.port, (operation, next) =>
                     "path" in operation && looks.isForbidden ? Effect.die(new Error(`it looked at ${operation.path}`)) : next
@@ -440,7 +440,7 @@ for (const [name, fs] of backends) {
       )
     }
 
-    it.effect("answers a step that dies, and goes on", () =>
+    it.effect("answers when an operation dies, and continues", () =>
       serving(
         Effect.flatMap(fs, (self) =>
           Effect.as(Effect.orDie(self.write("f", "x")), faulty([{ operation: "Open", path: "f", fault: "die" }])(self))
@@ -470,7 +470,7 @@ describe("links", () => {
     return directory
   }
 
-  it.effect("are followed inside the root, or told of; reading reads what they lead to", () =>
+  it.effect("are followed inside the root, or reported as links, but always read through", () =>
     Effect.gen(function* () {
       for (const followSymlinks of [true, false]) {
         yield* serving(host(root()), { followSymlinks }, ({ ask, content }) =>
@@ -490,7 +490,7 @@ describe("links", () => {
     })
   )
 
-  it.effect("that lead out of the root are AccessDenied", () =>
+  it.effect("out of the root are AccessDenied", () =>
     serving(host(root()), {}, ({ ask }) =>
       Effect.gen(function* () {
         for (const intent of [read("out"), read("up"), stat("out"), write("up", "x"), list("up"), read("out/x")]) {
@@ -500,15 +500,15 @@ describe("links", () => {
     )
   )
 
-  it.effect("that a filesystem refuses stay refused", () =>
+  it.effect("that the filesystem refuses stay refused", () =>
     serving(host(root(), { symlinks: "refuse" }), { followSymlinks: false }, ({ ask }) =>
       Effect.map(ask(read("in")), (answer) => assert.strictEqual(kindOf(answer), "AccessDenied"))
     )
   )
 })
 
-describe("names of Windows on any disk", () => {
-  it.effect("are refused where Windows cannot have them, whatever is asked", () =>
+describe("names on a leaf with the rules of Windows", () => {
+  it.effect("are refused for every request if Windows cannot have them", () =>
     serving(memory({ caseInsensitive: true }), { names: "windows", extended: true }, ({ ask }) =>
       Effect.gen(function* () {
         const devices = ["CON", "prn", "AUX", "nul", "COM1", "com9", "LPT1", "lpt9", "nul.txt", "Con.tar.gz", "aux .x"]
@@ -536,7 +536,7 @@ describe("names of Windows on any disk", () => {
     )
   )
 
-  it.effect("are any names elsewhere", () =>
+  it.effect("are unrestricted on other leaves", () =>
     serving(memory(), {}, ({ ask }) =>
       Effect.gen(function* () {
         for (const name of ["CON", "nul.txt", "a:b", "a.", "a\\b"]) {
@@ -546,7 +546,7 @@ describe("names of Windows on any disk", () => {
     )
   )
 
-  it.effect("are the same in both cases only where the disk says so", () =>
+  it.effect("are equal in both cases only on a case-insensitive disk", () =>
     Effect.gen(function* () {
       for (const caseInsensitive of [true, false]) {
         yield* serving(memory({ caseInsensitive }), { names: caseInsensitive ? "windows" : "posix" }, ({ ask }) =>
@@ -562,7 +562,7 @@ describe("names of Windows on any disk", () => {
 })
 
 describe("a leaf", () => {
-  it.effect("keeps its disk's bounds: over a quota or a limit nothing is written", () =>
+  it.effect("writes nothing over a limit", () =>
     serving(memory(), { limits: { ...Limits.standard, maxFileSize: 10, maxListEntries: 2 } }, ({ ask }, self) =>
       Effect.gen(function* () {
         const answer = yield* ask(write("f", many(11)))
@@ -577,7 +577,7 @@ describe("a leaf", () => {
     )
   )
 
-  it.effect("leaves alone what the journal says otherwise: answers, other daemons, and what has no owner", () =>
+  it.effect("ignores stray answers in the journal", () =>
     serving(memory(), { name: "me" }, ({ all, append, ask }) =>
       Effect.gen(function* () {
         yield* append(new Entry.FileDeleted({ correlationId: "stray", path: "x", deletedCount: 1 }))

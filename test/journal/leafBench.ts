@@ -1,4 +1,4 @@
-/** What tests of leaves have in common: a leaf over a filesystem, and somebody who asks. */
+/** Helpers for tests of leaves: a leaf over a filesystem, and a client that asks it. */
 import * as Effect from "effect/Effect"
 import type * as Fiber from "effect/Fiber"
 import * as Schema from "effect/Schema"
@@ -16,7 +16,7 @@ import * as Scratch from "../scratch.ts"
 
 export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-/** So many, of which any two neighbours differ. */
+/** Returns so many bytes, of which any two neighbours differ. */
 export const many = (size: number, from = 0): Uint8Array =>
   Uint8Array.from({ length: size }, (_, i) => ((i + from) * 7 + ((i + from) >> 8)) & 255)
 
@@ -28,21 +28,21 @@ export const freshDirectory = (): string => mkdtempSync(join(Scratch.inMemory(),
 export const host = (root = freshDirectory(), options: Partial<PosixHost.PosixHostOptions> = {}) =>
   Effect.orDie(Effect.map(PosixHost.make({ ...options, root }), Filesystem.make))
 
-/** The instance of a process that has ended. */
+/** Returns the instance of a process that has ended. */
 export const dead = (): string => `${Identity.self().replace(/[^-]*$/, "1")}.0`
 
 export interface Asking {
   readonly journal: Journal.Scrivener<Journal.Entry>
   readonly append: (entry: Journal.Entry) => Effect.Effect<number>
-  /** Every entry that answers, to the end of the answer; `after`: where it may stand. */
+  /** Returns every entry of an answer, up to its end, behind the position `after`. */
   readonly answers: (correlationId: string, after?: number) => Effect.Effect<ReadonlyArray<Entry.Afferent>>
   readonly answer: (correlationId: string, after?: number) => Effect.Effect<Entry.Afferent>
   readonly ask: (intent: Entry.Efferent) => Effect.Effect<Entry.Afferent>
   readonly askAll: (intent: Entry.Efferent) => Effect.Effect<ReadonlyArray<Entry.Afferent>>
-  /** What a content is, as it was written. */
+  /** Returns the bytes of a content. */
   readonly content: (content: Entry.Content) => Effect.Effect<Uint8Array>
   readonly all: Effect.Effect<ReadonlyArray<Journal.Entry>>
-  /** What answers each of these, when all of them have been. */
+  /** Returns the answers to these ids once all are complete. */
   readonly told: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<ReadonlyArray<Entry.Afferent>>>
 }
 
@@ -92,15 +92,15 @@ export const asking = (journal: Journal.Scrivener<Journal.Entry>): Asking => {
 
 export const asked = Effect.map(Journal.Journal, asking)
 
-/** A leaf that runs. */
+/** Starts a leaf. */
 export const started = (fs: Filesystem.Algebra, options?: Leaf.LeafOptions) =>
   Effect.orDie(Effect.tap(Leaf.make(fs, options), (leaf) => leaf.start))
 
-/** Runs with a journal of its own in memory. */
+/** Runs an effect with a journal of its own in memory. */
 export const journaled = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, Journal.layerMemory)
 
 let count = 0
-/** One that nobody has used. */
+/** Returns a new id. */
 export const id = (): string => `id-${++count}`
 
 export const read = (path: string, range: { offset?: number; length?: number } = {}) =>
@@ -139,14 +139,14 @@ export const chunk = (
 
 const encode = Schema.encodeUnknownSync(Schema.toCodecJson(Journal.Entry))
 
-/** As plain JSON, so that a difference is easy to see; without what differs from one run to another. */
+/** Returns the entry as plain JSON, without the given keys and the correlation id. */
 export const plain = (entry: Journal.Entry, without: ReadonlyArray<string> = []): Record<string, unknown> => {
   const { correlationId: _, ...rest } = encode(entry) as Record<string, unknown>
   for (const key of without) delete rest[key]
   return rest
 }
 
-/** Lets everything go on that can, for as long as it takes; no time passes. */
+/** Yields often enough for all runnable fibers to proceed, without time passing. */
 export const quiet: Effect.Effect<void> = Effect.asVoid(
   Effect.forEach(Array.from({ length: 50 }), () => Effect.yieldNow, { discard: true })
 )
