@@ -205,7 +205,7 @@ describe("a running covenant", () => {
       const options = { branches, routes: [pack, charge], terminal: [Lost] }
       yield* shop.appendAll(["1", "2"].map(order))
       yield* Effect.scoped(Effect.andThen(running(options), reached(post, 2)))
-      // These entries come while the covenant is stopped.
+      // Entries that come while the covenant is stopped.
       yield* shop.append(order("3"))
       yield* post.append(new Sent({ correlationId: "1/parcel" }))
       yield* Effect.scoped(Effect.andThen(running(options), Effect.andThen(reached(post, 4), reached(shop, 4))))

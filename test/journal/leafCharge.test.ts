@@ -1,4 +1,6 @@
-/** Every request is answered once as soon as any leaf is in charge of it, however leaves start, end and die meanwhile. */
+/**
+ * Every request is answered exactly once as soon as a leaf is in charge of it, even while leaves start, end and die.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Clock from "effect/Clock"
@@ -46,7 +48,7 @@ const append = (entry: Journal.Entry) => Effect.flatMap(asked, (self) => self.ap
 const pass = (time: `${number} ${"millis" | "seconds" | "minutes"}`) =>
   Effect.andThen(quiet, Effect.andThen(TestClock.adjust(time), quiet))
 
-/** A leaf that `kill` ends as a kill of its process does: nothing it says after that is in the journal. */
+/** Starts a leaf that `kill` ends like a killed process: the journal takes no further entry from it. */
 const mortal = (options: Leaf.LeafOptions, tree: Record<string, string> = {}) =>
   Effect.gen(function* () {
     const journal = yield* Journal.Journal
@@ -76,9 +78,9 @@ const mortal = (options: Leaf.LeafOptions, tree: Record<string, string> = {}) =>
     return { fs, leaf, shutdown, kill }
   }).pipe(Effect.orDie)
 
-describe("a request that no leaf serves when it is made", () => {
+describe("a request without a leaf", () => {
   for (const late of [2_500, 3_000, 4_999]) {
-    it.effect(`is answered by the owner that starts ${late} ms later, once the leaf that waited for an owner has ended`, () =>
+    it.effect(`is answered by an owner that starts ${late} ms later, once the leaf that waited for an owner has ended`, () =>
       journaled(
         Effect.gen(function* () {
           const alpha = yield* started(yield* memory(), { prefix: "alpha" })
@@ -98,7 +100,7 @@ describe("a request that no leaf serves when it is made", () => {
     )
   }
 
-  it.effect("fails with Unavailable in a branch, also from a leaf of the thirteen, and was not carried out", () =>
+  it.effect("fails as Unavailable in a branch, even from a leaf of the thirteen kinds", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory(), { prefix: "alpha" })
@@ -118,7 +120,7 @@ describe("a request that no leaf serves when it is made", () => {
     )
   )
 
-  it.effect("is an IoError that says why to a client that knows the eleven kinds alone", () =>
+  it.effect("is an IoError with the reason for a client of the eleven kinds of fault", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory(), { prefix: "alpha" })
@@ -132,7 +134,7 @@ describe("a request that no leaf serves when it is made", () => {
     )
   )
 
-  it.effect("is answered once by leaves whose graces differ", () =>
+  it.effect("is answered once by leaves with different graces", () =>
     Effect.forEach([250, 1_000, 2_000, 5_001, 12_000], (late) =>
       Effect.forEach([0, 1_000, 10_000], (grace) =>
         Effect.forEach([0, 1_000, 10_000], (other) =>
@@ -154,7 +156,7 @@ describe("a request that no leaf serves when it is made", () => {
     )
   )
 
-  it.effect("runs out of time in time when the wall clock is set back an hour", () =>
+  it.effect("times out in time when the wall clock is set back an hour", () =>
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       let back = 0
@@ -176,8 +178,8 @@ describe("a request that no leaf serves when it is made", () => {
   )
 })
 
-describe("a leaf that was killed and never replaced", () => {
-  it.effect("is reported by another, which then says that no leaf serves what it had", () =>
+describe("a killed leaf without a successor", () => {
+  it.effect("is reported by another leaf, which then answers its requests as Unavailable", () =>
     journaled(
       Effect.gen(function* () {
         yield* append(new DaemonChanged({ daemon: "gone", instance: dead(), status: "Running", prefix: "a", extended: true }))
@@ -196,7 +198,7 @@ describe("a leaf that was killed and never replaced", () => {
     )
   )
 
-  it.effect("has its reads answered by the leaf of the whole root, and its changes refused with the doubt that there is", () =>
+  it.effect("has its reads answered by the leaf of the root, and its changes refused as possibly executed", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory({ tree: { a: { f: "below" } } }), { resume: "all" })
@@ -214,7 +216,7 @@ describe("a leaf that was killed and never replaced", () => {
     )
   )
 
-  it.effect("that had announced a change leaves it in doubt, for the successor has other files", () =>
+  it.effect("leaves an announced change in doubt, because the leaf of the root has other files", () =>
     journaled(
       Effect.gen(function* () {
         const root = yield* memory()
@@ -231,7 +233,7 @@ describe("a leaf that was killed and never replaced", () => {
     )
   )
 
-  it.effect("has what it could not answer, as its journal failed, answered by its successor", () =>
+  it.effect("has its request answered by a later leaf if its journal failed", () =>
     Effect.scoped(
       journaled(
         Effect.gen(function* () {
@@ -251,8 +253,8 @@ describe("a leaf that was killed and never replaced", () => {
   )
 })
 
-describe("a prefix that is handed over", () => {
-  it.effect("to a leaf of the same name and another prefix leaves nothing unanswered", () =>
+describe("a prefix that is given up", () => {
+  it.effect("leaves no request unanswered when a leaf of the same name starts with another prefix", () =>
     journaled(
       Effect.gen(function* () {
         yield* append(new DaemonChanged({ daemon: "same", instance: dead(), status: "Running", prefix: "a" }))
@@ -338,7 +340,7 @@ const run = (steps: ReadonlyArray<Step>, resume: "reads" | "all") =>
             if (leaf !== undefined) yield* step._tag === "end" ? leaf.shutdown : leaf.kill
           }
         }
-        // Any one leaf is enough in the end.
+        // One leaf is enough to answer the rest.
         yield* mortal({ prefix: "z", name: "last" })
         for (let i = 0; i < 40; i++) yield* pass("5 seconds")
         const all = yield* bench.all

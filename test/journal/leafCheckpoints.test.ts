@@ -8,7 +8,7 @@ import * as MemoryStore from "../../src/journal/journal/memoryStore.ts"
 import * as Answered from "../../src/journal/leaf/answered.ts"
 import { asking, bytes, id, memory, quiet, read, started, stat, write } from "./leafBench.ts"
 
-/** A journal in memory, and how many entries were read from it. */
+/** Returns a journal in memory that counts the entries read from it. */
 const counting = () => {
   const store = MemoryStore.make<Journal.Entry>()
   let count = 0
@@ -27,7 +27,7 @@ type Here = ReturnType<typeof counting>
 const within = <A, E, R>(here: Here, effect: Effect.Effect<A, E, R>) =>
   Effect.scoped(Effect.provideService(effect, Journal.Journal, here.journal))
 
-/** So many requests of others, each with its answer. */
+/** Appends this many requests of others, each with its answer. */
 const filled = (here: Here, pairs: number) =>
   here.journal.appendAll(
     Array.from({ length: pairs }, () => {
@@ -42,7 +42,7 @@ const filled = (here: Here, pairs: number) =>
 const checkpoints = (here: Here) =>
   Effect.map(here.all, (all) => all.filter((entry): entry is LeafCheckpoint => entry._tag === "LeafCheckpoint"))
 
-/** One leaf from its start to its end, which is asked something. */
+/** Runs one leaf from its start to its end, with one request. */
 const visit = (here: Here, fs: Effect.Success<ReturnType<typeof memory>>, options = {}) =>
   within(
     here,
@@ -54,7 +54,7 @@ const visit = (here: Here, fs: Effect.Success<ReturnType<typeof memory>>, option
   )
 
 describe("a leaf's checkpoint", () => {
-  it.effect("lets the next leaf start behind it, so that it does not read the journal from its beginning", () =>
+  it.effect("lets the next leaf start behind it instead of reading the whole journal", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })
@@ -70,7 +70,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("is not made by a leaf of the thirteen kinds, which may start behind one", () =>
+  it.effect("is not made by a leaf of the thirteen kinds, but used by one", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })
@@ -85,7 +85,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("never passes a request that has no answer", () =>
+  it.effect("never passes an unanswered request", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })
@@ -105,7 +105,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("keeps a request that stood open before it for the leaf that comes", () =>
+  it.effect("keeps an unanswered request before it for the next leaf", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x", elsewhere: "y" } })
@@ -133,50 +133,48 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect(
-    "ignores a repeated id as long as the window goes, also after a restart, and takes it for another request beyond",
-    () =>
-      Effect.gen(function* () {
-        const here = counting()
-        const fs = yield* memory({ tree: { f: "x" } })
-        const once = write("log", "once;", "append")
-        const settings = { extended: true, resume: "all" as const }
-        yield* within(
-          here,
-          Effect.gen(function* () {
-            yield* started(fs, settings)
-            yield* here.ask(once)
-            yield* filled(here, 300)
-            yield* here.append(once)
-            yield* filled(here, 600)
-            yield* here.ask(stat("f"))
-            yield* quiet
-          })
-        )
-        const [last] = (yield* checkpoints(here)).slice(-1)
-        const repeated = (yield* here.all).findLastIndex(
-          (entry) => "correlationId" in entry && entry.correlationId === once.correlationId
-        )
-        assert.isAbove(last!.through, repeated + 1, "the checkpoint is behind the repeated one")
-        yield* within(
-          here,
-          Effect.gen(function* () {
-            yield* started(fs, settings)
-            yield* here.append(once)
-            yield* here.ask(stat("f"))
-            yield* quiet
-            assert.strictEqual(yield* fs.readString("log"), "once;")
-            yield* filled(here, Answered.window)
-            yield* here.ask(stat("f"))
-            const again = yield* here.append(once)
-            yield* here.answer(once.correlationId, again)
-            assert.strictEqual(yield* fs.readString("log"), "once;once;")
-          })
-        )
-      })
+  it.effect("makes a leaf ignore a repeated id within the window, even after a restart, and execute it beyond", () =>
+    Effect.gen(function* () {
+      const here = counting()
+      const fs = yield* memory({ tree: { f: "x" } })
+      const once = write("log", "once;", "append")
+      const settings = { extended: true, resume: "all" as const }
+      yield* within(
+        here,
+        Effect.gen(function* () {
+          yield* started(fs, settings)
+          yield* here.ask(once)
+          yield* filled(here, 300)
+          yield* here.append(once)
+          yield* filled(here, 600)
+          yield* here.ask(stat("f"))
+          yield* quiet
+        })
+      )
+      const [last] = (yield* checkpoints(here)).slice(-1)
+      const repeated = (yield* here.all).findLastIndex(
+        (entry) => "correlationId" in entry && entry.correlationId === once.correlationId
+      )
+      assert.isAbove(last!.through, repeated + 1, "the checkpoint is behind the repeated one")
+      yield* within(
+        here,
+        Effect.gen(function* () {
+          yield* started(fs, settings)
+          yield* here.append(once)
+          yield* here.ask(stat("f"))
+          yield* quiet
+          assert.strictEqual(yield* fs.readString("log"), "once;")
+          yield* filled(here, Answered.window)
+          yield* here.ask(stat("f"))
+          const again = yield* here.append(once)
+          yield* here.answer(once.correlationId, again)
+          assert.strictEqual(yield* fs.readString("log"), "once;once;")
+        })
+      )
+    })
   )
 
-  it.effect("that another installation made, or that was copied from another journal, is passed over", () =>
+  it.effect("of another installation or another journal is ignored", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ tree: { f: "x" } })
       const other = counting()
@@ -207,7 +205,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("is made beside those of another installation, which the next leaf here passes over", () =>
+  it.effect("is made beside those of another installation", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })
@@ -215,7 +213,7 @@ describe("a leaf's checkpoint", () => {
       yield* within(
         here,
         Effect.gen(function* () {
-          // A leaf of another machine, which has run longest and appends the checkpoints there.
+          // A leaf on another machine that has run longest, and so appends the checkpoints there.
           yield* here.append(
             new DaemonChanged({
               daemon: "far",
@@ -238,7 +236,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("that is true is found behind forged ones", () =>
+  it.effect("is found behind forged ones", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })
@@ -254,7 +252,7 @@ describe("a leaf's checkpoint", () => {
 })
 
 describe("the ids of answered requests", () => {
-  it("are as many as the window, however long the journal", () => {
+  it("are at most as many as the window, however long the journal", () => {
     const answered = Answered.make()
     const content = bytes("x")
     for (let position = 1; position <= 50_000; position++) {

@@ -8,7 +8,7 @@ import { list as listIntent, asked, fork, journaled, memory, quiet, started, sta
 
 const names = (entries: ReadonlyArray<{ readonly name: string }>) => entries.map(({ name }) => name)
 
-/** A branch over the leaves alpha and deep/beta, and their filesystems. */
+/** Starts the leaves alpha and deep/beta, and returns a branch over them with their filesystems. */
 const two = Effect.gen(function* () {
   const alpha = yield* memory({ tree: { alpha: { x: "needle in alpha" }, other: "hidden" } })
   const beta = yield* memory({ tree: { deep: { beta: { d: { y: "needle in beta" } } } } })
@@ -20,7 +20,7 @@ const two = Effect.gen(function* () {
 })
 
 describe("a branch over leaves with prefixes", () => {
-  it.effect("has a root and the directories that lead to the prefixes", () =>
+  it.effect("has a root and the parent directories of the prefixes", () =>
     journaled(
       Effect.gen(function* () {
         const { branch } = yield* two
@@ -67,7 +67,7 @@ describe("a branch over leaves with prefixes", () => {
     )
   )
 
-  it.effect("keeps the prefixes and what holds them: AccessDenied root", () =>
+  it.effect("refuses to remove or move the prefixes and their parents", () =>
     journaled(
       Effect.gen(function* () {
         const { alpha, beta, branch } = yield* two
@@ -83,7 +83,7 @@ describe("a branch over leaves with prefixes", () => {
     )
   )
 
-  it.effect("shows the prefixes beside what the leaf of the root has, and in place of what they hide", () =>
+  it.effect("shows the prefixes beside the entries of the root leaf, and in place of those they hide", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory({ tree: { alpha: "hidden", own: "o" } }), { extended: true })
@@ -103,7 +103,7 @@ describe("a branch over leaves with prefixes", () => {
     )
   )
 
-  it.effect("fails with Unavailable, at the path, while one of its leaves is down", () =>
+  it.effect("fails as Unavailable with the path while one of its leaves is down", () =>
     journaled(
       Effect.gen(function* () {
         const { branch, leaves } = yield* two
@@ -129,7 +129,7 @@ describe("a branch over leaves with prefixes", () => {
     )
   )
 
-  it.effect("answers a client of the thirteen the same, and refuses a recursive list over several leaves", () =>
+  it.effect("serves clients of the thirteen kinds too, but refuses a recursive list over several leaves", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory({ tree: {} }), { prefix: "a/b" })

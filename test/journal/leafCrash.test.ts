@@ -1,6 +1,6 @@
 /**
- * A leaf that is killed between any two of its appends, and one that takes its place: each intent works on files of its own, so what has
- * become of it is there to be seen, and its one answer must say just that.
+ * A leaf that is killed between any two of its appends, and its successor. Each request has files of its own, so its
+ * result is visible, and its one answer must match that result.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -17,7 +17,7 @@ import { asking, bytes, chunk, dead, memory, quiet } from "./leafBench.ts"
 interface Kind {
   readonly tree: (at: string) => Record<string, string | object>
   readonly intents: (id: string) => ReadonlyArray<Entry.Efferent>
-  /** What there is when it has been done. */
+  /** The entries after the request is executed. */
   readonly done: (at: string) => Record<string, string | object>
 }
 
@@ -78,7 +78,7 @@ const names = Object.keys(kinds)
 const ids = names.map((name, i) => `${name}-${i}`)
 const kindOf = (id: string): Kind => kinds[id.split("-")[0]!]!
 
-/** Contents as Latin-1, so that a difference is easy to see. */
+/** Returns the entries below a path as text, for comparison. */
 const pictured = (picture: Picture, at: string): Record<string, unknown> =>
   Object.fromEntries(
     Object.entries(picture).flatMap(([path, entry]) =>
@@ -101,7 +101,10 @@ const saidOf = (answer: Entry.Afferent): Said =>
         ? "not executed"
         : assert.fail(answer.message)
 
-/** Answers how many appends the first leaf made, had it not been killed before the one at `kill`. */
+/**
+ * Runs the first leaf until it is killed at this append, then the second one. Returns the number of appends of the
+ * first leaf.
+ */
 const crashing = Effect.fnUntraced(function* (kill: number, resume: "reads" | "all", extended: boolean, isBefore: boolean) {
   const tree = Object.fromEntries(ids.map((id) => [id, kindOf(id).tree(id)]))
   const fs = yield* memory({ tree: tree as never })
@@ -119,7 +122,7 @@ const crashing = Effect.fnUntraced(function* (kill: number, resume: "reads" | "a
   const asked = intents.filter((entry) => entry._tag !== "FileWriteChunk" || entry.isFinal).map((entry) => entry.correlationId)
   const half = Math.floor(intents.length / 2)
   yield* front.appendAll(intents.slice(0, half))
-  // Never shut down: who is killed does not come to it.
+  // The scope of the first leaf is not closed, because a killed process runs no finalizers.
   const scope = yield* Scope.make()
   const first = yield* Leaf.make(fs, { name: "leaf", extended, resume }).pipe(
     Effect.provideService(Journal.Journal, dying),
@@ -162,7 +165,7 @@ const crashing = Effect.fnUntraced(function* (kill: number, resume: "reads" | "a
   return appends
 })
 
-describe("a leaf killed between any two appends", () => {
+describe("a leaf that is killed between any two appends", () => {
   for (const extended of [true, false]) {
     for (const resume of ["reads", "all"] as const) {
       it.live(`is followed by one whose answers are true (resume: ${resume}, ${extended ? "" : "not "}extended)`, () =>

@@ -1,4 +1,4 @@
-/** What a leaf is asked by those who mean it no good, or do not know better. */
+/** Hostile and mistaken requests to a leaf. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
@@ -16,7 +16,7 @@ const served = <A, E, R>(use: (root: string) => Effect.Effect<A, E, R>) =>
     const serving = Effect.gen(function* () {
       const leaf = yield* started(yield* host(root), { extended: true })
       yield* use(root)
-      // Whatever it was, the next is served.
+      // The next request is served.
       const { ask } = yield* asked
       assert.strictEqual(kindOf(yield* ask(stat("/"))), "FileMetadata")
       assert.strictEqual(yield* leaf.status, "Running")
@@ -26,7 +26,7 @@ const served = <A, E, R>(use: (root: string) => Effect.Effect<A, E, R>) =>
   })
 
 describe("a leaf", () => {
-  it.live("refuses paths of a million characters at once, however deep, on either side of a move", () =>
+  it.live("refuses paths of a million characters, on either side of a move", () =>
     served(() =>
       Effect.gen(function* () {
         const { ask } = yield* asked
@@ -41,7 +41,7 @@ describe("a leaf", () => {
     )
   )
 
-  it.live("never leaves its root, and takes any name for a name, any id for an id", () =>
+  it.live("never leaves its root, and accepts any name and any id", () =>
     served((root) =>
       Effect.gen(function* () {
         const { ask } = yield* asked
@@ -65,7 +65,7 @@ describe("a leaf", () => {
     )
   )
 
-  it.live("writes nothing of a content that is not there, or is not as long as it is said to be", () =>
+  it.live("writes nothing of a content that is missing or has another size", () =>
     served((root) =>
       Effect.gen(function* () {
         const journal = yield* Journal.Journal

@@ -1,4 +1,4 @@
-/** Random intents on few paths, so that they meet. */
+/** Random requests on few paths, so that they interfere. */
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import * as Entry from "../../src/journal/FileSystemEntry.ts"
@@ -15,22 +15,22 @@ const among = <A>(choices: ReadonlyArray<Arbitrary.Arbitrary<A>>): Arbitrary.Arb
 
 export interface Names {
   readonly names: ReadonlyArray<string>
-  /** Whole paths, some of them no paths. */
+  /** Whole paths, some of them invalid. */
   readonly odd: ReadonlyArray<string>
 }
 
-/** Names that are different names on every disk. */
+/** Names that differ on every disk. */
 export const plainNames: Names = { names: ["a", "b", "c"], odd: ["/", "a/../b", "a//b", "./a", "b/", "..", "a\u0001"] }
 
-/** Names that differ by case alone, which is none where case does not distinguish. */
+/** Names that may differ only in case. */
 export const casedNames: Names = { names: ["a", "A", "b", "B"], odd: plainNames.odd }
 
-/** Threshold of the leaves that get these, in bytes. */
+/** The streaming threshold of the leaves that serve these requests, in bytes. */
 export const threshold = 200
 
 const content = Arbitrary.map(oneOf([0, 1, 5, 199, 200, 201, 700, 5_000]), (size) => many(size, size))
 
-/** A make of an entry, for a correlation id: a write in parts is several. */
+/** A function that makes the entries of a request for an id. A write in parts has several entries. */
 export type Made = (correlationId: string) => ReadonlyArray<Entry.Efferent>
 
 const parts =

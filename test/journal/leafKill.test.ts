@@ -22,7 +22,7 @@ interface Story {
   readonly root: string
 }
 
-/** So many leaves, each killed at its work and followed by another; the last answers what is left. */
+/** Runs this many leaves, each killed at work and followed by another. The last one answers the rest. */
 const killing = async (kills: number, resume: "reads" | "all"): Promise<Story> => {
   const directory = freshDirectory()
   const [root, journal, cache] = ["root", "journal.ndjson", "cache"].map((name) => join(directory, name)) as [
@@ -36,7 +36,7 @@ const killing = async (kills: number, resume: "reads" | "all"): Promise<Story> =
     const child = start("../journal/leafKillChild.ts", cache)
     child.say({ journal, root, round, resume } satisfies Orders)
     await child.dots(1 + ((round * 7) % 5))
-    // Somewhere within what comes next.
+    // The kill comes at some moment of the next work.
     const until = performance.now() + ((round * 13) % 17) / 4
     while (performance.now() < until);
     child.process.kill("SIGKILL")
@@ -53,7 +53,7 @@ const killing = async (kills: number, resume: "reads" | "all"): Promise<Story> =
       const { all, ask, told } = yield* asked
       yield* ask(stat("/"))
       const before = yield* all
-      // Parts that never had their last are answered too.
+      // Parts without a last one are answered too.
       yield* told([...new Set(before.filter(Entry.isEfferent).map(({ correlationId }) => correlationId))])
       return yield* all
     }).pipe(
@@ -72,7 +72,7 @@ const inFile = (root: string, path: string): string | undefined => {
 
 const times = (text: string, token: string): number => text.split(token).length - 1
 
-/** What is not true of it; and how often a leaf told what the one before it had done. */
+/** Returns complaints about untrue answers, and counts how leaves answered for their predecessors. */
 const examine = ({ entries, root }: Story, resume: "reads" | "all") => {
   const complaints: Array<string> = []
   const answers = new Map<string, Array<Entry.Terminal>>()
@@ -147,7 +147,7 @@ describe("a leaf that is killed again and again", () => {
     ["reads", soak ? 150 : 3],
     ["all", soak ? 150 : 3]
   ] as const) {
-    it(`and followed by another leaves every intent with one answer, which is true (resume: ${resume})`, async () => {
+    it(`and replaced gives every request one true answer (resume: ${resume})`, async () => {
       const story = await killing(kills, resume)
       const { complaints, count, told } = examine(story, resume)
       if (soak) console.log(`${count} intents, ${kills} kills: ${JSON.stringify(told)}`)
@@ -156,7 +156,7 @@ describe("a leaf that is killed again and again", () => {
     }, 1_800_000)
   }
 
-  it("is found out where an answer is missing, or doubled, or not so", async () => {
+  it("is reported by the check for missing, doubled and untrue answers", async () => {
     const root = freshDirectory()
     const write = (id: string) =>
       new Entry.FileWrite({ correlationId: id, path: "log0", content: new Uint8Array(0), createMode: "append" })

@@ -1,4 +1,4 @@
-/** A leaf over a directory of the machine, and somebody who asks it one thing after another, in a process that is killed. */
+/** A process with a leaf over a directory and a client that makes requests, until it is killed. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { flushCompileCache } from "node:module"
@@ -12,18 +12,18 @@ import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 export interface Orders {
   readonly journal: string
   readonly root: string
-  /** Nobody has had it before. */
+  /** The number of this run, unique within a test. */
   readonly round: number
   readonly resume: "reads" | "all"
 }
 
-/** Files that are written to by all rounds. */
+/** The number of files that all rounds write to. */
 export const files = 4
 
-/** What stands once in a file for each change that was made; some are larger than what an entry holds. */
+/** Returns the text that each executed change writes once. Some texts are larger than an entry may hold. */
 export const tokenOf = (id: string): string => `[${id}]${Number(id.split("-")[1]) % 5 === 0 ? "x".repeat(6_000) : ""}\n`
 
-/** At the end of a file that is edited. */
+/** The text at the end of an edited file. */
 export const end = "<end>"
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
@@ -61,7 +61,7 @@ const intentsOf = (round: number, n: number): ReadonlyArray<Entry.Efferent> => {
         })
       ]
     case 5:
-      // What the one before the last has made.
+      // Moves the file of the request before the previous one.
       return [new Entry.FileMove({ correlationId, path: `made/${round}-${n - 2}`, to: `moved/${round}-${n - 2}` })]
     default:
       return [new Entry.FileDelete({ correlationId, path: `moved/${round}-${n - 3 - 7}` })]
@@ -78,7 +78,7 @@ const work = ({ journal, resume, root, round }: Orders) => {
     const journal = yield* Journal.Journal
     for (let n = 0; ; n++) {
       const at = yield* journal.appendAll(intentsOf(round, n))
-      // A few at a time.
+      // The client waits after every tenth request.
       if (n % 10 === 9) {
         const last = (entry: Journal.Entry): entry is Entry.Terminal =>
           Entry.isTerminal(entry) && entry.correlationId === `${round}-${n}`
@@ -90,7 +90,7 @@ const work = ({ journal, resume, root, round }: Orders) => {
 }
 
 if (import.meta.main) {
-  // Whoever started it is gone: so is its work.
+  // The process ends with its parent.
   const lines = createInterface({ input: process.stdin }).on("close", () => process.exit())
   lines.once("line", (line) => {
     Effect.runPromise(Effect.orDie(work(JSON.parse(line) as Orders))).catch((error: unknown) => {

@@ -10,7 +10,7 @@ import { capture } from "../../src/testing/Files.ts"
 import { asked, journaled, memory, plain, quiet, read, started, stat, write } from "./leafBench.ts"
 import { intents, type Made, plainNames, threshold } from "./leafIntents.ts"
 
-/** Each step waits for a while of its own, so that whoever does not wait for a turn comes at the wrong time. */
+/** Delays each operation at random, so that requests without the right order would show. */
 const uneven = (self: Filesystem.Algebra): Filesystem.Algebra =>
   make(
     around(self.port, (_, next) =>
@@ -25,7 +25,10 @@ const uneven = (self: Filesystem.Algebra): Filesystem.Algebra =>
 
 const settings = { streamingThreshold: threshold, chunkSize: 64, extended: true }
 
-/** Answers and tree. Told one by one, each waits for the one before: then there is but one order. */
+/**
+ * Returns the answers and the tree. With `oneByOne`, each request waits for the previous answer, so there is only one
+ * order.
+ */
 const told = (program: ReadonlyArray<Made>, oneByOne: boolean) =>
   journaled(
     Effect.scoped(
@@ -50,9 +53,9 @@ const told = (program: ReadonlyArray<Made>, oneByOne: boolean) =>
 
 const soak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
-describe("intents of one journal", () => {
+describe("the requests of one journal", () => {
   it.effect.prop(
-    "have the answers and leave the tree that they have one after another, however long each takes",
+    "have the answers and the tree of sequential execution, however long each takes",
     [intents(plainNames, { extended: true, length: 60 })],
     ([program]) =>
       Effect.gen(function* () {
@@ -61,7 +64,7 @@ describe("intents of one journal", () => {
     { arbitrary: { runs: soak ? 500 : 20 } }
   )
 
-  it.effect("on other paths go on side by side, at most sixteen of them", () =>
+  it.effect("on different paths run concurrently, at most sixteen of them", () =>
     journaled(
       Effect.gen(function* () {
         const gate = yield* Deferred.make<void>()
@@ -94,7 +97,7 @@ describe("intents of one journal", () => {
     )
   )
 
-  it.effect("one at a time where it is to be one", () =>
+  it.effect("run one at a time with concurrency 1", () =>
     journaled(
       Effect.gen(function* () {
         let working = 0
@@ -121,7 +124,7 @@ describe("intents of one journal", () => {
     )
   )
 
-  it.effect("are taken in hand a few hundred at a time, however many wait", () =>
+  it.effect("are started a few hundred at a time, however many wait", () =>
     journaled(
       Effect.gen(function* () {
         const gate = yield* Deferred.make<void>()
@@ -143,7 +146,7 @@ describe("intents of one journal", () => {
         const last = read("f")
         yield* append(last)
         yield* quiet
-        // Nothing but what is in hand can have begun.
+        // Only started requests reach the filesystem.
         assert.isAtMost(begun, 256)
         assert.isAtLeast(begun, 100)
         yield* Deferred.succeed(gate, undefined)
@@ -152,7 +155,7 @@ describe("intents of one journal", () => {
     )
   )
 
-  it.effect("with an id that is in flight are IoError, with one that has its answer nothing at all", () =>
+  it.effect("with an id in use are IoError, and with an answered id are ignored", () =>
     journaled(
       Effect.gen(function* () {
         const gate = yield* Deferred.make<void>()
@@ -191,7 +194,7 @@ describe("intents of one journal", () => {
     )
   )
 
-  it.effect("that stand there twice are carried out once, also where both were there before either was looked at", () =>
+  it.effect("that are repeated are executed once, even within one append", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory()

@@ -23,7 +23,7 @@ import {
 
 const kindOf = (answer: Entry.Afferent): string => (answer._tag === "FileFault" ? answer.faultKind : answer._tag)
 
-/** Of a content, in parts of these sizes. */
+/** Splits a content into parts of this size. */
 const parts = (correlationId: string, content: Uint8Array, size: number, path: string, mode?: Entry.CreateMode) => {
   const out: Array<Entry.FileWriteChunk> = []
   for (let offset = 0; offset === 0 || offset < content.length; offset += size) {
@@ -40,14 +40,14 @@ describe("a write in parts", () => {
     ["memory", memory()],
     ["a host directory", Effect.suspend(() => host())]
   ] as const) {
-    it.effect(`appears when the last part is there, whole, and is answered once (${name})`, () =>
+    it.effect(`appears with its last part, whole, and is answered once (${name})`, () =>
       journaled(
         Effect.gen(function* () {
           const self = yield* fs
           yield* started(self, { streamingThreshold: 20_000 })
           const { all, answer, append, content, ask } = yield* asked
           yield* self.write("f", "old")
-          // Small ones, which stand in the entries, large ones, which do not, and a whole over and under the threshold.
+          // Small parts fit in entries, large ones do not; the whole is over and under the threshold.
           for (const [length, size] of [
             [10_000, 100],
             [50_000, 5_000],
@@ -74,7 +74,7 @@ describe("a write in parts", () => {
       )
     )
 
-    it.effect(`goes by its mode, and two of them at once do not meet (${name})`, () =>
+    it.effect(`follows its mode, and concurrent ones do not interfere (${name})`, () =>
       journaled(
         Effect.gen(function* () {
           const self = yield* fs
@@ -97,7 +97,7 @@ describe("a write in parts", () => {
     )
   }
 
-  it.effect("has its place in the order where its last part is, not its first", () =>
+  it.effect("takes its place in the order with its last part", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory()
@@ -137,7 +137,7 @@ describe("a write in parts", () => {
           }
           const fault = yield* answer(one)
           assert.strictEqual(kindOf(fault), kind)
-          // Nothing that comes for it afterwards brings it back, or is answered again.
+          // Later parts neither revive the write nor get an answer.
           yield* append(chunk(one, 4, "late", { isFinal: true }))
           yield* append(chunk(one, 0, "again", { path: "f", isFinal: true }))
           yield* ask(stat("f"))
@@ -171,16 +171,16 @@ describe("a write in parts", () => {
     "DiskFull"
   )
   failing(
-    "over the largest file is a fault as soon as it is that",
+    "over the largest file is a fault as soon as it exceeds that",
     (one) => [chunk(one, 0, "x".repeat(7), { path: "f" }), chunk(one, 7, "x".repeat(7))],
     "IoError",
     { limits: { ...Limits.standard, maxFileSize: 10 } }
   )
-  failing("is AccessDenied where nothing may be written", (one) => [chunk(one, 0, "x", { path: "f" })], "AccessDenied", {
+  failing("is AccessDenied if writing is forbidden", (one) => [chunk(one, 0, "x", { path: "f" })], "AccessDenied", {
     allowWrite: false
   })
 
-  it.effect("that is given up is forgotten without an answer, and its id may begin anew", () =>
+  it.effect("that is discarded is forgotten without an answer, and its id can be used again", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory()
@@ -197,7 +197,7 @@ describe("a write in parts", () => {
     )
   )
 
-  it.effect("whose next part does not come within a minute is Timeout, each part counting anew", () =>
+  it.effect("is Timeout if a part does not come within a minute of the previous one", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory()
@@ -224,7 +224,7 @@ describe("a write in parts", () => {
     )
   )
 
-  it.effect("that another entry with its id meets goes on, and that entry is IoError", () =>
+  it.effect("is not disturbed by another request with its id, which is IoError", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory()
@@ -241,7 +241,7 @@ describe("a write in parts", () => {
     )
   )
 
-  it.live("of which two hundred are sent at once are all written", () =>
+  it.live("succeeds two hundred times concurrently", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory()

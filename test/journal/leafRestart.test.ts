@@ -37,7 +37,7 @@ const kindOf = (answer: Entry.Afferent): string => (answer._tag === "FileFault" 
 const messageOf = (answer: Entry.Afferent): string => (answer._tag === "FileFault" ? answer.message : answer._tag)
 const sha256 = (content: Uint8Array | string): string => createHash("sha256").update(content).digest("hex")
 
-/** A leaf that was killed. */
+/** Returns the entry of a leaf that was killed. */
 const killed = (more: Partial<DaemonChanged> = {}) =>
   new DaemonChanged({ daemon: "memory", instance: dead(), status: "Running", prefix: ".", ...more })
 
@@ -47,7 +47,7 @@ const begun = (
 ) => new Entry.FileStarted({ correlationId, instance: dead(), ...met })
 
 describe("a leaf that starts", () => {
-  it.effect("carries out nothing again that has an answer, and answers it no more", () =>
+  it.effect("neither executes nor answers an answered request again", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory()
@@ -74,7 +74,7 @@ describe("a leaf that starts", () => {
     )
   )
 
-  it.effect("answers reads, lists and stats that had none, and faults changes, which were not executed", () =>
+  it.effect("answers open reads, lists and stats, and faults open changes as not executed", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory({ tree: { f: "x", d: { g: "y" } } })
@@ -92,7 +92,7 @@ describe("a leaf that starts", () => {
           const fault = yield* answer(one)
           assert.strictEqual(kindOf(fault), "IoError")
           assert.include(messageOf(fault), "not executed")
-          // Nobody was there who could have.
+          // No leaf could have executed the changes.
           assert.notInclude(messageOf(fault), "may have")
         }
         assert.deepStrictEqual(
@@ -103,7 +103,7 @@ describe("a leaf that starts", () => {
     )
   )
 
-  it.effect("carries them out in order where it is told to resume all, parts too as they come", () =>
+  it.effect("executes open requests in order with resume all, including parts that come later", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory({ tree: { f: "x" } })
@@ -125,7 +125,7 @@ describe("a leaf that starts", () => {
     )
   )
 
-  it.effect("gives up parts that began before it and never come to an end", () =>
+  it.effect("times out parts that began before it and never end", () =>
     journaled(
       Effect.gen(function* () {
         const { append, all } = yield* asked
@@ -140,7 +140,7 @@ describe("a leaf that starts", () => {
     )
   )
 
-  it.effect("says that a change may have been carried out where the leaf before it said nothing of beginning", () =>
+  it.effect("reports a change as possibly executed if the previous leaf announced no changes", () =>
     journaled(
       Effect.gen(function* () {
         const { answer, append } = yield* asked
@@ -158,14 +158,14 @@ describe("a leaf that starts", () => {
     )
   )
 
-  it.effect("says so too of a change that was asked for before any leaf was, and never carries it out twice", () =>
+  it.effect("reports a change that precedes any leaf as possibly executed, and never executes it twice", () =>
     journaled(
       Effect.gen(function* () {
         const { answer, append } = yield* asked
         const [before, elsewhere, after] = [write("d/f", "x", "append"), write("f", "x"), write("d/f", "x")]
         yield* append(before)
         yield* append(elsewhere)
-        // It may have resumed all.
+        // The killed leaf may have resumed everything.
         yield* append(killed({ prefix: "d" }))
         yield* append(killed({ prefix: "d", extended: true, instance: dead() + "1" }))
         yield* append(after)
@@ -183,7 +183,7 @@ describe("a leaf that starts", () => {
     ["had finished what it had in hand", undefined, "x"],
     ["had not, since it failed", "the disk broke", undefined]
   ] as const) {
-    it.effect(`carries out what a leaf left that said nothing of beginning only where that ${how}`, () =>
+    it.effect(`executes the requests of a leaf that announced no changes only if that ${how}`, () =>
       journaled(
         Effect.gen(function* () {
           const { answer, append } = yield* asked
@@ -205,9 +205,9 @@ interface Case {
   readonly claim: string
   readonly intent: () => Entry.Efferent
   readonly met: Omit<Partial<Entry.FileStarted>, "_tag" | "correlationId" | "instance">
-  /** What is there now. */
+  /** The tree at the restart. */
   readonly now: InMemory.Tree
-  /** The true answer, "not executed", or that it cannot be told. */
+  /** The true answer, or that the change was not made, or that nobody can tell. */
   readonly is: Record<string, unknown> | "not made" | "unclear"
 }
 
@@ -221,7 +221,7 @@ const mkdir = () => new Entry.FileMakeDirectory({ correlationId: id(), path: "d"
 const set = () => new Entry.FileSetAttributes({ correlationId: id(), path: "f", mode: 0o600 })
 
 const cases: ReadonlyArray<Case> = [
-  // Replaced: by what is there now.
+  // Replaced files: the present content decides.
   {
     claim: "a replaced file has the content",
     intent: () => write("f", "new"),
@@ -288,7 +288,7 @@ const cases: ReadonlyArray<Case> = [
     is: "not made"
   },
   { claim: "what was met was not told", intent: () => write("f", "new"), met: {}, now: { f: "new" }, is: "unclear" },
-  // Appended: by its end.
+  // Appends: the end of the file decides.
   {
     claim: "the bytes are at the end",
     intent: () => write("f", "two", "append"),
@@ -339,7 +339,7 @@ const cases: ReadonlyArray<Case> = [
     now: { f: "" },
     is: written("f", 0)
   },
-  // Deleted: by its absence.
+  // Deletions: the absence decides.
   {
     claim: "a file is gone",
     intent: () => remove("f"),
@@ -376,7 +376,7 @@ const cases: ReadonlyArray<Case> = [
     now: { d: { a: "", s: { b: "" } } },
     is: "unclear"
   },
-  // Made, moved, linked, edited, set.
+  // Directories, moves, links, edits and attributes.
   {
     claim: "a directory is there",
     intent: mkdir,
@@ -457,7 +457,7 @@ const cases: ReadonlyArray<Case> = [
   { claim: "attributes are what they were to be", intent: set, met: { size: 0 }, now: { f: "" }, is: "not made" }
 ]
 
-/** What a new leaf says of it, and what it leaves. */
+/** Starts a new leaf, and returns its answer and the resulting tree. */
 const recovered = ({ intent, met, now }: Case, resume: "reads" | "all") =>
   journaled(
     Effect.gen(function* () {
@@ -473,22 +473,22 @@ const recovered = ({ intent, met, now }: Case, resume: "reads" | "all") =>
     })
   )
 
-describe("a change that a killed leaf had begun", () => {
+describe("a change that a killed leaf had announced", () => {
   for (const each of cases) {
     const ending =
       each.is === "not made" ? "is not executed" : each.is === "unclear" ? "cannot be told of" : "is answered as it was made"
-    it.effect(`${ending}, where ${each.claim}`, () =>
+    it.effect(`${ending}, when ${each.claim}`, () =>
       Effect.gen(function* () {
         const before = yield* capture((yield* memory({ tree: each.now })).port)
         const { told, tree } = yield* recovered(each, "reads")
-        // Whatever is said of it, nothing is done.
+        // The new leaf does nothing, whatever it answers.
         assert.deepStrictEqual(tree, before)
         if (typeof each.is === "object") assert.deepStrictEqual(plain(told, ["stat"]), each.is)
         else {
           assert.strictEqual(kindOf(told), "IoError")
           assert.include(messageOf(told), each.is === "unclear" ? "neither" : "it was not carried out")
         }
-        // What was made is not made again where all is resumed, what was not is, what cannot be told is left.
+        // With resume all, a change is executed only if it was certainly not made.
         const all = yield* recovered(each, "all")
         if (each.is === "not made") assert.notInclude(messageOf(all.told), "not executed")
         else {
@@ -499,7 +499,7 @@ describe("a change that a killed leaf had begun", () => {
     )
   }
 
-  it.effect("is told by the whole of its parts, also of a large one", () =>
+  it.effect("in parts is recognised by the whole content, even a large one", () =>
     Effect.gen(function* () {
       for (const [size, mode] of [
         [10, "overwrite"],
@@ -532,7 +532,7 @@ describe("a change that a killed leaf had begun", () => {
     })
   )
 
-  it.effect("of attributes is made when they are what they were to be", () =>
+  it.effect("of attributes counts as made if they have the requested values", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory({ tree: { f: "" } })
@@ -550,12 +550,12 @@ describe("a change that a killed leaf had begun", () => {
   )
 })
 
-describe("a leaf that takes another's place", () => {
+describe("a leaf that replaces another", () => {
   for (const options of [
     { name: "same", prefix: "b" },
     { name: "other", prefix: "a" }
   ] as const) {
-    it.effect(`lets it finish, and has all that comes after (${JSON.stringify(options)})`, () =>
+    it.effect(`lets it finish and serves all later requests (${JSON.stringify(options)})`, () =>
       journaled(
         Effect.gen(function* () {
           const [one, other] = [yield* memory(), yield* memory()]
@@ -583,31 +583,29 @@ describe("a leaf that takes another's place", () => {
     )
   }
 
-  it.effect(
-    "waits for one of another machine twice as long as an operation may take, and not at all for one that is dead",
-    () =>
-      journaled(
-        Effect.gen(function* () {
-          const { all, append, ask } = yield* asked
-          yield* append(killed())
-          yield* started(yield* memory(), { prefix: "x", name: "x" })
-          yield* append(new DaemonChanged({ daemon: "far", instance: "elsewhere", status: "Running", prefix: "y" }))
-          yield* started(yield* memory(), { prefix: "y", timeout: "7 seconds" })
-          assert.strictEqual(kindOf(yield* ask(stat("x/f"))), "NotFound")
-          const waits = stat("y/f")
-          yield* append(waits)
-          yield* quiet
-          yield* TestClock.adjust("13900 millis")
-          yield* quiet
-          assert.deepStrictEqual((yield* all).filter(Entry.answers(waits.correlationId)), [])
-          yield* TestClock.adjust("100 millis")
-          yield* quiet
-          assert.deepStrictEqual((yield* all).filter(Entry.answers(waits.correlationId)).map(kindOf), ["NotFound"])
-        })
-      )
+  it.effect("waits for one on another machine for twice the timeout, and not at all for a dead one", () =>
+    journaled(
+      Effect.gen(function* () {
+        const { all, append, ask } = yield* asked
+        yield* append(killed())
+        yield* started(yield* memory(), { prefix: "x", name: "x" })
+        yield* append(new DaemonChanged({ daemon: "far", instance: "elsewhere", status: "Running", prefix: "y" }))
+        yield* started(yield* memory(), { prefix: "y", timeout: "7 seconds" })
+        assert.strictEqual(kindOf(yield* ask(stat("x/f"))), "NotFound")
+        const waits = stat("y/f")
+        yield* append(waits)
+        yield* quiet
+        yield* TestClock.adjust("13900 millis")
+        yield* quiet
+        assert.deepStrictEqual((yield* all).filter(Entry.answers(waits.correlationId)), [])
+        yield* TestClock.adjust("100 millis")
+        yield* quiet
+        assert.deepStrictEqual((yield* all).filter(Entry.answers(waits.correlationId)).map(kindOf), ["NotFound"])
+      })
+    )
   )
 
-  it.effect("begins as soon as one of another machine has completed", () =>
+  it.effect("starts as soon as one on another machine has completed", () =>
     journaled(
       Effect.gen(function* () {
         const { append, ask } = yield* asked
@@ -637,7 +635,7 @@ describe("a leaf that takes another's place", () => {
 })
 
 describe("a leaf that shuts down", () => {
-  it.effect("answers what it has in hand first, and leaves what comes after", () =>
+  it.effect("answers the requests that it has begun, and leaves later ones", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -665,8 +663,8 @@ describe("a leaf that shuts down", () => {
   )
 })
 
-describe("a leaf that cannot finish what it has in hand", () => {
-  it.effect("answers what it has begun, and leaves what it cannot begin to the next", () =>
+describe("a leaf that cannot finish its requests in time", () => {
+  it.effect("answers what it has begun, and leaves the rest to the next leaf", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -685,7 +683,7 @@ describe("a leaf that cannot finish what it has in hand", () => {
         assert.isDefined(shutting.pollUnsafe())
         assert.strictEqual(yield* leaf.status, "Completed")
         const answered = (yield* all).filter(Entry.isTerminal).map(({ correlationId }) => correlationId)
-        // The second has begun when ten seconds are over.
+        // The second request has begun when ten seconds are over.
         assert.deepStrictEqual(answered, [mine[0]!.correlationId, mine[1]!.correlationId])
         assert.strictEqual(yield* inner.readString("f"), "01")
         yield* started(inner, { resume: "all" })
@@ -697,8 +695,8 @@ describe("a leaf that cannot finish what it has in hand", () => {
   )
 })
 
-describe("a journal that fails", () => {
-  it.effect("ends the leaf, which says why, and nothing more is carried out", () =>
+describe("a failing journal", () => {
+  it.effect("ends the leaf with its failure, and no further request is executed", () =>
     Effect.gen(function* () {
       const store = MemoryStore.make<Journal.Entry>()
       const full = new JournalError({ operation: "append", reason: "io", detail: "the disk of the journal is full" })
@@ -723,7 +721,7 @@ describe("a journal that fails", () => {
     })
   )
 
-  it.effect("that has lost a content is a fault of who needs it", () =>
+  it.effect("with a lost content is a fault for the request that needs it", () =>
     Effect.gen(function* () {
       const store = MemoryStore.make<Journal.Entry>()
       const lost = new JournalError({ operation: "ContentStore.get", reason: "corrupt", detail: "it is gone" })
@@ -741,7 +739,7 @@ describe("a journal that fails", () => {
     })
   )
 
-  it.effect("into which an answer does not fit is answered by that", () =>
+  it.effect("with an entry that is too large answers with a fault", () =>
     Effect.gen(function* () {
       const store = MemoryStore.make<Journal.Entry>()
       const journal = Journal.make<Journal.Entry>({
@@ -761,7 +759,7 @@ describe("a journal that fails", () => {
 })
 
 describe("Leaf.make", () => {
-  it.effect("starts nothing before it is started", () =>
+  it.effect("starts nothing by itself", () =>
     journaled(
       Effect.gen(function* () {
         const leaf = yield* Leaf.make(yield* memory())

@@ -33,7 +33,7 @@ import {
 
 const kindOf = (answer: Entry.Afferent): string => (answer._tag === "FileFault" ? answer.faultKind : answer._tag)
 
-/** Serves for as long as the effect runs. */
+/** Runs an effect with a leaf. */
 const under = <A, E, R>(leaf: Layer.Layer<never, unknown, Journal.Journal>, effect: Effect.Effect<A, E, R>) =>
   journaled(Effect.scoped(Effect.provide(effect, leaf)))
 
@@ -67,7 +67,7 @@ describe("the settings of the leaves", () => {
     })
   })
 
-  it.effect("that can never work are refused when the leaf is built, by name (S4-132, S4-143)", () =>
+  it.effect("that can never work are refused by name when the leaf is built (S4-132, S4-143)", () =>
     Effect.gen(function* () {
       const wrong = <Config>(config: Config) => config as never
       for (const [leaf, argument] of [
@@ -102,7 +102,7 @@ describe("the settings of the leaves", () => {
     })
   )
 
-  it.effect("may stand in the environment", () =>
+  it.effect("can come from the environment", () =>
     Effect.gen(function* () {
       const env = { LEAF_rootPath: "/srv", LEAF_allowDelete: "false", LEAF_chunkSize: "4096" }
       const provider = ConfigProvider.layer(ConfigProvider.fromEnv({ env }))
@@ -118,7 +118,7 @@ describe("the settings of the leaves", () => {
     })
   )
 
-  it.effect("of a root that is not there fail as the backend does", () =>
+  it.effect("with a missing root fail as the backend does", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* failure(Leaf.posixFS({ rootPath: join(freshDirectory(), "none") })))._tag, "NotFound")
       if (process.platform !== "win32") {
@@ -129,7 +129,7 @@ describe("the settings of the leaves", () => {
 })
 
 describe("a leaf as a layer", () => {
-  it.effect("serves a directory, and only what is in it, under a name of its own, until it ends (S4-69, S4-77)", () =>
+  it.effect("serves only its directory, under a name of its own, until it ends (S4-69, S4-77)", () =>
     journaled(
       Effect.gen(function* () {
         const rootPath = freshDirectory()
@@ -159,14 +159,14 @@ describe("a leaf as a layer", () => {
     )
   )
 
-  it.effect("over the filesystem of the context is that one", () =>
+  it.effect("uses the filesystem of the context", () =>
     Effect.gen(function* () {
       const layer = Layer.provide(Leaf.layer(), InMemory.layer({ tree: { f: "here" } }))
       assert.strictEqual(kindOf(yield* under(Layer.orDie(layer), ask(read("f")))), "FileContent")
     })
   )
 
-  it.effect("in memory has what it is given, and what its settings say", () =>
+  it.effect("in memory has the given tree and follows its settings", () =>
     Effect.gen(function* () {
       const tree = { f: "four", l: { link: "f" } }
       const settings = { allowWrite: false, chunkSize: 3, streamingThreshold: 3, followSymlinks: false, caseInsensitive: true }
@@ -186,7 +186,7 @@ describe("a leaf as a layer", () => {
     })
   )
 
-  it.effect("copies with permission bits where it is told to, and a file that is replaced keeps its own (S4-76)", () =>
+  it.effect("copies with permission bits if told to, and keeps those of a replaced file (S4-76)", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ tree: { f: "x" } })
       yield* fs.setAttributes("f", { mode: 0o751 })
@@ -209,7 +209,7 @@ describe("a leaf as a layer", () => {
   )
 })
 
-describe("a leaf over a disk of Windows (simulated)", () => {
+describe("a leaf over a simulated disk of Windows", () => {
   const options = { names: "windows", lockedRetries: 0 } as const
   const serving = <A, E, R>(
     of: Parameters<typeof windowsHost>[0],
@@ -223,7 +223,7 @@ describe("a leaf over a disk of Windows (simulated)", () => {
       })
     )
 
-  it.effect("compares names without case, and keeps them as they were given (S4-102)", () =>
+  it.effect("compares names without case and keeps their spelling (S4-102)", () =>
     serving({}, () =>
       Effect.gen(function* () {
         assert.strictEqual(kindOf(yield* ask(write("/Src/Program.cs", "x"))), "FileWritten")
@@ -234,7 +234,7 @@ describe("a leaf over a disk of Windows (simulated)", () => {
     )
   )
 
-  it.effect("refuses names of devices before it looks (S4-103, S4-113)", () =>
+  it.effect("refuses device names before it looks (S4-103, S4-113)", () =>
     serving({}, (disk) =>
       Effect.gen(function* () {
         disk.put(`${root}\\CON.txt`, "there all the same")
@@ -245,7 +245,7 @@ describe("a leaf over a disk of Windows (simulated)", () => {
     )
   )
 
-  it.effect("takes paths of more than 260 characters, or not (S4-99, S4-104, S4-117)", () =>
+  it.effect("accepts paths of more than 260 characters only with useLongPaths (S4-99, S4-104, S4-117)", () =>
     Effect.gen(function* () {
       const long = Array.from({ length: 6 }, () => "n".repeat(60)).join("/")
       assert.strictEqual(kindOf(yield* serving({ useLongPaths: true }, () => ask(write(long, "x")))), "FileWritten")
@@ -253,7 +253,7 @@ describe("a leaf over a disk of Windows (simulated)", () => {
     })
   )
 
-  it.effect("asks again for a file that is open elsewhere, to read and write it, and not to delete it (S4-114 to S4-116)", () =>
+  it.effect("retries reads and writes of a file that is open elsewhere, but not deletions (S4-114 to S4-116)", () =>
     serving({}, (disk) =>
       Effect.gen(function* () {
         const { append, all } = yield* asked

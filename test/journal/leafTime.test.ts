@@ -12,12 +12,12 @@ import { faulty } from "../../src/testing/Faults.ts"
 import { asked, chunk, id, journaled, list, many, memory, quiet, read, remove, started, stat, write } from "./leafBench.ts"
 
 const kindOf = (answer: Entry.Afferent): string => (answer._tag === "FileFault" ? answer.faultKind : answer._tag)
-/** The whole error, if the answer holds one. */
+/** Returns the tag of the whole error, if the answer holds one. */
 const errorOf = (answer: Entry.Afferent): string =>
   answer._tag === "FileFault" ? (answer.error?._tag ?? answer.faultKind) : answer._tag
 const messageOf = (answer: Entry.Afferent): string => (answer._tag === "FileFault" ? answer.message : "")
 
-/** What each step on a path does first. */
+/** Runs an effect before each operation on a path. */
 const first = (
   self: Filesystem.Algebra,
   what: (step: Operation["_tag"], path: string) => Effect.Effect<unknown, Fault> | undefined
@@ -46,8 +46,8 @@ const errorsOf = (...intents: ReadonlyArray<Entry.Efferent>) => answersAs(errorO
 const appendAll = (...intents: ReadonlyArray<Entry.Efferent>) =>
   Effect.flatMap(asked, ({ append }) => Effect.forEach(intents, append, { discard: true }))
 
-describe("what takes too long", () => {
-  it.effect("is Timeout after 30 seconds, of a change with the doubt that there is, and the next on its path goes on", () =>
+describe("a request that takes too long", () => {
+  it.effect("is Timeout after 30 seconds, in doubt for a change, and the next one on its path proceeds", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -88,7 +88,7 @@ describe("what takes too long", () => {
     )
   )
 
-  it.effect("is answered also where nothing can interrupt it; what waits behind it is told so, what does not goes on", () =>
+  it.effect("is answered even if it cannot be interrupted; requests behind it time out, and others proceed", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -113,7 +113,7 @@ describe("what takes too long", () => {
     )
   )
 
-  it.effect("only waits its turn as long as others work: no bound of its own runs out meanwhile", () =>
+  it.effect("does not time out while it waits for others that work", () =>
     journaled(
       Effect.gen(function* () {
         const fs = first(yield* memory(), (step) => (step === "Write" ? Effect.sleep("20 seconds") : undefined))
@@ -134,7 +134,7 @@ describe("what takes too long", () => {
     )
   )
 
-  it.effect("may take any time in all while its content moves", () =>
+  it.effect("may take any time while its content moves", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -164,7 +164,7 @@ describe("what takes too long", () => {
     )
   )
 
-  it.effect("ends an answer of which a part has been given, and no more parts come", () =>
+  it.effect("ends an answer in chunks with a fault", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -186,8 +186,8 @@ describe("what takes too long", () => {
   )
 })
 
-describe("what was given up", () => {
-  it.effect("says nothing more where it goes on all the same", () =>
+describe("a request that was given up", () => {
+  it.effect("appends nothing more if it goes on, and the next one proceeds", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -218,7 +218,7 @@ describe("what was given up", () => {
         yield* Deferred.succeed(gate, undefined)
         yield* quiet
         assert.deepStrictEqual(yield* told(), before)
-        // Its turn is the next one's now.
+        // The path is free for the next request.
         const { ask } = yield* asked
         assert.strictEqual(kindOf(yield* ask(read("f", { length: 1 }))), "FileContent")
       })
@@ -226,8 +226,8 @@ describe("what was given up", () => {
   )
 })
 
-describe("what another program has open", () => {
-  /** How often the step was tried, and what came of it, when it is busy so often. */
+describe("a file that another program has open", () => {
+  /** Returns how often the operation was tried, and the answer, if it is busy so many times. */
   const tried = (step: Operation["_tag"], times: number, intent: Entry.Efferent, lockedRetries?: number) =>
     journaled(
       Effect.gen(function* () {
@@ -241,7 +241,7 @@ describe("what another program has open", () => {
         )
         yield* started(fs, { lockedRetries })
         yield* appendAll(intent)
-        // 50, 100, … 800 ms, each at most a fifth longer.
+        // The pauses are 50, 100, … 800 ms, each at most a fifth longer.
         yield* quiet
         for (let i = 0; i < 200; i++) {
           yield* TestClock.adjust("10 millis")
@@ -252,7 +252,7 @@ describe("what another program has open", () => {
       })
     )
 
-  it.effect("is asked for again, to read it and to write it, five times, and is AccessDenied then", () =>
+  it.effect("is retried five times to read and write it, and is AccessDenied then", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* tried("Open", 5, read("f")), [6, "FileContent"])
       assert.deepStrictEqual(yield* tried("Open", 6, read("f")), [6, "AccessDenied"])
@@ -263,13 +263,13 @@ describe("what another program has open", () => {
     })
   )
 
-  it.effect("is AccessDenied at once where it is to be deleted", () =>
+  it.effect("is AccessDenied at once if it is to be deleted", () =>
     Effect.map(tried("Remove", 1, remove("f")), (told) => assert.deepStrictEqual(told, [1, "AccessDenied"]))
   )
 })
 
-describe("what nobody serves", () => {
-  it.effect("is Unavailable after five seconds, once, however many leaves there are", () =>
+describe("a request that no leaf serves", () => {
+  it.effect("is Unavailable after five seconds, once, however many leaves run", () =>
     journaled(
       Effect.gen(function* () {
         for (const prefix of ["a", "b", "b/c"]) yield* started(yield* memory({ tree: {} }), { prefix })
@@ -295,7 +295,7 @@ describe("what nobody serves", () => {
     )
   )
 
-  it.effect("is answered by the next when the first has completed meanwhile", () =>
+  it.effect("is answered by the next leaf if the first has completed", () =>
     journaled(
       Effect.gen(function* () {
         const leaf = yield* started(yield* memory(), { prefix: "a" })
@@ -313,7 +313,7 @@ describe("what nobody serves", () => {
     )
   )
 
-  it.effect("is the matter of the one that is there longest, and of the next when that has completed", () =>
+  it.effect("is answered by the leaf that has run longest, and by the next one when that has completed", () =>
     journaled(
       Effect.gen(function* () {
         const first = yield* started(yield* memory(), { prefix: "a", grace: "5 seconds" })
@@ -339,7 +339,7 @@ describe("what nobody serves", () => {
     )
   )
 
-  it.effect("is served by one that comes in time, and by nobody else", () =>
+  it.effect("is served by a leaf that starts in time, and by no other", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory(), { prefix: "a" })
@@ -357,7 +357,7 @@ describe("what nobody serves", () => {
     )
   )
 
-  it.effect("stays the first one's where another comes too late", () =>
+  it.effect("is answered by the first leaf if another starts too late", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory(), { prefix: "a" })
@@ -379,7 +379,7 @@ describe("what nobody serves", () => {
 })
 
 describe("several leaves", () => {
-  it.effect("have each its own paths, the longest prefix first, and one of them answers what is no path", () =>
+  it.effect("serve the paths with their longest prefix, and one of them answers invalid paths", () =>
     journaled(
       Effect.gen(function* () {
         const tree = (name: string) => ({ a: { who: name, b: { who: name } }, who: name })
@@ -410,7 +410,7 @@ describe("several leaves", () => {
     )
   )
 
-  it.effect("move nothing from one to another", () =>
+  it.effect("refuse to move a file from one to another", () =>
     journaled(
       Effect.gen(function* () {
         const [one, other] = [yield* memory({ tree: { a: { f: "x" } } }), yield* memory()]

@@ -1,4 +1,4 @@
-/** What those who use journals are told: once, in words, and with what to do. */
+/** The messages for users of journals: stated once, in words, and with advice. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -26,7 +26,7 @@ describe("a branch", () => {
     Layer.provideMerge(Journal.layerMemory)
   )
 
-  it.effect("says operation and path once, and what to do, where the leaf is not extended", () =>
+  it.effect("names operation and path once, and advises how to extend the leaf", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
       const { message } = yield* Effect.flip(fs.mkdir("d"))
@@ -37,7 +37,7 @@ describe("a branch", () => {
     }).pipe(Effect.provide(ends))
   )
 
-  it.effect("hands out nothing but what it says", () =>
+  it.effect("exposes only its four operations", () =>
     Effect.gen(function* () {
       const requests = yield* Branch.Branch
       assert.deepStrictEqual(Object.keys(requests).sort(), ["request", "send", "stream", "waitFor"])
@@ -50,7 +50,7 @@ describe("a branch", () => {
 })
 
 describe("a double", () => {
-  it.effect("of a journal that has no reads says how to record them", () =>
+  it.effect("of a journal without reads explains how to record them", () =>
     Effect.gen(function* () {
       for (const [reads, hint] of [
         [false, true],
@@ -67,7 +67,7 @@ describe("a double", () => {
 })
 
 describe("an undo", () => {
-  it.effect("over another directory does not say that no file is not no file", () =>
+  it.effect("over another directory does not expect the version of nothing", () =>
     Effect.gen(function* () {
       const { fs, journal } = yield* recorded()
       yield* fs.mkdir("d")
@@ -78,7 +78,7 @@ describe("an undo", () => {
 })
 
 describe("a journal in a file", () => {
-  it.live("that this process writes already is busy, and says who may be writing it", () =>
+  it.live("that is already open for writing is busy, and the error names possible writers", () =>
     Effect.gen(function* () {
       const open = Journal.makeFile(Journal.Entry, { path: join(onDisk(), "work.journal") })
       yield* open
@@ -88,7 +88,7 @@ describe("a journal in a file", () => {
     })
   )
 
-  it.live.each(["", " "])("of a blank name, %j, is invalid", (path) =>
+  it.live.each(["", " "])("with a blank path, %j, is invalid", (path) =>
     Effect.gen(function* () {
       for (const options of [{ path }, { path, readOnly: true }]) {
         const error = yield* Effect.flip(Journal.makeFile(Journal.Entry, options))

@@ -1,4 +1,7 @@
-/** A NATS server with JetStream for tests: its port is free, its store goes with the tests, and it ends when they do, killed or not. */
+/**
+ * A NATS server with JetStream for tests, on a free port. Its store is removed with the tests, and it ends with them
+ * even if they are killed.
+ */
 import { afterAll, describe } from "@effect/vitest"
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import * as Fs from "node:fs"
@@ -6,11 +9,11 @@ import { connect, createServer, type Socket } from "node:net"
 import { join } from "node:path"
 import { inMemory } from "../scratch.ts"
 
-/** Why there can be no server here; `undefined` when there can. */
+/** The reason why no server can run here, or `undefined`. */
 export const lacking: string | undefined =
   spawnSync("nats-server", ["--version"]).status === 0 ? undefined : "nats-server is not installed: apt-get install nats-server"
 
-/** `describe` where there is a server to run; fails where nothing may be skipped. */
+/** Runs `describe` if a server can run; fails if no test may be skipped. */
 export const describeNats = (name: string, body: () => void): void => {
   if (lacking === undefined) return void describe(name, body)
   if (process.env["FS_ALGEBRA_NO_SKIP"] === "1") throw new Error(lacking)
@@ -35,18 +38,18 @@ const answers = (port: number): Promise<boolean> =>
 export interface Server {
   readonly port: number
   readonly url: string
-  /** By SIGKILL. */
+  /** Kills the server by SIGKILL. */
   readonly kill: () => Promise<void>
-  /** Again, with what it had stored; ends when it answers. */
+  /** Starts the server again with its store; ends when it answers. */
   readonly start: () => Promise<void>
 }
 
 export interface ServerOptions {
-  /** Lines of its configuration. */
+  /** Additional lines of the configuration. */
   readonly more?: string
 }
 
-/** So many servers that are one cluster. */
+/** Starts this many servers as one cluster. */
 export const startCluster = async (size: number): Promise<ReadonlyArray<Server>> => {
   const ports = await Promise.all(Array.from({ length: size }, freePort))
   const routes = ports.map((port) => `"nats://127.0.0.1:${port}"`).join(", ")
@@ -59,7 +62,7 @@ export const startCluster = async (size: number): Promise<ReadonlyArray<Server>>
   )
 }
 
-/** The shell ends with the pipe that this process holds, and the server with it. */
+/** The shell ends with the pipe that this process holds, and kills the server. */
 const guarded = 'nats-server -c "$1" & server=$!; echo $server; cat >/dev/null; kill -9 $server'
 
 export const startServer = async ({ more = "" }: ServerOptions = {}): Promise<Server> => {
@@ -90,12 +93,12 @@ export const startServer = async ({ more = "" }: ServerOptions = {}): Promise<Se
   return { port, url: `127.0.0.1:${port}`, kill, start }
 }
 
-/** A way to a server that can fail. */
+/** A connection to a server that can fail. */
 export interface Way {
   readonly url: string
-  /** From now on nothing comes back from the server; what goes there arrives. */
+  /** Drops everything that the server sends from now on; what goes to the server arrives. */
   readonly silence: () => void
-  /** All connections end; new ones are whole. */
+  /** Ends all connections; new ones work. */
   readonly cut: () => void
   readonly close: () => void
 }

@@ -1,4 +1,6 @@
-/** A process of its own on a journal at a server: a leaf over a directory, a caller of one, or one that appends until it is killed. */
+/**
+ * A process on a journal at a server: a leaf over a directory, a client of one, or one that appends until it is killed.
+ */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
@@ -21,9 +23,12 @@ interface Place {
 export type Orders = Place &
   (
     | { readonly task: "leaf"; readonly directory: string }
-    /** Appends the lines `<who> <n>`, from 1 to `count`, to a file, and then says so. */
+    /** Appends the lines `<who> <n>`, from 1 to `count`, to a file and then prints "done". */
     | { readonly task: "call"; readonly who: string; readonly count: number }
-    /** Fibers append `<who>:<fiber>:<n>`, alone or three at a time; `<position> <last id>` is said for each answer. */
+    /**
+     * Appends `<who>:<fiber>:<n>` from several fibers, alone or three at a time; prints `<position> <last id>` for each
+     * answer.
+     */
     | { readonly task: "append"; readonly who: string; readonly count: number }
   )
 

@@ -22,7 +22,7 @@ import { another, entriesOf, look, makeJournal, record } from "./recordings.ts"
 const utf8 = (text: string) => new TextEncoder().encode(text)
 const at = (path: string) => path as FsPath
 
-/** Without ids, which are of chance, and each with its tag. */
+/** Returns the entries without their random ids, each with its tag. */
 const told = (entries: ReadonlyArray<Journal.Entry>) =>
   entries.map((entry) => {
     const { correlationId: _, ...rest } = { correlationId: "", ...entry }
@@ -38,7 +38,7 @@ const failing = (journal: Journal.Scrivener<Journal.Entry>, isBroken: (entry: Jo
 })
 
 describe("Journal.record", () => {
-  it.effect("writes down each change before it is made and what came of it after, with what it replaced", () =>
+  it.effect("records each change before it is made, and its result with what it replaced", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "a/b": "one", "a/l": { link: "b" } })
@@ -114,7 +114,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("answers by the id of what it answers, and gives no id twice", () =>
+  it.effect("gives each answer the id of its request, and uses no id twice", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const fs = yield* another()
@@ -126,7 +126,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("holds large contents by their hash, and tells it as the version", () =>
+  it.effect("stores large contents by their hash, and records it as the version", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const recorded = yield* record(journal, yield* another())
@@ -144,7 +144,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("does not keep what was there without `previous`", () =>
+  it.effect("does not keep previous contents without `previous`", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const fs = yield* another()
@@ -157,52 +157,50 @@ describe("Journal.record", () => {
       for (const entry of yield* entriesOf(journal)) {
         for (const field of ["previous", "removed", "replaced"]) assert.notProperty(entry, field)
       }
-      // Each by itself, so that what has gone is known whatever breaks it off.
+      // Each entry is removed on its own, so that an interruption still shows what is gone.
       const deleted = (yield* entriesOf(journal)).flatMap((entry) => (entry._tag === "FileDeleted" ? [entry.path] : []))
       assert.deepStrictEqual(deleted, ["a/b", "a"])
     })
   )
 
-  it.effect(
-    "records a stream in chunks as it goes by, and nothing is visible before the last of them stands in the journal",
-    () =>
-      Effect.gen(function* () {
-        const journal = yield* makeJournal
-        const fs = yield* another()
-        yield* fs.write("a", "old")
-        const recorded = yield* record(journal, fs)
-        const piece = new Uint8Array(50_000).map((_, i) => i % 251)
-        const pieces = Stream.make(piece, piece, piece)
-        yield* Stream.run(pieces, recorded.sink("a"))
-        const entries = yield* entriesOf(journal)
-        assert.deepStrictEqual(
-          entries.map((entry) =>
-            entry._tag === "FileWriteChunk"
-              ? [
-                  entry.offset,
-                  "size" in entry.data ? entry.data.size : entry.data.length,
-                  entry.isFinal,
-                  entry.path,
-                  entry.createMode
-                ]
-              : entry._tag
-          ),
-          [
-            [0, 65_536, false, "a", "overwrite"],
-            [65_536, 65_536, false, undefined, undefined],
-            [131_072, 150_000 - 131_072, true, undefined, undefined],
-            "FileWritten"
-          ]
-        )
-        assert.deepInclude(entries[3], { _tag: "FileWritten", path: "a", bytesWritten: 150_000, previous: utf8("old") })
-        const parts = yield* Effect.forEach(entries, (entry) =>
-          entry._tag === "FileWriteChunk" ? journal.bytes(entry.data) : Effect.succeed(new Uint8Array(0))
-        )
-        assert.strictEqual(sha256(Buffer.concat(parts)), sha256(Buffer.concat([piece, piece, piece])))
-      })
+  it.effect("records a stream in chunks, and publishes the file only after the last one is recorded", () =>
+    Effect.gen(function* () {
+      const journal = yield* makeJournal
+      const fs = yield* another()
+      yield* fs.write("a", "old")
+      const recorded = yield* record(journal, fs)
+      const piece = new Uint8Array(50_000).map((_, i) => i % 251)
+      const pieces = Stream.make(piece, piece, piece)
+      yield* Stream.run(pieces, recorded.sink("a"))
+      const entries = yield* entriesOf(journal)
+      assert.deepStrictEqual(
+        entries.map((entry) =>
+          entry._tag === "FileWriteChunk"
+            ? [
+                entry.offset,
+                "size" in entry.data ? entry.data.size : entry.data.length,
+                entry.isFinal,
+                entry.path,
+                entry.createMode
+              ]
+            : entry._tag
+        ),
+        [
+          [0, 65_536, false, "a", "overwrite"],
+          [65_536, 65_536, false, undefined, undefined],
+          [131_072, 150_000 - 131_072, true, undefined, undefined],
+          "FileWritten"
+        ]
+      )
+      assert.deepInclude(entries[3], { _tag: "FileWritten", path: "a", bytesWritten: 150_000, previous: utf8("old") })
+      const parts = yield* Effect.forEach(entries, (entry) =>
+        entry._tag === "FileWriteChunk" ? journal.bytes(entry.data) : Effect.succeed(new Uint8Array(0))
+      )
+      assert.strictEqual(sha256(Buffer.concat(parts)), sha256(Buffer.concat([piece, piece, piece])))
+    })
   )
 
-  it.effect("gives a stream up that fails or is interrupted, and says nothing of one that never began", () =>
+  it.effect("discards a stream that fails or is interrupted, and records nothing of one that never began", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const fs = yield* another()
@@ -234,7 +232,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("makes no change that cannot be written down, and says so", () =>
+  it.effect("makes no change that cannot be recorded, and says so", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { a: "one", "d/e": "two" })
@@ -264,7 +262,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("fails where a change was made that could not be written down, and says that it was", () =>
+  it.effect("fails if the result of a change cannot be recorded, and says that the change was made", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { a: "one", d: "two" })
@@ -287,7 +285,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("tells the truth of what was interrupted, died, or failed after it was done", () =>
+  it.effect("records the true result of changes that are interrupted, die or fail late", () =>
     Effect.gen(function* () {
       const cases = [
         { operation: "Write", done: "FileWritten", run: (fs: ReturnType<typeof make>) => fs.write("a", "two") },
@@ -328,7 +326,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("tells of a tree that was removed in part what has gone", () =>
+  it.effect("records the removed part of a tree when the removal fails", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "a/b": "one", "a/c": "two" })
@@ -355,7 +353,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("answers a write that is published in a turn within that turn", () =>
+  it.effect("records the answer of a write within its commit", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -373,7 +371,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("says of a write that is broken off in its turn what is true of it", () =>
+  it.effect("records the true result of a write that is interrupted in its commit", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const broken: Fault = { _tag: "IoError", detail: "after it was published" }
@@ -402,14 +400,14 @@ describe("Journal.record", () => {
         return (yield* entriesOf(journal)).map(({ _tag }) => _tag)
       })
       assert.deepStrictEqual(yield* tags("done", inTurn), ["FileWrite", "FileWritten"])
-      // It had begun to publish, so nobody knows.
+      // The write had begun to publish, so its result is unknown.
       assert.deepStrictEqual(yield* tags("hangs", inTurn), ["FileWrite"])
-      // It had not.
+      // The write had not begun to publish.
       assert.deepStrictEqual(yield* tags("hangs", hangs), ["FileWrite", "FileFault"])
     })
   )
 
-  it.effect("lets nothing past: every change at the port below stands in the journal", () =>
+  it.effect("records every change at the port below", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const below: Array<string> = []
@@ -459,7 +457,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("keeps rules, locks, calls and the fast ways to what only looks, and no other", () =>
+  it.effect("keeps rules, locks, calls and only the safe accelerations", () =>
     Effect.gen(function* () {
       const inner = traced(make(yield* InMemory.make({ allowDelete: false })))
       const whole = make({
@@ -490,7 +488,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("writes down what is done under a temporary name too", () =>
+  it.effect("also records changes under a temporary name", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const { port } = yield* record(journal, yield* another())

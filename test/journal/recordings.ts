@@ -1,4 +1,4 @@
-/** What recordings are tried on: random programs, and what is really there after each entry. */
+/** Helpers for tests of recordings: random programs, and the real tree after each entry. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as InMemory from "../../src/backends/InMemory.ts"
@@ -24,7 +24,7 @@ export const record = (journal: Files, fs: Algebra, options?: Journal.RecordOpti
 export const entriesOf = (journal: Files) =>
   Effect.map(Stream.runCollect(journal.stored()), (all) => all.map(({ entry }) => entry))
 
-/** `ifMatch` is left out: what it asks for is seen by the filesystem before anything is recorded. */
+/** Runs a command without `ifMatch`, which the filesystem checks before anything is recorded. */
 const run = (fs: Algebra, command: Command): Effect.Effect<unknown, FsError | Unsupported> => {
   switch (command._tag) {
     case "Write": {
@@ -61,7 +61,7 @@ const run = (fs: Algebra, command: Command): Effect.Effect<unknown, FsError | Un
   }
 }
 
-/** What came of it, as data; an error by its tag. */
+/** Returns the result of a command as data, or the tag of its error. */
 export const outcome = (fs: Algebra, command: Command): Effect.Effect<unknown> =>
   Effect.match(run(fs, command), {
     onSuccess: (value) => ({ value }),
@@ -70,7 +70,7 @@ export const outcome = (fs: Algebra, command: Command): Effect.Effect<unknown> =
 
 export const programs = Arbitraries.program({ links: "any" })
 
-/** Without what backends keep for themselves: the names of writes in progress, and claims on files. */
+/** Removes the names that backends use for themselves: writes in progress and claims. */
 const shown = (picture: Picture): Picture =>
   Object.fromEntries(Object.entries(picture).filter(([path]) => !path.split("/").some(isTemporaryName)))
 
@@ -78,11 +78,11 @@ export const look = (port: Backend): Effect.Effect<Picture> => Effect.map(Effect
 
 export interface Watched {
   readonly journal: Files
-  /** What was really there when the entry at this position had been written; 0 for the beginning. */
+  /** The real tree after the entry at each position was written; index 0 is the beginning. */
   readonly pictures: Array<Picture>
 }
 
-/** A journal of what is done to this port, that is looked at each time it grows. */
+/** Returns a journal for this port that captures the tree whenever it grows. */
 export const watching = Effect.fnUntraced(function* (port: Backend): Effect.fn.Return<Watched> {
   const journal = yield* makeJournal
   const pictures = [yield* look(port)]

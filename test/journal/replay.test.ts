@@ -23,7 +23,7 @@ const nothing: Replay.State = { kind: "nothing" }
 
 describe("Replay.double", () => {
   it.effect.prop(
-    "answers a random program as it was answered, without any disk",
+    "gives the recorded answers of a random program, without any disk",
     [programs, Arbitraries.files],
     ([program, files]) =>
       Effect.gen(function* () {
@@ -40,7 +40,7 @@ describe("Replay.double", () => {
     { arbitrary: { runs: 60, size: 40 } }
   )
 
-  it.live("answers as a disk did: stats with times and modes, pages, preconditions, streams, errors", () =>
+  it.live("gives the answers of a disk: stats with times and modes, pages, preconditions, streams, errors", () =>
     Effect.gen(function* () {
       const root = yield* directory
       yield* Effect.gen(function* () {
@@ -77,7 +77,7 @@ describe("Replay.double", () => {
     })
   )
 
-  it.effect("gives several answers to one question in their order, and then none", () =>
+  it.effect("gives several answers to one question in order, and then fails", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -94,7 +94,7 @@ describe("Replay.double", () => {
     })
   )
 
-  it.effect("fails with Unavailable where something was never recorded, and says what", () =>
+  it.effect("fails as Unavailable with the operation if that was never recorded", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const recorded = yield* record(journal, yield* another(), { reads: true })
@@ -109,8 +109,8 @@ describe("Replay.double", () => {
   )
 })
 
-describe("Replay.double in somebody's turn", () => {
-  it.effect("comes to the commit where that was come to, and only there", () =>
+describe("Replay.double with a commit", () => {
+  it.effect("runs the commit only for writes that reached it", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const refused: Fault = { _tag: "NotFound" }
@@ -138,7 +138,7 @@ describe("Replay.double in somebody's turn", () => {
 })
 
 describe("Replay.drift", () => {
-  it.effect("finds exactly what has been changed behind the journal's back", () =>
+  it.effect("finds exactly the changes that the journal does not know", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "was/there": "old", elsewhere: "old" })
@@ -152,7 +152,7 @@ describe("Replay.drift", () => {
       yield* recorded.delete("gone")
       yield* recorded.move("was", "moved")
       assert.deepStrictEqual(yield* Replay.drift(journal, fs), [])
-      // What the journal has not touched may be as it likes.
+      // Files that the journal has not touched may change.
       yield* fs.write("elsewhere", "new")
       yield* fs.write("b/foreign", "new")
       assert.deepStrictEqual(yield* Replay.drift(journal, fs), [])
@@ -180,7 +180,7 @@ describe("Replay.drift", () => {
     })
   )
 
-  it.effect("compares permission bits that the journal knows, and says both", () =>
+  it.effect("compares the permission bits that the journal knows", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { a: "x", "d/x": "x", b: "x" })
@@ -192,7 +192,7 @@ describe("Replay.drift", () => {
       yield* recorded.write("b", "y")
       yield* recorded.setAttributes("c", { mode: 0o640 })
       assert.deepStrictEqual(yield* Replay.drift(journal, fs), [])
-      // The journal has not said anything of these bits.
+      // The journal does not know these bits.
       yield* fs.setAttributes("b", { mode: 0o600 })
       assert.deepStrictEqual(yield* Replay.drift(journal, fs), [])
       yield* fs.setAttributes("a", { mode: 0o644 })
@@ -207,7 +207,7 @@ describe("Replay.drift", () => {
     })
   )
 
-  it.effect("tells of what the journal has never touched when asked, apart from what may have been there before", () =>
+  it.effect("reports unknown entries with `all`, marked unknown if they may have been there before", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "was/there": "x", "moved/y": "y" })
@@ -262,7 +262,7 @@ describe("Replay.drift", () => {
     { arbitrary: { runs: 40, size: 40 } }
   )
 
-  it.effect("finds at an earlier position what has been done since", () =>
+  it.effect("finds later changes when compared at an earlier position", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -276,7 +276,7 @@ describe("Replay.drift", () => {
     })
   )
 
-  it.effect("says nothing of directories that only hold what was touched, nor of writes in progress", () =>
+  it.effect("ignores parents of touched entries and writes in progress", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "d/x": "one" })
@@ -293,7 +293,7 @@ describe("Replay.drift", () => {
     })
   )
 
-  it.effect("takes what was never answered as done or not", () =>
+  it.effect("accepts an unanswered change as made or not made", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* fs.write("a", "one")
@@ -326,7 +326,7 @@ describe("Replay.rerun", () => {
   })
 
   it.effect.prop(
-    "finds no difference on another backend, and makes the same tree of it",
+    "finds no difference on another backend, and makes the same tree",
     [programs],
     ([program]) =>
       Effect.gen(function* () {
@@ -364,7 +364,7 @@ describe("Replay.rerun", () => {
     })
   )
 
-  it.effect("finds what a backend does otherwise, and says what it was and is", () =>
+  it.effect("finds different answers of a backend, with the expected and the actual one", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const fs = yield* record(journal, yield* another(), { reads: true })
@@ -408,7 +408,7 @@ describe("Replay.rerun", () => {
     })
   )
 
-  it.effect("carries out calls that leaves have answered as calls", () =>
+  it.effect("reruns requests to leaves as calls", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const Entries = FileSystemEntry
@@ -452,7 +452,7 @@ describe("Replay.changes and filters", () => {
     yield* fs.delete("d/a")
   })
 
-  it.effect("tell who changed what, how it ended, and at the end what never did", () =>
+  it.effect("list each change with its outcome, and unanswered ones last", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       yield* session(journal)
@@ -491,7 +491,7 @@ describe("Replay.changes and filters", () => {
     })
   )
 
-  it.effect("take an id that is used again for what it is: refused while the first goes on", () =>
+  it.effect("tell a refused request from an earlier one with the same id", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const { FileFault, FileWrite, FileWritten } = FileSystemEntry
@@ -515,7 +515,7 @@ describe("Replay.changes and filters", () => {
     })
   )
 
-  it.effect("choose by path, kind and correlation id, and answers with what they answer", () =>
+  it.effect("select by path, kind and correlation id, together with the answers", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       yield* session(journal)

@@ -17,7 +17,7 @@ import { another, look, makeJournal, outcome, programs, record, watching } from 
 
 describe("Replay.tree", () => {
   it.effect.prop(
-    "is what was there at every position of a random program",
+    "equals the real tree at every position of a random program",
     [programs],
     ([program]) =>
       Effect.gen(function* () {
@@ -34,7 +34,7 @@ describe("Replay.tree", () => {
   )
 
   it.effect.prop(
-    "over what was there before is what was there at every position",
+    "over a base equals the real tree at every position",
     [programs, Arbitraries.files],
     ([program, files]) =>
       Effect.gen(function* () {
@@ -53,7 +53,7 @@ describe("Replay.tree", () => {
     { arbitrary: { runs: 30, size: 30 } }
   )
 
-  it.effect("has what was there before the recording began, as far as changes tell of it", () =>
+  it.effect("includes earlier entries as far as changes reveal them", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "a/b": "one", "a/c": { link: "b" }, "d/e": "two", "d/untouched": "three", f: "four" })
@@ -70,7 +70,7 @@ describe("Replay.tree", () => {
     })
   )
 
-  it.effect("over what was there before has what was moved, with all that is in it", () =>
+  it.effect("over a base includes moved directories with their content", () =>
     Effect.gen(function* () {
       const files = { "a/b/c": "one", "a/d": "two", "a/l": { link: "d" }, e: "three" }
       const [fs, base] = [yield* another(), yield* another()]
@@ -90,7 +90,7 @@ describe("Replay.tree", () => {
     })
   )
 
-  it.effect("is NotRecorded where it depends on a content that nobody has kept", () =>
+  it.effect("is NotRecorded if it depends on a content that was not kept", () =>
     Effect.gen(function* () {
       const [fs, base] = [yield* another(), yield* another()]
       for (const one of [fs, base]) yield* one.write("a", "old")
@@ -102,7 +102,7 @@ describe("Replay.tree", () => {
     })
   )
 
-  it.effect("understands what leaves answer: parents that are made, links that are followed, edits", () =>
+  it.effect("understands answers of leaves: created parents, followed links, edits", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const ids = Correlation.sequential()
@@ -154,7 +154,7 @@ describe("Replay.tree", () => {
     })
   )
 
-  it.effect("is NotRecorded where an edit was made of another content than the journal has", () =>
+  it.effect("is NotRecorded if an edit was made of another content than recorded", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const { FileEdit, FileEdited, FileWrite, FileWritten } = FileSystemEntry
@@ -173,7 +173,7 @@ describe("Replay.tree", () => {
   )
 
   it.effect.prop(
-    "is what a leaf has made of a random program that came through a branch",
+    "equals the tree of a leaf after a random program through a branch",
     [programs],
     ([program]) =>
       Effect.gen(function* () {
@@ -195,7 +195,7 @@ describe("Replay.tree", () => {
     { arbitrary: { runs: 20, size: 30 } }
   )
 
-  it.live("is what was there on a disk", () =>
+  it.live("equals the real tree on a disk", () =>
     Effect.gen(function* () {
       const root = yield* directory
       yield* Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** What the seed and its rows say of entries and leaves, where no other test of this directory would notice that it was not so. */
+/** Claims of the seed and its rows about entries and leaves that no other test of this directory covers. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -72,7 +72,7 @@ describe("the thirteen entries (S4-10 to S4-20, S4-55, S4-56)", () => {
   const [path, content, isFinal] = ["/a.txt", "aGVsbG8=", true]
   const modified = "2026-01-25T00:00:00.000Z"
 
-  // The fields of the seed, in JSON: those that there must be, and those that may be left out.
+  // The fields of the seed in JSON, required and optional.
   for (const [_tag, must, may] of [
     ["FileRead", { path }, { offset: 1, length: 2 }],
     ["FileWrite", { path, content, createMode: "create" }, {}],
@@ -111,7 +111,7 @@ describe("the thirteen entries (S4-10 to S4-20, S4-55, S4-56)", () => {
 })
 
 describe("the eleven kinds of fault (S4-42 to S4-53)", () => {
-  // What a disk reports, and the kind that it has: the words of the seed's table.
+  // The faults of a disk and their kinds, in the words of the seed's table.
   const reported: ReadonlyArray<readonly [Fault, Entry.FaultKind]> = [
     [{ _tag: "NotFound" }, "NotFound"],
     [{ _tag: "AlreadyExists" }, "AlreadyExists"],
@@ -124,13 +124,13 @@ describe("the eleven kinds of fault (S4-42 to S4-53)", () => {
     [{ _tag: "IoError", code: "EIO", detail: "the disk is broken" }, "IoError"],
     [{ _tag: "PathTooLong", detail: "too long" }, "PathTooLong"],
     [{ _tag: "Timeout", detail: "too slow" }, "Timeout"],
-    // What the eleven have no word for (C-23).
+    // Faults without a kind among the eleven (C-23).
     [{ _tag: "Unavailable", detail: "nobody there" }, "IoError"],
     [{ _tag: "LimitExceeded", limit: "maxFileSize", allowed: 1, actual: 2 }, "IoError"]
   ]
 
   for (const extended of [false, true]) {
-    it.effect(`are what the disk reports, the same each time, and the error is whole where extended (${extended})`, () =>
+    it.effect(`match the fault of the disk, every time, with the whole error if extended (${extended})`, () =>
       Effect.forEach(
         reported,
         ([fault, kind]) =>
@@ -151,7 +151,7 @@ describe("the eleven kinds of fault (S4-42 to S4-53)", () => {
   }
 
   for (const [name, fs] of backends) {
-    it.effect(`over ${name}: over the quota is DiskFull, and the old file is there`, () =>
+    it.effect(`over ${name} include DiskFull over the quota, which keeps the old file`, () =>
       serving(Effect.flatMap(fs, Decorator.quota({ maxBytes: 10 })), {}, ({ ask }, self) =>
         Effect.gen(function* () {
           yield* ask(write("f", "12345"))
@@ -165,7 +165,7 @@ describe("the eleven kinds of fault (S4-42 to S4-53)", () => {
     )
   }
 
-  it.effect("a name that the disk cannot hold is PathTooLong, also where the characters are few and the bytes many", () =>
+  it.effect("include PathTooLong for a name with too many bytes, even with few characters", () =>
     serving(host(), {}, ({ ask }) =>
       Effect.gen(function* () {
         assert.strictEqual(kindOf(yield* ask(write("é".repeat(200), "x"))), "PathTooLong")
@@ -201,40 +201,38 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect(
-      "takes paths from the root with or without a slash, drops `.`, and keeps names as they are (S4-24 to S4-31)",
-      () =>
-        serving(fs, {}, ({ ask, content }) =>
-          Effect.gen(function* () {
-            // Not normalised: the two are different names (C-05).
-            for (const path of ["src/main.cs", "\u00e9", "e\u0301", "A", "a", "with space ", "back\\slash", "..."]) {
-              assert.strictEqual(kindOf(yield* ask(write(path, `in ${path}`, "create"))), "FileWritten", path)
+    it.effect("accepts paths from the root with or without a slash, drops `.` and keeps names unchanged (S4-24 to S4-31)", () =>
+      serving(fs, {}, ({ ask, content }) =>
+        Effect.gen(function* () {
+          // Names are not normalised, so these two differ (C-05).
+          for (const path of ["src/main.cs", "\u00e9", "e\u0301", "A", "a", "with space ", "back\\slash", "..."]) {
+            assert.strictEqual(kindOf(yield* ask(write(path, `in ${path}`, "create"))), "FileWritten", path)
+          }
+          for (const [path, of] of [
+            ["/src/main.cs", "src/main.cs"],
+            ["./src/./main.cs", "src/main.cs"],
+            ["/\u00e9", "\u00e9"],
+            ["e\u0301", "e\u0301"],
+            ["A", "A"]
+          ] as const) {
+            const answer = yield* ask(read(path))
+            if (answer._tag !== "FileContent") return assert.fail(`${path}: ${kindOf(answer)}`)
+            assert.deepStrictEqual(yield* content(answer.content), bytes(`in ${of}`), path)
+          }
+          for (const root of ["", ".", "/"]) {
+            const answer = yield* ask(list(root, { pattern: "[aA]" }))
+            assert.deepStrictEqual(answer._tag === "FileListing" ? answer.entries.map((entry) => entry.path) : [], ["A", "a"])
+          }
+          for (const path of ["a/", "//a", "src//main.cs", "src/../a", "..", "a\u007f", "a\nb", "\udc00"]) {
+            for (const intent of [read(path), write(path, "x"), list(path), remove(path), stat(path)]) {
+              assert.strictEqual(kindOf(yield* ask(intent)), "InvalidPath", JSON.stringify(path))
             }
-            for (const [path, of] of [
-              ["/src/main.cs", "src/main.cs"],
-              ["./src/./main.cs", "src/main.cs"],
-              ["/\u00e9", "\u00e9"],
-              ["e\u0301", "e\u0301"],
-              ["A", "A"]
-            ] as const) {
-              const answer = yield* ask(read(path))
-              if (answer._tag !== "FileContent") return assert.fail(`${path}: ${kindOf(answer)}`)
-              assert.deepStrictEqual(yield* content(answer.content), bytes(`in ${of}`), path)
-            }
-            for (const root of ["", ".", "/"]) {
-              const answer = yield* ask(list(root, { pattern: "[aA]" }))
-              assert.deepStrictEqual(answer._tag === "FileListing" ? answer.entries.map((entry) => entry.path) : [], ["A", "a"])
-            }
-            for (const path of ["a/", "//a", "src//main.cs", "src/../a", "..", "a\u007f", "a\nb", "\udc00"]) {
-              for (const intent of [read(path), write(path, "x"), list(path), remove(path), stat(path)]) {
-                assert.strictEqual(kindOf(yield* ask(intent)), "InvalidPath", JSON.stringify(path))
-              }
-            }
-          })
-        )
+          }
+        })
+      )
     )
 
-    it.effect("changes no byte: neither line endings, nor a byte order mark, nor what is no text (S4-35, S4-36, S4-67)", () =>
+    it.effect("changes no byte: no line endings, no byte order mark, no binary content (S4-35, S4-36, S4-67)", () =>
       serving(fs, {}, ({ ask, content }) =>
         Effect.gen(function* () {
           const odd = Uint8Array.from([0xef, 0xbb, 0xbf, 0x61, 0x0d, 0x0a, 0x62, 0x0a, 0x63, 0x0d, 0xff, 0x00, 0x1a])
@@ -249,7 +247,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("lists by the one meaning of globs, hidden names too, by code point (C-18, C-19)", () =>
+    it.effect("lists by the common rules of globs, hidden names too, by code point (C-18, C-19)", () =>
       serving(fs, {}, ({ ask }, self) =>
         Effect.gen(function* () {
           const names = ["d/.hidden", "d/B", "d/a", "d/\uffee", "d/\u{1f600}", "d/sub/a", "d/sub/.x/a", "d/sub2/b"]
@@ -273,7 +271,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("acts on a link itself where it deletes, goes through it where it reads and writes (C-39, C-16)", () =>
+    it.effect("deletes a link itself, but reads and writes through it (C-39, C-16)", () =>
       serving(fs, {}, ({ ask }, self) =>
         Effect.gen(function* () {
           yield* self.write("d/f", "old")
@@ -286,7 +284,7 @@ for (const [name, fs] of backends) {
           assert.strictEqual(yield* self.readString("d/g"), "x")
           assert.strictEqual(kindOf(yield* ask(write("file", "x", "create"))), "AlreadyExists")
           assert.strictEqual(kindOf(yield* ask(read("loop"))), "InvalidPath")
-          // Not entered: what is below is found once, by its own name.
+          // Links are not entered, so each entry is listed once, under its own path.
           const all = yield* ask(list("/", { recursive: true }))
           assert.deepStrictEqual(all._tag === "FileListing" ? all.entries.map(({ kind, path }) => `${path} ${kind}`) : [], [
             "d directory",
@@ -305,7 +303,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("tells times, permissions and sizes as they are (S4-19, S4-81, S4-139)", () =>
+    it.effect("returns true times, permissions and sizes (S4-19, S4-81, S4-139)", () =>
       serving(fs, {}, ({ ask }, self) =>
         Effect.gen(function* () {
           yield* self.write("f", "12345")
@@ -329,7 +327,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("answers by the id that was given, whatever it is, and with the path as it was written (S4-21 to S4-23)", () =>
+    it.effect("answers with the id and the path of the request, whatever these are (S4-21 to S4-23)", () =>
       serving(fs, {}, ({ answers, append, all }) =>
         Effect.gen(function* () {
           const odd = ["", " ", "__proto__", "constructor", "a/b\u0000c", "\ud83d\ude00", "req-42", "x".repeat(10_000)]
@@ -361,7 +359,7 @@ describe("links of a host directory", () => {
   }
 
   for (const followSymlinks of [true, false]) {
-    it.effect(`lead nothing past the root, neither to what is there nor to what is not (S4-86, S4-92, ${followSymlinks})`, () =>
+    it.effect(`lead nowhere outside the root, to existing or missing files (S4-86, S4-92, ${followSymlinks})`, () =>
       Effect.suspend(() => {
         const { directory, outside } = root()
         return serving(host(directory), { followSymlinks }, ({ ask }) =>
@@ -408,7 +406,7 @@ describe("the settings of PosixFS", () => {
       })
     )
 
-  it.effect("do each what the seed says (S4-71 to S4-75)", () =>
+  it.effect("work as the seed says (S4-71 to S4-75)", () =>
     Effect.gen(function* () {
       yield* under({ allowWrite: false }, (rootPath, { ask }) =>
         Effect.gen(function* () {
@@ -450,7 +448,7 @@ describe("the settings of PosixFS", () => {
     })
   )
 
-  it.effect("are 1 MiB and 64 KiB where nothing is said: exactly that is one entry (S4-54, S4-73, S4-74)", () =>
+  it.effect("are 1 MiB and 64 KiB by default, and exactly 1 MiB is one entry (S4-54, S4-73, S4-74)", () =>
     under({}, (rootPath, { askAll }) =>
       Effect.gen(function* () {
         const shape = (size: number) =>
@@ -472,8 +470,8 @@ describe("the settings of PosixFS", () => {
   )
 })
 
-describe("what another program has open", () => {
-  it.effect("is asked for again after 50 ms, then twice as long each time, never exactly (S4-106, S4-114)", () =>
+describe("a file that another program has open", () => {
+  it.effect("is retried after 50 ms and twice as long each time, with jitter (S4-106, S4-114)", () =>
     journaled(
       Effect.gen(function* () {
         const tries: Array<number> = []
@@ -511,7 +509,7 @@ describe("what another program has open", () => {
   )
 })
 
-describe("every way to read and to write", () => {
+describe("every kind of read and write", () => {
   const busy = Effect.fail<Fault>({ _tag: "AccessDenied", why: "busy" })
   const large = many(2_000_000)
   const edit = () => new Entry.FileEdit({ correlationId: id(), path: "f", edits: [{ oldText: "x", newText: "y" }] })
@@ -522,7 +520,7 @@ describe("every way to read and to write", () => {
     ["a large content is written", () => write("f", large), false, "FileWritten"],
     ["a text is edited", edit, true, "FileEdited"]
   ] as const) {
-    it.effect(`is tried again where the file is open elsewhere: ${what} (S4-114, S4-115)`, () =>
+    it.effect(`is retried if the file is open elsewhere: ${what} (S4-114, S4-115)`, () =>
       journaled(
         Effect.gen(function* () {
           const asking = intent()
@@ -554,7 +552,7 @@ describe("every way to read and to write", () => {
 })
 
 describe("a part of a file that another program has locked", () => {
-  it.effect("is read again, also between two chunks, and is AccessDenied then (S4-114)", () =>
+  it.effect("is read again, even between two chunks, and is AccessDenied at last (S4-114)", () =>
     journaled(
       Effect.gen(function* () {
         const held: Fault = { _tag: "AccessDenied", why: "busy" }
@@ -584,8 +582,8 @@ describe("a part of a file that another program has locked", () => {
   )
 })
 
-describe("what no path can express", () => {
-  it.effect("is listed as not addressable, and matched by no pattern (C-05)", () =>
+describe("a name that no path can express", () => {
+  it.effect("is listed as not addressable, and matches no pattern (C-05)", () =>
     Effect.suspend(() => {
       const directory = freshDirectory()
       Fs.writeFileSync(join(directory, "a\u0007b"), "")
@@ -605,13 +603,13 @@ describe("what no path can express", () => {
   )
 })
 
-describe('Journal.record over a disk that does not tell "a" from "A"', () => {
-  it.effect("writes down a file that gets its own name in another case as moved, and nothing as replaced", () =>
+describe("Journal.record over a case-insensitive disk", () => {
+  it.effect("records a change of case as a move that replaces nothing", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory({ caseInsensitive: true, tree: { f: "x" } })
         const fs = yield* record()(inner)
-        // A call knows that the two names are one; a step has to find out.
+        // A call knows that both names are one; an operation of the port has to find out.
         yield* fs.port.rename("f" as FsPath, "F" as FsPath, { replace: true })
         const { all } = yield* asked
         const moved = (yield* all).flatMap((entry) => (entry._tag === "FileMoved" ? [entry.replaced] : []))
@@ -621,8 +619,8 @@ describe('Journal.record over a disk that does not tell "a" from "A"', () => {
   )
 })
 
-describe("an id", () => {
-  it.effect("that has been refused is not carried out by the next entry of the same append (S4-22)", () =>
+describe("a refused id", () => {
+  it.effect("is not executed by the next entry of the same append (S4-22)", () =>
     serving(memory(), {}, ({ all, ask, journal }, self) =>
       Effect.gen(function* () {
         const correlationId = id()
@@ -637,7 +635,7 @@ describe("an id", () => {
 })
 
 describe("a write in parts", () => {
-  it.effect("of exactly as many bytes as a file may have is written", () =>
+  it.effect("of exactly the largest size is written", () =>
     serving(memory(), { limits: { ...Limits.standard, maxFileSize: 4 } }, ({ answer, append }, self) =>
       Effect.gen(function* () {
         const one = id()
@@ -649,24 +647,22 @@ describe("a write in parts", () => {
     )
   )
 
-  it.effect(
-    "that is empty, of which parts are, and that says nothing of its mode, is one all the same (S4-56, S4-57, C-46)",
-    () =>
-      serving(memory({ tree: { f: "old" } }), {}, ({ answer, append }, self) =>
-        Effect.gen(function* () {
-          const one = id()
-          yield* append(chunk(one, 0, "", { path: "f" }))
-          yield* append(chunk(one, 0, "ab"))
-          yield* append(chunk(one, 2, ""))
-          yield* append(chunk(one, 2, "c", { isFinal: true }))
-          const told = yield* answer(one)
-          assert.deepStrictEqual(told, new Entry.FileWritten({ correlationId: one, path: "f", bytesWritten: 3 }))
-          assert.strictEqual(yield* self.readString("f"), "abc")
-        })
-      )
+  it.effect("may have empty parts and no mode (S4-56, S4-57, C-46)", () =>
+    serving(memory({ tree: { f: "old" } }), {}, ({ answer, append }, self) =>
+      Effect.gen(function* () {
+        const one = id()
+        yield* append(chunk(one, 0, "", { path: "f" }))
+        yield* append(chunk(one, 0, "ab"))
+        yield* append(chunk(one, 2, ""))
+        yield* append(chunk(one, 2, "c", { isFinal: true }))
+        const told = yield* answer(one)
+        assert.deepStrictEqual(told, new Entry.FileWritten({ correlationId: one, path: "f", bytesWritten: 3 }))
+        assert.strictEqual(yield* self.readString("f"), "abc")
+      })
+    )
   )
 
-  it.effect("of which the first part stands at another offset is IoError, and names that offset", () =>
+  it.effect("whose first part has another offset is IoError with that offset", () =>
     serving(memory(), {}, ({ answer, append }) =>
       Effect.gen(function* () {
         const one = id()
@@ -679,8 +675,8 @@ describe("a write in parts", () => {
   )
 })
 
-describe('a leaf over a disk that does not tell "a" from "A" (C-41)', () => {
-  it.effect("answers what waits behind one that hangs by another name of the same file", () =>
+describe("a leaf over a case-insensitive disk (C-41)", () => {
+  it.effect("times out a request behind one that hangs under another spelling of the path", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory({ caseInsensitive: true, tree: { f: "x" } })
@@ -701,7 +697,7 @@ describe('a leaf over a disk that does not tell "a" from "A" (C-41)', () => {
     )
   )
 
-  it.effect("cannot tell whether a file was renamed to itself in another case before a kill", () =>
+  it.effect("leaves a change of case before a kill in doubt", () =>
     journaled(
       Effect.gen(function* () {
         const { append, answer } = yield* asked
@@ -718,8 +714,8 @@ describe('a leaf over a disk that does not tell "a" from "A" (C-41)', () => {
   )
 })
 
-describe("chunks of a leaf that is extended", () => {
-  it.effect("tell of the file with the first of them, and only with that", () =>
+describe("chunks of an extended leaf", () => {
+  it.effect("have the metadata of the file only in the first one", () =>
     serving(memory(), { extended: true, streamingThreshold: 4, chunkSize: 4 }, ({ askAll }, self) =>
       Effect.gen(function* () {
         yield* self.write("f", "0123456789")
@@ -738,7 +734,7 @@ describe("chunks of a leaf that is extended", () => {
 })
 
 describe("a write in parts to one of several leaves", () => {
-  it.effect("is answered by that one alone (S4-57)", () =>
+  it.effect("is answered by that leaf alone (S4-57)", () =>
     journaled(
       Effect.gen(function* () {
         const [all, some] = [yield* memory(), yield* memory()]
@@ -760,7 +756,7 @@ describe("a write in parts to one of several leaves", () => {
 })
 
 describe("daemons", () => {
-  it.effect("that cannot begin let nobody wait for them to run", () =>
+  it.effect("that cannot start fail those that wait for Running", () =>
     journaled(
       Effect.gen(function* () {
         const daemon = yield* Daemon.make({ name: "d", start: Effect.fail("no port"), run: () => Effect.never })
@@ -774,7 +770,7 @@ describe("daemons", () => {
     )
   )
 
-  it.effect("of which the start is interrupted leave none that it has started", () =>
+  it.effect("whose start is interrupted leave none of them running", () =>
     journaled(
       Effect.gen(function* () {
         const all = Daemon.all([
@@ -790,7 +786,7 @@ describe("daemons", () => {
     )
   )
 
-  it.effect("shut down together all end, the last first, and the first failure is told", () =>
+  it.effect("all stop in reverse even if one fails, and the first failure is reported", () =>
     journaled(
       Effect.gen(function* () {
         const log: Array<string> = []

@@ -1,4 +1,4 @@
-/** Spells over leaves of each kind, on one tree. */
+/** Helpers for spells over leaves of each kind, on one tree. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
@@ -57,10 +57,10 @@ const kindsOf = (extended: boolean): ReadonlyArray<Kind> => [
 
 export const kinds: ReadonlyArray<Kind> = [...kindsOf(false), ...kindsOf(true)]
 
-/** Both journals, in memory. */
+/** The layers of both journals, in memory. */
 export const journals = Layer.merge(Journal.layerMemory, Spells.layerJournalMemory)
 
-/** The whole way: spells, their covenant, a leaf. */
+/** Returns a layer with spells, their covenant and a leaf. */
 export const whole = (kind: Kind, tree: Tree, settings?: Settings, options?: Spells.Options & Parameters<Kind["leaf"]>[2]) => {
   const { maxBytes, timeout, ...leafOptions } = options ?? {}
   const spells = Spells.layer({
@@ -75,7 +75,7 @@ export const whole = (kind: Kind, tree: Tree, settings?: Settings, options?: Spe
 export const entries = <E>(journal: Scrivener<E>) =>
   Effect.map(Stream.runCollect(journal.stored()), (all) => all.map(({ entry }) => entry))
 
-/** Until an entry is there that is such. */
+/** Waits until the journal has an entry that matches. */
 export const until = <E>(journal: Scrivener<E>, is: (entry: E) => boolean, after = 0) =>
   Stream.runDrain(
     Stream.take(

@@ -36,10 +36,10 @@ const bytes = (text: string) => new TextEncoder().encode(text)
 const content = (correlationId: string, text: string) =>
   new FileContent({ correlationId, content: bytes(text), totalSize: bytes(text).length, isPartial: false })
 
-/** What a leaf has been asked, in order. */
+/** The requests to leaves, in order. */
 const asked = Effect.flatMap(Journal.Journal, (journal) => Effect.map(entries(journal), (all) => all.filter(isEfferent)))
 
-/** The next thing that a leaf is asked, after so many. */
+/** Waits for the next request to a leaf after so many. */
 const nextAsked = (after = 0) =>
   Effect.flatMap(Journal.Journal, (journal) =>
     Effect.map(
@@ -62,7 +62,7 @@ const spellsOf = Effect.flatMap(Spells.SpellJournal, entries)
 
 const answersOf = Effect.map(spellsOf, (all) => all.filter(({ _tag }) => _tag !== "SpellInvocation"))
 
-/** Until so many spells are answered. */
+/** Waits until so many spells are answered. */
 const answered = (count: number) =>
   Effect.flatMap(Spells.SpellJournal, (journal) =>
     Stream.runDrain(
@@ -73,13 +73,13 @@ const answered = (count: number) =>
     )
   )
 
-/** With a covenant of its own for as long as it runs. */
+/** Runs an effect with a covenant of its own. */
 const keeping = <A, E, R>(self: Effect.Effect<A, E, R>, options?: Spells.Options) =>
   Effect.provide(self, Layer.fresh(Spells.layer(options)))
 
 describe("the entries of spells", () => {
   const codec = Schema.toCodecJson(Spells.SpellEntry)
-  it.effect.prop("are the same after JSON", [Arbitrary.schema(Spells.SpellEntry)], ([entry]) =>
+  it.effect.prop("survive JSON", [Arbitrary.schema(Spells.SpellEntry)], ([entry]) =>
     Effect.sync(() => {
       const text = JSON.stringify(Schema.encodeSync(codec)(entry))
       const back = Schema.decodeUnknownSync(codec)(JSON.parse(text))
@@ -89,7 +89,7 @@ describe("the entries of spells", () => {
     })
   )
 
-  it("have parameters and results that are as well in JSON", () => {
+  it("have parameters and results with a JSON schema", () => {
     for (const { parameters, result } of Object.values(Spells.definitions)) {
       for (const schema of [parameters, result]) {
         assert.doesNotThrow(() => Schema.toJsonSchemaDocument(schema as Schema.Codec<unknown>))
@@ -111,7 +111,7 @@ describe("a spell", () => {
       .filter((kind) => spell !== "list_directory" || kind !== "NotFound")
       .map((kind) => [spell, kind, parameters] as const)
   )
-  it.effect.each(cases)("%s that a leaf faults with %s fails with it", ([spell, faultKind, parameters]) =>
+  it.effect.each(cases)("%s fails with the fault %s of a leaf", ([spell, faultKind, parameters]) =>
     Effect.gen(function* () {
       const casting = yield* Effect.forkChild(Spells.cast(invocation("id", spell, parameters)))
       const { correlationId } = yield* nextAsked()
@@ -123,7 +123,7 @@ describe("a spell", () => {
     }).pipe(Effect.provide(Layer.provideMerge(Spells.layer(), journals)))
   )
 
-  it.effect("that is answered with something else than was asked fails, and nobody waits for ever", () =>
+  it.effect("fails if the answer is of the wrong kind", () =>
     Effect.gen(function* () {
       const casting = yield* Effect.forkChild(Spells.cast(reading("id")))
       const { correlationId } = yield* nextAsked()
@@ -132,7 +132,7 @@ describe("a spell", () => {
     }).pipe(Effect.provide(Layer.provideMerge(Spells.layer(), journals)))
   )
 
-  it.effect("whose content is lost fails, and the covenant goes on", () =>
+  it.effect("fails if its content is lost, and the covenant goes on", () =>
     Effect.gen(function* () {
       const casting = yield* Effect.forkChild(Spells.cast(reading("1")))
       const first = yield* nextAsked()
@@ -151,7 +151,7 @@ describe("a spell", () => {
     }).pipe(Effect.provide(Layer.provideMerge(Spells.layer(), journals)))
   )
 
-  it.effect("with an id that was used is not carried out again: it waits for, or gets, the first answer", () =>
+  it.effect("with a used id is not executed again, and gets the first answer", () =>
     Effect.gen(function* () {
       const both = yield* Effect.forEach(["a.txt", "a.txt"], (path) => Effect.forkChild(Spells.cast(reading("id", path))))
       const { correlationId } = yield* nextAsked()
@@ -161,7 +161,7 @@ describe("a spell", () => {
       yield* reply(content(correlationId, "text"))
       const [one, two] = yield* Effect.forEach(both, Fiber.join)
       assert.deepStrictEqual(one, two)
-      // Another spell altogether does not change what the id stands for.
+      // A different spell with the same id gets the first answer too.
       assert.deepStrictEqual(yield* Spells.cast(invocation("id", "delete_file", { path: "a.txt" })), one)
       yield* journal.append(reading("id"))
       yield* Spells.cast(new Spells.SpellInvocation({ correlationId: "last", spell: "none", parameters: null }))
@@ -170,7 +170,7 @@ describe("a spell", () => {
     }).pipe(Effect.provide(Layer.provideMerge(Spells.layer(), journals)))
   )
 
-  it.effect("that nobody answers fails with Timeout, and its answer is there for who asks again", () =>
+  it.effect("without an answer fails with Timeout, and a later call gets the late answer", () =>
     Effect.gen(function* () {
       const casting = yield* Effect.forkChild(Effect.flip(Spells.cast(reading("id"))))
       const { correlationId } = yield* nextAsked()
@@ -186,7 +186,7 @@ describe("a spell", () => {
     }).pipe(Effect.provide(Layer.provideMerge(Spells.layer(), journals)))
   )
 
-  it.effect("that is given up by who cast it is carried out all the same", () =>
+  it.effect("is executed even if its caller is interrupted", () =>
     Effect.gen(function* () {
       const casting = yield* Effect.forkChild(Spells.cast(reading("id")))
       const { correlationId } = yield* nextAsked()
@@ -197,7 +197,7 @@ describe("a spell", () => {
     }).pipe(Effect.provide(Layer.provideMerge(Spells.layer(), journals)))
   )
 
-  it.effect("cannot be changed through what was given for it, nor its answer through what was handed out", () =>
+  it.effect("is not changed through its parameters, nor its answer through a returned result", () =>
     Effect.gen(function* () {
       const parameters = { path: "a.txt" }
       const casting = yield* Effect.forkChild(Spells.cast(invocation("id", "read_file", parameters)))
@@ -212,7 +212,7 @@ describe("a spell", () => {
     }).pipe(Effect.provide(Layer.provideMerge(Spells.layer(), journals)))
   )
 
-  it.effect("of who only calls is answered by the covenant of another", () =>
+  it.effect("of a client without a covenant is answered by another's covenant", () =>
     Effect.gen(function* () {
       const caller = Context.get(yield* Layer.build(Layer.fresh(Spells.layerCaller())), Spells.Spells)
       const casting = yield* Effect.forkChild(caller.cast(reading("id")))
@@ -221,7 +221,7 @@ describe("a spell", () => {
     }).pipe(Effect.provide(Layer.provideMerge(Spells.layer(), journals)))
   )
 
-  it.effect("is not answered by what was asked for another journal of spells, also where that had more in it", () =>
+  it.effect("ignores answers for another journal of spells, even for later positions", () =>
     Effect.gen(function* () {
       for (const position of [1, 99]) yield* reply(content(`spells/${position}/ask/id`, "stale"))
       const spells = yield* Spells.SpellJournal
@@ -233,7 +233,7 @@ describe("a spell", () => {
     }).pipe(Effect.provide(journals))
   )
 
-  it.effect("is not heard by the covenant of another name, whose ids are not its own", () =>
+  it.effect("is ignored by the covenant of another name, which uses other ids", () =>
     Effect.gen(function* () {
       const other = yield* Journal.makeMemory<Spells.SpellEntry>()
       const others = Layer.fresh(Spells.layer({ name: "others" })).pipe(
@@ -253,8 +253,8 @@ describe("a spell", () => {
   )
 })
 
-describe("a covenant of spells that fails", () => {
-  it.effect("tells everybody who waits, and who comes later", () =>
+describe("a failing covenant of spells", () => {
+  it.effect("fails all waiting and later spells", () =>
     Effect.gen(function* () {
       const journal = yield* Spells.SpellJournal
       const full: typeof journal = {
@@ -278,8 +278,8 @@ describe("a covenant of spells that fails", () => {
   )
 })
 
-describe("a covenant of spells that is started again", () => {
-  it.effect("asks for what was cast while there was none", () =>
+describe("a restarted covenant of spells", () => {
+  it.effect("sends the requests of spells that were cast while it was stopped", () =>
     Effect.gen(function* () {
       yield* (yield* Spells.SpellJournal).append(reading("id"))
       yield* keeping(
@@ -292,7 +292,7 @@ describe("a covenant of spells that is started again", () => {
     }).pipe(Effect.provide(journals))
   )
 
-  it.effect("does not ask again, and tells what was answered meanwhile", () =>
+  it.effect("does not repeat a request, and delivers the answer that came meanwhile", () =>
     Effect.gen(function* () {
       yield* (yield* Spells.SpellJournal).append(reading("id"))
       const { correlationId } = yield* keeping(nextAsked())
@@ -307,7 +307,7 @@ describe("a covenant of spells that is started again", () => {
     }).pipe(Effect.provide(journals))
   )
 
-  it.effect("goes on with an edit where it stood, between any two of its steps", () =>
+  it.effect("continues an edit between any two of its steps", () =>
     Effect.gen(function* () {
       const edit = { path: "a.txt", old_string: "one", new_string: "1" }
       yield* (yield* Spells.SpellJournal).append(invocation("id", "edit_file", edit))
@@ -334,7 +334,7 @@ describe("a covenant of spells that is started again", () => {
     }).pipe(Effect.provide(journals))
   )
 
-  it.effect("over journals in files answers from them, and nothing is carried out again", () =>
+  it.effect("over journals in files answers from them and executes nothing again", () =>
     Effect.gen(function* () {
       const place = directory()
       const root = join(place, "root")
@@ -357,7 +357,7 @@ describe("a covenant of spells that is started again", () => {
     })
   )
 
-  it.effect.each(kinds)("over $name carries out each of many once, wherever it was ended", (kind) =>
+  it.effect.each(kinds)("over $name executes each of many spells once, wherever it was stopped", (kind) =>
     Effect.gen(function* () {
       const journal = yield* Spells.SpellJournal
       yield* journal.appendAll(
@@ -389,7 +389,7 @@ describe("a covenant of spells that is started again", () => {
 })
 
 describe("spells in one program", () => {
-  it.effect("are typed by their names", () =>
+  it.effect("have types by their names", () =>
     Effect.gen(function* () {
       const { files } = yield* Spells.call("list_directory", {})
       assert.deepStrictEqual(files, ["a.txt"])

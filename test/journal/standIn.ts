@@ -1,4 +1,4 @@
-/** Stands in for a leaf, where a test says itself what is answered. */
+/** A stand-in for a leaf with answers that the test gives. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { FsError } from "../../src/model/FsError.ts"
@@ -6,7 +6,7 @@ import * as F from "../../src/journal/FileSystemEntry.ts"
 import type { JournalError } from "../../src/journal/errors.ts"
 import type { Entry, Scrivener } from "../../src/journal/Journal.ts"
 
-/** Answers each entry with what `answer` makes of it, in order, from now on until the scope ends. */
+/** Answers each request with the entries that `answer` returns, in order, until the scope ends. */
 export const answering = (
   journal: Scrivener<Entry>,
   answer: (entry: F.Efferent) => Effect.Effect<ReadonlyArray<Entry>, JournalError>

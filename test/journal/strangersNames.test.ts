@@ -1,4 +1,4 @@
-/** Files of strangers whose names look like temporary names of the library, in journals of what was done to them. */
+/** Files of strangers whose names look like our temporary names, in journals of changes to them. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -20,7 +20,7 @@ const { decodeSync, encodeSync } = (() => {
   return { decodeSync: Schema.decodeUnknownSync(json), encodeSync: Schema.encodeSync(json) }
 })()
 
-/** The same journal as an installation with another key would have written it. */
+/** Returns the journal as an installation with another key would have written it. */
 const fromElsewhere = Effect.fnUntraced(function* (journal: Files): Effect.fn.Return<Files> {
   const other = yield* makeJournal
   const text = JSON.stringify((yield* Effect.orDie(entriesOf(journal))).map((entry) => encodeSync(entry)))
@@ -32,8 +32,8 @@ const fromElsewhere = Effect.fnUntraced(function* (journal: Files): Effect.fn.Re
 const names = [".~fsa-a.tmp", Names.forged(Names.dead()), Names.forged(Names.elsewhere, "exchange")]
 
 for (const name of names) {
-  describe(`a file of a stranger called ${name.replace(/[0-9a-z]{6,}/g, "…")}`, () => {
-    it.effect("is told by changes when it is removed or moved", () =>
+  describe(`a stranger's file called ${name.replace(/[0-9a-z]{6,}/g, "…")}`, () => {
+    it.effect("is listed by changes when it is removed or moved", () =>
       Effect.gen(function* () {
         const fs = yield* another()
         yield* plant(fs.port, { [name]: "x", [`d/${name}`]: "y" })
@@ -49,7 +49,7 @@ for (const name of names) {
       })
     )
 
-    it.effect("is told by changes when it is written through a link", () =>
+    it.effect("is listed by changes when it is written through a link", () =>
       Effect.gen(function* () {
         const fs = yield* another()
         yield* plant(fs.port, { [name]: "x" })
@@ -68,7 +68,7 @@ for (const name of names) {
       })
     )
 
-    it.effect("is told by drift when it is there again", () =>
+    it.effect("is reported by drift when it is there again", () =>
       Effect.gen(function* () {
         const fs = yield* another()
         yield* plant(fs.port, { [name]: "x" })
@@ -84,7 +84,7 @@ for (const name of names) {
       })
     )
 
-    it.effect("is brought back by undo, alone and in a directory", () =>
+    it.effect("is restored by undo, alone and in a directory", () =>
       Effect.gen(function* () {
         const fs = yield* another()
         yield* plant(fs.port, { [name]: "x", [`d/${name}`]: "y", "d/e/z": "z" })
@@ -96,12 +96,12 @@ for (const name of names) {
         yield* Replay.undo(journal, recorded, { to: 0 })
         assert.deepStrictEqual(yield* capture(fs.port), before)
         const told = (yield* changesOf(journal)).map(([, path]) => path)
-        // "d" is removed at once, and brought back with everything in it.
+        // The directory is removed by one entry and restored entry by entry.
         assert.deepStrictEqual([...told].sort(), [name, name, "d", "d", "d/e", "d/e/z", `d/${name}`].sort())
       })
     )
 
-    it.effect("is looked at by a double as what it is", () =>
+    it.effect("is served by a double", () =>
       Effect.gen(function* () {
         const fs = yield* another()
         yield* plant(fs.port, { [name]: "x", ".~fsa-other.tmp": "y" })
@@ -117,8 +117,8 @@ for (const name of names) {
   })
 }
 
-describe("a journal that another installation has written", () => {
-  it.effect("is told without the temporary names that its filesystem went through", () =>
+describe("a journal of another installation", () => {
+  it.effect("is listed without the temporary names of its filesystem", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "was/x": "x", a: "one" })
@@ -136,7 +136,7 @@ describe("a journal that another installation has written", () => {
     })
   )
 
-  it.effect("and a refused request for such a name hides nothing", () =>
+  it.effect("with a refused request for such a name hides nothing", () =>
     Effect.gen(function* () {
       const name = Names.forged(Names.elsewhere)
       const fs = yield* another()

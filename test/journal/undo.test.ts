@@ -34,7 +34,7 @@ const folded = (picture: Picture): Picture =>
 
 describe("Replay.undo", () => {
   it.effect.prop(
-    "gives back what was there at any position, through a recorded filesystem too, and can be undone itself",
+    "restores the tree of any position, even through a recorded filesystem, and can be undone itself",
     [programs, Arbitraries.files, share],
     ([program, files, share]) =>
       Effect.gen(function* () {
@@ -63,12 +63,12 @@ describe("Replay.undo", () => {
   )
 
   it.effect.prop(
-    "gives it back too where names are the same in both cases, and callers write them in both",
+    "restores it on a case-insensitive disk with paths in both cases",
     [programs, Arbitraries.files, share],
     ([program, files, share]) =>
       Effect.gen(function* () {
         const fs = yield* another({ caseInsensitive: true })
-        // Of two names that are one there, the second finds the first.
+        // Of two names that are equal on this disk, the second finds the first.
         yield* Effect.exit(plant(fs.port, files))
         const { journal, pictures } = yield* watching(fs.port)
         const recorded = yield* record(journal, fs)
@@ -82,7 +82,7 @@ describe("Replay.undo", () => {
     { arbitrary: { runs: 100, size: 40 } }
   )
 
-  it.effect("brings back contents by their hash, links, empty directories and permissions", () =>
+  it.effect("restores contents by their hash, links, empty directories and permissions", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const large = utf8("large ".repeat(2_000))
@@ -112,7 +112,7 @@ describe("Replay.undo", () => {
     "was overwritten",
     "was a directory",
     "was the root"
-  ] as const)("brings back permission bits and times of what %s, and of nothing else; and takes that back too", (how) =>
+  ] as const)("restores the permission bits and times of an entry that %s, and can be undone", (how) =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -136,17 +136,17 @@ describe("Replay.undo", () => {
       assert.deepStrictEqual(yield* attributesAt(fs, path), after, "a dry run changes nothing")
       assert.deepStrictEqual(yield* Replay.undo(journal, recorded, { to }), [{ _tag: "Modified", path: path as FsPath }])
       assert.strictEqual((yield* attributesAt(fs, path)).mode, before.mode)
-      // The time of a directory and of what was written since is another one.
+      // The time of a directory, or of a file that was written since, differs.
       if (path === "a" && how !== "was overwritten") assert.deepStrictEqual(yield* attributesAt(fs, path), before)
       assert.deepStrictEqual(yield* Replay.undo(journal, recorded, { to }), [])
       yield* Replay.undo(journal, recorded, { to: last })
       const again = yield* attributesAt(fs, path)
-      // What is prepared in the root gives it another time.
+      // Preparing an undo in the root changes its time.
       assert.deepStrictEqual(path === "." ? { ...again, modified: after.modified } : again, after, "the undo undone")
     })
   )
 
-  it.effect("of a time alone changes only that", () =>
+  it.effect("of a time changes nothing else", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* fs.write("a", "x")
@@ -164,7 +164,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("puts times back where something else of it fails", () =>
+  it.effect("restores times if another part of it fails", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { a: "x", b: "x" })
@@ -181,28 +181,26 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect(
-    "is NotRecorded where no entry tells the former permission bits, and Conflict where others have set them since",
-    () =>
-      Effect.gen(function* () {
-        const fs = yield* another()
-        yield* fs.write("a", "x")
-        yield* fs.write("b", "x")
-        const journal = yield* makeJournal
-        const untold = yield* record(journal, fs, { previous: false })
-        yield* untold.setAttributes("a", { mode: 0o600 })
-        const error = yield* Effect.flip(Replay.undo(journal, fs, { to: 0 }))
-        assert.deepInclude(error, { _tag: "NotRecorded", path: "a" })
-        const to = yield* journal.last
-        const recorded = yield* record(journal, fs)
-        yield* recorded.setAttributes("b", { mode: 0o600 })
-        yield* fs.setAttributes("b", { mode: 0o640 })
-        assert.deepInclude(yield* Effect.flip(Replay.undo(journal, fs, { to })), { _tag: "Conflict", path: "b" })
-        assert.strictEqual((yield* fs.stat("b")).mode, 0o640)
-      })
+  it.effect("is NotRecorded if no entry has the former permission bits, and Conflict if others changed them", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      yield* fs.write("a", "x")
+      yield* fs.write("b", "x")
+      const journal = yield* makeJournal
+      const untold = yield* record(journal, fs, { previous: false })
+      yield* untold.setAttributes("a", { mode: 0o600 })
+      const error = yield* Effect.flip(Replay.undo(journal, fs, { to: 0 }))
+      assert.deepInclude(error, { _tag: "NotRecorded", path: "a" })
+      const to = yield* journal.last
+      const recorded = yield* record(journal, fs)
+      yield* recorded.setAttributes("b", { mode: 0o600 })
+      yield* fs.setAttributes("b", { mode: 0o640 })
+      assert.deepInclude(yield* Effect.flip(Replay.undo(journal, fs, { to })), { _tag: "Conflict", path: "b" })
+      assert.strictEqual((yield* fs.stat("b")).mode, 0o640)
+    })
   )
 
-  it.effect("is told by changes as what it did, and never by the hidden names it goes through", () =>
+  it.effect("is listed by changes as its result, without hidden names", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "was/deep/x": "x", "was/y": "y", a: "one", gone: "g" })
@@ -229,7 +227,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("that fails and is taken back is told as having changed nothing for good", () =>
+  it.effect("that fails is listed by changes together with its rollback", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { a: "one", b: "one" })
@@ -257,7 +255,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("brings back what a move of whole directories took elsewhere, of which the journal knows no content", () =>
+  it.effect("restores moved directories whose content the journal does not know", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "a/deep/x": "x", "a/y": "y", c: "c" })
@@ -293,14 +291,14 @@ describe("Replay.undo", () => {
         actual: sha256(utf8("foreign"))
       })
       assert.deepStrictEqual(yield* look(fs.port), before)
-      // What is not concerned may be as it likes.
+      // Other paths may have changed.
       yield* Replay.undo(journal, recorded, { to, paths: ["a"] })
       assert.strictEqual(yield* fs.readString("a"), "one")
       assert.strictEqual(yield* fs.readString("b/c"), "foreign")
     })
   )
 
-  it.effect("of what was changed and changed back is Conflict too where somebody has changed it since", () =>
+  it.effect("of a file that was changed and changed back is Conflict after a foreign change", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -314,7 +312,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("of what was moved away and back is Conflict too", () =>
+  it.effect("of a file that was moved away and back is Conflict after a foreign change", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -329,7 +327,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("knows that nothing was there where a move might have replaced something and did not", () =>
+  it.effect("handles a move with replace that replaced nothing", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { a: "one", b: "two" })
@@ -343,7 +341,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("does not take away what somebody has put into a directory that is to go", () =>
+  it.effect("does not remove a foreign file in a directory that it would remove", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -357,7 +355,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("brings back of a directory that has gone only what is asked for", () =>
+  it.effect("restores only the requested paths of a removed directory", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "d/x": "one", "d/y": "two", "d/e/z": "three" })
@@ -374,7 +372,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("is Conflict where it is both that and not recorded", () =>
+  it.effect("is Conflict if NotRecorded applies as well", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { b: "old" })
@@ -387,7 +385,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("without what was there before is NotRecorded, and changes nothing", () =>
+  it.effect("without previous contents is NotRecorded, and changes nothing", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* fs.write("a", "old")
@@ -403,7 +401,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("says what it would change with dryRun, and changes nothing", () =>
+  it.effect("reports its changes with dryRun, and makes none", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -428,7 +426,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("takes from entries that somebody else has written no path that climbs", () =>
+  it.effect("ignores climbing paths in foreign entries", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const removed = ["d", "d/..", "d/../..", "d/../../evil", "../evil"].map(
@@ -443,7 +441,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("refuses what is no position", () =>
+  it.effect("refuses an invalid position", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -453,7 +451,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("takes a write that was never answered as done or not, whichever it was", () =>
+  it.effect("accepts an unanswered write as made or not made", () =>
     Effect.gen(function* () {
       for (const done of [true, false]) {
         const fs = yield* another()
@@ -482,7 +480,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("comes to the old tree or the new one, whatever step of it fails, hangs or dies", () =>
+  it.effect("leaves the old tree or the new one when any step fails, hangs or dies", () =>
     Effect.gen(function* () {
       const scene = Effect.gen(function* () {
         const fs = yield* another()
@@ -523,7 +521,7 @@ describe("Replay.undo", () => {
           const left = yield* look(fs.port)
           const what = `step ${i}, ${operation}, ${JSON.stringify(planned)}`
           if (Exit.isSuccess(exit)) changed++
-          // Who is interrupted while he clears up has done it.
+          // An interruption during the cleanup comes after the undo is complete.
           const isDone = Exit.isSuccess(exit) || (planned.fault === "hang" && !("moved" in left))
           assert.deepStrictEqual(left, isDone ? old : now, what)
         }
