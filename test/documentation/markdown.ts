@@ -8,7 +8,7 @@ export const root = fileURLToPath(new URL("../..", import.meta.url))
 /** Relative to the project. */
 export const documents: ReadonlyArray<string> = [
   "README.md",
-  ...readdirSync(join(root, "src/guides"))
+  ...readdirSync(join(root, "src/guides"), { encoding: "utf8", recursive: true })
     .filter((name) => name.endsWith(".md"))
     .sort()
     .map((name) => `src/guides/${name}`)
