@@ -1,7 +1,7 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import type { Browser, Page } from "playwright-core"
 import { hasChromium, launch } from "../debug/browser/chromium.ts"
-import { forWeb } from "./engines.ts"
+import { forWeb, patience } from "./engines.ts"
 import { expected } from "./expected.ts"
 
 const call = `(async () => ({
@@ -27,12 +27,12 @@ describe.skipIf(!hasChromium("the library in a browser"))("the library in Chromi
     assert.deepStrictEqual(features, expected)
   }
 
-  it("keeps every law in memory, and makes archives, snapshots and tools, in a page", async () => {
+  it("keeps every law in memory, and makes archives, snapshots and tools, in a page", { timeout: patience }, async () => {
     await page.addScriptTag({ content: script })
     passes(await page.evaluate(call))
   })
 
-  it("keeps every law in memory, and makes archives, snapshots and tools, in a worker", async () => {
+  it("keeps every law in memory, and makes archives, snapshots and tools, in a worker", { timeout: patience }, async () => {
     const source = `${script}\n${call}.then((answer) => postMessage(answer), (error) => postMessage(String(error)))`
     passes(
       await page.evaluate(`new Promise((resolve, reject) => {

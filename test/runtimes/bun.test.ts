@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { isInstalled, runOnHost } from "./engines.ts"
+import { isInstalled, patience, runOnHost } from "./engines.ts"
 import { expected } from "./expected.ts"
 
 describe.runIf(isInstalled("bun"))("the library in Bun", () => {
-  it("keeps every law in memory and on a host, and makes archives, snapshots and tools", async () => {
+  it("keeps every law in memory and on a host, and makes archives, snapshots and tools", { timeout: patience }, async () => {
     const { features, host, memory } = await runOnHost("bun", { args: [], names: "bytes" })
     assert.deepStrictEqual([...memory.broken, ...host.broken], [])
     assert.isAbove(memory.held, 800)

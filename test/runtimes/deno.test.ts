@@ -1,16 +1,20 @@
 import { assert, describe, it } from "@effect/vitest"
-import { isInstalled, runOnHost } from "./engines.ts"
+import { isInstalled, patience, runOnHost } from "./engines.ts"
 import { expected } from "./expected.ts"
 
 describe.runIf(isInstalled("deno"))("the library in Deno", () => {
-  it("keeps every law but those of names that are not UTF-8 in memory and on a host, and makes archives, snapshots and tools", async () => {
-    const { features, host, memory } = await runOnHost("deno", {
-      args: ["run", "-A", "--no-config", "--no-remote"],
-      names: "text"
-    })
-    assert.deepStrictEqual([...memory.broken, ...host.broken], [])
-    assert.isAbove(memory.held, 800)
-    assert.isAbove(host.held, 800)
-    assert.deepStrictEqual(features, expected)
-  })
+  it(
+    "keeps every law but those of names that are not UTF-8 in memory and on a host, and makes archives, snapshots and tools",
+    { timeout: patience },
+    async () => {
+      const { features, host, memory } = await runOnHost("deno", {
+        args: ["run", "-A", "--no-config", "--no-remote"],
+        names: "text"
+      })
+      assert.deepStrictEqual([...memory.broken, ...host.broken], [])
+      assert.isAbove(memory.held, 800)
+      assert.isAbove(host.held, 800)
+      assert.deepStrictEqual(features, expected)
+    }
+  )
 })

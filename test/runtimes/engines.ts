@@ -59,13 +59,21 @@ export const scratch = (): { readonly path: string; readonly remove: () => void 
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
 }
 
+/** Milliseconds that a run may take: seconds by itself, minutes where every core is busy. */
+export const patience = 400_000
+
 /** Runs a program that ends, and returns what it printed as JSON. */
 const run = (program: string, args: ReadonlyArray<string>, env: Record<string, string>): Promise<unknown> =>
   new Promise((resolve, reject) => {
-    execFile(program, args, { env: { ...process.env, ...env }, maxBuffer: 1e8 }, (error, out, err) => {
-      if (error === null) resolve(JSON.parse(out))
-      else reject(new Error(`${error.message}\n${out}\n${err}`))
-    })
+    execFile(
+      program,
+      args,
+      { env: { ...process.env, ...env }, maxBuffer: 1e8, timeout: patience - 10_000, killSignal: "SIGKILL" },
+      (error, out, err) => {
+        if (error === null) resolve(JSON.parse(out))
+        else reject(new Error(`${error.message}\n${out}\n${err}`))
+      }
+    )
   })
 
 interface HostReport {

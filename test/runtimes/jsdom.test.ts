@@ -14,7 +14,7 @@ describe("the library in tests with a simulated browser", () => {
     assert.strictEqual(typeof (globalThis as any).document.createElement, "function")
   })
 
-  it("keeps every law in memory", async () => {
+  it("keeps every law in memory", { timeout: 400_000 }, async () => {
     const { broken, held } = await conformance({ programs: 20, hasThreads: false })
     assert.deepStrictEqual(broken, [])
     assert.isAbove(held, 800)

@@ -4,7 +4,7 @@ import { writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import type { Readable } from "node:stream"
-import { binary, forWeb, isInstalled, scratch } from "./engines.ts"
+import { binary, forWeb, isInstalled, patience, scratch } from "./engines.ts"
 import { expected } from "./expected.ts"
 
 const worker = `import * as kit from "./kit.mjs"
@@ -61,15 +61,19 @@ describe.runIf(isInstalled("workerd"))("the library in workerd", () => {
     ["bare", false],
     ["node", true]
   ] as const) {
-    it(`keeps every law in memory, and makes archives, snapshots and tools, ${hasNode ? "with" : "without"} Node's modules`, async () => {
-      const body = JSON.stringify({ programs: 20, hasThreads: false })
-      const answer = await fetch(`http://127.0.0.1:${ports.get(service)}`, { method: "POST", body })
-      assert.strictEqual(answer.status, 200)
-      const { features, hasNode: found, memory } = (await answer.json()) as any
-      assert.strictEqual(found, hasNode)
-      assert.deepStrictEqual(memory.broken, [])
-      assert.isAbove(memory.held, 800)
-      assert.deepStrictEqual(features, expected)
-    })
+    it(
+      `keeps every law in memory, and makes archives, snapshots and tools, ${hasNode ? "with" : "without"} Node's modules`,
+      { timeout: patience },
+      async () => {
+        const body = JSON.stringify({ programs: 20, hasThreads: false })
+        const answer = await fetch(`http://127.0.0.1:${ports.get(service)}`, { method: "POST", body })
+        assert.strictEqual(answer.status, 200)
+        const { features, hasNode: found, memory } = (await answer.json()) as any
+        assert.strictEqual(found, hasNode)
+        assert.deepStrictEqual(memory.broken, [])
+        assert.isAbove(memory.held, 800)
+        assert.deepStrictEqual(features, expected)
+      }
+    )
   }
 })
