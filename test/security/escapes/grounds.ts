@@ -83,7 +83,8 @@ export const plant = (top: string, tree: Tree): void => {
   }
 }
 
-const spelt = (tree: Tree, words: Readonly<Record<string, string>>): Tree =>
+/** Returns the tree with words such as `$ROOT` in the texts of its links replaced. */
+export const spelt = (tree: Tree, words: Readonly<Record<string, string>>): Tree =>
   Object.fromEntries(
     Object.entries(complete(tree)).map(([path, what]) => [
       path,
