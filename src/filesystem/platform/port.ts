@@ -177,7 +177,8 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
   const links: Links = {
     read: (path) =>
       Effect.flatMap(reach(path), ({ type }) => (type === "SymbolicLink" ? ask(fs.readLink(at(path))) : Effect.fail(notALink))),
-    relative: relativeTo(() => [at(FsPath.root), info.root]),
+    // A FileSystem that is confined itself has its own "/", and follows no absolute link there.
+    relative: at(FsPath.root) === "/" ? undefined : relativeTo(() => [at(FsPath.root), info.root]),
     make: (path, target) =>
       Effect.flatMap(place(path), (found) =>
         found === undefined ? Effect.uninterruptible(ask(fs.symlink(target, at(path)))) : Effect.fail(exists)
