@@ -1,4 +1,4 @@
-/** The tables of what each filesystem can do are what filesystems say now. */
+/** Checks that the tables of abilities match the filesystems. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { existsSync } from "node:fs"
@@ -9,11 +9,11 @@ import { readGuide, table } from "./guides.ts"
 const asked = existsSync("/proc/self/fd") && needs("the tables of abilities", () => has("git"), "apt-get install git")
 
 describe("the table of abilities", () => {
-  it.live.skipIf(!asked)("says what the filesystems say of themselves", () =>
+  it.live.skipIf(!asked)("matches the filesystems", () =>
     Effect.map(tables, (found) => assert.strictEqual(fill(readGuide("abilities"), found), readGuide("abilities")))
   )
 
-  it("has each backend, and what is known of some by another way", () => {
+  it("has each backend, and the known abilities of some", () => {
     const rows = new Map(table(readGuide("abilities"), "filesystem").map(([name, ...cells]) => [name, cells]))
     assert.isAbove(rows.size, 12)
     const [, links, , , , confinement] = rows.get("`WindowsHost`")!
@@ -21,7 +21,7 @@ describe("the table of abilities", () => {
     assert.deepStrictEqual(rows.get("`PosixHost`, Linux")!.slice(5, 6), ["race-free"])
   })
 
-  it("notices what has changed, and a guide without a place for a table", () => {
+  it("is filled again, and a guide without a place for a table is refused", () => {
     const guide = "<!-- a: by test/documentation/make.ts -->\n\n| old |\n\n<!-- end -->"
     assert.include(fill(guide, { a: "| new |\n" }), "| new |")
     assert.throws(() => fill("no place", { a: "| new |\n" }))

@@ -1,6 +1,6 @@
 /**
- * The tables of abilities, asked of real filesystems: what a port has it has, and nobody writes that down by hand. What a port does not
- * say of itself (where it runs, what becomes of the files) stands beside it, declared here.
+ * The tables of abilities, generated from real filesystems. Facts that a port does not know (platforms, life of the
+ * files) are declared here.
  */
 import { NodeFileSystem, NodeServices } from "@effect/platform-node"
 import * as Context from "effect/Context"
@@ -46,7 +46,7 @@ const directory = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
 )
 
-/** The filesystem of a layer, for as long as the scope. */
+/** Builds the filesystem of a layer for the scope. */
 const built = <E>(layer: Layer.Layer<Filesystem.Filesystem, E>) =>
   Effect.map(Layer.build(layer), (context) => Context.get(context, Filesystem.Filesystem))
 
@@ -54,7 +54,7 @@ const memory = Effect.map(InMemory.make(), Filesystem.make)
 
 const host = Effect.flatMap(directory, (root) => Effect.map(PosixHost.make({ root }), Filesystem.make))
 
-/** The tree of a snapshot that was taken in this way. */
+/** Returns the view of a snapshot. */
 const past = (layer: typeof Snapshots.layer, of: Effect.Effect<Algebra, unknown, Scope.Scope>) =>
   Effect.flatMap(of, (fs) =>
     Effect.gen(function* () {
@@ -73,7 +73,7 @@ const shared = Effect.flatMap(directory, (hostDirectory) => {
   return Effect.map(Shared.make(planned, options, undefined), ({ port }) => Filesystem.make(port))
 })
 
-/** The port of a container without a shared directory, by way of a shell of this machine. */
+/** The port of a container without a shared directory, over a shell of this machine. */
 const apart = Effect.gen(function* () {
   const root = yield* directory
   const session = yield* ShellSession.make(
@@ -102,9 +102,9 @@ const branch = Effect.flatMap(memory, (fs) =>
 
 interface Row {
   readonly name: string
-  /** Where it runs. */
+  /** The platforms on which it runs. */
   readonly platforms: string
-  /** What becomes of the files. */
+  /** The life of the files. */
   readonly life: string
   readonly filesystem: Effect.Effect<Algebra, unknown, Scope.Scope>
 }
@@ -206,7 +206,7 @@ const fastOf = ({ accelerations }: Backend.Backend): ReadonlyArray<string> =>
     .map(([name]) => name)
     .sort()
 
-/** Every column but the first, by its head. */
+/** The columns after the first, by their heads. */
 const columns: Readonly<Record<string, (port: Backend.Backend) => string>> = {
   writes: ({ info }) => said(!info.readOnly),
   links: ({ links }) => said(links !== undefined),
@@ -284,12 +284,12 @@ const combinatorTable = Effect.gen(function* () {
   return tableOf([["combinator", "links", "attributes", "watch", "`ifMatch`", "history", "fast ways"], ...rows])
 })
 
-/** Each table by the name that it has in the guide. */
+/** The tables by their names in the guide. */
 export const tables = Effect.scoped(Effect.all({ abilities: backendTable, combinators: combinatorTable, places: placeTable }))
 
 const place = (name: string): RegExp => new RegExp(`(<!-- ${name}: by test/documentation/make.ts -->\n)[^]*?(\n<!-- end -->)`)
 
-/** The guide with these tables in their places. */
+/** Returns the guide with these tables in their places. */
 export const fill = (guide: string, found: Readonly<Record<string, string>>): string =>
   Object.entries(found).reduce((text, [name, table]) => {
     if (!place(name).test(text)) throw new Error(`the guide has no place for ${name}`)

@@ -1,4 +1,4 @@
-/** What a terminal is sent, as HTML: the few sequences that our own output has, with everything else as text. */
+/** Converts terminal output to HTML: the few escape sequences of our own output, and everything else as text. */
 
 const classes: Readonly<Record<string, string>> = {
   "1": "bold",
@@ -11,7 +11,7 @@ const classes: Readonly<Record<string, string>> = {
   "36": "cyan"
 }
 
-/** What each code ends. */
+/** The classes that each code ends. */
 const endings: Readonly<Record<string, ReadonlyArray<string>>> = {
   "0": Object.values(classes),
   "22": ["bold", "dim"],
@@ -20,7 +20,7 @@ const endings: Readonly<Record<string, ReadonlyArray<string>>> = {
 
 const escaped = (text: string): string => text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;")
 
-/** Fails on a sequence that it does not know, rather than show something else than a terminal would. */
+/** Converts the text, and throws on an unknown escape sequence. */
 export const toHtml = (ansi: string): string => {
   const on = new Set<string>()
   return ansi

@@ -1,6 +1,6 @@
 /**
- * What the package publishes is explained: every name that a public module exports has a comment whose first sentence can stand alone, and
- * says since when it is there.
+ * Checks the documentation of the API: every exported name of a public module has a comment with a first sentence that
+ * stands alone, and a @since tag.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { aboutModule, type Node, parse, publicModules, target, ts } from "./typescript.ts"
@@ -26,7 +26,7 @@ const isExported = (node: Node): boolean =>
 
 type Found = ReadonlyMap<string, ReadonlyArray<Comment>>
 
-/** What a module says of each name that it exports, or of what it passes on under that name. */
+/** Returns the comments of each exported name, including those of re-exported names. */
 const exportsOf = (file: string): Found => {
   const found = new Map<string, Array<Comment>>()
   const add = (name: string, ...comments: ReadonlyArray<Comment>) => found.set(name, [...(found.get(name) ?? []), ...comments])
@@ -73,7 +73,7 @@ const exportsOf = (file: string): Found => {
   return found
 }
 
-/** The first comment of the file, which is about the module. */
+/** Returns the first comment of the file, which describes the module. */
 const moduleComment = (file: string): Comment => {
   const text = /^\/\*\*([^]*?)\*\//.exec(parse(file).text)?.[1] ?? ""
   return { summary: aboutModule(file), tags: [...text.matchAll(/@(\w+)/g)].map(([, tag]) => tag!) }
@@ -82,13 +82,13 @@ const moduleComment = (file: string): Comment => {
 const hasSentence = ({ summary }: Comment): boolean => /[A-Za-z`].*[.:;)…`]/s.test(summary) && summary.length > 12
 
 describe("the API", () => {
-  it("has modules, and names in them", () => {
+  it("has modules and names", () => {
     assert.isAbove(publicModules.length, 45)
     assert.includeMembers([...exportsOf("src/filesystem/Filesystem.ts").keys()], ["make", "Edit", "Filesystem", "decorate"])
     assert.includeMembers([...exportsOf("src/testing/index.ts").keys()], ["suite", "Law", "agreement"])
   })
 
-  it("is told apart from what has no comment", () => {
+  it("can be told from modules without comments", () => {
     const bare = exportsOf("src/engine/walk.ts")
     assert.isTrue(bare.size === 0 || ![...bare.values()].flat().every(hasSentence))
   })
@@ -96,7 +96,7 @@ describe("the API", () => {
   for (const file of publicModules) {
     const modules = [file, ...(file.endsWith("/index.ts") ? namespaces(file) : [])]
     for (const module of modules) {
-      it(`${module} explains itself and each of its names`, () => {
+      it(`${module} documents itself and each of its names`, () => {
         const own = moduleComment(module)
         assert.isTrue(hasSentence(own) && own.tags.includes("since"), `the module: ${own.summary}`)
         const names = [...exportsOf(module)].filter(([, comments]) => !comments.some(({ tags }) => tags.includes("internal")))
@@ -113,7 +113,7 @@ describe("the API", () => {
   }
 })
 
-/** The modules that a barrel gives names to. */
+/** Returns the modules that a barrel exports as namespaces. */
 function namespaces(file: string): ReadonlyArray<string> {
   return parse(file).statements.flatMap((statement) =>
     ts.isExportDeclaration(statement) && statement.exportClause !== undefined && ts.isNamespaceExport(statement.exportClause)

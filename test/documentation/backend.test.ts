@@ -1,6 +1,6 @@
 /**
- * The guide to writing a backend. Its program is a file here, which the compiler and the linter see, and which keeps every law; what the
- * guide says of it, and of what may be left out, is tried.
+ * Checks the guide to writing a backend. Its program is a file here that is compiled, linted and held to every law; the
+ * claims of the guide are tested.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
@@ -23,7 +23,7 @@ const file = Effect.acquireRelease(
   (directory) => Effect.sync(() => rmSync(directory, { recursive: true }))
 ).pipe(Effect.map((directory) => join(directory, "files.db")))
 
-/** The laws of the options want files that are there before the options are in force. */
+/** The laws of the options need files that exist before the options apply. */
 policySuite("SQLite", ({ symlinks, ...options }, files) =>
   symlinks === undefined
     ? Layer.unwrap(
@@ -42,7 +42,7 @@ const inMemoryDatabase = Effect.provide(Sqlite.layer({ file: ":memory:" }))
 
 const text = readGuide("backend")
 
-/** What a backend may have beside the seven, as the compiler knows it: a name too many or too few here does not compile. */
+/** The optional members of a backend. A missing or an extra name does not compile. */
 const optional: { readonly [Key in keyof Backend.Backend as undefined extends Backend.Backend[Key] ? Key : never]-?: true } = {
   accelerations: true,
   attributes: true,
@@ -56,11 +56,11 @@ const optional: { readonly [Key in keyof Backend.Backend as undefined extends Ba
 }
 
 describe("the guide to writing a backend", () => {
-  it("shows the program and the suite that run here", () => {
+  it("shows the program and the suite of this repository", () => {
     assert.deepStrictEqual(programs(text), [published("test/examples/sqlite.ts"), published("test/examples/sqlite.test.ts")])
   })
 
-  it("names the seven operations, and what may be left out", () => {
+  it("names the seven operations and the optional members", () => {
     const names = (first: string) =>
       table(text, first)
         .map(([name]) => name!.slice(1, -1))
@@ -78,7 +78,7 @@ describe("the guide to writing a backend", () => {
     assert.deepStrictEqual(names("member"), Object.keys(optional).sort())
   })
 
-  it.effect("says what is Unsupported without links, attributes and watching", () =>
+  it.effect("is right about Unsupported without links, attributes and watching", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem.Filesystem
       yield* fs.write("a.txt", "a")
@@ -93,7 +93,7 @@ describe("the guide to writing a backend", () => {
     }).pipe(inMemoryDatabase)
   )
 
-  it.effect("says that an archive with links is not unpacked without links, and one without is", () =>
+  it.effect("is right that an archive with links needs links, and one without does not", () =>
     Effect.gen(function* () {
       const packed = (tree: InMemory.Tree) =>
         Effect.map(InMemory.make({ tree }), (backend) => Archive.exportZipOf(Filesystem.make(backend)))
@@ -105,7 +105,7 @@ describe("the guide to writing a backend", () => {
     }).pipe(inMemoryDatabase)
   )
 
-  it.live("keeps its files in the database, which several may share", () =>
+  it.live("has a program that keeps its files in a database, which several processes may share", () =>
     Effect.gen(function* () {
       const path = yield* file
       const open = <A, E>(use: (fs: Filesystem.Algebra) => Effect.Effect<A, E>) =>
@@ -126,7 +126,7 @@ describe("the guide to writing a backend", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("says busy while another changes the database, and has then changed nothing", () =>
+  it.live("has a program that is busy while another changes the database, and then changes nothing", () =>
     Effect.gen(function* () {
       const path = yield* file
       const other = new DatabaseSync(path)
@@ -145,7 +145,7 @@ describe("the guide to writing a backend", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("dies of what is no failure of the database", () =>
+  it.live("has a program that dies of a bug", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem.Filesystem
       const exit = yield* Effect.exit(fs.port.write<never, never>("a" as FsPath.FsPath, {} as Uint8Array, "create"))
@@ -153,7 +153,7 @@ describe("the guide to writing a backend", () => {
     }).pipe(inMemoryDatabase)
   )
 
-  it.effect("says that its database cannot be opened, without saying where it is", () =>
+  it.effect("has a program that reports a database that cannot be opened, without its path", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(Effect.provide(Filesystem.Filesystem, Sqlite.layer({ file: "/no/where/files.db" })))
       assert.strictEqual(error._tag, "Unavailable")

@@ -1,6 +1,6 @@
 /**
- * The guides to configuration and to the command line name every option, flag, limit and variable that the sources have, with its default,
- * and none that they have not.
+ * Checks that the guides to configuration and the command line name every option, flag, limit and variable of the
+ * sources, with its default, and no others.
  */
 import { assert, describe, it } from "@effect/vitest"
 import type { ts as Compiler } from "@ts-morph/common"
@@ -49,7 +49,7 @@ interface Member {
 }
 
 interface Declared {
-  /** All by which it is exported, as `Module.Name`. */
+  /** The exported names, as `Module.Name`. */
   readonly names: Set<string>
   readonly own: ReadonlyArray<Member>
   readonly all: ReadonlySet<string>
@@ -64,7 +64,7 @@ const memberOf = (symbol: Compiler.Symbol): Member => ({
     .map(({ text }) => ts.displayPartsToString(text).replaceAll(/\s+/g, " ").trim())[0]
 })
 
-/** Of these every member is a module itself. */
+/** Tests for a module whose members are modules. */
 const isFlat = (module: string): boolean => module === "testing" || module === "debug"
 
 const interfaces = new Map<Compiler.Symbol, Declared>()
@@ -108,20 +108,20 @@ const visit = (module: string, symbol: Compiler.Symbol, prefix = ""): void => {
 
 for (const { file, name } of exported) visit(name, checker.getSymbolAtLocation(program.getSourceFile(file)!)!)
 
-/** What is given, and not what is answered: by its name, or because something in it has a default. */
+/** Tests for an interface of options, by its name or by a member with a default. */
 const isOptions = ({ names, own }: Declared): boolean =>
   own.some((member) => member.isOptional && member.default !== undefined) ||
   [...names].some((name) => /(?:Options|Settings|SettingsShape|LimitsShape)$/.test(name))
 
-/** What somebody writes, and is no configuration; the pages of the API have it. */
+/** Interfaces that users implement and that are no configuration; the API pages document them. */
 const leftOut: ReadonlySet<string> = new Set([
-  // What a backend is made of: src/guides/backend.md.
+  // Parts of a backend: src/guides/backend.md.
   "Backend.Links",
   "Backend.Locks",
   "Backend.Rules",
-  // What a policy of one's own does.
+  // The implementation of a custom policy.
   "Policy.Policy",
-  // A service, of which one call may go without an argument.
+  // A service with a call that needs no argument.
   "Snapshots.Operations"
 ])
 
@@ -132,7 +132,7 @@ const sectionOf = ({ names }: Declared) => sections.find(({ title }) => names.ha
 describe("the guide to configuration", () => {
   const all = [...interfaces.values()].filter(isOptions)
 
-  it("finds the options of the sources", () => {
+  it("covers the options of the sources", () => {
     assert.isAbove(all.length, 60)
     const names = new Set(all.flatMap((one) => [...one.names]))
     for (const name of ["Filesystem.WriteOptions", "PosixHost.PosixHostOptions", "Suite.SuiteOptions"]) {
@@ -162,7 +162,7 @@ describe("the guide to configuration", () => {
     })
   }
 
-  it("has no option that does not exist", () => {
+  it("has no unknown option", () => {
     const byName = new Map([...interfaces.values()].flatMap((one) => [...one.names].map((name) => [name, one] as const)))
     for (const { text, title } of sections.filter(({ title }) => /^\w+\.\w+$/.test(title))) {
       const declared = byName.get(title)
@@ -184,7 +184,7 @@ describe("the guide to configuration", () => {
     )
   })
 
-  it("says what the settings of tools are by default", () => {
+  it("has the defaults of the tool settings", () => {
     const { text } = sections.find(({ title }) => title === "ToolSettings.ToolSettingsShape")!
     assert.include(text, ToolSettings.defaults.budget.toLocaleString("en"))
   })
@@ -246,7 +246,7 @@ describe("the guide to the command line", () => {
   })
 
   for (const { flags, name } of all) {
-    it(`has ${name}, with each of its flags and no other`, () => {
+    it(`has ${name} with exactly its flags`, () => {
       const text = named.get(name)
       assert.isDefined(text, name)
       const told = [...flagsIn(text!)].filter((flag) => flag.startsWith("--") && !shared.has(flag))
@@ -254,7 +254,7 @@ describe("the guide to the command line", () => {
     })
   }
 
-  it("has each flag of other tools, and no other", () => {
+  it("has exactly the flags of other tools", () => {
     const written = (name: string) => (name.length === 1 ? `-${name}` : `--${name}`)
     const told = new Map(rowsOf(named.get("Habits")!).map(([name, ...cells]) => [plain(name!), cells.join(" ")] as const))
     const known = new Map([["all", sharedHabits], ...Object.entries(habits)] as const)
@@ -268,7 +268,7 @@ describe("the guide to the command line", () => {
     }
   })
 
-  it("has no command that does not exist", () => {
+  it("has no unknown command", () => {
     const known = new Set(all.map(({ name }) => name))
     for (const { depth, title } of sectionsOf(document)) if (depth >= 3) assert.isTrue(known.has(title), title)
   })

@@ -1,6 +1,6 @@
 /**
- * The debug view over what a run has left: an agent has changed a small project, with the tools that models are given, and its session was
- * dumped before and after.
+ * The picture of the debug view over a finished run: an agent changed a small project with the tools for models, and
+ * its session was dumped before and after.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -78,7 +78,7 @@ test("what was added is listed", () => {
 
 const Plan = Slice.make("plan", Schema.Struct({ step: Schema.Int, text: Schema.String, done: Schema.Boolean }))
 
-/** What the agent does, one after another. */
+/** The calls of the agent, in order. */
 const calls: ReadonlyArray<Adapter.ScriptedCall> = [
   { tool: "grep", input: { pattern: "TODO" } },
   { tool: "read_file", input: { path: "src/store.ts" } },
@@ -151,7 +151,7 @@ test("what is finished is done", () => {
 
 const steps = ["Find what is left to do", "Let a task be finished", "Serve it", "Test it", "Write it down"]
 
-/** Two dumps in a directory: the project as it was given to the agent, and as it was left. */
+/** Makes two dumps in a directory: the project before and after the agent. */
 const left = Effect.fnUntraced(function* (ground: string) {
   const [dumps, host] = [join(ground, "runs"), join(ground, "tasks")]
   for (const [path, text] of Object.entries(project)) {
@@ -175,7 +175,7 @@ const left = Effect.fnUntraced(function* (ground: string) {
       yield* session.dispatch(Plan, { step: index / 2 + 1, text: steps[index / 2]!, done: true })
     }
     yield* Adapter.scripted([{ ...call, callId: `call-${index + 1}` }]).run(prompt, { session })
-    // So that there is something to see on a line of time.
+    // A pause makes the timeline visible.
     yield* Effect.sleep(300 + 170 * (index % 4))
   }
   yield* Session.dumpSessionTree(session, dumps, { filesystem })

@@ -1,4 +1,4 @@
-/** The guide to errors names every error, every reason and every exit code that the sources have, and none that they have not. */
+/** Checks that the guide to errors names every error, reason and exit code of the sources, and no others. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync } from "node:fs"
@@ -35,17 +35,17 @@ const section = (title: string) => {
   assert.isDefined(found, `there is no section ${title}`)
   return found!.text
 }
-/** What the first cells of its tables name. */
+/** Returns the names in the first cells of a section's tables. */
 const named = (title: string): ReadonlyArray<string> => rowsOf(section(title)).flatMap(([first]) => codeIn(first!))
 
 interface Declared {
   readonly file: string
   readonly tag: string
-  /** The literals of `reason` or `why`; of an array of problems those of its items are asked for below. */
+  /** The literals of `reason` or `why`. The reasons of arrays of problems are checked below. */
   readonly reasons: ReadonlyArray<string>
 }
 
-/** By the text of the sources, so that what no module exports is found too. */
+/** The errors found in the text of the sources, including those that no module exports. */
 const declared: ReadonlyArray<Declared> = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
   .filter((file) => file.endsWith(".ts"))
   .flatMap((file) => {
@@ -58,7 +58,7 @@ const declared: ReadonlyArray<Declared> = readdirSync(join(root, "src"), { recur
   })
 
 describe("the guide to errors", () => {
-  it("finds the errors of the sources", () => {
+  it("covers the errors of the sources", () => {
     assert.isAbove(declared.length, 25)
     for (const tag of ["NotFound", "JournalError", "LawBroken"]) assert.include(declared.map((one) => one.tag).join(), tag)
   })
@@ -74,7 +74,7 @@ describe("the guide to errors", () => {
     })
   }
 
-  it("has no error that does not exist", () => {
+  it("has no unknown error", () => {
     const tags = new Set(declared.map(({ tag }) => tag))
     assert.sameMembers(
       [...named("FsError")],
@@ -115,7 +115,7 @@ const literalsOf = (file: string): ReadonlyArray<string> => {
 
 type Files = Filesystem.Algebra
 
-/** Calls that fail, each as anybody could make it. */
+/** Calls that fail, as a user could make them. */
 const failing: Readonly<
   Record<string, (fs: Files) => Effect.Effect<unknown, { readonly _tag: string; readonly message: string }>>
 > = {
@@ -211,19 +211,19 @@ const failing: Readonly<
 describe("the examples of the guide to errors", () => {
   const text = textOf(guide)
   for (const [tag, call] of Object.entries(failing)) {
-    it.effect(`shows what ${tag} says`, () =>
+    it.effect(`show the message of ${tag}`, () =>
       Effect.gen(function* () {
         const tree = { "a.txt": "one\n", "a.png": Uint8Array.of(0x89, 0x50, 0), src: { "main.ts": "" } }
         const fs = Filesystem.make(yield* InMemory.make({ tree }))
         const error = yield* Effect.flip(call(fs))
         assert.strictEqual(error._tag, tag)
-        // An id is another each time.
+        // Ids differ each time.
         const message = error.message.replace(/[0-9a-f]{8}-[0-9a-f-]{27}/, "…")
         assert.isTrue(text.includes(`\`${message}\``), message)
       })
     )
   }
-  it("leaves out none but those that need a route or a server, or belong to the command and the kit", () => {
+  it("omit only errors that need a route or a server, or belong to the command and the kit", () => {
     const without = declared.map(({ tag }) => tag).filter((tag) => !(tag in failing))
     assert.sameMembers(without, [
       "RouteError",

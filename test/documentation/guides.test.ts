@@ -1,6 +1,6 @@
 /**
- * Every program of the README and of the guides is compiled as its reader would compile it, and run: what it exports by the row below that
- * says what comes of it, and what is a test by vitest.
+ * Compiles every program of the README and the guides as a reader would, and runs it: exported programs by the table
+ * below, tests by vitest.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -29,10 +29,10 @@ import { documents, fencesOf, root } from "./markdown.ts"
 
 type Service = Filesystem.Filesystem
 
-/** What its own test compiles and runs. */
+/** Documents whose programs another test compiles and runs. */
 const elsewhere: ReadonlySet<string> = new Set(["src/guides/backend.md"])
 
-/** Beside the sources, which stand in for the package. */
+/** A directory beside the sources, which stand in for the package. */
 const directory = join(root, "test", ".readme")
 const source = (path: string) => relative(directory, join(root, "src", path))
 
@@ -84,7 +84,7 @@ type Tool = { readonly success: boolean; readonly message: string }
 
 type FromRoot<A> = (root: string) => Effect.Effect<A, unknown>
 
-/** By what is exported; a program that exports several is run by any of them. */
+/** The runs by exported name; a program with several exports needs one run. */
 const runs: Readonly<Record<string, () => Promise<void>>> = {
   // README
   main: async () => {
@@ -155,7 +155,7 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
     const both = Effect.gen(function* () {
       const fs = yield* Filesystem.Filesystem
       const said = [yield* tick("todo.md"), yield* tick("todo.md")]
-      // Somebody writes between the read and the edit.
+      // Another writer comes between the read and the edit.
       yield* fs.write("todo.md", "- [ ] three\n")
       const raced = {
         ...fs,
@@ -245,7 +245,7 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
     const { strict } = await load<{ strict: (root: string) => Layer.Layer<Service, { readonly _tag: string }> }>("strict")
     const workspace = scratch()
     const built = await Effect.runPromise(Effect.exit(Effect.scoped(Layer.build(strict(workspace)))))
-    // Wherever these tests run with /proc it is built; elsewhere the program has to be refused.
+    // The layer is built where the tests run with /proc, and must be refused elsewhere.
     assert.strictEqual(built._tag === "Success", existsSync("/proc/self/fd"))
   },
   copied: async () => {
@@ -477,7 +477,7 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
   }
 }
 
-/** Compiled and not run, and why. */
+/** Programs that are compiled but not run, with the reason. */
 const notRun: Readonly<Record<string, string>> = {
   inContainer: "needs an engine of containers: it is run below where there is one",
   serve: "needs a cluster of NATS servers by these names; test/journal runs the same on one server"
@@ -512,7 +512,7 @@ const past = async (program: string, layer: string): Promise<void> => {
 }
 
 describe("the programs of the README and the guides", () => {
-  it("compile as their readers would compile them", () => {
+  it("compile as readers would compile them", () => {
     writeFileSync(
       join(directory, "tsconfig.json"),
       JSON.stringify({
@@ -525,7 +525,7 @@ describe("the programs of the README and the guides", () => {
     assert.strictEqual(status, 0, stdout)
   })
 
-  it("that are tests pass", () => {
+  it("pass if they are tests", () => {
     const config = join(directory, "vitest.config.ts")
     writeFileSync(
       config,
@@ -535,7 +535,7 @@ describe("the programs of the README and the guides", () => {
     assert.strictEqual(child.status, 0, child.stdout + child.stderr)
   })
 
-  it("are run, each of them, or have a reason not to be", () => {
+  it("are all run, or have a reason not to be", () => {
     assert.isAbove(programs.length, 25)
     const known = new Set([...Object.keys(runs), ...Object.keys(notRun)])
     for (const { exports, isSuite, name } of programs) {
@@ -548,7 +548,7 @@ describe("the programs of the README and the guides", () => {
     )
   })
 
-  for (const [name, run] of Object.entries(runs)) it(`${name} does what is said of it`, run)
+  for (const [name, run] of Object.entries(runs)) it(`include ${name}, which gives the documented result`, run)
 
   describePodman("with podman", () => {
     it("inContainer runs its command where its files are", async () => {

@@ -1,4 +1,4 @@
-/** The guides as data: programs in them are files of this repository, or compiled by their test, and tables are rows. */
+/** The guides as data: programs, which are files of this repository or compiled by their test, and rows of tables. */
 import { readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -11,17 +11,17 @@ export const readGuide = (name: string): string => readFileSync(guide(name), "ut
 
 export const writeGuide = (name: string, text: string): void => writeFileSync(guide(name), text)
 
-/** Programs, in their order. */
+/** Returns the TypeScript programs of a guide, in order. */
 export const programs = (markdown: string): ReadonlyArray<string> =>
   [...markdown.matchAll(/^```ts\n([^]*?)^```$/gm)].map(([, body]) => body!)
 
-/** A file of ours as who has installed the package writes it. */
+/** Returns a file of this repository as a user of the package would write it. */
 export const published = (file: string): string =>
   readFileSync(join(root, file), "utf8")
     .replaceAll(/"(?:\.\.\/)+src\/index\.ts"/g, '"fs-algebra"')
     .replaceAll(/"(?:\.\.\/)+src\/testing\/index\.ts"/g, '"fs-algebra/testing"')
 
-/** The cells of the table whose head begins with `first`, row by row, without the head. */
+/** Returns the rows of the table whose head begins with `first`, without the head. */
 export const table = (markdown: string, first: string): ReadonlyArray<ReadonlyArray<string>> => {
   const lines = markdown.split("\n")
   const at = lines.findIndex((line) => line.startsWith(`| ${first} |`))

@@ -1,11 +1,11 @@
-/** Every link of the README and of the guides leads somewhere, and every name in them is one that a reader can import. */
+/** Checks that every link of the README and the guides has a target, and that every named export exists. */
 import { assert, describe, it } from "@effect/vitest"
 import { existsSync, readFileSync } from "node:fs"
 import { dirname, join, relative } from "node:path"
 import { anchorsOf, codeIn, documents, proseOf, root, textOf } from "./markdown.ts"
 import { publicModules } from "./typescript.ts"
 
-/** What is linked to outside: nobody looks whether it is still there, so it is what will be. */
+/** The permitted external hosts. No test visits them, so they must be durable. */
 const hosts = ["effect.website", "modelcontextprotocol.io", "nats.io", "nodejs.org"]
 
 interface Link {
@@ -30,7 +30,7 @@ const linksOf = (document: string): ReadonlyArray<Link> => [
 describe.each(documents)("%s", (document) => {
   const links = linksOf(document)
 
-  it("has links that lead somewhere", () => {
+  it("has links with existing targets", () => {
     for (const { isImage, text, to } of links) {
       if (/^[a-z]+:/i.test(to)) {
         assert.match(to, /^https:\/\//)
@@ -46,7 +46,7 @@ describe.each(documents)("%s", (document) => {
     }
   })
 
-  it("has no host beside those, in text either", () => {
+  it("has only permitted hosts, in text too", () => {
     for (const [, host] of textOf(document).matchAll(/\bhttps?:\/\/([\w.[\]:-]+)/g)) {
       const isLocal = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/.test(host!)
       assert.isTrue(isLocal || hosts.includes(host!), host)
@@ -60,21 +60,21 @@ describe.each(documents)("%s", (document) => {
     for (const [i, depth] of depths.entries()) if (i > 0) assert.isAtMost(depth, depths[i - 1]! + 1)
   })
 
-  it("names only what the package exports", () => {
+  it("names only exports of the package", () => {
     const modules = new Map(publicModules.map((file) => [file.replace(/^.*\/|\.ts$/g, "").replace(/\.ts$/, ""), file] as const))
     for (const code of codeIn(proseOf(document))) {
       const [, module, name] = /^([A-Z]\w+)\.(\w+)(?:[({<].*)?$/.exec(code) ?? []
       const file = module === undefined ? undefined : modules.get(module)
       if (file === undefined) continue
       const text = readFileSync(join(root, file), "utf8")
-      // Exported by the module itself, or passed on from another, or a member of a service or class that it has.
+      // The name is exported by the module, re-exported, or a member of a service or class in it.
       assert.match(text, new RegExp(`\\b${name}\\b`), code)
     }
   })
 })
 
 describe("the guides", () => {
-  it("can be reached from the README, or from a guide that can", () => {
+  it("can be reached from the README", () => {
     const reached = new Set(["README.md"])
     for (const document of reached) {
       for (const { to } of linksOf(document)) {

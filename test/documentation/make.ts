@@ -1,6 +1,6 @@
 /**
- * Makes what is documentation and made from the code: `node test/documentation/make.ts` the pages of the API in dist/docs, `abilities` the
- * table of abilities, `pictures` those of the tour and of the debug view.
+ * Generates documentation from the code: `node test/documentation/make.ts` makes the API pages in dist/docs,
+ * `abilities` the tables of abilities, `pictures` those of the tour and the debug view.
  */
 import * as Effect from "effect/Effect"
 import { join } from "node:path"

@@ -1,11 +1,11 @@
-/** Markdown as the tests of it need it: fences, headings with the anchors that hosts give them, tables by the section that they stand in. */
+/** A small Markdown reader for tests: fences, headings with their anchors, and tables by section. */
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 export const root = fileURLToPath(new URL("../..", import.meta.url))
 
-/** Relative to the project. */
+/** The documents, relative to the project. */
 export const documents: ReadonlyArray<string> = [
   "README.md",
   ...readdirSync(join(root, "src/guides"), { encoding: "utf8", recursive: true })
@@ -18,7 +18,7 @@ export const textOf = (document: string): string => readFileSync(join(root, docu
 
 export interface Fence {
   readonly document: string
-  /** Of the first line of its body, from 1. */
+  /** The line of the first line of its body, counted from 1. */
   readonly line: number
   readonly language: string
   readonly body: string
@@ -34,13 +34,13 @@ export const fencesOf = (document: string): ReadonlyArray<Fence> => {
   }))
 }
 
-/** Nothing in a fence is a heading, a link or a row. */
+/** Returns the document without fences, which hold no headings, links or rows. */
 export const proseOf = (document: string): string => textOf(document).replaceAll(/^```[^]*?^```$/gm, "")
 
 export interface Section {
   readonly title: string
   readonly depth: number
-  /** Up to the next heading of whatever depth. */
+  /** The text up to the next heading of any depth. */
   readonly text: string
 }
 
@@ -53,7 +53,10 @@ export const sectionsOf = (document: string): ReadonlyArray<Section> => {
   return sections
 }
 
-/** As GitHub makes them: letters, digits, "_" and "-" stay, blanks are "-", a title that comes again is numbered. */
+/**
+ * Returns anchors as GitHub makes them: letters, digits, "_" and "-" stay, blanks become "-", repeated titles are
+ * numbered.
+ */
 export const anchorsOf = (document: string): ReadonlySet<string> => {
   const counts = new Map<string, number>()
   return new Set(
@@ -71,7 +74,7 @@ export const anchorsOf = (document: string): ReadonlySet<string> => {
 
 const rule = /^\|[\s:|-]+\|$/
 
-/** The cells of each row, without the heads of the tables. */
+/** Returns the cells of each row, without the heads of the tables. */
 export const rowsOf = (text: string): ReadonlyArray<ReadonlyArray<string>> => {
   const lines = text.split("\n")
   return lines
@@ -84,5 +87,5 @@ export const rowsOf = (text: string): ReadonlyArray<ReadonlyArray<string>> => {
     )
 }
 
-/** What stands in backticks. */
+/** Returns the texts in backticks. */
 export const codeIn = (text: string): ReadonlyArray<string> => [...text.matchAll(/`([^`]+)`/g)].map(([, code]) => code!)

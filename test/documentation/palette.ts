@@ -1,4 +1,7 @@
-/** A picture of text and flat colours with 256 colours instead of millions, which nobody sees and which takes a third of the bytes. */
+/**
+ * Encodes pictures of text and flat colours as PNG with 256 colours, which takes a third of the bytes without a visible
+ * difference.
+ */
 import { writeFileSync } from "node:fs"
 import { crc32, deflateSync } from "node:zlib"
 import type { Page } from "playwright-core"
@@ -24,7 +27,7 @@ const distance = (a: number, b: number): number => {
   return d(24) ** 2 + d(16) ** 2 + d(8) ** 2 + 4 * d(0) ** 2
 }
 
-/** The most frequent colours that are not too near one another, ever farther apart, until they are few enough. */
+/** Returns the most frequent colours with a minimum distance, which grows until they are few enough. */
 const paletteOf = (counts: ReadonlyMap<number, number>): ReadonlyArray<number> => {
   const byCount = [...counts].sort((a, b) => b[1] - a[1]).map(([color]) => color)
   for (let apart = 0; ; apart += 40) {
@@ -69,11 +72,11 @@ export const encode = ({ data, height, width }: Pixels): Buffer => {
   ])
 }
 
-/** Writes a picture, which the page takes apart, to the file. */
+/** Decodes a picture in the page, and writes it to the file. */
 export const save = async (page: Page, png: Uint8Array, file: string): Promise<void> => {
   const { data, height, width } = await page.evaluate(
     async (source) => {
-      // Runs in the browser, of which the compiler knows nothing here.
+      // Runs in the browser, whose globals the compiler does not know here.
       const { createImageBitmap, OffscreenCanvas } = globalThis as unknown as {
         readonly createImageBitmap: (blob: Blob) => Promise<{ readonly width: number; readonly height: number }>
         readonly OffscreenCanvas: new (width: number, height: number) => { readonly getContext: (kind: "2d") => any }

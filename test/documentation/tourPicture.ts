@@ -1,4 +1,7 @@
-/** The tour as a terminal of a hundred columns shows it: its real output on a copy of this project, in a window that Chromium draws. */
+/**
+ * The picture of the tour: its real output on a copy of this project in a terminal of a hundred columns, drawn by
+ * Chromium.
+ */
 import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
@@ -10,7 +13,7 @@ import { save } from "./palette.ts"
 
 const columns = 100
 
-/** What is committed, at a path that says nothing of this machine. */
+/** Copies the committed files to a path that reveals nothing of this machine. */
 const copied = (): string => {
   const directory = join(onDisk(), "fs-algebra")
   Fs.mkdirSync(directory)
@@ -24,7 +27,7 @@ const output = (): string => {
     const command = `stty cols ${columns}; exec "${process.execPath}" "${join(root, "src/cli/bin.ts")}"`
     const text = execFileSync("script", ["-qec", command, "/dev/null"], { cwd: directory, encoding: "utf8" })
     const lines = text.replaceAll("\r\n", "\n").replaceAll(/[^\n]*\r\u001b\[K/g, "")
-    // The steps alone: where to go next is what the README says too.
+    // Only the steps are shown; the README has the next steps.
     return lines
       .replaceAll(directory, "~/fs-algebra")
       .split(/\n[^\n]*Where to go next/, 1)[0]!

@@ -1,6 +1,6 @@
 /**
- * The pages of the API, from the comments of the sources. Everything is in the pages: they load nothing, and work from a disk. A link
- * that leads nowhere makes it fail.
+ * Generates the API pages from the comments of the sources. The pages load nothing and work from a disk. A broken link
+ * makes the generation fail.
  */
 import { getLibFiles } from "@ts-morph/common"
 import { readdirSync, readFileSync } from "node:fs"
@@ -10,7 +10,7 @@ import { pathToFileURL } from "node:url"
 import { root } from "./guides.ts"
 import { aboutModule, library, publicModules, ts } from "./typescript.ts"
 
-/** What is written behind "fs-algebra/" to import a module, by its file without its ending. */
+/** Returns the import paths behind "fs-algebra/", by file without its extension. */
 const subpaths = (): ReadonlyMap<string, string> => {
   const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
     readonly exports: Readonly<Record<string, string>>
@@ -23,12 +23,12 @@ const subpaths = (): ReadonlyMap<string, string> => {
   )
 }
 
-/** The guide to begin with; the others follow by name. */
+/** The first guide; the others follow by name. */
 const first = "getting-started.md"
 
 const heading = /^# (.*)\n+/
 
-/** The compiler finds the types of the language where it believes to be; the package has them as texts. */
+/** Provides the libraries of the language as texts, because the compiler does not find them beside itself. */
 const provideLibraries = (): void => {
   const place = "/lib.of.typescript"
   const texts = new Map(getLibFiles().map(({ fileName, text }) => [`${place}/${fileName}`, text]))
@@ -38,7 +38,7 @@ const provideLibraries = (): void => {
   ts.sys.readFile = (path, encoding) => texts.get(path) ?? readFile(path, encoding)
 }
 
-/** Writes the pages, and answers what there is to complain of. */
+/** Writes the pages and returns the complaints. */
 export const makePages = async (out: string): Promise<ReadonlyArray<string>> => {
   registerHooks({
     resolve: (specifier, context, next) =>
@@ -85,7 +85,7 @@ export const makePages = async (out: string): Promise<ReadonlyArray<string>> => 
       "sql"
     ] as never,
     validation: { invalidLink: true, invalidPath: true, rewrittenLink: true, notExported: false, notDocumented: false },
-    // The project's own compiler checks the sources, with the settings that it has.
+    // The project's own compiler checks the sources, with its own settings.
     skipErrorChecking: true,
     logLevel: LogLevel.Warn
   })
@@ -104,7 +104,7 @@ export const makePages = async (out: string): Promise<ReadonlyArray<string>> => 
       if (file !== undefined) module.comment ??= new Comment([{ kind: "text", text: aboutModule(file) }])
     }
     for (const guide of project.documents ?? []) guide.name = heading.exec(guide.content[0]?.text ?? "")?.[1] ?? guide.name
-    // The page says the name of the project itself.
+    // The page shows the name of the project itself.
     const [start] = project.readme ?? []
     if (start !== undefined) start.text = start.text.replace(heading, "")
   })

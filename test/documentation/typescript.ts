@@ -1,6 +1,6 @@
 /**
- * The compiler as a library, which typedoc and the tests of the documentation need: the project's own TypeScript 7 has none, so it is the
- * one that comes with `@ts-morph/common`.
+ * The compiler as a library for typedoc and the tests of the documentation. TypeScript 7 has no such library, so the
+ * one in `@ts-morph/common` is used.
  */
 import { readFileSync } from "node:fs"
 import type { ts as compiler } from "@ts-morph/common"
@@ -10,7 +10,7 @@ import { root } from "./guides.ts"
 
 const require = createRequire(import.meta.url)
 
-/** Where it is. */
+/** The path of the library. */
 export const library = join(dirname(require.resolve("@ts-morph/common")), "typescript.js")
 
 export type SourceFile = compiler.SourceFile
@@ -18,7 +18,7 @@ export type Node = compiler.Node
 
 export const ts = require(library) as typeof compiler
 
-/** The modules that package.json exports, as files of src; the barrel is none of its own. */
+/** The modules that package.json exports, as files of src, without the barrel. */
 export const publicModules: ReadonlyArray<string> = Object.values(
   (JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { readonly exports: Readonly<Record<string, string>> })
     .exports
@@ -37,10 +37,10 @@ export const parse = (file: string): SourceFile => {
   return found
 }
 
-/** The file that an import or export names. */
+/** Returns the file that an import or export names. */
 export const target = (from: string, specifier: string): string => resolve("/", dirname(from), specifier).slice(1)
 
-/** What the first comment of a file says, as Markdown. */
+/** Returns the first comment of a file as Markdown. */
 export const aboutModule = (file: string): string =>
   (/^\/\*\*([^]*?)\*\//.exec(parse(file).text)?.[1] ?? "")
     .replace(/^ *\* ?/gm, "")

@@ -1,6 +1,6 @@
 /**
- * What the specifications that this library was made from show of it, as programs of ours that run. Expected is what they say there, and
- * where they leave it open, the project's semantics.
+ * The examples of the specifications as programs that run. The expected results are those of the specifications, and
+ * otherwise the semantics of this project.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -22,7 +22,7 @@ const fails = ({ message, success, ...rest }: Result, ...parts: ReadonlyArray<st
   for (const part of parts) assert.include(message, part)
 }
 
-/** What a model is to be told once. */
+/** Checks that a text for a model contains these parts. */
 const tells = (text: string, ...parts: ReadonlyArray<string | RegExp>): void => {
   for (const part of parts) {
     if (typeof part === "string") assert.include(text, part)
@@ -32,7 +32,7 @@ const tells = (text: string, ...parts: ReadonlyArray<string | RegExp>): void => 
 
 describe("000, the filesystem protocol", () => {
   describe("a handler", () => {
-    it.live("reads a page of a file, and says of one that is not there that it was not found", () =>
+    it.live("reads a page of a file, and reports a missing file", () =>
       Effect.gen(function* () {
         const { missing, page } = yield* Protocol.aHandlerReadsAPage
         assert.deepStrictEqual(page, {
@@ -44,7 +44,7 @@ describe("000, the filesystem protocol", () => {
       })
     )
 
-    it.live("hands a refusal on in words", () =>
+    it.live("passes a refusal on in words", () =>
       Effect.gen(function* () {
         const { denied, open } = yield* Protocol.aHandlerIsDenied
         assert.isTrue(open.success)
@@ -52,7 +52,7 @@ describe("000, the filesystem protocol", () => {
       })
     )
 
-    it.live("that has no files says so itself, and one that needs them is not run without", () =>
+    it.live("without files says so itself, and one that needs files is not run", () =>
       Effect.gen(function* () {
         fails(yield* Protocol.aHandlerHasNoFiles, "There are no files in this context.")
         const { result, runs } = yield* Protocol.aToolNeedsFiles
@@ -62,7 +62,7 @@ describe("000, the filesystem protocol", () => {
     )
   })
 
-  it.live("a context is frozen, and what is left out of it is none", () =>
+  it.live("a context is frozen, and its omitted parts are none", () =>
     Effect.gen(function* () {
       const { isFrozen, leftOut } = yield* Protocol.theContextIsFrozen
       assert.isTrue(isFrozen)
@@ -73,7 +73,7 @@ describe("000, the filesystem protocol", () => {
     })
   )
 
-  it.live("an adapter hands on the filesystem of the prompt, which is that of its section, and itself", () =>
+  it.live("an adapter passes on itself, the prompt and the filesystem of the prompt's section", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Protocol.theAdapterPassesTheFilesystemOn, {
         prompts: true,
@@ -85,7 +85,7 @@ describe("000, the filesystem protocol", () => {
     })
   )
 
-  it.live("a section of one's own has its files filled from the machine, for its own tools", () =>
+  it.live("a custom section has files mounted from the machine for its own tools", () =>
     Effect.gen(function* () {
       const { found, read } = yield* Protocol.aSectionOfOnesOwn
       assert.deepStrictEqual<ReadonlyArray<string>>(found, ["src/main.py"])
@@ -93,7 +93,7 @@ describe("000, the filesystem protocol", () => {
     })
   )
 
-  it.live("a prompt finds the first section with a filesystem, however deep, and none where there is none", () =>
+  it.live("a prompt finds the first section with a filesystem at any depth, or none", () =>
     Effect.gen(function* () {
       const { none, ofItsSection, ofThePrompt, workspace } = yield* Protocol.thePromptFindsTheWorkspace
       assert.deepStrictEqual([Option.getOrUndefined(workspace), Option.isNone(none)], ["child", true])
@@ -101,7 +101,7 @@ describe("000, the filesystem protocol", () => {
     })
   )
 
-  it.live.runIf(hasGit)("snapshots are appended to a slice, saved and loaded, and the last is restored", () =>
+  it.live.runIf(hasGit)("snapshots are appended to a slice, saved, loaded and restored", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Protocol.snapshotsAreKeptInASession, {
         tags: ["first", "before-refactor"],
@@ -110,7 +110,7 @@ describe("000, the filesystem protocol", () => {
     })
   )
 
-  it.live.runIf(hasGit)("rollbackTo brings back the files and then the session", () =>
+  it.live.runIf(hasGit)("rollbackTo restores the files and then the session", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Protocol.bothAreRolledBack, {
         files: ["code.py"],
@@ -121,7 +121,7 @@ describe("000, the filesystem protocol", () => {
     })
   )
 
-  it.live.runIf(hasGit)("rollbackTo changes neither where the files cannot be brought back", () =>
+  it.live.runIf(hasGit)("rollbackTo changes neither if the files cannot be restored", () =>
     Effect.gen(function* () {
       const { code, error, notes } = yield* Protocol.neitherIsRolledBack
       assert.deepInclude(error, { _tag: "SnapshotRestoreError", reason: "unknown" })
@@ -129,7 +129,7 @@ describe("000, the filesystem protocol", () => {
     })
   )
 
-  it.live("a prompt's files can be filled and looked at before it is rendered, and its tools work on the same", () =>
+  it.live("a prompt's files can be filled before it is rendered, and its tools see the same files", () =>
     Effect.gen(function* () {
       const { isTheSections, mounted, prepared, there } = yield* Protocol.aPromptWithFiles
       assert.isTrue(isTheSections)
@@ -141,7 +141,7 @@ describe("000, the filesystem protocol", () => {
 })
 
 describe("001, files and sessions", () => {
-  it.live("files in a session are rolled back with it: changed ones are what they were, new ones are gone", () =>
+  it.live("files in a session are rolled back with it: changed ones are restored, new ones removed", () =>
     Effect.gen(function* () {
       const rolledBack = yield* Sessions.filesAreRolledBackWithTheirSession
       assert.strictEqual(rolledBack.foo, "original")
@@ -149,7 +149,7 @@ describe("001, files and sessions", () => {
     })
   )
 
-  it.live("files in a session are saved and loaded with it, and go their own way from there", () =>
+  it.live("files in a session are saved and loaded with it, and are independent afterwards", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Sessions.filesAreSavedAndLoadedWithTheirSession, {
         loaded: true,
@@ -159,7 +159,7 @@ describe("001, files and sessions", () => {
     })
   )
 
-  it.live("files elsewhere are carried along in ExternalFsSnapshot, and replace what is there", () =>
+  it.live("files elsewhere are stored in ExternalFsSnapshot, and replace existing ones", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Sessions.filesElsewhereAreCarriedAlong, {
         wasThereAny: true,
@@ -172,14 +172,14 @@ describe("001, files and sessions", () => {
 
   for (const [name, store] of Object.entries(Sessions.stores)) {
     describe(`on ${name}`, () => {
-      it.live("what is written is read, and the bytes are counted", () =>
+      it.live("a written file is read, and its bytes are counted", () =>
         Effect.gen(function* () {
           const { bytes, read } = yield* Sessions.whatIsWrittenIsRead(yield* store)
           assert.deepStrictEqual([bytes, read.content, read.totalLines], [5, "hello", 1])
         })
       )
 
-      it.live("what is deleted is counted, and gone", () =>
+      it.live("a deleted file is counted and gone", () =>
         Effect.gen(function* () {
           const { deleted, read } = yield* Sessions.whatIsDeletedIsGone(yield* store)
           assert.strictEqual(deleted, 1)
@@ -187,7 +187,7 @@ describe("001, files and sessions", () => {
         })
       )
 
-      it.live("what a snapshot has is restored from its bytes", () =>
+      it.live("a snapshot is restored from its bytes", () =>
         Effect.gen(function* () {
           const restored = yield* Sessions.whatIsSnapshotIsRestored(yield* store)
           assert.deepStrictEqual(restored, { modified: "modified", restored: "original" })
@@ -196,7 +196,7 @@ describe("001, files and sessions", () => {
     })
   }
 
-  it.live("three sections have the same seven tools, two more where there is a sandbox, none where others bring theirs", () =>
+  it.live("three sections have the same seven tools, two more with a sandbox, none if others bring theirs", () =>
     Effect.gen(function* () {
       const seven = ["ls", "read_file", "write_file", "edit_file", "glob", "grep", "rm"]
       assert.deepStrictEqual(yield* Sessions.threeSections, [
@@ -207,13 +207,13 @@ describe("001, files and sessions", () => {
     })
   )
 
-  it.live("a workspace without tools of ours says where it is, filled", () =>
+  it.live("a workspace without our tools names its directory, which holds the mounts", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* Sessions.aWorkspaceWithoutToolsOfOurs, "# Guide")
     })
   )
 
-  it.live("each tool gets the filesystem of the section that has it", () =>
+  it.live("each tool gets the filesystem of its section", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Sessions.eachToolGetsTheFilesystemOfItsSection, ["first", "second"])
     })
@@ -221,13 +221,13 @@ describe("001, files and sessions", () => {
 })
 
 describe("002, archives and sessions", () => {
-  it.live("a section makes its filesystem at first use and keeps it, and its snapshots are of that one", () =>
+  it.live("a section makes its filesystem at first use and keeps it, together with its snapshots", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Archives.aSectionMakesItsFilesystemOnce, { before: 0, made: 1, isTheSame: true })
     })
   )
 
-  it.live("turn by turn both are taken under one id, and rolled back to any of them", () =>
+  it.live("files and session are captured under one id per turn, and rolled back to any turn", () =>
     Effect.gen(function* () {
       const { archives, shown } = yield* Archives.turnsAreTakenAndRolledBack
       assert.deepStrictEqual(shown, ["print(1) after 1", "print(3) after 3", "print(2) after 2"])
@@ -239,7 +239,7 @@ describe("002, archives and sessions", () => {
     })
   )
 
-  it.live("a checkpoint takes both, brings both back, and so does a transaction that fails", () =>
+  it.live("a checkpoint captures and restores both, as does a failing transaction", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Archives.aCheckpointTakesBoth, {
         failure: "no",
@@ -249,13 +249,13 @@ describe("002, archives and sessions", () => {
     })
   )
 
-  it.live("coordinated snapshots bring back the session and the files of a section", () =>
+  it.live("coordinated snapshots restore the session and the files of a section", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Archives.coordinatedSnapshots, { code: "v1", turns: [{ said: "something" }] })
     })
   )
 
-  it.live("a dump is {id}.jsonl, a line for each session, with {id}.fs.zip beside it", () =>
+  it.live("a dump is {id}.jsonl with a line per session, and {id}.fs.zip beside it", () =>
     Effect.gen(function* () {
       const { ids, names, path, sessions } = yield* Archives.aDumpIsTwoFilesSideBySide
       assert.isTrue(path)
@@ -277,7 +277,7 @@ describe("002, archives and sessions", () => {
     })
   )
 
-  it.live("a dump without a session_id has a new UUID for a name, in the directory of the file that was named", () =>
+  it.live("a dump without a session_id gets a new UUID as its name, in the directory of the given file", () =>
     Effect.gen(function* () {
       const { name, names } = yield* Archives.aDumpWithoutANameGetsOne
       assert.match(name, /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
@@ -285,13 +285,13 @@ describe("002, archives and sessions", () => {
     })
   )
 
-  it.live("of a session without items nothing is dumped, not even the directory", () =>
+  it.live("a session without items is not dumped, and no directory is made", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Archives.nothingIsDumpedOfNothing, { path: undefined, names: [] })
     })
   )
 
-  it.live("a dump is resumed with whatever kind of files", () =>
+  it.live("a dump is resumed with any kind of files", () =>
     Effect.gen(function* () {
       const { archive, below, resumed, turns } = yield* Archives.aDumpIsResumedAnywhere
       assert.strictEqual(archive, "abc123.fs.zip")
@@ -306,7 +306,7 @@ describe("002, archives and sessions", () => {
     })
   )
 
-  it.live("a damaged dump is refused by its line, and the files are what they were", () =>
+  it.live("a damaged dump is refused with its line, and the files stay unchanged", () =>
     Effect.gen(function* () {
       const { error, there } = yield* Archives.aDamagedDumpChangesNothing
       assert.deepInclude(error, { _tag: "SessionError", reason: "corrupt" })
@@ -317,31 +317,29 @@ describe("002, archives and sessions", () => {
 })
 
 describe("003, the virtual filesystem of a session", () => {
-  it.live(
-    "a prompt says in order what its sections say, how to go about the files and what is mounted, and has four tools",
-    () =>
-      Effect.gen(function* () {
-        const { known, text, tools } = yield* Tools.aPromptIsRenderedAndTheSessionKnowsTheFiles
-        assert.deepStrictEqual(tools, ["list_directory", "read_file", "write_file", "delete_file"])
-        assert.deepStrictEqual(known, { "docs/guide.md": 1 })
-        assert.deepStrictEqual(text.match(/^#+ .*/gm), ["## Behaviour", "## Virtual Filesystem Tools"])
-        tells(
-          text,
-          "Use the virtual filesystem to stage edits before applying them to the host workspace.",
-          /starts empty but for what is mounted.*`write_file`/,
-          /You cannot bring in anything else of the machine/,
-          /Look before you read: `list_directory`/,
-          /`read_file` before you change it.*the version that you have read.*`if_version`/,
-          /Write whole files with `write_file`, and keep them short\. Binary.*Append to nothing but logs/,
-          /Remove what you are finished with, by `delete_file`/,
-          /Do not copy whole repositories.*48,000 characters.*16 names.*80 characters/,
-          "`docs/guide.md`"
-        )
-        assert.notInclude(text, "logo.png")
-      })
+  it.live("a prompt has the texts of its sections in order, instructions for files, the mounts and four tools", () =>
+    Effect.gen(function* () {
+      const { known, text, tools } = yield* Tools.aPromptIsRenderedAndTheSessionKnowsTheFiles
+      assert.deepStrictEqual(tools, ["list_directory", "read_file", "write_file", "delete_file"])
+      assert.deepStrictEqual(known, { "docs/guide.md": 1 })
+      assert.deepStrictEqual(text.match(/^#+ .*/gm), ["## Behaviour", "## Virtual Filesystem Tools"])
+      tells(
+        text,
+        "Use the virtual filesystem to stage edits before applying them to the host workspace.",
+        /starts empty but for what is mounted.*`write_file`/,
+        /You cannot bring in anything else of the machine/,
+        /Look before you read: `list_directory`/,
+        /`read_file` before you change it.*the version that you have read.*`if_version`/,
+        /Write whole files with `write_file`, and keep them short\. Binary.*Append to nothing but logs/,
+        /Remove what you are finished with, by `delete_file`/,
+        /Do not copy whole repositories.*48,000 characters.*16 names.*80 characters/,
+        "`docs/guide.md`"
+      )
+      assert.notInclude(text, "logo.png")
+    })
   )
 
-  it.live("with a lazy start nothing is known before the first call, and nothing made", () =>
+  it.live("with a lazy start nothing is known or made before the first call", () =>
     Effect.gen(function* () {
       const { before, known, listed } = yield* Tools.nothingIsKnownBeforeTheFirstCall
       assert.isTrue(Option.isNone(before.known))
@@ -351,7 +349,7 @@ describe("003, the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("without mounts it starts empty, and says so", () =>
+  it.live("without mounts it starts empty, and the prompt says so", () =>
     Effect.gen(function* () {
       const { known, listed, text } = yield* Tools.withoutMountsItStartsEmpty
       assert.deepStrictEqual<unknown>(listed, { path: ".", directories: [], files: [] })
@@ -360,7 +358,7 @@ describe("003, the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("after each call the session knows what is there, and how often it was written", () =>
+  it.live("after each call the session knows the files and how often each was written", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Tools.eachCallIsSeenInTheSession, [
         [true, { "log.txt": 1 }],
@@ -375,7 +373,7 @@ describe("003, the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("a file is created once and updated with each write; an append adds its bytes", () =>
+  it.live("a file keeps its creation time, and each write updates version and size", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Tools.timesAndSizesAreKept, {
         sizes: [4, 9, 1],
@@ -388,7 +386,7 @@ describe("003, the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("what the session knew is a value: it does not change, and nobody can change it", () =>
+  it.live("the state in a session is a frozen value that later calls do not change", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Tools.whatIsKnownIsAValue, { before: ["a.txt"], held: ["a.txt"], isFrozen: true })
     })
@@ -404,7 +402,7 @@ describe("003, the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("a snapshot is restored again and again into a directory of its own, and what was written there is not in it", () =>
+  it.live("a snapshot is restored repeatedly into new directories, without later writes", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Tools.aSnapshotIsNeverWrittenThrough, {
         seen: ["saved", "saved"],
@@ -414,7 +412,7 @@ describe("003, the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("after a reset the next call finds what is mounted, as it is now, and nothing else", () =>
+  it.live("after a reset the next call finds only the current mounts", () =>
     Effect.gen(function* () {
       const { content, isAnother, isOldGone, known, versions } = yield* Tools.aResetBeginsAnew
       assert.isTrue(Option.isNone(known))
@@ -424,7 +422,7 @@ describe("003, the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("nothing is left on disk when its scope has ended", () =>
+  it.live("no directory is left on disk when the scope ends", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Tools.nothingIsLeftWhenTheSessionEnds, { during: true, after: [] })
     })
@@ -436,7 +434,7 @@ describe("003, the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("in a run of another session its tools refuse, and nothing is done", () =>
+  it.live("in a run of another session its tools refuse without effect", () =>
     Effect.gen(function* () {
       const { isThere, result } = yield* Tools.anotherSessionIsRefused
       fails(result, "another session")
@@ -444,7 +442,7 @@ describe("003, the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("paths are normalised, or refused with what is wrong", () =>
+  it.live("paths are normalised, or refused with the reason", () =>
     Effect.gen(function* () {
       const { normalised, refused } = yield* Tools.pathsAreNormalisedOrRefused
       assert.deepStrictEqual(normalised, ["a/b.txt", "absolute.txt", "spaced.txt", `${"d/".repeat(15)}f`, "x".repeat(80)])
@@ -454,7 +452,7 @@ describe("003, the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("mounts merge in their order, later ones over earlier ones, the same every time", () =>
+  it.live("mounts merge in order, later ones over earlier ones, always alike", () =>
     Effect.gen(function* () {
       const names = ["a.md", "b.md"]
       assert.deepStrictEqual(yield* Tools.mountsMerge, [
@@ -465,7 +463,7 @@ describe("003, the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("mounts from outside the allowed roots, of nothing, or over their budget are refused and leave nothing", () =>
+  it.live("mounts outside the allowed roots, of missing paths or over their budget are refused and leave nothing", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Tools.mountsAreRefused, {
         outside: ["outside", 0],
@@ -477,7 +475,7 @@ describe("003, the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("calls are told with path, mode and size and without content, and stay told through a rollback", () =>
+  it.live("calls are logged with path, mode and size but without content, and stay logged through a rollback", () =>
     Effect.gen(function* () {
       const [written, missed, ...more] = yield* Tools.callsAreTold
       assert.deepInclude(

@@ -1,6 +1,6 @@
 /**
- * One filesystem, reached by tools through their context: how a handler asks for it, who owns it, how a prompt finds it, and how it goes
- * back in time with its session.
+ * One filesystem that tools reach through their context: how a handler gets it, which section owns it, how a prompt
+ * finds it, and how it is rolled back with its session.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -28,8 +28,8 @@ import { directory } from "./machine.ts"
 /* A handler. */
 
 /**
- * It finds the filesystem in its context, and turns the failures that it has words of its own for into what a model is told. It names no
- * paths that it touches, so it is called even where there are no files.
+ * Finds the filesystem in its context, and turns expected failures into messages for the model. The tool declares no
+ * paths, so it is called even without files.
  */
 export const readPage = Tool.make({
   name: "read_page",
@@ -58,7 +58,7 @@ export const readPage = Tool.make({
   })
 })
 
-/** Which filesystem its context has, told by what is in it. */
+/** Returns a tool that reports the filesystem of its context. */
 const whereAmI = (name: string) =>
   Tool.make({
     name,
@@ -78,7 +78,7 @@ const adapter = Adapter.make("example")
 const promptOf = (...sections: ReadonlyArray<Section.Section>) =>
   Prompt.make({ ns: "agents/example", key: "example", sections })
 
-/** Calls one tool of a prompt in a session of its own. */
+/** Calls one tool of a prompt in a new session. */
 const calling = Effect.fnUntraced(function* (sections: ReadonlyArray<Section.Section>, tool: string, input: unknown) {
   const run = yield* Adapter.run(adapter, yield* promptOf(...sections), { session: yield* Session.make() })
   return yield* run.call(tool, input)
@@ -86,7 +86,7 @@ const calling = Effect.fnUntraced(function* (sections: ReadonlyArray<Section.Sec
 
 const filesOf = (tree: InMemory.Tree) => Effect.map(InMemory.make({ tree }), Filesystem.make)
 
-/** Any object of the shape is a section, and with a filesystem a workspace. */
+/** Makes a section. Any object of the shape is a section, and with a filesystem a workspace. */
 const sectionOf = (key: string, fields: Partial<Section.Section>): Section.Section => ({
   key,
   title: `The ${key}`,
@@ -108,7 +108,10 @@ export const aHandlerReadsAPage = Effect.gen(function* () {
   }
 })
 
-/** A policy says what may not be read. It judges the filesystem that the handler is given, and the handler hands the refusal on. */
+/**
+ * A policy forbids reading a file. The policy applies to the handler's filesystem, and the handler passes the refusal
+ * on.
+ */
 export const aHandlerIsDenied = Effect.gen(function* () {
   const files = yield* filesOf({ "public.txt": "all", "secret.txt": "mine" })
   const section = sectionOf("files", { tools: [readPage], filesystem: Effect.succeed(files) })
@@ -120,7 +123,7 @@ export const aHandlerIsDenied = Effect.gen(function* () {
 
 export const aHandlerHasNoFiles = calling([sectionOf("text", { tools: [readPage] })], "read_page", { path: "numbers.txt" })
 
-/** A tool can say that it needs files. It is then refused where there are none, before it has done anything. */
+/** A tool can require files. Without files it is refused before it does anything. */
 export const aToolNeedsFiles = Effect.suspend(() => {
   let runs = 0
   const counted = Tool.make({
@@ -142,7 +145,7 @@ export const theContextIsFrozen = Effect.gen(function* () {
   return { isFrozen: Object.isFrozen(context), leftOut: [renderedPrompt, deadline, budgetTracker, filesystem] }
 })
 
-/** What an adapter hands to tools is the prompt's filesystem, and that is the section's: one object. */
+/** An adapter gives tools the prompt's filesystem, which is the section's: one object. */
 export const theAdapterPassesTheFilesystemOn = Effect.gen(function* () {
   const section = yield* Section.VfsSection()
   const prompt = yield* promptOf(sectionOf("text", {}), section)
@@ -157,9 +160,9 @@ export const theAdapterPassesTheFilesystemOn = Effect.gen(function* () {
   }
 }).pipe(Effect.scoped)
 
-/* Who owns it. */
+/* Owners of the filesystem. */
 
-/** Of one's own, over any layer: made at first use, with what is mounted, and kept. */
+/** A custom section over any layer, made at first use with its mounts, and kept. */
 export const aSectionOfOnesOwn = Effect.gen(function* () {
   const project = yield* directory({ "src/main.py": "print('hello')", "src/data.bin": "x", "secret.txt": "no" })
   const section = yield* Section.FilesystemSection({
@@ -178,7 +181,7 @@ export const aSectionOfOnesOwn = Effect.gen(function* () {
   }
 }).pipe(Effect.scoped)
 
-/** Each section before its children, and the first that has a filesystem is the workspace. */
+/** Each section precedes its children, and the first one with a filesystem is the workspace. */
 export const thePromptFindsTheWorkspace = Effect.gen(function* () {
   const named = Effect.fnUntraced(function* (name: string) {
     const files = yield* filesOf({ name })
@@ -193,7 +196,7 @@ export const thePromptFindsTheWorkspace = Effect.gen(function* () {
   return {
     workspace: Option.map(Prompt.workspace(prompt), ({ key }) => key),
     none: yield* Prompt.filesystem(yield* promptOf(sectionOf("instructions", {}))),
-    // A tool gets the filesystem of its own section, and where that has none, the prompt's.
+    // A tool gets the filesystem of its own section, or else that of the prompt.
     ofItsSection: yield* answered("in_later"),
     ofThePrompt: yield* answered("in_parent")
   }
@@ -208,13 +211,13 @@ const snapshotsOf = (fs: Filesystem.Algebra) =>
     Context.get(built, Snapshots.Snapshots)
   )
 
-/** A directory of the machine, whose snapshots git keeps outside of it. */
+/** A directory of the machine with snapshots in a git store outside. */
 const workspace = Effect.gen(function* () {
   const fs = Filesystem.make(yield* PosixHost.make({ root: yield* directory() }))
   return { fs, snapshots: yield* snapshotsOf(fs) }
 })
 
-/** A snapshot is a value. `FilesystemSnapshots` is an ordinary slice of such. */
+/** A snapshot is a value. `FilesystemSnapshots` is an ordinary slice of snapshots. */
 export const snapshotsAreKeptInASession = Effect.gen(function* () {
   const { fs, snapshots } = yield* workspace
   const session = yield* Session.make({ slices: [Checkpoint.FilesystemSnapshots] })
@@ -224,7 +227,7 @@ export const snapshotsAreKeptInASession = Effect.gen(function* () {
   }
   yield* fs.write("code.py", "broken")
 
-  // As text on disk and back, it is the same value.
+  // The value survives being saved as text.
   const path = join(yield* directory(), "session.json")
   yield* session.save(path)
   const loaded = yield* Session.load(path, { slices: [Checkpoint.FilesystemSnapshots] })
@@ -233,7 +236,7 @@ export const snapshotsAreKeptInASession = Effect.gen(function* () {
   return { tags: kept.map(({ tag }) => tag), code: yield* fs.readString("code.py") }
 }).pipe(Effect.scoped)
 
-/** Session and filesystem as they were: the newest filesystem snapshot that the session had recorded by then, then the session. */
+/** Rolls back to the newest filesystem snapshot in the session's snapshot, and then the session. */
 export const bothAreRolledBack = Effect.gen(function* () {
   const { fs, snapshots } = yield* workspace
   const session = yield* Session.make({ slices: [Checkpoint.FilesystemSnapshots, Note] })
@@ -256,7 +259,7 @@ export const bothAreRolledBack = Effect.gen(function* () {
   }
 }).pipe(Effect.scoped)
 
-/** Where the filesystem cannot be brought back, the session stays what it is too. */
+/** If the filesystem cannot be restored, the session stays unchanged too. */
 export const neitherIsRolledBack = Effect.gen(function* () {
   const { fs, snapshots } = yield* workspace
   const session = yield* Session.make({ slices: [Checkpoint.FilesystemSnapshots, Note] })
@@ -271,7 +274,7 @@ export const neitherIsRolledBack = Effect.gen(function* () {
   return { error, code: yield* fs.readString("code.py"), notes: yield* session.all(Note) }
 }).pipe(Effect.scoped)
 
-/* All of it: a prompt whose section owns the files. */
+/* A complete prompt whose section owns the files. */
 
 export const aPromptWithFiles = Effect.gen(function* () {
   const project = yield* directory({
@@ -298,7 +301,7 @@ export const aPromptWithFiles = Effect.gen(function* () {
   })
   const prompt = yield* Prompt.make(template)
 
-  // There before anything is rendered, to be filled and looked at.
+  // The filesystem exists before anything is rendered, so it can be filled and inspected.
   const fs = Option.getOrThrow(yield* Prompt.filesystem(prompt))
   yield* fs.write("scratch/notes.txt", "Working notes...")
 

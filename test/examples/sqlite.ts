@@ -1,12 +1,15 @@
 /**
- * Files in one SQLite database. Each primitive operation is one transaction in one synchronous step, so that whatever comes between,
- * it is done whole or not at all.
+ * Files in one SQLite database. Each primitive operation is one transaction in one synchronous step, so it is done
+ * completely or not at all.
  */
 import { DateTime, Effect, Stream } from "effect"
 import { type Backend, type Entry, Filesystem, FsError, FsPath, Rules } from "../../src/index.ts"
 import { DatabaseSync } from "node:sqlite"
 
-/** A row below that of its directory; a directory has no bytes. No two have one name, and none goes that another is below. */
+/**
+ * A row refers to the row of its directory; a directory has no bytes. Names are unique in a directory, and only empty
+ * directories can be deleted.
+ */
 const schema = `
   PRAGMA journal_mode = WAL;
   CREATE TABLE IF NOT EXISTS entry (
@@ -27,7 +30,7 @@ const refuse = (fault: Backend.Fault): never => {
   throw Object.assign(new Error(fault._tag), { fault })
 }
 
-/** By SQLite's result codes; whatever else it says is an IoError. */
+/** Faults by SQLite's result codes; any other code is an IoError. */
 const faults: Record<number, Backend.Fault> = {
   5: { _tag: "AccessDenied", why: "busy" },
   8: { _tag: "AccessDenied", why: "permission" },
@@ -40,7 +43,7 @@ const faults: Record<number, Backend.Fault> = {
 const faultOf = (cause: unknown): Backend.Fault => {
   const { errcode, fault } = cause as { readonly errcode?: number; readonly fault?: Backend.Fault }
   if (fault !== undefined) return fault
-  if (errcode === undefined) throw cause // a bug, which is no failure
+  if (errcode === undefined) throw cause // a bug, not a failure
   return (
     faults[errcode] ?? faults[errcode & 255] ?? { _tag: "IoError", code: `SQLITE_${errcode}`, detail: "SQLite failed", cause }
   )
@@ -96,7 +99,7 @@ const over = (db: DatabaseSync, options: Rules.CommonOptions): Backend.Backend =
   }
   const get = (path: FsPath.FsPath): Row => find(path) ?? refuse({ _tag: "NotFound" })
   const bytesOf = (row: Row) => content.get(row.id)!["bytes"] as Uint8Array
-  /** The directory in which an entry is made, replaced or taken away. */
+  /** Returns the directory in which an entry is made, replaced or removed. */
   const holder = (path: FsPath.FsPath, now: number): number => {
     if (path === FsPath.root) refuse({ _tag: "AccessDenied", why: "root" })
     const row = get(FsPath.parent(path))
@@ -141,7 +144,7 @@ const over = (db: DatabaseSync, options: Rules.CommonOptions): Backend.Backend =
       }),
     write: (path, bytes, mode, how) => {
       const commit = how?.commit ?? ((publish) => publish)
-      // Copied as they come: whose arrays they are may use them again.
+      // The bytes are copied, because the caller may reuse its arrays.
       if (bytes instanceof Uint8Array) return Effect.suspend(() => commit(put(path, bytes.slice(), mode)))
       const chunks = Stream.runCollect(Stream.map(bytes, (chunk) => chunk.slice()))
       return Effect.flatMap(chunks, (chunks) => commit(put(path, Buffer.concat(chunks), mode)))
@@ -175,7 +178,7 @@ const over = (db: DatabaseSync, options: Rules.CommonOptions): Backend.Backend =
   })
 }
 
-/** `file` may be `:memory:`. */
+/** Makes a filesystem in a SQLite file, or in memory for `:memory:`. */
 export const layer = ({ file, ...options }: Rules.CommonOptions & { readonly file: string }) => {
   const open = Effect.try({
     try: () => {

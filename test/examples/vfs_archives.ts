@@ -1,5 +1,6 @@
 /**
- * Archives and sessions side by side: snapshots by name, both under one id, and a dump that is taken up again on files of another kind.
+ * Archives and sessions side by side: named snapshots, both under one id, and a dump that is resumed on files of
+ * another kind.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -9,16 +10,16 @@ import { basename, join } from "node:path"
 import { Checkpoint, Filesystem, InMemory, Section, Session, Slice, Snapshots } from "../../src/index.ts"
 import { directory } from "./machine.ts"
 
-/* A session with something of its own to take back. */
+/* A session with its own state to roll back. */
 
 const Turn = Schema.Struct({ said: Schema.String })
 const Turns = Slice.make("Turns", Turn)
 
 const beginSession = (id: string) => Session.make({ slices: [Turns], tags: { session_id: id } })
 
-/* A section has its filesystem, and snapshots of it by name. */
+/* A section has a filesystem and named snapshots of it. */
 
-/** Made by whoever asks first, once, and the snapshots are those of the same filesystem. */
+/** The filesystem is made once, by the first use, and the snapshots belong to the same filesystem. */
 export const aSectionMakesItsFilesystemOnce = Effect.gen(function* () {
   let made = 0
   const section = yield* Section.FilesystemSection({
@@ -42,9 +43,9 @@ export const aSectionMakesItsFilesystemOnce = Effect.gen(function* () {
   }
 }).pipe(Effect.scoped)
 
-/* Both under one id. */
+/* Files and session under one id. */
 
-/** The filesystem first, then the session, turn by turn; and back to any of the turns, each by its own name for itself. */
+/** Captures first the filesystem, then the session, turn by turn; then rolls each back by its name. */
 export const turnsAreTakenAndRolledBack = Effect.gen(function* () {
   const session = yield* beginSession("turns")
   const section = yield* Section.VfsSection({ snapshotDirectory: join(yield* directory(), "snapshots") })
@@ -68,7 +69,7 @@ export const turnsAreTakenAndRolledBack = Effect.gen(function* () {
   }
 }).pipe(Effect.scoped)
 
-/** The same as one step, which cannot be half done: in whichever order things fail, both are as they were. */
+/** A checkpoint is one step: if any part fails, both stay unchanged. */
 export const aCheckpointTakesBoth = Effect.gen(function* () {
   const session = yield* beginSession("both")
   const { checkpoint, fs } = yield* Effect.provide(
@@ -96,7 +97,7 @@ export const aCheckpointTakesBoth = Effect.gen(function* () {
   return { failure: yield* Effect.flip(transaction), code: yield* fs.readString("code.py"), turns: yield* session.all(Turns) }
 }).pipe(Effect.scoped)
 
-/** Session and section each by themselves, under one id. */
+/** Rolls back session and section separately, under one id. */
 export const coordinatedSnapshots = Effect.gen(function* () {
   const session = yield* beginSession("coordinated")
   const section = yield* Section.VfsSection({ snapshotDirectory: join(yield* directory(), "snapshots") })
@@ -117,7 +118,7 @@ export const coordinatedSnapshots = Effect.gen(function* () {
 
 /* A dump. */
 
-/** A session, one below it, and the files of a section, in a directory that is made. */
+/** Dumps a session, its child and the files of a section into a new directory. */
 const dumped = Effect.fnUntraced(function* (target: string, tags: Readonly<Record<string, string>>) {
   const session = yield* Session.make({ slices: [Turns], tags })
   const child = yield* session.child({ slices: [Turns] })
@@ -141,7 +142,7 @@ export const aDumpIsTwoFilesSideBySide = Effect.gen(function* () {
   }
 }).pipe(Effect.scoped)
 
-/** Without a name of its own a dump gets one that nobody else has; a file as the target stands for its directory. */
+/** A dump without a name gets a new one. A file as the target stands for its directory. */
 export const aDumpWithoutANameGetsOne = Effect.gen(function* () {
   const target = yield* directory({ "notes.txt": "" })
   const { path } = yield* dumped(join(target, "notes.txt"), {})
@@ -156,7 +157,7 @@ export const nothingIsDumpedOfNothing = Effect.gen(function* () {
   return { path, names: Fs.readdirSync(target) }
 }).pipe(Effect.scoped)
 
-/** The session is loaded and the archive beside it found, whatever will be restored from it. */
+/** Loads the session and finds the archive beside it, which can be restored into any kind of files. */
 export const aDumpIsResumedAnywhere = Effect.gen(function* () {
   const { path } = yield* dumped(yield* directory(), { session_id: "abc123" })
   const { archive, session } = yield* Session.loadSessionTree(path!, { slices: [Turns] })
@@ -183,7 +184,7 @@ export const aDumpIsResumedAnywhere = Effect.gen(function* () {
   return { archive: basename(archive!), turns: yield* session.all(Turns), below: yield* child!.all(Turns), resumed }
 }).pipe(Effect.scoped)
 
-/** In one step, which leaves the files alone where anything is wrong with the dump. */
+/** Loads in one step, which leaves the files unchanged if the dump is damaged. */
 export const aDamagedDumpChangesNothing = Effect.gen(function* () {
   const { path } = yield* dumped(yield* directory(), { session_id: "abc123" })
   const section = yield* Section.VfsSection()

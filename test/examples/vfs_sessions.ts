@@ -1,6 +1,6 @@
 /**
- * Files and sessions: a filesystem whose state is in the session goes with it wherever it goes; one whose state is elsewhere is carried
- * along on request. Sections give both to the same seven tools.
+ * Files and sessions: a filesystem whose state is in the session moves with it; one whose state is elsewhere is
+ * captured on request. Sections give both the same seven tools.
  */
 import { NodeServices } from "@effect/platform-node"
 import * as Effect from "effect/Effect"
@@ -24,11 +24,11 @@ import {
 } from "../../src/index.ts"
 import { directory } from "./machine.ts"
 
-/* State that is in the session. */
+/* State in the session. */
 
 const inSession = (session: Session.Operations) => Effect.map(InMemory.makeSession(session), Filesystem.make)
 
-/** There is nothing to be done: the tree is an item of the session. */
+/** No extra step is needed: the tree is an item of the session. */
 export const filesAreRolledBackWithTheirSession = Effect.gen(function* () {
   const session = yield* Session.make()
   const fs = yield* inSession(session)
@@ -41,7 +41,7 @@ export const filesAreRolledBackWithTheirSession = Effect.gen(function* () {
   return { foo: yield* fs.readString("foo.txt"), new: yield* Effect.flip(fs.read("new.txt")) }
 }).pipe(Effect.scoped)
 
-/** A backend over the session that was loaded finds the tree that was saved. */
+/** A backend over the loaded session finds the saved tree. */
 export const filesAreSavedAndLoadedWithTheirSession = Effect.gen(function* () {
   const path = join(yield* directory(), "session.json")
   const before = yield* Session.make()
@@ -58,14 +58,14 @@ export const filesAreSavedAndLoadedWithTheirSession = Effect.gen(function* () {
   }
 }).pipe(Effect.scoped)
 
-/* State that is elsewhere. */
+/* State elsewhere. */
 
 const onHost = Effect.fnUntraced(function* (files: Readonly<Record<string, string>>) {
   const root = yield* directory(files)
   return { root, fs: Filesystem.make(yield* PosixHost.make({ root })) }
 })
 
-/** The session knows nothing of a directory; before it is saved, the tree is put into it as an archive. */
+/** The session does not hold a directory, so its tree is captured as an archive before the session is saved. */
 export const filesElsewhereAreCarriedAlong = Effect.gen(function* () {
   const path = join(yield* directory(), "session.json")
   const here = yield* onHost({ "config.json": '{"debug":true}', "src/main.py": "print('hello')" })
@@ -83,9 +83,9 @@ export const filesElsewhereAreCarriedAlong = Effect.gen(function* () {
   }
 }).pipe(Effect.scoped)
 
-/* The same eight methods over both. */
+/* Eight methods over both. */
 
-/** Each is given a store of its own, empty. */
+/** Makes an empty store of each kind. */
 export const stores: Readonly<Record<string, Effect.Effect<FileStore.Operations, unknown, Scope.Scope>>> = {
   memory: Effect.gen(function* () {
     return FileStore.make(yield* inSession(yield* Session.make()))
@@ -116,7 +116,7 @@ export const whatIsSnapshotIsRestored = Effect.fnUntraced(function* (fs: FileSto
 
 const adapter = Adapter.make("example")
 
-/** One set of tools, whatever is behind it. Nothing is started or made for this: a filesystem is made at its first use. */
+/** All sections have one set of tools. A filesystem is made only at its first use. */
 export const threeSections = Effect.gen(function* () {
   const session = yield* Session.make()
   const sections = [
@@ -127,7 +127,7 @@ export const threeSections = Effect.gen(function* () {
   return sections.map(({ key, title, tools }) => ({ key, title, tools: tools.map(({ name }) => name) }))
 }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 
-/** A program that brings tools of its own is told where the directory is. */
+/** A program with its own tools reads in the prompt where the directory is. */
 export const aWorkspaceWithoutToolsOfOurs = Effect.gen(function* () {
   const project = yield* directory({ "docs/guide.md": "# Guide" })
   const section = yield* Section.WorkspaceSection({
@@ -154,7 +154,7 @@ const namedBy = (name: string) =>
     })
   })
 
-/** The adapter finds the section that has the tool, and gives the tool that section's filesystem. */
+/** The adapter finds the section of the tool, and gives the tool that section's filesystem. */
 export const eachToolGetsTheFilesystemOfItsSection = Effect.gen(function* () {
   const withFile = (key: string) =>
     Section.FilesystemSection({

@@ -1,6 +1,6 @@
 /**
- * The virtual filesystem of a session and its four tools: what a prompt says of it, what the session knows of it, and what becomes of it
- * when the session is taken back, reset, or not the one that it belongs to.
+ * The virtual filesystem of a session and its four tools: its text in a prompt, its state in the session, and rollback,
+ * reset and foreign sessions.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -12,7 +12,7 @@ import { directory } from "./machine.ts"
 
 const adapter = Adapter.make("example")
 
-/** What a session knows of its files: their paths, and how often each was written. */
+/** Returns the paths that a session knows, with the number of writes to each. */
 const versionsIn = (session: Session.Operations) =>
   Effect.map(session.latest(VfsState.VirtualFileSystem), (latest) =>
     Object.fromEntries(Option.getOrThrow(latest).files.map(({ path, version }) => [path.join("/"), version]))
@@ -26,7 +26,7 @@ const known = (session: Session.Operations, path: string) =>
 const rootOf = (session: Session.Operations) =>
   Effect.map(session.latest(VfsState.VirtualFileSystem), (latest) => Option.getOrThrow(latest).rootPath)
 
-/** A session with a section over a project whose docs are mounted, and a run of its prompt. */
+/** Starts a session with a section whose docs are mounted, and a run of its prompt. */
 const begun = Effect.fnUntraced(function* (options: Section.VfsToolsOptions = {}) {
   const project = yield* directory({ "docs/guide.md": "# Guide\n", "docs/logo.png": "no text", "secret.txt": "not mounted" })
   const session = yield* Session.make({ slices: [ToolEvents.log] })
@@ -61,7 +61,7 @@ export const aPromptIsRenderedAndTheSessionKnowsTheFiles = Effect.gen(function* 
   }
 }).pipe(Effect.scoped)
 
-/** With a lazy start nothing is known, and no directory made, until a tool is called. */
+/** With a lazy start nothing is known, and no directory is made, until a tool is called. */
 export const nothingIsKnownBeforeTheFirstCall = Effect.gen(function* () {
   const project = yield* directory({ "docs/guide.md": "# Guide\n" })
   const directories = yield* directory()
@@ -87,7 +87,7 @@ export const withoutMountsItStartsEmpty = Effect.gen(function* () {
   }
 }).pipe(Effect.scoped)
 
-/* What the session knows after each call. */
+/* The state in the session after each call. */
 
 export const eachCallIsSeenInTheSession = Effect.gen(function* () {
   const { call, session } = yield* begun({ mounts: [] })
@@ -107,7 +107,7 @@ export const eachCallIsSeenInTheSession = Effect.gen(function* () {
   return seen
 }).pipe(Effect.scoped)
 
-/** Made once, updated with each write: sizes add up where something is appended. */
+/** A file is created once and updated with each write; an append adds to its size. */
 export const timesAndSizesAreKept = Effect.gen(function* () {
   const { call, session } = yield* begun({ mounts: [] })
   const facts: Array<VfsState.VfsFile> = []
@@ -132,7 +132,7 @@ export const timesAndSizesAreKept = Effect.gen(function* () {
   }
 }).pipe(Effect.scoped)
 
-/** Whoever holds what the session knew cannot change what it knows, nor does it change under them. */
+/** The state is a frozen value that later calls do not change. */
 export const whatIsKnownIsAValue = Effect.gen(function* () {
   const { call, session } = yield* begun({ mounts: [] })
   yield* call("write_file", { path: "a.txt", content: "1" })
@@ -146,9 +146,9 @@ export const whatIsKnownIsAValue = Effect.gen(function* () {
   }
 }).pipe(Effect.scoped)
 
-/* On disk. */
+/* The directory on disk. */
 
-/** The directory is one of the machine, for whoever starts a program in it: both sides see what the other does. */
+/** Programs can use the directory, and both sides see each other's changes. */
 export const theDirectoryCanBeUsedDirectly = Effect.gen(function* () {
   const { call, session } = yield* begun()
   const root = yield* rootOf(session)
@@ -161,7 +161,7 @@ export const theDirectoryCanBeUsedDirectly = Effect.gen(function* () {
   }
 }).pipe(Effect.scoped)
 
-/** A snapshot is a copy, and what is restored is a copy of that: any number of times, and never written through. */
+/** A snapshot is a copy, and a restore copies it again, any number of times. */
 export const aSnapshotIsNeverWrittenThrough = Effect.gen(function* () {
   const { call, section, session } = yield* begun({ mounts: [] })
   const fs = yield* section.filesystem
@@ -178,7 +178,7 @@ export const aSnapshotIsNeverWrittenThrough = Effect.gen(function* () {
   return { seen, directories: new Set(roots).size, left: roots.filter((root) => Fs.existsSync(root)).length }
 }).pipe(Effect.scoped)
 
-/** After a reset the next call makes a new directory, and mounts what was mounted as it is now. */
+/** After a reset the next call makes a new directory with the current content of the mounts. */
 export const aResetBeginsAnew = Effect.gen(function* () {
   const { call, project, session } = yield* begun()
   const before = yield* rootOf(session)
@@ -211,7 +211,7 @@ export const nothingIsLeftWhenTheSessionEnds = Effect.gen(function* () {
   return { during: during > 0, after: Fs.readdirSync(directories) }
 }).pipe(Effect.scoped)
 
-/** Two sections of one session have one filesystem. */
+/** Two sections of one session share one filesystem. */
 export const aSecondSectionHasTheSameFiles = Effect.gen(function* () {
   const { call, session } = yield* begun()
   yield* call("write_file", { path: "shared.txt", content: "for both" })
@@ -219,7 +219,7 @@ export const aSecondSectionHasTheSameFiles = Effect.gen(function* () {
   return yield* (yield* second.filesystem).readString("shared.txt")
 }).pipe(Effect.scoped)
 
-/** A section belongs to its session: in a run of another one its tools refuse, and nothing is done. */
+/** A section belongs to its session: in a run of another one its tools refuse without effect. */
 export const anotherSessionIsRefused = Effect.gen(function* () {
   const { prompt, section } = yield* begun()
   const other = yield* Adapter.run(adapter, prompt, { session: yield* Session.make() })
@@ -229,7 +229,7 @@ export const anotherSessionIsRefused = Effect.gen(function* () {
 
 /* Paths and mounts. */
 
-/** What a path becomes, or why there is none. A leading slash is that of the workspace: no path is one of the machine. */
+/** Normalises or refuses paths. A leading slash stands for the workspace, never for the machine. */
 export const pathsAreNormalisedOrRefused = Effect.gen(function* () {
   const { call } = yield* begun({ mounts: [] })
   const written = Effect.fnUntraced(function* (path: string) {
@@ -257,7 +257,7 @@ const project = directory({
   "big/large.md": "x".repeat(100)
 })
 
-/** In their order: later ones over earlier ones, directories merged; the same every time, whatever is mounted first. */
+/** Mounts merge in order, later ones over earlier ones, always alike. */
 export const mountsMerge = Effect.gen(function* () {
   const allowedRoots = [yield* project]
   const mounts: ReadonlyArray<HostMount.HostMount> = [
@@ -272,7 +272,7 @@ export const mountsMerge = Effect.gen(function* () {
   return [yield* merged(mounts), yield* merged(mounts), yield* merged(mounts.toReversed())]
 }).pipe(Effect.scoped)
 
-/** What is refused is refused before anything is made. */
+/** Refused mounts leave nothing. */
 export const mountsAreRefused = Effect.gen(function* () {
   const allowed = yield* project
   const outside = yield* directory({ "key.pem": "secret" })
@@ -296,7 +296,7 @@ export const mountsAreRefused = Effect.gen(function* () {
 
 /* Telemetry. */
 
-/** What a call did, without what was in it; the session keeps it, also when the work is taken back. */
+/** Calls are logged without content, and the log survives a rollback. */
 export const callsAreTold = Effect.gen(function* () {
   const { call, session } = yield* begun({ mounts: [] })
   yield* session.snapshot("empty")

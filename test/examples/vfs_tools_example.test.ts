@@ -1,4 +1,4 @@
-/** The program that one reads to learn: what it does, what it shows, and that it runs. */
+/** The example program for readers: its results, its output, and that it runs. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
@@ -20,7 +20,7 @@ describe("the example of 003", () => {
     log: (...args: ReadonlyArray<unknown>) => void lines.push(args.join(" "))
   })
 
-  it.live("plans, writes, goes astray, is taken back, edits by version, and is resumed elsewhere", () =>
+  it.live("plans, writes, rolls back, edits by version and resumes elsewhere", () =>
     Effect.gen(function* () {
       const { answers, astray, back, events, names, plan, resumed } = yield* listening
       assert.deepStrictEqual(astray, { hasGuide: false, steps: 3 })
@@ -31,7 +31,7 @@ describe("the example of 003", () => {
         answers.map(({ success }) => success),
         [true, true, false, true, true, true, false]
       )
-      // The stale write is told the version that is there now, and the step that is not in the plan what to do.
+      // The stale write gets the current version, and the unknown step gets advice.
       tells(answers[2]!.message, sha256(summary))
       tells(answers[6]!.message, "no step 3", "add_step")
 
@@ -57,7 +57,7 @@ describe("the example of 003", () => {
     })
   )
 
-  it("runs by itself", () => {
+  it("runs as a program", () => {
     const program = fileURLToPath(new URL("vfs_tools_example.ts", import.meta.url))
     const { status, stderr, stdout } = spawnSync(process.execPath, [program], { encoding: "utf8" })
     assert.strictEqual(status, 0, stderr)

@@ -1,7 +1,8 @@
 /**
- * An agent with files of its own and a plan, from the pieces to the dump: `node test/examples/vfs_tools_example.ts` shows what happens.
+ * An agent with its own files and a plan, from the parts to the dump: `node test/examples/vfs_tools_example.ts` shows
+ * the steps.
  *
- * The agent is a script, so that it does the same everywhere and costs nothing; with a model in its place nothing else changes.
+ * The agent is a script, so it is free and always the same; a model in its place would change nothing else.
  */
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
@@ -12,13 +13,13 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Adapter, Prompt, Section, Session, Slice, Tool, ToolContext, ToolEvents, VfsState } from "../../src/index.ts"
 
-/* What the session remembers. A slice is typed, and says what becomes of its items when something is dispatched to it. */
+/* The state of the session. A slice is typed and defines how dispatched items are added. */
 
 const Step = Schema.Struct({ number: Schema.Int, text: Schema.String, isDone: Schema.Boolean })
 
 export const Plan = Slice.make("Plan", Step, { reduce: Slice.upsert((step: typeof Step.Type) => step.number) })
 
-/* Two tools of our own. The context of a call says in which session it is made. They need no files. */
+/* Two tools of our own. The context of a call holds its session. These tools need no files. */
 
 const planned = Effect.fnUntraced(function* (step: typeof Step.Type) {
   const { session } = yield* ToolContext.ToolContext
@@ -52,13 +53,13 @@ const finishStep = Tool.make({
   handle: Effect.fnUntraced(function* ({ number }) {
     const { session } = yield* ToolContext.ToolContext
     const step = (yield* session.all(Plan)).find((step) => step.number === number)
-    // A failure is for the model: one sentence of what happened, one of what to do.
+    // A failure is for the model: one sentence says what happened, another what to do.
     if (step === undefined) return yield* Effect.fail(Tool.refused(`The plan has no step ${number}.`, "Add it with add_step."))
     return yield* planned({ ...step, isDone: true })
   })
 })
 
-/* What the script knows of earlier calls: their results, newest first. */
+/* Helpers that read the results of earlier calls, newest first. */
 
 const valueOf = (turns: ReadonlyArray<Adapter.ScriptedTurn>, tool: string): Record<string, unknown> =>
   turns.findLast((turn) => turn.tool === tool && turn.result.success)?.result.value as Record<string, unknown>
@@ -84,7 +85,7 @@ const goesAstray = Adapter.scripted([
   { tool: "add_step", input: { text: "Do everything again" } }
 ])
 
-/** A script may look at what was answered, as a model does. */
+/** A script may use earlier answers, as a model does. */
 const editsByVersion = Adapter.scripted((turns) => {
   const overwrite = (content: string) => ({
     tool: "write_file",
@@ -96,7 +97,7 @@ const editsByVersion = Adapter.scripted((turns) => {
     case 1:
       return overwrite("# Summary\n\nLook first, then write.\n")
     case 2:
-      // The version that was read is no longer that of the file: whatever is there now is not lost.
+      // The version that was read is outdated, so the present content is not lost.
       return overwrite("# Summary\n\nWrite twice.\n")
     case 3:
       return { tool: "write_file", input: { path: summary, content: "\nSee docs/guide.md.\n", mode: "append" } }
@@ -111,9 +112,9 @@ const editsByVersion = Adapter.scripted((turns) => {
   }
 })
 
-/* Everything put together. */
+/* The whole program. */
 
-/** A directory of the machine with something to mount, and room for the dump. */
+/** A directory of the machine with files to mount and a place for the dump. */
 const place = Effect.acquireRelease(
   Effect.sync(() => {
     const root = Fs.mkdtempSync(join(Fs.realpathSync(tmpdir()), "fs-algebra-example-"))
@@ -192,7 +193,7 @@ export const main = Effect.gen(function* () {
   for (const { path, sizeBytes, version } of known.files) {
     yield* Console.log(`${path.join("/")}: ${sizeBytes} bytes, written ${version === 1 ? "once" : `${version} times`}`)
   }
-  // A log is kept through a rollback: what was done was done.
+  // The log survives a rollback.
   const events = yield* session.all(ToolEvents.log)
   yield* Console.log(
     events

@@ -1,5 +1,6 @@
 /**
- * The end-to-end scenario of the specifications, on each kind of workspace, and what one kind has dumped, resumed on every other.
+ * The end-to-end scenario of the specifications on each kind of workspace, and the dump of each kind resumed on every
+ * other.
  */
 import { NodeServices } from "@effect/platform-node"
 import { describe, it } from "@effect/vitest"
@@ -10,7 +11,7 @@ import { here, inContainers, type Kind } from "./workspaces.ts"
 
 const dumps = new Map<Kind, Promise<Dumped>>()
 
-/** The work is done once, by whoever asks first. */
+/** Runs the first half of the scenario once per kind, and returns its dump. */
 const dumpOf = (kind: Kind): Promise<Dumped> => {
   const known = dumps.get(kind)
   if (known !== undefined) return known
@@ -20,7 +21,7 @@ const dumpOf = (kind: Kind): Promise<Dumped> => {
   return made
 }
 
-/** Those that are nobody's own can be filled again and again. */
+/** Resumes the dumps of others on this kind. A workspace outside a session is filled again and again. */
 const resumed = (kind: Kind, others: ReadonlyArray<Kind>) =>
   Effect.gen(function* () {
     const there = kind.isInSession ? undefined : yield* kind.open({})
@@ -29,20 +30,20 @@ const resumed = (kind: Kind, others: ReadonlyArray<Kind>) =>
 
 const others = (kind: Kind, kinds: ReadonlyArray<Kind>) => kinds.filter((other) => other !== kind)
 
-describe("an agent starts, works, is taken back and dumped", () => {
+describe("an agent that works, rolls back and dumps its session", () => {
   for (const kind of here) it(`on ${kind.name}`, () => dumpOf(kind).then(() => undefined))
 })
 
 describe("a dump", () => {
   for (const kind of here) {
-    it.live(`of ${here.map(({ name }) => name).join(", ")} is resumed on ${kind.name}, where the work goes on`, () =>
+    it.live(`of ${here.map(({ name }) => name).join(", ")} is resumed on ${kind.name} with further work`, () =>
       Effect.provide(resumed(kind, here), NodeServices.layer)
     )
   }
 })
 
 describePodman("with podman", () => {
-  describe("an agent starts, works, is taken back and dumped", () => {
+  describe("an agent that works, rolls back and dumps its session", () => {
     for (const kind of inContainers) it(`in ${kind.name}`, () => dumpOf(kind).then(() => undefined))
   })
 

@@ -1,6 +1,6 @@
 /**
- * The work of an agent, from an empty workspace to a dump, and on from there in a workspace of another kind. It is one program, whatever
- * the files are kept in.
+ * The work of an agent, from an empty workspace to a dump, and on from there in a workspace of another kind. The
+ * program is the same for every kind of workspace.
  */
 import { assert } from "@effect/vitest"
 import * as Context from "effect/Context"
@@ -24,10 +24,10 @@ import { VirtualFileSystem } from "../../src/workspace/VfsState.ts"
 import { inMemory } from "../scratch.ts"
 import type { Asked, Kind } from "./workspaces.ts"
 
-/** What an agent notes beside its files. */
+/** The notes of an agent beside its files. */
 const Notes = Slice.make("Notes", Schema.String)
 
-/** All that any of the dumps can hold. */
+/** The slices that any of the dumps can hold. */
 const slices = [Notes, ToolEvents.log, Checkpoint.FilesystemSnapshots, State, VirtualFileSystem]
 
 const note = Tool.make({
@@ -45,7 +45,7 @@ const note = Tool.make({
   })
 })
 
-/** Fails when it has changed the files and the session. */
+/** A tool that fails after it has changed the files and the session. */
 const breaking = Tool.make({
   name: "break",
   description: "Leave something half done.",
@@ -63,7 +63,7 @@ const breaking = Tool.make({
 const pictureOf = (section: Section.Workspace) =>
   Effect.flatMap(section.filesystem, ({ port }) => Effect.orDie(capture(port) as Effect.Effect<Picture>))
 
-/** A prompt over the section at work in the session, each change under a checkpoint. */
+/** Runs a prompt over the section in the session, with a checkpoint around each change. */
 const working = Effect.fnUntraced(function* ({ kit }: Kind, section: Section.Workspace, session: Session.Operations) {
   const snapshots = Context.getUnsafe(yield* section.services, Snapshots)
   const checkpoint = yield* Checkpoint.make({ session, snapshots })
@@ -90,7 +90,7 @@ const working = Effect.fnUntraced(function* ({ kit }: Kind, section: Section.Wor
   }
 })
 
-/** What a snapshot of the session would hold of the files: their own slice, or the snapshots of them. */
+/** Returns the files in a snapshot of the session (the slice of files, or the number of snapshots of them). */
 const moments = Effect.fnUntraced(function* ({ isInSession }: Kind, session: Session.Operations) {
   const snapshot = yield* session.snapshot("now")
   const files = isInSession ? [...snapshot.items(State), ...snapshot.items(VirtualFileSystem)] : []
@@ -98,7 +98,7 @@ const moments = Effect.fnUntraced(function* ({ isInSession }: Kind, session: Ses
   return { files: files.at(-1), taken: snapshot.items(Checkpoint.FilesystemSnapshots).length }
 })
 
-/** What there is when the work is dumped. */
+/** The files at the time of the dump. */
 const files: Files = { "docs/guide.md": "# Guide\n\n1. Look.\n", "notes/plan.md": "1. look\n2. write\n" }
 const noted = ["begun", "planned"]
 
@@ -108,7 +108,7 @@ export interface Dumped {
   readonly calls: number
 }
 
-/** The first half. */
+/** Runs the first half of the work, up to the dump. */
 export const begin = Effect.fnUntraced(function* (kind: Kind) {
   const { kit } = kind
   const place = Fs.mkdtempSync(join(inMemory(), "scenario-"))
@@ -121,17 +121,17 @@ export const begin = Effect.fnUntraced(function* (kind: Kind) {
   const section = yield* kind.open({ session, mounts, allowedRoots: [join(place, "project")] })
   const { call, checkpoint, done, list, read } = yield* working(kind, section, session)
   let calls = 0
-  /** A rollback keeps what was done in the log. */
+  /** Counts calls, which a rollback must keep in the log. */
   const counted = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.tap(effect, () => Effect.map(session.all(ToolEvents.log), (log) => assert.lengthOf(log, ++calls)))
 
-  // It starts empty but for what is mounted.
+  // The workspace holds only the mounted files.
   assert.deepStrictEqual(yield* pictureOf(section), picture({ "docs/guide.md": files["docs/guide.md"]! }))
   assert.deepStrictEqual(yield* counted(list("")), ["docs"])
   assert.deepStrictEqual(yield* counted(list("docs")), ["guide.md"])
   assert.strictEqual((yield* counted(read("docs/guide.md"))).text, "# Guide\n\n1. Look.")
 
-  // With each change the session has moved on.
+  // Each change adds a state to the session.
   const changes = [
     kit.create("notes/plan.md", "1. look\n"),
     kit.append("notes/plan.md", "2. right\n"),
@@ -147,7 +147,7 @@ export const begin = Effect.fnUntraced(function* (kind: Kind) {
   }
   yield* counted(done({ tool: "note", input: { text: "begun" } }))
 
-  // By the version that was read, and only by that.
+  // An edit needs the version that was read; an older one is refused.
   const plan = yield* counted(read("notes/plan.md"))
   assert.strictEqual(plan.text, "1. look\n2. right")
   yield* counted(done(kit.change(plan, "right", "write")))
@@ -156,13 +156,13 @@ export const begin = Effect.fnUntraced(function* (kind: Kind) {
   yield* counted(done({ tool: "note", input: { text: "planned" } }))
   assert.deepStrictEqual(yield* pictureOf(section), picture(files))
 
-  // What fails half way has changed neither the files nor the session.
+  // A tool that fails midway changes neither the files nor the session.
   const broken = yield* counted(call({ tool: "break", input: {} }))
   assert.deepStrictEqual([broken.success, broken.message], [false, "It broke. Do something else."])
   assert.deepStrictEqual(yield* pictureOf(section), picture(files))
   assert.deepStrictEqual(yield* session.all(Notes), noted)
 
-  // A turn that went astray is taken back whole.
+  // A whole turn is rolled back.
   yield* checkpoint.take("turn-1")
   yield* counted(done(kit.remove("docs")))
   yield* counted(done(kit.create("astray/deep/file.txt", "x")))
@@ -179,8 +179,8 @@ export const begin = Effect.fnUntraced(function* (kind: Kind) {
 }, Effect.scoped)
 
 /**
- * The second half, elsewhere. Files of a session are made for that session, and then filled; any others are there, and filled in the
- * same step in which the session is loaded.
+ * Runs the second half on another workspace. Files of a session are made for that session and then filled. Other files
+ * are filled in the same step that loads the session.
  */
 export const resume = Effect.fnUntraced(function* (kind: Kind, there: Section.Workspace | undefined, dumped: Dumped) {
   const { kit } = kind
@@ -194,7 +194,7 @@ export const resume = Effect.fnUntraced(function* (kind: Kind, there: Section.Wo
   assert.lengthOf(yield* session.all(ToolEvents.log), dumped.calls)
 
   const { checkpoint, done, list, read, snapshots } = yield* working(kind, section, session)
-  // What the session remembers of files elsewhere is no way back here, and is not taken for one.
+  // The filesystem snapshots in the session belong to another workspace, so a rollback to them is refused.
   const elsewhere = yield* Effect.flip(Checkpoint.rollbackTo(session, yield* session.snapshot(), snapshots))
   assert.include(["incompatible", "unknown"], elsewhere.reason)
   assert.deepStrictEqual(yield* pictureOf(section), picture(files))

@@ -1,4 +1,4 @@
-/** The five kinds of workspace that an agent can be given, and how it works with each kit of tools. */
+/** The five kinds of workspace for an agent, with the kit of tools for each. */
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
@@ -14,18 +14,18 @@ export interface Asked {
 
 type Value = Readonly<Record<string, unknown>>
 
-/** The same deeds by other tools. */
+/** A kit of tools: the same actions with other tools. */
 export interface Kit {
   readonly list: (path: string) => Asked
-  /** What a listing has shown. */
+  /** Returns the names in the value of a listing. */
   readonly names: (value: Value) => ReadonlyArray<string>
   readonly read: (path: string) => Asked
-  /** Without the line break at the end. */
+  /** Returns the text without the line break at its end. */
   readonly text: (value: Value) => string
   readonly version: (value: Value) => string
   readonly create: (path: string, content: string) => Asked
   readonly append: (path: string, content: string) => Asked
-  /** One line of a file that has been read. */
+  /** Changes one line of a file that was read. */
   readonly change: (
     file: { readonly path: string; readonly text: string; readonly version: string },
     from: string,
@@ -73,7 +73,7 @@ export interface Configured {
 export interface Kind {
   readonly name: string
   readonly kit: Kit
-  /** Whether the files are the session's own, so that they come and go with it. */
+  /** Whether the files belong to the session and come and go with it. */
   readonly isInSession: boolean
   readonly open: (
     configured: Configured

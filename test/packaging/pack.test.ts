@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url"
 
 const root = fileURLToPath(new URL("../..", import.meta.url))
 
-/** Everything that is loaded with a module before any of its code is called. */
+/** Returns all modules that are loaded with a module before any of its code is called. */
 const closure = (file: string, seen = new Set<string>()): ReadonlySet<string> => {
   if (seen.has(file)) return seen
   seen.add(file)
@@ -20,13 +20,13 @@ const closure = (file: string, seen = new Set<string>()): ReadonlySet<string> =>
   return seen
 }
 
-describe("what is loaded", () => {
-  it("with InMemory is effect's own modules and the matcher of globs", () => {
+describe("the loaded modules", () => {
+  it("of InMemory are effect's own and the glob matcher", () => {
     const outside = [...closure(join(root, "src/backends/InMemory.ts"))].filter((name) => !name.startsWith(root))
     assert.deepStrictEqual(outside.filter((name) => !/^effect\/[A-Z]\w*$/.test(name)).sort(), ["picomatch"])
   })
 
-  it("with the barrel is no platform, no worker, no server and no test runner, and of effect/ai what describes tools", () => {
+  it("of the barrel include no platform, worker, server or test runner, and of effect/ai only tool definitions", () => {
     const loaded = [...closure(join(root, "src/index.ts"))].join("\n")
     assert.notMatch(loaded, /@effect\/|effect\/(?:cli|http|rpc|workers)|node:(?:worker_threads|child_process|http)/)
     const ai = [...loaded.matchAll(/effect\/ai\/\w+/g)].map(String).sort()
@@ -38,7 +38,10 @@ const wanted = process.env["FS_ALGEBRA_NO_SKIP"] !== undefined || process.env["F
 if (!wanted)
   console.log("skipped: the package installed elsewhere, which needs the npm registry; FS_ALGEBRA_NO_SKIP=1 npm test runs it")
 
-/** The whole package is built, checked and installed, half a minute of work that takes a busy machine several. */
+/**
+ * The timeout in milliseconds. Building, checking and installing the package takes half a minute, and several on a busy
+ * machine.
+ */
 const patience = 600_000
 
 describe.runIf(wanted)("the package, installed elsewhere", () => {
@@ -51,7 +54,7 @@ describe.runIf(wanted)("the package, installed elsewhere", () => {
   }
 
   it(
-    "packs, and publint finds nothing",
+    "is packed, and publint finds no problem",
     () => {
       execFileSync("npm", ["pack", "--pack-destination", scratch], { cwd: root, stdio: "pipe" })
       const lint = spawnSync("npx", ["publint", "--strict"], { cwd: root, encoding: "utf8" })
@@ -62,7 +65,7 @@ describe.runIf(wanted)("the package, installed elsewhere", () => {
   )
 
   it(
-    "installs",
+    "is installed",
     () => {
       const archive = readdirSync(scratch).find((file) => file.endsWith(".tgz"))!
       writeFileSync(join(scratch, "package.json"), JSON.stringify({ private: true, type: "module" }))
@@ -81,7 +84,7 @@ describe.runIf(wanted)("the package, installed elsewhere", () => {
     patience
   )
 
-  it("its types check without leaving libraries out", () => {
+  it("has types that check without skipLibCheck", () => {
     writeFileSync(
       join(scratch, "main.ts"),
       `import { Effect } from "effect"
@@ -119,7 +122,7 @@ console.log(await Effect.runPromise(failing), Direct.layer === InMemory.layer)
     run("npx", "tsc", "-p", ".")
   })
 
-  it("runs on the oldest Node that it names, and the command with it", () => {
+  it("runs on the oldest supported Node, and the command too", () => {
     const node = join(scratch, "node_modules/node22/bin/node")
     assert.strictEqual(run(node, "--version"), "v22.19.0")
     assert.strictEqual(run(node, "out/main.js"), "hello true")

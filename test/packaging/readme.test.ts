@@ -1,4 +1,7 @@
-/** What the README and the guides tell to type or to paste does what they say; their programs are run by documentation/guides.test.ts. */
+/**
+ * Checks the commands and configurations of the README and the guides. documentation/guides.test.ts runs their
+ * programs.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { execFileSync, spawnSync } from "node:child_process"
 import { readFileSync } from "node:fs"
@@ -8,7 +11,7 @@ import { shell } from "../cli/terminal.ts"
 import { documents, fencesOf, proseOf, root, rowsOf, sectionsOf, textOf } from "../documentation/markdown.ts"
 import { bin, machine } from "./machine.ts"
 
-/** Not run, and why; whatever has none of these is run as it stands. */
+/** Commands that are not run, with the reason; all others are run unchanged. */
 const reasons: ReadonlyArray<readonly [pattern: RegExp, why: string]> = [
   [/^npm ci\b/m, "installs this project, and runs all of its tests"],
   [/^npm (?:init|install)\b/m, "needs the registry; test/packaging/pack.test.ts installs the package"],
@@ -17,10 +20,10 @@ const reasons: ReadonlyArray<readonly [pattern: RegExp, why: string]> = [
   [/^npm run bench\b/m, "takes minutes"]
 ]
 
-describe("what is to be typed", () => {
+describe("the commands to type", () => {
   const all = documents.flatMap(fencesOf).filter(({ language }) => language === "sh")
 
-  it("is there, and nearly all of it is run", () => {
+  it("exist, and nearly all of them are run", () => {
     assert.isAbove(all.length, 30)
     for (const [pattern] of reasons.slice(0, 3))
       assert.isTrue(
@@ -29,13 +32,13 @@ describe("what is to be typed", () => {
       )
   })
 
-  /** One machine for a document, whose fences follow each other. */
+  /** The fences of a document run in order on one machine. */
   const inOrder = documents.filter((document) => !document.endsWith("command-line.md"))
   for (const document of inOrder) {
     const { env, work } = machine()
     const fences = all.filter((fence) => fence.document === document && !reasons.some(([pattern]) => pattern.test(fence.body)))
     for (const { body, line } of fences) {
-      it(`${document}:${line} ends well`, () => {
+      it(`${document}:${line} succeeds`, () => {
         const isCheckout = /^npm start -- /m.test(body)
         const before = textOf(document)
         const ran = spawnSync("sh", ["-ec", body], {
@@ -50,14 +53,14 @@ describe("what is to be typed", () => {
     }
   }
 
-  /** What a shell makes of an example: up to a pipe or a redirection, without the quotes. */
+  /** Splits an example as a shell would, up to a pipe or a redirection, without quotes. */
   const words = (line: string): ReadonlyArray<string> =>
     [...line.replace(/ [|<>] .*$/, "").matchAll(/(?:'[^']*'|"[^"]*"|[^\s'"])+/g)].map(([word]) => word.replace(/['"]/g, ""))
 
   for (const { body, line } of all.filter(({ document }) => document.endsWith("command-line.md"))) {
     for (const typed of body.split("\n").filter((one) => one.startsWith("fs-algebra"))) {
       if (reasons.some(([pattern]) => pattern.test(typed))) continue
-      it.effect(`command-line.md:${line} is right usage: ${typed}`, () =>
+      it.effect(`command-line.md:${line} is valid usage: ${typed}`, () =>
         Effect.gen(function* () {
           const ran = yield* (yield* shell({ "README.md": "text" })).run(words(typed).slice(1), { input: "" })
           assert.notMatch(ran.err, /^usage:/m)
@@ -69,7 +72,7 @@ describe("what is to be typed", () => {
 })
 
 describe("the README", () => {
-  it("is short where everybody sees it", () => {
+  it("has a short visible part", () => {
     assert.isAtMost(textOf("README.md").split("\n").length, 200)
   })
 
@@ -83,7 +86,7 @@ describe("the README", () => {
     )
   })
 
-  it("tells the two commands, and the dependencies that a program needs", () => {
+  it("names the two commands, and the required dependencies", () => {
     const { engines, peerDependencies, peerDependenciesMeta } = JSON.parse(
       readFileSync(join(root, "package.json"), "utf8")
     ) as {
@@ -105,7 +108,7 @@ describe("the README", () => {
     assert.match(textOf("README.md"), /^npm ci && npm test /m)
   })
 
-  it("names only commands that are there", () => {
+  it("names only existing commands", () => {
     const help = execFileSync(process.execPath, [bin, "--help"], { encoding: "utf8" })
     const section = proseOf("README.md").split("## On the command line")[1]!.split("\n## ")[0]!
     for (const [, name] of section.matchAll(/`([a-z]+)`/g)) {
