@@ -1,7 +1,7 @@
 /**
- * Each case runs in a process of its own, one time in one order and one time in the other, so that neither side profits from what the
- * other has warmed or cleaned up. Answers are compared before anything is timed; medians and the ratio to the baseline of the same
- * run are reported, never a time alone.
+ * Each case runs in its own process. The two sides take turns in alternating order, so neither profits from what the
+ * other has warmed or cleaned up. Answers are compared before anything is timed. Reports have medians and the ratio to
+ * the baseline of the same run, never a time alone.
  */
 import * as Effect from "effect/Effect"
 import { spawnSync } from "node:child_process"
@@ -15,17 +15,17 @@ export interface Side {
 
 export interface Case {
   readonly name: string
-  /** What is promised, as a bound on the figure below. */
+  /** The promise, as a bound on the figure below. */
   readonly target: string
   readonly bound: number
-  /** `ratio` to the baseline, or microseconds beyond it. */
+  /** `ratio` is ours ÷ baseline; the overhead is in microseconds beyond it. */
   readonly figure: "ratio" | "overhead µs" | "baseline ÷ ours"
   /** Operations in a sample. */
   readonly count: number
   readonly samples: number
   /** Runs of each side before the first sample. @default 3 */
   readonly warmups?: number
-  /** Checks that both sides answer the same, then gives them. */
+  /** Checks that both sides give the same answers, then returns them. */
   readonly make: () => Promise<{ readonly ours: Side; readonly baseline: Side; readonly close?: () => unknown }>
 }
 
@@ -40,12 +40,12 @@ export interface Report {
   readonly held: boolean
 }
 
-/** Answers are compared before anything is timed. */
+/** Compares answers before anything is timed. */
 export const check = (condition: boolean): void => {
   if (!condition) throw new Error("the two sides do not answer the same")
 }
 
-/** The three ways of running something many times: calls, promises one after another, effects in one fiber. */
+/** Runs a call many times; the next two run promises in sequence, and effects in one fiber. */
 export const times = (run: () => unknown) => (count: number) => {
   for (let i = 0; i < count; i++) run()
 }
@@ -105,7 +105,7 @@ export const measure = async (self: Case): Promise<Report> => {
   }
 }
 
-/** Runs one case in a fresh process and answers its report. */
+/** Runs one case in a new process and returns its report. */
 export const isolated = (module: string, index: number): Report => {
   const child = spawnSync(
     process.execPath,

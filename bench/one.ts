@@ -1,4 +1,4 @@
-/** One case, alone in its process; its report is the last line. */
+/** Runs one case, alone in its process, and prints its report as the last line. */
 import type { Case } from "./harness.ts"
 import { measure } from "./harness.ts"
 

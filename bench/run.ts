@@ -1,4 +1,7 @@
-/** `npm run bench [-- MODULE...]`: every case in a fresh process, as a table; `-- search ...` and `-- snapshots ...` on whole trees. */
+/**
+ * `npm run bench [-- MODULE...]` runs each case in a new process and prints a table. `-- search ...` and `-- snapshots
+ * ...` measure whole trees, `-- mcp ...` the MCP server.
+ */
 import { readdirSync } from "node:fs"
 import { cpus } from "node:os"
 import type { Case } from "./harness.ts"

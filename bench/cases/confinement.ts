@@ -1,4 +1,7 @@
-/** What it costs that no exchange of directories and links can lead a call astray, five directories deep, with the cache warm. */
+/**
+ * The cost of confinement, which no exchange of directories and links can mislead: five directories deep, with a warm
+ * cache.
+ */
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
 import * as Exit from "effect/Exit"

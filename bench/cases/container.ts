@@ -1,6 +1,6 @@
 /**
- * Files of a container: apart, beside one `podman exec` for each call, and shared, beside the same directory as a host has it. Needs
- * podman and a static busybox, and runs in turns like every case.
+ * Files of a container: apart, compared with one `podman exec` per call, and shared, compared with the same directory
+ * on the host. Needs podman and a static busybox; the sides take turns, as in every case.
  */
 import { NodeServices } from "@effect/platform-node"
 import * as Context from "effect/Context"
@@ -60,7 +60,7 @@ const opened = async (strategy: "overlay" | "exec") => {
   return { directory, scope, close, fs: container.filesystem, ...container }
 }
 
-/** The container that this process has started. */
+/** Returns the container that this process has started. */
 const running = (): string =>
   execFileSync("podman", ["ps", "--latest", "--filter", "label=fs-algebra=1", "--format", "{{.Names}}"], {
     encoding: "utf8"

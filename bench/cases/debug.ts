@@ -1,4 +1,7 @@
-/** What the debug view takes: the tree and a file over HTTP, beside the same asked of the filesystem itself and written as JSON. */
+/**
+ * The cost of the debug view: the tree and a file over HTTP, compared with the same data from the filesystem, written
+ * as JSON.
+ */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"

@@ -1,4 +1,4 @@
-/** Single operations on a directory, beside the plain promises of node:fs that do the same safe work. */
+/** Single operations on a directory, compared with the equally safe work in node:fs promises. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
@@ -26,7 +26,9 @@ const prepared = async () => {
   }
 }
 
-/** Opened without following, known to be a regular file, read to its size: what a careful program writes. */
+/**
+ * Opens a file without following links, checks that it is regular, and reads it to its size, as a careful program does.
+ */
 const readSafely = async (path: string) => {
   const handle = await promises.open(path, 0o400000)
   try {
@@ -41,7 +43,7 @@ const readSafely = async (path: string) => {
 }
 
 let serial = 0
-/** A temporary file with the old mode, renamed over the old one. */
+/** Writes a temporary file with the old mode, and renames it over the old one. */
 const writeSafely = async (path: string, bytes: Uint8Array) => {
   const mode = (await promises.lstat(path)).mode & 0o777
   const aside = `${path}.${serial++}.tmp`

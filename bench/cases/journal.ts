@@ -1,4 +1,7 @@
-/** What writing down costs: a recorded filesystem beside the same one plain, a branch beside what its leaf does, a file beside its bytes. */
+/**
+ * The cost of the journal: a recorded filesystem compared with a plain one, a branch with its leaf's filesystem, a
+ * journal file with its bytes.
+ */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
@@ -20,7 +23,7 @@ import { check, effects } from "../harness.ts"
 
 const temporary = () => mkdtempSync(join(tmpdir(), "fs-algebra-bench-"))
 
-/** Services of two layers for as long as the case lives. */
+/** Builds the services of a layer until the case is closed. */
 const opened = async <A>(layer: Layer.Layer<A, unknown>) => {
   const runtime = ManagedRuntime.make(Layer.fresh(layer))
   return { runtime, close: () => runtime.dispose() }
@@ -28,7 +31,7 @@ const opened = async <A>(layer: Layer.Layer<A, unknown>) => {
 
 const content = "a".repeat(1024)
 
-/** New contents each time, as programs write them, over some files that are there. */
+/** Writes new content each time, as programs do, in turn over 64 files. */
 const writes = (fs: Filesystem.Algebra) => {
   let serial = 0
   return Effect.suspend(() => {

@@ -1,4 +1,4 @@
-/** Single operations in memory: what the service costs beside a bare loop that does the same work on a Map. */
+/** Single operations in memory: the cost of the service, compared with a bare loop that does the same work on a Map. */
 import * as Effect from "effect/Effect"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as Filesystem from "../../src/filesystem/Filesystem.ts"
@@ -8,7 +8,7 @@ import { check, effects } from "../harness.ts"
 const content = new Uint8Array(1024).fill(97)
 const path = "src/model/file.ts"
 
-/** The service on a fresh memory tree with one file in it. */
+/** The service on a new memory tree with one file. */
 const prepared = Effect.runPromise(
   Effect.gen(function* () {
     const fs = yield* Filesystem.Filesystem
@@ -17,7 +17,7 @@ const prepared = Effect.runPromise(
   }).pipe(Effect.provide(InMemory.layer()))
 )
 
-/** The same loop over an effect that does the bare work: what is left is the service's own. */
+/** Runs the bare work as an effect in the same loop, so the difference is the service's own. */
 const bare = (work: () => unknown) => effects(Effect.sync(work))
 
 export const cases: ReadonlyArray<Case> = [

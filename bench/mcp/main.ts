@@ -1,7 +1,9 @@
 /**
- * `npm run bench -- mcp [CALLS]`: what the MCP server of the built program costs beyond the operation that a tool does, call by call over
- * standard input, beside that operation in this process and beside a server that only echoes lines, all taken in turns; and how long it
- * takes from start to first answer, beside a process that does nothing; and how much of a model's context the tool list takes.
+ * `npm run bench -- mcp [CALLS]` measures the MCP server of the built program: its cost per call over standard input
+ * beyond the tool's operation, the time from start to first answer, and the size of the tool list.
+ *
+ * Calls take turns with the operation in this process and with a server that only echoes lines. The start is compared
+ * with a process that does nothing.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -56,7 +58,7 @@ const started = async (root: string): Promise<Server> => {
   return server
 }
 
-/** What a line there and back costs any server in node. */
+/** Measures a line there and back, the cost of any server in node. */
 const echo = `require("node:readline").createInterface(process.stdin).on("line", (line) => {
   const { id, params } = JSON.parse(line)
   process.stdout.write(JSON.stringify({ jsonrpc: "2.0", id, result: params }) + "\\n")
@@ -118,7 +120,7 @@ const timed = async (run: () => Promise<unknown>): Promise<number> => {
 
 const promised = 1
 
-/** In milliseconds, each in turn, so that what disturbs the machine disturbs all three. */
+/** Measures in milliseconds. The three take turns, so a disturbance of the machine affects all of them. */
 const compare = async (self: Case, server: Server, echoing: Server, fs: Algebra, calls: number): Promise<boolean> => {
   const params = { name: self.tool, arguments: self.args }
   const through = () => server.ask("tools/call", params)
@@ -130,7 +132,7 @@ const compare = async (self: Case, server: Server, echoing: Server, fs: Algebra,
   for (let i = 0; i < calls; i++) {
     for (const [index, run] of [through, plain, bare].entries()) {
       const time = await timed(run)
-      // The first calls of any of them are those of an optimising compiler.
+      // The first calls include the work of the optimising compiler.
       if (i >= calls / 4) times[index]!.push(time)
     }
   }
@@ -186,7 +188,7 @@ const start = async (root: string, rounds: number): Promise<boolean> => {
 
 const promisedList = 12_000
 
-/** Counts the characters of the tools as a client gets them, which it puts before every conversation. */
+/** Counts the characters of the tools as a client receives them and puts them before every conversation. */
 const toolList = async (server: Server): Promise<boolean> => {
   const { tools } = await server.ask("tools/list", {})
   const size = JSON.stringify(tools).length

@@ -1,4 +1,4 @@
-/** Whether two peers answer the same, and otherwise which answers only one of them has. */
+/** Finds whether two peers give the same answers, and otherwise which answers only one of them has. */
 import { readdirSync, readFileSync } from "node:fs"
 import type { Peer } from "./peer.ts"
 
@@ -9,7 +9,7 @@ const some = (who: string, all: ReadonlyArray<string>): ReadonlyArray<string> =>
 
 const without = (all: ReadonlyArray<string>, others: ReadonlySet<string>) => all.filter((one) => !others.has(one))
 
-/** Empty when they agree. A result that is given twice is a difference too. */
+/** Returns the differences, or nothing if the peers agree. A result that is given twice is a difference too. */
 export const differences = (
   reference: Pick<Peer, "name">,
   expected: ReadonlyArray<string>,
@@ -40,8 +40,9 @@ const isText = (bytes: Uint8Array): boolean => {
 }
 
 /**
- * The files on which searches of contents may differ for a reason: ripgrep ends at a NUL anywhere, we look for one in the first 8,192
- * bytes, and what is not UTF-8 is binary to us where it matches. Left out on all sides.
+ * Finds the files whose contents may be searched differently for a reason; they are left out on all sides. ripgrep
+ * stops at a NUL anywhere, but we look for one in the first 8,192 bytes, and treat invalid UTF-8 as binary where it
+ * matches.
  */
 export const notText = (root: string): ReadonlySet<string> => {
   const found = new Set<string>()
@@ -56,6 +57,6 @@ export const notText = (root: string): ReadonlySet<string> => {
   return found
 }
 
-/** Takes out the lines of these files. */
+/** Removes the lines of these files. */
 export const linesOutside = (left: ReadonlySet<string>, lines: ReadonlyArray<string>): ReadonlyArray<string> =>
   left.size === 0 ? lines : lines.filter((line) => !left.has(line.slice(0, line.lastIndexOf(":"))))

@@ -1,18 +1,18 @@
-/** Horizontal bars as a picture that needs nothing but itself, and can be read on a light page and on a dark one. */
+/** Draws horizontal bars as a picture that needs no other file, and is readable on light and on dark pages. */
 
 export interface Bar {
   readonly name: string
   readonly ms: number
   readonly min: number
   readonly max: number
-  /** To the baseline, as text. */
+  /** The ratio to the baseline, as text. */
   readonly ratio: string
   readonly kind: "ours" | "baseline" | "other"
 }
 
 const [names, plot, labels, line, top] = [370, 400, 160, 26, 40]
 
-/** Bars beyond this many times the baseline are cut, with a notch, so that the others can be told apart. */
+/** Longer bars than this multiple of the baseline are cut with a notch, so the others can be distinguished. */
 const most = 6
 
 const escaped = (text: string): string => text.replace(/[&<>"]/g, (char) => `&#${char.charCodeAt(0)};`)

@@ -1,7 +1,7 @@
-/** How much of the processors we used, and how much others took from us meanwhile. */
+/** Measures how much of the processors we used, and how much other processes used meanwhile. */
 import { readFileSync } from "node:fs"
 
-/** Milliseconds of one unit of /proc/stat. */
+/** The milliseconds of one unit in /proc/stat. */
 const tick = 10
 
 const numbers = (text: string): ReadonlyArray<number> => text.trim().split(/\s+/).map(Number)
@@ -14,7 +14,7 @@ const read = (path: string): string | undefined => {
   }
 }
 
-/** Of the processes that we started and that have ended. */
+/** Returns the time of ended child processes. */
 const children = (): number => {
   const stat = read("/proc/self/stat")
   if (stat === undefined) return 0
@@ -22,7 +22,7 @@ const children = (): number => {
   return (fields[13]! + fields[14]!) * tick
 }
 
-/** Of the whole machine: all but idle and waiting for disks. */
+/** Returns the time of the whole machine, without idling and waiting for disks. */
 const machine = (): number | undefined => {
   const line = read("/proc/stat")?.split("\n", 1)[0]
   if (line === undefined) return undefined
@@ -30,10 +30,10 @@ const machine = (): number | undefined => {
   return (user + nice + system + irq! + softirq! + steal!) * tick
 }
 
-/** KiB that were read from disks. */
+/** Returns the KiB that were read from disks. */
 const disk = (): number => Number(/^pgpgin (\d+)/m.exec(read("/proc/vmstat") ?? "")?.[1] ?? 0)
 
-/** KiB: a sample during which more was read from a disk does not measure a warm cache. */
+/** In KiB. If more was read from a disk during a sample, it does not measure a warm cache. */
 const cold = 4096
 
 export interface Clocks {
@@ -50,9 +50,9 @@ export const now = (): Clocks => {
 
 export interface Spent {
   readonly ms: number
-  /** Milliseconds of all threads, and of the processes that were started. */
+  /** Milliseconds of all threads and of child processes. */
   readonly cpuMs: number
-  /** Others used the machine for more than 6 % of this time (and more than Linux's clocks can be wrong by), or a disk was read. */
+  /** Whether a disk was read, or others used more than 6 % of this time (and more than the error of Linux's clocks). */
   readonly disturbed: boolean
 }
 

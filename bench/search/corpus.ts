@@ -1,6 +1,6 @@
 /**
- * The trees that are searched: generated from a seed, kept below the system's temporary directory under a hash of what they were
- * made from, so that only the first run has to make them. `npm run bench -- search --clean` removes them.
+ * The trees that are searched, generated from a seed. They are kept in the system's temporary directory under a hash of
+ * their parameters, so only the first run makes them. `npm run bench -- search --clean` removes them.
  */
 import { createHash } from "node:crypto"
 import {
@@ -26,7 +26,7 @@ import { logs, needle, sources, unicodeSources } from "./text.ts"
 
 export type Shape = "flat" | "large" | "deep" | "wide" | "unicode" | "ignored" | "real"
 
-/** To be raised whenever the same parameters would make another tree. */
+/** Must be raised whenever the same parameters would make another tree. */
 const version = 1
 
 const home = join(tmpdir(), "fs-algebra-bench-corpora")
@@ -38,7 +38,7 @@ const below = ["lib", "test", "core", "utils", "model", "api", "client", "server
 const names = ["alpha", "array", "base", "bucket", "config", "dispatch", "event", "filter", "group", "hash", "input", "util"]
 const extensions = ["ts", "ts", "ts", "ts", "js", "js", "json", "md", "tsx", "css"]
 
-/** Directories of a random tree. Its 64 roots stay small beside the whole, so that a static base is worth something. */
+/** Returns the directories of a random tree. Each of its 64 roots is small, so a static base is an advantage. */
 const directories = (self: Random, count: number): ReadonlyArray<string> => {
   const all: Array<{ readonly path: string; readonly depth: number }> = []
   for (let i = 0; i < count; i++) {
@@ -84,7 +84,7 @@ const sowLarge = (root: string, files: number, mebibytes: number): void => {
   }
 }
 
-/** Chains of a hundred directories, three files in each. */
+/** Makes chains of a hundred directories with three files each. */
 const sowDeep = (root: string, files: number): void => {
   const content = sources(random(3))
   for (let i = 0, directory = ""; i < files; i++) {
@@ -113,7 +113,7 @@ interface Made {
   readonly grow: (root: string, files: number) => void
 }
 
-/** How many files a shape has in a run of `files`. */
+/** Returns how many files a shape has in a run of `files`. */
 const made = (shape: Exclude<Shape, "real">, files: number): Made => {
   const logFiles = Math.min(20, Math.max(1, Math.floor(files / 7500)))
   return {
@@ -131,10 +131,10 @@ const made = (shape: Exclude<Shape, "real">, files: number): Made => {
 
 const project = fileURLToPath(new URL("../..", import.meta.url))
 
-/** What tools write into node_modules while they run. */
+/** The entries that tools write into node_modules while they run. */
 const transient = new Set([".vite", ".vitest", ".cache", ".vite-temp"])
 
-/** A copy of the project's own packages, since other work on the project changes them under a run. */
+/** Copies the project's own packages, because other work on the project changes them during a run. */
 const copyModules = (root: string): void =>
   cpSync(join(project, "node_modules"), root, {
     recursive: true,
@@ -151,7 +151,10 @@ const planned = (shape: Shape, files: number): { readonly name: string; readonly
   return { name: `${shape}-${count}-${hashed(JSON.stringify({ version, shape, count }))}`, grow: (root) => grow(root, count) }
 }
 
-/** The directory of a corpus, made if it is not there yet. A run that is killed leaves no half corpus under the final name. */
+/**
+ * Returns the directory of a corpus, and makes it if necessary. A run that is killed leaves no partial corpus under the
+ * final name.
+ */
 export const ensure = (shape: Shape, files: number): string => {
   const { grow, name } = planned(shape, files)
   const target = join(home, name)
@@ -170,7 +173,7 @@ export interface Size {
   readonly bytes: number
 }
 
-/** Reads every file once, so that the page cache is warm, and counts what is there. */
+/** Reads every file once to warm the page cache, and counts the entries and bytes. */
 export const warm = (root: string): Size => {
   const buffer = Buffer.allocUnsafe(1024 * 1024)
   let [files, directories, bytes] = [0, 0, 0]

@@ -1,4 +1,4 @@
-/** The same questions on trees of three sizes: what grows with the tree, and what does not. */
+/** Asks the same questions on trees of three sizes, to show what grows with the tree. */
 import { writeFileSync } from "node:fs"
 import { basename, dirname, join } from "node:path"
 import { draw } from "./chart.ts"
@@ -9,12 +9,12 @@ import * as Tables from "./tables.ts"
 const sizes = [10_000, 100_000, 300_000]
 const asked = new Set(["walk-all", "glob-ts", "grep-rare", "grep-import"])
 
-/** Three times the files may take this many times as long. */
+/** Three times as many files may take this many times as long. */
 const linear = 3.3
-/** MiB by which a stream's memory may differ between the smallest tree and the largest. */
+/** The MiB by which a stream's memory may differ between the smallest and the largest tree. */
 const flat = 100
 
-/** Runs a table, with all its peers or only some. */
+/** Runs a table with all of its peers, or only some. */
 export type Run = (
   table: Tables.Table,
   files: number,

@@ -1,4 +1,4 @@
-/** The walkers and globbers of npm and of Node, each asked for all of it as an array of paths from the root. */
+/** The walkers and globbers of npm and Node, each asked for all paths from the root as an array. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
@@ -15,7 +15,9 @@ import { regExp } from "./peer.ts"
 
 const require = createRequire(import.meta.url)
 
-/** Not all packages export their manifest, so it is looked for where modules are. */
+/**
+ * Returns the version of a package. Its manifest is searched in the module paths, because not all packages export it.
+ */
 const versionOf = (name: string): string => {
   const all = require.resolve.paths(name)!.map((path) => join(path, name, "package.json"))
   return (JSON.parse(readFileSync(all.find(existsSync)!, "utf8")) as { readonly version: string }).version
@@ -39,7 +41,7 @@ export const fdirs = (root: string): ReadonlyArray<Peer> => [
   peer("fdir-sync", `${named("fdir")}, sync`, () => Promise.resolve(crawl(root).sync()))
 ]
 
-/** Node's answers directories too, and what a file is says its entry. */
+/** Globs with Node, whose results include directories; the entry tells whether it is a file. */
 const nodeGlob = async (root: string, pattern: string): Promise<ReadonlyArray<string>> => {
   const found: Array<string> = []
   for await (const entry of promises.glob(pattern, { cwd: root, withFileTypes: true })) {
@@ -50,7 +52,7 @@ const nodeGlob = async (root: string, pattern: string): Promise<ReadonlyArray<st
 
 const plain = { dot: true, followSymbolicLinks: false, onlyFiles: true, expandDirectories: false }
 
-/** Everyone who reads a glob. */
+/** Returns all peers that read a glob. */
 export const globs = (root: string, pattern: string): ReadonlyArray<Peer> => [
   peer("tinyglobby", named("tinyglobby"), () => tinyglobby(pattern, { ...plain, cwd: root })),
   peer("fast-glob", named("fast-glob"), () => fastGlob(pattern, { ...plain, cwd: root })),
@@ -61,12 +63,12 @@ export const globs = (root: string, pattern: string): ReadonlyArray<Peer> => [
   }
 ]
 
-/** With the rules of the tree's .gitignore files; of these only globby reads them. */
+/** Returns the peers that read the tree's .gitignore files, of these only globby. */
 export const ignoring = (root: string): ReadonlyArray<Peer> => [
   peer("globby", `${named("globby")}, gitignore: true`, () => globby("**", { ...plain, cwd: root, gitignore: true }))
 ]
 
-/** effect's own answers names without kinds, of directories and links too. */
+/** Walks with effect, which returns names without kinds, including directories and links. */
 export const effectWalk = (root: string): Peer => {
   const all: Paths = () =>
     Effect.runPromise(
@@ -99,7 +101,10 @@ interface Line {
   readonly text: string
 }
 
-/** What anyone would write first: read as text, split into lines, test each. Binary is what has a NUL near its beginning. */
+/**
+ * Searches in the obvious way: reads as text, splits into lines, tests each. A file with a NUL near its beginning is
+ * binary.
+ */
 export const naive = ({ readdirSync, readFileSync }: Readable, root: string, question: Question): ReadonlyArray<Line> => {
   const expression = regExp(question)
   const found: Array<Line> = []

@@ -1,4 +1,4 @@
-/** `npm run bench -- search`: runs the tables, each in a process of its own, and writes the report. */
+/** `npm run bench -- search` runs the tables, each in its own process, and writes the report. */
 import { spawnSync } from "node:child_process"
 import { mkdirSync, writeFileSync } from "node:fs"
 import { cpus, loadavg, totalmem } from "node:os"
@@ -20,7 +20,7 @@ npm run bench -- search --clean`
 
 const one = fileURLToPath(new URL("one.ts", import.meta.url))
 
-/** The last line of a process of our own, or nothing when it failed, which its own words have said then. */
+/** Returns the last line of our own process, or nothing if it failed and printed the reason itself. */
 const answered = (...args: ReadonlyArray<string>): unknown => {
   const child = spawnSync(process.execPath, ["--expose-gc", "--max-old-space-size=12288", one, ...args], {
     encoding: "utf8",
@@ -31,7 +31,7 @@ const answered = (...args: ReadonlyArray<string>): unknown => {
   return child.status === 0 ? JSON.parse(child.stdout.trim().split("\n").pop()!) : undefined
 }
 
-/** One process for the times, then one for the memory of each that works in its own process and was right. */
+/** Runs one process for the times, then one for the memory of each correct peer that works in its own process. */
 const run: Growth.Run = (table, files, tree, ...ids) => {
   const result = answered(table.id, `${files}`, tree, "time", ...ids) as Result | undefined
   if (result === undefined) return undefined

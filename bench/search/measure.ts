@@ -1,6 +1,6 @@
 /**
- * Peers take turns, a different one first in each round, after a warm-up and a collection of garbage that nobody pays for. A sample
- * that other work on the machine has disturbed is taken again, within reason.
+ * Peers take turns, with a different one first in each round, after a warm-up and a garbage collection that is not
+ * timed. A sample is repeated, within limits, if other work on the machine disturbed it.
  */
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import { setTimeout as pause } from "node:timers/promises"
@@ -8,10 +8,10 @@ import { median } from "../harness.ts"
 import * as Clocks from "./clocks.ts"
 import type { Outcome, Peer } from "./peer.ts"
 
-/** Clean ones that are wanted of each peer, and rounds that are made to have them. */
+/** The undisturbed samples wanted of each peer, and the most rounds to get them. */
 const wanted = 7
 const most = 11
-/** What takes longer than this gets three samples: what is so slow need not be known better. */
+/** Peers that take longer than this get three samples, since precision matters less for them. */
 const patienceMs = 5000
 
 interface Sample extends Clocks.Spent {
@@ -26,7 +26,7 @@ export interface Timing {
   readonly firstMs: number | undefined
   readonly results: number | undefined
   readonly samples: number
-  /** Of the samples, how many were disturbed; 0 where enough others were had. */
+  /** The number of disturbed samples; 0 if there were enough others. */
   readonly disturbed: number
 }
 
@@ -54,7 +54,10 @@ const summary = (all: ReadonlyArray<Sample>): Timing => {
   }
 }
 
-/** Seven clean ones; or seven that took long together, since on a machine that is never quiet more of them tell no more. */
+/**
+ * Tests for seven undisturbed samples, or seven that took long together, because on a busy machine more samples tell no
+ * more.
+ */
 const enough = (samples: ReadonlyArray<Sample>, warm: Clocks.Spent): boolean => {
   if (warm.ms > patienceMs) return samples.length >= 3
   if (samples.filter(({ disturbed }) => !disturbed).length >= wanted) return true
@@ -81,22 +84,22 @@ export interface Delay {
   readonly max: number
 }
 
-/** Of a timer that is due every millisecond, the time between two calls of it. */
+/** Measures the time between two calls of a timer that is due every millisecond. */
 const delayed = async (work: () => Promise<unknown>): Promise<Delay> => {
   globalThis.gc?.()
   const histogram = monitorEventLoopDelay({ resolution: 1 })
   histogram.enable()
-  // The first interval is measured from a call of the timer, so there has to be one before the work.
+  // The first interval starts at a call of the timer, so one must come before the work.
   await pause(5)
   histogram.reset()
   await work()
-  // And one after it, which sees a slice at its very end.
+  // A call after the work sees a slice at its very end.
   await pause(5)
   histogram.disable()
   return { p99: histogram.percentile(99) / 1e6, max: histogram.max / 1e6 }
 }
 
-/** The medians over some runs: a slice of ours is in every one of them, what others do to the machine is not. */
+/** Returns the medians over some runs: our own slices are in every run, disturbances of the machine are not. */
 export const delay = async (work: () => Promise<unknown>): Promise<Delay> => {
   const all: Array<Delay> = []
   for (let i = 0; i < 3; i++) all.push(await delayed(work))

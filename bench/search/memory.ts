@@ -1,4 +1,4 @@
-/** The same tree in our memory, in that of memfs, and on the host. */
+/** Compares a tree in our memory, in that of memfs, and on the host. */
 import { Volume } from "memfs"
 import { readdirSync, readFileSync } from "node:fs"
 import * as JavaScript from "./javascript.ts"
@@ -24,7 +24,7 @@ const renamed = (peers: ReadonlyArray<Peer>, id: string, where: string): Peer =>
   return { ...stream, id, name: `${stream.name}, ${where}` }
 }
 
-/** A peer's tree is loaded when it is first asked, so that who measures its memory has no other's in it. */
+/** Loads a peer's tree at its first question, so that a measurement of its memory includes no other tree. */
 const lazily = ({ id, name }: Pick<Peer, "id" | "name">, make: () => Promise<Peer>): Peer => {
   let made: Promise<Peer> | undefined
   const peer = () => (made ??= make())

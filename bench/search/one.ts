@@ -1,6 +1,6 @@
 /**
- * One table, alone in its process, so that no table profits from what another has warmed; its result is the last line. With a peer's
- * name after `memory` it answers only how much memory that peer needs, which only a process of its own can tell.
+ * Runs one table, alone in its process, so no table profits from what another has warmed. Its result is the last line.
+ * With a peer's name after `memory`, the result is the memory of that peer, which needs its own process.
  */
 import * as Agree from "./agree.ts"
 import * as Corpus from "./corpus.ts"
@@ -16,7 +16,7 @@ const root = Corpus.ensure(table.shape, Number(files))
 
 const reason = (error: unknown): string => String(error instanceof Error ? error.message : error).slice(0, 300)
 
-/** Who answers what the first one does, and what is wrong with the others. */
+/** Compares each peer with the first one, and returns what is wrong with each. */
 const examined = async (peers: ReadonlyArray<Peer>, left: ReadonlySet<string>) => {
   const reference = peers[0]!
   const expected = Agree.linesOutside(left, await reference.answer())
@@ -57,7 +57,7 @@ const timed = async (): Promise<Result> => {
   return { id: table.id, results, size, left: left.size, idle, rows }
 }
 
-/** MiB beyond those of the process before it has opened anything. */
+/** Returns the MiB beyond those of the process before it opened anything. */
 const needed = async (): Promise<number> => {
   globalThis.gc?.()
   const before = process.memoryUsage().rss

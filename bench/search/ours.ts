@@ -1,4 +1,4 @@
-/** The service, as programs have it: a layer that stays open, and its public operations only. */
+/** The service as programs use it: a layer that stays open, and only public operations. */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as ManagedRuntime from "effect/ManagedRuntime"
@@ -37,12 +37,12 @@ const treeOf = (directory: string): Branch => {
 export const inMemory = (root: string): Promise<Ours> => open(InMemory.layer({ tree: treeOf(root) }))
 
 /**
- * How a search is told to use the calling thread only, once there is an option for it; the comparison with one thread of ripgrep is
- * left out until then.
+ * Makes a search use only the calling thread, once there is an option for it. Until then, the comparison with one
+ * thread of ripgrep is left out.
  */
 export const inline = undefined as (<A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>) | undefined
 
-/** Keeps what a stream gives, or only counts it, and notes when the first of it came. */
+/** Collects or only counts the values of a stream, and notes when the first of them came. */
 const drained = <A, E>(stream: Stream.Stream<A, E>, into?: Array<A>): Effect.Effect<Outcome, E> =>
   Effect.suspend(() => {
     const start = performance.now()
@@ -119,7 +119,7 @@ export const grep = (self: Ours, { pattern, ...options }: Question): ReadonlyArr
   ]
 }
 
-/** The stream on the calling thread only, where that can be asked for. */
+/** Returns the stream on the calling thread only, if there is an option for it. */
 export const grepInline = (self: Ours, { pattern, ...options }: Question): ReadonlyArray<Peer> => {
   if (inline === undefined) return []
   const stream = self.fs.grepStream(pattern, options)

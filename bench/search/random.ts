@@ -1,9 +1,9 @@
-/** Numbers that look random and are the same in every run: mulberry32, thirty-two bits of state. */
+/** Pseudorandom numbers that are the same in every run: mulberry32, with 32 bits of state. */
 
 export interface Random {
-  /** A whole number from 0 to `bound - 1`. */
+  /** An integer from 0 to `bound - 1`. */
   readonly below: (bound: number) => number
-  /** True one time in `n`, on average. */
+  /** True once in `n` times, on average. */
   readonly oneIn: (n: number) => boolean
   readonly pick: <A>(values: ReadonlyArray<A>) => A
 }

@@ -1,4 +1,4 @@
-/** The Markdown of a run: what was promised, then each table with its picture. */
+/** The Markdown of a run: the targets, then each table with its picture. */
 import type { Bar } from "./chart.ts"
 import { draw } from "./chart.ts"
 import { isOurs } from "./peer.ts"
@@ -12,7 +12,7 @@ export interface Written {
   readonly picture: string
 }
 
-/** What the ratios are to: the baseline, or the first who could be timed. */
+/** Returns the peer to which the ratios refer: the baseline, or the first one with a time. */
 const baseOf = ({ rows }: Result): string | undefined =>
   (rows.find(({ id, timing }) => id === baseline && timing !== undefined) ?? rows.find(({ timing }) => timing !== undefined))
     ?.id

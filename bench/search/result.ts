@@ -1,4 +1,4 @@
-/** What the process of a table hands to the report. */
+/** The data that the process of a table passes to the report. */
 import type { Size } from "./corpus.ts"
 import type { Delay, Timing } from "./measure.ts"
 import type { Target } from "./tables.ts"
@@ -6,11 +6,11 @@ import type { Target } from "./tables.ts"
 export interface Row {
   readonly id: string
   readonly name: string
-  /** How the answer differs from the first peer's; who is wrong is not timed. */
+  /** Differences from the first peer's answer. A wrong peer is not timed. */
   readonly wrong: ReadonlyArray<string>
   readonly timing?: Timing
   readonly delay?: Delay
-  /** MiB beyond an idle process's; absent for what runs in another process. */
+  /** MiB beyond an idle process; absent for work in another process. */
   readonly memory?: number
 }
 
@@ -18,7 +18,7 @@ export interface Result {
   readonly id: string
   readonly results: number
   readonly size: Size
-  /** Files left out of the comparison of answers, since they are not text. */
+  /** The number of files left out of the comparison of answers, because they are not text. */
   readonly left: number
   readonly idle: Delay
   readonly rows: ReadonlyArray<Row>
@@ -34,7 +34,7 @@ export interface Verdict {
 export const medianOf = (result: Result, id: string): number | undefined =>
   result.rows.find((row) => row.id === id)?.timing?.median
 
-/** No synchronous slice may be longer. */
+/** The limit for a synchronous slice. */
 const sliceMs = 20
 
 const ratio = (result: Result, { beside, bound, ours }: Target): ReadonlyArray<Verdict> => {

@@ -1,6 +1,6 @@
 /**
- * ripgrep as a process: with its output in a file, which is the least it can be asked for (never /dev/null, which some tools notice),
- * and as the tools of agents use it, with `--json` parsed by the client.
+ * ripgrep as a process, in two ways. Its output goes to a file, which is the least work for it; some tools detect
+ * /dev/null. Or it runs as the tools of agents use it, with `--json` parsed by the client.
  */
 import { rgPath } from "@vscode/ripgrep"
 import { spawn, spawnSync } from "node:child_process"
@@ -22,11 +22,11 @@ const known = (id: Ripgrep["id"], origin: string, path: string): ReadonlyArray<R
   return [{ id, name: `ripgrep ${version} (${origin})`, path }]
 }
 
-/** The system's first, which is the baseline where it is there. */
+/** The system's ripgrep, if there is one, comes first and is the baseline. */
 export const installed: ReadonlyArray<Ripgrep> = [...known("rg", "system", "/usr/bin/rg"), ...known("npm-rg", "npm", rgPath)]
 
 export interface How {
-  /** Beside the fixed ones. @default everything: hidden and ignored files too */
+  /** Flags beside the fixed ones. @default everything: hidden and ignored files too */
   readonly which?: ReadonlyArray<string>
   /** @default 2 */
   readonly threads?: 1 | 2
@@ -34,11 +34,11 @@ export interface How {
 
 const everything = ["-uu"]
 
-/** In memory where the system has a place for that, so that no disk is measured. */
+/** A directory in memory if the system has one, so no disk is measured. */
 const outputs = existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
 
 let serial = 0
-/** Runs with the output in a file, and gives that back when it is asked for. */
+/** Runs with the output in a file, and returns it on request. */
 const toFile = (rg: Ripgrep, root: string, flags: ReadonlyArray<string>) => {
   const path = join(outputs, `fs-algebra-bench-${process.pid}-${serial++}.txt`)
   const file = openSync(path, "a+")
@@ -61,7 +61,7 @@ const suffix = (threads: 1 | 2): string => (threads === 1 ? "1" : "")
 
 const split = (text: string, separator: string): ReadonlyArray<string> => text.split(separator).filter((part) => part !== "")
 
-/** `--files`, all of them or those that a glob matches. */
+/** Lists with `--files`: all files, or those that match a glob. */
 export const files = (rg: Ripgrep, root: string, { threads = 2, which = everything }: How, glob?: string): Peer => {
   const flags = ["--files", ...which, "--threads", `${threads}`, ...(glob === undefined ? [] : ["-g", glob])]
   const { run, text } = toFile(rg, root, flags)
@@ -73,7 +73,7 @@ export const files = (rg: Ripgrep, root: string, { threads = 2, which = everythi
   }
 }
 
-/** `\w` and `\b` mean ASCII in JavaScript; where a pattern has them ripgrep is told to read them so too. */
+/** Returns the arguments of a question. `\w` and `\b` mean ASCII in JavaScript, so ripgrep is told the same. */
 const asked = ({ ignoreCase, literal, pattern }: Question): ReadonlyArray<string> => [
   ...(ignoreCase === true ? ["-i"] : []),
   ...(literal === true ? ["-F"] : []),
@@ -85,7 +85,7 @@ const asked = ({ ignoreCase, literal, pattern }: Question): ReadonlyArray<string
 
 const withoutDot = (path: string): string => path.replace(/^\.\//, "")
 
-/** `path:number` of a line; notes about binary files have no NUL. */
+/** Returns the `path:number` of a line; notes about binary files have no NUL. */
 const place = (line: string): ReadonlyArray<string> => {
   const end = line.indexOf("\0")
   return end < 0 ? [] : [`${withoutDot(line.slice(0, end))}:${Number.parseInt(line.slice(end + 1), 10)}`]
@@ -124,7 +124,7 @@ interface Event {
 const string = ({ bytes, text }: { readonly text?: string; readonly bytes?: string }): string =>
   text ?? Buffer.from(bytes ?? "", "base64").toString()
 
-/** What spawns, reads and parses, and holds every match in the end. */
+/** Runs ripgrep as a client does: starts it, reads, parses, and holds every match in the end. */
 const client = async (rg: Ripgrep, root: string, flags: ReadonlyArray<string>): Promise<ReadonlyArray<Match>> => {
   const child = spawn(rg.path, ["--no-config", "--json", ...flags], { cwd: root, stdio: ["ignore", "pipe", "inherit"] })
   const matches: Array<Match> = []
@@ -134,7 +134,7 @@ const client = async (rg: Ripgrep, root: string, flags: ReadonlyArray<string>): 
   }
   let rest = ""
   child.stdout.setEncoding("utf8").on("data", (chunk: string) => {
-    // A match on a line of megabytes comes in many chunks, which must not be looked through again for each of them.
+    // A match on a line of megabytes comes in many chunks, which must not all be searched again for each new one.
     const parts = chunk.split("\n")
     parts[0] = rest + parts[0]!
     rest = parts.pop()!

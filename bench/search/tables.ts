@@ -1,4 +1,4 @@
-/** Every table: one question on one corpus, who is asked, and what is promised. */
+/** All tables: one question on one corpus each, with its peers and its targets. */
 import type { Shape } from "./corpus.ts"
 import * as JavaScript from "./javascript.ts"
 import * as Memory from "./memory.ts"
@@ -11,7 +11,7 @@ import { needle } from "./text.ts"
 export type Group = "walk" | "glob" | "grep" | "memory" | "large"
 export const groups: ReadonlyArray<Group> = ["walk", "glob", "grep", "large", "memory"]
 
-/** Medians in one run: `ours` divided by `beside`. */
+/** A bound on the median of `ours` divided by that of `beside`, in one run. */
 export interface Target {
   readonly ours: string
   readonly beside: string
@@ -19,7 +19,7 @@ export interface Target {
 }
 
 export interface Opened {
-  /** The first is who the others must agree with. */
+  /** The others must agree with the first. */
   readonly peers: ReadonlyArray<Peer>
   readonly close: () => Promise<void>
 }
@@ -32,11 +32,11 @@ export interface Table {
   readonly contents: boolean
   readonly open: (root: string) => Promise<Opened>
   readonly targets: ReadonlyArray<Target>
-  /** Milliseconds until a stream's first result, promised where the first file in order has one. */
+  /** Milliseconds until a stream's first result, promised if the first file in order has one. */
   readonly firstMs?: number
 }
 
-/** A target of this name is about the system's ripgrep with two threads, and npm's where there is no other. */
+/** Targets with this name refer to the system's ripgrep with two threads, or npm's if there is no other. */
 export const baseline = Ripgrep.installed[0]?.id ?? "none"
 
 const withHost =
@@ -69,7 +69,7 @@ const walk = (id: string, title: string, shape: Shape, targets: ReadonlyArray<Ta
   targets
 })
 
-/** What is promised of a walk or a glob of everything; the real tree has its own bound. */
+/** Returns the targets for a walk or a glob of everything; the real tree has its own bound. */
 const everywhere = (real: boolean, ours = "ours"): ReadonlyArray<Target> => [
   { ours, beside: baseline, bound: real ? 1.4 : 1 },
   { ours, beside: "tinyglobby", bound: 0.9 }
@@ -89,7 +89,7 @@ const glob = (id: string, pattern: string, shape: Shape, targets: ReadonlyArray<
   targets
 })
 
-/** Against ripgrep itself, against what its clients do, and against the one that npm ships. */
+/** Returns the targets against ripgrep itself, against its clients, and against the one that npm ships. */
 const searched = (plain: number, objects = 1.5): ReadonlyArray<Target> => [
   { ours: "ours-stream", beside: baseline, bound: plain },
   { ours: "ours", beside: baseline, bound: objects },
@@ -164,7 +164,7 @@ const ignored: Table = {
   targets: [{ ours: "ours", beside: baseline, bound: 1 }]
 }
 
-/** What is asked of one tree, generated or real. */
+/** Returns the questions for one tree, generated or real. */
 const ofTree = (shape: "flat" | "real"): ReadonlyArray<Table> => {
   const real = shape === "real"
   const literal = real ? 1.3 : 1.1

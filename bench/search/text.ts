@@ -1,4 +1,4 @@
-/** The lines that corpora are made of: enough like source code and logs that a search has the work it has on real ones. */
+/** The lines of the corpora, similar enough to source code and logs that a search has as much work as on real ones. */
 import type { Random } from "./random.ts"
 
 const words = "alpha beta cache delta entry field graph handler index job key layer module node option parser query".split(" ")
@@ -6,7 +6,7 @@ const longer =
   "resolveModuleName createDefaultHandler normalizeAbsolutePath collectTransitiveEntries invalidateCachedResult".split(" ")
 const services = ["auth", "billing", "gateway", "search", "storage"]
 
-/** In one of `rare` files, or one line of a large one. */
+/** Occurs in one of `rare` files, or in one line of a large one. */
 export const needle = "ZQX_needle"
 const rare = 10_000
 
@@ -45,7 +45,7 @@ const logLine = (random: Random): string => {
 const many = (random: Random, count: number, line: (random: Random) => string): ReadonlyArray<string> =>
   Array.from({ length: count }, () => line(random))
 
-/** Gives source-like texts of 1 to 8 KB, from lines that are made once. */
+/** Generates texts like source code of 1 to 8 KB, from lines that are made once. */
 export const sources = (random: Random): ((index: number) => string) => {
   const lines = many(random, 8192, statement)
   const header = (): string => {
@@ -64,7 +64,7 @@ export const sources = (random: Random): ((index: number) => string) => {
 
 const foreign = ["naïve café, déjà vu", "漢字とかな", "Grüße aus Köln", "🦀 and 🧵 in one line", "Ελληνικά", "русский текст"]
 
-/** Source-like texts, a fifth of whose lines are not ASCII. */
+/** Generates texts like source code, with a fifth of the lines not in ASCII. */
 export const unicodeSources = (random: Random): ((index: number) => string) => {
   const plain = sources(random)
   return (index) =>
@@ -74,7 +74,7 @@ export const unicodeSources = (random: Random): ((index: number) => string) => {
       .join("\n")
 }
 
-/** Blocks of a log of about a MiB each, whose lines come from a stock that is made once. */
+/** Generates blocks of a log of about a MiB each, from lines that are made once. */
 export const logs = (random: Random): (() => string) => {
   const stock = many(random, 30_000, logLine)
   return () => {

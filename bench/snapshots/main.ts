@@ -1,6 +1,6 @@
 /**
- * `npm run bench -- snapshots [FILES]`: captures and restores of a generated tree beside git's own commands on the same tree in the same
- * run, taken in turns. Both trees of the first capture must have the same id before anything is told.
+ * `npm run bench -- snapshots [FILES]` measures captures and restores of a generated tree in turns with git's own
+ * commands on the same tree. Both trees must have the same id before anything is reported.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -53,7 +53,7 @@ const timed = async (run: () => unknown): Promise<number> => {
 
 const run = <A, E>(effect: Effect.Effect<A, E>): Promise<A> => Effect.runPromise(effect)
 
-/** As somebody would who keeps the store apart from the directory, and captures everything. */
+/** Runs git as a user would who keeps the store apart from the directory, and captures everything. */
 const git = (gitDir: string, root: string, ...args: ReadonlyArray<string>): string =>
   execFileSync("git", ["--git-dir", gitDir, "--work-tree", root, ...args], {
     encoding: "utf8",
@@ -88,7 +88,7 @@ const places = (root: string): ReadonlyArray<string> =>
 const host = async (source: string, top: string): Promise<ReadonlyArray<Row>> => {
   const root = join(top, "root")
   cpSync(source, root, { recursive: true })
-  // git cannot tell of empty directories, and then the trees could not be compared.
+  // git has no empty directories, so the trees would differ.
   execFileSync("find", [root, "-type", "d", "-empty", "-delete"])
   Corpus.warm(root)
   const files = places(root)
@@ -109,7 +109,7 @@ const host = async (source: string, top: string): Promise<ReadonlyArray<Row>> =>
     check(execFileSync("git", ["--git-dir", store, "rev-parse", `${commit}^{tree}`], { encoding: "utf8" }).trim() === tree)
   }
   const { close, snapshots } = session!
-  // What was changed just before the first capture began is not believed; by now it is.
+  // The first capture does not trust changes made just before it began; the next one can.
   await run(snapshots.snapshot())
 
   const changed: [Array<number>, Array<number>] = [[], []]
@@ -181,7 +181,7 @@ const memory = async (count: number): Promise<ReadonlyArray<Row>> => {
   ]
 }
 
-/** Constant memory, and no slower than the tool that everybody has. */
+/** Measures archives, which need constant memory, beside Python's zipfile. */
 const archives = async (root: string, top: string): Promise<ReadonlyArray<Row>> => {
   const session = await open(root, join(top, "store"))
   const [ours, theirs]: [Array<number>, Array<number>] = [[], []]
