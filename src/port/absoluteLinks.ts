@@ -8,6 +8,11 @@ const namesOf = (text: string): ReadonlyArray<string> => text.split("/").filter(
 const below = (root: ReadonlyArray<string>, names: ReadonlyArray<string>): ReadonlyArray<string> | undefined =>
   root.every((name, at) => name === names[at]) ? names.slice(root.length) : undefined
 
+const climbs = (names: ReadonlyArray<string>): boolean => {
+  let depth = 0
+  return names.some((name) => (depth += name === ".." ? -1 : 1) < 0)
+}
+
 /** Returns the shortest relative text from a directory to a place, both told from the root. */
 const between = (from: ReadonlyArray<string>, to: ReadonlyArray<string>): string => {
   let shared = 0
@@ -25,9 +30,10 @@ export const relativeTo =
     if (!target.startsWith("/")) return undefined
     const names = namesOf(target)
     for (const root of roots()) {
+      if (!root.startsWith("/")) continue
       const own = namesOf(root)
       const rest = own.includes("..") ? undefined : below(own, names)
-      if (rest !== undefined) return between(segments(parent(path)), rest)
+      if (rest !== undefined) return climbs(rest) ? undefined : between(segments(parent(path)), rest)
     }
     return undefined
   }

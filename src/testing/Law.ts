@@ -114,7 +114,11 @@ export const Bench: Context.Reference<Bench> = Context.Reference<Bench>("fs-alge
   defaultValue: () => ({})
 })
 
-/** Returns the root as the absolute target of a link names it: with slashes, also where it is on a drive. */
+/**
+ * Returns the root in the form of an absolute link target: with slashes, also for a root on a drive.
+ *
+ * @since 0.1.0
+ */
 export const absoluteRoot = ({ port }: Algebra): string => {
   const { root } = port.info
   return /^[a-z]:/i.test(root) ? `/${root.replaceAll("\\", "/")}` : root

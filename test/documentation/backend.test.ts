@@ -42,8 +42,10 @@ const inMemoryDatabase = Effect.provide(Sqlite.layer({ file: ":memory:" }))
 
 const text = readGuide("backend")
 
+type Optional<Shape> = { readonly [Key in keyof Shape as undefined extends Shape[Key] ? Key : never]-?: true }
+
 /** The optional members of a backend. A missing or an extra name does not compile. */
-const optional: { readonly [Key in keyof Backend.Backend as undefined extends Backend.Backend[Key] ? Key : never]-?: true } = {
+const optional: Optional<Backend.Backend> = {
   accelerations: true,
   attributes: true,
   calls: true,
@@ -54,6 +56,9 @@ const optional: { readonly [Key in keyof Backend.Backend as undefined extends Ba
   rules: true,
   watch: true
 }
+
+/** The optional members of its links. */
+const ofLinks: Optional<Backend.Links> = { relative: true }
 
 describe("the guide to writing a backend", () => {
   it("shows the program and the suite of this repository", () => {
@@ -75,7 +80,8 @@ describe("the guide to writing a backend", () => {
       write: true
     }
     assert.deepStrictEqual(names("operation"), Object.keys(seven).sort())
-    assert.deepStrictEqual(names("member"), Object.keys(optional).sort())
+    const members = [...Object.keys(optional), ...Object.keys(ofLinks).map((name) => `links.${name}`)]
+    assert.deepStrictEqual(names("member"), members.sort())
   })
 
   it.effect("is right about Unsupported without links, attributes and watching", () =>

@@ -14,8 +14,13 @@ import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.
 import { mount } from "../../src/filesystem/Mounts.ts"
 import { commit, overlay } from "../../src/filesystem/Overlay.ts"
 import { fromFileSystem } from "../../src/filesystem/Platform.ts"
+import * as FsPath from "../../src/model/FsPath.ts"
+import { relativeTo } from "../../src/port/absoluteLinks.ts"
 import * as Archive from "../../src/history/Archive.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
+import * as Journal from "../../src/journal/Journal.ts"
+import { recordInto } from "../../src/journal/record/record.ts"
+import * as Replay from "../../src/journal/Replay.ts"
 import { checked } from "../backends/posixHost.ts"
 import { compile, start } from "../security/attack/attackers.ts"
 import { onDisk } from "../scratch.ts"
@@ -102,6 +107,60 @@ describe("absolute links into the root", () => {
       Fs.renameSync(root, moved)
       Fs.symlinkSync(join(moved, "d/f"), join(moved, "after"))
       assert.strictEqual(yield* fs.readString("after"), "inside")
+    })
+  )
+
+  it.live("name nothing by the given path of a root that was moved, when a stranger takes its place", () =>
+    Effect.gen(function* () {
+      const { root, top } = yield* planted
+      const fs = yield* host(root)
+      Fs.renameSync(root, join(top, "moved"))
+      Fs.mkdirSync(root)
+      Fs.writeFileSync(join(root, "foreign"), "foreign")
+      assert.deepStrictEqual(yield* whyOf(fs.symlink("k", join(root, "foreign"))), escape)
+    })
+  )
+
+  it("are refused if the root has no absolute path", () => {
+    for (const root of [".", "srv", ""]) {
+      const relative = relativeTo(() => [root])
+      for (const target of ["/etc/passwd", "/srv/f", "/"])
+        assert.isUndefined(relative(FsPath.root, target), `${root} ${target}`)
+    }
+  })
+
+  it.live("of a mounted host that climb out of its root are refused", () =>
+    Effect.gen(function* () {
+      const { root } = yield* planted
+      Fs.symlinkSync(`${root}/../conf`, join(root, "up"))
+      const outer = yield* memory()
+      yield* outer.write("conf", "outer")
+      const fs = yield* mount("m", yield* host(root))(outer)
+      assert.deepStrictEqual(yield* whyOf(fs.readString("m/up")), escape)
+      assert.deepStrictEqual(yield* whyOf(fs.write("m/up", "changed")), escape)
+      assert.strictEqual(yield* outer.readString("conf"), "outer")
+    })
+  )
+
+  it.live("of the lower tree of an overlay name its root, whatever the upper tree calls absolute", () =>
+    Effect.gen(function* () {
+      const { root } = yield* planted
+      const fs = overlay(yield* memory({ absoluteLinks: "root" }))(yield* host(root))
+      assert.strictEqual(yield* fs.readString("ld/f"), "inside")
+      yield* fs.write("ld/f", "draft")
+      assert.strictEqual(yield* fs.readString("d/f"), "draft")
+      assert.strictEqual(Fs.readFileSync(join(root, "d/f"), "utf8"), "inside")
+    })
+  )
+
+  it.live("lead to the same files in a double of a recording", () =>
+    Effect.gen(function* () {
+      const { root } = yield* planted
+      const journal = yield* Journal.makeMemory()
+      const recorded = yield* recordInto(journal, { reads: true })(yield* host(root))
+      for (const path of ["ld/f", "d/e/l"]) assert.strictEqual(yield* recorded.readString(path), "inside")
+      const double = yield* Replay.double(journal)
+      for (const path of ["ld/f", "d/e/l"]) assert.strictEqual(yield* double.readString(path), "inside")
     })
   )
 

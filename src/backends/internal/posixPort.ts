@@ -12,6 +12,7 @@ import { put, settleName } from "./atomicReplace.ts"
 import { attempt } from "./attempt.ts"
 import * as Claims from "./claims.ts"
 import type { Confined } from "./confined.ts"
+import { Fs } from "../../runtime/node.ts"
 import * as Append from "./hostAppend.ts"
 import * as Attributes from "./hostAttributes.ts"
 import { explore } from "./hostExplorer.ts"
@@ -23,10 +24,19 @@ import { removeTree } from "./hostTree.ts"
 import { watch } from "./hostWatch.ts"
 import type { PosixHostOptions } from "./options.ts"
 
-/** Returns the absolute paths by which links may name the root: its real one, and the one that it was given by. */
+const leadsTo = (given: string, real: string): boolean => {
+  try {
+    return Fs.realpathSync.native(given) === real
+  } catch {
+    return false
+  }
+}
+
+/** Returns the absolute paths by which links may name the root: its real path, and the given path while it leads there. */
 const namesOf = ({ rootPath }: Confined, given: string): ReadonlyArray<string> => {
   const real = rootPath()
-  return typeof real === "string" ? [real, given] : [given]
+  if (typeof real !== "string") return []
+  return given !== real && leadsTo(given, real) ? [real, given] : [real]
 }
 
 /** Creates the port of an opened root. `crew` is absent if there are no workers. */

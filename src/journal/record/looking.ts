@@ -2,6 +2,7 @@
  * Records reads for `Replay.double`: each stat, list and open at the port, and each read of an open file. Opening is recorded as a read of
  * no bytes. Reading a link is recorded as a read without a length, whose content is the link's text.
  */
+import { relativeTarget } from "../../port/absoluteLinks.ts"
 import * as Effect from "effect/Effect"
 import type { FileEntry, FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -121,7 +122,7 @@ export const readLink =
       path,
       "readLink",
       (id) => fileRead({ correlationId: id, path }),
-      how === "read" ? links.read(path) : follow(links, path),
+      how === "read" ? links.read(path) : Effect.map(follow(links, path), (text) => relativeTarget(links, path, text)),
       (id, target) => {
         const bytes = new TextEncoder().encode(target)
         const stat: FileStat = {

@@ -52,6 +52,7 @@ const following = (latest: () => Backend, now: Effect.Effect<Backend, Fault>): B
     rename: (from, to, options) => by((port) => port.rename(from, to, options)),
     links: links && {
       read: (path) => by((port) => port.links!.read(path)),
+      relative: links.relative,
       make: (path, target) => by((port) => port.links!.make(path, target))
     },
     attributes: attributes && { set: (path, values) => by((port) => port.attributes!.set(path, values)) },
