@@ -24,7 +24,7 @@ export interface Options<T extends AnyDefinition<unknown> = AnyDefinition> {
   readonly name?: string | undefined
   /** The version of the server. @default "0.1.0" */
   readonly version?: string | undefined
-  /** The text that every client receives at the start. @default how to work with the files, for these tools */
+  /** The text that every client receives at the start. @default instructions for working on the files with these tools */
   readonly instructions?: string | undefined
   /**
    * The tools to serve: the name of a kit, or the names of tools. `all` is the seven basic tools and the extras; `vfs` is the

@@ -135,7 +135,7 @@ const warnOfFilesWithoutTools = <R>({ key, sections }: Template<R>): Effect.Effe
         `fs-algebra: no tool of the prompt "${key}" works on the files of the section "${section.key}"; give the section tools, such as Section.sevenTools, or \`toolsElsewhere: true\` if others bring them`
       ),
     { discard: true }
-    // A server over standard input and output may be about to start.
+    // Log to standard error, because a server may use standard output for its protocol.
   ).pipe(Effect.provideService(Logger.LogToStderr, true))
 
 /**

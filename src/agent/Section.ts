@@ -34,13 +34,15 @@ export {
 } from "./sections/digest.ts"
 export {
   /**
-   * The tools of `VfsToolsSection`: `list_directory`, `read_file`, `write_file`, `delete_file`. Not for one prompt with the seven.
+   * The tools of `VfsToolsSection`: `list_directory`, `read_file`, `write_file`, `delete_file`. A prompt cannot have
+   * both these and `sevenTools`, because some names are the same.
    *
    * @since 0.1.0
    */
   four as fourTools,
   /**
-   * The tools of a container's sections beside the seven: `shell` and `eval`. They need a Sandbox, say from the `layer` of the section.
+   * The tools that a container's section has in addition to the seven: `shell` and `eval`. They need a Sandbox, such as
+   * the one of the section's `layer`.
    *
    * @since 0.1.0
    */
@@ -122,7 +124,7 @@ export interface Section<out R = never> {
   readonly filesystem?: Effect.Effect<Algebra, SectionError> | undefined
   /** The snapshots of the filesystem, made at first use. */
   readonly snapshots?: Effect.Effect<SnapshotStore.Operations, SectionError> | undefined
-  /** Whether others bring the tools that work on its filesystem, so that `Prompt.make` warns of none. @default false */
+  /** Whether tools from elsewhere work on the section's filesystem, so that `Prompt.make` does not warn. @default false */
   readonly toolsElsewhere?: boolean | undefined
   /** Further services for its tools, such as Sandbox and Snapshots. */
   readonly services?: Effect.Effect<Context.Context<never>, SectionError> | undefined

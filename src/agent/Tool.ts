@@ -40,11 +40,11 @@ export interface Options<Name extends string, Params extends Schema.Struct.Field
 > {
   /** @default none */
   readonly parameters?: Schema.Struct<Params> | undefined
-  /** The effect of the tool on files. @default "changes", which is what policies are strictest with */
+  /** The effect of the tool on files. @default "changes", for which policies are strictest */
   readonly does?: "reads" | "adds" | "changes" | undefined
   /** @default false */
   readonly idempotent?: boolean | undefined
-  /** Whether calls without a filesystem are refused. @default true for a tool that says what it `touches` */
+  /** Whether calls without a filesystem are refused. @default true if `touches` is given */
   readonly needsFilesystem?: boolean | undefined
   /**
    * Arguments as a model sends them. At least one example is required if the tool has mandatory parameters.
@@ -52,8 +52,9 @@ export interface Options<Name extends string, Params extends Schema.Struct.Field
    */
   readonly examples?: ReadonlyArray<Schema.Struct<Params>["Encoded"]> | undefined
   /**
-   * The paths that a call touches, as far as its arguments tell. Policies also check every operation on the filesystem itself.
-   * @default nothing by its arguments; what it does to the filesystem is judged there all the same
+   * The paths that a call touches, as far as its arguments tell. Policies also check every operation on the filesystem
+   * itself.
+   * @default none; policies then judge only the operations on the filesystem
    */
   readonly touches?: Definition<Name, Params, Value, R>["touches"] | undefined
 }

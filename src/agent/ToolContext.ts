@@ -23,7 +23,7 @@ export interface BudgetTracker {
   readonly limit: number
   /** The amount that is left, never below 0. */
   readonly left: Effect.Effect<number>
-  /** Spends an amount; an amount larger than what is left leaves 0. */
+  /** Spends an amount. An amount above the remaining budget leaves 0. */
   readonly spend: (amount: number) => Effect.Effect<void>
 }
 

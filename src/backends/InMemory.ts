@@ -66,7 +66,11 @@ export interface InMemoryOptions extends CommonOptions {
   readonly tree?: Tree | MemoryState.TreeState | undefined
   /** Whether to ignore case in names, so that the rules of Windows can be tested anywhere. @default false */
   readonly caseInsensitive?: boolean | undefined
-  /** Whether an absolute target of a link leads out, as outside of any root, or "/" is the root of this filesystem. @default "escape" */
+  /**
+   * The meaning of a link's absolute target. `escape`: it leads outside. `root`: its "/" is the root of this
+   * filesystem.
+   * @default "escape"
+   */
   readonly absoluteLinks?: "escape" | "root" | undefined
 }
 

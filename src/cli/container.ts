@@ -105,7 +105,7 @@ export const containerLayer: Layer.Layer<Filesystem | Sandbox, FsError.FsError |
     const { directory } = yield* Screen
     const open = yield* Engine
     const { pids, rootfs } = container
-    // Like every path of the command line, the engine's is relative to where it was typed.
+    // Like every path on the command line, the engine's path is relative to the current directory.
     const engine = isPath(container.engine) ? resolve(directory, container.engine) : container.engine
     const image = imageOf(container.image, rootfs === undefined ? undefined : resolve(directory, rootfs))
     if (image === undefined) return wrong("image", "a container is made of either --image IMAGE or --rootfs DIR")

@@ -27,7 +27,7 @@ export const habits: Readonly<Record<string, Readonly<Record<string, string>>>> 
     "word-regexp": "word",
     "files-with-matches": "files",
     "max-count": "max",
-    // No command has these flags; the error names the one that was meant.
+    // No command has these flags; the error suggests the tool's long name for the flag.
     v: "invert-match",
     h: "no-filename"
   },

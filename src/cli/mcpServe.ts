@@ -168,7 +168,7 @@ const recovery = Effect.fnUntraced(function* (input: Input) {
   return yield* telling(permitsOf(input, yield* limitsOf(input)))
 })
 
-/** Tells whether a tool is offered; it is not where all its calls would be refused. */
+/** Tests whether a tool is offered. A tool is hidden if all its calls would be refused. */
 export const isOffered = ({ deletes }: Input, tool: AnyDefinition | { readonly name: string }): boolean =>
   deletes || !removes(tool)
 

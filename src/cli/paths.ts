@@ -57,7 +57,7 @@ export const located = Effect.fnUntraced(function* (path: string) {
   return /[/\\]$/.test(path) ? `${found}/` : found
 })
 
-/** Returns a typed path as one of the filesystem. Fails where no path of the filesystem can be so. */
+/** Converts a path from the command line to a path of the filesystem. Fails if it is not valid. */
 export const parsedPath = Effect.fnUntraced(function* (text: string) {
   const path = FsPath.parse(yield* located(text))
   if (typeof path === "string") return path

@@ -2,8 +2,8 @@
  * Readers of dumps: the sessions of a `.jsonl` file and the files of its archive. They need neither a server nor the
  * definitions of the slices, and return the plain JSON of `Model`.
  *
- * A path is that of a `.jsonl`, of its `.fs.zip`, or of a directory of dumps, where the newest is meant. Nothing is ever
- * written.
+ * A path names a `.jsonl`, its `.fs.zip`, or a directory of dumps. A directory stands for its newest dump. No file is
+ * ever written.
  *
  * @since 0.1.0
  */

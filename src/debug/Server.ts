@@ -37,7 +37,7 @@ export {
  * @since 0.1.0
  */
 export interface DumpSource {
-  /** The path of a `.jsonl`, of its `.fs.zip`, or of a directory of dumps, where the newest is shown. */
+  /** The path of a `.jsonl`, of its `.fs.zip`, or of a directory of dumps, whose newest dump is shown. */
   readonly dump: string
 }
 

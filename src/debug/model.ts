@@ -157,7 +157,7 @@ export const FilesystemMeta = Schema.Struct({
   /** The size of the archive itself. */
   archive_bytes: Schema.optionalKey(Count),
   case_sensitive: Schema.Boolean,
-  /** The id of `/api/snapshots` whose tree this is; absent for the shown source itself. */
+  /** The id of the snapshot that is shown, as in `/api/snapshots`; absent for the current files. */
   at: Schema.optionalKey(Schema.String)
 })
 /** @since 0.1.0 */

@@ -48,7 +48,7 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
   Effect.gen(function* () {
     let generation = 1
     const looks = new Map<string, Look>()
-    /** By snapshot; kept when its view is made anew, since a snapshot never changes. */
+    /** The identity of each snapshot's tree. It stays when the view is created again, because a snapshot never changes. */
     const identities = new Map<string, object>()
     const told = new Map<string, SnapshotInfo>()
 

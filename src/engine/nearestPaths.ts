@@ -55,7 +55,7 @@ export const alike = function* (
   const found: Array<{ readonly name: string; readonly distance: number }> = []
   for (const entry of entries) {
     yield perItem + 8 * name.length * entry.name.length
-    // A dangling symlink has the sought name itself.
+    // An entry with the missing name itself is a dangling symlink, so do not suggest it.
     if (!entry.addressable || entry.name === name) continue
     const distance = looksLike(name, entry.name)
     if (distance < Number.POSITIVE_INFINITY) found.push({ name: entry.name, distance })

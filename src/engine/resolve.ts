@@ -38,7 +38,7 @@ const loop: Fault = { _tag: "InvalidPath", detail: "its links lead in a circle, 
 
 /**
  * Tests whether a symlink's target leads outside. Only the text is examined, so nothing about the outside can be
- * learnt. An absolute target does, unless `relativeTarget` has re-rooted it before.
+ * learnt. An absolute target counts as outside; `relativeTarget` must first convert those that lead below the root.
  */
 export const escapes = (directory: FsPath.FsPath, target: string): boolean => {
   if (target.startsWith("/")) return true

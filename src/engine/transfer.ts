@@ -30,7 +30,7 @@ interface Ends {
   readonly to: FsPath.FsPath
   readonly target: FileStat | undefined
   /**
-   * The operation whose permission bits are kept, or false. A move always keeps them; a copy does unless its layer
+   * The operation, if it keeps permission bits; otherwise false. A move always keeps them; a copy does unless its layer
    * forbids it.
    */
   readonly keepsModes: false | Operation
@@ -385,10 +385,10 @@ const copyMode = (
       ? locate(to, port.attributes.set(to, { mode: source.mode }))
       : Effect.catch(locate(to, port.attributes.set(to, { mode: source.mode, isCopy: true })), unlessForbidden)
 
-/** The codes by which disks say that they keep no permission bits. */
+/** Error codes of disks that store no permission bits. */
 const bitless = new Set<unknown>(["ENOTSUP", "EOPNOTSUPP", "ENOSYS"])
 
-/** Ignores the failure to set permission bits on a disk that keeps none or does not allow it, such as vfat with a fixed owner. */
+/** Ignores the failure to set permission bits on a disk that stores none or forbids it, such as vfat with a fixed owner. */
 const unlessForbidden = (fault: Fault): Effect.Effect<void, Fault> =>
   (fault._tag === "AccessDenied" && fault["why"] === "permission") ||
   fault._tag === "Unsupported" ||

@@ -115,7 +115,7 @@ const below = (self: Backend, base: FsPath.FsPath): Backend => {
       ...port.accelerations,
       ...(!isRoot(base) && changingBelow(port.accelerations)),
       ...(removeTree && { removeTree: (path: FsPath.FsPath) => (isRoot(path) ? denied("root") : removeTree(path)) }),
-      // A view never makes its base directory again.
+      // Decline the whole request if it contains the root: a view never creates its base directory.
       ...(makeMany && {
         makeMany: (entries: ReadonlyArray<NewEntry>) =>
           entries.some(({ path }) => isRoot(path)) ? Effect.succeed(entries.map(() => false)) : makeMany(entries)

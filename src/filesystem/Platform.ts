@@ -24,7 +24,7 @@ const served = (fs: Algebra): FileSystem.FileSystem => {
   const { open, settle } = Open.make(bridge)
   const looking = Looking.make(bridge)
   const { sink, ...changing } = Changing.make(bridge, open)
-  /** Wraps a call so that open handles first publish what they hold for its path. */
+  /** Wraps a call so that open handles first publish their changes to the files at its path. */
   const seeing =
     <Rest extends ReadonlyArray<unknown>, A, E>(call: (path: string, ...rest: Rest) => Effect.Effect<A, E>) =>
     (path: string, ...rest: Rest): Effect.Effect<A, E> =>

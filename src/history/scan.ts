@@ -141,7 +141,7 @@ const lookSlowly = Effect.fnUntraced(function* (port: Backend, path: FsPath): Ef
   const out: Array<Looked> = []
   for (const child of yield* port.list(path)) {
     const segment = keyOf(child)
-    // Reading a file tells its mode.
+    // A file needs no stat, because reading it returns its mode.
     if (child.kind === "file" && child.sizeBytes !== undefined) {
       out.push({ segment, kind: "file", sizeBytes: child.sizeBytes, mode: undefined, stamp: undefined })
       continue

@@ -1,4 +1,4 @@
-/** The metadata of a file by which a later scan knows that it did not change. */
+/** The metadata that shows a later scan whether the file has changed. */
 export interface Stamp {
   readonly sizeBytes: number
   readonly mode: number
@@ -7,7 +7,7 @@ export interface Stamp {
   readonly inode: number
 }
 
-/** Returns the stamp alone. */
+/** Copies the fields of a stamp, without those of a larger object. */
 export const stampOf = ({ changed, inode, mode, modified, sizeBytes }: Stamp): Stamp => ({
   sizeBytes,
   mode,
@@ -16,7 +16,7 @@ export const stampOf = ({ changed, inode, mode, modified, sizeBytes }: Stamp): S
   inode
 })
 
-/** Returns whether two stamps tell of the same file in the same state. */
+/** Tests whether two stamps describe the same file in the same state. */
 export const isSameStamp = (a: Stamp, b: Stamp): boolean =>
   a.sizeBytes === b.sizeBytes &&
   a.modified === b.modified &&

@@ -20,11 +20,11 @@ export interface Source {
   readonly root: string
   readonly caseSensitive: boolean
   readonly tree: DirectoryNode
-  /** Fetches the entries of a directory on demand. @default what is in the node */
+  /** Fetches the entries of a directory on demand. @default the entries in the node */
   readonly entries?: ((directory: DirectoryNode) => Effect.Effect<ReadonlyMap<string, Node>, Fault>) | undefined
   /** Fetches the mode of a directory whose node has none. */
   readonly mode?: ((directory: DirectoryNode) => Effect.Effect<number | undefined, Fault>) | undefined
-  /** Re-roots absolute targets of links, as the filesystem that was captured does. @default none leads into the tree */
+  /** Converts absolute targets of links to relative ones, like the captured filesystem. @default none leads into the tree */
   readonly relative?: Links["relative"]
   readonly content: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, Fault>, Fault>
 }

@@ -203,7 +203,7 @@ export interface RunOptions {
   readonly name?: string | undefined
   /**
    * The settled position of each journal, by the name of its branch. Entries at or before that position are not routed, and are not checked
-   * for earlier results. @default 0 of each, which reads all of them once at the start
+   * for earlier results. @default 0 for each journal, so that each is read once at the start
    */
   readonly after?: Settled | undefined
 }

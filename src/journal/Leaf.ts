@@ -66,7 +66,7 @@ export {
  * @since 0.1.0
  */
 export interface LeafOptions {
-  /** The leaf's name, the same after a restart. @default the backend's name, with the prefix where there is one */
+  /** The leaf's name, the same after a restart. @default the backend's name, with the prefix if there is one */
   readonly name?: string | undefined
   /** The prefix of the paths that this leaf claims. Paths stay relative to the root of the filesystem. @default all */
   readonly prefix?: string | undefined

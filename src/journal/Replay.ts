@@ -73,7 +73,7 @@ export interface TreeOptions {
   readonly until?: number | undefined
   /**
    * The tree before the first entry of the journal. It is only read, and must not change while the result is in use.
-   * @default what the entries tell of it (`previous`, `removed`)
+   * @default the state that the entries reveal (`previous`, `removed`)
    */
   readonly base?: Algebra | undefined
   /** Whether names that differ only in case are the same, if there is no base. @default false */

@@ -16,7 +16,7 @@ export interface LimitsShape {
   /**
    * The most bytes that a sink accepts from a stream.
    *
-   * @default no bound; where `maxFileSize` is less than standard, that
+   * @default no bound, or `maxFileSize` if that is less than standard
    */
   readonly maxStreamBytes?: number | undefined
   /** The most bytes per read of bytes or text (not of streams). */

@@ -142,8 +142,8 @@ export interface Links {
    */
   readonly follow?: ((path: FsPath) => Effect.Effect<string, Fault>) | undefined
   /**
-   * Returns the relative text by which a link at `path` reaches what an absolute target names below this root.
-   * `undefined` if the target lies elsewhere. It decides on the text alone.
+   * Converts an absolute target below this root to the relative target that a link at `path` needs. Returns `undefined`
+   * if the target lies elsewhere. Depends on the text alone.
    *
    * @default no absolute target leads below the root
    */
@@ -184,8 +184,8 @@ export interface Locks {
   /** Runs the effect with an exclusive lock on the paths and everything below. */
   readonly exclusive: <A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /**
-   * Runs the effect with the same lock, which the effect's own calls may take again. They exclude each other; other
-   * fibers wait.
+   * Runs the effect with the same lock. The effect's own calls may take the lock again, one at a time; other fibers
+   * wait.
    *
    * @default without excluding anybody
    */
@@ -269,9 +269,13 @@ export interface Accelerations {
   /** Removes a directory and everything in it. */
   readonly removeTree?: (path: FsPath) => Effect.Effect<{ readonly deleted: number; readonly directories: number }, Fault>
   /**
-   * Makes new directories and files, each directory before the entries in it, and never replaces anything. Returns for each whether it
-   * was made, whole and with its mode. The others were not made at all; the plain operations tell why. An entry can be seen before it is
-   * whole, so callers make entries in hidden directories. Fails with what is made staying where nothing can be made any more.
+   * Creates new directories and files, and replaces nothing. The argument lists each directory before its entries.
+   *
+   * Returns for each entry whether it was created completely, with its mode. An entry that was not is absent; a plain
+   * operation then creates it or reports why it fails.
+   *
+   * An entry may be visible before it is complete, so callers create entries in hidden directories. Fails if no more
+   * entries can be created; those that exist stay.
    */
   readonly makeMany?: ((entries: ReadonlyArray<NewEntry>) => Effect.Effect<ReadonlyArray<boolean>, Fault>) | undefined
   /** Reads the directories of a walk ahead, and searches the files in them. */
@@ -315,7 +319,7 @@ export const looking = ({ explore, look, read, readMany, stat }: Accelerations):
 })
 
 /**
- * An entry that a look at a path met.
+ * An entry on a path, as `look` returns it.
  *
  * @since 0.1.0
  */
@@ -362,7 +366,7 @@ export interface Backend {
   readonly stat: (path: FsPath) => Effect.Effect<FileStat | undefined, Fault>
   /** Lists a directory in any order. Fails with NotFound, NotADirectory. */
   readonly list: (path: FsPath) => Effect.Effect<ReadonlyArray<Child>, Fault>
-  /** Opens a file. Fails with NotFound, and with NotAFile for directories, symlinks and others. */
+  /** Opens a file. Fails with NotFound, and with NotAFile for directories, symlinks and entries of kind `other`. */
   readonly open: (path: FsPath) => Effect.Effect<Handle, Fault, Scope.Scope>
   /**
    * Writes a file and returns the stat of the published file.
@@ -378,7 +382,7 @@ export interface Backend {
   ) => Effect.Effect<FileStat, Fault | E, R>
   /** Creates a directory. Fails with AlreadyExists, and with NotFound or NotADirectory for the parent. */
   readonly makeDirectory: (path: FsPath) => Effect.Effect<void, Fault>
-  /** Removes a file, a symlink, an other, or an empty directory. Fails with NotFound, DirectoryNotEmpty. */
+  /** Removes a file, a symlink, an entry of kind `other`, or an empty directory. Fails with NotFound or DirectoryNotEmpty. */
   readonly remove: (path: FsPath) => Effect.Effect<void, Fault>
   /**
    * Renames an entry. Fails with AlreadyExists without `replace`, and with NotFound for the source or the target's

@@ -1,10 +1,14 @@
-/** Absolute targets of links, re-rooted by their text alone: nothing is looked at, so nothing outside the root can be learnt. */
+/**
+ * Converts absolute link targets below the root to relative ones.
+ *
+ * Only the text is examined and no file is read, so nothing about the outside can be learnt.
+ */
 import { type FsPath, parent, segments } from "../model/FsPath.ts"
 import type { Links } from "./Backend.ts"
 
 const namesOf = (text: string): ReadonlyArray<string> => text.split("/").filter((name) => name !== "" && name !== ".")
 
-/** Returns what `names` says beyond the names of the root; `undefined` where it begins otherwise. */
+/** Returns the names after those of the root; `undefined` if `names` does not begin with the root. */
 const below = (root: ReadonlyArray<string>, names: ReadonlyArray<string>): ReadonlyArray<string> | undefined =>
   root.every((name, at) => name === names[at]) ? names.slice(root.length) : undefined
 
@@ -13,7 +17,7 @@ const climbs = (names: ReadonlyArray<string>): boolean => {
   return names.some((name) => (depth += name === ".." ? -1 : 1) < 0)
 }
 
-/** Returns the shortest relative text from a directory to a place, both told from the root. */
+/** Returns the shortest relative path from a directory to a place. Both are given by their names from the root. */
 const between = (from: ReadonlyArray<string>, to: ReadonlyArray<string>): string => {
   let shared = 0
   while (shared < from.length && shared < to.length && from[shared] === to[shared]) shared++
@@ -21,8 +25,9 @@ const between = (from: ReadonlyArray<string>, to: ReadonlyArray<string>): string
 }
 
 /**
- * Re-roots absolute targets that begin with one of the names of the root: absolute paths with slashes. A name that holds ".." says by
- * its text alone not where it leads, so it counts for nothing.
+ * Converts absolute targets that begin with one of the paths of the root. All are absolute paths with slashes.
+ *
+ * A root path that contains ".." is ignored, because its text does not determine where it leads.
  */
 export const relativeTo =
   (roots: () => ReadonlyArray<string>): NonNullable<Links["relative"]> =>
@@ -39,7 +44,8 @@ export const relativeTo =
   }
 
 /**
- * Returns the text to go on with from a link at `path`: an absolute target that leads below the root becomes a relative one.
+ * Returns the target with which the resolution of a link at `path` continues. An absolute target below the root becomes
+ * a relative one.
  */
 export const relativeTarget = (links: Links | undefined, path: FsPath, target: string): string =>
   target.startsWith("/") ? (links?.relative?.(path, target) ?? target) : target

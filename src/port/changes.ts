@@ -53,9 +53,9 @@ export interface MakeDirectoryPlan {
 /** A file or directory that does not exist yet. */
 export interface NewEntry {
   readonly path: FsPath
-  /** The content of a file; left out for a directory. */
+  /** The content of a file; absent for a directory. */
   readonly bytes?: Uint8Array | undefined
-  /** Permission bits; left out: those that the plain operation gives. */
+  /** The permission bits. @default those of the plain operation */
   readonly mode?: number | undefined
 }
 

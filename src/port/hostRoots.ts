@@ -76,7 +76,7 @@ export interface Recovery {
   readonly report: (settled: Settled) => Effect.Effect<void>
 }
 
-/** The current handling. By default everything may be settled and each outcome is logged as a warning. */
+/** The service that handles unfinished transactions. By default all may be settled, and each outcome is logged as a warning. */
 export const Recovery: Context.Reference<Recovery> = Context.Reference<Recovery>("fs-algebra/Recovery", {
   defaultValue: () => ({
     permits: () => true,

@@ -56,7 +56,7 @@ export declare namespace Fs {
 }
 export const realpathSync = (path: string): string => Fs.realpathSync(path)
 
-/** Returns the text of a link as bytes. Deno answers with a Uint8Array that is no Buffer. */
+/** Returns the target of a symlink as bytes. Deno returns a Uint8Array that is not a Buffer. */
 export const readLinkBytes = (path: string | Buffer): Buffer => {
   const bytes: Uint8Array = Fs.readlinkSync(path, { encoding: "buffer" })
   return Buffer.from(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength)

@@ -32,8 +32,8 @@ const isProgram = (path: string): boolean => {
 }
 
 /**
- * Finds a program in a PATH, or by its absolute path. Ignores everything in the roots of open filesystems and in the
- * absolute directories of `avoid`.
+ * Finds a program by name in a PATH, or by its absolute path. Ignores programs in the roots of open filesystems and in
+ * the absolute directories of `avoid`.
  */
 export const find = (name: string, path: string, avoid: ReadonlyArray<string>): Program | undefined => {
   const shunned = [...avoid.map((directory) => OpenRoots.resolved(directory) ?? directory), ...OpenRoots.open()]

@@ -25,7 +25,7 @@ const sign = (signed: string): string => `${signed}-${Installation.codeOf(signed
 
 let locals = 0
 
-/** Makes a name without Node, where all files are in memory and no other process sees it. */
+/** Makes a name without Node. All files are then in memory, and no other process sees the name. */
 const makeLocal = (): string => {
   const name = `.~fsa-${(locals++).toString(36)}.tmp`
   inUse.add(name)

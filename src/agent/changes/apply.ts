@@ -106,7 +106,7 @@ const swap = (port: Backend, { after, before, places }: Trees): Effect.Effect<vo
   const contents = new Map(places.map(({ at, end }) => [at, end.after]))
   const content = (path: FsPath.FsPath) => Effect.succeed(contents.get(path)!)
   const swapped = Effect.mapError(exchange<never>(port, { before, after, content }), withoutMismatch)
-  // An exchange moves files aside for a moment. These moves are no deletions, so permission to write is enough.
+  // A transaction moves files aside for a moment. These moves are no deletions, so permission to write is enough.
   return port.rules?.permits?.("delete") === false ? Effect.provideService(swapped, TakingBack, true) : swapped
 }
 

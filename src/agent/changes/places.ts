@@ -1,6 +1,8 @@
 /**
- * Resolves the paths of changes to a tree of the affected entries. Links are resolved, and the tree records which directories
- * exist. An exchange needs only two such trees, before and after.
+ * Resolves the paths of changes to a tree of the affected entries.
+ *
+ * Links are resolved, and the tree records which directories exist. A transaction needs only two such trees, before and
+ * after.
  */
 import * as Effect from "effect/Effect"
 import { noPlace, resolve, resolveLink } from "../../engine/resolve.ts"

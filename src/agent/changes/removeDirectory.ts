@@ -25,7 +25,7 @@ export interface Removed extends DeleteResult {
 
 interface Census {
   readonly counted: Removed
-  /** The names and kinds of the entries, so that the exchange detects entries added since. */
+  /** The names and kinds of the entries, so that the transaction detects entries added since. */
   readonly node: DirectoryNode
 }
 

@@ -12,7 +12,7 @@ import { readResource, type Value } from "./readResource.ts"
 import type { Serving } from "./tools.ts"
 import { pathOf, route, template } from "./uri.ts"
 
-/** Fails in a way that effect answers with the right error code of each protocol version. */
+/** Fails with an error for which effect sends the error code of the client's protocol version. */
 const notFound = (uri: string) => Effect.fail({ _tag: "ResourceNotFound", uri } as unknown as McpSchema.InvalidParams)
 
 const reading = ({ invoke, permits }: Serving) =>

@@ -15,7 +15,7 @@ export interface Deviation {
   /** The number of the hunk, from 1; the line counts from 1 too. */
   readonly hunk: number
   readonly line: number
-  /** The level of matching; above 1 it ignored blanks. */
+  /** The level of the match; above 1, blanks were ignored. */
   readonly level: Level
   /** Whether the added lines were indented like the lines around them. */
   readonly indented: boolean

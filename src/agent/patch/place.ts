@@ -34,7 +34,7 @@ const levels: Readonly<Record<FilePatch["form"], ReadonlyArray<Level>>> = { unif
 const nowhere: Found = { _tag: "Nowhere" }
 const several = (...places: ReadonlyArray<number>): Found => ({ _tag: "Several", places })
 
-/** Consecutive lines to search for at one level. */
+/** A search for consecutive lines with one level of looseness. */
 interface Sought {
   readonly stands: (at: number) => boolean
   /** Returns the first place at or after `from`, or -1. */

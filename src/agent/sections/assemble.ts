@@ -16,7 +16,7 @@ export interface Common<T extends AnyDefinition<unknown> = AnyDefinition, C exte
   readonly session?: Session.Operations | undefined
   /**
    * The absolute directory where `snapshots` keeps its archives; they stay there.
-   * @default a temporary directory, which goes with the filesystem
+   * @default a temporary directory, removed with the filesystem
    */
   readonly snapshotDirectory?: string | undefined
   /** Whether to include `snapshot`, `snapshots`, `restore` and `diff`. @default false */

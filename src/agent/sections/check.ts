@@ -116,8 +116,8 @@ export const overridesError = (sections: ReadonlyArray<Section<unknown>>, overri
 }
 
 /**
- * Returns the sections whose filesystem no tool can reach. A tool works on the filesystem of its own section; one of a section without
- * works on the first filesystem of the prompt.
+ * Returns the sections whose filesystem no tool can reach. A tool works on the filesystem of its own section. If that
+ * section has none, the tool works on the first filesystem of the prompt.
  */
 export const unreachable = <R>(sections: ReadonlyArray<Section<R>>): ReadonlyArray<Section<R>> => {
   const all = Tree.all(sections).map(({ section }) => section)

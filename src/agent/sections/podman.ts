@@ -46,7 +46,7 @@ export interface PodmanSandboxOptions<
 > extends PodmanOptions<T, C> {
   /**
    * The absolute path of the workspace directory; it stays, and takes no mounts.
-   * @default one of its own, which goes with the last section that has it
+   * @default a new directory, removed with the last section that uses it
    */
   readonly hostDirectory?: string | undefined
 }

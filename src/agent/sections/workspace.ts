@@ -26,7 +26,7 @@ export interface WorkspaceOptions<T extends AnyDefinition<unknown> = AnyDefiniti
   extends Omit<Common<T, C>, "tools">, Mounting, Omit<PosixHostOptions, "root"> {
   /**
    * The absolute path of the directory; it stays, and takes no mounts.
-   * @default a fresh temporary directory, which goes with the last section that has it
+   * @default a fresh temporary directory, removed with the last section that uses it
    */
   readonly root?: string | undefined
   /** Tools of your own beside the seven, or "none" for agents whose other tools work on the directory. @default the seven */

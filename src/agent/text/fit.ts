@@ -18,7 +18,7 @@ export type PageBudget = Budget & Pick<Call, "sent">
  */
 export const fit = (count: number, render: (shown: number) => string, { budget, measure }: Budget): number => {
   const fits = (shown: number): boolean => measure(render(shown)) <= budget
-  // The complete text needs no hint on the rest, so it may fit where a part does not.
+  // The complete text needs no hint about the rest, so it may fit even if a part does not.
   if (count <= 1 || fits(count)) return count
   // Start with few items: the search then renders at most about twice the items that fit.
   let low = 1

@@ -18,7 +18,7 @@ import { childOf, fromBytes, isDoubtful } from "./hostNames.ts"
 const large = 64 * 1024
 const slice = 1000
 
-/** Bun answers with the names alone where they are asked for as bytes (oven-sh/bun#27914). */
+/** Bun returns only names, without kinds, if names are requested as bytes (oven-sh/bun#27914). */
 type Entry = Fs.Dirent | Fs.Dirent<Buffer> | Buffer
 
 const inSlices = (place: Place, encoding: "utf8" | "buffer"): Effect.Effect<ReadonlyArray<Entry>, Fault> =>
@@ -55,7 +55,7 @@ const entriesOf = (place: Place, encoding: "utf8" | "buffer"): Effect.Effect<Rea
     (isLarge) => (isLarge ? inSlices(place, encoding) : atOnce(place, encoding))
   )
 
-/** Returns the child of that name, or `undefined` where it has gone. */
+/** Returns the child of that name, or `undefined` if it no longer exists. */
 const lookedAt = (place: Place, name: Buffer): Child | undefined => {
   const child = childOf(fromBytes(name), "other")
   const stats = look(place.at(child.key ?? child.name))

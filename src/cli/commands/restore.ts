@@ -63,7 +63,7 @@ const answer = Effect.fnUntraced(function* (store: Store, id: string, options: O
   const screen = yield* Screen
   const { json } = yield* Settings
   const { dryRun } = options
-  // A wrong path is found out before anything is kept or changed.
+  // Check all paths before a snapshot is taken or a file is changed.
   const paths = yield* Effect.forEach(options.paths, parsedPath)
   const from = yield* choose(store, id, meantAsPath(store, id))
   yield* checkPlaces(store, from, paths)

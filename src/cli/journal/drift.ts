@@ -52,7 +52,7 @@ const said = (look: Look, state: Shown["actual"]): string => {
 const differenceOf = (look: Look, { actual, expected }: Shown): string => {
   if (actual.kind === "nothing") return `${look.red("removed")}, was ${said(look, expected)}`
   if (expected.kind === "nothing") return `${look.green("added")}, ${said(look, actual)}`
-  // Without its bits, nothing at all is known of an entry.
+  // An unknown kind without mode means that the journal knows nothing of the entry.
   if (expected.kind === "unknown" && expected.mode === undefined) return `not in the journal, ${said(look, actual)}`
   return `${look.yellow("changed")}, was ${said(look, expected)}, is ${said(look, actual)}`
 }

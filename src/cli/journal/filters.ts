@@ -38,7 +38,7 @@ export interface Chosen {
 
 const given = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> | undefined => (list.length === 0 ? undefined : list)
 
-/** Returns the paths that are meant; `undefined` where all are. */
+/** Returns the parsed paths; `undefined`, which means all paths, if there are none. */
 export const pathsOf = (paths: ReadonlyArray<string>) => Effect.map(Effect.forEach(paths, parsedPath), given)
 
 export const filterOf = Effect.fnUntraced(function* ({

@@ -64,7 +64,7 @@ export const recorded = <E, R>(
     )
   )
 
-/** Refuses `--journal` where nothing can be recorded; an empty journal would claim that nothing was done. */
+/** Refuses `--journal` if nothing can be recorded; an empty journal would claim that nothing was done. */
 export const journalless =
   (why: string) =>
   <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E | Complaint, R | Settings> =>

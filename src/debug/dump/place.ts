@@ -112,7 +112,7 @@ const listedIn = (directory: string): ReadonlyArray<Listed> => {
 export const list = (directory: string): Effect.Effect<ReadonlyArray<DumpFile>, DebugError> =>
   looking(directory, () => listedIn(Fs.realpathSync(resolve(directory))).map(({ modified: _, ...file }) => file))
 
-/** Finds the dump of a path: a file of the dump, or a directory, where the newest is meant. */
+/** Finds the dump of a path: a file of the dump, or a directory, which stands for its newest dump. */
 export const find = (path: string): Effect.Effect<Place, DebugError> =>
   Effect.flatMap(
     looking(path, () => {

@@ -185,7 +185,7 @@ export const make = (layers: Layers): Backend => {
     return {
       read: (path) => inEither(path, (side) => side.read(path)),
       follow: (path) => inEither(path, (side) => follow(side, path)),
-      // A link that was copied up keeps its text, which names the root of the lower tree.
+      // A symlink copied from the lower tree keeps its target, which may name the root of the lower tree.
       relative: (path, target) => under.relative?.(path, target) ?? above.relative?.(path, target),
       make: (path, target) => made(path, above.make(path, target))
     }

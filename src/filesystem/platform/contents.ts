@@ -20,7 +20,10 @@ type Failed = FsError.FsError
 /** A content, and the work to do when its scope closes. */
 export interface Opened {
   readonly content: Content
-  /** Publishes the staged content before another call looks at the file. `sync` and closing report a failure again. */
+  /**
+   * Publishes the staged content before another call reads the file. A failure is ignored here; `sync` and closing
+   * report it.
+   */
   readonly show?: Effect.Effect<void> | undefined
   readonly close: (exit: Exit.Exit<unknown, unknown>) => Effect.Effect<void>
 }
@@ -77,7 +80,7 @@ interface Staging {
   readonly version: string | undefined
   /** Whether there is something to publish from the start. */
   readonly isChanged: boolean
-  /** Runs when the scope fails before anything was synced. `shown` is the version that `show` has published last. */
+  /** Runs if the scope fails before a `sync`. `shown` is the version that `show` published last. */
   readonly discard: (shown: string | undefined) => Effect.Effect<void>
   readonly limits: LimitsShape
 }
@@ -117,7 +120,7 @@ export const staged = ({ answer, fs }: Bridge, staging: Staging): Opened => {
       shown = written.version
     })
   )
-  // Bytes written during a publication are left to the next one.
+  // One publication runs at a time. The next one includes bytes written meanwhile.
   const turn = Semaphore.makeUnsafe(1)
   const publish = turn.withPermit(
     Effect.suspend(() => {

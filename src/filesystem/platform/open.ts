@@ -66,12 +66,12 @@ const empty = new Uint8Array(0)
 
 export interface Handles {
   readonly open: FileSystem["open"]
-  /** Publishes what open handles hold for the file of this path, or for files below it. */
+  /** Publishes the changes of open handles to the file at this path, or to files below it. */
   readonly settle: (path: string) => Effect.Effect<void>
 }
 
 export const make = (bridge: Bridge): Handles => {
-  /** The publications of handles that create or empty their file, each with the path of that file. */
+  /** The publications of handles that create or truncate their file, each with the path of that file. */
   const unseen = new Map<Effect.Effect<void>, FsPath.FsPath>()
   const settle = (path: string): Effect.Effect<void> =>
     Effect.suspend(() =>

@@ -1,28 +1,28 @@
-/** Makes what is staged: many entries at once where the port can, one by one elsewhere and wherever it declines. */
+/** Creates staged entries: many at once if the port supports it, and one by one otherwise or if the port declines. */
 import * as Effect from "effect/Effect"
 import { type Fault, located } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend, NewEntry } from "../../port/Backend.ts"
 
-/** A new entry, and two ways to its end. */
+/** A new entry with the effects that create it or confirm its creation. */
 export interface Making<E> {
   readonly entry: NewEntry
-  /** The name that the entry will have, for faults. */
+  /** The final path of the entry, for faults. */
   readonly path: FsPath
-  /** Makes the entry by plain operations. */
+  /** Creates the entry with plain operations. */
   readonly alone: Effect.Effect<void, E>
-  /** Runs when the port has made the entry, with its mode. */
+  /** Runs after the port has created the entry with its mode. */
   readonly made: Effect.Effect<void>
 }
 
 export interface Maker<E> {
-  /** Makes the entry now or at the latest with `flush`. */
+  /** Creates the entry now, or at the latest with `flush`. */
   readonly add: (making: Making<E>) => Effect.Effect<void, E | Fault>
-  /** Makes what was added and is not made yet. Anything that relies on those entries comes after it. */
+  /** Creates the added entries that do not exist yet. Callers must flush before they use an added entry. */
   readonly flush: Effect.Effect<void, E | Fault>
 }
 
-/** Entries, and bytes of their contents, that are held before they are made. */
+/** The largest number of entries to hold before they are created, and of bytes of their contents. */
 const maxEntries = 1024
 const maxBytes = 1024 * 1024
 

@@ -24,7 +24,7 @@ export interface Part {
   readonly modes: ReadonlyArray<ModeChange>
   /** The directories at or above which a probe may exist. */
   readonly probes: ReadonlyArray<FsPath.FsPath>
-  /** The start of the exchange by the clock of the root: milliseconds since 1970. */
+  /** The start of the transaction by the clock of the root: milliseconds since 1970. */
   readonly since: number | undefined
 }
 

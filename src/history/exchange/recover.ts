@@ -28,9 +28,7 @@ const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "No
 const statOf = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | undefined, Fault> =>
   Effect.catchIf(locate(path, port.stat(path)), isGone, () => Effect.succeed(undefined))
 
-/**
- * Tests whether anything in a directory has changed since the start of the exchange. Times in the future do not count.
- */
+/** Tests whether anything in a directory has changed since the start of the transaction. Times in the future do not count. */
 const isTouched = Effect.fnUntraced(function* (
   port: Backend,
   top: FsPath.FsPath,

@@ -1,7 +1,8 @@
 /**
- * Everything new is made and checked in hiding, before anything can be seen to change; whatever is wrong with the
- * content, the disk or the names is met here. And of each file that is replaced a copy is put aside where that costs little, so that
- * its name can go on showing the old one until it shows the new one.
+ * Stages a transaction: creates and checks all new entries under hidden names before any visible change.
+ *
+ * Failures of the content, the disk or the names therefore change nothing. A replaced file is also copied aside if that
+ * is cheap. So its name shows the old file until it shows the new one.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -75,7 +76,7 @@ interface Staging<E> {
   readonly content: Content<E>
   readonly isRecorded: boolean
   readonly maker: Making.Maker<Fault | Mismatch | E>
-  /** Runs after each file and link. */
+  /** Runs after each file and symlink. */
   readonly done: Effect.Effect<void>
 }
 
@@ -97,7 +98,7 @@ const writeFile = Effect.fnUntraced(function* <E>(
   }
 })
 
-/** Returns the hash of the content where the transaction is recorded, "" elsewhere. */
+/** Returns the hash of the content if the transaction is recorded, otherwise "". */
 const makeFile = Effect.fnUntraced(function* <E>(
   port: Backend,
   named: Named,
@@ -136,7 +137,7 @@ interface Pending extends Named {
   readonly node: Node
 }
 
-/** The mode of a directory that is set when all entries in it are made, unless the directory came with it. */
+/** The mode of a directory, set after all entries in it are created. `isSet` if the directory was created with that mode. */
 interface LaterMode extends Named {
   readonly mode: number
   isSet: boolean
@@ -157,7 +158,7 @@ const makeDirectory = <E>(
     })
   })
 
-/** Makes what a step puts in its place, whole but for the modes that are set later. Returns what was made. */
+/** Creates the new entries of a step completely, except for modes that are set later. Returns the created entries. */
 const stageStep = Effect.fnUntraced(function* <E>(
   port: Backend,
   step: Step,

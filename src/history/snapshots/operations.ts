@@ -108,7 +108,7 @@ export interface Operations {
     snapshot: FilesystemSnapshot,
     options?: RestoreOptions
   ) => Effect.Effect<RestoreResult, SnapshotRestoreError>
-  /** Returns the changes from one snapshot to another, in path order. @default to: what is there now */
+  /** Returns the changes from one snapshot to another, in path order. @default to: the current files */
   readonly diff: (from: FilesystemSnapshot, to?: FilesystemSnapshot) => Effect.Effect<ReadonlyArray<Change>, SnapshotError>
   /** Returns the captured tree as a read-only Filesystem, for example to search or export it. */
   readonly view: (snapshot: FilesystemSnapshot) => Effect.Effect<Algebra, SnapshotError>

@@ -25,7 +25,7 @@ export type Item = (
   readonly isOdd?: true
 }
 
-/** Returns the files of which the content is read, in the order of the archive. */
+/** Returns the files whose content is read, in the order of the archive. */
 export const filesOf = (items: ReadonlyArray<Item>): ReadonlyArray<FsPath> =>
   items.flatMap(({ isOdd, kind, path }) => (kind === "file" && isOdd !== true ? [path] : []))
 

@@ -18,7 +18,7 @@ interface Transform {
 
 const transform = (make: () => unknown): Transform => make() as Transform
 
-/** Returns the fault that an error of a stream stands for. Node's streams of the web give theirs no message. */
+/** Converts an error of a stream to a fault. In Node, the errors of web streams have no message. */
 const brokenBy = (error: unknown): Broken => {
   const message = isError(error) ? error.message : String(error)
   return { _tag: "Broken", detail: message === "" ? "the packed bytes are malformed or end too early" : message }

@@ -45,7 +45,7 @@ export const following: Taking = {}
 export interface Writing extends Omit<Sending, "correlationId" | "createMode"> {
   readonly path: FsPath
   readonly createMode: CreateMode
-  /** Maps a FileFault of the leaf to a fault of the port. @default what the backend failed with */
+  /** Maps a FileFault of the leaf to a fault of the port. @default the fault of the leaf's backend */
   readonly fault?: ((fault: FileFault) => Fault) | undefined
 }
 

@@ -99,7 +99,7 @@ export interface Sending {
   readonly createParents?: boolean | undefined
   /** @default false */
   readonly version?: boolean | undefined
-  /** The treatment of links on the path; needs `extended`. @default as its filesystem follows them */
+  /** The treatment of links on the path; needs `extended`. @default as the filesystem of the leaf follows links */
   readonly links?: "refuse" | "leave" | undefined
 }
 

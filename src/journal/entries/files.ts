@@ -274,7 +274,7 @@ const metadata = {
   kind: Schema.optionalKey(Schema.Literals(["file", "directory", "symlink", "other"])),
   /** The text of a link, if the request had `links: "leave"`. */
   target: Schema.optionalKey(Schema.String),
-  /** The relative text that stands for an absolute `target` below the root of the leaf. @default `target` itself */
+  /** The relative form of an absolute `target` below the root of the leaf. @default `target` itself */
   relativeTarget: Schema.optionalKey(Schema.String),
   /** Whether the link may be read but not followed. @default false */
   noFollow: Schema.optionalKey(Schema.Boolean)

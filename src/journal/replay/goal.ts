@@ -75,7 +75,7 @@ const special = (path: FsPath.FsPath): Fault => ({
   detail: "it is neither file, directory nor link, and could not be brought back"
 })
 
-/** Returns the actual tree at a path. With `as`, notes the contents for the target tree at that path. */
+/** Returns the actual tree at a path. With `as`, also records the file contents under that path of the target tree. */
 export const treeAt = Effect.fnUntraced(function* (
   undoing: Undoing,
   path: FsPath.FsPath,
@@ -116,7 +116,7 @@ const withAttributes = (node: TreeNode | undefined, attributes: Attributes | und
 const withoutMode = (node: TreeNode | undefined): TreeNode | undefined =>
   node === undefined || node.kind === "symlink" ? node : { ...node, mode: undefined }
 
-/** Returns the current place of an entry of the beginning: its own, or inside a moved directory. */
+/** Returns the current path of an entry of the beginning, which may have moved alone or with a directory. */
 const placeOf = ({ now, places }: Undoing, origin: FsPath.FsPath): FsPath.FsPath | undefined => {
   for (let above = origin; ; above = FsPath.parent(above)) {
     const place = places.get(above)

@@ -1,6 +1,6 @@
 /**
- * Undoes changes. Compares the known tree at the position with the current one. Looks only at paths that differ or were changed in between,
- * and exchanges all differences in one transaction.
+ * Undoes changes. Compares the known tree at the position with the current one. Looks only at paths that differ or were
+ * changed in between, and reverts all differences in one transaction.
  */
 import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"

@@ -100,7 +100,7 @@ export class Beginning {
     return known ?? path
   }
 
-  /** Records a fact about the beginning. The first fact about a path is the valid one. */
+  /** Records the state of a path before the first entry of the journal. Later facts about the same path are ignored. */
   reveal(path: FsPath.FsPath, known: Known): void {
     if (this.known.has(path)) return
     this.known.set(path, known)

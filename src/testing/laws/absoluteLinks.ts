@@ -11,11 +11,11 @@ import { paths } from "../operations.ts"
 const on = (...needs: ReadonlyArray<Ability>) => chapter({ kind: "ability", needs: ["links", ...needs] })
 const absolute = on("absolute links")
 const writingAbsolute = on("absolute links", "write")
-/** Windows tells absolute targets below the root as relative ones. */
+/** Windows returns absolute targets below the root as relative ones. */
 const texts = on("absolute texts")
 const writingTexts = on("absolute texts", "write")
 
-/** Links by the whole path of what they lead to, and ones that are relative on the way. */
+/** Links with absolute targets, and relative links whose path leads through absolute ones. */
 const absolutes = (fs: Algebra): Files => {
   const root = absoluteRoot(fs)
   return {

@@ -97,7 +97,7 @@ const twice = (tree: Files): Files =>
 const same = (fs: Algebra): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(fs.port) as Effect.Effect<Picture, Fault>, (all) => equal(below("fast", all), below("slow", all)))
 
-/** Entries of every sort, some of which cannot be made. */
+/** Entries of every kind, some of which cannot be created. */
 const entries: ReadonlyArray<readonly [path: string, bytes?: Uint8Array | undefined, mode?: number]> = [
   ["new"],
   ["new/deep", undefined, 0o700],
@@ -122,7 +122,7 @@ const entries: ReadonlyArray<readonly [path: string, bytes?: Uint8Array | undefi
   ["nowhere/directory"]
 ]
 
-/** Makes an entry by the plain operations. */
+/** Creates an entry with the plain operations. */
 const makeOne = Effect.fnUntraced(function* (port: Backend, { bytes, mode, path }: NewEntry): Effect.fn.Return<void, Fault> {
   yield* bytes === undefined ? port.makeDirectory(path) : port.write<never, never>(path, bytes, "create")
   if (mode !== undefined) yield* port.attributes!.set(path, { mode })

@@ -1,6 +1,8 @@
 /**
- * Copies the planned files, all or none. Everything is staged and checked under hidden names, and then renamed into place in one exchange
- * for all mounts. After a kill, the next start recovers from the exchange's journal.
+ * Copies the planned files, all or none.
+ *
+ * Everything is staged and checked under hidden names, and then renamed into place in one transaction for all mounts.
+ * After a kill, the next start recovers from the record of the transaction.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -85,7 +87,7 @@ const put = Effect.fnUntraced(function* (
   const { after, before, ends } = yield* find(port, wanted)
   const goal = { before, after: after(({ origin }) => ids.get(origin)!), content: contentsOf(ends) }
   const swapped = Effect.mapError(exchange<Foreign>(port, goal), asCaller(ends))
-  // An exchange moves replaced files away for a moment, which is not a deletion, so write permission is enough.
+  // A transaction moves replaced files away for a moment. This is not a deletion, so write permission is enough.
   yield* port.rules?.permits?.("delete") === false ? Effect.provideService(swapped, TakingBack, true) : swapped
 })
 

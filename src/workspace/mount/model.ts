@@ -34,7 +34,7 @@ export interface HostMount {
   /**
    * The target: a path or its segments. Files of a directory go below it; a file goes into it under its own name.
    *
-   * @default `hostPath` where that is relative, else its last name; a file is then that itself
+   * @default `hostPath` if relative, otherwise its last name; for a file, that is the path of the copy
    */
   readonly mountPath?: string | ReadonlyArray<string> | undefined
   /**
@@ -49,7 +49,7 @@ export interface HostMount {
   readonly exclude?: ReadonlyArray<string> | undefined
   /** The largest total size of all files in bytes. 0 admits only empty files. @default no bound */
   readonly maxBytes?: number | undefined
-  /** Whether to copy the targets of links inside the allowed root. @default false: they are left out */
+  /** Whether to copy the targets of links inside the allowed root. @default false: links are skipped */
   readonly followSymlinks?: boolean | undefined
 }
 

@@ -1,7 +1,8 @@
 /**
- * Finds the targets of files as a tree of the affected paths only. Links are resolved, and it is known which directories exist. An exchange
- * needs only two such trees, before and after. Files are placed one by one, as writes would be: the last one wins, and the same entries are
- * obstacles.
+ * Finds the targets of files as a tree of the affected paths only.
+ *
+ * Links are resolved, and the tree records which directories exist. A transaction needs only two such trees, before and
+ * after. Files are placed one by one, as writes would be: the last one wins, and the same entries are obstacles.
  */
 import * as Effect from "effect/Effect"
 import { noPlace, resolve } from "../../engine/resolve.ts"

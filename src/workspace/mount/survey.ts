@@ -61,7 +61,7 @@ interface Place {
   /** The real path in the root, without links. */
   readonly at: FsPath.FsPath
   readonly path: FsPath.FsPath
-  /** Whether all names on the path are valid in paths. */
+  /** Whether a path can express every name on the way, which it cannot if a name is not valid text. */
   readonly addressable: boolean
   /** Whether a link leads here, so that this directory has another path too. */
   readonly isLinked: boolean

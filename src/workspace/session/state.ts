@@ -1,6 +1,8 @@
 /**
- * The slices of a session and their items. Every change is one synchronous step. All new items are computed before any slice is changed, so
- * a step is never partly visible, and an error before it changes nothing.
+ * The slices of a session and their items.
+ *
+ * Every change is one synchronous step. All new items are computed before any slice is changed. So a step is never
+ * partly visible, and an error during the computation changes nothing.
  */
 import { SessionError } from "../../model/sessionError.ts"
 import type { AnySlice } from "../../model/Slice.ts"

@@ -111,8 +111,8 @@ export const make = (source: Source, info: Info, rules: Rules, locks: Locks, has
     })
 
   /**
-   * Remembers the directory of an entry that an exchange moves away. The entry may return or be replaced, so the directory is checked after
-   * the exchange.
+   * Remembers the directory of an entry that a transaction moves away. The entry may return or be replaced, so the
+   * directory is checked after the transaction.
    */
   const putAside = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
     Effect.withFiber((fiber) =>
@@ -120,7 +120,10 @@ export const make = (source: Source, info: Info, rules: Rules, locks: Locks, has
         if (!fiber.getRef(BringingBack) && !Files.isHidden(path)) tree.left.add(parent(path))
       })
     )
-  /** Checks the remembered directories when the exchange's hidden directory is removed. */
+  /**
+   * Removes the remembered directories, and those above them, if they are empty. Does so once the transaction's hidden
+   * directory is removed.
+   */
   const settle = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
     Effect.suspend(() => {
       if (tree.left.size === 0 || !Files.isHidden(path) || Files.isHidden(parent(path))) return Effect.void

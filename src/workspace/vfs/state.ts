@@ -91,7 +91,7 @@ export const open = (
       if (current === undefined) cell.clear()
       else cell.set(Files.valueOf(current.files, current.path))
     }
-    // A loaded or cloned slice describes a directory that does not belong to this session.
+    // Replace the item of a loaded or cloned slice: it describes the directory of another session.
     show()
     const publish = (tree: Tree.Tree): void => {
       if (tree === current) show()

@@ -36,7 +36,7 @@ export interface Tree {
   readonly path: string
   readonly port: Backend
   files: Files
-  /** The directories from which the current exchange has moved entries away. */
+  /** The directories from which the current transaction has moved entries away. */
   readonly left: Set<FsPath>
   users: number
   isRetired: boolean

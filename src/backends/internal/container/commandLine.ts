@@ -1,6 +1,8 @@
 /**
- * What an engine is told, as its arguments, without a shell anywhere: podman, docker and nerdctl understand the same but for a few words.
- * The order counts where an option is given twice, so what the caller adds stands behind ours.
+ * Builds the command lines of the container engines. No shell parses them.
+ *
+ * podman, docker and nerdctl accept the same options with a few exceptions. If an option is given twice, the last one
+ * counts, so the caller's options follow ours.
  */
 import type { Owner } from "../confined.ts"
 import type { Plan } from "./options.ts"
@@ -47,7 +49,7 @@ const variables = (environment: Readonly<Record<string, string>>): ReadonlyArray
 const imageOf = ({ image }: Plan): ReadonlyArray<string> =>
   typeof image === "string" ? ["--pull", "missing", image] : ["--rootfs", `${image.rootfs}:O`]
 
-/** Keeps no log. Some versions of nerdctl have no driver for that, so its log is small. */
+/** Returns the options that turn the log off. Some versions of nerdctl have no `none` driver, so there the log is small. */
 const noLog = ({ engine }: Plan): ReadonlyArray<string> =>
   engine === "nerdctl"
     ? ["--log-driver", "json-file", "--log-opt", "max-size=1m", "--log-opt", "max-file=1"]

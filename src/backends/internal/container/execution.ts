@@ -51,14 +51,14 @@ interface Running {
 /** The interval of the checks whether a command still reads its input. */
 const look = "200 millis"
 const pause = "30 millis"
-/** Milliseconds for which an answer is waited for at first. */
+/** The first time limit of a kill request, in milliseconds. It doubles with each unanswered request. */
 const patience = 1000
 /** Milliseconds after which a container that does not answer counts as dead. */
 const longPatience = 5000
 /** The time after which the container is ended, if processes start others faster than they are killed. */
 const longest = "20 seconds"
 
-/** Whether anything of a command may be left. */
+/** The result of one attempt: all processes are gone, some may be left, or the container did not answer in time. */
 type Killing = "done" | "again" | "unanswered"
 
 /**
@@ -75,13 +75,14 @@ const killAll = (container: Container, mark: string, running: Running): Effect.E
         onSuccess: (count): Killing =>
           Option.isNone(count)
             ? "unanswered"
-            : // A client that has neither ended nor begun may be about to begin.
+            : // The engine's client may be about to start the command, unless it has ended or the command has started.
               count.value === 0 && (wasEnded || running.since() !== "")
               ? "done"
               : "again"
       })
     })
-  // Requests wait for each other inside: where each came before the one before it is answered, no answer would come in time.
+  // The container handles requests in order. So wait longer each time, or new requests would delay the answers even
+  // more.
   const repeated = (wait: number): Effect.Effect<void> =>
     Effect.flatMap(once(wait), (killing) =>
       killing === "done"

@@ -36,8 +36,8 @@ export interface ContainerMount {
  */
 export interface ContainerOptions extends CommonOptions {
   /**
-   * The program that runs containers: `podman`, `docker` or `nerdctl` from the PATH, or the absolute path of one, whose file name says
-   * which it is. @default "podman"
+   * The program that runs containers: `podman`, `docker` or `nerdctl` from the PATH, or an absolute path. The file name
+   * of an absolute path must begin with one of these names. @default "podman"
    */
   readonly engine?: string | undefined
   /**
@@ -62,7 +62,7 @@ export interface ContainerOptions extends CommonOptions {
    * overlay, "eager" for exec
    */
   readonly start?: "lazy" | "eager" | undefined
-  /** `uid:gid`, in numbers. @default "65534:65534" (this process's own with docker and nerdctl where it is not root and shares a directory) */
+  /** `uid:gid`, in numbers. @default "65534:65534" (the ids of this process if the engine is docker or nerdctl, a directory is shared, and the process is not root) */
   readonly user?: string | undefined
   /** The memory limit in bytes, without additional swap. @default 1 GiB */
   readonly memoryBytes?: number | undefined

@@ -59,7 +59,7 @@ const checked = (confined: Confined, directory: string): Effect.Effect<void, Fau
     }
   })
 
-/** Reads absolute targets of links as programs in the container do, where the files are below `workdir`. */
+/** Resolves absolute link targets as programs in the container do, for which the files are below `workdir`. */
 const rooted = (port: Backend, workdir: string): Backend => ({
   ...port,
   links: port.links && { ...port.links, relative: relativeTo(() => [workdir]) }

@@ -59,8 +59,8 @@ const isGone = (complaint: string): boolean => complaint.endsWith("No such file 
 const maxLooks = 3
 
 /**
- * Lists the names that stat never finds, as some disks report them. Fails with Unavailable if their number differs from
- * the missing ones.
+ * Lists the names for which `stat` always fails, although the disk lists them. Fails with Unavailable unless there are
+ * `missed` such names.
  */
 const unfound = Effect.fnUntraced(function* (place: Place, name: Uint8Array, found: ReadonlyArray<Child>, missed: number) {
   const { output } = yield* place.ask({ call: "names", arguments: [name], repeats: true })

@@ -1,6 +1,7 @@
 /**
- * Makes many new entries in one request. The shell itself writes the files, so that a file costs no process. Whatever is out of the
- * ordinary is declined, and the port's plain operations make it or tell why not.
+ * Creates many new entries in one request. The shell itself writes the files, so no file costs a process.
+ *
+ * Unusual entries are declined: the engine then creates them with the plain operations, which report any failure.
  */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../../model/FsError.ts"
@@ -9,25 +10,28 @@ import { faultOf } from "./faults.ts"
 import { isFault, nameOf, type Place, understood } from "./place.ts"
 import type { Reply } from "./session.ts"
 
-/** Entries made in one request, and bytes of their paths: what a program may be given. */
+/** The largest number of entries in one request, and of bytes of their paths. The system limits a program's arguments. */
 const maxEntries = 1024
 const maxNames = 96 * 1024
-/** Bytes of one request, and of a file that is made this way. */
+/** The largest size in bytes of one request, and of a file that is created this way. */
 const maxInput = 1024 * 1024
 const maxFile = 64 * 1024
 
-/** The modes that the plain operations give. */
+/** The modes of files and directories that the plain operations create. */
 const [fileMode, directoryMode] = [0o644, 0o755]
 
 const special: Readonly<Record<string, string>> = { "\n": "\\n", "%": "%%", "\\": "\\\\" }
 
-/** The text that printf makes each byte of; every shell reads it alike, whatever the byte. */
+/** The text in a format of `printf` for each byte. Every shell reads all of these texts alike. */
 const texts: ReadonlyArray<string> = Array.from({ length: 256 }, (_, byte) => {
   const character = String.fromCharCode(byte)
   return special[character] ?? (/[ -&(-~]/.test(character) ? character : `\\${byte.toString(8).padStart(3, "0")}`)
 })
 
-/** Returns the format of which printf makes these bytes. A hyphen at its beginning would be taken for an option. */
+/**
+ * Returns the format for which `printf` prints the bytes. A hyphen at the beginning is escaped, because it would begin
+ * an option.
+ */
 const formatOf = (bytes: Uint8Array): string => {
   let format = bytes[0] === 0x2d ? "\\055" : ""
   for (let at = format === "" ? 0 : 1; at < bytes.length; at++) format += texts[bytes[at]!]!
@@ -36,9 +40,9 @@ const formatOf = (bytes: Uint8Array): string => {
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** An entry as the shell is given it. */
+/** An entry in the form of a request. */
 interface Asked {
-  /** The place among all entries. */
+  /** The index among all entries. */
   readonly index: number
   readonly mode: number
   readonly isFile: boolean
@@ -56,7 +60,10 @@ const askedOf = ({ bytes, mode, path }: NewEntry, index: number): Asked | undefi
   return { index, mode: bits, isFile, nameLength: name.length, text }
 }
 
-/** Returns the end of the first entries from a place on that fit into one request: any directories, and files of one mode. */
+/**
+ * Returns the end (exclusive) of the entries from `start` that fit into one request: any directories, and files of one
+ * mode.
+ */
 const fitting = (all: ReadonlyArray<Asked>, start: number): number => {
   let [names, input] = [0, 0]
   let end = start
@@ -73,10 +80,13 @@ const fitting = (all: ReadonlyArray<Asked>, start: number): number => {
   return end
 }
 
-/** The place of an entry's path among the arguments, which the shell names those by that it has removed. */
+/**
+ * The number of the first path among the arguments, and of arguments per entry. The answer names removed entries by
+ * these numbers.
+ */
 const [firstPlace, placesOfOne] = [4, 3]
 
-/** Returns whether each was made; `undefined` for what is no answer. */
+/** Returns for each entry whether it was created; `undefined` if the answer is malformed. */
 const madeOf = (count: number, { output }: Reply): ReadonlyArray<boolean> | undefined => {
   const [, digits = "", removed = ""] = /^([01]*)\n((?:[0-9]+ )*)\n$/.exec(output.toString("latin1")) ?? []
   if (digits.length !== count) return undefined
@@ -86,7 +96,7 @@ const madeOf = (count: number, { output }: Reply): ReadonlyArray<boolean> | unde
 
 const ask = (place: Place, some: ReadonlyArray<Asked>): Effect.Effect<ReadonlyArray<boolean>, Fault> => {
   const mode = some.find(({ isFile }) => isFile)?.mode ?? fileMode
-  // A shell makes no file that can be executed.
+  // A redirection never creates an executable file, so the mode needs a `chmod`.
   const chmods = (mode & 0o111) !== 0 ? "1" : "''"
   const head = `${mode.toString(8)} ${(~mode & 0o777).toString(8)} ${chmods}`
   const input = Buffer.from([head, ...some.map(({ text }) => text)].join(" "), "latin1")

@@ -44,7 +44,10 @@ export const readLink = (walker: Walker, path: FsPath.FsPath): string | Fault =>
 /** The form of a target outside the root: a drive after a slash. */
 const onDrive = /^\/(?=[a-z]:(?:\/|$))/i
 
-/** Returns the relative text for an absolute target in the form of the port: with slashes, with or without a slash in front. */
+/**
+ * Converts an absolute target in the form of the port (with slashes, and an optional slash before the drive) to a
+ * relative one. Returns `undefined` if the target is outside the root.
+ */
 export const relative =
   ({ names }: Walker): NonNullable<Links["relative"]> =>
   (path, target) => {

@@ -31,7 +31,7 @@ export interface Place {
 export interface Walker {
   readonly disk: WindowsDisk
   readonly root: WindowsRoot
-  /** The absolute directories of the root: its final name, and the name that was given. */
+  /** The absolute paths of the root: the one that the system reports, and the one in the options. */
   readonly names: ReadonlyArray<WindowsRoot>
   /** Returns the path on the disk. Returns InvalidPath or PathTooLong before the disk is touched. */
   readonly native: (path: FsPath, makesDirectory?: boolean) => string | Fault

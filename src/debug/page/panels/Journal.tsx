@@ -35,7 +35,7 @@ const furthest = 20_000
 
 const signs = { request: "→", answer: "←", other: "·" } as const
 
-/** The position of a row among adjacent rows of one exchange. */
+/** The position of a row among adjacent rows of one request and its answer. */
 type Tie = "alone" | "first" | "between" | "last"
 
 const tieOf = (rows: ReadonlyArray<JournalItem>, index: number): Tie => {
@@ -63,7 +63,7 @@ const Row = ({
   readonly isChosen: boolean
   /** Whether Tab stops at this row. */
   readonly isStop: boolean
-  /** Whether the row belongs to the same exchange as the hovered or chosen row. */
+  /** Whether the row belongs to the same request as the hovered or chosen row. */
   readonly isPartner: boolean
   readonly tie: Tie
   readonly now: number
