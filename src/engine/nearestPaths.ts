@@ -69,8 +69,9 @@ export const alike = function* (
 /**
  * Finds existing paths of these kinds that are similar to a missing path.
  *
- * Lists the deepest existing directory above the missing path. For each similar name, the result is that path with the
- * rest of the missing path if it exists, otherwise without.
+ * Starts at the deepest existing directory above the missing path, and finds the similar names in it. For each of them,
+ * the result is the missing path with that name in place of the wrong one. If that does not exist, the result ends with
+ * that name.
  */
 export const nearestPaths = Effect.fnUntraced(function* (
   port: Backend,

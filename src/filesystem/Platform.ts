@@ -63,8 +63,9 @@ const served = (fs: Algebra): FileSystem.FileSystem => {
  *   scope closes successfully, where a failure is a defect. Until then, and for good if the scope fails, everyone else sees
  *   the old file. A file created by opening exists at once, empty. Written data is held in memory, at most
  *   `Limits.maxFileSize`.
- * - A call through this FileSystem that reads, copies, moves or stats a file publishes first what a `w` handle holds
- *   for it, so it sees what was written. A file emptied like that stays so if the scope fails.
+ * - A call through this FileSystem that reads, copies, moves or stats a file first publishes the data of open `w`
+ *   handles, so the call sees it. If the scope of such a handle fails later, an existing file keeps the published data,
+ *   and a file that the handle created is removed.
  * - A handle opened with `a` appends at once.
  * - Temporary files are in the root, unless `directory` is given.
  *

@@ -89,7 +89,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
   const base = kernel.data
   let memory = kernel.memory()
 
-  /** A query with everything that is computed once. */
+  /** A query and the values that are computed from it once. */
   interface Prepared {
     readonly query: Query
     readonly isWhole: boolean

@@ -23,8 +23,9 @@ const servicesOf = (section: Section<unknown> | undefined): Effect.Effect<Contex
   section?.services ?? Effect.succeed(Context.empty())
 
 /**
- * Makes the grounds of one run. `workspace` is the first section of the prompt that has a filesystem; `session` identifies the
- * session in every memory.
+ * Creates the filesystems, services and memories of the tools in one run.
+ *
+ * `workspace` is the first section of the prompt that has a filesystem. All memories belong to `session`.
  */
 export const make = (workspace: Section<unknown> | undefined, session: object): Grounds => {
   const memories = new WeakMap<Algebra, Memory.Memory>()

@@ -70,7 +70,7 @@ export const pairOf = (old: Name, now: Name): Pair => {
 export const commonName = (rest: string): string | undefined => {
   const first = quoted.exec(rest)
   if (first !== null) return bare(unquoted(first[1]!))
-  // The name may contain spaces, so split at the middle.
+  // The name may contain spaces, and both sides have the same length, so split at the middle.
   const middle = (rest.length - 1) / 2
   if (!Number.isInteger(middle) || rest[middle] !== " ") return undefined
   const [one, other] = [rest.slice(0, middle), rest.slice(middle + 1)]

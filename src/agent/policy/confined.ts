@@ -21,8 +21,9 @@ const refusal: Fault = { _tag: "AccessDenied", why: "policy" }
 const denied: Effect.Effect<never, Fault> = Effect.fail(refusal)
 
 /**
- * Tests whether a path is a temporary file of a write in progress. No caller's path and no link leads there, and the move to or
- * from it is judged at its other end.
+ * Tests whether a path is a temporary file of a write in progress.
+ *
+ * No caller's path and no link leads to such a file. A move between it and another path is judged by the other path.
  */
 const isOurs = (path: FsPath.FsPath): boolean => TemporaryNames.isPathInProgress(path)
 

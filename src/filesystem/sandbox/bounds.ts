@@ -13,9 +13,9 @@ export const maxCode = 4096
 export const minTimeout = 1
 export const maxTimeout = 120
 export const evalTimeout = 5
-/** Bytes per stream. */
+/** The largest number of bytes that are returned of each output stream of a command. */
 export const maxStream = 32 * 1024
-/** Characters per stream. */
+/** The largest number of characters that are returned of each output stream of an evaluation. */
 export const maxEvalStream = 4096
 
 type Finding = readonly [argument: string, detail: string] | undefined

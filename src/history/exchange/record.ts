@@ -266,8 +266,8 @@ export interface Record {
   /** Writes the record before anything is made. */
   readonly prepare: Effect.Effect<void, Fault>
   /**
-   * Completes the record before the first visible change. `since` holds times by region, `digests` the staged entries
-   * by slot.
+   * Completes the record before the first visible change. `digests` holds the digests of staged entries by slot,
+   * `since` the start times by region.
    */
   readonly forward: (digests: ReadonlyMap<number, Digested>, since: ReadonlyMap<number, number>) => Effect.Effect<void, Fault>
   readonly advance: (from: Transactions.State, to: Transactions.State) => Effect.Effect<void, Fault>
