@@ -27,9 +27,9 @@ export type TextMerge =
   | { readonly _tag: "Merged"; readonly bytes: Uint8Array }
   /** The merge with the preferred side's lines in each hunk. */
   | { readonly _tag: "Conflicts"; readonly hunks: ReadonlyArray<Hunk>; readonly bytes: Uint8Array }
-  /** One of the three contains a NUL, so it is not text. */
+  /** At least one of the three versions contains a NUL, so it is not text. */
   | { readonly _tag: "Binary" }
-  /** One of the three has too many lines for the time and memory of a call. */
+  /** At least one of the three versions has too many lines for the time and memory of a call. */
   | { readonly _tag: "TooLarge" }
 
 const maxLines = 1_000_000

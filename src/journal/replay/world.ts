@@ -77,7 +77,7 @@ export const unknown: Node = { kind: "unknown" }
 export type Known =
   | { readonly kind: "nothing" | "other" }
   | { readonly kind: "file"; readonly content: Content | undefined }
-  /** A directory, all of whose entries are known too. */
+  /** A directory whose entries are all known. */
   | { readonly kind: "directory" }
   | { readonly kind: "symlink"; readonly target: string }
 
