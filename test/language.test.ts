@@ -65,7 +65,7 @@ const commentsOf = (file: string, text: string): ReadonlyArray<Comment> => {
   /** The positions of the doc comments of functions. */
   const ofFunctions = new Set<number>()
   // Literals may contain comment signs, so blank them out.
-  const code = text.split("")
+  let code = ""
   const visit = (node: compiler.Node): void => {
     if (isFunction(node, source)) {
       const last = ts.getLeadingCommentRanges(text, node.pos)?.at(-1)
@@ -73,11 +73,15 @@ const commentsOf = (file: string, text: string): ReadonlyArray<Comment> => {
     }
     const isLiteral =
       ts.isStringLiteral(node) || ts.isRegularExpressionLiteral(node) || ts.isTemplateLiteralToken(node) || ts.isJsxText(node)
-    if (isLiteral) code.fill("x", node.getStart(source), node.end)
+    if (isLiteral) {
+      const start = node.getStart(source)
+      code += text.slice(code.length, start) + "x".repeat(node.end - start)
+    }
     ts.forEachChild(node, visit)
   }
   visit(source)
-  return [...code.join("").matchAll(/\/\*[^]*?\*\/|\/\/[^\n]*(?:\n[ \t]*\/\/[^\n]*)*/g)]
+  code += text.slice(code.length)
+  return [...code.matchAll(/\/\*[^]*?\*\/|\/\/[^\n]*(?:\n[ \t]*\/\/[^\n]*)*/g)]
     .map(({ 0: { length }, index }): Comment => {
       const raw = text.slice(index, index + length)
       return {

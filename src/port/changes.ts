@@ -55,7 +55,7 @@ export interface NewEntry {
   readonly path: FsPath
   /** The content of a file; absent for a directory. */
   readonly bytes?: Uint8Array | undefined
-  /** The permission bits. @default those of the plain operation */
+  /** The permission bits; if absent, those that the plain operation gives. */
   readonly mode?: number | undefined
 }
 
