@@ -83,8 +83,8 @@ export interface CallOptions {
  */
 export interface Elsewhere {
   /**
-   * Ends the call successfully and keeps its changes. Returns the message for the model; it is a failure if the time of the
-   * call was over before.
+   * Ends the call successfully and keeps its changes. Returns the message for the model, which is a failure if the
+   * deadline has passed.
    */
   readonly end: (result?: {
     readonly message?: string | undefined
@@ -95,9 +95,10 @@ export interface Elsewhere {
 }
 
 /**
- * One prompt that runs in one session. Its calls use the policies, settings and listeners of the place where the run was made
- * and of the place of the call. All calls share the record of the file versions that were read. A call that was begun and not
- * ended is aborted when the scope closes.
+ * One prompt that runs in one session.
+ *
+ * A call uses the policies, settings and listeners in the contexts of the run and of the call. All calls share the
+ * record of the file versions that were read. When the scope closes, calls that have begun and not ended are aborted.
  *
  * @since 0.1.0
  */
@@ -108,7 +109,7 @@ export interface Run {
   readonly tools: ReadonlyArray<RenderedTool>
   /** Calls a tool and never fails. An unknown tool, input that does not decode and a failed tool are results. */
   readonly call: (tool: string, input: unknown, options?: CallOptions) => Effect.Effect<ToolResult<unknown>>
-  /** Begins a call whose work is done elsewhere. Fails with the result of the refusal. */
+  /** Begins a call whose work another program does. Fails with the result of a refusal. */
   readonly begin: (tool: string, input: unknown, options?: CallOptions) => Effect.Effect<Elsewhere, ToolResult<never>>
 }
 
@@ -120,7 +121,7 @@ export interface Run {
 export const make = (name: string): Adapter => Object.freeze({ name })
 
 /**
- * The services that the tools of a prompt take from the place where the prompt is run.
+ * The services that the tools of a prompt get from the context in which the prompt runs.
  *
  * @since 0.1.0
  */

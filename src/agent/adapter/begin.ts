@@ -1,6 +1,8 @@
 /**
- * Runs a tool whose work is done elsewhere as an ordinary call. The handler waits for the reported outcome, so policies, the
- * deadline and the rollback apply to the call as to every other.
+ * Runs a tool whose work another program does as an ordinary call.
+ *
+ * The handler waits for the reported outcome, so policies, the deadline and the rollback apply to the call as to every
+ * other.
  */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"

@@ -10,7 +10,7 @@ const maxValues = 100
 
 const directoryOf = (input: string): string => input.slice(0, input.lastIndexOf("/") + 1)
 
-/** A tool on no list, so that the same policies apply to completion. */
+/** An unlisted tool, so that the same policies apply to completion. */
 const listDirectory = define({
   name: "complete_path",
   description: "The names that a path may go on with.",

@@ -1,4 +1,4 @@
-/** Reads a resource as a tool on no list, so that the same policies, limits and events apply to it. */
+/** Reads a resource as an unlisted tool, so that the same policies, limits and events apply to it. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { FileEntry } from "../../model/Entry.ts"

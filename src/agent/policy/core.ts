@@ -54,7 +54,7 @@ export interface Policy {
   readonly services?: ((services: Context.Context<never>, view: Algebra) => Context.Context<never>) | undefined
   /** Refuses the call by failing, or allows it. */
   readonly before?: ((invocation: Invocation) => Effect.Effect<void, Refused>) | undefined
-  /** Whether `before` runs before or after those of the other policies. @default between them, the newest policy first */
+  /** Whether `before` runs first or last among the policies. @default in between, the newest policy first */
   readonly asked?: "first" | "last" | undefined
   /** Wraps the handler; a result whose `success` is false is a failure too. */
   readonly around?:
