@@ -2,16 +2,25 @@ import { availableParallelism } from "node:os"
 import { fileURLToPath } from "node:url"
 import { defineConfig } from "vitest/config"
 import { BaseSequencer, type TestSpecification } from "vitest/node"
+import { adversarial, engines, host, smoke } from "./projects.ts"
 
-/** What takes a minute and more, and is begun with: at the end it would run alone. The runner itself begins with the largest files. */
+/** Files that take half a minute and more. They start first, because one of them at the end would run alone. */
 const long = [
   "conformance/containerExec",
   "windows/conformance",
+  "backends/container/sandbox",
+  "backends/container/life",
   "security/attack/attack",
   "packaging/pack",
   "interruption/combinators",
+  "interruption/nothingFreezes",
   "agent/everywhere",
+  "conformance/branch",
+  "conformance/posixHostRoots",
   "durability/kill",
+  "faults/injected",
+  "differential/globs",
+  "runtime/searcher",
   "interruption/posixHost"
 ].map((name) => `/test/${name}.test.ts`)
 
@@ -23,16 +32,34 @@ class LongFirst extends BaseSequencer {
   }
 }
 
-export default defineConfig({
-  root: fileURLToPath(new URL("..", import.meta.url)),
+const root = fileURLToPath(new URL("..", import.meta.url))
+
+const project = (name: string, include: ReadonlyArray<string>, exclude: ReadonlyArray<string>, isolate = true) => ({
+  root,
   test: {
-    include: ["test/**/*.test.ts"],
-    globalSetup: ["test/ownState.ts"],
+    name,
+    include: [...include],
+    exclude: [...exclude],
+    isolate,
     setupFiles: ["test/sameRuns.ts"],
-    sequence: { sequencer: LongFirst },
     testTimeout: 120_000,
-    hookTimeout: 120_000,
-    // One for each core, however few there are: by itself the runner would leave one of two idle.
-    maxWorkers: Math.max(2, availableParallelism())
+    hookTimeout: 120_000
+  }
+})
+
+export default defineConfig({
+  root,
+  test: {
+    globalSetup: ["test/ownState.ts"],
+    sequence: { sequencer: LongFirst },
+    // One worker per core. By default the runner leaves one of two cores idle.
+    maxWorkers: Math.max(2, availableParallelism()),
+    projects: [
+      project("unit", ["test/**/*.test.ts"], [...host, ...engines, ...adversarial], false),
+      project("smoke", smoke, []),
+      project("host", host, [...engines, ...adversarial]),
+      project("engines", engines, []),
+      project("adversarial", adversarial, engines)
+    ]
   }
 })

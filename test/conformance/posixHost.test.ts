@@ -1,7 +1,4 @@
-import { policySuite, suite } from "../../src/testing/index.ts"
-import { checkedHost, linkedRoot, posixHost, posixHostWith, programs } from "./filesystems.ts"
+import { suite } from "../../src/testing/index.ts"
+import { posixHost, programs } from "./filesystems.ts"
 
 suite("PosixHost", posixHost, { programs })
-suite("PosixHost without /proc", checkedHost, { programs })
-suite("PosixHost at a root that is a link", linkedRoot, { programs: 0 })
-policySuite("PosixHost", posixHostWith)

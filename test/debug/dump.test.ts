@@ -117,7 +117,7 @@ describe("the files of a dump", () => {
       const text = (yield* Dump.file(path, "long.txt"))!
       assert.deepInclude(text, { kind: "text", truncated: true, size_bytes: 10 * MiB + 1 })
       assert.strictEqual(text.content!.length, 4 * MiB)
-      assert.isTrue(/^aé+$/.test(text.content!))
+      assert.strictEqual(text.content!.replaceAll("é", ""), "a")
       const bytes = (yield* Dump.file(path, "big.bin"))!
       assert.deepInclude(bytes, { kind: "binary", content: null, size_bytes: 16 * MiB + 1 })
     })

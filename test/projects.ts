@@ -1,0 +1,55 @@
+/**
+ * The test projects, each a list of files.
+ *
+ * `unit` has every file that no other project lists. Its files share a module cache, start no program and wait for no time.
+ */
+
+/** Files that start podman, Wine, NATS, Chromium or another JavaScript runtime. */
+export const engines = [
+  "test/backends/container/{docker,killed,life,overlay,review,sandbox}.test.ts",
+  "test/cli/container.test.ts",
+  "test/conformance/{containerExec,containerOverlay}.test.ts",
+  "test/debug/browser/{accessible,files,large,live,panels,review,shell}.test.ts",
+  "test/agent/section.podman.test.ts",
+  "test/history/containers.test.ts",
+  "test/integration/endToEnd.test.ts",
+  "test/journal/jetStream{,Branch,Processes}.test.ts",
+  "test/runtimes/**/*.test.ts",
+  "test/windows/**/*.test.ts"
+]
+
+/** Files that attack, kill, interrupt or starve the product, or give it forged input. */
+export const adversarial = [
+  "test/{concurrency,durability,faults,interruption,security}/**/*.test.ts",
+  "test/agent/{adapter.faults,changes.faults,changes.processes}.test.ts",
+  "test/conformance/{adversarial,mutants}.test.ts",
+  "test/history/{badInput.*,concurrent,concurrentProcesses,exchange.faults,exchange.recover,planted,restoreKilled}.test.ts",
+  "test/history/git/{collect,hostile}.test.ts",
+  "test/journal/{fileJournalFaults,fileJournalProcesses,forged,leafCrash,leafHostile,leafKill}.test.ts",
+  "test/workspace/{checkpoint.faults,hostMount.bad,hostMount.faults,session.crash}.test.ts"
+]
+
+/** Files that need a disk, a child process, git or the command line. */
+export const host = [
+  "test/{cli,differential,history,packaging}/**/*.test.ts",
+  "test/documentation/guides.test.ts",
+  "test/agent/{everywhere,patchOracle,review,section.awkward,snapshotTools}.test.ts",
+  "test/backends/PosixHost*.test.ts",
+  "test/conformance/{branch,posixHostRoots}.test.ts",
+  "test/backends/shell/**/*.test.ts",
+  "test/debug/{live,server}.test.ts",
+  "test/engine/{braces,edit,grep,ignore}.test.ts",
+  "test/examples/vfs_tools_example.test.ts",
+  "test/journal/{branchSnapshots,contentStore,fileJournal}.test.ts",
+  "test/filesystem/absoluteLinks.test.ts",
+  "test/runtime/{crew,directories,installation,kernel,matching,searcher}.test.ts",
+  "test/workspace/{checkpoint,hostMount,session.dump,vfsStateSession}.test.ts"
+]
+
+/** Files of `host` that `npm test` runs too: a disk, git, the command line and a journal, each once. */
+export const smoke = [
+  "test/backends/PosixHost.test.ts",
+  "test/cli/{commands,habits,mcp}.test.ts",
+  "test/history/{archive,seeds}.test.ts",
+  "test/journal/fileJournal.test.ts"
+]
