@@ -6,6 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
+import * as Sink from "effect/Sink"
 import { type Fault, type NotADirectory, promote, StatError, tagsOf } from "../model/FsError.ts"
 import type { Backend, Info } from "../port/Backend.ts"
 import { type CommonOptions, enforce, fromOptions, isReadOnly } from "../port/Rules.ts"
@@ -23,12 +24,24 @@ const served = (fs: Algebra): FileSystem.FileSystem => {
   const bridge = Bridge.make(fs)
   const { open, settle } = Open.make(bridge)
   const looking = Looking.make(bridge)
-  const { sink, ...changing } = Changing.make(bridge, open)
+  const changing = Changing.make(bridge, open)
+  const copy = Copy.make(bridge)
   /** Wraps a call so that open handles first publish their changes to the files at its path. */
   const seeing =
-    <Rest extends ReadonlyArray<unknown>, A, E>(call: (path: string, ...rest: Rest) => Effect.Effect<A, E>) =>
+    <Rest extends ReadonlyArray<unknown>, A, E>(
+      call: (path: string, ...rest: Rest) => Effect.Effect<A, E>,
+      reach: Open.Reach = "file"
+    ) =>
     (path: string, ...rest: Rest): Effect.Effect<A, E> =>
-      Effect.andThen(settle(path), call(path, ...rest))
+      Effect.andThen(settle(path, reach), call(path, ...rest))
+  /** Wraps a call on two paths. */
+  const seeingBoth =
+    <Rest extends ReadonlyArray<unknown>, A, E>(
+      call: (from: string, to: string, ...rest: Rest) => Effect.Effect<A, E>,
+      reach: Open.Reach
+    ) =>
+    (from: string, to: string, ...rest: Rest): Effect.Effect<A, E> =>
+      Effect.andThen(Effect.andThen(settle(from, reach), settle(to, reach)), call(from, to, ...rest))
   return {
     ...FileSystem.make({
       ...looking,
@@ -36,12 +49,17 @@ const served = (fs: Algebra): FileSystem.FileSystem => {
       ...Temporary.make(bridge),
       readFile: seeing(looking.readFile),
       stat: seeing(looking.stat),
-      rename: seeing(changing.rename),
-      copyFile: seeing(changing.copyFile),
-      copy: seeing(Copy.make(bridge)),
+      lstat: seeing(looking.lstat, "entry"),
+      writeFile: seeing(changing.writeFile),
+      utimes: seeing(changing.utimes),
+      remove: (path, options) =>
+        Effect.andThen(settle(path, options?.recursive === true ? "tree" : "file"), changing.remove(path, options)),
+      rename: seeingBoth(changing.rename, "tree"),
+      copyFile: seeingBoth(changing.copyFile, "file"),
+      copy: seeingBoth(copy, "tree"),
       open
     }),
-    sink
+    sink: (path, options) => Sink.unwrap(Effect.as(settle(path, "file"), changing.sink(path, options)))
   }
 }
 
@@ -63,9 +81,14 @@ const served = (fs: Algebra): FileSystem.FileSystem => {
  *   scope closes successfully, where a failure is a defect. Until then, and for good if the scope fails, everyone else sees
  *   the old file. A file created by opening exists at once, empty. Written data is held in memory, at most
  *   `Limits.maxFileSize`.
- * - A call through this FileSystem that reads, copies, moves or stats a file first publishes the data of open `w`
- *   handles, so the call sees it. If the scope of such a handle fails later, an existing file keeps the published data,
- *   and a file that the handle created is removed.
+ * - A call through this FileSystem that reads, stats, writes, copies, moves or removes a file, or sets its times, first
+ *   publishes the data of open `w` handles. The call sees that data, and the handle does not undo the call.
+ * - Moving, copying or removing a directory publishes all files below it first. Other calls on a directory publish
+ *   nothing.
+ * - If the scope of such a handle fails later, an existing file keeps the published data, and a file that the handle
+ *   created is removed.
+ * - A handle keeps its path. If it writes on after its file was renamed or removed, it publishes all of its content
+ *   under the old path again.
  * - A handle opened with `a` appends at once.
  * - Temporary files are in the root, unless `directory` is given.
  *

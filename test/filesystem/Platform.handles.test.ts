@@ -255,6 +255,7 @@ describe("a handle that writes", () => {
             const file = yield* fs.open("d/b.txt", { flag: "w" })
             yield* file.writeAll(text("new"))
             yield* fs.remove("d", { recursive: true })
+            yield* file.writeAll(text("er"))
             assert.strictEqual((yield* Effect.flip(file.sync)).reason._tag, "NotFound")
           })
         )
@@ -290,6 +291,179 @@ describe("a handle that writes", () => {
       assert.strictEqual((yield* fs.stat("secret")).mode & 0o777, 0o600)
       yield* file.sync
       assert.strictEqual((yield* fs.stat("secret")).mode & 0o777, 0o600)
+    })
+  )
+})
+
+describe("a call on the name of an unpublished handle", () => {
+  const looks: ReadonlyArray<[string, (fs: FileSystem.FileSystem) => Effect.Effect<unknown, unknown>]> = [
+    ["stat of its directory", (fs) => fs.stat("d")],
+    ["stat of the root", (fs) => fs.stat("/")],
+    ["lstat of a symlink to it", (fs) => fs.lstat("link")],
+    ["readFile of its directory", (fs) => Effect.flip(fs.readFile("d"))],
+    ["open of its directory", (fs) => Effect.scoped(fs.open("d"))],
+    ["remove of its directory, which is not empty", (fs) => Effect.flip(fs.remove("d"))]
+  ]
+  for (const [name, look] of looks) {
+    onBoth(`${name} does not publish the file`, (fs) =>
+      Effect.gen(function* () {
+        yield* fs.symlink("d/b.txt", "link")
+        yield* failing(
+          Effect.gen(function* () {
+            const file = yield* fs.open("d/b.txt", { flag: "w" })
+            yield* file.writeAll(text("half"))
+            yield* look(fs)
+          })
+        )
+        assert.strictEqual(yield* fs.readFileString("d/b.txt"), "b")
+      })
+    )
+  }
+
+  onBoth("lstat returns the size that the handle has written", (fs) =>
+    Effect.gen(function* () {
+      const file = yield* fs.open("a.txt", { flag: "w" })
+      yield* file.writeAll(text("new"))
+      assert.strictEqual(ByteSize.toNumberUnsafe((yield* fs.lstat("a.txt")).size), 3)
+    })
+  )
+
+  onBoth("rename and copy of a directory carry the written content of a file below it", (fs) =>
+    Effect.gen(function* () {
+      const file = yield* fs.open("d/b.txt", { flag: "w" })
+      yield* file.writeAll(text("one"))
+      yield* fs.copy("d", "copied")
+      assert.strictEqual(yield* fs.readFileString("copied/b.txt"), "one")
+      yield* file.writeAll(text(" two"))
+      yield* fs.rename("d", "moved")
+      assert.strictEqual(yield* fs.readFileString("moved/b.txt"), "one two")
+    })
+  )
+
+  it.effect("sees the written content under another spelling where case is ignored", () =>
+    Effect.gen(function* () {
+      const layer = served(InMemory.layer({ caseInsensitive: true, tree: { D: { "A.txt": "old" } } }))
+      const fs = Context.get(yield* Layer.build(layer), FileSystem.FileSystem)
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const file = yield* fs.open("D/A.txt", { flag: "w" })
+          yield* file.writeAll(text("new"))
+          assert.strictEqual(yield* fs.readFileString("d/a.TXT"), "new")
+          yield* file.writeAll(text("er"))
+          yield* fs.rename("d", "moved")
+          assert.strictEqual(yield* fs.readFileString("moved/a.txt"), "newer")
+        })
+      )
+      assert.isFalse(yield* fs.exists("d"))
+    })
+  )
+
+  const changes: ReadonlyArray<[string, (fs: FileSystem.FileSystem) => Effect.Effect<unknown, unknown>]> = [
+    ["writeFile", (fs) => fs.writeFileString("d/b.txt", "source")],
+    ["writeFile with a mode", (fs) => fs.writeFileString("d/b.txt", "source", { mode: 0o600 })],
+    ["a sink", (fs) => Stream.run(Stream.make(text("source")), fs.sink("d/b.txt"))],
+    ["rename onto it", (fs) => fs.rename("source", "d/b.txt")],
+    ["copyFile onto it", (fs) => fs.copyFile("source", "d/b.txt")],
+    ["copy onto it", (fs) => fs.copy("source", "d/b.txt", { overwrite: true })],
+    ["copy onto its directory", (fs) => fs.copy("sources", "d", { overwrite: true })]
+  ]
+  for (const [name, change] of changes) {
+    onBoth(`${name} is not undone by a read or the close of the handle`, (fs) =>
+      Effect.gen(function* () {
+        yield* fs.writeFileString("source", "source")
+        yield* fs.makeDirectory("sources")
+        yield* fs.writeFileString("sources/b.txt", "source")
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const file = yield* fs.open("d/b.txt", { flag: "w" })
+            yield* file.writeAll(text("of the handle"))
+            yield* change(fs)
+            assert.strictEqual(yield* fs.readFileString("d/b.txt"), "source")
+          })
+        )
+        assert.strictEqual(yield* fs.readFileString("d/b.txt"), "source")
+      })
+    )
+  }
+
+  onBoth("writeFile that appends does so after the written content", (fs) =>
+    Effect.gen(function* () {
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const file = yield* fs.open("a.txt", { flag: "w" })
+          yield* file.writeAll(text("one"))
+          yield* fs.writeFileString("a.txt", " two", { flag: "a" })
+        })
+      )
+      assert.strictEqual(yield* fs.readFileString("a.txt"), "one two")
+    })
+  )
+
+  onBoth("remove of the file or its directory is not undone by the close of the handle", (fs) =>
+    Effect.gen(function* () {
+      for (const [path, removed] of [
+        ["a.txt", "a.txt"],
+        ["d/b.txt", "d"]
+      ] as const) {
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const file = yield* fs.open(path, { flag: "w" })
+            yield* file.writeAll(text("new"))
+            yield* fs.remove(removed, { recursive: true })
+          })
+        )
+        assert.isFalse(yield* fs.exists(removed))
+      }
+    })
+  )
+
+  onBoth("remove and rename of a symlink leave the content in the file behind it", (fs) =>
+    Effect.gen(function* () {
+      for (const change of [
+        (fs: FileSystem.FileSystem) => fs.remove("link"),
+        (fs: FileSystem.FileSystem) => fs.rename("link", "l2")
+      ]) {
+        yield* fs.symlink("a.txt", "link")
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const file = yield* fs.open("link", { flag: "w" })
+            yield* file.writeAll(text("new"))
+            yield* change(fs)
+          })
+        )
+        assert.isFalse(yield* fs.exists("link"))
+        assert.strictEqual(yield* fs.readFileString("a.txt"), "new")
+        yield* fs.writeFileString("a.txt", "old")
+      }
+    })
+  )
+
+  onBoth("utimes is not undone by the close of the handle", (fs) =>
+    Effect.gen(function* () {
+      const time = new Date(1_000_000_000_000)
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const file = yield* fs.open("a.txt", { flag: "w" })
+          yield* file.writeAll(text("new"))
+          yield* fs.utimes("a.txt", time, time)
+        })
+      )
+      assert.deepStrictEqual((yield* fs.stat("a.txt")).mtime, Option.some(time))
+    })
+  )
+
+  onBoth("rename leaves the old name to a handle that writes on", (fs) =>
+    Effect.gen(function* () {
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const file = yield* fs.open("a.txt", { flag: "w" })
+          yield* file.writeAll(text("one"))
+          yield* fs.rename("a.txt", "moved.txt")
+          yield* file.writeAll(text(" two"))
+        })
+      )
+      assert.strictEqual(yield* fs.readFileString("moved.txt"), "one")
+      assert.strictEqual(yield* fs.readFileString("a.txt"), "one two")
     })
   )
 })

@@ -10,7 +10,7 @@
  * publishing fails with Conflict if another program has changed or removed the file. A file created by opening exists
  * at once, empty. It is removed if the scope fails before anything was published.
  *
- * A call through the same FileSystem that looks at a file publishes first what a `w` handle holds for it.
+ * A call through the same FileSystem that reads or changes a file publishes first what a `w` handle holds for it.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -66,28 +66,37 @@ const empty = new Uint8Array(0)
 
 export interface Handles {
   readonly open: FileSystem["open"]
-  /** Publishes the changes of open handles to the file at this path, or to files below it. */
-  readonly settle: (path: string) => Effect.Effect<void>
+  /** Publishes the changes of open handles to the entries of this path that the caller is about to use. */
+  readonly settle: (path: string, reach: Reach) => Effect.Effect<void>
 }
+
+/**
+ * The entries of a path that a call uses: the entry itself, the file behind its symlinks, or that file and all entries
+ * below it.
+ */
+export type Reach = "entry" | "file" | "tree"
 
 export const make = (bridge: Bridge): Handles => {
   /** The publications of handles that create or truncate their file, each with the path of that file. */
   const unseen = new Map<Effect.Effect<void>, FsPath.FsPath>()
-  const settle = (path: string): Effect.Effect<void> =>
+  const { answer, fs, look, lookAtLink, port, step } = bridge
+  const { caseSensitive } = port.info
+
+  const settle: Handles["settle"] = (path, reach) =>
     Effect.suspend(() =>
       unseen.size === 0
         ? Effect.void
-        : Effect.flatMap(Effect.option(look("open", path)), (found) =>
-            Effect.forEach(
-              [...unseen].flatMap(([show, at]) =>
-                Option.isSome(found) && FsPath.isWithin(found.value.path, at) ? [show] : []
-              ),
+        : Effect.flatMap(Effect.option((reach === "entry" ? lookAtLink : look)("open", path)), (found) => {
+            if (Option.isNone(found)) return Effect.void
+            const used = caseSensitive ? found.value.path : FsPath.fold(found.value.path)
+            const isUsed = (at: FsPath.FsPath) => (reach === "tree" ? FsPath.isWithin(used, at) : at === used)
+            return Effect.forEach(
+              [...unseen].flatMap(([show, at]) => (isUsed(caseSensitive ? at : FsPath.fold(at)) ? [show] : [])),
               (show) => show,
               { discard: true }
             )
-          )
+          })
     )
-  const { answer, fs, look, lookAtLink, port, step } = bridge
 
   const pin = (path: string, scope: Scope.Scope, noFollow: boolean): Effect.Effect<Handle, FsError.FsError> =>
     step("open", path, (path) =>
@@ -206,5 +215,5 @@ export const make = (bridge: Bridge): Handles => {
       )
     })
   }
-  return { open: (path, options) => Effect.andThen(settle(path), open(path, options)), settle }
+  return { open: (path, options) => Effect.andThen(settle(path, "file"), open(path, options)), settle }
 }
