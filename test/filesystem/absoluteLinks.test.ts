@@ -156,7 +156,7 @@ describe("absolute links into the root", () => {
   it.live("lead to the same files in a double of a recording", () =>
     Effect.gen(function* () {
       const { root } = yield* planted
-      const journal = yield* Journal.makeMemory()
+      const journal = yield* Journal.makeMemory<Journal.Entry>()
       const recorded = yield* recordInto(journal, { reads: true })(yield* host(root))
       for (const path of ["ld/f", "d/e/l"]) assert.strictEqual(yield* recorded.readString(path), "inside")
       const double = yield* Replay.double(journal)
