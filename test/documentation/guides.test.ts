@@ -26,6 +26,7 @@ import {
 import { Faults } from "../../src/testing/index.ts"
 import { onDisk } from "../scratch.ts"
 import { documents, fencesOf, root } from "./markdown.ts"
+import { recipes } from "./recipes.ts"
 
 type Service = Filesystem.Filesystem
 
@@ -474,7 +475,9 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
       refused: [[], [], ["list.md: content"]],
       list: "pears\nbread\nmilk\ncoffee\n"
     })
-  }
+  },
+  // recipes
+  ...recipes(load, scratch)
 }
 
 /** Programs that are compiled but not run, with the reason. */
