@@ -476,6 +476,24 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
       list: "pears\nbread\nmilk\ncoffee\n"
     })
   },
+  audited: async () => {
+    const { audited } = await load<{
+      audited: (
+        tell: (operation: { readonly _tag: string; readonly path: string }) => Effect.Effect<void>
+      ) => (self: Filesystem.Algebra) => Filesystem.Algebra
+    }>("audited")
+    const told: Array<string> = []
+    const audit = audited(({ _tag, path }) => Effect.sync(() => void told.push(`${_tag} ${path}`)))
+    const calls = Effect.gen(function* () {
+      const fs = audit(yield* Filesystem.Filesystem)
+      yield* fs.write("d/a.txt", "new")
+      yield* Effect.flip(fs.write("d", "refused"))
+      yield* fs.readString("d/a.txt")
+      yield* fs.delete("d", { recursive: true })
+    })
+    await within(calls)
+    assert.deepStrictEqual(told, ["MakeDirectory d", "Write d/a.txt", "Remove d/a.txt", "Remove d"])
+  },
   // recipes
   ...recipes(load, scratch)
 }
