@@ -110,7 +110,7 @@ interface Row {
 }
 
 const backends: ReadonlyArray<Row> = [
-  { name: "`InMemory`", platforms: "everywhere", life: "go with the layer", filesystem: memory },
+  { name: "`InMemory`", platforms: "everywhere", life: "end with the layer", filesystem: memory },
   {
     name: "`InMemory.layerSession`",
     platforms: "everywhere",
@@ -138,8 +138,8 @@ const backends: ReadonlyArray<Row> = [
   },
   {
     name: "`Container`, `exec`",
-    platforms: "wherever podman or docker is; runs commands",
-    life: "go with the container",
+    platforms: "any system with podman or docker; runs commands",
+    life: "end with the container",
     filesystem: apart
   },
   {
@@ -153,29 +153,29 @@ const backends: ReadonlyArray<Row> = [
   },
   {
     name: "`Platform.fromFileSystem`",
-    platforms: "where effect's FileSystem is",
+    platforms: "any system with effect's FileSystem",
     life: "are the directory",
     filesystem: Effect.flatMap(directory, (root) =>
       built(Layer.provide(Platform.fromFileSystem({ root }), NodeFileSystem.layer))
     )
   },
-  { name: "`Branch`", platforms: "wherever its journal is", life: "are those of the leaf", filesystem: branch },
+  { name: "`Branch`", platforms: "any system that reaches its journal", life: "are those of the leaf", filesystem: branch },
   {
     name: "`Snapshots` `view`, in memory",
     platforms: "everywhere",
-    life: "are the past, which nothing changes",
+    life: "are those of the snapshot, read-only",
     filesystem: past(Snapshots.layer, memory)
   },
   {
     name: "`Snapshots` `view`, git",
     platforms: "with git",
-    life: "are the past, which nothing changes",
+    life: "are those of the snapshot, read-only",
     filesystem: past(Snapshots.layer, host)
   },
   {
     name: "`Snapshots` `view`, archive",
     platforms: "everywhere",
-    life: "are the past, which nothing changes",
+    life: "are those of the snapshot, read-only",
     filesystem: past(Snapshots.layerArchive, memory)
   },
   {
@@ -237,7 +237,7 @@ const placeTable = Effect.map(
       return [row.name, row.platforms, row.life, fast.length === 0 ? "none" : fast.map((name) => `\`${name}\``).join(", ")]
     })
   ),
-  (rows) => tableOf([["filesystem", "runs on", "the files", "fast ways"], ...rows])
+  (rows) => tableOf([["filesystem", "runs on", "the files", "accelerations"], ...rows])
 )
 
 const combinators: ReadonlyArray<readonly [name: string, combine: (self: Algebra) => Effect.Effect<Algebra, unknown>]> = [
@@ -281,7 +281,7 @@ const combinatorTable = Effect.gen(function* () {
       ]
     })
   )
-  return tableOf([["combinator", "links", "attributes", "watch", "`ifMatch`", "history", "fast ways"], ...rows])
+  return tableOf([["combinator", "links", "attributes", "watch", "`ifMatch`", "history", "accelerations"], ...rows])
 })
 
 /** The tables by their names in the guide. */
