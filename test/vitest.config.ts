@@ -55,7 +55,7 @@ export default defineConfig({
     // One worker per core. By default the runner leaves one of two cores idle.
     maxWorkers: Math.max(2, availableParallelism()),
     projects: [
-      project("unit", ["test/**/*.test.ts"], [...host, ...engines, ...adversarial], false),
+      project("unit", ["test/**/*.test.ts"], [...host, ...engines, ...adversarial, "test/.readme/**"], false),
       project("smoke", smoke, []),
       project("host", host, [...engines, ...adversarial]),
       project("engines", engines, []),
