@@ -6,9 +6,14 @@ import { holds } from "./everywhere.ts"
 import { type Answer, tools } from "./everywhereRun.ts"
 import { tables } from "./everywhereTables.ts"
 
+const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
+
 for (const [name, rows] of Object.entries(tables)) {
   describe(`the same answers on every filesystem: ${name}`, () => {
-    for (const row of rows) it.live(row.name, () => holds(row))
+    // Each call in a container starts processes, and the laws of the service hold there. One row in eight shows that tools work there.
+    rows.forEach((row, index) => {
+      it.live(row.name, () => holds(row, isSoak || index % 8 === 0))
+    })
   })
 }
 

@@ -153,13 +153,16 @@ export const grounds: ReadonlyArray<Ground> = [
 const suits = (ground: Ground, { cases, few }: Row): boolean =>
   (ground.caseless !== true || cases !== true) && (few !== true || ground === memory || ground === host || ground === anOverlay)
 
-/** Runs the row on every filesystem, and compares the answers with the expectation and with each other. */
-export const holds = (row: Row): Effect.Effect<void> =>
+/**
+ * Runs the row on every filesystem, on containers only if `isInContainers`, and compares the answers with the expectation and with each
+ * other.
+ */
+export const holds = (row: Row, isInContainers: boolean): Effect.Effect<void> =>
   Effect.gen(function* () {
     const faults = new Map<string, Array<string>>()
     let first: Outcome | undefined
     for (const ground of grounds) {
-      if (!suits(ground, row)) continue
+      if (!suits(ground, row) || (!isInContainers && containers.includes(ground))) continue
       const outcome = yield* run(row, ground)
       first ??= outcome
       for (const fault of [...faultsOf(row, outcome), ...differences(outcome, first, ground)]) {

@@ -9,9 +9,15 @@ import { containerPrograms } from "./filesystems.ts"
 
 const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
+/**
+ * Starting a process in a container costs tens of milliseconds, and most laws start several. The laws of the service run on the same
+ * shell functions without a container in test/backends/shell/laws.test.ts, and in the soak here too.
+ */
+const kept = laws.filter(({ kind }) => isSoak || kind !== "service")
+
 describePodman("with podman", () => {
   const gnu = apart(gnuRoot)
-  suite("Container, exec, with the tools of GNU", gnu.empty, { programs: containerPrograms })
+  suite("Container, exec, with the tools of GNU", gnu.empty, { programs: containerPrograms, laws: kept })
   policySuite("Container, exec", gnu.with)
   it.live("Container.make with exec follows absolute links into its directory", () =>
     Effect.gen(function* () {
@@ -21,10 +27,9 @@ describePodman("with podman", () => {
       assert.strictEqual(yield* fs.readString("absolute"), "inside")
     }).pipe(Effect.provide(services))
   )
-  // The touch of busybox knows whole seconds only. Only the soak runs the laws of the service here, because the engine derives
-  // these operations in the same way for every port.
+  // The touch of busybox knows whole seconds only.
   suite("Container, exec, with busybox", apart(busyboxRoot, { wholeSeconds: true }).empty, {
     programs: containerPrograms,
-    laws: laws.filter(({ kind }) => isSoak || kind !== "service")
+    laws: kept
   })
 })

@@ -13,7 +13,7 @@ import { bulkScript } from "../../src/backends/internal/shell/bulkScript.ts"
 import * as Port from "../../src/backends/internal/shell/port.ts"
 import { program } from "../../src/backends/internal/shell/script.ts"
 import * as Session from "../../src/backends/internal/shell/session.ts"
-import { type Filesystem, layer, make } from "../../src/filesystem/Filesystem.ts"
+import { type Filesystem, layer } from "../../src/filesystem/Filesystem.ts"
 import { promote } from "../../src/model/FsError.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 import { type Files, plant } from "../../src/testing/Files.ts"
@@ -39,13 +39,12 @@ const started = (rootfs: string) =>
     })
     const { name } = yield* life.running
     const session = yield* Session.make(engine.start(CommandLine.session(name, program(bulkScript)), "held"))
-    const whole = make(yield* Port.make({ session, root: planned.workdir, name: "Container" }))
     /** In the container, by the engine, beside the session. */
     const run = (script: string, ...args: ReadonlyArray<string>) =>
       Effect.flatMap(engine.run(["exec", name, "sh", "-c", script, "sh", ...args]), ({ code, stderr }) =>
         code === 0 ? Effect.void : Effect.die(new Error(stderr))
       ).pipe(Effect.orDie)
-    return { session, whole, run, workdir: planned.workdir }
+    return { session, run, workdir: planned.workdir }
   }).pipe(Effect.provide(services))
 
 type Started = Effect.Success<ReturnType<typeof started>>
@@ -74,16 +73,20 @@ export const apart = (rootfs: () => string, bench: Partial<Bench> = {}) => {
   const inDirectory = (options: PolicyOptions, files: Files): Layer.Layer<Filesystem, unknown> =>
     Layer.unwrap(
       Effect.gen(function* () {
-        const { run, session, whole, workdir } = yield* container
-        const path = `law${++laws}`
-        yield* Effect.acquireRelease(Effect.orDie(whole.mkdir(path)), () =>
-          Effect.catch(whole.delete(path, { recursive: true }), () =>
-            // The law has left modes that keep its own user out.
-            run('cd "$1" && chmod -R u+rwX . ; rm -rf "$1"', `${workdir}/${path}`)
+        const { run, session, workdir } = yield* container
+        const root = `${workdir}/law${++laws}`
+        const command = (call: string, ...args: ReadonlyArray<string>) =>
+          Effect.orDie(
+            Effect.filterOrFail(
+              session.request({ call, arguments: args, repeats: false }),
+              ({ status }) => status === 0,
+              ({ errors }) => new Error(errors)
+            )
           )
-        )
-        const root = `${workdir}/${path}`
-        yield* Effect.flatMap(Port.make({ session, root, name: "Container" }), (port) => plant(port, files))
+        yield* Effect.acquireRelease(command("mkdir", root), () => command("rm", "-rf", root))
+        if (Object.keys(files).length > 0) {
+          yield* Effect.flatMap(Port.make({ session, root, name: "Container" }), (port) => plant(port, files))
+        }
         const port = Port.make({ session, root, name: "Container", ...options })
         return Layer.merge(
           layer(Effect.mapError(port, (fault) => promote(fault, "Container", root))),

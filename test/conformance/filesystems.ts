@@ -22,7 +22,7 @@ import { inMemory as inMemory_ } from "../scratch.ts"
 export const programs = process.env["FS_ALGEBRA_SOAK"] === "1" ? 2000 : process.env["FS_ALGEBRA_TESTS"] === "all" ? 200 : 50
 
 /** The same where each step is a round trip to another system. */
-export const containerPrograms = process.env["FS_ALGEBRA_SOAK"] === "1" ? 2000 : 100
+export const containerPrograms = process.env["FS_ALGEBRA_SOAK"] === "1" ? 2000 : 30
 
 /** A directory of its own, gone with its scope, whatever its modes have become. */
 export const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(

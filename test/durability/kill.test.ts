@@ -117,8 +117,8 @@ describe("a process that is killed at any moment", () => {
     soak ? 60 * minutes : 2 * minutes
   )
 
-  // One kill in ten or so meets it.
-  it("is caught tearing a file where it writes in place, within 150 kills", { timeout: 10 * minutes }, async () => {
+  // About one kill in ten shows the fault, so this check of the kill loop itself takes a minute. It runs in the soak.
+  it.runIf(soak)("is caught tearing a file where it writes in place, within 150 kills", { timeout: 10 * minutes }, async () => {
     const report = await killLoop({
       directory: scratch(),
       kills: 150,
@@ -158,18 +158,18 @@ describe("a process that is killed before any one of the calls that change somet
     "copies a directory": { before: ends, op: { kind: "copy", from: "d", to: "new/d", overwrite: false } }
   }
   const cases: Record<string, Case> = {
-    "creates a file, and its parents": { before: {}, op: write("bytes", "create", "a/b/f"), stride: soak ? 1 : 2 },
-    "replaces a file": { before: ends, op: write("bytes", "overwrite", "f") },
-    "appends a stream to a new file": { before: ends, op: write("stream", "append", "d/new"), stride: soak ? 1 : 2 },
+    "creates a file, and its parents": { before: {}, op: write("bytes", "create", "a/b/f"), stride: soak ? 1 : 3 },
+    "replaces a file": { before: ends, op: write("bytes", "overwrite", "f"), stride: soak ? 1 : 2 },
+    "appends a stream to a new file": { before: ends, op: write("stream", "append", "d/new"), stride: soak ? 1 : 4 },
     "copies a file over a link": {
       before: ends,
       op: { kind: "copy", from: "f", to: "m", overwrite: true },
-      stride: soak ? 1 : 3
+      stride: soak ? 1 : 5
     },
     "copies a link over a file": {
       before: ends,
       op: { kind: "copy", from: "m", to: "f", overwrite: true },
-      stride: soak ? 1 : 3
+      stride: soak ? 1 : 5
     },
     "deletes a tree deeper than it keeps open": {
       before: { ...dirs(60), f: "file 1" },

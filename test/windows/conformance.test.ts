@@ -22,7 +22,7 @@ import { shortcomings } from "./wine.ts"
 saysNoWindowsNode("the laws under a Windows Node")
 
 const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
-const programs = isSoak ? 2000 : 100
+const programs = isSoak ? 2000 : 30
 const seed = Math.floor(Math.random() * 2 ** 31)
 const agrees = `${programs} random programs come to what the model says`
 const patience = isSoak ? 7_200_000 : 600_000
