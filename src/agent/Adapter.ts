@@ -222,7 +222,7 @@ export interface McpOptions extends Options {
   readonly name?: string | undefined
   /** The version of the server. @default "0.1.0" */
   readonly version?: string | undefined
-  /** Whether to send values as structured content, as `McpServer.Options` describes. @default false */
+  /** True to send values as structured content, as `McpServer.Options` describes. @default false */
   readonly structured?: boolean | undefined
 }
 

@@ -31,10 +31,10 @@ export interface Options<T extends AnyDefinition<unknown> = AnyDefinition> {
    * kit of four. @default "all"
    */
   readonly tools?: Chosen | undefined
-  /** Whether to offer only tools that change nothing, and to refuse every other change too. @default false */
+  /** True to offer only tools that change nothing, and to refuse every other change too. @default false */
   readonly readOnly?: boolean | undefined
   /**
-   * Whether to send the value of each result as structured content too, with its schema. Many clients then show a model that
+   * True to send the value of each result as structured content too, with its schema. Many clients then show a model that
    * content alone; the content therefore includes the message. Both count against the budget. @default false
    */
   readonly structured?: boolean | undefined

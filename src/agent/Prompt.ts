@@ -148,7 +148,6 @@ export const make = <S extends Section<unknown>>(
   options: Omit<Options, "sections"> & { readonly sections: ReadonlyArray<S> }
 ): Effect.Effect<Prompt<Requirements<S>>, PromptError> => Effect.tap(frozen(options), warnOfFilesWithoutTools)
 
-/** The deepest heading level of Markdown. */
 const deepest = 6
 
 const textOf = Effect.fnUntraced(function* ({ depth, section }: Tree.Placed<unknown>, params: Params) {

@@ -116,7 +116,7 @@ export interface Section<out R = never> {
   readonly template: string | ((params: Params) => Effect.Effect<string, SectionError>)
   readonly tools: ReadonlyArray<AnyDefinition<R | Given>>
   readonly children: ReadonlyArray<Section<R>>
-  /** Whether a prompt may override the descriptions of its tools. */
+  /** True if a prompt may override the descriptions of its tools. */
   readonly acceptsOverrides: boolean
   /** The session that owns the section; in a run of another session its tools refuse calls. */
   readonly session?: Session.Operations | undefined
@@ -124,7 +124,7 @@ export interface Section<out R = never> {
   readonly filesystem?: Effect.Effect<Algebra, SectionError> | undefined
   /** The snapshots of the filesystem, made at first use. */
   readonly snapshots?: Effect.Effect<SnapshotStore.Operations, SectionError> | undefined
-  /** Whether tools from elsewhere work on the section's filesystem, so that `Prompt.make` does not warn. @default false */
+  /** True if tools outside the section work on its filesystem; `Prompt.make` then does not warn. @default false */
   readonly toolsElsewhere?: boolean | undefined
   /** Further services for its tools, such as Sandbox and Snapshots. */
   readonly services?: Effect.Effect<Context.Context<never>, SectionError> | undefined

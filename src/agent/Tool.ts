@@ -44,7 +44,7 @@ export interface Options<Name extends string, Params extends Schema.Struct.Field
   readonly does?: "reads" | "adds" | "changes" | undefined
   /** @default false */
   readonly idempotent?: boolean | undefined
-  /** Whether calls without a filesystem are refused. @default true if `touches` is given */
+  /** True if calls without a filesystem are refused. @default true if `touches` is given */
   readonly needsFilesystem?: boolean | undefined
   /**
    * Arguments as a model sends them. At least one example is required if the tool has mandatory parameters.

@@ -29,7 +29,7 @@ export interface ToolSettingsShape {
    * @default UTF-16 code units
    */
   readonly measure: (text: string) => number
-  /** Whether "overwrite" and "append" of the four-tool kit fail if the file does not exist. @default false */
+  /** True if "overwrite" and "append" of the four-tool kit fail for a file that does not exist. @default false */
   readonly strict: boolean
 }
 

@@ -1,7 +1,4 @@
-/**
- * Describes a failure to a model: one sentence on what happened, and one on what to do next. The table has a row for every
- * failure.
- */
+/** Describes each failure to a model: one sentence on what happened, and one on what to do next. */
 import * as Effect from "effect/Effect"
 import type { AccessDenied, InvalidArgument, NotFound } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
@@ -130,7 +127,6 @@ const correctly = (name: string, detail: string, tool: string): string => {
   return advice ?? `Correct ${name} and call the tool again.`
 }
 
-/** The tools' names for parameters that the core names differently. */
 const wireNames: ReadonlyMap<string, string> = new Map([
   ["oldText", "old_string"],
   ["newText", "new_string"],
@@ -318,7 +314,6 @@ const table: Table = {
   Refused: ({ advice, happened }) => ({ happened: cut(happened, longestDetail), advice: cut(advice, longestDetail) })
 }
 
-/** Ends a sentence with exactly one full stop, whatever the detail ended with. */
 const sentence = (text: string): string => text.replace(/\.+$/, ".").replace(/([!?…])\.$/, "$1")
 
 /** Describes a failure outside the table, from a tool written for another version of this package or without its types. */

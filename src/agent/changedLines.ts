@@ -1,4 +1,3 @@
-/** Names the lines of the new text that differ from the old one, so that a model knows which lines to read again. */
 import { blocks, type Lines, numbering } from "../engine/lineDiff.ts"
 import type { Steps } from "../runtime/steps.ts"
 
@@ -49,6 +48,5 @@ export const changedLines = function* (before: string, after: string): Steps<str
   return `${isOne ? "line" : "lines"} ${listed(words, "and")} changed`
 }
 
-/** Joins words as in "a, b and c". */
 export const listed = (words: ReadonlyArray<string>, conjunction: "and" | "or"): string =>
   words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} ${conjunction} ${words.at(-1)}`

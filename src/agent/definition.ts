@@ -1,7 +1,3 @@
-/**
- * A tool as data: its name, its parameters, the paths it may touch, and its handler. Toolkits, the MCP server and policies all
- * read the same definition.
- */
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Algebra } from "../filesystem/Filesystem.ts"
@@ -85,10 +81,10 @@ export interface Definition<Name extends string, Params extends Schema.Struct.Fi
   readonly value: Value
   /** The tool's effect on files: `reads` changes nothing, `adds` only adds, `changes` may also replace or remove. */
   readonly does: "reads" | "adds" | "changes"
-  /** Whether repeating a call has no further effect. */
+  /** True if repeating a call has no further effect. */
   readonly idempotent: boolean
   /**
-   * Whether calls without a filesystem are refused. If false, the tool still runs without one, and every operation on
+   * True if calls without a filesystem are refused. If false, the tool still runs without one, and every operation on
    * `Call.filesystem` fails with Unavailable. @default true
    */
   readonly needsFilesystem?: boolean | undefined

@@ -1,7 +1,6 @@
 /**
- * Takes every call from its arguments to a result in the same way: decode, ask the policies, run, describe. A failure is a
- * result; a defect of the program and an interruption are not. Every call emits one event, however it ends. A run of a prompt
- * is a `Host`: it supplies the filesystem, may refuse a call before the policies, and rolls back failed calls.
+ * Takes every call from its arguments to a result: decode, ask the policies, run, describe. Every call emits one event,
+ * however it ends; a defect and an interruption are no results.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -35,7 +34,6 @@ import { ToolSettings } from "./ToolSettings.ts"
 
 export interface Ground {
   readonly filesystem: Algebra | undefined
-  /** The refusal if there is no filesystem. */
   readonly missing: Refused
   /** The versions that the session has seen on this filesystem. @default the memory of the call */
   readonly memory?: Memory | undefined
@@ -183,7 +181,6 @@ const brief = ({ message, ...result }: Result.ToolResult<unknown>): Result.ToolR
 const unfinished = (cause: Cause.Cause<never>): Result.ToolResult<never> =>
   Result.error(Cause.hasInterruptsOnly(cause) ? "The call was interrupted." : "The call ended in a defect of the program.")
 
-/** Runs the call and emits its event. */
 export const told = <V, R>(
   call: { readonly tool: string; readonly callId: string; readonly params: object },
   run: Effect.Effect<Outcome<V>, never, R>,
@@ -248,7 +245,6 @@ export const invoke = <N extends string, P extends Schema.Struct.Fields, V exten
     return told({ tool: definition.name, callId, params }, run, options.host)
   })
 
-/** Returns the arguments with names that the tool knows, of input that does not decode. */
 const known = ({ parameters }: AnyDefinition<unknown>, input: unknown): object =>
   typeof input === "object" && input !== null
     ? Object.fromEntries(Object.entries(input).filter(([name]) => Object.hasOwn(parameters.fields, name)))

@@ -1,4 +1,3 @@
-/** Makes the event of a call, without contents. */
 import type * as DateTime from "effect/DateTime"
 import * as Schema from "effect/Schema"
 import { Buffer } from "../runtime/buffer.ts"
@@ -8,7 +7,6 @@ import type { ToolResult } from "./ToolResult.ts"
 
 const maxCharacters = 1000
 
-/** The parameters that hold contents, for any tool. */
 const contents: ReadonlySet<string> = new Set(["code", "content", "new_string", "old_string", "patch", "stdin"])
 
 const sized = (text: string): string => (text.length === 1 ? "1 character" : `${text.length} characters`)

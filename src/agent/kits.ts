@@ -1,4 +1,4 @@
-/** The kits that prompts use. The tools for patches and snapshots are elsewhere, because they take longer to load. */
+/** The tools for patches and snapshots are not in these kits, because they take longer to load. */
 import type { AnyDefinition } from "./definition.ts"
 import { editFile } from "./tools/editFile.ts"
 import { glob } from "./tools/glob.ts"
@@ -19,5 +19,4 @@ export const seven: ReadonlyArray<AnyDefinition> = [ls, readFile, writeFile, edi
 /** The four-tool kit. It shares names with the seven, so one list never holds both. */
 export const four: ReadonlyArray<AnyDefinition> = [listDirectory, readWhole, writeWhole, deleteFile]
 
-/** The sandbox tools, for contexts that provide Sandbox. */
 export const sandboxTools: ReadonlyArray<AnyDefinition> = [shell, evaluate]

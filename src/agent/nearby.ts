@@ -1,7 +1,3 @@
-/**
- * Suggests up to three existing paths that look like a missing one: first the same name in other directories, then similar
- * names in the same directory.
- */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
@@ -33,7 +29,10 @@ const elsewhere = (fs: Algebra, path: FsPath.FsPath) => {
   )
 }
 
-/** Finds existing paths that look like the missing one of a failure. Paths that the failure itself suggests come first. */
+/**
+ * Finds up to three paths: suggestions of the failure itself, then the same name in other directories, then similar names in
+ * the same directory.
+ */
 export const nearby = (
   fs: Algebra,
   failure: { readonly path: string; readonly nearest?: ReadonlyArray<string> | undefined }
@@ -49,7 +48,6 @@ export const nearby = (
   )
 }
 
-/** Returns the deepest existing directory on the path. */
 export const existingDirectory = (fs: Algebra, input: string): Effect.Effect<FsPath.FsPath> => {
   const path = FsPath.parse(input)
   if (typeof path !== "string") return Effect.succeed(FsPath.root)

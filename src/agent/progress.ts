@@ -1,4 +1,4 @@
-/** Progress reports of tools. Without a transport that listens, reports are dropped. */
+/** Progress reports of tools, which are dropped if no transport listens. */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 

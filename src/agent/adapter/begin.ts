@@ -1,8 +1,6 @@
 /**
- * Runs a tool whose work another program does as an ordinary call.
- *
- * The handler waits for the reported outcome, so policies, the deadline and the rollback apply to the call as to every
- * other.
+ * Runs a call whose work another program does. Its handler waits for the reported outcome, so policies, the deadline and the
+ * rollback apply as to every other call.
  */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"

@@ -1,6 +1,6 @@
 /**
- * Takes a checkpoint of session and filesystem before each tool that may change something. A failed, dying or interrupted call
- * is rolled back to it. Checkpoints of successful calls stay, named `pre:<tool>:<call id>`.
+ * Takes a checkpoint of session and filesystem before each tool that may change something, and rolls back failed, dying and
+ * interrupted calls. Checkpoints of successful calls stay, named `pre:<tool>:<call id>`.
  */
 import * as Effect from "effect/Effect"
 import { createHash } from "../../runtime/node.ts"
@@ -42,7 +42,7 @@ const undisturbed = <A, E, R>(
 ): Effect.Effect<A, E, R> => checkpoint.exclusively(alone(filesystem.port, call))
 
 /**
- * Returns what wraps the calls of one run. With `isElsewhere` no locks are taken: the program that does the work needs the
+ * Returns the wrapper of the calls of one run. With `isElsewhere` it takes no locks: the program that does the work needs the
  * files and cannot wait for our locks.
  */
 export const taking = ({ checkpoint, keep = 100 }: Options): ((isElsewhere: boolean) => Around) => {

@@ -1,7 +1,6 @@
 /**
- * Chooses the filesystem that the tools of a section work on: the section's own, or else the one of the prompt's workspace. A
- * tool gets the services of that workspace section and those of its own section, which take precedence. Snapshot tools
- * therefore keep the same files that the file tools change.
+ * Chooses the filesystem of a section's tools: the section's own, or else the one of the prompt's workspace. A tool gets the
+ * services of both sections, so that snapshot tools keep the files that file tools change.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -14,7 +13,6 @@ import type { Section, SectionError } from "../Section.ts"
 import { noFiles, notReady } from "./refusals.ts"
 
 export interface Grounds {
-  /** The section whose filesystem a tool of this section gets, if any. */
   readonly placeOf: (section: Section<unknown>) => Section<unknown> | undefined
   readonly of: (section: Section<unknown>) => Effect.Effect<Ground>
 }
@@ -23,9 +21,8 @@ const servicesOf = (section: Section<unknown> | undefined): Effect.Effect<Contex
   section?.services ?? Effect.succeed(Context.empty())
 
 /**
- * Creates the filesystems, services and memories of the tools in one run.
- *
- * `workspace` is the first section of the prompt that has a filesystem. All memories belong to `session`.
+ * Makes the sources of one run. `workspace` is the first section of the prompt that has a filesystem. All memories belong to
+ * `session`.
  */
 export const make = (workspace: Section<unknown> | undefined, session: object): Grounds => {
   const memories = new WeakMap<Algebra, Memory.Memory>()

@@ -1,7 +1,3 @@
-/**
- * Serves a prompt over the Model Context Protocol: its text as instructions and as a prompt, its tools, and its files as
- * resources.
- */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -20,7 +16,7 @@ import * as Prompt from "../Prompt.ts"
 import type { SectionError } from "../Section.ts"
 import { make } from "./run.ts"
 
-/** Plans a server of one run. All its clients share the session of that run. */
+/** Plans a server of one run, whose session all its clients share. */
 export const planning =
   <R>(
     adapter: Adapter,

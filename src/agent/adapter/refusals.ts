@@ -1,4 +1,3 @@
-/** The refusals that a run of a prompt makes before a tool sees the call. */
 import { listed } from "../changedLines.ts"
 import { type Refused, refused } from "../definition.ts"
 import { looksLike } from "../../engine/nearestPaths.ts"

@@ -1,7 +1,4 @@
-/**
- * Runs one prompt in one session. The prompt is rendered once. Each call then finds its tool by name, works on the filesystem
- * of the tool's section, and is rolled back if it fails.
- */
+/** Runs one prompt, rendered once, in one session. Each call works on the filesystem of its tool's section. */
 import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -28,7 +25,7 @@ import { noSuchTool, otherSession, over, shownName, spent } from "./refusals.ts"
 
 export interface How extends CallOptions {
   /**
-   * Whether another program does the work. Such a program does not know of our locks and must not wait for them. @default false
+   * True if another program does the work. That program does not know of our locks and must not wait for them. @default false
    */
   readonly isElsewhere?: boolean | undefined
 }

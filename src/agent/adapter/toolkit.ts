@@ -1,4 +1,3 @@
-/** Converts the tools of a run to a toolkit for effect's LanguageModel. Every call of the model goes through the run. */
 import * as Effect from "effect/Effect"
 import type * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"

@@ -1,7 +1,6 @@
 /**
- * Changes several files, all or nothing, even if a change fails or is interrupted. A killed process leaves a journal, which the
- * next process finishes. A change of one file is an ordinary write, which is atomic by itself. Versions are compared under the
- * lock, when no other process can change the files.
+ * Changes several files, all or nothing, even if a change fails or is interrupted. A killed process leaves a journal, which
+ * the next process finishes.
  */
 import * as Effect from "effect/Effect"
 import { claiming } from "../../engine/directories.ts"
@@ -32,7 +31,7 @@ export interface FileChange {
 
 export interface Changed {
   readonly path: FsPath.FsPath
-  /** The version of the file after the change, or `null` if there is no file. */
+  /** The version after the change, or `null` if there is no file. */
   readonly version: string | null
 }
 
@@ -83,7 +82,7 @@ const claimingAll = <A, E, R>(
     .reduce<Effect.Effect<A, E | Fault, R>>((inner, [, at]) => claiming(port, at, inner), effect)
 }
 
-/** Tests whether a failure shows that another program changed the tree after the places were found. */
+/** Tests whether a fault shows that another program changed the tree after the paths were resolved. */
 const isChange = ({ _tag, code }: Fault & { readonly code?: unknown }): boolean =>
   _tag === "NotFound" ||
   _tag === "NotADirectory" ||

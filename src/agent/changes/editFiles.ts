@@ -1,6 +1,6 @@
 /**
- * Edits files. The filesystem edits a single file itself. For several files, all new contents are computed first, on bytes, so
- * that nothing outside a match changes. Then all files are written at once, if their versions are still the same.
+ * Edits files. For several files, all new contents are computed first, on bytes, and written at once if the versions are still
+ * the same.
  */
 import * as Effect from "effect/Effect"
 import * as Edit from "../../engine/edit.ts"
@@ -34,8 +34,7 @@ const textOf = (bytes: Uint8Array): string | undefined => {
 }
 
 /**
- * Remembers the new text, so that later changes by others can be described. If the text cannot be read now, only the version is
- * remembered.
+ * Remembers the new text, so that later changes by others can be described; only the version, if the text cannot be read now.
  */
 const remember = Effect.fnUntraced(function* ({ filesystem, memory }: Call, { bytesWritten, path, version }: EditResult) {
   memory.saw(path, version!)

@@ -1,7 +1,3 @@
-/**
- * Turns the arguments of edit_file, for one place or many, into the edits of each file. Checks everything that does not need
- * the file.
- */
 import * as Effect from "effect/Effect"
 import type { Edit } from "../../engine/edit.ts"
 import { InvalidArgument } from "../../model/FsError.ts"
@@ -102,7 +98,6 @@ const endingOf = (text: string): "\r\n" | "\n" | undefined => {
   return newlines === 0 ? undefined : crlfs === newlines ? "\r\n" : crlfs === 0 ? "\n" : undefined
 }
 
-/** Returns the new text with the line endings of the old text. */
 const alike = ({ new_string, old_string }: Place): string => {
   const ending = endingOf(old_string)
   return ending === undefined ? new_string : new_string.replaceAll(/\r?\n/g, ending)

@@ -1,4 +1,3 @@
-/** Translates the core's argument names into those of the tools. */
 import { InvalidArgument } from "../../model/FsError.ts"
 
 const names: ReadonlyMap<string, string> = new Map([

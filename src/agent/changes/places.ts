@@ -1,9 +1,4 @@
-/**
- * Resolves the paths of changes to a tree of the affected entries.
- *
- * Links are resolved, and the tree records which directories exist. A transaction needs only two such trees, before and
- * after.
- */
+/** Resolves the paths of changes to two trees of the affected entries, before and after, as a transaction needs them. */
 import * as Effect from "effect/Effect"
 import { noPlace, resolve, resolveLink } from "../../engine/resolve.ts"
 import * as Version from "../../engine/version.ts"
@@ -18,14 +13,12 @@ import type { Backend } from "../../port/Backend.ts"
 export interface End {
   /** The path as the caller wrote it. */
   readonly path: FsPath.FsPath
-  /** The version that the file must have, or `null` if there must be no file. */
   readonly before: string | null
   readonly after: Uint8Array | null
   /** The file whose permissions a new file gets. */
   readonly from?: FsPath.FsPath | undefined
 }
 
-/** An end whose path has been resolved. */
 export interface Place {
   readonly end: End
   readonly at: FsPath.FsPath

@@ -1,6 +1,6 @@
 /**
- * Removes a directory at once: moves it aside, then removes its content there. If this fails or is interrupted midway, nothing
- * was removed. Where a move could be a copy, the removal is uninterruptible instead.
+ * Removes a directory at once: moves it aside, then removes its content there, so that a failure midway removes nothing. Where
+ * a move could be a copy, the removal is uninterruptible instead.
  */
 import * as Effect from "effect/Effect"
 import { at as locate } from "../../engine/directories.ts"

@@ -1,4 +1,3 @@
-/** The common part of `move` and `copy`: they differ only in what happens to the source. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { TransferResult } from "../../model/Entry.ts"

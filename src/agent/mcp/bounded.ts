@@ -1,8 +1,6 @@
 /**
- * Bounds the sessions of an HTTP server. A server of effect/ai keeps each session until its client ends it, and most clients
- * never do. This module sits between that server and the router: it sees which sessions begin and are used. It ends a session
- * as the client would, through the server's own DELETE route. The client of an ended session gets 404 and begins another, as
- * the protocol requires.
+ * Bounds the sessions of an HTTP server, because effect/ai keeps each session until its client ends it, and most never do. A
+ * session ends through the server's own DELETE route; its client then gets 404 and begins another.
  */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"

@@ -1,7 +1,4 @@
-/**
- * Change notices. From the first subscription on, every change below the root is reported to effect, which forwards the
- * subscribed ones.
- */
+/** Reports every change below the root to effect from the first subscription on. Effect forwards the subscribed ones. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"

@@ -1,4 +1,3 @@
-/** Chooses the tools that a server offers: a kit or a list of names, without the tools that cannot work here. */
 import * as Effect from "effect/Effect"
 import type { AnyDefinition } from "../definition.ts"
 import { extras, four, sandboxTools, seven, snapshotTools } from "../tools.ts"

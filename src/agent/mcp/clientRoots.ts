@@ -1,6 +1,6 @@
 /**
- * Asks a client for its roots over the pipe. Effect's server asks only during a request, and the roots decide which requests
- * are possible. Answers are taken from the input before any message has to wait.
+ * Asks a client for its roots over the pipe, because effect's server asks only during a request, and the roots decide which
+ * requests are possible.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,3 @@
-/** Completes paths as a shell does: with the entries of the directory typed so far. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as McpSchema from "effect/ai/McpSchema"

@@ -1,6 +1,6 @@
 /**
- * Limits the pending work of a client before its next message is read. No message is refused. A client that sends faster than
- * it reads answers is read more slowly, so a flood uses no memory here.
+ * Limits the pending work of a client before its next message is read, so that a flood uses no memory here. A client that
+ * sends faster than it reads answers is read more slowly; no message is refused.
  */
 import * as Effect from "effect/Effect"
 
@@ -15,7 +15,6 @@ export interface Flow {
 }
 
 const maxCalls = 256
-/** The largest number of messages to read while an answer waits to be written. */
 const maxMessages = 1024
 const maxBytes = 64 * 1024 * 1024
 

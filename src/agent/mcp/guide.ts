@@ -1,11 +1,9 @@
-/** Writes the text that tells a model how to work here: general rules, and the facts of this server. */
 import type { LimitsShape } from "../../model/Limits.ts"
 
 export interface Facts {
   readonly names: ReadonlySet<string>
   readonly limits: LimitsShape
   readonly readOnly: boolean
-  /** The name of the files as a whole, such as the name of their directory. */
   readonly workspace?: string | undefined
 }
 

@@ -4,12 +4,10 @@ export const extras = ["move", "copy", "mkdir", "stat", "tree", "apply_patch"]
 export const snapshotTools = ["snapshot", "snapshots", "restore", "diff"]
 export const four = ["list_directory", "read_file", "write_file", "delete_file"]
 
-/** The tools that change nothing and are always offered. */
 const always = new Set(["ls", "read_file", "glob", "grep", "stat", "tree", "list_directory"])
 
 export interface Early {
   readonly names: ReadonlySet<string>
-  /** A tool that is offered in any case. */
   readonly certain: string
 }
 

@@ -1,7 +1,6 @@
 /**
- * Splits standard input into messages, one per line, before anything interprets them. A line that is no message is answered
- * here and not passed on. A line that is too long is dropped while it arrives. The server lives as long as its client, so it
- * must survive any input.
+ * Splits standard input into messages, one per line. A line that is no message, or too long, is answered here and not passed
+ * on, because the server must survive any input.
  */
 
 export interface Lines {
@@ -14,7 +13,7 @@ export type Line =
       readonly text: string
       readonly bytes: number
       readonly method: string | undefined
-      /** Whether the message expects an answer; a batch may expect one. */
+      /** True if the message expects an answer; a batch may expect one. */
       readonly isRequest: boolean
       readonly ids: ReadonlyArray<string | number>
       readonly cancels?: string | number | undefined

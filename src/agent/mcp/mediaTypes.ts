@@ -1,4 +1,3 @@
-/** Chooses the media type of a resource: of bytes by their beginning, of text by its file extension. */
 import { mediaTypeOf as ofBytes } from "../text/mediaType.ts"
 
 const texts: ReadonlyMap<string, string> = new Map(

@@ -1,4 +1,3 @@
-/** Makes the plan of a server from its options: its tools, and the state that they share. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"

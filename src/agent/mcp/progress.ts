@@ -1,7 +1,4 @@
-/**
- * Sends progress notices for a call with a progress token. The notices end with the call and are limited to a rate that a
- * person can follow.
- */
+/** Sends progress notices for a call with a progress token, at a rate that a person can follow. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

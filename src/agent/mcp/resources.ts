@@ -1,6 +1,6 @@
 /**
- * Serves files as resources. The root is one resource that lists its entries, and a template reaches everything below. Single
- * files are not listed, because the list would be the whole tree.
+ * Serves files as resources: the root lists its entries, and a template reaches everything below. Single files are not listed,
+ * because the list would be the whole tree.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,3 @@
-/** Makes the JSON Schemas of a definition, closed if its decoding refuses unknown fields. */
 import * as Schema from "effect/Schema"
 import type { Json } from "../sent.ts"
 

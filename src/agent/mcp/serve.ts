@@ -83,7 +83,6 @@ const noticed = Effect.gen(function* () {
   yield* turn
 })
 
-/** The time to wait for the first message of the client. */
 const patience = "250 millis"
 
 export interface Serving<E, R> {

@@ -1,7 +1,4 @@
-/**
- * Adapts standard input and output for a server. Only whole messages come in, at the speed of the work on them. The end of the
- * client is detected on either stream.
- */
+/** Adapts standard input and output for a server: only whole messages come in, at the speed of the work on them. */
 import type * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -19,7 +16,6 @@ type Message = Extract<Lines.Line, { readonly _tag: "Message" }>
 
 export interface Ends {
   readonly input: Stream.Stream<Uint8Array, unknown>
-  /** Completes when the text has been written. */
   readonly write: (text: string | Uint8Array) => Effect.Effect<void, unknown>
 }
 
@@ -67,7 +63,6 @@ const makeAhead = Effect.gen(function* () {
         return room.await
       }),
     end: Effect.asVoid(Queue.end(queue)),
-    /** Works on the lines until the queue has ended and is empty. */
     each: (work: (line: Lines.Line) => Effect.Effect<void>) =>
       Stream.runForEach(Stream.fromQueue(queue), (line) => {
         bytes -= sizeOf(line)

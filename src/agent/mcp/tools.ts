@@ -1,7 +1,6 @@
 /**
- * Registers definitions as tools of a server. A model reads the content: the message, with images and files beside it. Many
- * clients show a model only `structuredContent` if there is any. The server therefore sends it only on request, and then
- * includes the message.
+ * Registers definitions as tools of a server. Many clients show a model only `structuredContent` if there is any, so it is
+ * sent only on request, and then includes the message.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

@@ -1,6 +1,6 @@
 /**
- * Orders the messages to the server. A request waits until there is room for it. Notices, above all cancellations, do not wait
- * behind requests; otherwise a client that floods the server could not cancel.
+ * Orders the messages to the server. Cancellations and other notices do not wait behind requests; otherwise a client that
+ * floods the server could not cancel.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
@@ -12,7 +12,6 @@ type Message = Extract<Line, { readonly _tag: "Message" }>
 export interface Turns {
   /** Accepts a message; waits only while the queue is full. */
   readonly take: (message: Message) => Effect.Effect<void>
-  /** Forwards waiting messages, forever. */
   readonly pass: Effect.Effect<never>
 }
 

@@ -1,6 +1,6 @@
 /**
- * Applies the patch of one file to its text. Context lines are only compared, so they keep their bytes. Added lines end as in
- * the patch if patch and file agree on line endings, and otherwise as the lines that they replace or follow.
+ * Context lines are only compared, so they keep their bytes. Added lines end as in the patch if patch and file agree on line
+ * endings, and otherwise as the lines that they replace or follow.
  */
 import type { Replacement } from "../../engine/diff.ts"
 import { perItem, type Steps } from "../../runtime/steps.ts"
@@ -17,7 +17,7 @@ export interface Deviation {
   readonly line: number
   /** The level of the match; above 1, blanks were ignored. */
   readonly level: Level
-  /** Whether the added lines were indented like the lines around them. */
+  /** True if the added lines were indented like the lines around them. */
   readonly indented: boolean
 }
 

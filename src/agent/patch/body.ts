@@ -1,7 +1,6 @@
 /**
- * Reads the lines of one hunk of a unified diff. The counts in its head decide if they fit. Models miscount, so otherwise the
- * hunk ends at the first line that cannot belong to it. A hunk at the very end with fewer lines than stated is refused, because
- * the patch may have been cut off.
+ * Reads the lines of one hunk of a unified diff. Models miscount, so a hunk whose counts do not fit ends at the first line
+ * that cannot belong to it, unless the patch may have been cut off.
  */
 import type { Refused } from "../definition.ts"
 import { aboveOf, headingOf, type Hunk, type Line, misformed, problem, quoted, type Sign } from "./model.ts"
@@ -51,7 +50,6 @@ const cutOff = (at: number, old: number, now: number): Refused =>
     "Nothing was changed; send the whole patch again, with its end, or with the right numbers."
   )
 
-/** Reads the hunk whose head is at an index. Returns it with the index of the line after it. */
 export const hunkAt = (lines: ReadonlyArray<string>, at: number): { readonly hunk: Hunk; readonly next: number } | Refused => {
   const heading = headingOf(lines[at]!)
   const stated = { old: heading.numbers?.oldCount ?? 0, now: heading.numbers?.newCount ?? 0 }

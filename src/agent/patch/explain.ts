@@ -1,4 +1,3 @@
-/** Explains why a hunk was not applied: what it expects, what the file has, and which lines to read again. */
 import { explain } from "../../engine/nearest.ts"
 import { atOnce, type Steps } from "../../runtime/steps.ts"
 import { type Refused, refused } from "../definition.ts"

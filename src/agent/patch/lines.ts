@@ -1,6 +1,6 @@
 /**
- * Indexes a file by its lines. Equal lines get the same id, and the index finds the places of an id. Each level compares lines
- * more loosely; it is built only when the level before has found nothing.
+ * Indexes a file by its lines: equal lines get the same id. Each level compares lines more loosely, and is built only when the
+ * level before has found nothing.
  */
 
 import { perItem, type Steps, stride } from "../../runtime/steps.ts"

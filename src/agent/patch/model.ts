@@ -1,7 +1,3 @@
-/**
- * A patch as data, the same for both forms: files, their hunks, and the lines of those. Each part has its line number in the
- * patch.
- */
 import { type Refused, refused } from "../definition.ts"
 
 /** The sign of a line: kept, removed or added. */
@@ -23,22 +19,21 @@ export interface Hunk {
   readonly anchors: ReadonlyArray<string>
   /** The number of lines above the place, according to the patch. */
   readonly above?: number | undefined
-  /** Whether the place is the end of the file. */
+  /** True if the place is the end of the file. */
   readonly atEnd: boolean
 }
 
 export interface FilePatch {
-  /** The line number in the patch, from 1. */
   readonly at: number
   readonly form: "v4a" | "unified"
   /** The old path as the patch spells it; absent if the file is added. */
   readonly from?: string | undefined
   /** The new path; absent if the file is removed. A path other than `from` moves the file. */
   readonly to?: string | undefined
-  /** Whether the file may be missing; it is then created. */
+  /** True if the file may be missing; it is then created. */
   readonly mayBeNew: boolean
   readonly hunks: ReadonlyArray<Hunk>
-  /** Whether the patch sets permissions, which are ignored. */
+  /** True if the patch sets permissions, which are ignored. */
   readonly setsMode: boolean
 }
 

@@ -6,7 +6,7 @@
 export interface Name {
   /** The name without quotes; `undefined` for /dev/null. */
   readonly path: string | undefined
-  /** Whether this side has no file: its time is the epoch, or its name is /dev/null. */
+  /** True if this side has no file: its time is the epoch, or its name is /dev/null. */
   readonly isAbsent: boolean
 }
 

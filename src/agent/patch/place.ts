@@ -34,7 +34,6 @@ const levels: Readonly<Record<FilePatch["form"], ReadonlyArray<Level>>> = { unif
 const nowhere: Found = { _tag: "Nowhere" }
 const several = (...places: ReadonlyArray<number>): Found => ({ _tag: "Several", places })
 
-/** A search for consecutive lines with one level of looseness. */
 interface Sought {
   readonly stands: (at: number) => boolean
   /** Returns the first place at or after `from`, or -1. */
@@ -99,7 +98,6 @@ const soughtIn = (index: Index, lines: ReadonlyArray<Line>, meter: Meter): Sough
   }
 }
 
-/** Returns the place nearest to the expected line, in either direction. */
 const nearest = function* (sought: Sought, expected: number, from: number): Steps<Found | number> {
   if (expected >= from && sought.stands(expected)) return expected
   const below = yield* sought.next(Math.max(expected, from))

@@ -1,7 +1,6 @@
 /**
- * Computes the effect of a patch on the tree before anything is changed. Sections apply in order: a later section of a file
- * works on the result of an earlier one, as in a series of mails. A name that appears or disappears twice is ambiguous and
- * refused.
+ * Computes the effect of a patch on the tree before anything is changed. A later section of a file works on the result of an
+ * earlier one; a name that appears or disappears twice is refused.
  */
 import * as Effect from "effect/Effect"
 import { documentOf, splice } from "../../engine/splice.ts"
@@ -15,7 +14,6 @@ import { applyTo, type Deviation, replaced } from "./apply.ts"
 import { remains } from "./explain.ts"
 import { again, type FilePatch } from "./model.ts"
 
-/** A section with its names resolved to paths. */
 export interface Section {
   readonly patch: FilePatch
   readonly from: FsPath | undefined
@@ -124,7 +122,6 @@ const lineCount = (bytes: Uint8Array): number => {
 interface Plan {
   /** The outcomes by the new path of each file. */
   readonly outcomes: Map<FsPath, Outcome>
-  /** The names that have appeared or disappeared. */
   readonly taken: Set<FsPath>
 }
 
@@ -164,7 +161,6 @@ const move = Effect.fnUntraced(function* (call: Call, plan: Plan, section: Secti
   return { action: "moved", path, to, ...counts, setsMode: patch.setsMode, change }
 })
 
-/** Applies a further section of a file to the result of the earlier ones. */
 const updateAgain = Effect.fnUntraced(function* (
   call: Call,
   before: Outcome,

@@ -38,7 +38,6 @@ const named =
     head[side] = nameIn(rest)
   }
 
-/** The header lines that git writes below `diff --git`. */
 const headers: ReadonlyArray<Header> = [
   ["old mode ", (_, rest) => unlikeFile(rest)],
   [
@@ -180,7 +179,7 @@ const isFile = (lines: ReadonlyArray<string>, at: number): boolean =>
 
 export const parseUnified = (lines: ReadonlyArray<string>): ReadonlyArray<FilePatch> | Refused => {
   const files: Array<FilePatch> = []
-  /** Whether text outside the patch may occur here. */
+  /** True where text outside the patch may occur. */
   let isProse = true
   for (let at = 0; at < lines.length;) {
     const line = lines[at]!

@@ -1,7 +1,6 @@
 /**
- * Parses the form that begins with `*** Begin Patch`. It is as lenient as the reference implementation wherever the meaning is
- * clear. It accepts blanks around markers, an empty line for an empty context line, and a first hunk without `@@`. A patch
- * without its end marker is refused, because it may have been cut off.
+ * Parses the form that begins with `*** Begin Patch`, as leniently as the reference implementation wherever the meaning is
+ * clear. A patch without its end marker is refused, because it may have been cut off.
  */
 import type { Refused } from "../definition.ts"
 import { aboveOf, type FilePatch, headingOf, type Hunk, type Line, misformed, problem, quoted, type Sign } from "./model.ts"

@@ -1,7 +1,3 @@
-/**
- * A policy on the paths that tools may read, write and delete. The filesystem, snapshots and the calls themselves follow the
- * same rules.
- */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"

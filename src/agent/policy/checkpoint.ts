@@ -1,7 +1,3 @@
-/**
- * Takes a snapshot before each tool that may change something, and restores it if the tool fails, dies or is interrupted. Other
- * writers wait meanwhile, because a restore would undo their writes too.
- */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { alone } from "../../history/replace.ts"
@@ -25,7 +21,8 @@ const keeping = (snapshots: Operations, { callId, tool }: Invocation): Keeping<F
 
 /**
  * Takes a snapshot tagged `pre:<tool>:<call id>` before each tool that may change something. If the tool fails, dies or is
- * interrupted, the tree is restored and the snapshot removed. Other writers to the same filesystem wait.
+ * interrupted, the tree is restored and the snapshot removed. Other writers to the same filesystem wait, because the restore
+ * would undo their writes.
  *
  * @since 0.1.0
  */

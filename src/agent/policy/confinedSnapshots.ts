@@ -1,7 +1,4 @@
-/**
- * Applies the rules to snapshots. Hidden paths are neither shown nor restored, and views of a snapshot are confined like the
- * present tree.
- */
+/** Applies the rules to snapshots, whose views are confined like the present tree. */
 import * as Effect from "effect/Effect"
 import { SnapshotError } from "../../history/errors.ts"
 import type { Operations, RestoreOptions } from "../../history/snapshots/operations.ts"

@@ -1,6 +1,4 @@
-/**
- * Defines policies and collects those in force. Each policy has its own key in the context, so no policy can replace another.
- */
+/** Gives each policy a key of its own in the context, so that no policy can replace another. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -20,7 +18,7 @@ export interface Invocation {
   /** The decoded parameters, with their names on the wire. */
   readonly params: Readonly<Record<string, unknown>>
   readonly touches: ReadonlyArray<Touch>
-  /** Whether the tool may change anything. */
+  /** True if the tool may change anything. */
   readonly mutates: boolean
   /** The call's use of snapshots, for this package's snapshot tools. */
   readonly past?: AnyDefinition["past"]
@@ -54,7 +52,7 @@ export interface Policy {
   readonly services?: ((services: Context.Context<never>, view: Algebra) => Context.Context<never>) | undefined
   /** Refuses the call by failing, or allows it. */
   readonly before?: ((invocation: Invocation) => Effect.Effect<void, Refused>) | undefined
-  /** Whether `before` runs first or last among the policies. @default in between, the newest policy first */
+  /** The position of `before` among the policies. @default in between, the newest policy first */
   readonly asked?: "first" | "last" | undefined
   /** Wraps the handler; a result whose `success` is false is a failure too. */
   readonly around?:

@@ -1,4 +1,3 @@
-/** Enforces a deadline: after it no call begins, and running calls are interrupted. */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"

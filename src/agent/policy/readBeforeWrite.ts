@@ -1,4 +1,3 @@
-/** Refuses changes of files that the session has not read at their current version. */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { alone } from "../../history/replace.ts"

@@ -1,7 +1,4 @@
-/**
- * Decides access by globs on names alone, without looking at the files. A match includes everything below it. A path that may
- * not be read seems not to exist, so it can be neither changed nor removed.
- */
+/** Decides access by globs on names alone, without looking at the files. */
 import * as Matcher from "../../engine/matcher.ts"
 import { isFault, list } from "../../engine/options.ts"
 import * as FsPath from "../../model/FsPath.ts"

@@ -1,4 +1,3 @@
-/** Policies that judge the call alone: by order, approval, deadline, or whether it may change anything. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -1,4 +1,3 @@
-/** Keeps the state before a call, and restores it if the call fails, dies or is interrupted. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

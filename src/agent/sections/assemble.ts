@@ -1,4 +1,3 @@
-/** Assembles a section from its filesystem, its text and its tools. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { InvalidArgument } from "../../model/FsError.ts"
@@ -19,13 +18,13 @@ export interface Common<T extends AnyDefinition<unknown> = AnyDefinition, C exte
    * @default a temporary directory, removed with the filesystem
    */
   readonly snapshotDirectory?: string | undefined
-  /** Whether to include `snapshot`, `snapshots`, `restore` and `diff`. @default false */
+  /** True to include `snapshot`, `snapshots`, `restore` and `diff`. @default false */
   readonly snapshotTools?: boolean | undefined
   /** Tools of your own, beside those of the section. @default none */
   readonly tools?: ReadonlyArray<T> | undefined
   /** @default none */
   readonly children?: ReadonlyArray<C> | undefined
-  /** Whether `overrides` here and the prompt may replace the descriptions of its tools. @default false */
+  /** True if `overrides` here and the prompt may replace the descriptions of its tools. @default false */
   readonly acceptsOverrides?: boolean | undefined
   /** Descriptions that replace those of tools, by tool name. Needs `acceptsOverrides`. @default none */
   readonly overrides?: Overrides | undefined

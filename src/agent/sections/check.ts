@@ -1,11 +1,9 @@
-/** Refuses invalid keys, titles and tool names, and two tools with one name. */
 import type { AnyDefinition } from "../definition.ts"
 import { define, isName, nameRule } from "../definition.ts"
 import type { PromptError, Template } from "../Prompt.ts"
 import type { Section } from "../Section.ts"
 import * as Tree from "./tree.ts"
 
-/** The fields of a PromptError before it is made. */
 export type Problem = Pick<PromptError, "reason" | "detail">
 
 const keyPattern = /^[a-z][a-z0-9_.-]{0,63}$/

@@ -1,4 +1,3 @@
-/** A section over any filesystem layer. The filesystem is made at first use, kept, and released with the scope. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -1,4 +1,3 @@
-/** Summaries of workspaces, kept in the session so that the next prompt can start with them. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Slice from "../../model/Slice.ts"
@@ -27,7 +26,6 @@ export const WorkspaceDigest: Slice.Slice<WorkspaceDigest> = Slice.make(
   { reduce: Slice.upsert((digest: WorkspaceDigest) => digest.section) }
 )
 
-/** Returns the digest of a section, or an empty text. */
 export const textOf = (session: Session.Operations | undefined, section: string): Effect.Effect<string> =>
   session === undefined
     ? Effect.succeed("")

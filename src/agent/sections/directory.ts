@@ -1,7 +1,4 @@
-/**
- * Makes temporary directories in the system's directory for them. They are removed with the scope; those of a killed process
- * are removed by the next process.
- */
+/** Temporary directories of a killed process are removed by the next process. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { realpathSync, tmpdir } from "../../runtime/node.ts"

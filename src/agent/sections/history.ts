@@ -1,4 +1,3 @@
-/** Provides the archives and snapshots of a section's filesystem, each made at first use. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -1,5 +1,5 @@
 /**
- * Shares a filesystem between sections. It is opened at the first use by any of them, and closed when the last one ends. A
+ * Shares a filesystem between sections: it is opened at the first use by any of them, and closed when the last one ends. A
  * clone for another session can therefore share a directory or a container with its original.
  */
 import type * as Context from "effect/Context"
@@ -16,7 +16,6 @@ import { once, over, whileOpen } from "./once.ts"
 
 export interface Opened {
   readonly filesystem: Algebra
-  /** The services beside the filesystem, such as a Sandbox. */
   readonly services: Context.Context<never>
   /** The previews of the mounts. @default the planned previews */
   readonly previews?: Previews | undefined

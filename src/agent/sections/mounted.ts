@@ -1,4 +1,3 @@
-/** Copies files of the machine into the filesystem of a section, as its configuration says. */
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { FsError } from "../../model/FsError.ts"

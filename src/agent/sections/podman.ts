@@ -1,4 +1,3 @@
-/** Sections whose files are in a container, where programs run too. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -62,7 +61,6 @@ const containerOptions = (options: AnyOptions, strategy: Strategy): Container.Co
   allowedRoots: options.allowedRoots
 })
 
-/** Refuses invalid options before anything is made. */
 const planOf = Effect.fnUntraced(function* (options: AnyOptions, strategy: Strategy) {
   if (options.hostDirectory !== undefined && isMounting(options)) {
     const detail = "a directory that is there is not mounted into; leave out either hostDirectory or mounts"
