@@ -1,10 +1,10 @@
 /**
- * The parts of a result that leave the program. Most callers send only the message. An MCP server with structured content sends
- * the value too. Some clients show a model nothing else, so the value includes the message and both count against the budget.
+ * An MCP server with structured content sends the value of a result too. Some clients show a model nothing else, so the value
+ * includes the message, and both count against the budget.
  */
 import * as Context from "effect/Context"
 
-/** Whether the value of a result is sent as structured content. */
+/** True to send the value of a result as structured content. */
 export const Structured: Context.Reference<boolean> = Context.Reference("fs-algebra/Structured", { defaultValue: () => false })
 
 export type Json = { readonly [key: string]: unknown }

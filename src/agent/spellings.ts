@@ -1,7 +1,6 @@
 /**
- * Accepts arguments as other tool suites spell them. Models have learnt those of Claude Code, Codex, Cursor, Gemini and the
- * reference servers, and send them whatever the schema says. Arguments that decode stay unchanged. Others are rewritten if
- * their meaning is certain; the remaining errors are reported with our names.
+ * Accepts arguments as Claude Code, Codex, Cursor, Gemini and the reference servers spell them, because models send those
+ * whatever the schema says. Only arguments that do not decode are rewritten, and only if their meaning is certain.
  */
 import type { AnyDefinition } from "./definition.ts"
 import * as Schema from "effect/Schema"
@@ -111,7 +110,6 @@ class Arguments {
   restore(): void {
     if (this.#taken !== undefined) this.left.set(...this.#taken)
   }
-  /** Removes arguments that have no effect here. */
   drop(names: ReadonlyArray<string>, isIdle: (value: unknown) => boolean = () => true): void {
     for (const name of names) if (this.left.has(name) && isIdle(this.left.get(name))) this.left.delete(name)
   }

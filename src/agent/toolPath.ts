@@ -20,7 +20,6 @@ const mountsOf = (mountPoint: MountPoint): ReadonlyArray<readonly [directory: st
     .sort(([a], [b]) => b.length - a.length)
 }
 
-/** Replaces a mount point at the start of the text with the path that it stands for. */
 export const withoutMount = (text: string, mountPoint: MountPoint): string => {
   const mount = mountsOf(mountPoint).find(([directory]) => text === directory || text.startsWith(`${directory}/`))
   return mount === undefined ? text : `${mount[1]}${text.slice(mount[0].length)}`

@@ -1,4 +1,4 @@
-/** All tools, by kit. Names are unique within one kit of file tools and its extras. */
+/** Names are unique within one kit of file tools and its extras. */
 import type { AnyDefinition } from "./definition.ts"
 import { applyPatch } from "./tools/applyPatch.ts"
 import { copy } from "./tools/copy.ts"
@@ -15,5 +15,4 @@ export { four, sandboxTools, seven } from "./kits.ts"
 
 export const extras: ReadonlyArray<AnyDefinition> = [move, copy, mkdir, stat, tree, applyPatch]
 
-/** The snapshot tools, for contexts that provide Snapshots. */
 export const snapshotTools: ReadonlyArray<AnyDefinition> = [snapshot, snapshots, restore, diff]

@@ -1,6 +1,6 @@
 /**
- * Reads the lines of one hunk of a unified diff. Models miscount, so a hunk whose counts do not fit ends at the first line
- * that cannot belong to it, unless the patch may have been cut off.
+ * Models miscount, so a hunk whose counts do not fit ends at the first line that cannot belong to it. A hunk at the very end
+ * with fewer lines than stated is refused, because the patch may have been cut off.
  */
 import type { Refused } from "../definition.ts"
 import { aboveOf, headingOf, type Hunk, type Line, misformed, problem, quoted, type Sign } from "./model.ts"

@@ -1,7 +1,4 @@
-/**
- * Writes the texts that describe a filesystem to a model: its content, how to work with it, and its limits. Markdown, without
- * headings.
- */
+/** Writes the texts that describe a filesystem to a model, in Markdown without headings. */
 import type { LimitsShape } from "../../model/Limits.ts"
 import { plural, size } from "../text/words.ts"
 
@@ -49,7 +46,6 @@ const paragraphs = (...parts: ReadonlyArray<string | undefined>): string =>
 const list = (...items: ReadonlyArray<string | undefined>): string =>
   items.flatMap((item) => (item === undefined ? [] : [`- ${item}`])).join("\n")
 
-/** Lists the limits that are finite. */
 const limitsLine = ({ maxFileSize, maxPathDepth, maxSegmentLength }: LimitsShape): string | undefined => {
   const bounds = [
     Number.isFinite(maxFileSize) ? `one write holds at most ${number(maxFileSize)} characters` : "",
@@ -96,7 +92,6 @@ export interface Facts {
   /** The kit; `undefined` if there are no tools. */
   readonly kit: Kit | undefined
   readonly limits: LimitsShape
-  /** The list of mounts; empty if there are none. */
   readonly mounted: string
 }
 

@@ -1,4 +1,3 @@
-/** Sections with files of their own: in memory, or in a temporary directory of one session. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

@@ -1,4 +1,3 @@
-/** A section over a directory of the machine: a given one or a fresh one. */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -31,7 +30,7 @@ export interface WorkspaceOptions<T extends AnyDefinition<unknown> = AnyDefiniti
   readonly root?: string | undefined
   /** Tools of your own beside the seven, or "none" for agents whose other tools work on the directory. @default the seven */
   readonly tools?: ReadonlyArray<T> | "none" | undefined
-  /** Whether the text includes the session's digest of the workspace. @default true */
+  /** True if the text includes the session's digest of the workspace. @default true */
   readonly digest?: boolean | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * Fits a message into its budget by cutting between lines. The whole message is measured, with the last line that says how to
- * get the rest. The message sent is therefore always within the budget.
+ * The whole message is measured, with the last line that says how to get the rest, so the message sent is always within the
+ * budget.
  */
 import { perItem, type Steps } from "../../runtime/steps.ts"
 import type { Call } from "../definition.ts"
@@ -50,9 +50,7 @@ export const fitted = (lines: ReadonlyArray<string>, settings: Budget, rest: (sh
 const maxDiff = 48_000
 
 export interface ShownDiff {
-  /** The shown lines. Long lines are cut, with a mark. */
   readonly lines: ReadonlyArray<string>
-  /** The number of lines of the whole diff. */
   readonly total: number
 }
 

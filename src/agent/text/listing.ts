@@ -19,7 +19,6 @@ const noted = ({ kind, sizeBytes }: Listed): ReadonlyArray<string> =>
         : [size(sizeBytes)]
       : [kind === "symlink" ? "link" : "neither file nor directory"]
 
-/** Formats one entry, and marks a name that no path can express. */
 export const listing = (entry: Listed): string => {
   const notes = [...noted(entry), ...(entry.addressable === false ? ["escaped: no path can name it"] : [])]
   return `${entry.name}${entry.kind === "directory" ? "/" : ""}${notes.length === 0 ? "" : ` (${notes.join(", ")})`}`

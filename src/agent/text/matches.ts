@@ -5,7 +5,6 @@ import { type Excerpt, excerpt, maxLine, numbered } from "./lines.ts"
 /** The number of UTF-16 units shown before a match in a cut line. */
 const lead = 200
 
-/** Returns the shown part of a match's line; of a long line, the part around the match. */
 export const excerptOf = ({ lineContent, matchStart }: GrepMatch): Excerpt =>
   excerpt(lineContent, maxLine, Math.max(0, matchStart - lead))
 

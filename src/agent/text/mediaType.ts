@@ -1,9 +1,5 @@
-/** Recognizes media types by the first bytes, to name files that are not text and to find images that a model can see. */
-
 export interface MediaType {
-  /** The media type, such as `image/png`. */
   readonly type: string
-  /** The name for people. */
   readonly name: string
 }
 

@@ -44,7 +44,6 @@ const lineStart = (text: string, line: number): number => {
 
 const encoder = new TextEncoder()
 
-/** Returns a window of a complete text. `limit` is a number of lines. */
 export const windowOf = (path: string, text: string, encoding: Encoding, offset: number, limit: number): Window => {
   const sizeOf = (part: string): number => (encoding === "utf-8" ? encoder.encode(part).length : 2 * part.length)
   return {
@@ -62,7 +61,6 @@ export const windowOf = (path: string, text: string, encoding: Encoding, offset:
 
 interface Line {
   readonly excerpt: Excerpt
-  /** The line terminator after this line. */
   readonly terminator: string
 }
 

@@ -1,4 +1,3 @@
-/** Applies a patch of either form to many files, all or nothing. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { documentOf } from "../../engine/splice.ts"
@@ -98,7 +97,6 @@ export const applyPatch = define({
       Schema.Struct({
         path: Schema.String,
         action: Schema.Literals(["added", "updated", "deleted", "moved"]),
-        /** The new path of a moved file. */
         to: Schema.optionalKey(Schema.String),
         added_lines: Schema.Int,
         removed_lines: Schema.Int,

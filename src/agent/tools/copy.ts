@@ -1,4 +1,4 @@
-/** Copies a file or directory. A failed copy of a directory removes the part it has made. */
+/** A failed copy of a directory removes the part it has made. */
 import { define } from "../definition.ts"
 import { parameters, touching, transferring, value } from "../changes/transferring.ts"
 

@@ -1,4 +1,3 @@
-/** Edits places in one file or several, all or nothing. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type EditedFile, editFiles } from "../changes/editFiles.ts"

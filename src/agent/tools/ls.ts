@@ -1,7 +1,4 @@
-/**
- * Lists one directory by name, in pages if it is large. The last line says if there is more, because a model takes a list
- * without a hint as complete.
- */
+/** The last line of a list says if there is more, because a model takes a list without a hint as complete. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type FileEntry, Kind } from "../../model/Entry.ts"

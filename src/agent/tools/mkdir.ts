@@ -1,4 +1,3 @@
-/** Makes a directory. An existing directory is a success; the answer says which case it was. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { define } from "../definition.ts"

@@ -1,6 +1,6 @@
 /**
- * Reads a file. Text is decoded by its byte order mark, and images are shown. Other binary files are only named, because a page
- * of damaged characters is useless. Bytes are returned on request.
+ * Decodes text by its byte order mark, and shows images. Other binary files are only named, because a page of damaged
+ * characters is useless.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -72,7 +72,6 @@ const asBytes = Effect.fnUntraced(function* (
   return { message: isShown ? imageMessage(path, media, read.sizeBytes) : message, value: { ...rest, ...value } }
 })
 
-/** Returns the message of an image, which is sent beside the message. */
 const imageMessage = (path: FsPath, { name }: MediaType, sizeBytes: number): string => `${path}: ${name}, ${size(sizeBytes)}`
 
 const asImage = Effect.fnUntraced(function* (

@@ -1,4 +1,3 @@
-/** Removes the entry at a path: a file, a directory with everything in it, or a link itself. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { FsPath } from "../../model/FsPath.ts"

@@ -1,7 +1,6 @@
 /**
- * Shows the outline of a directory. Entries are chosen level by level from the top, so that one large directory does not hide
- * the others. A closed directory shows its number of entries. Entries ignored by .gitignore are left out and named in the last
- * line.
+ * Chooses entries level by level from the top, so that one large directory does not hide the others. Entries ignored by
+ * .gitignore are left out and named in the last line.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

@@ -1,4 +1,3 @@
-/** The common part of `shell` and `eval`: the sandbox, the touched paths and the format of results. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -14,7 +13,7 @@ export const Value = Schema.Struct({
   stderr: Schema.String,
   duration_ms: Schema.Number,
   timed_out: Schema.Boolean,
-  /** Whether one of the streams was cut. */
+  /** True if one of the streams was cut. */
   truncated: Schema.Boolean
 })
 

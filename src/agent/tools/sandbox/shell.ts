@@ -1,4 +1,3 @@
-/** Runs a line in the shell of the sandbox, or one program with arguments that are not expanded. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { define } from "../../definition.ts"

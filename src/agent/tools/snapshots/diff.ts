@@ -1,4 +1,3 @@
-/** Shows the changes since a snapshot, or between two, by file and line. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { shortIds } from "../../../history/snapshots/choice.ts"

@@ -1,4 +1,3 @@
-/** Compares a file by line between two trees. */
 import * as Effect from "effect/Effect"
 import { unified } from "../../../engine/diff.ts"
 import { wholeAt } from "../../../engine/read.ts"

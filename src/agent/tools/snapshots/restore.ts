@@ -1,4 +1,4 @@
-/** Restores all files or some from a snapshot. The current state is kept first, and the answer says how to restore it. */
+/** Keeps the current state before a restore; the answer says how to restore it. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { shortIds } from "../../../history/snapshots/choice.ts"

@@ -1,4 +1,3 @@
-/** Lists the snapshots, newest first, with their changes and the tools that took them. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { shortIds } from "../../../history/snapshots/choice.ts"

@@ -12,7 +12,6 @@ export type Encoding = typeof Encoding.Type
 
 export interface Content {
   readonly encoding: Encoding
-  /** The text, or base64. */
   readonly content: string
   readonly text?: string
 }

@@ -14,7 +14,6 @@ export const File = Schema.Struct({
   updated_at: Schema.optionalKey(Schema.String)
 })
 
-/** Formats a time as `2026-01-31T23:59:00.000Z`. */
 const time = (at: DateTime.Utc): string => DateTime.formatIso(at)
 
 export const times = ({ createdAt, modifiedAt }: FileStat): Pick<typeof File.Type, "created_at" | "updated_at"> => ({

@@ -1,4 +1,3 @@
-/** Reads a whole file of any content, with its metadata; the `read_file` of the four tools. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { define } from "../../definition.ts"

@@ -1,4 +1,3 @@
-/** Writes or appends text or bytes, optionally only at a given version; the `write_file` of the four tools. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { WriteMode } from "../../../model/Entry.ts"
