@@ -49,7 +49,7 @@ export interface Options extends Omit<CommonOptions, "policy"> {
   readonly mounts?: ReadonlyArray<HostMount> | undefined
   /** The absolute directories in which sources of mounts may lie. @default none, so that every mount is refused */
   readonly allowedRoots?: ReadonlyArray<string> | undefined
-  /** Whether the directory is created and filled at once, or at the first call. @default "eager" */
+  /** The time at which the directory is created and filled: at once, or at the first call. @default "eager" */
   readonly start?: "eager" | "lazy" | undefined
   /** The parent of the directories. If a session has several filesystems, the option of the first one counts. @default os.tmpdir() */
   readonly directory?: string | undefined

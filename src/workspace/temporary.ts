@@ -1,7 +1,6 @@
 /**
- * Temporary directories of this process, in a parent directory that other users share. Only the owner can enter them. The name contains the
- * identity of the process and ends with a code of this installation. So the next process can remove the leftovers of a dead one, and never
- * removes a directory to which another user gave such a name.
+ * Temporary directories that only their owner can enter, in a parent that other users share. The name contains the identity of
+ * the process and ends with a code of this installation, so that only leftovers of our dead processes are removed.
  */
 import { Fs, Path, randomBytes } from "../runtime/node.ts"
 import * as Effect from "effect/Effect"
@@ -45,7 +44,6 @@ const remove = (directory: string): Effect.Effect<void> =>
     ? Effect.ignore(Effect.tryPromise(() => Fs.promises.rm(directory, { recursive: true, force: true, maxRetries: 3 })))
     : removeOn(Path.dirname(directory), Path.basename(directory))
 
-/** Creates a temporary directory, which is removed with the scope. */
 export const make = (parent: string, purpose: Purpose): Effect.Effect<string, Fault, Scope.Scope> =>
   Effect.acquireRelease(create(parent, purpose), remove)
 
@@ -84,7 +82,6 @@ const isOwn = (directory: string): boolean => {
   return found?.isDirectory() === true && (process.getuid === undefined || found.uid === process.getuid())
 }
 
-/** Removes the directories of dead processes. */
 export const sweep = (parent: string): Effect.Effect<void> =>
   Effect.ignore(
     Effect.flatMap(

@@ -1,4 +1,3 @@
-/** Stores an external filesystem as an archive in a session, for saving both together. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"

@@ -1,7 +1,6 @@
 /**
- * Holds both the session and the filesystem during each operation. The filesystem is held first, like for calls that reach the session
- * through the filesystem. A filesystem that is part of the session holds the session before itself. Steps that can fail come before any
- * visible change. If it is unknown whether the filesystem was restored, its state is compared with the snapshot.
+ * Holds the filesystem before the session, as calls that reach the session through the filesystem do. Steps that can fail come
+ * before any visible change.
  */
 import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
@@ -114,7 +113,6 @@ export const bringBackTo = (pair: Pair, target: SessionSnapshot): Effect.Effect<
 const unknown = (id: string): SessionError =>
   new SessionError({ operation: "rollback", reason: "unknown", detail: `there is no checkpoint ${JSON.stringify(id)}` })
 
-/** Ignores that a snapshot is already gone. */
 const unlessGone = (error: SnapshotError): Effect.Effect<void, SnapshotError> =>
   error.reason === "unknown" ? Effect.void : Effect.fail(error)
 

@@ -1,6 +1,6 @@
 /**
- * The contents of source files. Each file is read twice: once to compute its id, and once to copy it. So a write in between is detected,
- * and a copied file has the content of one moment. Large files are streamed.
+ * Each file is read twice, once to compute its id and once to copy it, so that a write in between is detected. Large files are
+ * streamed.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"

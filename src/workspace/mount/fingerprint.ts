@@ -1,6 +1,6 @@
 /**
- * Fingerprints of mounts. The default of `mountPath` depends on whether the source is a file, which only the disk can tell. So the default
- * remains a default, and differs from the same path written out.
+ * The default of `mountPath` stays a default, because it depends on whether the source is a file, which only the disk can
+ * tell.
  */
 import { createHash } from "../../runtime/node.ts"
 import { list } from "../../engine/options.ts"

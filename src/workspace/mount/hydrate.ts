@@ -1,8 +1,6 @@
 /**
- * Copies the planned files, all or none.
- *
- * Everything is staged and checked under hidden names, and then renamed into place in one transaction for all mounts.
- * After a kill, the next start recovers from the record of the transaction.
+ * Copies the planned files, all or none: everything is staged and checked under hidden names, and then renamed into place in
+ * one transaction. After a kill, the next start recovers from the record of the transaction.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"

@@ -1,8 +1,6 @@
 /**
- * Finds the targets of files as a tree of the affected paths only.
- *
- * Links are resolved, and the tree records which directories exist. A transaction needs only two such trees, before and
- * after. Files are placed one by one, as writes would be: the last one wins, and the same entries are obstacles.
+ * Builds two trees of the affected paths, before and after, as a transaction needs them. Files are placed one by one, as
+ * writes would be: the last one wins, and the same entries are obstacles.
  */
 import * as Effect from "effect/Effect"
 import { noPlace, resolve } from "../../engine/resolve.ts"
@@ -13,7 +11,6 @@ import * as FsPath from "../../model/FsPath.ts"
 import { Limits } from "../../model/Limits.ts"
 import type { Backend } from "../../port/Backend.ts"
 
-/** A file at its target path. */
 export interface End {
   readonly path: FsPath.FsPath
   /** The POSIX permission bits, if they are known. */

@@ -1,4 +1,3 @@
-/** Plans mounts: reads which files they would copy, from where and to where, without opening any file. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as FsPath from "../../model/FsPath.ts"

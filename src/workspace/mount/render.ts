@@ -1,4 +1,4 @@
-/** Renders mounts as a list for a model. The list shows no absolute paths of the machine. */
+/** Shows no absolute paths of the machine to a model. */
 import { basename, isAbsolute } from "../../runtime/node.ts"
 import { plural, size } from "../../model/words.ts"
 import type { Preview } from "./model.ts"

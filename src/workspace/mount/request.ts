@@ -1,16 +1,14 @@
-/** Parses a mount strictly, without any access to a disk. All other modules and the fingerprint use the parsed form. */
+/** Parses a mount strictly, without any access to a disk. */
 import { isAbsolute, platform } from "../../runtime/node.ts"
 import { list } from "../../engine/options.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type HostMount, MountError } from "./model.ts"
 
 export interface Request {
-  /** The source as given. */
   readonly hostPath: string
   readonly isAbsolute: boolean
   /** The names of `hostPath`, without empty ones and ".". */
   readonly names: ReadonlyArray<string>
-  /** The target; `undefined` if the mount does not give one. */
   readonly mountPath: FsPath.FsPath | undefined
   readonly include: ReadonlyArray<string>
   readonly exclude: ReadonlyArray<string>

@@ -1,5 +1,5 @@
 /**
- * Opens the sources of mounts. Allowed roots are compared by their real paths. The allowed root is opened, not the source, so that a
+ * Opens the sources of mounts by the real paths of their allowed roots. The allowed root is opened, not the source, so that a
  * directory that is later replaced by a link does not lead outside.
  */
 import * as Context from "effect/Context"

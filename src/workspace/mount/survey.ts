@@ -1,6 +1,6 @@
 /**
- * Finds the files of a mount: everything below its source that the globs match, without opening any file. Directories that no glob can
- * match into are not read. The size of each file is recorded, so that the copy never exceeds the budget.
+ * Finds the files of a mount without opening any, and reads no directory that no glob can match into. The size of each file is
+ * recorded, so that the copy never exceeds the budget.
  */
 import * as Effect from "effect/Effect"
 import { join } from "../../runtime/node.ts"
@@ -20,7 +20,6 @@ export interface SourceFile {
   readonly path: FsPath.FsPath
   readonly at: FsPath.FsPath
   readonly sizeBytes: number
-  /** The POSIX permission bits, if the machine has them. */
   readonly mode: number | undefined
 }
 
@@ -61,9 +60,9 @@ interface Place {
   /** The real path in the root, without links. */
   readonly at: FsPath.FsPath
   readonly path: FsPath.FsPath
-  /** Whether a path can express every name on the way, which it cannot if a name is not valid text. */
+  /** True if a path can express every name above, which it cannot if a name is not valid text. */
   readonly addressable: boolean
-  /** Whether a link leads here, so that this directory has another path too. */
+  /** True if a link leads here, so that this directory has another path too. */
   readonly isLinked: boolean
   readonly include: Matcher.State | undefined
   readonly exclude: Matcher.State | undefined
@@ -91,7 +90,6 @@ class Surveying {
     this.#globs = globs
   }
 
-  /** Surveys a source that is a file. */
   readonly one = Effect.suspend(() => {
     const { at } = this.#source
     const path = FsPath.fromSegments([FsPath.name(at)])
@@ -99,7 +97,6 @@ class Surveying {
     return this.#isWanted(top, path, false) ? this.#add(path, at) : Effect.void
   })
 
-  /** Surveys a source that is a directory. */
   readonly all = Effect.gen({ self: this }, function* () {
     const pending = [this.#top()]
     for (let place = pending.pop(); place !== undefined; place = pending.pop()) {

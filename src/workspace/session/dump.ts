@@ -1,6 +1,6 @@
 /**
- * Dumps a session tree to one file, with the archive of its filesystem beside it. The file names the archive by its hash. So renaming the
- * file commits the new pair, and the archive can be renamed after it.
+ * Dumps a session tree to one file that names the archive beside it by its hash. Renaming the file therefore commits the new
+ * pair, and the archive can be renamed after it.
  */
 import * as Effect from "effect/Effect"
 import { dirname, Fs, join, randomUUID, resolve } from "../../runtime/node.ts"
@@ -67,12 +67,11 @@ const directoryOf = (target: string): string => {
 
 interface Staged {
   readonly places: Places
-  /** The hidden directory. */
   readonly at: string
   /** The outermost directory that was created, if any. */
   readonly made: string | undefined
   isCommitted: boolean
-  /** Whether the new archive is in its final place. */
+  /** True once the new archive is in its final place. */
   isDone: boolean
 }
 
@@ -124,7 +123,6 @@ interface Taken {
   readonly named: { readonly sha256: string } | null
 }
 
-/** Takes sessions and filesystem at one moment. */
 const take = (
   root: Session,
   staged: Staged,

@@ -1,7 +1,7 @@
 /**
- * Decides which files of an earlier dump a new dump may replace. A file name proves nothing, since another program or a `SnapshotStore` may
- * have its own `{id}.fs.zip` in the directory. So an archive is replaced only if the `.jsonl` beside it names its hash. The hash may be
- * named as the current archive, or as the archive that an unfinished dump was replacing.
+ * Decides which files of an earlier dump a new dump may replace, because another program may have its own `{id}.fs.zip` in the
+ * directory. An archive is replaced only if the `.jsonl` beside it names its hash, as the current archive or as one that an
+ * unfinished dump was replacing.
  */
 import * as Effect from "effect/Effect"
 import { basename, Fs } from "../../runtime/node.ts"
@@ -13,7 +13,6 @@ import { invalid } from "./ids.ts"
 import type { Places } from "./places.ts"
 import { longestText, namedIn } from "./saved.ts"
 
-/** The existing files at the places of a dump. */
 export interface Earlier {
   /** The SHA-256 of the archive, if it belongs to the earlier dump. */
   readonly archive: string | undefined
@@ -96,5 +95,4 @@ export const earlierIn = (operation: string, places: Places, hasArchive: boolean
     Effect.mapError((problem) => (problem._tag === "SessionError" ? problem : toError(operation, places.directory)(problem)))
   )
 
-/** Tests whether the archive's place still has the entry that was read. */
 export const isAsBefore = ({ archive }: Places, { stamp }: Earlier): boolean => stampOf(archive) === stamp

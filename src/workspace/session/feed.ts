@@ -1,12 +1,9 @@
-/**
- * A feed of values for any number of readers at their own speeds. A slow reader loses nothing, and values without a reader are not kept.
- */
+/** Feeds values to any number of readers. A slow reader loses nothing, and values without a reader are not kept. */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
 
 export interface Feed<A> {
-  /** Whether there are readers. */
   readonly isRead: () => boolean
   readonly tell: (value: A) => void
   /** The values since the stream was run. */

@@ -1,11 +1,9 @@
-/** Reads session files line by line, and writes new files that are flushed before they are used. */
 import * as Effect from "effect/Effect"
 import { createHash, Fs } from "../../runtime/node.ts"
 import { attempt, awaited, open, type Opened } from "../../history/zip/outside.ts"
 import { type Fault, promote } from "../../model/FsError.ts"
 import { SessionError } from "../../model/sessionError.ts"
 
-/** The size of a read in bytes. */
 const chunk = 1024 * 1024
 
 const newline = 10
@@ -37,7 +35,6 @@ const pieces = <E, R>(
   use: (bytes: Uint8Array, size: number) => Effect.Effect<void, E, R>
 ): Effect.Effect<void, E | Fault, R> => Effect.scoped(Effect.flatMap(open(path), (opened) => piecesOf(opened, use)))
 
-/** Returns the SHA-256 of a file in hexadecimal. */
 export const hashOfOpened = (opened: Opened): Effect.Effect<string, Fault> =>
   Effect.suspend(() => {
     const hash = createHash("sha256")
@@ -49,7 +46,6 @@ export const hashOfOpened = (opened: Opened): Effect.Effect<string, Fault> =>
 
 export const hashOf = (path: string): Effect.Effect<string, Fault> => Effect.scoped(Effect.flatMap(open(path), hashOfOpened))
 
-/** The problem of a text that exceeds its limit. */
 export interface Overlong {
   readonly _tag: "Overlong"
   /** The number of the line, from 1. */

@@ -1,4 +1,3 @@
-/** The filesystem argument of callers: a filesystem, or a value that provides one. */
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { WithFilesystem } from "../Session.ts"

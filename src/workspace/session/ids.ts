@@ -1,4 +1,4 @@
-/** Validates ids. An id must be usable as a file name, and must not be a path. */
+/** An id must be usable as a file name, and must not be a path. */
 import * as Effect from "effect/Effect"
 import { whyNoName } from "../../model/fileName.ts"
 import { codePoints } from "../../model/FsPath.ts"
@@ -20,7 +20,6 @@ export const shown = (id: string): string =>
 export const invalid = (operation: string, detail: string): SessionError =>
   new SessionError({ operation, reason: "invalid", detail })
 
-/** Fails if the text cannot be the id of a `what`. */
 export const checkId = (operation: string, what: string, id: string): Effect.Effect<void, SessionError> => {
   const why = whyUnfit(id)
   return why === undefined ? Effect.void : Effect.fail(invalid(operation, `${shown(id)} cannot be the id of a ${what}: ${why}`))

@@ -44,7 +44,6 @@ const operation = "loadSessionTree"
 
 const placeOf = (line: number): Place => ({ operation, where: `line ${line}: ` })
 
-/** Returns the reason why a line is not allowed at its position. */
 const misplaced = (reading: Reading, before: ReadonlyMap<string, Reading>): string | undefined => {
   if (before.has(reading.id)) return `there is a session ${shown(reading.id)} before it`
   if (before.size === 0) {
@@ -54,7 +53,6 @@ const misplaced = (reading: Reading, before: ReadonlyMap<string, Reading>): stri
   return before.has(reading.parentId) ? undefined : `its parent ${shown(reading.parentId)} is not before it`
 }
 
-/** Reads all sessions of a dump, in the order of the lines. */
 const readingsIn = Effect.fnUntraced(function* (path: string, slices: ReadonlyArray<AnySlice>) {
   const readings = new Map<string, Reading>()
   const lines = eachLine(path, longestText, (bytes, line) =>
@@ -120,7 +118,6 @@ const checkApart = (fs: Algebra, path: string): Effect.Effect<void, SessionError
         invalid(operation, "the dump lies in the filesystem that it is to be restored into; move it out of there first")
       )
 
-/** Identifies the file that currently has the name. */
 const stampOf = (path: string): string => {
   const { ctimeNs, ino, size } = Fs.statSync(path, { bigint: true })
   return `${ino} ${size} ${ctimeNs}`
@@ -150,7 +147,6 @@ const pairAt = Effect.fnUntraced(function* <A, E>(
   return { sessions, archive }
 })
 
-/** The content of a session file, and the archive that belongs to it. */
 export interface Pair<A> {
   readonly sessions: A
   readonly archive: OpenArchive | undefined

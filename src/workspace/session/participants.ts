@@ -1,7 +1,4 @@
-/**
- * The participants of a session, which are held, captured, restored and reset together with the slices. Steps that can fail come first and
- * are undone on failure. The remaining steps cannot fail.
- */
+/** Steps that can fail come first and are undone on failure. The remaining steps cannot fail. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

@@ -1,6 +1,6 @@
 /**
- * The two files of a dump, and the hidden directory beside them in which both are staged. If a process is killed between the two renames,
- * the archive is still in the hidden directory, named by its hash.
+ * The two files of a dump, and the hidden directory beside them in which both are staged. After a kill between the two
+ * renames, the archive is still in the hidden directory, named by its hash.
  */
 import { basename, dirname, Fs, join } from "../../runtime/node.ts"
 import * as Hash from "../../runtime/hash.ts"

@@ -1,4 +1,3 @@
-/** Saves one session to a file, which is replaced when the new content is complete. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { write } from "../../history/zip/outside.ts"

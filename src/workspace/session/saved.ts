@@ -1,4 +1,4 @@
-/** The JSON text of a session. Items are encoded and decoded by their schemas, and an error names the place of the mismatch. */
+/** Items are encoded and decoded by their schemas, and an error names the place of the mismatch. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -42,7 +42,7 @@ const short = (text: string): string => {
   return line.length > 500 ? `${line.slice(0, 500)}…` : line
 }
 
-/** The operation, and the text before each message, such as the line. */
+/** The operation, and the prefix of each message, such as the line. */
 export interface Place {
   readonly operation: string
   readonly where: string
@@ -65,7 +65,6 @@ const isWritten = ([slice, items]: Held): boolean => items.length > 0 || slice.i
 
 export interface Writing {
   readonly operations: Operations
-  /** The items at the moment of the dump. */
   readonly held: ReadonlyArray<Held>
   readonly parentId: string | undefined
   readonly archive: Named
@@ -167,7 +166,6 @@ const byName = (place: Place, slices: ReadonlyArray<AnySlice>): Effect.Effect<Re
     return Effect.succeed(all)
   })
 
-/** The decoded envelope of a session, whose items are still encoded. */
 export type Saved = typeof Envelope.Type
 
 /** Decodes the envelope, and leaves the items encoded. */

@@ -28,7 +28,6 @@ export interface Beginning {
 export interface Session {
   readonly operations: Operations
   readonly parent: Session | undefined
-  /** The children in the order of their creation. */
   readonly children: Array<Session>
   readonly ids: Set<string>
   /** The installed slices, in the order of their installation. */
@@ -129,7 +128,6 @@ const assemble = (operation: string, { createdAt, id, parent, tags }: Beginning,
   const takings = new Takings(id, state, participants)
   const children: Array<Session> = []
 
-  /** Runs one effect at a time. */
   const alone = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => locks.alone([root], effect)
   const exclusively: Operations["exclusively"] = (effect) => alone(holding(participants, effect))
 

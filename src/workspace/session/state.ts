@@ -1,8 +1,6 @@
 /**
- * The slices of a session and their items.
- *
- * Every change is one synchronous step. All new items are computed before any slice is changed. So a step is never
- * partly visible, and an error during the computation changes nothing.
+ * Every change is one synchronous step, which computes all new items before it changes any slice. An error during the
+ * computation therefore changes nothing.
  */
 import { SessionError } from "../../model/sessionError.ts"
 import type { AnySlice } from "../../model/Slice.ts"
@@ -65,7 +63,6 @@ export class State {
     return { slice, name: slice.name, policy: slice.policy, initial, items: initial, holders: new Set() }
   }
 
-  /** Installs the entry; does nothing if it is installed. */
   install(entry: Entry): void {
     this.#mayChange()
     this.#entries.set(entry.name, entry)

@@ -1,4 +1,3 @@
-/** The snapshots of a session. A restore first prepares what can fail, and then changes the slices and the participants. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import { SessionError } from "../../model/sessionError.ts"
@@ -11,7 +10,6 @@ import type { Items, State } from "./state.ts"
 
 interface Taken {
   readonly snapshot: SessionSnapshot
-  /** The items of the state slices. */
   readonly items: ReadonlyMap<AnySlice, Items>
   readonly shares: ReadonlyArray<Share>
 }
@@ -65,7 +63,6 @@ export class Takings {
     return { value, replaced }
   }
 
-  /** Removes a snapshot, and returns whether there was one. */
   forget(id: string): Effect.Effect<boolean> {
     return Effect.suspend(() => {
       const found = this.#taken.get(id)

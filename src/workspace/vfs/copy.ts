@@ -1,9 +1,6 @@
 /**
- * Copies a directory into an empty directory of ours, file by file. Files are cloned if the disk can share blocks, and never hard-linked,
- * since a write to one would change the other. Another program, such as a container, may change the source at the same time. So the walk is
- * confined to the source as in a host filesystem, and a directory that is replaced by a link leads nowhere.
- *
- * Links are copied as links. Sockets, FIFOs, devices and writes in progress are skipped.
+ * Copies a directory into an empty directory of ours, confined to the source because another program may change it meanwhile.
+ * Files are cloned or copied, never hard-linked; sockets, FIFOs, devices and writes in progress are skipped.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"

@@ -1,6 +1,6 @@
 /**
- * The facts about the files, as an immutable map that shares its structure with earlier versions. So a write has the same cost for any
- * number of files. The sorted list in the session is computed on first access.
+ * The facts about the files are an immutable map that shares its structure with earlier versions, so a write costs the same
+ * for any number of files. The sorted list in the session is computed on first access.
  */
 import type * as DateTime from "effect/DateTime"
 import * as HashMap from "effect/HashMap"

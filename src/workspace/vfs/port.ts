@@ -1,7 +1,6 @@
 /**
- * The port over the session's current directory. The facts about files change in the same step as the files. After a rollback or a reset,
- * calls in progress continue to read the old directory. A write that has not been published by then fails, because its result would be
- * lost.
+ * The facts about files change in the same step as the files. After a rollback or a reset, running calls continue to read the
+ * old directory, and a write that is not yet published fails.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"

@@ -1,7 +1,6 @@
 /**
- * The filesystem of one session, shared by all callers: its directory, its locks, its mounts, and its participation in the session. A
- * directory is created at the first call, and again at the first call after a reset. A rollback creates a copy of the captured directory. A
- * path in the session's slice is never used; every directory was created by this module.
+ * A directory is created at the first call, and again at the first call after a reset. A path in the session's slice is never
+ * used; every directory was created by this module.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -69,7 +68,6 @@ const unavailable = (failure: Failure): Fault =>
         cause: failure
       }
 
-/** Creates the state below `place`. It ends with the scope. */
 export const open = (
   session: Slices,
   participantName: string,

@@ -1,6 +1,6 @@
 /**
- * A directory that is, or was, the filesystem of a session: opened as a host filesystem, with the facts about its files. A replaced
- * directory is closed and removed when its last call has ended.
+ * A directory that is, or was, the filesystem of a session. A replaced directory is closed and removed when its last call has
+ * ended.
  */
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"

@@ -1,4 +1,3 @@
-/** The slice of a virtual filesystem: its location, and the facts about its files that the disk does not have. */
 import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import * as FsPath from "../../model/FsPath.ts"
