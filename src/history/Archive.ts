@@ -81,7 +81,7 @@ export interface ExportOptions {
   readonly excludes?: ((path: FsPath) => boolean) | undefined
   /** Globs of paths to skip with everything below. `!` includes again; later globs win. @default nothing */
   readonly exclude?: string | ReadonlyArray<string> | undefined
-  /** Whether to fail with ArchiveError instead of skipping an entry that no import accepts. @default false */
+  /** Set to fail with ArchiveError instead of skipping an entry that no import accepts. @default false */
   readonly strict?: boolean | undefined
   /**
    * Called, before the first byte, for each entry that is skipped because no import accepts it.
@@ -106,7 +106,6 @@ interface Making extends Omit<ExportOptions, "excludes"> {
   readonly odd?: Odd | undefined
 }
 
-/** An archive during its creation. */
 interface Exported {
   readonly bytes: Stream.Stream<Uint8Array, ArchiveError | Fault>
   /** Returns the number of files and symlinks, once all bytes have been read. */
@@ -148,7 +147,6 @@ const tar: Format = {
   read: Tar.read
 }
 
-/** The number of entries that a warning shows. */
 const fewest = 5
 
 const warning = (skipped: ReadonlyArray<SkippedEntry>): Effect.Effect<void> => {
@@ -317,7 +315,6 @@ const hasLink = (top: DirectoryNode): boolean => {
 }
 
 interface Opened extends Contents {
-  /** The path of the archive on the host, if it has one. */
   readonly file?: string | undefined
 }
 
@@ -419,7 +416,6 @@ export const importArchiveOf = (fs: Algebra, path: string): Effect.Effect<number
     Effect.mapError(Outside.open(path), (fault) => new Foreign(promote(fault, "importArchive", path)))
   )
 
-/** Describes the filesystem, so that it can restore archives of `keepArchiveOf`. */
 const homeOf = ({ port }: Algebra): Home => ({ backend: port.info.name, caseSensitive: port.info.caseSensitive })
 
 /**

@@ -5,7 +5,6 @@ import * as Effect from "effect/Effect"
 import type { FsPath } from "../model/FsPath.ts"
 import type { Backend, Whole } from "../port/Backend.ts"
 
-/** The most files that are in memory together. */
 const together = 64
 
 /** Wraps a port for a caller that reads these files in this order. A file that `readMany` declines is read alone. */
@@ -27,7 +26,6 @@ export const ahead = (port: Backend, files: ReadonlyArray<FsPath>): Backend => {
       for (const [index, whole] of found.entries()) if (whole !== undefined) wholes.set(paths[index]!, whole)
     })
   }
-  /** The index of the first file that no batch has covered yet. */
   let next = 0
   return {
     ...port,

@@ -1,7 +1,4 @@
-/**
- * The errors of snapshots and archives. Inside this folder a failure is plain data, which becomes an error at the edge
- * of a call.
- */
+/** The errors of snapshots and archives. Inside this folder a failure is plain data; the edge of a call makes it an error. */
 import * as Schema from "effect/Schema"
 
 /**
@@ -53,7 +50,6 @@ export class ArchiveError extends Schema.TaggedError<ArchiveError>("fs-algebra/A
   }
 }
 
-/** A failure of a snapshot store. */
 export interface StoreFault {
   readonly _tag: "StoreFault"
   readonly reason: "gitMissing" | "unknown" | "corrupt" | "budget" | "refused" | "unavailable" | "io"

@@ -1,11 +1,8 @@
 /**
- * Changes one tree into another in a transaction of two parts.
+ * Changes one tree into another in a transaction: stages all entries on the same disk, then renames the differences into place.
  *
- * The first part stages everything that takes time or can fail, hidden on the same disk. The second part renames the
- * differences into place. A failure in the first part leaves nothing behind; a failure in the second restores the old
- * tree.
- *
- * A killed process leaves a record outside the tree. The next process that opens the tree completes the transaction.
+ * A failure restores the old tree. A killed process leaves a record outside the tree, by which the next process completes the
+ * transaction.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -28,7 +25,6 @@ import type { DirectoryNode } from "./tree.ts"
 export type { Content, Mismatch } from "./exchange/stage.ts"
 
 export interface Goal<E> {
-  /** The current tree. */
   readonly before: DirectoryNode
   readonly after: DirectoryNode
   /** Returns the bytes of a file of `after`, by its path there. Small files should be given whole. */
@@ -60,7 +56,7 @@ type Crossings = Map<FsPath.FsPath, boolean>
 const isCrossing = (error: unknown): error is Crossing =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "Crossing"
 
-/** Retries an effect a few times, because its leftovers are of no use. Returns whether it succeeded. */
+/** Tries an effect up to three times. Returns whether it succeeded. */
 const persistently = (effect: Effect.Effect<void, Fault>): Effect.Effect<boolean> => {
   const attempt = (left: number): Effect.Effect<boolean> =>
     Effect.flatMap(Effect.exit(effect), (exit) =>
@@ -167,7 +163,7 @@ const topOfDisk = (port: Backend, directory: FsPath.FsPath, token: string): Effe
     )
   })
 
-/** Learns from an impossible rename. Returns whether there was anything to learn. */
+/** Records where a rename was impossible. Returns false if that was known already. */
 const learn = Effect.fnUntraced(function* (
   port: Backend,
   crossings: Crossings,

@@ -12,14 +12,12 @@ import { at, blobId, type Change, differences, type DirectoryNode, type FileNode
 
 export interface Source<E> {
   readonly tree: DirectoryNode
-  /** Reads a file of this tree, at the path that the tree has. */
   readonly read: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array, E>
 }
 
 export interface Merge<E> {
   readonly after: DirectoryNode
   readonly content: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array, E>
-  /** The changes from `ours` to `after`, in path order. */
   readonly changes: ReadonlyArray<Change>
   /** All conflicts in path order, also the resolved ones. */
   readonly conflicts: ReadonlyArray<Conflict>
@@ -31,7 +29,6 @@ export interface Options<E> {
   readonly base: Source<E>
   readonly ours: Source<E>
   readonly theirs: Source<E>
-  /** Whether the backend of `ours` distinguishes case. */
   readonly caseSensitive: boolean
   /**
    * The resolution of conflicts: take one side's version, or change nothing at all.
@@ -47,7 +44,6 @@ export interface Options<E> {
   readonly maxBytes?: number | undefined
 }
 
-/** Returns the path in the spelling of a tree. */
 const spelled = (tree: DirectoryNode, path: FsPath, caseSensitive: boolean): FsPath | undefined => {
   if (caseSensitive || at(tree, path) !== undefined) return path
   let node: Node | undefined = tree

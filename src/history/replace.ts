@@ -18,14 +18,11 @@ export interface Goal<E> {
   ) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, E | Fault>, E | Fault>
   /** The paths to replace, with everything below. @default everything */
   readonly paths?: ReadonlyArray<FsPath> | undefined
-  /** Whether to return the changes without making them. @default false */
   readonly dryRun?: boolean | undefined
-  /** Called with the number of files and symlinks created so far, and the total. */
   readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
   readonly scan?: Pick<ScanOptions<E>, "previous" | "excludes"> | undefined
 }
 
-/** Runs the effect with an exclusive lock on the whole filesystem. */
 export const alone = <A, E, R>(port: Backend, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   port.locks?.alone?.([root], effect) ?? effect
 

@@ -33,7 +33,6 @@ export interface Scan {
   readonly others: number
 }
 
-/** Receives the contents and returns their ids. */
 export interface Sink<E> {
   readonly file: (bytes: Uint8Array) => string
   /** Returns `undefined` if the stream had more or fewer bytes than `size`. */
@@ -61,14 +60,11 @@ export interface ScanOptions<E> {
   readonly onProgress?: ((done: Pick<Census, "files" | "bytes">, of: Census) => Effect.Effect<void>) | undefined
 }
 
-/** The largest content, in bytes, that is held whole. */
 export const wholeFile = 1024 * 1024
 const chunk = 256 * 1024
 
-/** The most times that a changing file is read again. */
 const maxReadings = 8
 
-/** A sink that computes ids and keeps nothing. */
 export const hashing: Sink<never> = {
   file: blobId,
   large: (size, bytes) =>
@@ -107,11 +103,10 @@ interface Draft {
   readonly entries: Map<string, Node>
   readonly directories: Array<readonly [segment: string, draft: Draft]>
   readonly unread: Array<Looked>
-  /** Whether the directory disappeared after its parent was read. */
+  /** True if the directory disappeared after its parent was read. */
   isGone: boolean
 }
 
-/** A child, with a stamp if the backend has stamps. */
 interface Looked {
   readonly segment: string
   readonly kind: Stamped["kind"]
@@ -187,7 +182,6 @@ const linkAt = (port: Backend, path: FsPath): Effect.Effect<string | undefined, 
         isGone(fault) || fault._tag === "InvalidArgument" ? Effect.succeed(undefined) : Effect.fail(fault)
       )
 
-/** A directory in a walk that reads ahead. */
 interface Step extends Visit {
   readonly above: Step | undefined
   readonly draft: Draft
@@ -196,7 +190,6 @@ interface Step extends Visit {
 
 type Enter<E> = (draft: Draft, children: ReadonlyArray<Looked>) => Effect.Effect<void, Fault | E>
 
-/** The most attempts to read a directory that was listed and is not found. */
 const maxLooks = 3
 
 /**
@@ -261,7 +254,6 @@ const manyAhead = Effect.fnUntraced(function* <E>(
   }
 })
 
-/** Walks all directories and finds the files that must be read. */
 const survey = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptions<E>) {
   const { excludes, isHeld = () => true, onCensus, previous } = options
   const { history } = port
@@ -345,7 +337,6 @@ const readFile = <E>(port: Backend, path: FsPath, sink: Sink<E>): Effect.Effect<
   })
 }
 
-/** Returns id and size of one file as it is now; `undefined` if the path is no file. */
 export const idOf = (
   port: Backend,
   path: FsPath
@@ -432,7 +423,6 @@ const isUnchanged = (draft: Draft, before: DirectoryNode): boolean => {
   return true
 }
 
-/** Directories built between two yields to other fibers. */
 const slice = 100
 
 /** Builds the directories from the innermost outwards, so that each finds its subdirectories built. */

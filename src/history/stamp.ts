@@ -16,7 +16,6 @@ export const stampOf = ({ changed, inode, mode, modified, sizeBytes }: Stamp): S
   inode
 })
 
-/** Tests whether two stamps describe the same file in the same state. */
 export const isSameStamp = (a: Stamp, b: Stamp): boolean =>
   a.sizeBytes === b.sizeBytes &&
   a.modified === b.modified &&

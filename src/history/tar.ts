@@ -28,7 +28,6 @@ type Entry = Tar.Entry<ArchiveError | Fault>
 
 const replaced = "\ufffd"
 
-/** Returns the reason why a tar archive cannot hold a name or a symlink target, or `undefined`. */
 export const whyUnfit = (text: string): string | undefined =>
   text.includes(replaced) ? "it has U+FFFD in it, which stands for bytes that are no text" : undefined
 
@@ -103,7 +102,6 @@ const isGzip = (bytes: Uint8Array): boolean => bytes[0] === 0x1f && bytes[1] ===
 const isBroken = (error: unknown): error is Codec.Broken =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "Broken"
 
-/** Returns the stream unchanged, or unpacked if it begins with gzip's magic bytes. */
 const unpacked = <E, R>(input: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E | ArchiveError, R> =>
   Stream.mapError(Stream.unwrap(Effect.map(Effect.scope, (scope) => Codec.through(input, new Gate(scope)))), (error) =>
     isBroken(error) ? corrupt(`gzip cannot unpack it: ${error.detail}`) : error
@@ -168,9 +166,7 @@ class Reader {
   readonly #budget: Budget
   readonly #draft = new Draft()
   readonly #placed = new Map<Node, Placed>()
-  /** The number of bytes still expected for the current entry. */
   #expected = 0
-  /** Whether all input and the sentinel have been passed to the decoder. */
   #isOver = false
 
   constructor(rules: NameRules, spool: Spool.Spool) {
@@ -252,7 +248,6 @@ class Reader {
     else throw refuse("unsupported", "it is neither file, directory nor link", name)
   }
 
-  /** Adds a hard link to an earlier file as a copy. */
   #copy(path: FsPath, target: string, name: string): void {
     const original = at(this.#draft.tree, pathOf(placeOf(target), name, this.#rules))
     const placed = original === undefined ? undefined : this.#placed.get(original)
@@ -292,7 +287,6 @@ class Reader {
 
 const absolute = (name: string) => Effect.fail(refuse("name", "the name is absolute", name))
 
-/** The largest content, in bytes, that is returned whole. */
 const whole = 1024 * 1024
 const chunk = 256 * 1024
 

@@ -28,7 +28,6 @@ export interface LinkNode {
 export interface DirectoryNode {
   readonly kind: "directory"
   readonly mode?: number | undefined
-  /** The entries by the segment that the port uses. */
   readonly entries: ReadonlyMap<string, Node>
   /** The id of the directory, if it has been computed. Equal ids mean equal directories with everything below. */
   readonly id?: string | undefined
@@ -55,7 +54,6 @@ export const Change: Schema.Codec<Change, { readonly _tag: Change["_tag"]; reado
 
 export const blobId = (bytes: Uint8Array): string => idOf("blob", bytes)
 
-/** Returns a hasher for content of known size that arrives in chunks. */
 export const blobHasher = (size: number) => hasherOf("blob", size)
 
 const sameMode = (a: { readonly mode?: number | undefined }, b: { readonly mode?: number | undefined }): boolean =>
@@ -106,7 +104,6 @@ export const inOrder = (changes: Array<Change>, caseSensitive: boolean): Readonl
     caseSensitive ? (a, b) => compare(a.path, b.path) : (a, b) => compare(fold(a.path), fold(b.path)) || compare(a.path, b.path)
   )
 
-/** Returns the name of a segment in a directory, in any spelling if case is ignored. */
 const nameIn = (entries: ReadonlyMap<string, Node>, segment: string, caseSensitive: boolean): string => {
   if (caseSensitive || entries.has(segment)) return segment
   const folded = fold(segment)
@@ -191,7 +188,6 @@ export const graft = (
   return out
 }
 
-/** Counts files and symlinks, and their bytes. */
 export const count = (top: DirectoryNode): { readonly files: number; readonly bytes: number } => {
   let files = 0
   let bytes = 0

@@ -36,8 +36,8 @@ export interface FileStat {
   /** POSIX permission bits; absent on backends without them. */
   readonly mode?: number
   /**
-   * Whether the name is a symlink. With `symlinks: "report"` the kind is "symlink"; otherwise the other fields describe
-   * the target.
+   * True if the name is a symlink. With `symlinks: "report"` the kind is "symlink"; otherwise the other fields describe the
+   * target.
    */
   readonly isSymlink?: boolean
 }
@@ -100,7 +100,7 @@ export interface ReadResult {
   readonly offset: number
   /** The number of lines in this window. */
   readonly limit: number
-  /** Whether lines follow after this window. */
+  /** True if lines follow after this window. */
   readonly truncated: boolean
   /** The line at which the next page starts; absent on the last page. */
   readonly next?: number

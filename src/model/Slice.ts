@@ -37,7 +37,7 @@ export interface Slice<A, E = A> {
   /** The name of the slice: unique in a session, and its key in a saved session. */
   readonly name: string
   readonly schema: Schema.Codec<A, unknown>
-  /** Whether a rollback restores the items (`state`) or keeps them (`log`). */
+  /** The effect of a rollback: `state` items are restored, `log` items are kept. */
   readonly policy: "state" | "log"
   /** Computes the next items. Declared as a method so that every slice is assignable to `AnySlice`. */
   reduce(items: ReadonlyArray<A>, event: E): ReadonlyArray<A>

@@ -1,5 +1,3 @@
-/** Validation of names that become file names on every disk. */
-
 const separators = /[/\\]/
 const controls = /\p{Cc}/u
 const onlyDots = /^\.+$/

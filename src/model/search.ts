@@ -21,14 +21,12 @@ export interface Query {
   readonly most: number
   /** The size limit of a file in bytes; larger files are skipped. */
   readonly maxBytes: number
-  /** Whether the result includes the text of each file with a match. */
   readonly withText: boolean
   /** Milliseconds that the pattern may spend on one file; Infinity for a pattern known to be fast. */
   readonly budget: number
 }
 
 export interface Found {
-  /** The 1-based line number. */
   readonly lineNumber: number
   readonly lineContent: string
   readonly matchStart: number

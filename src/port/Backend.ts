@@ -167,8 +167,8 @@ export interface Attributes {
       readonly mode?: number | undefined
       readonly modifiedAt?: DateTime.Utc | undefined
       /**
-       * Whether the mode comes from the original of a copy. A backend that leaves the decision to another program
-       * passes this flag on.
+       * True if the mode comes from the original of a copy. A backend that leaves the decision to another program passes this
+       * flag on.
        */
       readonly isCopy?: boolean | undefined
     }
@@ -228,10 +228,10 @@ export interface Rules {
   readonly policy?: PathPolicy | undefined
   /** @default "follow" */
   readonly symlinks?: "follow" | "report" | "refuse" | undefined
-  /** Whether a copy keeps permission bits. @default true */
+  /** True if a copy keeps permission bits. @default true */
   readonly preservePermissions?: boolean | undefined
   /**
-   * Whether `attributes.set` receives the permission bits of every copy (`isCopy`) and decides about them.
+   * True if `attributes.set` receives the permission bits of every copy (`isCopy`) and decides about them.
    *
    * @default false
    */
@@ -337,7 +337,7 @@ export interface Seen {
 export interface Whole {
   readonly stat: FileStat
   readonly bytes: Uint8Array
-  /** Whether the backend owns the bytes: they must not be modified, and must be copied before they are handed out. */
+  /** True if the backend owns the bytes: they must not be modified, and must be copied before they are handed out. */
   readonly isLent?: boolean
   readonly version?: Effect.Effect<string, Fault>
 }
@@ -474,7 +474,6 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
   const permits = rules?.permits
   const pinned = rules?.pinned
   const keeps = rules?.keeps
-  /** Maps the path in a fault of an operation on several paths. */
   const back = <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
     Effect.mapError(effect, (fault) => {
       const path = fault["path"]

@@ -17,11 +17,11 @@ import { type Backend, looking, type Rules } from "./Backend.ts"
  * @since 0.1.0
  */
 export interface CommonOptions {
-  /** Whether neither writing nor deleting is permitted. @default false */
+  /** Set to forbid writing and deleting. @default false */
   readonly readOnly?: boolean | undefined
   /** @default true */
   readonly allowWrite?: boolean | undefined
-  /** Whether deleting is permitted. Overwriting stays permitted without it; moving needs both. @default true */
+  /** False forbids deleting. Overwriting stays permitted without it; moving needs both permissions. @default true */
   readonly allowDelete?: boolean | undefined
   /** @default "standard" */
   readonly policy?: PathPolicy | undefined

@@ -1,4 +1,3 @@
-/** The arguments of accelerations that do a whole call in one step. */
 import type { WriteMode } from "../model/Entry.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
@@ -9,7 +8,7 @@ export interface WritePlan {
   readonly createParents: boolean
   /** The required version, or `null` for an absent file; otherwise Conflict. */
   readonly ifMatch?: string | null | undefined
-  /** Whether the caller wants the version of the file afterwards. */
+  /** True if the caller wants the version of the file afterwards. */
   readonly version: boolean
 }
 
@@ -23,7 +22,6 @@ export interface Edit {
 export interface EditPlan {
   readonly ifMatch?: string | null | undefined
   readonly version: boolean
-  /** The limits of the caller. */
   readonly limits: LimitsShape
 }
 
@@ -33,7 +31,6 @@ export interface Edited {
   readonly replacements: number
   /** The unified diff without its two header lines; empty if nothing changed. */
   readonly hunks: string
-  /** The version, if it was requested. */
   readonly version?: string | undefined
 }
 

@@ -18,11 +18,9 @@ export const changed: Fault = {
   detail: "another program moved or replaced this directory while it was read; try again"
 }
 
-/** A directory of a walk. */
 export interface Visit {
   /** The parent directory; `undefined` at the start of the walk. */
   readonly above: Visit | undefined
-  /** The segment by which the parent knows it. */
   readonly segment: string
 }
 
@@ -32,13 +30,11 @@ export interface Reading<V extends Visit> {
   readonly children: ReadonlyArray<Child> | Fault
 }
 
-/** Files of one directory, by segment. */
 export interface Files<V extends Visit> {
   readonly visit: V
   readonly segments: ReadonlyArray<string>
 }
 
-/** The result of a search in one file. */
 export interface Searched {
   readonly found: ReadonlyArray<GrepMatch> | Unsearched
   /** The searched text, if the query wants it and there is a match. */

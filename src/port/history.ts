@@ -21,7 +21,6 @@ export interface Difference {
   readonly path: FsPath
 }
 
-/** A backend that can capture its whole tree at no cost. */
 export interface MemoryHistory {
   readonly _tag: "Memory"
   /** Captures the tree; takes microseconds, whatever its size. */
@@ -40,7 +39,6 @@ export interface MemoryHistory {
   readonly differences: (before: Captured, after: Captured) => ReadonlyArray<Difference>
 }
 
-/** A backend that is a directory of the host. */
 export interface DirectoryHistory {
   readonly _tag: "Directory"
   /** The path of the directory, with all symlinks resolved. */
@@ -60,6 +58,5 @@ export interface Stamped extends Child {
   /** The last change of the content, and of anything about the entry: milliseconds since 1970, with a fraction. */
   readonly modified: number
   readonly changed: number
-  /** The inode number. */
   readonly inode: number
 }

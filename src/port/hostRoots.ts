@@ -14,17 +14,15 @@ export interface HostRoot {
   readonly path: string
   readonly device: string
   readonly inode: string
-  /** Whether records are flushed to disk before anything changes. */
+  /** True if records are flushed to disk before anything changes. */
   readonly isDurable: boolean
 }
 
-/** A path of a backend in terms of the host. */
 export interface Origin {
   readonly root: HostRoot
   readonly path: FsPath
 }
 
-/** The directories of the machine in which the files of a backend lie. */
 export interface HostRoots {
   readonly all: ReadonlyArray<HostRoot>
   /** Returns the origin of a path, or `undefined` if the path is on no disk of this machine. */
@@ -38,25 +36,20 @@ export interface HostRoots {
   readonly settle: (permits: (path: FsPath) => boolean) => Effect.Effect<void, Fault>
 }
 
-/** The outcome for a transaction of a killed process. */
 export interface Settled {
-  /** The directory of the transaction. */
   readonly root: string
   /**
    * The outcome. `cleared`: nothing was changed, or only staged files were left. `left`: nothing was done, for the
    * reason in `detail`.
    */
   readonly outcome: "finished" | "cleared" | "left"
-  /** The identity of the process. */
   readonly owner: string
   /** The first few paths that the transaction would change, below `root`. */
   readonly paths: ReadonlyArray<string>
-  /** The number of all paths. */
   readonly count: number
   readonly detail?: string | undefined
 }
 
-/** Describes the outcome in one sentence. */
 export const sentence = ({ count, detail, outcome, owner, paths, root }: Settled): string => {
   const much = count === 0 ? "" : count === 1 ? " of one path" : ` of ${count} paths`
   const what = `the unfinished change${much} in ${JSON.stringify(root)}`
@@ -69,14 +62,12 @@ export const sentence = ({ count, detail, outcome, owner, paths, root }: Settled
       : `left ${what}${which}${whose} as it is: ${detail ?? "nothing is known of its process"}`
 }
 
-/** The handling of unfinished transactions when a root is opened. */
 export interface Recovery {
-  /** Tests whether a path of the opened root may be changed. */
   readonly permits: (path: FsPath) => boolean
   readonly report: (settled: Settled) => Effect.Effect<void>
 }
 
-/** The service that handles unfinished transactions. By default all may be settled, and each outcome is logged as a warning. */
+/** The service that handles unfinished transactions. By default all may be settled, and a warning reports each outcome. */
 export const Recovery: Context.Reference<Recovery> = Context.Reference<Recovery>("fs-algebra/Recovery", {
   defaultValue: () => ({
     permits: () => true,

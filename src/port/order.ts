@@ -3,13 +3,11 @@ import type { Kind } from "../model/Entry.ts"
 import { compare, fold } from "../model/FsPath.ts"
 import type { Child } from "./Backend.ts"
 
-/** Returns the sort key of an entry: the name of a directory ends with "/". */
 export const keyIn = (path: string, kind: Kind): string => (kind === "directory" ? `${path}/` : path)
 
 /** Matches surrogates, which sort differently in UTF-16 and by code point. */
 const halves = /[\ud800-\udfff]/
 
-/** Sorts children by name, with "/" after the name of a directory. */
 export const inWalkOrder = (children: ReadonlyArray<Child>, caseSensitive: boolean): Array<Child> => {
   if (children.length < 2) return children.slice()
   const keyed = children.map((child) => {

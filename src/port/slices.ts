@@ -8,7 +8,6 @@ import type * as Scope from "effect/Scope"
 import type { SessionError } from "../model/sessionError.ts"
 import type { Slice } from "../model/Slice.ts"
 
-/** A function that makes an effect interruptible. */
 export type Unmask = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /**
@@ -28,11 +27,9 @@ export interface Cell<A> {
    * Replaces all items of the slice by this one. The change is published, but the owner of the cell gets no callback.
    */
   readonly set: (value: A) => void
-  /** Removes all items of the slice, in the same way. */
   readonly clear: () => void
 }
 
-/** A captured state of something outside the slices. */
 export interface Kept {
   /**
    * Does everything that can fail, without a visible change. Then `commit` makes it visible and cannot fail, or
@@ -50,7 +47,6 @@ export interface Prepared {
   readonly discard: Effect.Effect<void>
 }
 
-/** A component that is captured and restored with the session. */
 export interface Participant {
   readonly name: string
   /**

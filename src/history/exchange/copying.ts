@@ -77,11 +77,9 @@ const removeWhole = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Fa
     return stat.kind === "directory" ? Effect.asVoid(removeTree(port, path)) : port.remove(path)
   })
 
-/** Retries an effect whose failure would leave the tree incomplete; returns whether it succeeded. */
 const surely = (effect: Effect.Effect<void, Fault>): Effect.Effect<boolean> =>
   Effect.map(Effect.exit(Effect.retry(effect, { times: 2 })), Exit.isSuccess)
 
-/** Makes all directories below writable, so that everything can be removed. */
 const loosened = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath): Effect.fn.Return<void, Fault> {
   const { attributes } = port
   if (attributes === undefined || (yield* port.stat(top))?.kind !== "directory") return
@@ -114,7 +112,6 @@ const moved = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, replace: b
     })
   )
 
-/** Returns the port with renames that copy if the port fails with EXDEV. */
 export const copying = (port: Backend): Backend => ({
   ...port,
   rename: (from, to, options) =>

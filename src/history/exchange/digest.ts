@@ -51,10 +51,8 @@ const digestOf = (entries: ReadonlyArray<Staged>, hasBits: boolean): string => {
   return digest
 }
 
-/** The digest of a staged entry, as a record stores it. */
 export type Digested = Required<Pick<Move, "digest" | "hasBits">>
 
-/** Returns the digest of these entries. It includes the permission bits if all of them are known. */
 export const digested = (entries: ReadonlyArray<Staged>): Digested => {
   const hasBits = entries.every(({ kind, mode }) => kind === "symlink" || mode !== undefined)
   return { digest: digestOf(entries, hasBits), hasBits }
@@ -86,7 +84,6 @@ const entryAt = (port: Backend, path: FsPath.FsPath, { kind, mode }: FileStat): 
   return Effect.map(port.links?.read(path) ?? Effect.fail(located(noLinks, path)), (target) => ({ ...common, kind, target }))
 }
 
-/** Tests whether the entry at a path is the one that was staged for the step. `stat` is the stat of the path. */
 export const isAsStaged = Effect.fnUntraced(function* (
   port: Backend,
   top: FsPath.FsPath,

@@ -4,25 +4,21 @@ import { type Fault, located } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend, NewEntry } from "../../port/Backend.ts"
 
-/** A new entry with the effects that create it or confirm its creation. */
 export interface Making<E> {
   readonly entry: NewEntry
   /** The final path of the entry, for faults. */
   readonly path: FsPath
-  /** Creates the entry with plain operations. */
   readonly alone: Effect.Effect<void, E>
   /** Runs after the port has created the entry with its mode. */
   readonly made: Effect.Effect<void>
 }
 
 export interface Maker<E> {
-  /** Creates the entry now, or at the latest with `flush`. */
   readonly add: (making: Making<E>) => Effect.Effect<void, E | Fault>
   /** Creates the added entries that do not exist yet. Callers must flush before they use an added entry. */
   readonly flush: Effect.Effect<void, E | Fault>
 }
 
-/** The largest number of entries to hold before they are created, and of bytes of their contents. */
 const maxEntries = 1024
 const maxBytes = 1024 * 1024
 

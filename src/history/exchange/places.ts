@@ -1,20 +1,18 @@
 /**
- * The places of staged and replaced entries: one hidden directory at the root, and one on every other disk in the tree.
+ * Staged and replaced entries are in one hidden directory at the root, and in one on every other disk in the tree.
  *
- * So renames are all that remains to be done.
+ * So renames are enough to put them in place.
  */
 import * as FsPath from "../../model/FsPath.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
 /** A part of the tree within which renames work. */
 export interface Region {
-  /** The directory that contains the staging directory. */
   readonly path: FsPath.FsPath
-  /** Whether renames work only inside `path` itself; staged entries are then directly in `path`. */
+  /** True if renames work only inside `path` itself; staged entries are then directly in `path`. */
   readonly isFlat: boolean
 }
 
-/** The side of a slot: entries to put in place, or replaced ones. */
 export type Side = "new" | "old"
 
 /** Makes the name of a transaction's staging directories, which is in progress until `TemporaryNames.forget`. */
@@ -31,7 +29,6 @@ export const slotIn = (region: Region, token: string, side: Side, slot: number):
 
 const slotPart = /-((?:new|old)[0-9]+)-[0-9a-f]{32}\.tmp$/
 
-/** Tests whether a name is a slot of a flat region. */
 export const isSlotOf = (token: string, name: string): boolean => {
   const part = slotPart.exec(name)?.[1]
   return part !== undefined && TemporaryNames.derive(token, part) === name

@@ -27,7 +27,7 @@ export interface Move {
   readonly next?: Node["kind"]
   /** The state of the old entry; absent for none. */
   was?: Mark
-  /** Whether the old entry stays until the new one replaces it; the set-aside entry is then a copy. */
+  /** True if the old entry stays until the new one replaces it; the set-aside entry is then a copy. */
   keeps: boolean
   /** The mode of an old directory that must be made writable before it can be moved. */
   opens?: number
@@ -35,24 +35,23 @@ export interface Move {
   shuts?: number
   /** The digest of the staged entry (see `digest.ts`); only in records. */
   digest?: string
-  /** Whether the digest includes permission bits. */
+  /** True if the digest includes permission bits. */
   hasBits?: boolean
 }
 
 export interface Step extends Move {
   readonly before: Node | undefined
   readonly after: Node | undefined
-  /** Whether, on a tree that ignores case, an old name that is removed first is another spelling of this one. */
+  /** True on a tree that ignores case, if an old name that is removed first is another spelling of this one. */
   readonly isRespelt: boolean
 }
 
-/** A change of mode of an entry that stays in place. */
 export interface ModeChange {
   readonly path: FsPath.FsPath
   readonly kind: "file" | "directory"
   readonly was: number
   readonly becomes: number
-  /** Whether the directory must be made writable before its entries can change. */
+  /** True if the directory must be made writable before its entries can change. */
   readonly opens: boolean
 }
 
@@ -74,7 +73,6 @@ export const opened = (mode: number): number => mode | 0o700
 
 const permissions = 0o777
 
-/** Returns the permission bits of a node; `undefined` for symlinks and unknown modes. */
 export const modeOf = (node: Node | undefined): number | undefined =>
   node === undefined || node.kind === "symlink" || node.mode === undefined ? undefined : node.mode & permissions
 
@@ -97,10 +95,7 @@ const haveOneContent = (a: Node, b: Node): boolean =>
 
 const isEqualBelow = (a: DirectoryNode, b: DirectoryNode): boolean => a === b || (a.id !== undefined && a.id === b.id)
 
-/**
- * Computes the plan. `crossings` holds directories on other disks than their parents, and whether their regions are
- * flat.
- */
+/** Computes the plan. `crossings` holds directories on other disks than their parents, and tells which regions are flat. */
 export const make = (
   port: Backend,
   before: DirectoryNode,

@@ -28,7 +28,6 @@ export interface Part {
   readonly since: number | undefined
 }
 
-/** The key of a name that is not text. */
 const key = /^\u0000(?:[0-9a-f]{2})+$/
 
 const isSegment = (segment: string): boolean =>
@@ -106,7 +105,6 @@ interface Growing {
   since: number | undefined
 }
 
-/** The most regions in a record: more disks than any tree has. */
 const mostRegions = 100_000
 
 const take = (into: Growing, line: Line): void => {
@@ -163,7 +161,6 @@ const linesOf = function* (part: Part, root: number): Generator<string> {
   for (const path of part.probes) yield lineOf({ _tag: "probe", root, path })
 }
 
-/** Lines written before a yield to other fibers. */
 const atOnce = 1000
 
 const unkept = (cause?: unknown): Fault => ({
@@ -176,7 +173,7 @@ const unkept = (cause?: unknown): Fault => ({
 
 const trying = <A>(run: () => A): Effect.Effect<A, Fault> => Effect.try({ try: run, catch: unkept })
 
-/** Writes a record and gives it its state. A record with the same state is replaced atomically. */
+/** Writes a record and gives it its state. Replaces a record with the same state atomically. */
 const publish = (
   id: string,
   header: Transactions.Header,
@@ -210,7 +207,6 @@ const publish = (
     )
   )
 
-/** The host roots of a plan, and its part in each. */
 interface Divided {
   readonly roots: ReadonlyArray<HostRoot>
   readonly parts: ReadonlyArray<Part>
@@ -261,9 +257,8 @@ const identityOf = ({ device, inode, path }: HostRoot): Transactions.Root => ({ 
 
 export interface Record {
   readonly id: string
-  /** Whether the transaction changes a disk, where a later process could find its leftovers. */
+  /** True if the transaction changes a disk, where a later process could find its leftovers. */
   readonly isKept: boolean
-  /** Writes the record before anything is made. */
   readonly prepare: Effect.Effect<void, Fault>
   /**
    * Completes the record before the first visible change. `digests` holds the digests of staged entries by slot,
@@ -271,13 +266,11 @@ export interface Record {
    */
   readonly forward: (digests: ReadonlyMap<number, Digested>, since: ReadonlyMap<number, number>) => Effect.Effect<void, Fault>
   readonly advance: (from: Transactions.State, to: Transactions.State) => Effect.Effect<void, Fault>
-  /** Removes the record when the tree contains nothing of the transaction. */
   readonly drop: (state: Transactions.State) => Effect.Effect<void>
 }
 
 const [noDigests, noTimes] = [new Map<number, Digested>(), new Map<number, number>()]
 
-/** Creates the record of a plan, or of the directories for a probe. */
 export const make = (port: Backend, plan: Plan, token: string, probes: ReadonlyArray<FsPath.FsPath> = []): Record => {
   const id = Transactions.makeId()
   const prepared = divide(port, { ...plan, steps: [] }, noDigests, probes, noTimes)

@@ -50,14 +50,12 @@ interface Unfinished {
   readonly port: Backend
   readonly part: Part
   readonly token: string
-  /** Whether the transaction was being rolled back when its process ended. */
   readonly isBack: boolean
 }
 
 const slotOf = ({ part, token }: Unfinished, move: Move, side: "new" | "old"): FsPath.FsPath =>
   slotIn(part.regions[move.region]!, token, side, move.slot)
 
-/** Sets the final mode of a directory that is already in place. */
 const shut = (port: Backend, { path, shuts }: Move, there: FileStat | undefined): Effect.Effect<void, Fault> =>
   shuts !== undefined && there?.kind === "directory" && there.mode === opened(shuts) ? setMode(port, path, shuts) : Effect.void
 
@@ -151,7 +149,6 @@ const removeProbe = Effect.fnUntraced(function* (
   }
 })
 
-/** Restores the mode of a directory that was made writable for staging. */
 const close = (port: Backend, { opens, path, was }: ModeChange): Effect.Effect<void, Fault> =>
   opens
     ? Effect.flatMap(statOf(port, path), (there) =>

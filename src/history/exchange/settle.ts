@@ -20,15 +20,13 @@ import { pause, takingRoots } from "./turn.ts"
 export interface Opened {
   readonly root: Transactions.Root
   readonly port: Backend
-  /** Opens a directory above the root. */
   readonly open: (path: string) => Effect.Effect<Backend, Fault, Scope.Scope>
   readonly permits: (path: FsPath.FsPath) => boolean
   readonly report: Recovery["report"]
-  /** The reports already made for this root, which are not repeated. */
   readonly reported: Set<string>
 }
 
-/** Milliseconds to wait for a process that is renaming entries. */
+/** The longest wait, in milliseconds, for a process that is renaming entries. */
 const patience = 2_000
 
 const isSwapping = ({ state }: Transactions.Entry): boolean => state === "forward" || state === "back"
@@ -46,10 +44,8 @@ const toPath = (from: string, to: string): FsPath.FsPath => {
   return FsPath.fromSegments(path === "" ? [] : path.split(sep))
 }
 
-/** A root of a record in its relation to the opened root. */
 interface Concern {
   readonly index: number
-  /** The position of the record's root: the opened root itself, a directory in it, or one above it. */
   readonly relation: "same" | "inside" | "above"
 }
 
@@ -77,11 +73,9 @@ const told = (entry: Transactions.Entry, index: number, part: Part | undefined):
 
 const notPermitted = "this filesystem may not change what it changes"
 
-/** Adds the instructions for a manual cleanup to a reason. */
 const blocked = (detail: string, { file }: Transactions.Entry): string =>
   `${detail}; look at both, and remove its record ${JSON.stringify(file)}`
 
-/** Completes or clears the part of one root, through a port of that root. */
 const settlePart = Effect.fnUntraced(function* (
   entry: Transactions.Entry,
   port: Backend,
@@ -189,7 +183,6 @@ const related = ({ root }: Opened): Effect.Effect<ReadonlyArray<Transactions.Ent
     latest(entries).filter(({ header }) => header.roots.some((one) => Transactions.isRelated(one, root)))
   )
 
-/** Waits until no process renames entries in the root. */
 const awaited = (self: Opened): Effect.Effect<void, Fault> => {
   const attempt = (waited: number): Effect.Effect<void, Fault> =>
     Effect.flatMap(related(self), (entries) => {

@@ -1,8 +1,7 @@
 /**
  * Stages a transaction: creates and checks all new entries under hidden names before any visible change.
  *
- * Failures of the content, the disk or the names therefore change nothing. A replaced file is also copied aside if that
- * is cheap. So its name shows the old file until it shows the new one.
+ * A replaced file is also copied aside if that is cheap, so that its name shows the old file until it shows the new one.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -19,7 +18,6 @@ import * as Making from "./making.ts"
 import { modeOf, opened, type Plan, type Step } from "./plan.ts"
 import { slotIn } from "./places.ts"
 
-/** The failure of content that does not match the file's size or id. */
 export interface Mismatch {
   readonly _tag: "Mismatch"
   readonly path: FsPath.FsPath
@@ -32,7 +30,6 @@ export type Content<E> = (
 
 export interface Source<E> {
   readonly content: Content<E>
-  /** Called with the number of files and symlinks staged so far, and the total. */
   readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
 }
 
@@ -76,7 +73,6 @@ interface Staging<E> {
   readonly content: Content<E>
   readonly isRecorded: boolean
   readonly maker: Making.Maker<Fault | Mismatch | E>
-  /** Runs after each file and symlink. */
   readonly done: Effect.Effect<void>
 }
 
@@ -137,7 +133,7 @@ interface Pending extends Named {
   readonly node: Node
 }
 
-/** The mode of a directory, set after all entries in it are created. `isSet` if the directory was created with that mode. */
+/** The mode of a directory, set after all its entries are created. `isSet` if the directory was created with that mode. */
 interface LaterMode extends Named {
   readonly mode: number
   isSet: boolean
@@ -194,14 +190,12 @@ const stageStep = Effect.fnUntraced(function* <E>(
   return staged
 })
 
-/** Returns the mode of the replaced file, for a new file of unknown mode. */
 const replacedMode = ({ after, before }: Step): number | undefined =>
   after?.kind === "file" && before?.kind === "file" ? modeOf(before) : undefined
 
 const leavesOf = (node: Node | undefined): number =>
   node === undefined ? 0 : node.kind === "directory" ? count(node).files : 1
 
-/** Stages all steps. Returns the digest of each slot if the transaction is recorded. */
 export const stage = Effect.fnUntraced(function* <E>(
   port: Backend,
   { regions, steps }: Plan,

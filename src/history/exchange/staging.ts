@@ -13,7 +13,6 @@ import { TakingBack } from "../../port/Rules.ts"
 import { isSlotOf, type Region, sideIn, stagingIn } from "./places.ts"
 import { isShut, opened } from "./plan.ts"
 
-/** Runs the effect while the directory is writable, if its mode can be changed. */
 const writable = <A, E>(port: Backend, path: FsPath.FsPath, effect: Effect.Effect<A, E>): Effect.Effect<A, E | Fault> => {
   const { attributes } = port
   if (attributes === undefined) return effect

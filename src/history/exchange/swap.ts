@@ -16,7 +16,6 @@ import { isCrossing } from "./copying.ts"
 import { type Region, type Side, slotIn } from "./places.ts"
 import { isShut, type ModeChange, type Move, opened } from "./plan.ts"
 
-/** The failure of a rename between two disks. */
 export interface Crossing {
   readonly _tag: "Crossing"
   readonly directory: FsPath.FsPath
@@ -97,7 +96,7 @@ const back = Effect.fnUntraced(function* (
   if (move.opens !== undefined) yield* setMode(port, path, move.opens)
 })
 
-/** Retries an undo step a few times, because a failed one leaves a mixture; returns whether it succeeded. */
+/** Tries an undo step up to three times, because a failed one leaves a mixture. Returns whether it succeeded. */
 const surely = (step: Effect.Effect<void, Fault>): Effect.Effect<boolean> => {
   const attempt = (left: number): Effect.Effect<boolean> =>
     Effect.flatMap(Effect.exit(step), (exit) =>
@@ -116,7 +115,6 @@ const reopen = (port: Backend, { modes }: Moves): Effect.Effect<void> =>
 /** Tests whether the directory was made writable during the steps or their undoing. */
 const wasOpened = ({ becomes, kind, was }: ModeChange): boolean => kind === "directory" && (isShut(was) || isShut(becomes))
 
-/** Undoes all steps; returns whether everything is as before. */
 const undo = Effect.fnUntraced(function* (
   port: Backend,
   moves: Moves,

@@ -73,7 +73,6 @@ interface Work {
   readonly store: Store
   readonly turn: Turns.Turn
   readonly tips: ReadonlySet<string>
-  /** Whether the store was not held at the start. */
   readonly canPrune: boolean
   readonly maxPacks: number
   readonly maxWaste: number
@@ -90,7 +89,6 @@ const filesBelow = (directory: string): ReadonlyArray<string> =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
 
-/** Tests whether a file among the packs is a leftover of a killed process. */
 const isLeft = (packDirectory: string, name: string, now: number, isHeld: boolean): boolean => {
   const path = join(packDirectory, name)
   // The pack writer of this library works only while it holds the store.
@@ -122,7 +120,7 @@ const tipsOf = ({ git }: Store): Effect.Effect<ReadonlySet<string>, StoreFault> 
     ({ stdout }) => new Set(stdout.toString().split("\n").filter(isId))
   )
 
-/** Returns a function that takes chunks and calls `visit` with each complete line. */
+/** Returns a function that takes chunks and calls `visit` with each complete line, without the newline. */
 const byLine = (visit: (line: Buffer) => void): ((bytes: Buffer) => void) => {
   let rest: Buffer | undefined
   return (bytes) => {
@@ -152,9 +150,7 @@ const markAll = ({ store, tips }: Work, packs: ReadonlyArray<Pack>): Effect.Effe
 
 interface Job {
   readonly packs: ReadonlyArray<Pack>
-  /** Whether the job drops unreachable objects. */
   readonly isPruning: boolean
-  /** Whether every object of the packs is unreachable. */
   readonly isDead: boolean
 }
 
@@ -222,7 +218,6 @@ const reasonOf = (running: Running | undefined, fault: StoreFault): Effect.Effec
         (end) => Effect.fail(failureOf("rev-list", end))
       )
 
-/** Packs the listed objects into a directory of its own. Returns `undefined` for an empty list. */
 const pack = (
   store: Store,
   place: string,
@@ -332,7 +327,6 @@ const crowded = (packs: ReadonlyArray<Pack>): ReadonlyArray<Pack> => {
   return sorted.slice(0, end)
 }
 
-/** Returns the longest prefix of the packs that stays within `most` bytes, but at least one pack. */
 const batchOf = (packs: ReadonlyArray<Pack>, most: number): ReadonlyArray<Pack> => {
   let size = 0
   const end = packs.findIndex(({ bytes }, i) => (size += bytes) > most && i > 0)

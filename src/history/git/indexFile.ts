@@ -5,19 +5,13 @@
 
 const signature = 0xff744f63
 const version = 2
-/**
- * The offset of the fan-out table, behind signature and version. Entry `n` counts the ids whose first byte is at most
- * `n`.
- */
+/** The offset of the fan-out table. Entry `n` counts the ids whose first byte is at most `n`. */
 export const fanOut = 8
 export const names = fanOut + 256 * 4
 export const idBytes = 20
-/** Bytes per object: id, checksum, offset. */
 export const perObject = idBytes + 4 + 4
-/** The checksums of pack and index. */
 export const trailers = 2 * idBytes
 
-/** The first offset that needs the table of 64-bit offsets. */
 export const firstWide = 2 ** 31
 
 export const writeHeader = (index: Buffer): void => {
@@ -27,7 +21,6 @@ export const writeHeader = (index: Buffer): void => {
 
 export const countIn = (index: Buffer): number => index.readUInt32BE(names - 4)
 
-/** Tests whether the counts agree with each other and with the file size. */
 const isConsistent = (index: Buffer): boolean => {
   let before = 0
   for (let at = fanOut; at < names; at += 4) {
@@ -40,7 +33,7 @@ const isConsistent = (index: Buffer): boolean => {
   return wide >= 0 && wide % 8 === 0 && wide <= Math.max(0, before - 1) * 8
 }
 
-/** Returns the reason why the index cannot be searched, or `undefined`. The entries of the objects are not checked. */
+/** Returns the reason why the index cannot be searched, or `undefined`. Does not check the entries of the objects. */
 export const whyUnfit = (index: Buffer): string | undefined => {
   if (index.length < names + trailers) return "it is cut off"
   if (index.readUInt32BE(0) !== signature || index.readUInt32BE(4) !== version) return "it is no index of version 2"
@@ -90,5 +83,4 @@ export const offsetsIn = (index: Buffer): Float64Array | undefined => {
   return offsets
 }
 
-/** Returns the checksum of the pack, which is also the last part of the pack. */
 export const packChecksumIn = (index: Buffer): Buffer => index.subarray(index.length - trailers, index.length - idBytes)

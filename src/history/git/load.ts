@@ -71,7 +71,6 @@ interface Pending {
   readonly put: (directory: DirectoryNode) => void
 }
 
-/** The most levels of directories: more than any path can have. */
 const maxDepth = 4096
 const batch = 2000
 

@@ -16,7 +16,6 @@ export const modesName = `${mark}modes`
 /** The prefix of a name that is not text; the bytes follow in hexadecimal. All ports use it. */
 const keyMark = "\u0000"
 
-/** Harmless names, which need no further check; nearly all names are of this kind. */
 const plain = /^[\w+,=@#()[\]-][\w .+,=@#()[\]-]*$/
 
 const control = /[\u0000-\u001f\u007f]/
@@ -74,7 +73,6 @@ export const storedName = (segment: string): string => {
   return Buffer.from(isMisread(segment) ? `${mark}=${segment}` : segment).toString("latin1")
 }
 
-/** Returns the name of a segment in a git tree as bytes. Throws if no port can have this segment. */
 export const encodeName = (segment: string): Buffer => Buffer.from(storedName(segment), "latin1")
 
 /** Returns the segment of a stored name, or `undefined` for a name that `encodeName` never returns. */

@@ -23,13 +23,12 @@ import { codeOf } from "../../model/systemError.ts"
 
 export interface PackIndex {
   readonly has: (id: string) => boolean
-  /** Returns the file names of the indexes. */
   readonly packs: () => ReadonlyArray<string>
   /** Updates the view after packs appeared or disappeared. If it fails, the view stays as it was. */
   readonly refresh: Effect.Effect<void, StoreFault>
 }
 
-/** The contents of a pack, in any order. The three arrays have the same length. */
+/** The contents of a pack, in any order, as three arrays of the same length. */
 export interface Packed {
   readonly ids: ReadonlyArray<string>
   readonly offsets: ReadonlyArray<number>
@@ -59,7 +58,6 @@ export const sha1 = Effect.fnUntraced(function* (bytes: Buffer) {
 
 const byteOf = (id: string): number => Number.parseInt(id.slice(0, 2), 16)
 
-/** Sorts the objects by id, in one bucket per first byte. */
 const inOrder = Effect.fnUntraced(function* ({ ids }: Packed) {
   const buckets: Array<Array<number>> = Array.from({ length: 256 }, () => [])
   yield* inSlices(ids.length, (index) => void buckets[byteOf(ids[index]!)]!.push(index))
@@ -138,7 +136,6 @@ const unreadable = (path: string, error: unknown): StoreFault => {
   )
 }
 
-/** Reads a file; returns `undefined` if the file is gone. */
 const read = (path: string): Effect.Effect<Buffer | undefined, StoreFault> =>
   Effect.callback((resume) => {
     Fs.readFile(path, (error, bytes) => {

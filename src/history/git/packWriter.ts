@@ -1,9 +1,8 @@
 /**
- * Writes all new objects of one capture into one pack.
+ * Writes all new objects of one capture into one pack: a few large writes instead of a file per object.
  *
- * A pack needs a few large writes instead of a file per object, and git sees nothing before the pack is complete. A
- * stream of known size goes to a part file of its own, so that other objects can be added meanwhile. A stream of the
- * wrong size is cut off again.
+ * A stream of known size goes to a part file of its own, so that other objects can be added meanwhile. A stream of the wrong
+ * size is cut off again.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -37,7 +36,6 @@ export interface PackWriter {
   readonly abandon: Effect.Effect<void>
 }
 
-/** The failure of a stream that had more or fewer bytes than announced. */
 export interface SizeMismatch {
   readonly _tag: "SizeMismatch"
   readonly expected: number
@@ -46,7 +44,7 @@ export interface SizeMismatch {
 }
 
 export interface PackOptions {
-  /** Whether `finish` waits until the data is on the disk. @default true */
+  /** Makes `finish` wait until the data is on the disk. @default true */
   readonly isDurable?: boolean | undefined
   /** The first offset that takes 64 bits in the index. @default 2 GiB */
   readonly wideFrom?: number | undefined
@@ -201,7 +199,6 @@ const makePart = (path: string) => {
     size: () => flushed + used,
     put,
     flush,
-    /** Records the object that begins at `offset`. */
     enter: (id: string, offset: number, crc: number): void => {
       ids.push(id)
       offsets.push(offset)
@@ -244,7 +241,6 @@ const compressor = (isIncompressible: boolean, onData: (bytes: Buffer) => void) 
 
 const mismatch = (expected: number, actual: number): SizeMismatch => ({ _tag: "SizeMismatch", expected, actual })
 
-/** Writes a blob to the end of the part. Returns its id and the checksum of the written bytes. */
 const writeStream = Effect.fnUntraced(function* <E, R>(part: Part, size: number, stream: Stream.Stream<Uint8Array, E, R>) {
   const header = headerOf("blob", size)
   const hash = hasherOf("blob", size)
@@ -329,7 +325,6 @@ const settle = Effect.fnUntraced(function* (descriptor: number, isDurable: boole
   if (isDurable) yield* io<void>((done) => Fs.fsync(descriptor, (error) => done(error)))
 })
 
-/** Creates a file and removes it again unless `use` succeeds. */
 const withFile = <A>(path: string, use: (descriptor: number) => Effect.Effect<A, StoreFault>): Effect.Effect<A, StoreFault> =>
   Effect.acquireUseRelease(
     attempt(() => Fs.openSync(path, "wx", 0o600)),
@@ -361,7 +356,6 @@ const syncDirectory = (directory: string): Effect.Effect<void, StoreFault> =>
     (descriptor) => Effect.sync(() => quietly(() => Fs.closeSync(descriptor)))
   )
 
-/** Creates a pack in this directory, the `objects/pack` of a store. */
 export const open = Effect.fnUntraced(function* (
   directory: string,
   { isDurable = true, wideFrom }: PackOptions = {}

@@ -10,7 +10,6 @@ import { type StoreFault, storeFault } from "../errors.ts"
 import { countIn, idAt, offsetsIn, searchIn, whyUnfit } from "./indexFile.ts"
 
 export interface Pack {
-  /** The name, `pack-…`, without an extension. */
   readonly name: string
   /** The size of pack and index together. */
   readonly bytes: number
@@ -29,7 +28,7 @@ const corrupt = (path: string, detail: string): StoreFault => storeFault("corrup
 /** The bytes of a pack before its first object and after its last. */
 const [packHeader, packTrailer] = [12, 20] as const
 
-/** Computes the share of unreachable bytes. An object ends where the next one begins. */
+/** Computes the share of unreachable bytes from the offsets. An object ends where the next one begins. */
 const wasteOf = (offsets: Float64Array, packBytes: number, isLive: Uint8Array): number => {
   if (!isLive.includes(1)) return 1
   const count = offsets.length
@@ -41,7 +40,6 @@ const wasteOf = (offsets: Float64Array, packBytes: number, isLive: Uint8Array): 
   return 1 - bytes / (packBytes - packHeader - packTrailer)
 }
 
-/** Loads a pack, or returns `undefined` if the pack is gone. */
 const load = (directory: string, name: string): Pack | undefined => {
   const path = join(directory, `${name}.idx`)
   const stats = Fs.statSync(join(directory, `${name}.pack`), { throwIfNoEntry: false })
@@ -73,7 +71,6 @@ export const listed = (directory: string): ReadonlyArray<string> => {
     .filter((name) => all.has(`${name}.pack`) && !all.has(`${name}.keep`) && !all.has(`${name}.promisor`))
 }
 
-/** Reads all packs, the largest first. */
 export const read = (directory: string): Effect.Effect<ReadonlyArray<Pack>, StoreFault> =>
   Effect.try({
     try: () =>

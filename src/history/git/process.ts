@@ -15,7 +15,6 @@ import { type StoreFault, storeFault } from "../errors.ts"
 
 export interface Git {
   readonly program: string
-  /** The version that git reports, such as "2.39.5". */
   readonly version: string
   readonly directory: string
   /**
@@ -46,7 +45,6 @@ export interface End {
   readonly signal: string | null
   /** At most the first 64 KiB. */
   readonly stderr: string
-  /** The error if the process could not be started. */
   readonly error?: NodeJS.ErrnoException | undefined
 }
 
@@ -55,11 +53,7 @@ export interface Options {
    * Absolute paths of directories whose programs must not run, because others can write there, such as the workspace.
    */
   readonly avoid?: ReadonlyArray<string> | undefined
-  /**
-   * @default [2, 25]
-   *
-   * @default [2, 25]
-   */
+  /** The oldest version of git that is accepted. @default [2, 25] */
   readonly least?: readonly [major: number, minor: number] | undefined
 }
 
@@ -234,10 +228,7 @@ const runWith = (self: Program, cwd: string, before: ReadonlyArray<string>, args
     })
   )
 
-/**
- * Converts the end of a process to a fault. The system reports ENOENT both for a missing program and for a missing
- * directory.
- */
+/** Converts the end of a process to a fault. ENOENT means either a missing program or a missing directory. */
 const explained = ({ program }: Program, cwd: string, command: string, end: End): StoreFault => {
   if (end.error?.code !== "ENOENT") return failureOf(command, end)
   return Fs.existsSync(cwd)

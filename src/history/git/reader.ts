@@ -44,7 +44,7 @@ export interface Reader {
   readonly stream: (id: string) => Stream.Stream<Uint8Array, StoreFault>
 }
 
-/** The answer about one id. The body is absent if it is not wanted or too large. */
+/** The answer about one id. The body is absent if it is not wanted or larger than 1 GiB. */
 interface Answer {
   readonly kind: Kind
   readonly size: number
@@ -71,7 +71,6 @@ interface Ended {
 interface Conversation {
   readonly ask: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Answer | undefined>, Ended>
   readonly isOver: () => boolean
-  /** Ends the process after the pending answers. */
   readonly finish: () => Promise<unknown>
 }
 
@@ -80,7 +79,6 @@ const lineFeed = 10
 
 const header = /^([0-9a-f]{40}) (?:missing|(blob|tree|commit|tag) (\d{1,15}))$/
 
-/** Parses the output of git, chunk by chunk, into answers to the questions in their order. */
 const converse = ({ child, end }: Running, hasBodies: boolean): Conversation => {
   const questions: Array<Question> = []
   let line: Array<Buffer> = []
@@ -198,7 +196,6 @@ const converse = ({ child, end }: Running, hasBodies: boolean): Conversation => 
 /** The most times that a question goes to a new process after something from outside ended the old one. */
 const patience = 3
 
-/** Returns a function that asks a process, which is started again when it has ended. */
 const makeAsk = (git: Git, args: ReadonlyArray<string>, hasBodies: boolean, scope: Scope.Scope) => {
   const one = Semaphore.makeUnsafe(1)
   let current: Conversation | undefined
@@ -249,7 +246,6 @@ const readable = (stream: Readable): Effect.Effect<void> =>
     return Effect.sync(off)
   })
 
-/** Streams the output of a running `git cat-file blob` and checks it against the id. */
 const bytesOf = ({ child, end }: Running, id: string, size: number) => {
   const { stdout } = child
   const hash = createHash("sha1").update(`blob ${size}\0`)
@@ -279,7 +275,6 @@ const check = (ids: ReadonlyArray<string>): Effect.Effect<void, StoreFault> => {
   return wrong === undefined ? Effect.void : Effect.fail(noId(wrong))
 }
 
-/** Creates a reader of the objects in git's directory. Its processes end with the scope. */
 export const make = (git: Git): Effect.Effect<Reader, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
     const bodies = makeAsk(git, ["cat-file", "--batch"], true, scope)

@@ -56,7 +56,6 @@ export interface Entry {
 }
 
 export interface Damaged {
-  /** A UUID in lower case. */
   readonly id: string
   readonly detail: string
 }
@@ -120,7 +119,6 @@ const fromSystem = (directory: string, error: unknown): StoreFault => {
   return storeFault("io", `the store ${directory}: ${error instanceof Error ? error.message : code}`)
 }
 
-/** Runs synchronous system calls and converts what they throw to a StoreFault. */
 export const attempt = <A>(directory: string, run: () => A): Effect.Effect<A, StoreFault> =>
   Effect.try({ try: run, catch: (error) => (isStoreFault(error) ? error : fromSystem(directory, error)) })
 
@@ -137,7 +135,6 @@ const makeDirectory = (path: string): void => {
   Fs.chmodSync(path, 0o700)
 }
 
-/** Writes a file atomically, so that nobody sees a partial one. */
 const publish = (directory: string, name: string, text: string): void => {
   const temporary = join(directory, `tmp_${randomBytes(9).toString("hex")}`)
   const descriptor = Fs.openSync(temporary, "wx", 0o600)
@@ -166,7 +163,6 @@ const unfinished = new Set(["objects", "refs", "turns", "description", "HEAD"])
 const isUnfinished = (directory: string): boolean =>
   Fs.readdirSync(directory).every((name) => unfinished.has(name) || /^tmp_[0-9a-f]{18}$/.test(name))
 
-/** Checks type, owner and mode of a directory before anything in it is trusted. */
 const checkOwner = (directory: string, path: string, isEmpty: boolean): void => {
   const stats = look(path)
   if (stats === undefined || !stats.isDirectory()) throw refused(directory, `${path} is no directory`)
@@ -295,7 +291,6 @@ const refsOf = (stdout: Buffer): ReadonlyArray<Ref> =>
       return name.startsWith(prefix) && uuid.test(id) && isId(commit) && symref === "" ? [{ id, commit }] : []
     })
 
-/** Commits read at a time. */
 const atOnce = 64
 
 interface Read {

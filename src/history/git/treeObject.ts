@@ -23,9 +23,7 @@ export interface EncodedTree {
 }
 
 export interface DecodedTree {
-  /** The entries by segment, with the modes that git stores. */
   readonly entries: ReadonlyMap<string, TreeEntry>
-  /** The id of the blob that `withModes` needs. */
   readonly modes: string | undefined
 }
 
@@ -142,7 +140,6 @@ export interface TreeWithModes {
 
 const lineForm = /^(0[0-7]{3}) (.+)$/
 
-/** Adds the modes from the blob that the tree names, if the tree names one. */
 export const withModes = ({ entries }: DecodedTree, modes: Buffer | undefined): Result.Result<TreeWithModes, StoreFault> => {
   if (modes === undefined) return Result.succeed({ mode: directoryMode, entries })
   const all = new Map(entries)

@@ -1,7 +1,3 @@
-/**
- * Conflicts of a merge. A conflict names one path and the version of each side, so that a person or a model can resolve
- * it without the trees.
- */
 import * as Schema from "effect/Schema"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Node } from "../tree.ts"
@@ -48,7 +44,6 @@ export const Version = Schema.Struct({
 /** @since 0.1.0 */
 export type Version = typeof Version.Type
 
-/** Describes a node without its content; `undefined` for no node. */
 export const versionOf = (node: Node | undefined): Version | undefined => {
   if (node === undefined) return undefined
   if (node.kind === "symlink") return { kind: node.kind, target: node.target }
@@ -123,7 +118,6 @@ export class Conflict extends Schema.Class<Conflict>("fs-algebra/Conflict")({
   }
 }
 
-/** The three versions of one entry. */
 export interface Versions {
   readonly base: Node | undefined
   readonly ours: Node | undefined

@@ -14,7 +14,6 @@ export interface LineRange {
   readonly lines: number
 }
 
-/** The lines in conflict. All other lines are merged. */
 export interface Hunk {
   readonly base: LineRange
   readonly ours: LineRange
@@ -27,9 +26,7 @@ export type TextMerge =
   | { readonly _tag: "Merged"; readonly bytes: Uint8Array }
   /** The merge with the preferred side's lines in each hunk. */
   | { readonly _tag: "Conflicts"; readonly hunks: ReadonlyArray<Hunk>; readonly bytes: Uint8Array }
-  /** At least one of the three versions contains a NUL, so it is not text. */
   | { readonly _tag: "Binary" }
-  /** At least one of the three versions has too many lines for the time and memory of a call. */
   | { readonly _tag: "TooLarge" }
 
 const maxLines = 1_000_000
@@ -59,7 +56,6 @@ const regions = function* (ours: ReadonlyArray<Edit>, theirs: ReadonlyArray<Edit
   }
 }
 
-/** A range of 0-based lines with an exclusive end. */
 type Span = readonly [start: number, end: number]
 
 /** Returns the lines of a side that replace the region of the base. The edits lie inside the region. */

@@ -41,7 +41,6 @@ const isLink = (node: Maybe<Node>): node is LinkNode => node?.kind === "symlink"
 const isShared = (a: Maybe<DirectoryNode>, b: DirectoryNode): boolean =>
   a !== undefined && (a.entries === b.entries || (a.id !== undefined && a.id === b.id))
 
-/** Tests whether two nodes are equal, with everything below. */
 const isEqual = (a: Maybe<Node>, b: Maybe<Node>): boolean => {
   if (a === b) return true
   if (a === undefined || b === undefined || !isSame(a, b)) return false
@@ -65,7 +64,6 @@ const additions = (path: FsPath, base: DirectoryNode, side: DirectoryNode): Read
 
 const settled = ({ prefer }: Merging, { ours, theirs }: Versions): Maybe<Node> => (prefer === "ours" ? ours : theirs)
 
-/** Merges entries that are of different kinds on the two sides. */
 const mergeKinds = (merging: Merging, path: FsPath, versions: Versions): Maybe<Node> => {
   const { base, ours, theirs } = versions
   if (isEqual(base, ours)) return theirs
@@ -133,7 +131,6 @@ const mergeNodes = (merging: Merging, path: FsPath, versions: Versions): Maybe<N
   return mergeKinds(merging, path, versions)
 }
 
-/** The spellings of one entry in the three trees. */
 interface Triple {
   readonly base?: string
   readonly ours?: string
@@ -172,7 +169,6 @@ const triples = (caseSensitive: boolean, trees: Record<(typeof sides)[number], D
   return out.values()
 }
 
-/** Returns the merged spelling, or `undefined` if the sides disagree. */
 const mergeSpelling = ({ base, ours, theirs }: Triple): Maybe<string> => {
   if (ours === undefined || theirs === undefined) return ours ?? theirs ?? base
   return ours === theirs || base === theirs ? ours : base === ours ? theirs : undefined

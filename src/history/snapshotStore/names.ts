@@ -8,7 +8,6 @@ const suffix = ".fs.zip"
 const longestName = 255
 const longestId = longestName - suffix.length
 
-/** Returns the reason why a text cannot be an id, or `undefined` if it can. */
 export const whyUnfit = (id: string): string | undefined => {
   const why = whyNoName(id)
   if (why !== undefined) return why
@@ -18,7 +17,6 @@ export const whyUnfit = (id: string): string | undefined => {
 
 export const nameOf = (id: string): string => id + suffix
 
-/** Returns the id of a file name, or `undefined` if the file is no snapshot. */
 export const idOf = (name: string): string | undefined => {
   if (!name.endsWith(suffix)) return undefined
   const id = name.slice(0, -suffix.length)

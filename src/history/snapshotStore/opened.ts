@@ -13,7 +13,6 @@ import { type Archived, read as readArchive } from "../zip/reader.ts"
 import { checkLocal, directory, type Listed, Window } from "../zip/records.ts"
 import { ofDescriptor, type Source } from "../zip/spool.ts"
 
-/** The largest manifest, in bytes. */
 const largestManifest = 1024 * 1024
 
 const checked = ({ crc, size }: Listed, bytes: Uint8Array | undefined): Uint8Array => {

@@ -1,4 +1,3 @@
-/** The types of the store's operations. */
 import type * as DateTime from "effect/DateTime"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

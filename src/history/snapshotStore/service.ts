@@ -128,7 +128,6 @@ const orAbsent = (text: Effect.Effect<string, ReadError>): Effect.Effect<string 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : typeof value)
 
 export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations => {
-  /** The manifests by path, each valid while the file's stamp is unchanged. */
   const remembered = new Map<string, readonly [stamp: string, manifest: Manifest]>()
 
   const known = (archive: Archive): Effect.Effect<Known | undefined> => {
@@ -223,7 +222,6 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
     })
   }
 
-  /** Opens an archive; returns `undefined` if there is no such snapshot. */
   const opened = (
     operation: string,
     id: string

@@ -44,7 +44,6 @@ const attempt = <A>(run: () => A): Effect.Effect<A, StoreFault> =>
 
 const missing: ReadonlySet<unknown> = new Set(["ENOENT", "ENOTDIR"])
 
-/** Returns the stat of the path itself, without following a symlink. */
 const look = (path: string): Fs.BigIntStats | undefined => {
   try {
     return Fs.lstatSync(path, { bigint: true })
@@ -160,7 +159,6 @@ export class Shelf {
     }
   }
 
-  /** A temporary path for a future snapshot; the file is removed with the scope. */
   get draft(): Effect.Effect<string, never, Scope.Scope> {
     return Effect.acquireRelease(
       Effect.sync(() => join(this.directory, TemporaryNames.make("snapshot"))),
@@ -237,7 +235,6 @@ export class Shelf {
     })
   }
 
-  /** Removes an archive; returns whether it existed. */
   remove(id: string): Effect.Effect<boolean, StoreFault> {
     return attempt(() => {
       if (!this.#isThere() || this.#archiveOf(id) === undefined) return false

@@ -1,4 +1,3 @@
-/** Limits of a capture: number of files and bytes, the breadth of the root, and the free space on the store's disk. */
 import * as Effect from "effect/Effect"
 import { Fs } from "../../runtime/node.ts"
 import { widthOf } from "../../runtime/wideRoots.ts"

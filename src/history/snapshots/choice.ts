@@ -9,7 +9,6 @@ type All = ReadonlyArray<FilesystemSnapshot>
 
 export const latest = "latest"
 
-/** Returns the tag of a safety snapshot, which is taken before the tree is replaced. */
 export const safetyTag = (doing: "restoring" | "importing", what: string): string => `before ${doing} ${what}`
 
 export const isSafety = ({ tag }: FilesystemSnapshot): boolean =>

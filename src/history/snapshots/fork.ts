@@ -31,7 +31,7 @@ export interface MergeOptions {
    * @default "fail"
    */
   readonly conflicts?: "fail" | "ours" | "theirs" | undefined
-  /** Whether to return the changes without making them. @default false */
+  /** Set to return the changes without making them. @default false */
   readonly dryRun?: boolean | undefined
 }
 
@@ -62,7 +62,6 @@ export class MergeConflicts extends Schema.TaggedError<MergeConflicts>("fs-algeb
   }
 }
 
-/** The snapshot and the strategy from which each fork was made. */
 const origins = new WeakMap<Backend, { readonly strategy: Strategy; readonly kept: Kept }>()
 
 export const fork = Effect.fnUntraced(function* (
@@ -90,7 +89,6 @@ const nodeAt = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect
   return found && { kind: "file", ...found, ...mode }
 })
 
-/** Returns the tree of the fork: the tree of its snapshot with the changes since. */
 const treeOf = Effect.fnUntraced(function* (forked: Algebra, base: DirectoryNode): Effect.fn.Return<DirectoryNode, Problem> {
   let tree = base
   for (const { _tag, path } of yield* Effect.mapError(Overlay.changes(forked), toFault)) {

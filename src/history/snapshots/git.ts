@@ -37,7 +37,6 @@ import { expired } from "./retention.ts"
 import { type Kept, type Label, type Problem, rootOf, type Strategy, type TakeOptions } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 
-/** Converts a node to an entry of a git tree. The target of a symlink is an object of its own. */
 const treeEntry = (node: Node): TreeEntry =>
   node.kind === "symlink"
     ? { kind: "symlink", id: idOf("blob", Buffer.from(node.target)) }
@@ -93,7 +92,6 @@ export const make = (
     return yield* over(port, store, options, isKept)
   })
 
-/** Creates a strategy with a store in a temporary directory that lives as long as the scope. */
 export const makeScoped = (port: Backend, options: LayerOptions): Effect.Effect<Strategy, Problem, Scope.Scope> =>
   Effect.flatMap(Outside.temporary("fs-algebra-git-"), (directory) => make(port, directory, options, false))
 
@@ -115,7 +113,6 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
   const excludesGit = options.git === "exclude"
   const isWithoutGit = (kept: Kept): boolean => excludesGit || kept.excludesGit === true
   const withoutGit = (tree: DirectoryNode, kept: Kept): DirectoryNode => (isWithoutGit(kept) ? dropGit(tree) : tree)
-  /** The latest snapshot, as far as it is known. */
   let newest: { readonly id: string; readonly createdAt: number } | undefined
   const passing = new Set<string>()
 
@@ -192,7 +189,6 @@ const over = Effect.fnUntraced(function* (port: Backend, store: Store.Store, opt
     }
   })
 
-  /** Applies the retention rules and merges packs if there are too many. */
   const tidy = Effect.fnUntraced(function* (spared: Kept | undefined): Effect.fn.Return<void, Problem> {
     const { retention } = options
     if (retention?.maxAge !== undefined || retention?.maxSnapshots !== undefined) {

@@ -7,7 +7,6 @@ import * as Schema from "effect/Schema"
 import type { Label } from "./strategy.ts"
 
 export interface Said {
-  /** A UUID. */
   readonly id: string
   readonly root: string
   /** Milliseconds since 1970. */

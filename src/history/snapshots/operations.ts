@@ -1,4 +1,3 @@
-/** The types of the service's operations. */
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
@@ -37,16 +36,16 @@ export interface RestoreOptions {
    * @default the whole tree
    */
   readonly paths?: ReadonlyArray<string> | undefined
-  /** Whether to return the changes without making them. @default false */
+  /** Set to return the changes without making them. @default false */
   readonly dryRun?: boolean | undefined
   /**
-   * Whether to take a snapshot of the current state first. It is kept if the restore fails, and removed if nothing
+   * Set to take a snapshot of the current state first. The snapshot is kept if the restore fails, and removed if nothing
    * differs.
    *
    * @default false
    */
   readonly safety?: boolean | undefined
-  /** Whether to scan the tree again afterwards and fail if it differs from the snapshot. @default false */
+  /** Set to scan the tree again afterwards and fail if it differs from the snapshot. @default false */
   readonly verify?: boolean | undefined
 }
 

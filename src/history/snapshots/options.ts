@@ -1,4 +1,3 @@
-/** The options of a snapshot layer. An option says which strategies ignore it. */
 import type { SnapshotProgress } from "./progress.ts"
 
 /**
@@ -30,7 +29,7 @@ export interface Retention {
  * @since 0.1.0
  */
 export interface LayerOptions {
-  /** Whether a `.git` at the root is captured and restored like every entry, or left alone. @default "include" */
+  /** The treatment of a `.git` at the root: captured and restored like every entry, or left alone. @default "include" */
   readonly git?: "include" | "exclude" | undefined
   /**
    * The most files to capture; beyond it, SnapshotError `budget` before anything is written. An archive counts
@@ -45,7 +44,7 @@ export interface LayerOptions {
    * @default 64 GiB; of archives Limits.maxArchiveBytes
    */
   readonly maxBytes?: number | undefined
-  /** Whether to allow capturing the whole machine or a home directory. @default false */
+  /** Set to allow capturing the whole machine or a home directory. @default false */
   readonly anyRoot?: boolean | undefined
   readonly retention?: Retention | undefined
   /** Called during captures and restores. Only for git. */

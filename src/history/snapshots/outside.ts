@@ -20,7 +20,6 @@ export const check = (argument: string, directory: string): Effect.Effect<void, 
     return why === undefined ? Effect.void : Effect.fail(storeFault("refused", `${argument}: ${why}`))
   })
 
-/** Returns the parent directories for a temporary store, in order of preference. */
 const places = (): ReadonlyArray<string> => [tmpdir(), join(homedir(), ".cache"), "/var/tmp", "/dev/shm"]
 
 const create = (prefix: string): string | undefined => {
@@ -46,7 +45,6 @@ export const guarded = (directory: string): Effect.Effect<void, never, Scope.Sco
     )
   )
 
-/** Creates a private directory that is removed with the scope. */
 export const temporary = (prefix: string): Effect.Effect<string, StoreFault, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.suspend(() => {

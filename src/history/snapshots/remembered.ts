@@ -15,7 +15,6 @@ import type { DirectoryNode, Node } from "../tree.ts"
 
 export interface Remembered {
   readonly scan: Scan
-  /** The packs of the store at that time. */
   readonly packs: ReadonlyArray<string>
 }
 
@@ -71,7 +70,6 @@ const lineOf = (self: DirectoryNode): Line => {
   return [self.mode ?? null, self.id ?? "", directories, leaves]
 }
 
-/** Yields one line per directory, each directory before its subdirectories. */
 const lines = function* (top: DirectoryNode): Generator<string> {
   const pending = [top]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -80,7 +78,6 @@ const lines = function* (top: DirectoryNode): Generator<string> {
   }
 }
 
-/** Directories between two yields to the event loop. */
 const slice = 200
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))

@@ -29,16 +29,15 @@ export interface Kept {
   readonly previous?: string | undefined
   /** The number of FIFOs, sockets and devices that were not captured. */
   readonly skipped?: number | undefined
-  /** Whether a `.git` at the root was left alone; the restore leaves it alone too. */
+  /** True if a `.git` at the root was left alone; the restore leaves it alone too. */
   readonly excludesGit?: boolean | undefined
 }
 
 export interface TakeOptions {
   /** A snapshot that must not expire yet. */
   readonly spared?: Kept | undefined
-  /** Whether the snapshot belongs to a running transaction: not listed, and ignored by retention. `forget` ends it. */
+  /** Set if the snapshot belongs to a running transaction: not listed, and ignored by retention. `forget` ends it. */
   readonly isPassing?: boolean | undefined
-  /** Limits that replace those of the layer. */
   readonly bounds?: Pick<LayerOptions, "maxFiles" | "maxBytes"> | undefined
 }
 
@@ -54,7 +53,6 @@ export interface Stats {
 export interface Restoring {
   readonly paths?: ReadonlyArray<FsPath> | undefined
   readonly dryRun?: boolean | undefined
-  /** Whether to scan the whole tree again afterwards. */
   readonly verify?: boolean | undefined
 }
 
@@ -65,15 +63,12 @@ export interface Strategy {
   readonly name: "memory" | "git" | "archive"
   readonly commitRef: RegExp
   readonly rootPath: string
-  /** The git directory that snapshot values name. */
   readonly gitDir?: string | undefined
   readonly take: (label: Label, options?: TakeOptions) => Effect.Effect<Kept, Problem>
-  /** All snapshots in the order of creation. */
   readonly list: Effect.Effect<ReadonlyArray<Kept>, Problem>
   readonly find: (snapshotId: string) => Effect.Effect<Kept | undefined, Problem>
   /** Restores a snapshot. The caller must hold the lock on the whole filesystem. */
   readonly restore: (kept: Kept, options: Restoring) => Effect.Effect<ReadonlyArray<Change>, Problem>
-  /** Returns the changes from a snapshot to another, or to the current state. */
   readonly diff: (from: Kept, to: Kept | undefined) => Effect.Effect<ReadonlyArray<Change>, Problem>
   readonly view: (kept: Kept) => Effect.Effect<Backend, Problem>
   /**
@@ -84,6 +79,5 @@ export interface Strategy {
   readonly now: Effect.Effect<DirectoryNode, Problem>
   readonly forget: (kept: Kept) => Effect.Effect<void, Problem>
   readonly stats: Effect.Effect<Stats, Problem>
-  /** Frees the space that no snapshot needs. */
   readonly collect: Effect.Effect<void, Problem>
 }

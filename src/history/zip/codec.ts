@@ -15,7 +15,7 @@ import * as Web from "./webCodec.ts"
 
 export const level = 6
 
-/** The best ratio that deflate can reach. A larger claimed size is a lie. */
+/** The best ratio that deflate can reach. A larger claimed size is invalid. */
 export const bestRatio = 1032
 
 /** Bytes of input per step. The output of a step is at most about a thousand times as large. */
@@ -32,13 +32,10 @@ export interface Broken {
 const broken = (detail: string): Broken => ({ _tag: "Broken", detail })
 
 export interface Transformer {
-  /** Takes a chunk and returns the output so far. */
   readonly push: (bytes: Uint8Array) => Effect.Effect<ReadonlyArray<Uint8Array>, Broken>
-  /** Ends the input and returns the remaining output. */
   readonly finish: Effect.Effect<ReadonlyArray<Uint8Array>, Broken>
 }
 
-/** A transformer that counts the input that it has used. */
 export interface Pumping extends Transformer {
   /** The bytes of input used. Less than the given input if the format ends earlier. */
   readonly consumed: number

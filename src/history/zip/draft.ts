@@ -18,7 +18,7 @@ interface Place {
   readonly places: Map<string, Place>
   /** The spellings of the entries by collision key. */
   readonly names: Map<string, string>
-  /** Whether the archive has an entry for the directory itself. */
+  /** True if the archive has an entry for the directory itself. */
   isNamed: boolean
 }
 

@@ -37,9 +37,9 @@ export interface Written {
   /** Type and permission bits; `undefined` if the entry has no mode. */
   readonly mode: number | undefined
   readonly isDirectory: boolean
-  /** Whether sizes and checksum follow after the data. */
+  /** True if sizes and checksum follow after the data. */
   readonly isStreamed: boolean
-  /** Whether a size may need 64 bits. */
+  /** True if a size may need 64 bits. */
   readonly isLarge: boolean
   readonly offset: number
   crc: number
@@ -59,7 +59,6 @@ export const dosTime = (milliseconds: number): number => {
   return date * 0x10000 + ((hour << 11) | (minute << 5) | (second >> 1))
 }
 
-/** A buffer that is filled with fields of 2, 4 and 8 bytes. */
 class Fields {
   readonly #bytes: Buffer
   #at = 0

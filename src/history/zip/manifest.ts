@@ -1,4 +1,3 @@
-/** The manifest of an archive: an entry of its own that describes the contents. */
 import * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
 import { Buffer } from "../../runtime/buffer.ts"
@@ -30,7 +29,6 @@ export const filesPrefix = "files/"
 
 const version = "1"
 
-/** The version of the form in which entries are carried verbatim. */
 const verbatimVersion = 1
 
 /** Encodes a manifest. The time has a numeric offset, which every ISO 8601 reader accepts. */
@@ -60,7 +58,6 @@ export const write = ({ createdAt, fileCount, totalBytes, verbatim }: Manifest):
 /** The archive comment that marks a plain layout whose entries look like a manifest layout. */
 export const plainComment = "fs-algebra: plain"
 
-/** The largest manifest, in bytes. */
 export const largestManifest = 1024 * 1024
 
 /**

@@ -14,7 +14,6 @@ import { ArchiveError } from "../errors.ts"
 export const refuse = (reason: ArchiveError["reason"], detail: string, entry?: string): ArchiveError =>
   new ArchiveError({ reason, detail, ...(entry === undefined ? undefined : { entry }) })
 
-/** Runs a function and turns a thrown ArchiveError into a failure. */
 export const judged = <A>(run: () => A): Effect.Effect<A, ArchiveError> =>
   Effect.suspend(() => {
     try {
@@ -94,7 +93,6 @@ const plain = /^[ -~]*$/
 export const collisionKey = (name: string): string =>
   plain.test(name) ? name.toLowerCase() : name.normalize("NFC").toLowerCase().toUpperCase().toLowerCase().normalize("NFC")
 
-/** The count of entries and bytes of one archive, checked against the limits. */
 export class Budget {
   readonly #limits: LimitsShape
   #entries = 0

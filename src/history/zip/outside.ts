@@ -58,7 +58,6 @@ export const awaited = <A>(start: (done: (error: Error | null, value: A) => void
     )
   )
 
-/** Runs synchronous system calls; turns a returned fault or a thrown error into a failure. */
 export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> =>
   Effect.suspend(() => {
     try {
@@ -76,7 +75,6 @@ const closing = (descriptor: number): Effect.Effect<void> => Effect.sync(() => F
 export interface Opened {
   readonly descriptor: number
   readonly size: number
-  /** The path with all symlinks resolved. */
   readonly file: string
 }
 
@@ -118,7 +116,6 @@ export interface Target {
  */
 const isTaken = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isFile() === false
 
-/** Creates the directory of a file to be written. */
 const prepare = (path: string): Target => {
   const asked = resolve(path)
   const first = makeDirectories(dirname(asked))

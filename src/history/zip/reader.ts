@@ -23,7 +23,6 @@ import type { Source } from "./spool.ts"
 import * as Verbatim from "./verbatim.ts"
 import type { Layout } from "./writer.ts"
 
-/** A fully checked tree from an archive. */
 export interface Contents {
   readonly tree: DirectoryNode
   readonly content: (
@@ -53,7 +52,6 @@ type Drafted<A> = { -readonly [K in keyof A]: A[K] }
 interface Entry extends Listed {
   readonly kind: Node["kind"]
   readonly mode: number | undefined
-  /** The path in the archive, without a trailing slash. */
   readonly place: FsPath
   readonly isInside: boolean
   /** The file node; its id is set when the content has been read. */
@@ -100,7 +98,6 @@ const checkSizes = (entry: Listed, kind: Node["kind"], layout: Layout): void => 
   if (isHeld && packed > 2 * Manifest.largestManifest) throw corrupt("it takes more room than it could need", name)
 }
 
-/** The longest symlink target, in bytes. */
 const largestLink = 4095
 
 const prefixOf = (layout: Layout): string => (layout === "plain" ? "" : Manifest.filesPrefix)
@@ -136,7 +133,6 @@ const sliceEntries = 128
 /** Names checked between two yields, while nothing is unpacked. */
 const sliceNames = 256
 
-/** Visits the entries in order and yields after each slice. */
 const eachInSlices = Effect.fnUntraced(function* <A>(
   entries: ReadonlyArray<A>,
   visit: (entry: A) => void
@@ -261,7 +257,6 @@ class Reader {
     )
   }
 
-  /** Returns the verbatim entries of a checked archive. */
   readonly #odd = Effect.fnUntraced({ self: this }, function* (entries: ReadonlyArray<Entry>): Effect.fn.Return<
     ReadonlyArray<Verbatim.Found>,
     ArchiveError | Fault
@@ -279,7 +274,6 @@ class Reader {
     return found
   })
 
-  /** Unpacks and checks an entry. Returns the id of the git blob with this content. */
   #id(entry: Entry): Effect.Effect<string, ArchiveError | Fault> {
     const hash = blobHasher(entry.size)
     const read = isSmall(entry)
@@ -288,7 +282,6 @@ class Reader {
     return Effect.map(read, () => hash.digest("hex"))
   }
 
-  /** Returns the whole content, checked. */
   #bytes(entry: Entry): Effect.Effect<Uint8Array, ArchiveError | Fault> {
     return this.#unpacked(entry, this.#window.bytes(entry.data, entry.packed))
   }
@@ -407,6 +400,5 @@ const checkCounts = ({ fileCount, totalBytes }: Manifest.Manifest, tree: Directo
 export const read = (source: Source, rules: NameRules, home?: Home): Effect.Effect<Archived, ArchiveError | Fault> =>
   Effect.map(new Reader(source, rules).read("manifest", home), (found) => ({ ...found, manifest: found.manifest! }))
 
-/** Reads an archive of any layout. */
 export const readAny = (source: Source, rules: NameRules, home?: Home): Effect.Effect<Contents, ArchiveError | Fault> =>
   new Reader(source, rules).read(undefined, home)

@@ -15,7 +15,6 @@ import type { Source } from "./spool.ts"
 export interface Listed {
   readonly name: string
   readonly rawName: Uint8Array
-  /** The number of the system that created the entry. */
   readonly host: number
   readonly flags: number
   readonly method: number
@@ -29,9 +28,7 @@ export interface Listed {
 
 export interface Directory {
   readonly entries: ReadonlyArray<Listed>
-  /** The offset at which the entries end. */
   readonly offset: number
-  /** The comment of the whole archive. */
   readonly comment: string
 }
 
@@ -104,7 +101,6 @@ const onOneDisk = (disks: ReadonlyArray<number>, counts: readonly [number, numbe
   }
 }
 
-/** Checks that a field of the 32-bit record is the sentinel or equals the 64-bit field. */
 const agreed = (small: number, sentinel: number, large: number): void => {
   if (small !== sentinel && small !== large) throw corrupt("its two end records disagree")
 }
@@ -234,10 +230,8 @@ const listed = (header: Buffer, rest: Buffer): Listed => {
   }
 }
 
-/** Entries between two yields to other fibers. */
 const slice = 1024
 
-/** Reads the central directory. `most` is the largest accepted number of entries. */
 export const directory = Effect.fnUntraced(function* (
   source: Source,
   most: number
@@ -300,7 +294,6 @@ const descriptors: Readonly<Record<number, readonly [signed: boolean, isWide: bo
   24: [true, true]
 }
 
-/** Checks the bytes between the data of an entry and the next record. */
 export const checkGap = (
   window: Window,
   entry: Listed,

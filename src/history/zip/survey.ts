@@ -25,7 +25,6 @@ export type Item = (
   readonly isOdd?: true
 }
 
-/** Returns the files whose content is read, in the order of the archive. */
 export const filesOf = (items: ReadonlyArray<Item>): ReadonlyArray<FsPath> =>
   items.flatMap(({ isOdd, kind, path }) => (kind === "file" && isOdd !== true ? [path] : []))
 
@@ -51,7 +50,6 @@ export interface SurveyOptions {
   readonly excludes?: ((path: FsPath, isDirectory: boolean) => boolean) | undefined
   /** @default "refuse" */
   readonly odd?: Odd | undefined
-  /** Returns a reason why the format cannot hold this name or symlink target, if there is one. */
   readonly whyNot?: ((text: string) => string | undefined) | undefined
 }
 
@@ -60,7 +58,6 @@ export interface Survey {
   readonly skipped: ReadonlyArray<SkippedEntry>
 }
 
-/** Entries between two yields to other fibers. */
 const slice = 512
 
 const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory" || _tag === "NotAFile"
@@ -124,7 +121,6 @@ const judgeChildren = (
   })
 }
 
-/** Reads the target of a symlink; returns `undefined` if the symlink is gone. */
 const targetAt = ({ links }: Backend, path: FsPath): Effect.Effect<string | undefined, ArchiveError | Fault> =>
   links === undefined
     ? Effect.fail(refuse("link", "it is a link, and this filesystem cannot say where it leads", path))
@@ -135,7 +131,7 @@ const targetAt = ({ links }: Backend, path: FsPath): Effect.Effect<string | unde
 interface Entered {
   readonly path: FsPath
   readonly children: ReadonlyArray<Judged>
-  /** Whether this directory or one above it is carried verbatim. */
+  /** True if this directory or one above it is carried verbatim. */
   readonly isOdd: boolean
   next: number
 }
@@ -227,7 +223,6 @@ export const survey = Effect.fnUntraced(function* (
   return { items, skipped }
 })
 
-/** The largest file, in bytes, that is read whole. */
 export const wholeFile = 256 * 1024
 
 export type Content =
@@ -236,7 +231,6 @@ export type Content =
 
 const unsteady = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "it changed while it was read" })
 
-/** The most times that a small file is read again because it shrank during the read. */
 const maxReadings = 8
 
 const readWhole = (port: Backend, path: FsPath, left: number): Effect.Effect<Content, Fault> =>
@@ -247,7 +241,6 @@ const readWhole = (port: Backend, path: FsPath, left: number): Effect.Effect<Con
     return left === 0 ? Effect.fail(unsteady(path)) : readWhole(port, path, left - 1)
   })
 
-/** Returns the content as it is now; `undefined` if the file is gone. */
 export const contentOf = (port: Backend, path: FsPath) =>
   unlessGone(
     Effect.catch(

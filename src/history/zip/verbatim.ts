@@ -24,7 +24,6 @@ export interface Found {
   readonly text?: string | undefined
 }
 
-/** The most segments of a path that is restored. */
 const deepest = 4096
 
 /** The form of a name that is not text: a NUL, then the bytes in hexadecimal. The decoded name must be safe too. */

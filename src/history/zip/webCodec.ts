@@ -81,7 +81,6 @@ export const deflating = pump(() => new CompressionStream("deflate-raw"))
 export const inflating = pump(() => new DecompressionStream("deflate-raw"))
 export const gunzipping = pump(() => new DecompressionStream("gzip"))
 
-/** Bytes of input per step. */
 const piece = 16 * 1024
 
 /** Returns the whole output of a pump, or `undefined` if it exceeds `most` bytes or the input is broken. */

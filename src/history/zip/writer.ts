@@ -23,10 +23,8 @@ import { contentOf, type Item, pinned, unsteady } from "./survey.ts"
 
 type Bytes<E = never> = Stream.Stream<Uint8Array, E>
 
-/** Bytes of small entries that are emitted as one chunk. */
 const together = 64 * 1024
 
-/** Bytes packed between two yields to other fibers. */
 const slice = 256 * 1024
 
 /** The size in bytes from which the packed size may need 64 bits. */
@@ -62,7 +60,6 @@ export class Writer {
   #bytes = 0
   readonly #verbatim = { entries: 0, fileCount: 0, totalBytes: 0 }
 
-  /** Creates a writer. `now` is in milliseconds since 1970. */
   constructor(port: Backend, limits: LimitsShape, now: number, layout: Layout = "manifest") {
     this.#port = port
     this.#layout = layout
