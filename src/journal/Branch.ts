@@ -54,7 +54,7 @@ export interface RequestsOptions {
   readonly timeout?: Duration.Input | undefined
   /** The size of each chunk in bytes, for a content that is sent in several chunks. A whole number, at least 1. @default 65,536 */
   readonly chunkSize?: number | undefined
-  /** Whether the leaf understands the `Extended` entries besides the basic thirteen. @default false */
+  /** True if the leaf understands the `Extended` entries besides the basic thirteen. @default false */
   readonly extended?: boolean | undefined
 }
 
@@ -69,7 +69,7 @@ export interface Options extends RequestsOptions {
    * 1,048,576
    */
   readonly streamingThreshold?: number | undefined
-  /** Whether the leaf's filesystem distinguishes "a" from "A". @default true */
+  /** True if the leaf's filesystem distinguishes "a" from "A". @default true */
   readonly caseSensitive?: boolean | undefined
   /** The backend's name in messages. @default "Branch" */
   readonly name?: string | undefined

@@ -38,7 +38,7 @@ export interface ContentStore {
  * @since 0.1.0
  */
 export interface DirectoryOptions {
-  /** Whether `put` waits until the content is on disk, not only in the system's memory. @default false */
+  /** True if `put` waits until the content is on disk, not only in the system's memory. @default false */
   readonly fsync?: boolean | undefined
 }
 

@@ -148,15 +148,15 @@ export interface FileOptions {
   readonly path: string
   /** The directory of the contents above 4 KiB. @default the path with ".contents" */
   readonly contents?: string | undefined
-  /** Whether an append waits until its entries are on disk, so that they survive a loss of power. @default false */
+  /** True if an append waits until its entries are on disk, so that they survive a loss of power. @default false */
   readonly fsync?: boolean | undefined
   /**
-   * Whether each line carries a SHA-256 of itself and of the line before it. Tampering is then detectable, except for lines cut off at the
+   * True if each line carries a SHA-256 of itself and of the line before it. Tampering is then detectable, except for lines cut off at the
    * end. An existing journal keeps its format; `true` fails with `invalid` if it is not chained. @default false
    */
   readonly chained?: boolean | undefined
   /**
-   * Whether to open the file for reading only, beside a process that writes it. New entries appear as that process appends them. Appends
+   * True to open the file for reading only, beside a process that writes it. New entries appear as that process appends them. Appends
    * fail with `readOnly`. @default false
    */
   readonly readOnly?: boolean | undefined
@@ -208,7 +208,7 @@ export interface Verified {
   readonly chained: boolean
   /** The hash of the last line, for a chained journal. A caller that keeps it elsewhere can later detect whether lines were cut off. */
   readonly head?: string
-  /** Whether the file ends with a partial line. Its entry was never confirmed, or is being written. */
+  /** True if the file ends with a partial line. Its entry was never confirmed, or is being written. */
   readonly torn: boolean
   /** Counts of the distinct contents above 4 KiB: named by entries, missing, and not matching their hash. */
   readonly contents: { readonly referenced: number; readonly missing: number; readonly damaged: number }

@@ -70,10 +70,10 @@ export interface LeafOptions {
   readonly name?: string | undefined
   /** The prefix of the paths that this leaf claims. Paths stay relative to the root of the filesystem. @default all */
   readonly prefix?: string | undefined
-  /** Whether writes are allowed. If not, they are answered with AccessDenied. @default true */
+  /** True if writes are allowed. If not, they are answered with AccessDenied. @default true */
   readonly allowWrite?: boolean | undefined
   /**
-   * Whether deletions are allowed. If not, they are answered with AccessDenied. A move needs `allowWrite` too; overwriting needs only
+   * True if deletions are allowed. If not, they are answered with AccessDenied. A move needs `allowWrite` too; overwriting needs only
    * `allowWrite`. @default true
    */
   readonly allowDelete?: boolean | undefined
@@ -82,11 +82,11 @@ export interface LeafOptions {
   /** The largest size in bytes of a content that is one entry. @default 1,048,576 */
   readonly streamingThreshold?: number | undefined
   /**
-   * Whether FileStat follows a symlink. With `false` it describes the link itself, and a read still reads the link's target. @default as
+   * True if FileStat follows a symlink. With `false` it describes the link itself, and a read still reads the link's target. @default as
    * the filesystem has it: true
    */
   readonly followSymlinks?: boolean | undefined
-  /** Whether a copy through a branch keeps its permission bits; needs `extended`. @default false, unless the filesystem's layer sets it */
+  /** True if a copy through a branch keeps its permission bits; needs `extended`. @default false, unless the filesystem's layer sets it */
   readonly preservePermissions?: boolean | undefined
   /** The rules for names. `windows` rejects names that Windows cannot have with InvalidPath, on any disk. @default "posix" */
   readonly names?: "posix" | "windows" | undefined
@@ -104,7 +104,7 @@ export interface LeafOptions {
    */
   readonly resume?: "reads" | "all" | undefined
   /**
-   * Whether the leaf accepts the `Extended` requests, answers complete errors, metadata and versions, and records the existing state before
+   * True if the leaf accepts the `Extended` requests, answers complete errors, metadata and versions, and records the existing state before
    * each change. @default false
    */
   readonly extended?: boolean | undefined
@@ -140,12 +140,10 @@ export const layer = (
 ): Layer.Layer<never, InvalidArgument | Daemon.DaemonError, Filesystem | Journal> =>
   Daemon.layer(Effect.flatMap(Filesystem, (fs) => make(fs, options)))
 
-/** The options of a leaf besides the settings of its kind. */
 type Further<Config> = Omit<LeafOptions, keyof Config>
 
 const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Decodes the settings. The error names the first invalid one. */
 const decode = <Config, Encoded>(
   schema: Schema.Codec<Config, Encoded>,
   config: Encoded

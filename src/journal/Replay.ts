@@ -76,7 +76,7 @@ export interface TreeOptions {
    * @default the state that the entries reveal (`previous`, `removed`)
    */
   readonly base?: Algebra | undefined
-  /** Whether names that differ only in case are the same, if there is no base. @default false */
+  /** True if names that differ only in case are the same, if there is no base. @default false */
   readonly caseInsensitive?: boolean | undefined
 }
 
@@ -148,7 +148,7 @@ export interface DriftOptions {
   /** The paths to compare, each with everything below it. @default all */
   readonly paths?: ReadonlyArray<string> | undefined
   /**
-   * Whether to report entries that the journal has never touched. Such an entry is expected to be absent if the journal knows the whole
+   * True to report entries that the journal has never touched. Such an entry is expected to be absent if the journal knows the whole
    * directory. Otherwise its expected state is `unknown`, since it may be older than the journal. @default false
    */
   readonly all?: boolean | undefined
@@ -177,7 +177,7 @@ export interface UndoOptions {
   readonly to: number
   /** The paths to restore, each with everything below it. @default all */
   readonly paths?: ReadonlyArray<string> | undefined
-  /** Whether to return the changes without making them. @default false */
+  /** True to return the changes without making them. @default false */
   readonly dryRun?: boolean | undefined
 }
 

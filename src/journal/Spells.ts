@@ -102,7 +102,7 @@ export interface CallerOptions {
  * @since 0.1.0
  */
 export interface Options extends CallerOptions {
-  /** Whether the leaf accepts FileEdit, which makes an edit one step. Otherwise an edit is a read followed by a write. @default false */
+  /** True if the leaf accepts FileEdit, which makes an edit one step. Otherwise an edit is a read followed by a write. @default false */
   readonly extended?: boolean | undefined
   /** The prefix of the daemons' names and of the ids of file entries. @default "spells" */
   readonly name?: string | undefined

@@ -1,4 +1,3 @@
-/** The requests of a branch's port: each method sends one entry, and returns its answer or the backend's fault. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
@@ -17,7 +16,6 @@ import { asItself, statOf } from "./stats.ts"
 
 export interface Calls {
   readonly links: Taking
-  /** Sends an entry and returns its answer. A FileFault becomes a failure. */
   readonly ask: <E extends Single>(
     entry: (correlationId: string) => E,
     fault?: (fault: FileFault) => Fault

@@ -1,4 +1,3 @@
-/** Maps the errors of a leaf, or of the journal itself, to faults of a port. */
 import { type Fault, located, toFault } from "../../model/FsError.ts"
 import type { FaultKind, FileFault } from "../FileSystemEntry.ts"
 import type { RequestError } from "./model.ts"
@@ -28,7 +27,6 @@ const bare = ({ message, path }: FileFault): string => {
 export const faultOf = (fault: FileFault): Fault =>
   fault.error === undefined ? byKind[fault.faultKind](bare(fault)) : toFault(fault.error)
 
-/** Returns the fault with its path, for an operation on several paths. */
 export const locatedFaultOf = (fault: FileFault): Fault => located(faultOf(fault), fault.error?.path ?? fault.path)
 
 /** Returns the fault of a request without an answer: the backend is unreachable or too slow. */

@@ -1,7 +1,7 @@
 /**
- * Symbolic links of a leaf. This side follows them, in the combined tree of all leaves, as it does for links that lead out of a mount. A
- * leaf that serves only a part of the tree would follow a link to files that are not visible here. A link's text comes from the leaf and is
- * not trusted.
+ * Follows symbolic links on this side, in the combined tree of all leaves, as for links that lead out of a mount. A leaf that
+ * serves a part of the tree would follow a link to files that are not visible here. The text of a link comes from the leaf and
+ * is not trusted.
  */
 import * as Effect from "effect/Effect"
 import type { FileStat } from "../../model/Entry.ts"

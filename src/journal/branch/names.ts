@@ -1,6 +1,6 @@
 /**
- * Maps the names of temporary files. No leaf accepts these names from a caller, so a branch's temporary file has another name on the leaf's
- * side, and is hidden on this side. All other names stay unchanged.
+ * Maps the names of temporary files. No leaf accepts these names from a caller, so a temporary file of a branch has another
+ * name on the side of the leaf, and is hidden on this side. Other names are unchanged.
  */
 import { type FsPath } from "../../model/FsPath.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
@@ -15,10 +15,8 @@ const back = (name: string): string => {
   return TemporaryNames.isOurs(shown) ? shown : name
 }
 
-/** Returns the path as the leaf knows it. */
 export const atLeaf = (path: FsPath): FsPath =>
   path.includes(ours) ? (path.split("/").map(swapped).join("/") as FsPath) : path
 
-/** Returns the path or name as this side knows it. */
 export const here = <Path extends string>(path: Path): Path =>
   path.includes(theirs) ? (path.split("/").map(back).join("/") as Path) : path

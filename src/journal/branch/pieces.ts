@@ -12,7 +12,6 @@ import type { Content, ContentRef } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 
 export interface Piece {
-  /** The offset in the requested range. */
   readonly offset: number
   readonly content: Content
 }

@@ -25,7 +25,6 @@ export interface Options {
   readonly name: string
   readonly root: string
   readonly policy: PathPolicy | undefined
-  /** The size in bytes above which a content is sent in chunks. */
   readonly streamingThreshold: number
 }
 

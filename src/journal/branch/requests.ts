@@ -1,4 +1,3 @@
-/** Sends requests and waits for their answers: single entries, reads in pieces, and contents in chunks. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -24,7 +23,6 @@ import * as Waiting from "./waiting.ts"
 
 export interface Settings {
   readonly timeout: Duration.Duration
-  /** The size of a chunk in bytes. */
   readonly chunkSize: number
   readonly extended: boolean
 }

@@ -50,7 +50,6 @@ export const statOf = (path: FsPath, found: Metadata): FileStat => {
   }
 }
 
-/** Returns the stat of a file that was read, for an answer that has only its size. */
 export const sizedStat = (path: FsPath, sizeBytes: number): FileStat => ({
   path,
   kind: "file",

@@ -23,11 +23,10 @@ export interface Waiter {
   readonly path: string
   /** Receives the entries before the end of the answer, which are chunks. */
   readonly part: ((entry: Afferent) => void) | undefined
-  /** Whether an entry has arrived for the request since its deadline was set. */
+  /** True if an entry has arrived for the request since its deadline was set. */
   isHeard: boolean
-  /** The longest time without any entry, in milliseconds. */
   patience: number
-  /** The deadline in milliseconds since 1970, set when `ended` is called. */
+  /** The deadline in milliseconds since 1970, which `ended` sets. */
   deadline: number
   end: End | undefined
   resume: ((end: End) => void) | undefined

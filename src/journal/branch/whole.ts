@@ -92,8 +92,8 @@ const tooLarge = (allowed: number, actual: number): Fault => ({
 const times = 8
 
 /**
- * Edits a file by a read and a write. This serves the thirteen basic entries, and a caller whose limits are narrower than the leaf's, which
- * the leaf does not know. With `extended`, the write requires the version that was read. If the file has changed, the edit is tried again,
+ * Edits a file by a read and a write, for the thirteen basic entries, and for a caller whose limits are narrower than those of
+ * the leaf. With `extended`, the write requires the version that was read. If the file has changed, the edit is tried again,
  * unless `ifMatch` is set.
  */
 const editByReading = (

@@ -83,7 +83,6 @@ export const make = (given: string, { fsync, sweeps }: Options): Effect.Effect<C
   const directory = resolve(given)
   const folderOf = (hash: string): string => join(directory, hash.slice(0, 2))
   const pathOf = (hash: string): string => place(directory, hash)
-  /** Tests whether the content is there, as a regular file of the right size. */
   const isThere = (ref: ContentRef): boolean => {
     if (!isHash(ref.sha256)) return false
     const stats = Fs.statSync(pathOf(ref.sha256), { throwIfNoEntry: false })
@@ -138,7 +137,6 @@ export const make = (given: string, { fsync, sweeps }: Options): Effect.Effect<C
         })
     )
 
-  /** Emits the content in chunks, and compares the hash at the end. */
   const read = (ref: ContentRef): Stream.Stream<Uint8Array, JournalError> =>
     Stream.unwrap(
       Effect.gen(function* () {

@@ -1,4 +1,3 @@
-/** Finds all problems of a covenant's declaration before anything runs. */
 import * as Schema from "effect/Schema"
 import type { Declared } from "./declared.ts"
 
@@ -16,9 +15,7 @@ export const Problem = Schema.Struct({
     "unrouted",
     "unproduced"
   ]),
-  /** The entry type with the problem, if there is one. */
   type: Schema.optionalKey(Schema.String),
-  /** The branches or routes with the problem. */
   names: Schema.Array(Schema.String),
   detail: Schema.String
 })
@@ -45,7 +42,6 @@ const problem = (reason: Reason, detail: string, names: ReadonlyArray<string>, t
   ...(type !== undefined && { type })
 })
 
-/** Returns the names that declare each type, in the order of declaration. A type that is declared twice by one name counts once. */
 const byType = <A extends { readonly name: string }>(
   all: ReadonlyArray<A>,
   types: (each: A) => ReadonlyArray<string>

@@ -1,4 +1,3 @@
-/** A covenant's declaration without its static types, which Covenant.ts checks. */
 import type * as Effect from "effect/Effect"
 import type { Recorded, Scrivener } from "../Journal.ts"
 

@@ -1,8 +1,7 @@
 /**
- * A pump runs one route: it reads one journal in order, and appends the entries made from each source entry to the consuming journals.
- *
- * Made entries have ids that are derived from their source entry. A restarted pump collects the ids that are already in the target
- * journals. It leaves these ids out until it has passed the source entries that existed at its start.
+ * Runs one route. Appends to the consuming journals, in order, the entries made from each source entry. The ids of made entries
+ * derive from the source entry. A restarted route collects the ids in the target journals, and skips these until it has passed
+ * the source entries that existed at its start.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -55,7 +54,6 @@ const group = (entries: ReadonlyArray<Routable>, takes: ReadonlyMap<string, Decl
   return groups
 }
 
-/** Runs a route until it fails. */
 export const pump = <E, R>(
   { branches }: Declared<E, R>,
   { from, name, to, via }: DeclaredRoute<E, R>,

@@ -13,7 +13,6 @@ const whys = {
  * @since 0.1.0
  */
 export class DaemonError extends Schema.TaggedError<DaemonError>("fs-algebra/DaemonError")("DaemonError", {
-  /** The daemon's name. */
   daemon: Schema.String,
   operation: Schema.Literals(["start", "run", "shutdown", "awaitStatus"]),
   reason: Schema.Literals(["notStarted", "completed", "failed"]),

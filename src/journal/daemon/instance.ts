@@ -1,6 +1,6 @@
 /**
- * Unique ids of daemon runs. An id begins with the identity of its process. So a successor on the same machine can find out whether the
- * process is alive, and does not wait for a killed one.
+ * Unique ids of daemon runs. An id begins with the identity of its process, so a successor on the same machine detects a killed
+ * process at once.
  */
 import { randomBytes } from "../../runtime/node.ts"
 import * as Identity from "../../runtime/processIdentity.ts"

@@ -10,11 +10,9 @@ const whole = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
  * @since 0.1.0
  */
 export class LeafCheckpoint extends Schema.TaggedClass<LeafCheckpoint>("fs-algebra/LeafCheckpoint")("LeafCheckpoint", {
-  /** The position up to which every request has an answer. */
   through: whole,
   /** The SHA-256 of the entry at that position. */
   digest: Schema.String,
-  /** The leaves at that position. */
   leaves: Schema.Array(
     Schema.Struct({
       daemon: Schema.String,
@@ -24,13 +22,13 @@ export class LeafCheckpoint extends Schema.TaggedClass<LeafCheckpoint>("fs-algeb
       /** The grace in milliseconds. */
       grace: whole,
       position: whole,
-      /** Whether the leaf serves its paths. */
+      /** True if the leaf serves its paths. */
       running: Schema.Boolean,
-      /** Whether the leaf has ended and was not replaced. */
+      /** True if the leaf has ended and was not replaced. */
       down: Schema.Boolean,
-      /** Whether the leaf has not announced its end. */
+      /** True if the leaf has not announced its end. */
       unfinished: Schema.Boolean,
-      /** Whether the leaf did not announce its changes, and has not ended normally. */
+      /** True if the leaf did not announce its changes, and has not ended normally. */
       silent: Schema.Boolean
     })
   ),

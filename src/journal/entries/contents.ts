@@ -1,4 +1,3 @@
-/** The contents that an entry holds: requested, answered, or removed by a change. */
 import * as Effect from "effect/Effect"
 import { isBytes } from "../../model/bytes.ts"
 import type { JournalError } from "../errors.ts"
@@ -10,7 +9,6 @@ type Held = readonly [name: string, content: Content]
 const heldBy = (name: string, { content, path }: Removed): ReadonlyArray<Held> =>
   content === undefined ? [] : [[`${name} ${path}`, content]]
 
-/** Returns the contents of an entry, each with a name for messages. */
 export const contentsOf = (entry: Entry): ReadonlyArray<Held> => {
   switch (entry._tag) {
     case "FileWrite":
@@ -42,7 +40,6 @@ const placed = (value: unknown, known: ReadonlyMap<unknown, Uint8Array>): unknow
     : value
 }
 
-/** Loads the contents of an entry from the content store into the entry. */
 export const whole =
   (journal: Scrivener<Entry>) =>
   (recorded: Recorded<Entry>): Effect.Effect<Recorded<Entry>, JournalError> =>

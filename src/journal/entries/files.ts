@@ -1,4 +1,3 @@
-/** The classes of the file entries. */
 import * as Schema from "effect/Schema"
 import { FileEntry, FileStat as Stat } from "../../model/Entry.ts"
 import { FsError } from "../../model/FsError.ts"
@@ -69,11 +68,9 @@ const writing = {
   ifMatch: Schema.optionalKey(Schema.NullOr(Schema.String)),
   /** @default true */
   createParents: Schema.optionalKey(Schema.Boolean),
-  /** Whether the answer includes the version. @default false */
+  /** True if the answer includes the version. @default false */
   version: Schema.optionalKey(Schema.Boolean)
 }
-
-// ── requests (efferent) ──
 
 /**
  * A request for the content of a file, or a range of it.
@@ -118,7 +115,7 @@ export class FileWriteChunk extends Schema.TaggedClass<FileWriteChunk>("fs-algeb
   ...writing,
   /** At offset 0 only. */
   ...links,
-  /** Whether the write is cancelled: the leaf drops the parts so far and sends no answer. Requires `isFinal`. */
+  /** True if the write is cancelled: the leaf drops the parts so far and sends no answer. Requires `isFinal`. */
   discard: Schema.optionalKey(Schema.Boolean)
 }) {}
 
@@ -131,7 +128,7 @@ export class FileList extends Schema.TaggedClass<FileList>("fs-algebra/FileList"
   ...asked,
   /** A glob relative to the path, as `Filesystem.glob` takes it. */
   pattern: Schema.optionalKey(Schema.String),
-  /** Whether to list everything below the directory, with paths relative to `path`. @default false */
+  /** True to list everything below the directory, with paths relative to `path`. @default false */
   recursive: Schema.optionalKey(Schema.Boolean)
 }) {}
 
@@ -155,13 +152,11 @@ export class FileDelete extends Schema.TaggedClass<FileDelete>("fs-algebra/FileD
 export class FileStat extends Schema.TaggedClass<FileStat>("fs-algebra/FileStat")("FileStat", {
   ...asked,
   /**
-   * Whether to answer the metadata of each component of the path too, even if nothing is at the path. Requires `links: "leave"`. @default
+   * True to answer the metadata of each component of the path too, even if nothing is at the path. Requires `links: "leave"`. @default
    * false
    */
   way: Schema.optionalKey(Schema.Boolean)
 }) {}
-
-// ── answers (afferent) ──
 
 /**
  * The answer with the content of a file in one entry.
@@ -173,7 +168,7 @@ export class FileContent extends Schema.TaggedClass<FileContent>("fs-algebra/Fil
   content: Content,
   /** The size of the whole file in bytes. */
   totalSize: whole,
-  /** Whether the content is only a part of the file. */
+  /** True if the content is only a part of the file. */
   isPartial: Schema.Boolean,
   /** The stat of the file at the time of the read. */
   stat: Schema.optionalKey(Stat)
@@ -189,7 +184,7 @@ export class FileContentChunk extends Schema.TaggedClass<FileContentChunk>("fs-a
   /** The offset from the beginning of the file. */
   offset: whole,
   data: Content,
-  /** Whether this is the last chunk of the requested content. */
+  /** True if this is the last chunk of the requested content. */
   isFinal: Schema.Boolean,
   /** The stat of the file, on the first chunk only. */
   stat: Schema.optionalKey(Stat)
@@ -204,7 +199,6 @@ export class FileWritten extends Schema.TaggedClass<FileWritten>("fs-algebra/Fil
   ...answered,
   path: Schema.String,
   bytesWritten: whole,
-  /** The stat of the published file. */
   stat: Schema.optionalKey(Stat),
   version: Schema.optionalKey(Schema.String),
   /** The previous content of the file, if the recorder keeps it; `null` if there was no file. */
@@ -231,9 +225,7 @@ export interface Removed {
   /** The path from the root. */
   readonly path: string
   readonly kind: "file" | "directory" | "symlink" | "other"
-  /** The content of a file. */
   readonly content?: Content
-  /** The target of a link. */
   readonly target?: string
   /** POSIX permission bits. */
   readonly mode?: number
@@ -276,7 +268,7 @@ const metadata = {
   target: Schema.optionalKey(Schema.String),
   /** The relative form of an absolute `target` below the root of the leaf. @default `target` itself */
   relativeTarget: Schema.optionalKey(Schema.String),
-  /** Whether the link may be read but not followed. @default false */
+  /** True if the link may be read but not followed. @default false */
   noFollow: Schema.optionalKey(Schema.Boolean)
 }
 
@@ -326,8 +318,6 @@ export class FileFault extends Schema.TaggedClass<FileFault>("fs-algebra/FileFau
   /** The complete error, so that the caller's error equals the backend's, even if none of the eleven kinds fits. */
   error: Schema.optionalKey(FsError)
 }) {}
-
-// ── extended entries ──
 
 /**
  * A request to create a directory.
@@ -418,7 +408,6 @@ export class FileEdited extends Schema.TaggedClass<FileEdited>("fs-algebra/FileE
   path: Schema.String,
   bytesWritten: whole,
   replacements: whole,
-  /** The unified diff. */
   diff: Schema.String,
   version: Schema.optionalKey(Schema.String)
 }) {}
@@ -455,7 +444,7 @@ export class FileSetAttributes extends Schema.TaggedClass<FileSetAttributes>("fs
     /** POSIX permission bits. */
     mode: Schema.optionalKey(Schema.Int),
     modified: Schema.optionalKey(Schema.DateTimeUtc),
-    /** Whether the bits belong to the original of a copy. A leaf sets them only with `preservePermissions`. @default false */
+    /** True if the bits belong to the original of a copy. A leaf sets them only with `preservePermissions`. @default false */
     isCopy: Schema.optionalKey(Schema.Boolean)
   }
 ) {}
@@ -470,7 +459,7 @@ export class FileAttributesSet extends Schema.TaggedClass<FileAttributesSet>("fs
   {
     ...answered,
     path: Schema.String,
-    /** Whether the permission bits of a copy were not set, because `preservePermissions` is off. @default false */
+    /** True if the permission bits of a copy were not set, because `preservePermissions` is off. @default false */
     skippedMode: Schema.optionalKey(Schema.Boolean),
     /** The previous attributes, if the recorder keeps them. */
     previous: Schema.optionalKey(

@@ -3,7 +3,6 @@
 /** The longest path that any system allows, in UTF-16 units. */
 export const longestTarget = 32_767
 
-/** Returns the reason why a value cannot be the text of a link. */
 export const unfitTarget = (target: unknown): string | undefined =>
   typeof target !== "string"
     ? "it is no text"

@@ -11,7 +11,6 @@ const version = (version: string | undefined): string => (version === undefined 
 const words = (...all: ReadonlyArray<string | false | undefined>): string =>
   all.filter((word) => typeof word === "string" && word !== "").join(", ")
 
-/** Returns an entry's subject and a short description of it, for display. */
 export const said = (entry: Entry): readonly [subject: string, detail: string] => {
   switch (entry._tag) {
     case "FileRead":

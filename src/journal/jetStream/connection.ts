@@ -14,7 +14,6 @@ import { JournalError } from "../errors.ts"
 import { type Authentication, type Options, reveal } from "./options.ts"
 import type { Packages } from "./packages.ts"
 
-/** A negative answer of the server. */
 export interface Refusal {
   readonly _tag: "Refusal"
   /** The `err_code` of the JetStream API. */
@@ -37,12 +36,10 @@ export interface Connection {
   readonly epoch: () => number
   /** The error that ended the connection for good, if it has ended. */
   readonly ended: () => JournalError | undefined
-  /** The signal for every change of `epoch` and `ended`. */
   readonly changes: Signal.Signal
   readonly ending: Set<() => void>
 }
 
-/** The time in milliseconds after which one request is sent again. */
 const patience = 5_000
 
 /** A temporary failure to reach the server. */

@@ -15,11 +15,8 @@ import { type Connection, whileOthersMakeIt } from "./connection.ts"
 import type { Options } from "./options.ts"
 import * as Spool from "./spool.ts"
 
-/** The size of a stored part in bytes. */
 const partSize = 131_072
-/** The size of an emitted piece in bytes. */
 const pieceSize = 65_536
-/** The bytes of a message that are reserved for its headers. */
 const room = 1_024
 
 const attempts = 3
@@ -50,7 +47,8 @@ const make = (connection: Connection, objects: ObjectStore, { name }: Options): 
       .once("ContentStore.put", async () => {
         const { state } = await manager.streams.info(stream)
         const { revision } = (await objects.info(ref.sha256)) ?? { revision: 0 }
-        // The parts follow the message that is last now. A reader starts there, and need not read everything that others have stored.
+        // The parts follow the message that is last now. A reader starts there, and does not read the contents that others
+        // stored before.
         const about = {
           name: ref.sha256,
           options: { max_chunk_size: Math.min(partSize, (nats.info?.max_payload ?? 1_048_576) - room) },

@@ -14,7 +14,6 @@ import * as Recent from "./recent.ts"
 
 export interface Following {
   readonly recent: Recent.Recent
-  /** Waits until there is an entry after the position. Fails when the connection has ended. */
   readonly changed: (after: number) => Effect.Effect<void, JournalError>
 }
 
@@ -63,7 +62,7 @@ export const make = (connection: Connection, log: Log, start: number): Effect.Ef
         Effect.ignore(connection.once("JetStream.tail", () => consumer.delete()))
       )
 
-    /** Ends when a message that the server had some time ago has still not arrived. */
+    /** Ends if a message that the server had some time ago has still not arrived. */
     const behind: Effect.Effect<void, JournalError> = Effect.sleep(suspicion).pipe(
       Effect.andThen(log.last),
       Effect.tap(() => Effect.sleep(patience)),

@@ -1,4 +1,3 @@
-/** The JetStream stream of a journal, configured so that nothing is ever dropped, and its messages by sequence. */
 import type { MsgHdrs } from "@nats-io/transport-node"
 import type { StreamConfig } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
@@ -43,7 +42,6 @@ const configuration = (
   deny_purge: true
 })
 
-/** Returns the reason why an existing stream cannot hold a journal: it drops entries, or has other subjects. */
 const unfit = (subject: string, config: StreamConfig): string | undefined => {
   if (config.subjects?.length !== 1 || config.subjects[0] !== subject) return `its subjects are ${String(config.subjects)}`
   if (config.retention !== "limits") return `its retention is ${config.retention}`

@@ -63,7 +63,6 @@ export const make = (sequence: number, data: Uint8Array, headers: MsgHdrs | unde
 
 export const endOf = ({ count, sequence }: Message): number => sequence + count - 1
 
-/** An entry, or the reason why its position has none. */
 export type Found<E> = Recorded<E> | JournalError
 
 /** The encoded entries of a message, or the reason why there are none. */
@@ -91,7 +90,6 @@ const decodeBody = Schema.decodeUnknownOption(
 const isLater = Schema.is(Schema.Struct({ v: Schema.Int.check(Schema.isGreaterThan(version)) }))
 const decodeAny = Schema.decodeUnknownOption(Schema.fromJsonString(Schema.Unknown))
 
-/** Parses the text of a message that takes `count` positions from `first` on. */
 export const parse = (data: Uint8Array, first: number, count: number): Parsed => {
   const text = new TextDecoder().decode(data)
   const body = Option.getOrUndefined(decodeBody(text))

@@ -1,4 +1,3 @@
-/** The options of a journal on a server, and the check before the server is contacted. */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Redacted from "effect/Redacted"

@@ -1,4 +1,3 @@
-/** Reads entries by position, from the recent messages if they reach back far enough, otherwise from the server. */
 import * as Effect from "effect/Effect"
 import type { ContentStore } from "../ContentStore.ts"
 import type { Recorded } from "../Journal.ts"
@@ -13,7 +12,6 @@ export interface Reading<E> {
 }
 
 const concurrency = 64
-/** The largest number of positions in one page. */
 const most = 128
 
 const isError = (found: unknown): found is JournalError => found instanceof JournalError

@@ -1,4 +1,3 @@
-/** A cache of the latest messages, bounded in bytes, in order and without gaps. */
 import { endOf, type Message } from "./messages.ts"
 
 export interface Recent {
@@ -10,14 +9,11 @@ export interface Recent {
   readonly from: (position: number, limit: number) => ReadonlyArray<Message>
 }
 
-/** The bound in bytes. */
 const most = 8 * 1024 * 1024
-/** The overhead of a message in bytes. */
 const cost = 300
 
 export const make = (start: number): Recent => {
   let messages: Array<Message> = []
-  /** The index of the first message that is still cached. */
   let head = 0
   let before = start
   let end = start

@@ -7,9 +7,7 @@ import { hasher } from "../../runtime/hash.ts"
 import { JournalError } from "../errors.ts"
 import type { ContentRef } from "../FileSystemEntry.ts"
 
-/** The largest size in memory, in bytes. */
 const most = 1_048_576
-/** The size of a read from the file, in bytes. */
 const chunkSize = 65_536
 
 export interface Spool {

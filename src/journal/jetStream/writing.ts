@@ -25,7 +25,6 @@ interface Call {
 
 /** The largest size in characters of appends that are sent together; a single append may be larger. */
 const most = 65_536
-/** The bytes of a message that are reserved for its headers. */
 const room = 1_024
 
 const wrongLastSequence = 10_071
@@ -37,7 +36,6 @@ const failure = (reason: "tooLarge" | "unavailable" | "corrupt" | "closed", deta
 
 const isTaken = (error: JournalError | Refusal): boolean => error._tag === "Refusal" && error.code === wrongLastSequence
 
-/** Groups the calls in order, as many per group as fit in one message. */
 const grouped = (calls: ReadonlyArray<Call>): ReadonlyArray<ReadonlyArray<Call>> => {
   const groups: Array<Array<Call>> = []
   let size = Number.POSITIVE_INFINITY
@@ -63,7 +61,6 @@ export const make = (
   Effect.gen(function* () {
     const { jetstream, nats, packages } = connection
     const waiting = yield* Queue.unbounded<Call>()
-    /** The calls whose callers still wait. */
     const open = new Set<Call>()
     /** The last taken position that this process knows; `undefined` after a failure. */
     let tip: number | undefined
@@ -83,7 +80,9 @@ export const make = (
 
     const placeOf = (first: number, count: number) => ({ [Messages.header.placeOf]: `${first}/${count}` })
 
-    /** Sends the place keepers after the first message of a group, without waiting. A process that finds one missing adds it. */
+    /**
+     * Sends the place keepers after the first message of a group, without waiting. A process that finds a missing one adds it.
+     */
     const keepPlaces = (first: number, count: number): void => {
       for (let after = first; after < first + count - 1; after++) {
         const headers = headersOf(placeOf(first, count))
@@ -92,7 +91,7 @@ export const make = (
       }
     }
 
-    /** Adds the place keepers after sequence `from` for a group whose writer has not, and waits until they exist. */
+    /** Adds the place keepers after sequence `from` for a group whose writer has not added them, and waits until they exist. */
     const putPlaces = ({ count, sequence: first }: Messages.Message, from: number): Effect.Effect<void, JournalError> =>
       Effect.forEach(
         Array.from({ length: first + count - 1 - from }, (_, index) => from + index),

@@ -87,7 +87,6 @@ const enrol = (directory: string, name: string): void => {
   }
 }
 
-/** Creates an entry and returns its name; `undefined` if another writer has an entry. */
 const claimOnce = (directory: string): string | undefined => {
   const name = `${Identity.self()}.${randomBytes(12).toString("hex")}`
   enrol(directory, name)

@@ -1,4 +1,3 @@
-/** Converts entries to JSON and back, with coders that are compiled once. */
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import { JournalError } from "../errors.ts"

@@ -50,7 +50,6 @@ export const real: Disk = {
 const failure = (reason: JournalError["reason"], detail: string): JournalError =>
   new JournalError({ operation, reason, detail })
 
-/** The facts about a journal that decide which entries may be removed. */
 class Inventory {
   /** The position of the last entry of each append. `#offsets` has the offset after that entry. */
   readonly #positions: Array<number> = []
@@ -83,7 +82,6 @@ class Inventory {
     this.#offsets.push(offset + length)
   }
 
-  /** Returns the end of the last append up to the position; `undefined` if there is none. */
   endUpTo(position: number): { readonly position: number; readonly offset: number } | undefined {
     let [low, high] = [0, this.#positions.length]
     while (low < high) {
@@ -107,7 +105,7 @@ class Inventory {
     keep(last - Answered.window + 1, "recent")
     const firstOpen = this.#open.values().next().value ?? Number.POSITIVE_INFINITY
     keep(firstOpen, "unanswered")
-    // A successor decides from these announcements which leaf may have begun an open request.
+    // The announcements tell a successor which leaf may have begun an open request.
     for (const { from, until } of this.#leaves) if (until > firstOpen) keep(from, "unanswered")
     // A repeated request is recognized only by the earlier answer.
     for (const [answer, at] of this.#repeated.toReversed()) if (at > position) keep(answer, "recent")

@@ -31,7 +31,6 @@ export interface FileStoreOptions {
 /** Opening with O_NONBLOCK does not block if a pipe stands in place of a journal. Windows has no such flag. */
 const { O_NONBLOCK }: { readonly O_NONBLOCK?: number } = Fs.constants
 
-/** Opens a regular file, and fails for anything else. */
 export const openFile = (path: string, flags: number): Effect.Effect<number, JournalError, Scope.Scope> =>
   Effect.tap(
     Effect.acquireRelease(
@@ -80,7 +79,6 @@ const begin = (descriptor: number, { chained, fsync, path }: FileStoreOptions): 
 
 const full = Object.assign(new Error("the disk is full"), { code: "ENOSPC" })
 
-/** Finds the end of the last complete group, and cuts off a partial one. */
 const recover = <E>(
   descriptor: number,
   options: FileStoreOptions,

@@ -26,7 +26,6 @@ const interval = 200
 const readOnly = (operation: string): JournalError =>
   new JournalError({ operation, reason: "readOnly", detail: "the journal was opened for reading only" })
 
-/** Rejects writes of contents, since a read-only journal appends nothing. */
 const withoutPut = (contents: ContentStore): ContentStore => ({
   ...contents,
   put: () => Effect.fail(readOnly("ContentStore.put")),

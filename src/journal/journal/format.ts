@@ -61,7 +61,6 @@ export interface Header {
   readonly after: number
   /** The hash that the first entry continues. */
   readonly chain: Chain
-  /** Whether leaves are known to have worked on the journal. */
   readonly served: boolean
 }
 
@@ -114,7 +113,6 @@ export interface Line {
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) > 0
 
-/** Parses one line, without its line feed, and checks that it has the expected position. */
 export const readLine = (bytes: Uint8Array, position: number): Line | JournalError => {
   const said = jsonOf(bytes)
   if (said === undefined) return corrupt(`entry ${position} is no JSON`, position)

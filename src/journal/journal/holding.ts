@@ -104,6 +104,5 @@ const lendOne = <E>(recorded: Recorded<E>): Recorded<E> =>
         entry: copyOf(recorded.entry as object, { hasBytes: false, large: undefined }, Number.POSITIVE_INFINITY) as E
       }
 
-/** Returns a page for readers: frozen entries as they are, others as copies. */
 export const lend = <E>(page: ReadonlyArray<Recorded<E>>): ReadonlyArray<Recorded<E>> =>
   page.every(isLent) ? page : page.map(lendOne)

@@ -12,7 +12,6 @@ import { readAt } from "./system.ts"
 /** The limits of a block, whichever is reached first. */
 const most = { entries: 256, bytes: 256 * 1024 } as const
 
-/** The number of cached blocks. */
 const kept = 16
 
 export interface Pages<E> {
@@ -22,7 +21,7 @@ export interface Pages<E> {
    */
   readonly add: (length: number, recorded?: Recorded<E>) => void
   readonly last: () => number
-  /** Reads as a Store does. Throws system errors. */
+  /** Reads as `Store.read` does. Throws system errors. */
   readonly read: (after: number, limit: number) => ReadonlyArray<Recorded<E>> | JournalError
   readonly readBackward: (before: number, limit: number) => ReadonlyArray<Recorded<E>> | JournalError
 }
@@ -73,7 +72,6 @@ export const make = <E>(descriptor: number, from: Point, decode: Decode<E>): Pag
     return low
   }
 
-  /** Reads the entries of the block that are not known yet. */
   const load = (block: number, known: Known<E>): JournalError | undefined => {
     const bytes = Buffer.allocUnsafe((offsets[block + 1] ?? end) - known.end)
     const read = bytes.subarray(0, readAt(descriptor, bytes, known.end))

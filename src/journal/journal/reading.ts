@@ -1,4 +1,3 @@
-/** A journal over a store: turns pages into streams, and waits for the store to grow at the end. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -10,7 +9,6 @@ import { hold, holdAll, lend } from "./holding.ts"
 
 const pageSize = 512
 
-/** Returns the position, but at least 0, the position before the first entry. */
 const fromStart = (after: number): number => Math.max(0, after)
 
 const nextOf = (entries: ReadonlyArray<Recorded<unknown>>, after: number): number => entries.at(-1)?.position ?? after

@@ -1,4 +1,3 @@
-/** Reads a journal's file from a point on, group by group, and checks each line. */
 import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
 import { JournalError } from "../errors.ts"
@@ -29,7 +28,6 @@ export interface Scanned {
 
 const operation = "Journal.read"
 
-/** The initial size of a read in bytes. */
 const chunkSize = 512 * 1024
 
 /** The largest length of a line in bytes, enough for the largest append. */
@@ -63,7 +61,6 @@ interface Going {
   ahead: Point
 }
 
-/** Adds the next line to the group. Returns an error if the line is invalid. */
 const step = (going: Going, bytes: Uint8Array): JournalError | undefined => {
   const { chain, offset } = going.ahead
   const position = going.ahead.position + 1
@@ -90,7 +87,6 @@ export const scan = (
   longest = longestLine
 ): Effect.Effect<Scanned, JournalError> => {
   const going: Going = { point: from, group: [], ahead: from }
-  /** Visits the complete lines, and returns their number of bytes. */
   const take = (bytes: Buffer): number | JournalError => {
     let from = 0
     for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, from)) {

@@ -52,7 +52,6 @@ export const closeQuietly = (descriptor: number): void => {
   }
 }
 
-/** Removes a leftover and ignores errors. */
 export const unlinkQuietly = (path: string): void => {
   try {
     Fs.unlinkSync(path)

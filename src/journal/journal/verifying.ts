@@ -1,4 +1,3 @@
-/** Verifies a journal: reads its whole file, and each content that its entries name, once. */
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -14,7 +13,6 @@ import { type Placed, scan, start } from "./scan.ts"
 const isRef = (value: object): value is ContentRef =>
   "sha256" in value && typeof value.sha256 === "string" && "size" in value && typeof value.size === "number"
 
-/** Collects the references to contents in an entry's JSON. */
 export const collect = (value: unknown, into: Map<string, number>): void => {
   // Iterate instead of recursing, because a foreign entry may be nested deeper than the call stack allows.
   const pending = [value]

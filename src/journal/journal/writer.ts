@@ -22,7 +22,6 @@ const most = { batch: 4 * 1024 * 1024, inline: 64 * 1024 } as const
 /** The number of consecutive batches before other tasks get a turn. */
 const turns = 32
 
-/** An append, with its entries as JSON. */
 export interface Append {
   readonly entries: ReadonlyArray<string>
   readonly at: number
@@ -82,7 +81,7 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
   let queue: Array<Waiting> = []
   let isBusy = false
   let batches = 0
-  /** Whether a partial line may follow the point. */
+  /** True if a partial line may follow the point. */
   let isDirty = false
   /** The error after which nothing can be written any more. */
   let broken: JournalError | undefined

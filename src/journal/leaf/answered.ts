@@ -12,11 +12,9 @@ export interface Answered {
   readonly move: (recorded: { readonly position: number; readonly entry: unknown }) => void
   /** Records an answer at a later position. */
   readonly expect: (correlationId: string, position: number) => void
-  /** Tests whether the id has an answer at a later position, or at most `window` positions back. */
+  /** Tests whether the id has an answer at a later position, or at most `window` positions before the current one. */
   readonly has: (correlationId: string) => boolean
-  /** Returns the position of the answer within the window before the current entry. */
   readonly find: (correlationId: string) => number | undefined
-  /** Records an answer that is about to be appended. */
   readonly add: (correlationId: string) => void
   readonly size: () => number
 }

@@ -1,4 +1,3 @@
-/** Carries out the requests that change something. An extended leaf records the existing state before each change. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { inTurn } from "../../engine/directories.ts"
@@ -67,14 +66,12 @@ const after = <E, E2>(self: Serving, work: Work, met: Effect.Effect<Met, E2>, ch
       )
     : change
 
-// ── contents ──
-
 export const contentOf = (self: Serving, work: Work, intent: FileWrite | FileWriteChunk) =>
   intent._tag === "FileWrite"
     ? Incoming.ofContent(self.journal, intent.content)
     : Incoming.ofTransfer(self.journal, work.transfer!, work.position)
 
-/** Returns the request with the path and mode: for a chunked write, its first chunk. */
+/** Returns the request with the path and mode, which is the first chunk of a chunked write. */
 export const orderOf = (work: Work, intent: FileWrite | FileWriteChunk): FileWrite | FileWriteChunk =>
   intent._tag === "FileWrite" ? intent : work.transfer!.first
 
@@ -151,8 +148,6 @@ export const edit = (self: Serving, work: Work, intent: FileEdit): Effect.Effect
   )
   return after(self, work, before, change)
 }
-
-// ── names ──
 
 export interface Count {
   readonly deleted: number

@@ -9,7 +9,6 @@ import type { Efferent, FileStarted } from "../FileSystemEntry.ts"
 import type { Transfer } from "./model.ts"
 import { type Announced, type Registry, supersedes } from "./registry.ts"
 
-/** A request without an answer, of this leaf or of another. */
 export interface Open {
   /** The request; for a chunked write, its first chunk. */
   readonly intent: Efferent
@@ -20,18 +19,17 @@ export interface Open {
   readonly transfer: Transfer | undefined
   /** The position at which the request is complete: for a chunked write, that of its last chunk. */
   wholeAt: number | undefined
-  /** The reason why no leaf can carry out the request. */
   fault: Fault | undefined
   /** The last announcement that a leaf has begun the request. */
   started: FileStarted | undefined
   charge: Announced | undefined
-  /** Whether the leaf in charge carries out the request. Otherwise that leaf waits for an owner of the path. */
+  /** True if the leaf in charge carries out the request. Otherwise that leaf waits for an owner of the path. */
   serves: boolean
   /** The time of the request, or of the end of its last server, in milliseconds since 1970, from the journal. */
   since: number
-  /** Whether the whole grace has passed without a server. */
+  /** True if the whole grace has passed without a server. */
   isDue: boolean
-  /** The time that it has waited for a superseded leaf to end, in milliseconds. */
+  /** The time in milliseconds that the request has waited for a superseded leaf to end. */
   heldFor: number
   /** The leaves that have been in charge of serving the request, in order. */
   readonly tried: Array<Announced>
@@ -51,7 +49,6 @@ const serverOf = (path: FsPath.FsPath | undefined, leaves: Registry): Announced 
   return owner ?? (path === undefined || leaves.namesIn(path).length > 0 ? leaves.first() : undefined)
 }
 
-/** Gives a request to the leaf that serves its path, or to the first leaf. */
 export const assign = (request: Open, leaves: Registry, at: number): void => {
   const first = leaves.first()
   const owner = serverOf(request.path, leaves)
@@ -65,7 +62,7 @@ export const pass = (request: Open, leaf: Announced, leaves: Registry, at: numbe
   const owns = server?.instance === leaf.instance
   // The successor waits until the leaf in charge has ended. So it takes the request even if it does not own the path.
   const succeeds = charge === undefined || supersedes(leaf, charge)
-  // The second half of the grace keeps the newcomer and the leaf in charge from answering at the same time.
+  // The first half of the grace only: later, the newcomer and the leaf in charge could answer at the same time.
   const inTime = charge !== undefined && !serves && owns && at - since < charge.grace / 2
   if (succeeds || inTime) {
     give(request, leaf, owns, at)

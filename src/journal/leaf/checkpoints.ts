@@ -53,7 +53,6 @@ const digestAt = Effect.fnUntraced(function* (
 
 type Said = Pick<LeafCheckpoint, "through" | "digest" | "leaves">
 
-/** Returns the text that the checkpoint's code authenticates. */
 const text = ({ digest, leaves, through }: Said): string =>
   `journal checkpoint ${JSON.stringify([
     through,
@@ -113,7 +112,7 @@ export const latest = (journal: Scrivener<Entry>, before: number): Effect.Effect
 export interface Checkpoints {
   /** Observes an entry, after `answered` has. */
   readonly see: (recorded: Recorded<Entry>) => void
-  /** Appends a checkpoint if one is due and it is this leaf's turn. */
+  /** Appends a checkpoint if one is due and this leaf has to write it. */
   readonly due: () => Effect.Effect<void> | undefined
 }
 

@@ -1,4 +1,3 @@
-/** The settings of the built-in leaves. Missing settings get their defaults; invalid ones fail when the leaf is created. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { parseRoot } from "../../backends/internal/windows/paths.ts"
@@ -7,9 +6,9 @@ const on = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true
 const off = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false)))
 
 const common = {
-  /** Whether writes are allowed; otherwise they fail with AccessDenied. @default true */
+  /** True if writes are allowed; otherwise they fail with AccessDenied. @default true */
   allowWrite: on,
-  /** Whether deletions are allowed. Overwriting counts as writing. @default true */
+  /** True if deletions are allowed. Overwriting counts as writing. @default true */
   allowDelete: on,
   /** The size of a chunk in bytes. @default 65,536 */
   chunkSize: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).pipe(Schema.withDecodingDefaultKey(Effect.succeed(65_536))),
@@ -39,11 +38,11 @@ export const PosixFS = Schema.Struct({
   rootPath: posixRoot,
   ...common,
   /**
-   * Whether FileStat follows a symlink. With `false` it describes the link itself, with `isSymlink`, and FileRead still reads the link's
+   * True if FileStat follows a symlink. With `false` it describes the link itself, with `isSymlink`, and FileRead still reads the link's
    * target. @default true
    */
   followSymlinks: on,
-  /** Whether a copy keeps permission bits. @default false */
+  /** True if a copy keeps permission bits. @default false */
   preservePermissions: off
 })
 /** @since 0.1.0 */
@@ -58,7 +57,7 @@ export const WindowsFS = Schema.Struct({
   /** The root directory, as `C:\directory` or `\\server\share\directory`. Nothing outside it is ever accessed. */
   rootPath: windowsRoot,
   ...common,
-  /** Whether paths may have more than 260 characters. @default true */
+  /** True if paths may have more than 260 characters. @default true */
   useLongPaths: on
 })
 /** @since 0.1.0 */
@@ -71,9 +70,9 @@ export type WindowsFS = typeof WindowsFS.Type
  */
 export const MockFS = Schema.Struct({
   ...common,
-  /** Whether FileStat follows a symlink, as in `PosixFS`. @default true */
+  /** True if FileStat follows a symlink, as in `PosixFS`. @default true */
   followSymlinks: on,
-  /** Whether names are compared without case, as Windows does. @default false */
+  /** True if names are compared without case, as Windows does. @default false */
   caseInsensitive: off
 })
 /** @since 0.1.0 */

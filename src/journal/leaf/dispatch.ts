@@ -1,6 +1,6 @@
 /**
- * Processes the journal entry by entry. Takes the unanswered requests that this leaf is in charge of, including those from before its
- * start. Only counts the bytes of chunked writes, because their content is in the journal.
+ * Processes the journal entry by entry. Takes the unanswered requests that this leaf is in charge of, including those from
+ * before its start. Counts only the bytes of chunked writes, because their content stays in the journal.
  */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -86,8 +86,6 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
         return Effect.void
       }
     })
-
-  // ── the leaf in charge ──
 
   const graces: Deadlines.Deadlines<Charge.Open> = Deadlines.make(clock, me.grace, (request) => {
     request.isDue = true
@@ -188,8 +186,6 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
     )
   }
 
-  // ── running requests ──
-
   const isLeft = ({ position, tried }: Charge.Open): boolean =>
     position < me.position || tried.some((leaf) => leaf.instance !== instance)
   const leftBy = (request: Charge.Open): Left | undefined => {
@@ -262,8 +258,6 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
       ? undefined
       : { _tag: "IoError", code: "EXDEV", detail: "another leaf serves the path that it is to be moved to" }
 
-  // ── new requests ──
-
   const isAfterStart = (): boolean => position > me.position
 
   const add = (intent: Efferent, at: number, fault?: Fault): Charge.Open => {
@@ -335,8 +329,6 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
     if (held === undefined) return onCharge(request)
     return isMine(request) && request.serves && !pulses.has(request) ? act(request) : undefined
   }
-
-  // ── other leaves ──
 
   /** Sorts requests in the order of the journal, a chunked write by its last chunk. */
   const inOrder = (requests: ReadonlyArray<Charge.Open>): ReadonlyArray<Charge.Open> =>

@@ -4,7 +4,6 @@ import { FaultKind, FileFault, type Efferent } from "../FileSystemEntry.ts"
 
 const kinds: ReadonlySet<string> = new Set(FaultKind.literals)
 
-/** Returns the kind of an error; IoError if the eleven kinds have no match. */
 export const kindOf = (error: FsError): FaultKind => (kinds.has(error._tag) ? (error._tag as FaultKind) : "IoError")
 
 export const isFsError = Schema.is(FsError)

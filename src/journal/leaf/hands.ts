@@ -1,7 +1,7 @@
 /**
- * The requests that a leaf is carrying out. Each request is a fiber that starts at once and locks its paths in the order of the journal.
- * The number of running requests and the number of accepted ones are limited, so that a long journal does not fill the memory. Each request
- * is answered exactly once, even if it fails or hangs.
+ * The requests that a leaf is carrying out. Each request is a fiber that starts at once and locks its paths in the order of the
+ * journal. Limits bound the running and the accepted requests, so that a long journal does not fill the memory. Each request is
+ * answered exactly once, even if it fails or hangs.
  */
 import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
@@ -24,7 +24,6 @@ import * as Faults from "./faults.ts"
 import type { Answering, Work } from "./model.ts"
 import type { Settings } from "./settings.ts"
 
-/** The largest number of accepted, unfinished requests. */
 const most = 256
 
 export interface Hands {
@@ -34,9 +33,7 @@ export interface Hands {
   readonly room: () => Effect.Effect<void> | undefined
   /** Appends the answer to a request that was not started. */
   readonly say: (answer: Terminal) => Effect.Effect<void>
-  /** Appends entries before the end of an answer. Interrupts a request that is already answered. */
   readonly tell: (work: Work, entries: ReadonlyArray<Afferent>) => Effect.Effect<void>
-  /** Enforces the timeouts of requests. Never ends. */
   readonly watch: Effect.Effect<never>
   /** Waits until all accepted requests are answered. After the timeout of an operation, drops the requests that have not begun. */
   readonly idle: Effect.Effect<void>
@@ -160,7 +157,7 @@ export const make = (options: Options): Hands => {
   }
 
   const none = until(() => held.size === 0)
-  /** Drops the requests that have not begun, without an answer. The next leaf carries them out. */
+  /** Drops the requests that have not begun, without an answer. The next leaf carries these out. */
   const letGo = Effect.sync(() => {
     for (const work of [...held.values()].filter(({ hasBegun }) => !hasBegun)) {
       work.isAnswered = true

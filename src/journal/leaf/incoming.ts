@@ -1,4 +1,3 @@
-/** The content of a write: in the entry, in the content store, or in chunks along the journal. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"

@@ -27,8 +27,6 @@ import { patiently } from "./retrying.ts"
 
 const unchecked = { disableChecks: true } as const
 
-// ── reading ──
-
 const contentOf = (self: Serving, intent: FileRead, path: FsPath.FsPath, stat: Stat, content: Uint8Array, isPartial: boolean) =>
   new FileContent(
     {
@@ -108,8 +106,6 @@ export const read = (self: Serving, work: Work, intent: FileRead): Effect.Effect
     Effect.suspend(() => atOnce(self, work, intent) ?? opened(self, work, intent))
   )
 
-// ── metadata ──
-
 type Metadata = NonNullable<FileMetadata["way"]>[number]
 
 const metadataOf = ({ createdAt, isDirectory, isSymlink, kind, mode, modifiedAt, sizeBytes }: Stat): Metadata => ({
@@ -173,8 +169,6 @@ export const stat = (self: Serving, work: Work, intent: FileStat): Effect.Effect
     })
   )
 }
-
-// ── listing ──
 
 const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
 

@@ -12,12 +12,10 @@ import type { Settings } from "./settings.ts"
 
 /** The content of a write, readable in constant memory. */
 export interface Incoming {
-  /** The size in bytes. */
   readonly size: number
   readonly stream: Stream.Stream<Uint8Array, JournalError>
   /** The whole content at once, for small contents. */
   readonly bytes: Effect.Effect<Uint8Array, JournalError>
-  /** The SHA-256 in hexadecimal. */
   readonly sha256: Effect.Effect<string, JournalError>
 }
 
@@ -41,20 +39,19 @@ export interface Work {
   readonly transfer: Transfer | undefined
   /** The names in this directory that lead to the prefixes of other leaves. */
   readonly mounts: ReadonlyArray<string>
-  /** Whether this leaf owns the path. If not, the path is only a directory that leads to prefixes. */
+  /** True if this leaf owns the path. If not, the path is only a directory that leads to prefixes. */
   readonly isOwn: boolean
   /** The ownership of paths among all leaves, for requests about the components of the path. */
   readonly sharing: Sharing
   /** The possible work of an earlier leaf on the request; `undefined` if no earlier leaf had it. */
   readonly left: Left | undefined
-  /** Whether the request is answered. No further entry may follow. */
+  /** True if the request is answered. No further entry may follow. */
   isAnswered: boolean
   hasBegun: boolean
 }
 
 export interface Sharing {
   readonly owns: (path: FsPath) => boolean
-  /** Tests whether the path is the prefix of a leaf, or leads to one. */
   readonly isPinned: (path: FsPath) => boolean
 }
 
@@ -62,14 +59,14 @@ export interface Sharing {
 export interface Left {
   /** The state that the earlier leaf recorded when it began, if it did. */
   readonly started: FileStarted | undefined
-  /** Whether the earlier leaf may have carried out the request without recording anything. */
+  /** True if the earlier leaf may have carried out the request without recording anything. */
   readonly isUncertain: boolean
 }
 
 export interface Serving {
   readonly fs: Algebra
   readonly caller: Caller
-  /** Whether each link is an entry of its own. @default false: `fs` follows links, or refuses them */
+  /** True if each link is an entry of its own. @default false: `fs` follows links, or refuses them */
   readonly isLeaving?: boolean | undefined
   /** The links of the served filesystem, if `fs` shows links as themselves. */
   readonly links?: Links | undefined

@@ -1,4 +1,3 @@
-/** Dispatches each kind of request to its implementation, and rejects requests that a leaf never accepts. */
 import * as Effect from "effect/Effect"
 import { nameFault } from "../../backends/internal/windows/names.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -27,7 +26,6 @@ const needs: Record<Efferent["_tag"], { readonly write: boolean; readonly remove
   FileSetAttributes: { write: true, remove: false, extended: true }
 }
 
-/** Returns the fault of a request that this leaf's settings forbid. */
 export const refusal = (settings: Settings, intent: Efferent): Fault | undefined => {
   const { extended, remove, write } = needs[intent._tag]
   if (extended && !settings.extended) {

@@ -26,7 +26,7 @@ import { ioError } from "./faults.ts"
 import { digestOf } from "./incoming.ts"
 import type { Answering, Serving, Work } from "./model.ts"
 
-/** The finding: the answer of a change that was made, or that it was not made, or that this is unclear. */
+/** The result of a comparison: the answer of a change that was made, `notMade`, or `unclear`. */
 type Verdict = Terminal | "notMade" | "unclear"
 
 type Finding = Effect.Effect<Verdict, FsError | JournalError>

@@ -15,7 +15,6 @@ export interface Announced {
   readonly position: number
 }
 
-/** The grace in milliseconds of a leaf that does not announce its own. */
 export const defaultGrace = 5_000
 
 export interface Registry {

@@ -4,7 +4,6 @@ import * as Random from "effect/Random"
 const isBusy = (error: unknown): boolean =>
   typeof error === "object" && error !== null && "why" in error && error.why === "busy"
 
-/** The first delay in milliseconds. */
 const first = 50
 
 /**

@@ -20,7 +20,6 @@ export interface Survey {
   /** The checkpoint: the position up to which everything is answered, and the leaves there. */
   readonly from: Checkpoints.Beginning
   readonly answered: Answered.Answered
-  /** The beginnings of unanswered changes. */
   readonly started: ReadonlyMap<string, FileStarted>
   /** Earlier leaves that do not announce their changes and have not ended normally, by instance. */
   readonly silent: ReadonlyMap<string, Registry.Announced>
@@ -30,7 +29,6 @@ export interface Survey {
   readonly at: number
 }
 
-/** The interval in milliseconds between checks whether a leaf was killed. */
 const pause = 100
 
 const isDaemonChanged = (entry: Entry): entry is DaemonChanged => entry._tag === "DaemonChanged"
@@ -91,7 +89,7 @@ export const make = Effect.fnUntraced(function* (
       return isOver === false || (isOver === undefined && left > 0)
     }
     const before = [...leaves.unfinished.values()].filter((other) => Registry.supersedes(me, other) && isAwaited(other))
-    // A newer leaf waits for this one in turn, so this one first finishes its open requests.
+    // A newer leaf waits for this one, so this leaf first finishes its open requests.
     if (before.length === 0) return { from, answered, started, silent, ...mine! }
     if (isSuperseded) return undefined
     yield* Effect.raceFirst(journal.waitFor(after, isDaemonChanged), Effect.sleep(pause))

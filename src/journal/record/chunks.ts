@@ -1,4 +1,3 @@
-/** Records a stream that is being written, in chunks of one size and in constant memory. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Fault } from "../../model/FsError.ts"

@@ -97,7 +97,6 @@ export const before = (port: Backend, contents: ContentStore, path: FsPath.FsPat
 
 const permissions = ({ mode }: FileStat): { readonly mode?: number } => (mode === undefined ? {} : { mode })
 
-/** The largest content in bytes that stays in the entry of a removed tree. */
 const inlined = 256
 
 const smallest = (contents: ContentStore, content: Content | undefined): Effect.Effect<Content | undefined, JournalError> =>
@@ -149,7 +148,6 @@ export const removedBelow = Effect.fnUntraced(function* (
   return out
 })
 
-/** Tests whether the file has exactly these bytes. */
 export const holds = (port: Backend, path: FsPath.FsPath, bytes: Uint8Array): Effect.Effect<boolean, Fault> =>
   Effect.scoped(
     Effect.flatMap(port.open(path), (handle) => {

@@ -14,10 +14,10 @@ import { write, type Writing } from "./writing.ts"
  * @since 0.1.0
  */
 export interface RecordOptions {
-  /** Whether reads are recorded too: stat, list, open and each read, for `Replay.double`. Turns accelerations off. @default false */
+  /** True if reads are recorded too: stat, list, open and each read, for `Replay.double`. Turns accelerations off. @default false */
   readonly reads?: boolean | undefined
   /**
-   * Whether an answer includes what the change removed. `Replay` uses this to know the former state, and `Replay.undo` to restore it.
+   * True if an answer includes what the change removed. `Replay` uses this to know the former state, and `Replay.undo` to restore it.
    * @default true
    */
   readonly previous?: boolean | undefined

@@ -22,16 +22,14 @@ const notMade = (error: JournalError): Effect.Effect<never, Fault> =>
 const made = (error: JournalError): Effect.Effect<never, Fault> =>
   Effect.fail({ _tag: "Unavailable", detail: `the change was made, but the journal does not say so; ${error.message}` })
 
-/** Turns a journal error before a change into a fault that says that nothing was done. */
 export const orNotMade = <A>(effect: Effect.Effect<A, JournalError>): Effect.Effect<A, Fault> => Eager.catch(effect, notMade)
 
 export const ask = ({ journal }: Story, entry: Entry): Effect.Effect<unknown, Fault> => orNotMade(journal.append(entry))
 
-/** Records the answer, and returns the value. */
 export const tell = <A>({ journal }: Story, entry: Entry, value: A): Effect.Effect<A, Fault> =>
   Effect.matchEffect(journal.append(entry), { onFailure: made, onSuccess: () => Effect.succeed(value) })
 
-/** A test whether a step was done after all; `undefined` if this cannot be determined. */
+/** An effect that examines whether a step was done; `undefined` if this cannot be determined. */
 export type Look = Effect.Effect<boolean | undefined, Fault>
 
 /** The faults after which the change may have been made all the same. */
@@ -45,7 +43,7 @@ export interface Step<A, E, R> {
   readonly run: Effect.Effect<A, E, R>
   /** Returns the entry for a completed step. The value is missing if only `look` has shown that the step is done. */
   readonly answer: (value?: A) => Entry
-  /** Creates the test whether the step was done. Called only after a failure. */
+  /** Creates the effect that examines whether the step was done. Called only after a failure. */
   readonly look: () => Look
 }
 

@@ -1,4 +1,3 @@
-/** The state before the first entry of the journal, as far as its entries tell. */
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
 import * as FsPath from "../../model/FsPath.ts"

@@ -18,7 +18,6 @@ interface Building {
   readonly world: World
   readonly source: Source
   readonly draft: Backend
-  /** The tree before the first entry, if the caller gave one. */
   readonly base: Backend | undefined
 }
 

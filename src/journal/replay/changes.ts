@@ -9,7 +9,6 @@ import { type Operation, operations } from "./operations.ts"
 import { Visible } from "./visible.ts"
 import type { Change } from "./values.ts"
 
-/** Returns the version of a write of a whole content. */
 const versionOf = ({ asked, parts }: Operation): string | undefined => {
   const mode = "createMode" in asked ? asked.createMode : undefined
   const [only] = parts

@@ -17,7 +17,6 @@ export type ContentError = JournalError | NotRecorded | Fault
 export interface Source {
   readonly operation: string
   readonly contents: ContentStore
-  /** Reads the content that a path had in the beginning. */
   readonly beginning: (path: FsPath) => Stream.Stream<Uint8Array, ContentError>
 }
 
@@ -81,7 +80,6 @@ export const content = (source: Source, path: FsPath, { parts }: File): Stream.S
 
 export interface Digest {
   readonly sizeBytes: number
-  /** The SHA-256 in hexadecimal. */
   readonly version: string
 }
 

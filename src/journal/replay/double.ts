@@ -26,7 +26,7 @@ export interface Options {
 
 interface Answered {
   readonly answer: Terminal
-  /** Whether the engine's own `commit` had been called. */
+  /** True if the engine's own `commit` had been called. */
   readonly isStarted: boolean
 }
 
@@ -166,7 +166,6 @@ const make = (journal: Scrivener<Entry>, memory: Memory, options: Options): Back
         detail: `this double only answers what was recorded, and this ${often}: ${key}${hint(memory)}`
       })
     })
-  /** Returns the next answer for the key. Fails if the answer is a fault. */
   const ask = (key: string): Effect.Effect<Terminal, Fault> =>
     Effect.flatMap(next(key), ({ answer }) => {
       const fault = faultOf(answer)

@@ -1,4 +1,3 @@
-/** Finds the differences between a filesystem and the state that its journal left. */
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { located } from "../../model/FsError.ts"
@@ -15,7 +14,6 @@ import { load } from "./load.ts"
 import type { Drift } from "./values.ts"
 import type { Node, World } from "./world.ts"
 
-/** Returns the entries that the journal has never touched. */
 const untold = Effect.fnUntraced(function* (
   { beginning, port }: Comparison,
   world: World,

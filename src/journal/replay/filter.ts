@@ -1,4 +1,3 @@
-/** Filters entries by path, kind and correlation id. An answer passes if its request does. */
 import * as Stream from "effect/Stream"
 import * as FsPath from "../../model/FsPath.ts"
 import * as FileSystemEntry from "../FileSystemEntry.ts"
@@ -16,7 +15,6 @@ export interface Filter {
   readonly paths?: ReadonlyArray<string> | undefined
   /** Tags of requests, such as "FileWrite", which includes FileWriteChunk. `select` also accepts tags of answers. */
   readonly kinds?: ReadonlyArray<string> | undefined
-  /** The correlation ids to keep. */
   readonly correlationIds?: ReadonlyArray<string> | undefined
 }
 
@@ -32,7 +30,6 @@ export const hasPath = (filter: Filter | undefined, paths: ReadonlyArray<FsPath.
 const hasKind = (filter: Filter | undefined, entry: Entry): boolean =>
   isAny(filter?.kinds, (kind) => kind === kindOf(entry) || kind === entry._tag)
 
-/** Tests whether a request passes all conditions. */
 export const isMeant = (
   filter: Filter | undefined,
   asked: FileSystemEntry.Efferent,

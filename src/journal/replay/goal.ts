@@ -124,7 +124,7 @@ const placeOf = ({ now, places }: Undoing, origin: FsPath.FsPath): FsPath.FsPath
       const names = FsPath.segments(FsPath.relative(above, origin))
       let node = now.get(place)
       for (const name of names) {
-        // Another entry has taken the name.
+        // The name belongs to another entry now.
         if (node.kind === "directory" && node.entries.has(now.key(name))) return undefined
         node = now.child(node, name)
       }

@@ -19,7 +19,7 @@ export interface Operation {
   readonly path: FsPath
   readonly to: FsPath | undefined
   readonly parts: ReadonlyArray<Content>
-  /** Whether the last part of the content was requested. */
+  /** True if the last part of the content was requested. */
   readonly isWhole: boolean
   readonly started: FileStarted | undefined
   /** The chunks of the content that was read, if it was answered in several. */

@@ -1,4 +1,3 @@
-/** Paths in entries, including the temporary names under which a recorded filesystem staged its changes. */
 import * as FsPath from "../../model/FsPath.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Efferent } from "../FileSystemEntry.ts"
@@ -10,7 +9,6 @@ export const toPath = (path: string): FsPath.FsPath =>
 
 const mark = ".~"
 
-/** The parts of an operation that `Hidden` reads. */
 interface Noted {
   readonly asked: Efferent
   readonly path: FsPath.FsPath

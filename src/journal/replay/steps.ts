@@ -1,4 +1,3 @@
-/** Carries out a step that was recorded at a port on another port, and returns the fields of its answer. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"

@@ -67,7 +67,7 @@ const entriesOf = (node: Node): Directory["entries"] => (node.kind === "director
 const isOtherMode = (then: Attributes | undefined, now: Attributes | undefined): boolean =>
   then !== now && then?.mode !== now?.mode && then?.mode.value !== now?.mode.value
 
-/** Returns the time to restore, if any. An entry that was written since gets a new time in any case. */
+/** Returns the time to restore, if any. An entry that was written since then gets a new time in any case. */
 const otherTime = (then: Attributes | undefined, now: Attributes | undefined): DateTime.Utc | undefined => {
   const { value } = then?.modified ?? {}
   return then?.modified === now?.modified || value?.epochMilliseconds === now?.modified.value?.epochMilliseconds

@@ -1,4 +1,3 @@
-/** The results of replays: plain values that can be shown, compared and written as JSON. */
 import type { FsPath } from "../../model/FsPath.ts"
 import type { FaultKind } from "../FileSystemEntry.ts"
 
@@ -25,10 +24,8 @@ export interface Change {
     | "FileMakeLink"
     | "FileSetAttributes"
   readonly path: FsPath
-  /** The target of a move. */
   readonly to?: FsPath
   readonly outcome: "done" | "failed" | "unanswered"
-  /** The kind of the fault, if the change failed. */
   readonly fault?: FaultKind
   readonly message?: string
   /** The number of bytes written or moved. */

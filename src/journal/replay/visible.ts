@@ -7,7 +7,6 @@ import type { Operation } from "./operations.ts"
 import { Hidden } from "./paths.ts"
 import type { Change } from "./values.ts"
 
-/** An entry that is staged at a hidden name. */
 interface Prepared {
   kind: "FileWrite" | "FileMakeDirectory" | "FileMakeLink"
   bytes?: number | undefined

@@ -55,7 +55,7 @@ export interface Directory {
   readonly origin?: FsPath.FsPath | undefined
   /** The attributes; absent if no change has set them, so that those of the origin count. */
   readonly attributes?: Attributes | undefined
-  /** Whether the directory itself was created or moved, not only an entry in it. */
+  /** True if the directory itself was created or moved, not only an entry in it. */
   readonly isTouched: boolean
 }
 

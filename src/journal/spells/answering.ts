@@ -1,4 +1,3 @@
-/** Turns the answers of a leaf into the answer of a spell, or into the spell's next request. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -222,8 +221,8 @@ const made = (
 }
 
 /**
- * Returns the spell's answer or next request. An answer that does not fit also ends the spell, because its caller would wait until the
- * timeout.
+ * Returns the answer or the next request of the spell. An answer that does not fit also ends the spell, because its caller
+ * would wait until the timeout.
  */
 export const answer = (context: Context, recorded: Recorded<FileAnswer>): Effect.Effect<Made, JournalError> => {
   const understood = understand(context.invocation)

@@ -1,4 +1,3 @@
-/** Turns an invocation into a file request, or into a fault if it is invalid. */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { CreateMode, type Edit, FileDelete, FileEdit, FileList, FileRead, FileWrite } from "../FileSystemEntry.ts"
@@ -31,7 +30,6 @@ const decoders: Readonly<Record<SpellName, (parameters: unknown) => Result.Resul
   edit_file: Schema.decodeUnknownResult(definitions.edit_file.parameters, strict)
 }
 
-/** Validates the spell's name and parameters. */
 export const understand = (invocation: SpellInvocation): AnyUnderstood | SpellFault => {
   const { parameters, spell } = invocation
   if (!isSpellName(spell)) {

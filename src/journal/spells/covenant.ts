@@ -1,4 +1,3 @@
-/** The covenant between a journal of spells and a journal of files: routes invocations to file requests, and answers back. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Covenant from "../Covenant.ts"

@@ -8,7 +8,6 @@ const wellFormed = Schema.String.check(
 )
 const whole = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
-/** The form of a file's content: text, or base64 for anything else. */
 export const Encoding = Schema.Literals(["utf-8", "binary"])
 export type Encoding = typeof Encoding.Type
 
@@ -46,7 +45,7 @@ const listDirectory = {
     path: Schema.optionalKey(path),
     /** A glob relative to the path. @default everything */
     pattern: Schema.optionalKey(Schema.String),
-    /** Whether to list everything below the directory, with paths relative to `path`. @default false */
+    /** True to list everything below the directory, with paths relative to `path`. @default false */
     recursive: Schema.optionalKey(Schema.Boolean)
   }),
   /** All entries other than directories are in `files`. */
@@ -59,7 +58,7 @@ const deleteFile = {
     path,
     /** @default false */
     recursive: Schema.optionalKey(Schema.Boolean),
-    /** Whether a missing entry is a success. @default false */
+    /** True if a missing entry is a success. @default false */
     allow_missing: Schema.optionalKey(Schema.Boolean)
   }),
   /** `deleted` counts files, links and others, without directories. */
@@ -72,7 +71,7 @@ const editFile = {
     path,
     old_string: Schema.optionalKey(wellFormed),
     new_string: Schema.optionalKey(wellFormed),
-    /** Whether to replace every occurrence; otherwise there must be exactly one. @default false */
+    /** True to replace every occurrence; otherwise there must be exactly one. @default false */
     replace_all: Schema.optionalKey(Schema.Boolean),
     /** Several edits instead of the three fields above. Each is searched for in the original text. */
     edits: Schema.optionalKey(Schema.Array(Change))
@@ -87,7 +86,6 @@ const editFile = {
       return edits.length > 0 || "must have at least one edit"
     })
   ),
-  /** `diff` is a unified diff. */
   result: Schema.Struct({ path, replacements: whole, bytes_written: whole, diff: Schema.String })
 }
 

@@ -73,10 +73,8 @@ export type SpellFaultKind = typeof SpellFaultKind.Type
  */
 export class SpellFault extends Schema.TaggedClass<SpellFault>("fs-algebra/SpellFault")("SpellFault", {
   correlationId: Schema.String,
-  /** The spell's name as in the invocation. */
   spell: Schema.String,
   faultKind: SpellFaultKind,
-  /** The path of the affected file, if there is one. */
   path: Schema.optionalKey(Schema.String),
   message: Schema.String
 }) {}
