@@ -2,7 +2,6 @@ import { type Fault, located, toFault } from "../../model/FsError.ts"
 import type { FaultKind, FileFault } from "../FileSystemEntry.ts"
 import type { RequestError } from "./model.ts"
 
-/** The fault for each kind, for an answer without a complete error. */
 const byKind: Record<FaultKind, (detail: string) => Fault> = {
   NotFound: () => ({ _tag: "NotFound" }),
   AlreadyExists: () => ({ _tag: "AlreadyExists" }),
@@ -29,7 +28,6 @@ export const faultOf = (fault: FileFault): Fault =>
 
 export const locatedFaultOf = (fault: FileFault): Fault => located(faultOf(fault), fault.error?.path ?? fault.path)
 
-/** Returns the fault of a request without an answer: the backend is unreachable or too slow. */
 export const unanswered = (error: RequestError): Fault =>
   error._tag === "Timeout"
     ? { _tag: "Timeout", detail: error.detail }

@@ -1,5 +1,5 @@
 /**
- * Maps the names of temporary files. No leaf accepts these names from a caller, so a temporary file of a branch has another
+ * Maps the names of temporary files. No leaf accepts these names from a caller. So a temporary file of a branch has another
  * name on the side of the leaf, and is hidden on this side. Other names are unchanged.
  */
 import { type FsPath } from "../../model/FsPath.ts"

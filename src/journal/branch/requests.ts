@@ -71,7 +71,6 @@ export const timeoutOf = (timeout: Duration.Input, operation: string): Duration.
     : invalid(operation, "timeout", "it must be a duration of at least a millisecond")
 }
 
-/** Returns the number, or InvalidArgument if it is not a whole number of at least `least`. */
 export const wholeOf = (argument: string, value: number, least: number, operation: string): number | InvalidArgument =>
   Number.isSafeInteger(value) && value >= least
     ? value
@@ -87,7 +86,6 @@ export const make = Effect.fnUntraced(function* (
 
   const means = { journal, waiting, extended: settings.extended }
 
-  /** Registers a waiter for the id, runs `use`, and removes the waiter however `use` ends. */
   const joined = <A, E, R>(
     id: string,
     path: string,

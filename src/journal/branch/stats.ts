@@ -28,7 +28,6 @@ const fit = (text: string): string | Fault => {
 export const targetOf = (found: Metadata): string | Fault =>
   asItself(found).kind !== "symlink" ? noLink : found.target === undefined ? untold : fit(found.target)
 
-/** Returns the target with which the resolution of a path continues. */
 export const followedTargetOf = (found: Metadata): string | Fault => {
   const target = targetOf(found)
   return typeof target === "string" && found.relativeTarget !== undefined ? fit(found.relativeTarget) : target

@@ -1,4 +1,3 @@
-/** Whole calls as one entry each. The leaf decides their outcome, and the journal shows the call as the caller made it. */
 import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"

@@ -9,7 +9,6 @@ const running = new Set<string>()
 
 export const make = (): string => `${Identity.self()}.${randomBytes(8).toString("hex")}`
 
-/** Marks the run as active in this process, until the returned function is called. */
 export const enter = (instance: string): (() => void) => {
   running.add(instance)
   return () => void running.delete(instance)

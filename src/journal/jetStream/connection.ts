@@ -34,7 +34,6 @@ export interface Connection {
   readonly once: <A>(operation: string, request: () => Promise<A>) => Effect.Effect<A, JournalError | Refusal>
   /** A number that grows with every reconnection. */
   readonly epoch: () => number
-  /** The error that ended the connection for good, if it has ended. */
   readonly ended: () => JournalError | undefined
   readonly changes: Signal.Signal
   readonly ending: Set<() => void>

@@ -14,7 +14,6 @@ import { JournalError } from "../errors.ts"
 export const header = {
   /** The id of one append attempt. A writer that lost the answer recognizes its own message by this id. */
   id: "Fs-Algebra-Append",
-  /** The number of entries in the message, if there are several. */
   count: "Fs-Algebra-Count",
   /** `<sequence of the first>/<count>`: marks the place of an entry that another message carries. */
   placeOf: "Fs-Algebra-Place-Of",
@@ -33,7 +32,6 @@ export interface Message {
   readonly body: ContentRef | undefined
   /** The number of positions that its entries take, from its own sequence on. */
   readonly count: number
-  /** The group whose place the message keeps. */
   readonly place: { readonly first: number; readonly count: number } | undefined
 }
 
@@ -65,7 +63,6 @@ export const endOf = ({ count, sequence }: Message): number => sequence + count 
 
 export type Found<E> = Recorded<E> | JournalError
 
-/** The encoded entries of a message, or the reason why there are none. */
 export type Parsed = ReadonlyArray<{ readonly at: number; readonly entry: unknown }> | JournalError
 
 export interface Codec<E> {

@@ -61,7 +61,6 @@ class Inventory {
   /** Requests that repeat an id, with the position of the answer to that id. */
   readonly #repeated: Array<readonly [answer: number, position: number]> = []
   readonly #leaves: Array<{ readonly instance: string; readonly from: number; until: number }> = []
-  /** The position of the first entry that is not older than the requested time. */
   firstSince = Number.POSITIVE_INFINITY
   isServed: boolean
 

@@ -20,7 +20,6 @@ import { attempt } from "./system.ts"
 
 const operation = "Journal.follow"
 
-/** The interval in milliseconds between two checks while a reader waits. */
 const interval = 200
 
 const readOnly = (operation: string): JournalError =>
@@ -34,7 +33,6 @@ const withoutPut = (contents: ContentStore): ContentStore => ({
 
 interface Nudges {
   readonly count: () => number
-  /** Waits until there are more than `after` notifications. */
   readonly next: (after: number) => Effect.Effect<void>
   readonly isClosed: () => boolean
 }

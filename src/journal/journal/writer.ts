@@ -19,7 +19,6 @@ const operation = "Journal.append"
  */
 const most = { batch: 4 * 1024 * 1024, inline: 64 * 1024 } as const
 
-/** The number of consecutive batches before other tasks get a turn. */
 const turns = 32
 
 export interface Append {
@@ -49,7 +48,6 @@ interface Composed {
 export interface Writer {
   /** Appends all entries or none, even if interrupted, and returns the last position. */
   readonly append: (append: Append) => Effect.Effect<number, JournalError>
-  /** Rejects further appends, and waits until the accepted ones are written. */
   readonly close: Effect.Effect<void>
 }
 

@@ -8,9 +8,7 @@ import { isTerminal } from "../FileSystemEntry.ts"
 export const window = 4_096
 
 export interface Answered {
-  /** Moves to an entry, and records it if it is an answer. */
   readonly move: (recorded: { readonly position: number; readonly entry: unknown }) => void
-  /** Records an answer at a later position. */
   readonly expect: (correlationId: string, position: number) => void
   /** Tests whether the id has an answer at a later position, or at most `window` positions before the current one. */
   readonly has: (correlationId: string) => boolean

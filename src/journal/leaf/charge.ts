@@ -12,7 +12,6 @@ import { type Announced, type Registry, supersedes } from "./registry.ts"
 export interface Open {
   /** The request; for a chunked write, its first chunk. */
   readonly intent: Efferent
-  /** The path as the caller wrote it. */
   readonly shown: string
   readonly path: FsPath.FsPath | undefined
   readonly position: number
@@ -20,7 +19,6 @@ export interface Open {
   /** The position at which the request is complete: for a chunked write, that of its last chunk. */
   wholeAt: number | undefined
   fault: Fault | undefined
-  /** The last announcement that a leaf has begun the request. */
   started: FileStarted | undefined
   charge: Announced | undefined
   /** True if the leaf in charge carries out the request. Otherwise that leaf waits for an owner of the path. */

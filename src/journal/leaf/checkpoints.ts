@@ -21,7 +21,6 @@ import * as Registry from "./registry.ts"
 /** The least number of positions between checkpoints. After twice as many, any leaf of the installation appends one. */
 const interval = 1_024
 
-/** The number of positions that are searched for a checkpoint. */
 const reach = 65_536
 
 /** The leaves at a position up to which every request has an answer. */

@@ -9,7 +9,6 @@ import * as Latch from "effect/Latch"
 const nanos = 1_000_000
 
 export interface Deadlines<Key> {
-  /** Sets the deadline of the key to the full duration from now. */
   readonly renew: (key: Key) => void
   readonly drop: (key: Key) => void
   readonly has: (key: Key) => boolean

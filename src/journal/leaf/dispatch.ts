@@ -58,7 +58,6 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
   const open = new Map<string, Charge.Open>()
   /** Leaves that do not announce changes and have not ended normally: their requests may have been carried out. */
   const silent = new Map(survey.silent)
-  /** Dead leaves whose end this leaf has reported. */
   const reported = new Set<string>()
   let position = 0
   let postponed: Array<{ readonly until: number; readonly decide: () => Doing }> = []
@@ -330,7 +329,6 @@ export const make = (self: Serving, hands: Hands, survey: Survey, me: Registry.A
     return isMine(request) && request.serves && !pulses.has(request) ? act(request) : undefined
   }
 
-  /** Sorts requests in the order of the journal, a chunked write by its last chunk. */
   const inOrder = (requests: ReadonlyArray<Charge.Open>): ReadonlyArray<Charge.Open> =>
     [...requests].sort((one, other) => (one.wholeAt ?? one.position) - (other.wholeAt ?? other.position))
 

@@ -22,7 +22,6 @@ const operations: Record<Efferent["_tag"], string> = {
   FileSetAttributes: "setAttributes"
 }
 
-/** Returns a fault as an error of the requested operation, at the path that the caller wrote. */
 export const errorOf = (fault: Fault, intent: Efferent, path: string): FsError => promote(fault, operations[intent._tag], path)
 
 export const ioError = (detail: string, intent: Efferent, path: string): IoError =>

@@ -42,7 +42,6 @@ const joined = (stream: Stream.Stream<Uint8Array, JournalError>, size: number): 
     )
   })
 
-/** Reads the chunks of a write again from the journal, between the first and the last position. */
 export const ofTransfer = (journal: Scrivener<Entry>, { first, next: size, position }: Transfer, last: number): Incoming => {
   const isPart = ({ entry }: Recorded<Entry>): boolean =>
     entry._tag === "FileWriteChunk" && entry.correlationId === first.correlationId

@@ -14,7 +14,6 @@ import type { Settings } from "./settings.ts"
 export interface Incoming {
   readonly size: number
   readonly stream: Stream.Stream<Uint8Array, JournalError>
-  /** The whole content at once, for small contents. */
   readonly bytes: Effect.Effect<Uint8Array, JournalError>
   readonly sha256: Effect.Effect<string, JournalError>
 }
@@ -30,7 +29,6 @@ export interface Transfer {
 
 export interface Work {
   readonly intent: Efferent
-  /** The path as the caller wrote it. */
   readonly shown: string
   readonly path: FsPath
   readonly to: FsPath | undefined
@@ -41,7 +39,6 @@ export interface Work {
   readonly mounts: ReadonlyArray<string>
   /** True if this leaf owns the path. If not, the path is only a directory that leads to prefixes. */
   readonly isOwn: boolean
-  /** The ownership of paths among all leaves, for requests about the components of the path. */
   readonly sharing: Sharing
   /** The possible work of an earlier leaf on the request; `undefined` if no earlier leaf had it. */
   readonly left: Left | undefined
@@ -55,7 +52,6 @@ export interface Sharing {
   readonly isPinned: (path: FsPath) => boolean
 }
 
-/** The possible work of an earlier leaf on a request. */
 export interface Left {
   /** The state that the earlier leaf recorded when it began, if it did. */
   readonly started: FileStarted | undefined

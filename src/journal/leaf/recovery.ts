@@ -187,7 +187,6 @@ const said = {
     "not executed by this leaf: one that had it before had begun, and what is there now is neither what it met nor what it would have made"
 } as const
 
-/** Answers a change that an earlier leaf left. `execute` carries it out. */
 export const recover = (self: Serving, work: Work, execute: Answering): Answering => {
   const refuse = (why: keyof typeof said): Answering => Effect.fail(ioError(said[why], work.intent, work.shown))
   const unless = (why: keyof typeof said): Answering => (self.settings.resumesChanges ? execute : refuse(why))

@@ -21,7 +21,6 @@ export interface Registry {
   /** Processes an entry, and returns the leaf that it announces, if any. */
   readonly see: (changed: DaemonChanged, position: number) => Announced | undefined
   readonly ownerOf: (path: FsPath.FsPath) => Announced | undefined
-  /** Returns the leaf that answers for paths without an owner. */
   readonly first: () => Announced | undefined
   /** The serving leaves, in the order of their announcement. */
   readonly running: () => ReadonlyArray<Announced>

@@ -17,11 +17,9 @@ import * as Checkpoints from "./checkpoints.ts"
 import * as Registry from "./registry.ts"
 
 export interface Survey {
-  /** The checkpoint: the position up to which everything is answered, and the leaves there. */
   readonly from: Checkpoints.Beginning
   readonly answered: Answered.Answered
   readonly started: ReadonlyMap<string, FileStarted>
-  /** Earlier leaves that do not announce their changes and have not ended normally, by instance. */
   readonly silent: ReadonlyMap<string, Registry.Announced>
   /** The leaves directly after the announcement of this one. */
   readonly leaves: Registry.Registry

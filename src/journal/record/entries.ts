@@ -29,7 +29,6 @@ interface Class<A> {
   readonly fields: { readonly _tag: { readonly schema: { readonly literal: string } } }
 }
 
-/** Creates entries like the class constructor, without its cost. */
 const maker = <A extends FileSystemEntry>({ fields: { _tag }, prototype }: Class<A>) => {
   const own = { _tag: _tag.schema.literal }
   return (fields: Omit<A, "_tag">): A => Object.assign(Object.create(prototype) as A, own, fields)

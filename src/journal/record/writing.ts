@@ -99,7 +99,6 @@ const atOnce = (writing: Writing, path: FsPath, bytes: Uint8Array, mode: Mode): 
 interface Progress {
   isCommitted: boolean
   isBegun: boolean
-  /** True if the file has been published and the answer recorded. */
   isTold: boolean
 }
 

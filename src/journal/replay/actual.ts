@@ -28,7 +28,6 @@ interface Found {
   readonly stat: FileStat | undefined
 }
 
-/** Resolves the path's parents, and returns its real path and stat. */
 const find = (port: Backend, path: FsPath.FsPath): Effect.Effect<Found, Fault> =>
   Effect.mapError(
     Effect.map(resolveLink(port, path), ({ path: at, stat }) => ({ at, stat })),

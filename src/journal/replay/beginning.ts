@@ -19,7 +19,6 @@ export const source = (operation: string, contents: ContentStore, beginning: Beg
   }
 })
 
-/** Returns the node at a path in the beginning; `undefined` if no entry reveals it. */
 export const nodeAt = (beginning: Beginning, path: FsPath.FsPath, key: (name: string) => string): Node | undefined => {
   const known = beginning.known.get(path)
   const attributes = beginning.attributesAt(path)

@@ -26,7 +26,6 @@ export interface Options {
 
 interface Answered {
   readonly answer: Terminal
-  /** True if the engine's own `commit` had been called. */
   readonly isStarted: boolean
 }
 

@@ -23,9 +23,7 @@ export interface Undoing {
   readonly port: Backend
   readonly source: Source
   readonly beginning: World["beginning"]
-  /** The tree at the target position. */
   readonly past: World
-  /** The tree at the end of the journal. */
   readonly now: World
   /** The current places of entries of the beginning, for entries that were moved or changed, by their original path. */
   readonly places: ReadonlyMap<FsPath.FsPath, FsPath.FsPath>

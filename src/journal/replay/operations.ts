@@ -58,7 +58,6 @@ const operationOf = ({ chunks, first, isWhole, parts, started }: Open, answer?: 
     : { ...operation, answered: { position: answer.position, answer: answer.entry as Terminal } }
 }
 
-/** Pairs the entries in their order, and returns each completed operation. */
 class Pairing {
   /** The open requests by id. An id has several if it was reused. */
   readonly #open = new Map<string, Array<Open>>()

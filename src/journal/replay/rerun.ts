@@ -72,7 +72,6 @@ const performCall = (
     )
   })
 
-/** Returns the fault of an invalid path. Paths are parsed as a leaf does. */
 const refusal = ({ asked }: Operation): Fault | undefined => {
   for (const input of [asked.path ?? "", ...("to" in asked ? [asked.to] : [])]) {
     const path = FsPath.parse(input, "branch")

@@ -46,7 +46,6 @@ interface Sides {
 
 interface Finding extends Undoing {
   readonly touched: ReadonlySet<FsPath.FsPath>
-  /** Tests whether the path itself is selected for undo. */
   readonly isWithin: (path: FsPath.FsPath) => boolean
   readonly conflicts: Array<Drift>
   /** The modification times to set on entries whose content stays. */

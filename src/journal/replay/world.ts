@@ -73,7 +73,6 @@ export type Node = File | Origin | Directory | Link | Unknown | { readonly kind:
 export const nothing: Node = { kind: "nothing" }
 export const unknown: Node = { kind: "unknown" }
 
-/** A fact about the beginning that an entry has revealed. */
 export type Known =
   | { readonly kind: "nothing" | "other" }
   | { readonly kind: "file"; readonly content: Content | undefined }

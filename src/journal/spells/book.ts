@@ -32,7 +32,6 @@ export interface Book {
   /** Returns the state of an invocation, as far as the book has read. */
   readonly page: (correlationId: string) => Page | undefined
   readonly answer: (correlationId: string) => Effect.Effect<SpellAnswer, Unanswered>
-  /** Returns the position of the first open invocation, as far as the book has read. */
   readonly firstOpen: () => number | undefined
   /** Fails all waiters, because no answer will come. */
   readonly close: (why: Unanswered) => Effect.Effect<void>
@@ -61,7 +60,6 @@ export const make = Effect.fnUntraced(function* (journal: Scrivener<SpellEntry>)
     Deferred.doneUnsafe(waiting.answer, Exit.succeed(entry))
   }
 
-  /** Removes the entry when its last waiter leaves. */
   const leave = (correlationId: string, waiting: Waiting): void => {
     waiting.count--
     if (waiting.count === 0 && answers.get(correlationId) === waiting) answers.delete(correlationId)
