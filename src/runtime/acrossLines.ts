@@ -39,7 +39,6 @@ export const acrossLines = (question: Question): RegExp | undefined => {
       // A class of ordinary characters contains no line feed.
       out += /^\[[\w \-.,:;/@#%&"'$+*|()]+\]$/.test(part) && !part.includes("-") ? part : `(?:(?!\\n)${part})`
     }
-    // Backreferences, characters by code, and "\n" itself.
     else if (/^\\[^dwSbBtvfr^$\\.*+?()[\]{}|/-]/.test(part)) return undefined
     else out += part
   }

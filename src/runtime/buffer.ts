@@ -1,9 +1,6 @@
-/**
- * Node's Buffer, or without Node a replacement for the part of it that portable code uses, with the same names and
- * meanings.
- */
+/** Node's Buffer or, without Node, a replacement for the part of it that portable code uses. */
 
-/** The most characters per call of `String.fromCharCode`; engines limit the number of arguments. */
+/** Characters per call of `String.fromCharCode`; engines limit the number of arguments. */
 const chunk = 8192
 
 const encoder = new TextEncoder()
@@ -27,14 +24,14 @@ const hexOf = (bytes: Uint8Array): string => {
   return text
 }
 
-/** Decodes UTF-16 and keeps a lone surrogate, which a TextDecoder would replace. */
+/** Keeps a lone surrogate, which a TextDecoder would replace. */
 const utf16Of = (bytes: Uint8Array): string => {
   let text = ""
   for (let at = 0; at + 1 < bytes.length; at += 2) text += String.fromCharCode(bytes[at]! | (bytes[at + 1]! << 8))
   return text
 }
 
-/** Decodes hexadecimal. Stops at the first pair that is not two digits, as Node does. */
+/** Stops at the first pair that is not two digits, as Node does. */
 const fromHex = (text: string): Uint8Array => {
   const pairs = /^(?:[0-9a-f]{2})*/i.exec(text)![0]
   const bytes = new Uint8Array(pairs.length / 2)
@@ -42,7 +39,7 @@ const fromHex = (text: string): Uint8Array => {
   return bytes
 }
 
-/** Decodes base64. Also accepts the URL alphabet, ignores other characters, and ends at the first "=", as Node does. */
+/** Accepts also the URL alphabet, ignores other characters, and ends at the first "=", as Node does. */
 const fromBase64 = (text: string): Uint8Array => {
   const digits = text
     .split("=", 1)[0]!

@@ -24,10 +24,10 @@ import { progress, type Report } from "./serve.ts"
 export type { Searched } from "./job.ts"
 
 /**
- * A group of workers.
+ * A pool of workers.
  *
- * `list` and `search` call back once, and never before they return. The function that they return withdraws the job,
- * which then gets no answer. `over` is called once in any case: when no thread uses the paths of the job any more.
+ * `list` and `search` call back once, never before they return. They return a function that withdraws the job, which
+ * then gets no answer. `over` is called once in any case, when no thread uses the job's paths any more.
  */
 export interface Crew {
   readonly size: number
@@ -52,7 +52,7 @@ export interface Crew {
 
 const builtin = <A>(name: string): A => process.getBuiltinModule(name) as A
 
-/** A function that starts a worker with this program and the `shared` memory. Throws if workers are not available. */
+/** Starts a worker with this program and the `shared` memory. Throws if workers are not available. */
 export type Start = (program: string, shared: Int32Array) => WorkerThreads.Worker
 
 const startWorker: Start = (program, shared) => {
@@ -73,13 +73,14 @@ export const inlineSearcher = (): Searcher => {
 
 const makeInline = (): Inline => ({ list: makeLister(builtin<typeof Fs>("node:fs")), searcher: inlineSearcher() })
 
-/** The number of jobs per worker: the current one and the next. */
 const most = 2
 
-/** Milliseconds for a worker to leave a withdrawn job before it is ended. Starting a new worker takes as long. */
+/**
+ * Milliseconds for a worker to leave a withdrawn job before its thread is ended. Starting a new worker takes as long.
+ */
 const grace = 40
 
-/** Milliseconds between failed starts of a worker, and the most failed starts in a row. */
+/** Milliseconds between failed starts of a worker, and the maximum number of failed starts in a row. */
 const pausing = 50
 const mostStillborn = 40
 
@@ -98,7 +99,6 @@ const ended = (worker: WorkerThreads.Worker): Promise<void> =>
     })
   })
 
-/** Watches for a file that exceeds the budget, and calls `overrun` with its index. */
 const watch = (job: Job, { shared }: Slot, overrun: (index: number) => void): void => {
   if (job.budget === Number.POSITIVE_INFINITY) return
   let begun = -1
@@ -118,15 +118,13 @@ export const make = (size: number, start: Start = startWorker): Crew => {
   const lists: Array<Job> = []
   const searches: Array<Job> = []
   const ending = new Set<Promise<unknown>>()
-  /** Whether workers are not available here. */
   let isImpossible = false
-  /** Whether the next start is delayed after a worker that ended before it was online. */
+  /** True while the next start is delayed after a worker that ended before it was online. */
   let isPausing = false
   let stillborn = 0
   let isBusy = false
   let isEnded = false
 
-  /** Keeps the program alive while an answer is pending. */
   const hold = ({ jobs, worker }: Slot): void => {
     if (jobs.length > 0) worker.ref()
     else worker.unref()
@@ -152,7 +150,7 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     if (!job.isWithdrawn) job.answer(report)
     finish(job)
   }
-  /** Ends a thread. Its other jobs go to the front of the queues. */
+  /** Ends a thread. Its other jobs return to the front of the queues. */
   const retire = (slot: Slot, ...done: ReadonlyArray<Job>): void => {
     slot.isRetired = true
     slots.splice(slots.indexOf(slot), 1)
@@ -195,10 +193,6 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     if (!slot.isOnline) pause()
     dispatch()
   }
-  /**
-   * Delays the next start, because memory or descriptors may be exhausted. Searches with a budget fail after too many
-   * failed starts.
-   */
   const pause = (): void => {
     isPausing = true
     setTimeout(() => {
@@ -273,7 +267,6 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     if (slots.length === 0) work()
   }
 
-  /** Returns a job that can run on this thread: one without a budget, or any job if workers are not available. */
   const inlineJob = (): Job | undefined => {
     if (lists.length > 0 || isImpossible) return lists.shift() ?? searches.shift()
     const at = searches.findIndex(({ budget }) => budget === Number.POSITIVE_INFINITY)
@@ -352,10 +345,9 @@ let everybodys: Held | undefined
 
 const defaultSize = (): number => Math.min(4, builtin<typeof Os>("node:os").availableParallelism())
 
-/** Milliseconds for which unused threads are kept for the next user. */
 const lingering = 5000
 
-/** The crew of the whole program. It ends some time after its last user has released it. */
+/** The worker pool of the program. It ends `lingering` milliseconds after its last user has released it. */
 export const shared: Effect.Effect<Crew, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => {

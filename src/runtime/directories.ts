@@ -9,13 +9,8 @@ import { codeOf } from "../model/systemError.ts"
 
 const isDirectory = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
-/**
- * Tests whether an entry other than a directory blocks the path. An existing directory was created meanwhile and blocks
- * nothing.
- */
 const isInTheWay = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === false
 
-/** The most attempts per directory while other processes create and remove it or its parent. */
 const maxTries = 8
 
 /**

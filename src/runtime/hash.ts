@@ -1,7 +1,5 @@
-/** Content versions: SHA-256, by Node's implementation if there is one. */
 import { createHash, hash } from "./node.ts"
 
-/** Returns the SHA-256 of the bytes, as 64 lower-case hexadecimal digits. */
 export const sha256 = (bytes: Uint8Array): string => hash("sha256", bytes)
 
 export interface Hasher {

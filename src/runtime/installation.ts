@@ -17,7 +17,6 @@ import type * as NodePath from "node:path"
 import { isPrivate, makePrivateDirectory, throwPassing } from "./privateDirectory.ts"
 import { stateDirectory } from "./stateDirectory.ts"
 
-// Loaded at the first use, so that a program that works only in memory loads none of them.
 const crypto = (): typeof NodeCrypto => process.getBuiltinModule("node:crypto")
 const fs = (): typeof NodeFs => process.getBuiltinModule("node:fs")
 const os = (): typeof NodeOs => process.getBuiltinModule("node:os")
@@ -50,8 +49,7 @@ const find = (): string | undefined => {
 let found: { readonly path: string | undefined } | undefined
 
 /**
- * Returns the private directory of this installation, created with mode 0700 at the first call; `undefined` if that is
- * impossible.
+ * Returns the private directory, created with mode 0700 at the first call, or `undefined` if that is impossible.
  *
  * Throws the system's error if descriptors or memory are exhausted.
  */
@@ -118,9 +116,7 @@ const key = (): Buffer => {
 /** Reads the key into memory, so that it is known even when no descriptor is left. Throws like `directory`. */
 export const remember = (): void => void key()
 
-/**
- * Returns the code of a text: 32 hexadecimal digits (128 bits of HMAC-SHA-256) that only this installation can make.
- */
+/** Returns 32 hexadecimal digits (128 bits of HMAC-SHA-256) that only this installation can compute for the text. */
 export const codeOf = (text: string): string => crypto().createHmac("sha256", key()).update(text).digest("hex").slice(0, 32)
 
 export const isCodeOf = (text: string, code: string): boolean => {

@@ -1,4 +1,3 @@
-/** The jobs of a crew: how a job is sent to a worker, runs on this thread, and is answered. */
 import type * as WorkerThreads from "node:worker_threads"
 import type { Query } from "../model/search.ts"
 import type { Lister, Listing } from "./lister.ts"
@@ -20,14 +19,13 @@ export interface Inline {
 /** Files and directories processed on this thread between two yields. */
 const slice = 16
 
-/** The number of queries that a worker caches. */
 const places = 8
 
 export type End = Report | { readonly _tag: "Overrun"; readonly index: number }
 
 export interface Job {
   readonly budget: number
-  /** Whether this is a list job, which goes before searches. */
+  /** List jobs go before searches. */
   readonly isList: boolean
   readonly order: (slot: Slot, ticket: number) => Order
   /** Returns a function that does some work on this thread and returns true when the job is answered. */
@@ -38,7 +36,6 @@ export interface Job {
   slot: Slot | undefined
   ticket: number
   timer: ReturnType<typeof setInterval> | undefined
-  /** The end of a thread that had this job before. */
   gone: Promise<unknown> | undefined
 }
 

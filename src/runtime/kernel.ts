@@ -2,19 +2,14 @@
  * Finds lines in bytes: with WebAssembly SIMD (kernel.wat, a few GB per second for any text), or with the engine's own
  * search.
  *
- * Both behave the same. The two makers use nothing from outside, so that their source can run in a worker.
+ * The two makers use nothing from outside, so that their source can run in a worker.
  */
 
-/** A line finder for bytes in its own memory. */
 export interface Kernel {
-  /**
-   * Returns the whole memory as a view that is valid until the next `grow`. Files are read directly into it, from
-   * `data` on.
-   */
+  /** The whole memory, valid until the next `grow`. Files are read directly into it, from `data` on. */
   readonly memory: () => Buffer
   /** The offset at which the caller's bytes begin. All other offsets are relative to it. */
   readonly data: number
-  /** Returns the number of bytes that fit. */
   readonly capacity: () => number
   /**
    * Makes room for that many bytes and keeps the content. Throws a RangeError beyond 2,000 MiB or if memory is
@@ -36,14 +31,12 @@ export interface Kernel {
    */
   readonly lines: (from: number, end: number, line: number) => number
   /**
-   * Returns the lines of the last call of `lines`: number, start and end (without the "\n") of each.
+   * The lines of the last call of `lines`: number, start and end (without the "\n") of each.
    *
    * The view is valid until the next `grow`. Only as many triples as `lines` returned are meaningful.
    */
   readonly found: () => Int32Array
-  /** Counts the line feeds in [from, end). */
   readonly count: (from: number, end: number) => number
-  /** Tests for a zero byte in [from, end). */
   readonly hasNul: (from: number, end: number) => boolean
 }
 
@@ -101,7 +94,6 @@ export const makeSimd = (code: string, room = 16_384): Kernel | undefined => {
   const longest = 64
   const data = wasm.data.value
   const results = wasm.results.value
-  // The results end where the data begins.
   const most = Math.max(1, Math.min(room, Math.floor((data - results) / 12)))
   const view = () => ({
     memory: Buffer.from(wasm.memory.buffer),
@@ -111,13 +103,11 @@ export const makeSimd = (code: string, room = 16_384): Kernel | undefined => {
   let now = view()
   let count = 0
 
-  // Characters from the most frequent to rare ones; all others are even rarer.
   const common = " etaoinsrlcdupmfhg.,_()=0\"bvy1xwk/-2;:'jqz\n"
   const rarity = (byte: number): number => {
     const index = common.indexOf(String.fromCharCode(byte))
     return index === -1 ? common.length : index
   }
-  /** Returns the positions of the two rarest bytes of a needle. */
   const probes = (needle: Uint8Array): readonly [number, number] => {
     const order = Array.from(needle.keys()).sort((a, b) => rarity(needle[b]!) - rarity(needle[a]!))
     return [order[0]!, order[1] ?? order[0]!]

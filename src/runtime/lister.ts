@@ -10,7 +10,7 @@ export interface Listing {
   /** The kind of each name: 0 file, 1 directory, 2 symlink, 3 other. */
   readonly kinds: Uint8Array<ArrayBuffer>
   /**
-   * Whether a name contains U+FFFD, which may stand for invalid bytes. The caller must list the directory again as
+   * Set when a name contains U+FFFD, which may stand for invalid bytes. The caller must then list the directory as
    * bytes.
    */
   readonly isDoubtful: boolean
@@ -18,13 +18,8 @@ export interface Listing {
   readonly stats?: Float64Array<ArrayBuffer> | undefined
 }
 
-/** A function that lists a directory; `withStats` also stats each entry. */
 export type Lister = (directory: string, withStats?: boolean) => Listing | string
 
-/**
- * Creates a lister. It returns a listing or the system's error code, and does not follow a symlink in the last name of
- * the path.
- */
 export const makeLister = (
   fs: Pick<typeof Fs, "openSync" | "readdirSync" | "readlinkSync" | "lstatSync" | "closeSync" | "constants">
 ): Lister => {
@@ -63,7 +58,6 @@ export const makeLister = (
 
   const quietly = { throwIfNoEntry: false } as const
 
-  /** The pid of this process; a path with it finds descriptors faster than `/proc/self`. */
   let self = "self"
   try {
     self = fs.readlinkSync("/proc/self")
@@ -71,7 +65,6 @@ export const makeLister = (
     // Without it, the system resolves `self` each time.
   }
 
-  /** Stats each entry. The kind may have changed since the directory was read. */
   const looked = (found: Listing, base: string): Listing => {
     if (found.kinds.length === 0 || found.isDoubtful) return found
     const names = found.names.split("/")

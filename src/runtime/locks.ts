@@ -16,13 +16,12 @@ export interface Locks {
   readonly alone: <A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
-/** The locks that a fiber holds, and the inner locks for requests under them. */
 interface Held {
   readonly owner: object
   readonly keys: ReadonlyArray<FsPath>
   readonly turns: Locks
   readonly above: Held | undefined
-  /** Whether the holder has ended; a fiber that outlives it no longer holds its locks. */
+  /** Set when the holder has ended. A fiber that outlives the holder no longer holds its locks. */
   isOver: boolean
 }
 
@@ -136,7 +135,7 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
     })
 
   const keyOf = (path: FsPath): FsPath => (folds ? fold(path) : path)
-  /** Takes each path from the innermost holder that covers it, and all other paths from the shared locks. */
+  /** Locks each path at the innermost holder that covers it, and all other paths at the shared locks. */
   const takingFrom = <A, E, R>(
     holding: Held | undefined,
     paths: ReadonlyArray<FsPath>,

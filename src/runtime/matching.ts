@@ -15,7 +15,7 @@ import { scan } from "./scan.ts"
 
 export interface Matched {
   readonly found: FileFound
-  /** The searched text, if the query wants it and there is a match. */
+  /** The searched text, if the query wants the text and there is a match. */
   readonly text?: string | undefined
 }
 
@@ -32,7 +32,7 @@ export interface Matching {
 }
 
 /**
- * Sends a job to a crew and waits for its answer, and until no thread works on it any more.
+ * Sends a job to the workers and waits for its answer, and until no thread works on the job any more.
  *
  * An interruption withdraws the job and also waits for its end.
  */
@@ -58,10 +58,8 @@ export const asked = <A>(ask: (done: (answer: A) => void, over: () => void) => (
     })
   })
 
-/** Matches built between two yields to other fibers: some milliseconds. */
 const slice = 2 ** 15
 
-/** Converts the answer of a worker to matches. */
 export const unpacked = (packed: Packed, pathOf?: (file: number) => FsPath): Effect.Effect<ReadonlyArray<Matched>> =>
   Effect.suspend(() => {
     const { all, step } = unpacking(packed, pathOf)
@@ -83,7 +81,6 @@ const isText = (bytes: Uint8Array): boolean => {
   }
 }
 
-/** Searches without any module of Node. */
 export const plainly: Matching["here"] = ({ maxBytes, most, question, withText }, contents, from) =>
   contents.map((bytes, index): Matched => {
     if (bytes.length > maxBytes) return { found: "tooLarge" }
@@ -126,12 +123,10 @@ const standard: Matching = {
     }
     return out
   },
-  // Without workers there is no budget.
   away: (query, contents, from) =>
     isNode ? byWorkers(query, contents, from) : Effect.sync(() => plainly(query, contents, from))
 }
 
-/** The current implementation of the search. Replaceable. */
 export const Matching: Context.Reference<Matching> = Context.Reference<Matching>("fs-algebra/Matching", {
   defaultValue: () => standard
 })

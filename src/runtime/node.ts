@@ -18,10 +18,9 @@ import type * as NodeZlib from "node:zlib"
 import { Buffer } from "./buffer.ts"
 import { Sha } from "./sha.ts"
 
-/** Whether this is Node, or a runtime with its modules, such as Bun and Deno. */
+/** True on Node, and on runtimes with its modules, such as Bun and Deno. */
 export const isNode: boolean = typeof process !== "undefined" && typeof process.getBuiltinModule === "function"
 
-/** Returns an object whose functions exist but throw when called. */
 const missing = (name: string): object =>
   new Proxy(
     {},
@@ -37,7 +36,6 @@ const missing = (name: string): object =>
     }
   )
 
-/** Returns the module, or an object whose functions throw an error that names the missing module. */
 export const builtin = <A extends object>(name: string): A =>
   ((isNode ? process.getBuiltinModule(name) : undefined) ?? missing(name)) as A
 
@@ -78,7 +76,6 @@ export const resolve: NodePath.PlatformPath["resolve"] = (...parts) => Path.reso
 export const sep: string = isNode ? Path.sep : "/"
 export const delimiter: string = isNode ? Path.delimiter : ":"
 
-/** The system, as `process.platform` names it; empty without a process. */
 export const platform: string = isNode ? process.platform : ""
 
 const os = lazily<typeof NodeOs>("node:os")
@@ -89,7 +86,6 @@ export const tmpdir: typeof NodeOs.tmpdir = () => os().tmpdir()
 export const getSystemErrorMessage: typeof NodeUtil.getSystemErrorMessage = (errno) =>
   builtin<typeof NodeUtil>("node:util").getSystemErrorMessage(errno)
 
-/** Node's streams and their promise functions. */
 export const stream = lazily<typeof NodeStream>("node:stream")
 export const streams = lazily<typeof NodeStreamPromises>("node:stream/promises")
 

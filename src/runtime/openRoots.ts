@@ -1,9 +1,9 @@
 /**
- * Compares host directories by their real paths, component by component.
+ * Compares host directories by their real paths, component by component, so that a symlink or a common prefix
+ * (`/srv/app`, `/srv/app-old`) is never mistaken for containment.
  *
- * So a symlink, or a common prefix of two names (`/srv/app`, `/srv/app-old`), is never mistaken for containment. Data
- * that this library keeps beside a workspace, such as a snapshot store, must lie outside all open roots. Otherwise users
- * of a workspace could reach the data.
+ * Data that this library keeps beside a workspace, such as a snapshot store, must lie outside all open roots. Otherwise
+ * users of a workspace could reach the data.
  */
 import { dirname, Fs, isAbsolute, join, parse, sep } from "./node.ts"
 import type { Fault } from "../model/FsError.ts"
@@ -11,10 +11,7 @@ import { codeOf } from "../model/systemError.ts"
 
 const isMissing = (error: unknown): boolean => codeOf(error) === "ENOENT"
 
-/**
- * Resolves symlinks. Some Windows disks give no final name, or none for a long path; Node then resolves the symlinks
- * one by one.
- */
+/** Resolves symlinks one by one where the disk gives no final name, as some Windows disks do. */
 const realOf = (path: string): string => {
   try {
     return Fs.realpathSync.native(path)
@@ -46,7 +43,6 @@ export const resolved = (path: string): string | undefined => {
   }
 }
 
-/** Tests whether a resolved path is the resolved base or lies below it. */
 export const isInside = (base: string, path: string): boolean =>
   path === base || path.startsWith(base.endsWith(sep) ? base : base + sep)
 
@@ -64,7 +60,7 @@ const textOf = (path: string): string | undefined => {
 const namesOf = (path: string): ReadonlyArray<string> => path.split(sep).filter((name) => name !== "" && name !== ".")
 
 /**
- * Tests whether an absolute path lies in one of the resolved directories, or has a symlink that does. Users of that
+ * Tests whether an absolute path lies in one of the resolved directories, or passes a symlink that does. Users of that
  * directory control such a path.
  *
  * A broken symlink is followed to its target.
@@ -95,7 +91,7 @@ export const leadsInto = (path: string, directories: ReadonlyArray<string>): boo
   return false
 }
 
-/** Returns the real path if it lies in one of the allowed directories; without any, nothing is allowed. */
+/** Returns the real path if it lies in one of the allowed directories. */
 export const allowed = (path: string, bases: ReadonlyArray<string>): string | undefined => {
   const real = resolved(path)
   if (real === undefined) return undefined
@@ -107,10 +103,8 @@ export const allowed = (path: string, bases: ReadonlyArray<string>): string | un
     : undefined
 }
 
-/** A multiset of resolved directories that are in use. */
 interface Register {
   readonly directories: Iterable<string>
-  /** Adds an existing directory until the returned function is called. */
   readonly add: (directory: string) => () => void
 }
 
@@ -149,10 +143,7 @@ const isInsideAny = (bases: Iterable<string>, path: string): boolean => {
   return false
 }
 
-/**
- * Returns the fault for a directory that a workspace could reach, or `undefined`. `argument` is the name of the
- * parameter.
- */
+/** Returns the fault for a directory that a workspace could reach. `argument` names the parameter. */
 export const refusal = (argument: string, directory: string): Fault | undefined => {
   const real = resolved(directory)
   const detail =

@@ -31,14 +31,13 @@ const nothing: ReadonlyArray<Found> = []
 /** Bytes decoded at a time; longer strings are many times slower to make. */
 const decoded = 2 ** 15
 
-/** An incremental conversion to strings and matches. */
 export interface Unpacking {
   /** Builds about `most` more matches; returns whether all are done. */
   readonly step: (most: number) => boolean
   readonly all: Array<FileFound>
 }
 
-/** Starts the conversion. With `pathOf`, every match carries the path of its file. */
+/** Starts an incremental conversion. With `pathOf`, every match carries the path of its file. */
 export const unpacking = (packed: Packed, pathOf?: (file: number) => FsPath): Unpacking => {
   const { files, meta } = packed
   const { isAscii } = process.getBuiltinModule("node:buffer") as typeof NodeBuffer
@@ -107,7 +106,6 @@ export const found = (packed: Packed): Array<FileFound> => {
   return all
 }
 
-/** The shared result of a file without matches, because most files have none. */
 const nothingFound = { found: nothing }
 
 /** Adds the text of each file with matches, if texts were requested. */

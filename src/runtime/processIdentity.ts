@@ -2,14 +2,13 @@
  * A short text that identifies this process and fits into a file name, and a test whether the process of such a text
  * has ended.
  *
- * A pid is not enough, because the system reuses it. So the identity consists of the scope of the pid (one boot of one
- * kernel, one pid namespace), the pid, and the start time of the process.
+ * The system reuses pids. So the identity consists of the scope of the pid (one boot of one kernel, one pid namespace),
+ * the pid, and the start time of the process.
  */
 import type * as NodeFs from "node:fs"
 import type * as NodeOs from "node:os"
 import { codeOf } from "../model/systemError.ts"
 
-// Loaded at the first use, so that a program that works only in memory loads none of them.
 const fs = (): typeof NodeFs => process.getBuiltinModule("node:fs")
 const os = (): typeof NodeOs => process.getBuiltinModule("node:os")
 
@@ -23,7 +22,7 @@ const quietly = (read: () => string): string | undefined => {
   }
 }
 
-/** Reads a value that will be cached. Throws if descriptors are exhausted, because that is no answer. */
+/** Reads a value that will be cached. Throws if descriptors are exhausted. */
 const surely = (read: () => string): string | undefined => {
   try {
     return read()
@@ -52,7 +51,7 @@ const [STATE, THREADS, STARTED] = [0, 17, 19] as const
 
 const asText = (number: string | undefined): string => BigInt(number ?? "0").toString(36)
 
-/** Returns the 64-bit FNV-1a hash. It is not cryptographic, but available without loading a module. */
+/** Computes the 64-bit FNV-1a hash, which is available without loading a module. */
 const digest = (text: string): string => {
   let hash = 0xcbf29ce484222325n
   for (const byte of Buffer.from(text)) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n)
@@ -60,7 +59,7 @@ const digest = (text: string): string => {
 }
 
 interface Own {
-  /** Whether `/proc` uses the pid namespace of this process; in an incomplete container it may be another. */
+  /** True if `/proc` uses the pid namespace of this process. In an incomplete container it may be another one. */
   readonly isTold: boolean
   readonly place: string
   readonly identity: string
@@ -84,19 +83,16 @@ const ask = (): Own => {
   return { isTold, place, identity: `${place}-${process.pid.toString(36)}-${started}` }
 }
 
-/** Returns the identity of this process, computed at the first call. */
 const own = (): Own => (known ??= ask())
 let known: Own | undefined
 
 /**
- * Returns the identity of this process: at most 40 characters of `0-9`, `a-z` and `-`. No other process ever has the
- * same.
+ * Returns the identity of this process: at most 40 characters of `0-9`, `a-z` and `-`, never used by another process.
  */
 export const self = (): string => own().identity
 
 export const isIdentity = (text: string): boolean => /^[0-9a-z]{1,13}-[0-9a-z]{1,8}-[0-9a-z]{1,14}$/.test(text)
 
-/** Tests whether no process has the pid, running or stopped. */
 const isFree = (pid: number): boolean => {
   try {
     process.kill(pid, 0)
@@ -106,7 +102,6 @@ const isFree = (pid: number): boolean => {
   }
 }
 
-/** Tests for a zombie without remaining threads. */
 const hasEnded = (fields: ReadonlyArray<string>): boolean =>
   (fields[STATE] === "Z" || fields[STATE] === "X") && Number(fields[THREADS]) <= 1
 
@@ -143,6 +138,5 @@ const askBoot = (): Boot | undefined => {
     : { boot, machine: digest(JSON.stringify([machine, os().hostname()])) }
 }
 
-/** Returns the boot of this machine, or `undefined` if the system does not identify boots. */
 export const boot = (): Boot | undefined => (knownBoot ??= { boot: askBoot() }).boot
 let knownBoot: { readonly boot: Boot | undefined } | undefined

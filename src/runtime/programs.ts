@@ -10,16 +10,13 @@ import { delimiter, Fs, isAbsolute, join } from "./node.ts"
 import * as OpenRoots from "./openRoots.ts"
 
 export interface Program {
-  /** The absolute path of the program. */
   readonly program: string
   /** The PATH without the rejected entries, for the program and its children. */
   readonly path: string
 }
 
-/** The PATH to use if none is set. */
 const usual = "/usr/local/bin:/usr/bin:/bin"
 
-/** The PATH from the configuration of this process. */
 export const configuredPath: Effect.Effect<string> = Effect.orElseSucceed(Config.String("PATH"), () => usual)
 
 const isProgram = (path: string): boolean => {

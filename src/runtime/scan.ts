@@ -1,7 +1,7 @@
 /**
- * Searches the text of one file. No imports or outside references, so that the function's source can run in a worker.
+ * Searches the text of one file. The function has no outside references, so that its source can run in a worker.
  *
- * It does not return context lines: a worker would have to copy each, while the caller can slice the text.
+ * It returns no context lines: a worker would have to copy each, while the caller can slice the text.
  */
 import type { Found, Question } from "../model/search.ts"
 
@@ -17,7 +17,7 @@ export const scan = (question: Question, text: string, from: number, most: numbe
   const start = text.charCodeAt(0) === 0xfeff ? 1 : 0
   const found: Array<Found> = []
 
-  /** Returns the end of the line that starts at `at`, without and with its terminator. */
+  /** Returns the end of the line at `at`, without and with its terminator. */
   const ends = (at: number): readonly [content: number, next: number] => {
     const lf = text.indexOf("\n", at)
     if (lf === -1) return [size, size]
@@ -40,7 +40,7 @@ export const scan = (question: Question, text: string, from: number, most: numbe
   }
 
   /**
-   * Returns a function that finds `wanted` from an index on, in linear time.
+   * Returns a function that finds `wanted` in linear time.
    *
    * The engine's own search is linear up to 250 characters. A longer text is compared by the Knuth-Morris-Pratt
    * algorithm wherever the engine has found its beginning.
@@ -128,7 +128,6 @@ export interface FoundAmong extends Found {
   readonly after: ReadonlyArray<string>
 }
 
-/** Returns the line from `begin` to the line feed at `lf`. */
 const lineOf = (text: string, begin: number, lf: number): string =>
   text.slice(begin, lf > begin && text.charCodeAt(lf - 1) === 13 ? lf - 1 : lf)
 
@@ -153,10 +152,7 @@ const linesBelow = (text: string, at: number, most: number): Array<string> => {
   return lines
 }
 
-/**
- * Yields the matches of a text with their context lines, one at a time, because together they can be many times the
- * text.
- */
+/** Yields the matches with their context lines, one at a time, because together they can be many times the text. */
 export const among = function* (
   text: string,
   found: Iterable<Found>,

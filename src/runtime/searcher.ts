@@ -26,11 +26,10 @@ export interface Paths {
   readonly names: string
   /** The 1-based first line to search in the first file. */
   readonly from: number
-  /** Whether a file with several hard links is "unreadable". */
+  /** Set when a file with several hard links counts as "unreadable". */
   readonly refuseHardlinks?: boolean
 }
 
-/** Contents of files that are already in memory. */
 export interface Contents {
   readonly contents: ReadonlyArray<Uint8Array>
   readonly from: number
@@ -40,7 +39,8 @@ export interface Search {
   /** Searches the next file. Returns false if none is left, the answer is large enough, or no descriptor was free. */
   readonly next: () => boolean
   /**
-   * Returns the results so far, perhaps for the first files only. Call it once, because its buffers are transferred.
+   * Returns the results so far, perhaps for the first files only. Must be called once, because its buffers are
+   * transferred.
    */
   readonly answer: () => Packed
 }
@@ -56,7 +56,6 @@ export interface Tools {
   readonly kernel: Kernel
   readonly scan: typeof scan
   readonly acrossLines: typeof acrossLines
-  /** Returns milliseconds since an arbitrary moment. */
   readonly now: () => number
 }
 
@@ -79,7 +78,6 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
   const sniffed = 8192
   /** The size in bytes at which an answer is sent; the other files are left to another job. */
   const enough = 2 ** 22
-  /** The longest string of V8 in UTF-16 units, and so the largest file that is decoded. */
   const maxStringLength = 2 ** 29 - 24
   /** The length up to which the engine's own text search is linear. */
   const shortText = 200
@@ -89,7 +87,6 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
   const base = kernel.data
   let memory = kernel.memory()
 
-  /** A query and the values that are computed from it once. */
   interface Prepared {
     readonly query: Query
     readonly isWhole: boolean
@@ -153,7 +150,6 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
   }
 
   let recent: Prepared | undefined
-  /** Loads the needles of a query into the kernel, which holds one set at a time. */
   const use = (prepared: Prepared): void => {
     if (recent === prepared) return
     recent = prepared
@@ -193,7 +189,6 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     let meta = new Int32Array(2 ** 8)
     let filled = 0
 
-    /** The state of the current file: the number of matching lines so far, and the first line to search. */
     let count = 0
     let from = 1
     /** The first match in the line that `first` tested last. */
@@ -232,7 +227,6 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       note(line)
     }
 
-    /** Tests a line, and stores the position of its first match. */
     const first = (line: string): boolean => {
       if (regex !== undefined) {
         const match = regex.exec(line)
@@ -282,7 +276,6 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       }
     }
 
-    /** Tests every line of a decoded text. */
     const eachLine = (text: string, line: number): void => {
       for (let at = 0; at < text.length && !isEnough(); line++) {
         const lf = text.indexOf("\n", at)
@@ -350,7 +343,6 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       else everything(start, stop, line)
     }
 
-    /** Searches the text as a whole, for a query that matches across lines. */
     const whole = (size: number): void => {
       if (needles !== undefined && kernel.lines(0, size, 1) === 0) return
       const text = isAscii(bytesOf(0, size)) ? latin1(0, size) : utf8(0, size)
@@ -361,7 +353,6 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       }
     }
 
-    /** Searches a file that is completely in memory. */
     const content = (size: number): number => {
       if (kernel.hasNul(0, Math.min(size, sniffed))) return binary
       if (isWhole) whole(size)
@@ -376,9 +367,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       return count
     }
 
-    /**
-     * Searches a file that is larger than its first piece, which is in memory. Bytes appended meanwhile are ignored.
-     */
+    /** Searches a file whose first piece is in memory. Ignores bytes that are appended meanwhile. */
     const large = (bytes: number, read: (at: number, length: number, from: number) => number): number => {
       if (bytes > maxBytes) return tooLarge
       const isTogether = isWhole || withText

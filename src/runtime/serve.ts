@@ -7,10 +7,7 @@ import type { Packed } from "./packed.ts"
 import type { Query } from "../model/search.ts"
 import type { Batch, Searcher } from "./searcher.ts"
 
-/**
- * A job for a worker. `ticket` counts jobs from 1. A query is sent with the first job that needs it and stored at
- * `place`.
- */
+/** A job for a worker. Tickets count from 1. A query is sent once and stored at `place`. */
 export type Order =
   | {
       readonly _tag: "List"
@@ -32,7 +29,7 @@ export type Report =
   | { readonly _tag: "Failed"; readonly ticket: number; readonly index: number; readonly detail: string }
 
 /**
- * The positions in the memory shared between a worker and its crew, used while the worker cannot receive messages.
+ * The positions in the memory that a worker shares with its pool, used while the worker cannot receive messages.
  *
  * They hold the current file of the job, the number of files begun, the ticket of the current job (0 for none), and the
  * withdrawn tickets. A worker has at most two jobs, so one position for odd tickets and one for even tickets suffice.

@@ -1,12 +1,8 @@
-/**
- * SHA-1 and SHA-256 (FIPS 180-4) for runtimes without Node. `crypto.subtle` is asynchronous, but versions are computed
- * synchronously.
- */
+/** SHA-1 and SHA-256 (FIPS 180-4) for runtimes without Node, because `crypto.subtle` is asynchronous. */
 import { Buffer } from "./buffer.ts"
 
 interface Algorithm {
   readonly start: ReadonlyArray<number>
-  /** Mixes the block of 16 words at the start of `words` into the state. */
   readonly mix: (state: Uint32Array, words: Uint32Array) => void
 }
 

@@ -2,7 +2,6 @@ import type * as NodePath from "node:path"
 
 const paths = (): typeof NodePath => process.getBuiltinModule("node:path")
 
-/** The properties of a machine that determine the state directory. */
 export interface Machine {
   readonly platform: string
   readonly environment: Readonly<Record<string, string | undefined>>

@@ -10,7 +10,6 @@ const real = (path: string): string | undefined => {
   }
 }
 
-/** Returns a resolved home directory. A user unknown to the system has none. */
 const homeOf = (find: () => string): ReadonlyArray<string> => {
   try {
     const home = find()
@@ -24,7 +23,7 @@ const homeOf = (find: () => string): ReadonlyArray<string> => {
 /** Returns the home of the environment and that of the user; a parent program may have made them differ. */
 const homes = (): ReadonlyArray<string> => [...homeOf(homedir), ...homeOf(() => userInfo().homedir)]
 
-/** Returns the kind of a resolved directory that is too wide for one project, or `undefined`. */
+/** Describes a resolved directory that is too wide for one project. */
 export const widthOf = (root: string): string | undefined => {
   if (dirname(root) === root) return "the whole machine"
   const places = homes()
