@@ -1,11 +1,10 @@
 /**
  * Runs the regular expressions that picomatch generates for extglobs and other rare globs, in bounded time.
  *
- * All paths through the expression are followed at once, and each lookahead is evaluated once per place. The test is
- * only whether the whole text matches, so the order of alternatives and capture groups do not matter.
+ * All paths through the expression are followed at once, and each lookahead is evaluated once per place. The test
+ * covers only whole texts, so the order of alternatives and capture groups do not matter.
  *
- * The parser accepts the syntax that picomatch generates. A pattern that contains other syntax (backreferences,
- * lookbehind) is not a glob.
+ * A pattern with syntax that picomatch does not generate (backreferences, lookbehind) is not a glob.
  */
 import { charClass, type Test } from "./segment.ts"
 
@@ -16,7 +15,7 @@ type Node =
   | { readonly _tag: "Repeat"; readonly node: Node; readonly least: number; readonly most: number }
   | { readonly _tag: "Look"; readonly node: Node; readonly negative: boolean }
 
-/** An expression that the parser does not support. The message gives the reason. */
+/** Thrown for an unsupported expression, with the reason as its message. */
 export class NotAGlob extends Error {}
 
 const parse = (source: string, ignoreCase: boolean): Node => {
@@ -87,15 +86,12 @@ type Step =
   | { readonly _tag: "Go"; readonly to: ReadonlyArray<number> }
   | { readonly _tag: "Look"; readonly end: number; readonly negative: boolean }
 
-/**
- * The most steps of an expression, each about ten nanoseconds. The cost of a text is at most its length times this
- * number.
- */
+/** Each step takes about ten nanoseconds. The cost of a text is at most its length times this number. */
 const maxSteps = 8192
 
 interface Program {
   readonly steps: ReadonlyArray<Step>
-  /** The steps per place of a text. A step inside lookaheads counts once more for each of them. */
+  /** The steps per place of a text. A step inside lookaheads counts once more for each lookahead. */
   readonly weight: number
 }
 
@@ -164,9 +160,7 @@ const assemble = (root: Node): Program => {
   return { steps, weight }
 }
 
-/**
- * Evaluates a lookahead at every place of a text, from the end backwards, so that each part of the text is read once.
- */
+/** Evaluates a lookahead at every place, from the end backwards, so that each part of the text is read once. */
 const survey = (
   steps: ReadonlyArray<Step>,
   comesFrom: ReadonlyArray<ReadonlyArray<number>>,

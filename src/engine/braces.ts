@@ -10,24 +10,18 @@
 
 export const maxExpansions = 1024
 
-/**
- * The deepest nesting of braces and parentheses. Patterns of the standard length stay below it, and it is far from a
- * stack overflow.
- */
+/** Patterns of the standard length stay below this depth, which is far from a stack overflow. */
 export const maxDepth = 500
 
 export const tooDeep = `it is nested more than ${maxDepth} deep`
 
 export const tooMany = `its braces expand to more than ${maxExpansions} patterns`
 
-/** An invalid glob. The message gives the reason. */
 export class Malformed extends Error {}
 
 export interface Expanded {
   readonly patterns: ReadonlyArray<string>
-  /**
-   * The reason why the glob may not mean what it looks like, if any. A search accepts such a glob; a policy refuses it.
-   */
+  /** The reason why the glob may not mean what it looks like. A search accepts such a glob; a policy refuses it. */
   readonly doubt: string | undefined
 }
 
@@ -36,7 +30,7 @@ type Piece = string | Group
 interface Group {
   readonly opening: string
   readonly options: ReadonlyArray<ReadonlyArray<Piece>>
-  /** Whether the group stands for one of its options: braces with a comma, `@(…)`, `?(…)` and `(…)`. */
+  /** True if the group stands for one of its options: braces with a comma, `@(…)`, `?(…)` and `(…)`. */
   readonly chooses: boolean
   readonly holdsGlobstar: boolean
 }
@@ -69,10 +63,7 @@ const classes: ReadonlyMap<string, string> = new Map([
 
 const range = /\{(?:(-?\d{1,15})\.\.(-?\d{1,15})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.(-?\d{1,15}))?\}/y
 
-/**
- * Expands a numeric range as bash does: ascending or descending, ignoring the sign of the step, padded with zeros if
- * one end is.
- */
+/** Expands a numeric range as bash does: ignores the sign of the step, and pads with zeros if one end is padded. */
 const numbers = (from: string, to: string, step: number): ReadonlyArray<string> => {
   const width = [from, to].some((end) => /^-?0\d/.test(end)) ? Math.max(from.length, to.length) : 0
   const [first, last] = [Number(from), Number(to)]
@@ -85,7 +76,7 @@ const numbers = (from: string, to: string, step: number): ReadonlyArray<string> 
   })
 }
 
-/** Returns the glob for a range. A range between single characters becomes a set, which costs no expansions. */
+/** Turns a range between single characters into a set, which costs no expansions. */
 const ranged = ([, from, to, first, last, by]: RegExpExecArray): string => {
   const step = Math.abs(Number(by ?? 1)) || 1
   const [low, high] = [first ?? from!, last ?? to!].sort() as [string, string]
@@ -118,7 +109,6 @@ class Reading {
     this.#doubt ??= reason
   }
 
-  /** Reads up to the end, or up to the sign that ends an option of the group. */
   sequence(level: Level | undefined): ReadonlyArray<Piece> {
     const out: Array<Piece> = []
     const push = (text: string): void => {

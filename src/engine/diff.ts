@@ -14,7 +14,6 @@ export interface Replacement {
   readonly text: string
 }
 
-/** A range of whole lines of the old text, and the whole lines that replace it. */
 interface Change {
   readonly from: number
   readonly to: number
@@ -51,7 +50,9 @@ const backward = (text: string, at: number, lines: number): number => {
   return start
 }
 
-/** Yields the replacements as changes of whole lines, merging those on the same lines. Yielded numbers are steps. */
+/**
+ * Yields the replacements as changes of whole lines, merging those on the same lines. Yielded numbers are work units.
+ */
 const coarse = function* (before: string, replacements: ReadonlyArray<Replacement>): Generator<Change | number, void> {
   const after = new TextBuilder()
   let spent = 0
@@ -63,7 +64,7 @@ const coarse = function* (before: string, replacements: ReadonlyArray<Replacemen
     do {
       const { end, start, text } = replacements[i]!
       after.add(before.slice(at, start) + text)
-      // Tracks whether `after` ends with a line ending, without scanning it again.
+      // `whole` tracks a final line ending without scanning `after` again.
       if (text !== "") whole = text.endsWith("\n")
       else if (start > at) whole = isNewline(before, start - 1)
       at = end
@@ -97,7 +98,7 @@ interface Budget {
 
 const partOf = (text: string, { starts }: Lines, from: number, to: number): string => text.slice(starts[from], starts[to])
 
-/** Yields the lines of a change that really differ. Yielded numbers are steps. */
+/** Yields the lines of a change that really differ. Yielded numbers are work units. */
 const fine = function* (before: string, change: Change, budget: Budget): Generator<Change | number, void> {
   const { after, from, to } = change
   if (!isMany(before, from, to) && !isMany(after, 0, after.length)) {
@@ -144,21 +145,16 @@ const header = (sign: string, side: string, path: string): string => {
 export const named = (path: string, hunks: string): string =>
   hunks === "" ? "" : header("---", "a", path) + header("+++", "b", path) + hunks
 
-/** Returns the hunks without the file header. File names contain no line break. */
 export const hunksOf = (diff: string): string => diff.slice(diff.indexOf("\n", diff.indexOf("\n") + 1) + 1)
 
 /**
- * Produces the diff that `patch -p1` and `git apply` accept, with three lines of context; empty if nothing changes.
+ * Produces the diff that `patch -p1` and `git apply` accept; empty if nothing changes.
  *
  * The replacements must be in order and must not overlap.
  */
 export const unified = function* (path: string, before: string, replacements: ReadonlyArray<Replacement>): Steps<string> {
   const out = new TextBuilder()
   const hunk = new TextBuilder()
-  /**
-   * `at` is the end of the processed old text. `line` and `newLine` are line numbers (0-based) at the start of the
-   * hunk, `removed` and `added` its line counts.
-   */
   let at = 0
   let line = 0
   let newLine = 0

@@ -17,7 +17,6 @@ const notFound: Fault = { _tag: "NotFound" }
 const notADirectory: Fault = { _tag: "NotADirectory" }
 const exists: Fault = { _tag: "AlreadyExists" }
 
-/** Runs an effect under the backend's own locks, if it has any. */
 export const exclusively = <A, E, R>(
   port: Backend,
   paths: ReadonlyArray<FsPath.FsPath>,
@@ -25,10 +24,8 @@ export const exclusively = <A, E, R>(
 ): Effect.Effect<A, E, R> => (port.locks === undefined ? effect : port.locks.exclusive(paths, effect))
 
 /**
- * Runs a change with the backend's single-step operation under the lock of its paths. If `fast` returns `undefined`,
- * runs `stepwise` after the lock is released.
- *
- * `fast` is called only once the lock is held.
+ * Runs a change with the backend's single-step operation `fast` under the lock of its paths. If `fast` returns
+ * `undefined`, runs `stepwise` after the lock is released.
  */
 export const accelerated = <A, E, R>(
   port: Backend,
@@ -41,8 +38,7 @@ export const accelerated = <A, E, R>(
   )
 
 /**
- * Runs an effect under a claim on the file, which excludes other processes, if the backend has claims. The caller must
- * hold the lock of the path.
+ * Runs an effect under a claim on the file, which excludes other processes. The caller must hold the lock of the path.
  */
 export const claiming = <A, E, R>(
   port: Backend,
@@ -79,7 +75,6 @@ export const inTurn = <A, E, R>(
   return attempt(path, 8)
 }
 
-/** Runs a step that undoes the work of a failed call, and ignores its failure. */
 export const takingBack = (step: Effect.Effect<unknown, Fault>): Effect.Effect<void> =>
   Effect.ignore(Effect.provideService(step, TakingBack, true))
 
@@ -92,10 +87,7 @@ export const isFault = (error: unknown, tag?: Fault["_tag"]): error is Fault =>
 
 const impossible: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>(["AlreadyExists", "NotFound", "NotADirectory"])
 
-/**
- * Tests whether the directory was certainly not created. After any other failure it may exist, with only the
- * confirmation missing.
- */
+/** Tests whether the directory was certainly not created. After any other failure it may exist, unconfirmed. */
 const isDenied = (exit: Exit.Exit<void, Fault>): boolean => {
   const fault = Exit.isFailure(exit) ? Option.getOrUndefined(Cause.findErrorOption(exit.cause)) : undefined
   return fault !== undefined && impossible.has(fault._tag)
@@ -134,8 +126,8 @@ export const makeDirectories = Effect.fnUntraced(function* (
 })
 
 /**
- * Runs `use` with a list in which it records the directories that it creates. If `use` fails, removes the recorded
- * directories in reverse order, except those that are not empty.
+ * Runs `use` with a list for the directories that it creates. If `use` fails, removes the listed directories in reverse
+ * order, except those that are not empty.
  */
 export const undoing = <A, E, R>(
   port: Backend,
@@ -151,7 +143,7 @@ export const undoing = <A, E, R>(
   })
 
 /**
- * Runs an effect after creating the parents of the path. Retries if a failed write of another fiber has just removed
+ * Runs an effect after creating the parents of the path. Retries if the failed write of another fiber has just removed
  * them.
  */
 export const withParents = <A, E, R>(

@@ -24,8 +24,7 @@ const catch_ = <A, E, R, B, E2, R2>(
 /**
  * Runs `f` sequentially while its effects are already done, and then `concurrency` at a time.
  *
- * The first effect that is not done runs exactly as created. If `f` were called for it again, resources opened by the
- * first call would leak.
+ * The first effect that is not done runs as created. A second call of `f` would leak the resources opened by the first.
  */
 export const forEach = <A, B, E, R>(
   items: ReadonlyArray<A>,

@@ -43,7 +43,6 @@ const invalid = (argument: string, detail: string): Fault => ({ _tag: "InvalidAr
 
 const exceeded = (limit: string, allowed: number, actual: number): Fault => ({ _tag: "LimitExceeded", limit, allowed, actual })
 
-/** Names the argument in faults. A single edit may have been given without a list. */
 const nameOf = (edits: ReadonlyArray<Edit>, index: number, field: string): string =>
   edits.length === 1 ? field : `edits[${index}].${field}`
 
@@ -71,7 +70,7 @@ interface Placed extends Replacement {
   readonly edit: number
 }
 
-/** Returns the matches that an edit replaces, or a fault that explains why there are none. */
+/** Selects the matches that an edit replaces, or explains in a fault why there are none. */
 const select = function* (
   text: string,
   find: Find,
@@ -106,7 +105,6 @@ const missing = function* (text: string, edits: ReadonlyArray<Edit>, index: numb
   return yield* explain(text, oldText)
 }
 
-/** Merges sorted runs into one list sorted by place. */
 const inOrder = function* (runs: Array<Array<Placed>>): Steps<Array<Placed>> {
   let rest = runs
   while (rest.length > 1) {
@@ -127,7 +125,6 @@ const inOrder = function* (runs: Array<Array<Placed>>): Steps<Array<Placed>> {
   return rest[0] ?? []
 }
 
-/** Returns the replacements of all edits in order, or the fault that prevents all of them. */
 const place = function* (text: string, edits: ReadonlyArray<Edit>, maxInserted: number): Steps<Array<Placed> | Fault> {
   const find = finder(text)
   const runs: Array<Array<Placed>> = []
@@ -221,7 +218,6 @@ export const applied = (
   maxInserted = Number.POSITIVE_INFINITY
 ): Effect.Effect<Edited | Fault> => inSlices(() => applying(bytes, edits, path, maxInserted))
 
-/** Runs `applied` without pauses. */
 export const apply = (
   bytes: Uint8Array,
   edits: ReadonlyArray<Edit>,

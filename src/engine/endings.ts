@@ -13,7 +13,6 @@
 
 import { perItem, type Steps, stride, TextBuilder } from "../runtime/steps.ts"
 
-/** A range of a text in UTF-16 indices; `end` is exclusive. */
 export interface Match {
   readonly start: number
   readonly end: number
@@ -22,10 +21,8 @@ export interface Match {
 const speaks = (oldText: string): boolean => oldText.includes("\r")
 
 /**
- * Finds the non-overlapping matches from left to right. Stops after `limit` matches, or after the first match that
- * `isEnough` accepts.
- *
- * A match that is as long as the text sought is exact.
+ * Finds the non-overlapping matches from left to right, until `limit` matches or the first that `isEnough` accepts. A
+ * match that is as long as `oldText` is exact.
  */
 export type Find = (oldText: string, limit: number, isEnough?: (match: Match) => boolean) => Steps<ReadonlyArray<Match>>
 
@@ -57,7 +54,7 @@ export const finder = (text: string): Find => {
   }
 }
 
-/** Applies `make` to each piece of a text and joins the results. No piece ends between CR and LF. */
+/** Applies `make` to pieces of a text, none of which ends between CR and LF. */
 const eachPiece = function* (text: string, make: (piece: string) => string): Steps<string> {
   const out: Array<string> = []
   for (let at = 0; at < text.length;) {
@@ -70,22 +67,20 @@ const eachPiece = function* (text: string, make: (piece: string) => string): Ste
   return out.join("")
 }
 
-/**
- * The longest needle for which V8 uses its fast search. For a longer needle, the time is the product of both lengths.
- */
+/** V8 uses its fast search for needles up to this length. For longer ones, its time is the product of both lengths. */
 const maxHead = 250
 
 /**
  * Finds a text like `String.prototype.indexOf`, but in linear time.
  *
- * Only the first `maxHead` units of a long needle are searched natively. The rest is matched with the algorithm of
- * Knuth, Morris and Pratt.
+ * Searches only the first `maxHead` units of a long needle natively, and matches the rest with the algorithm of Knuth,
+ * Morris and Pratt.
  */
 export const indexOf = function* (text: string, sought: string, from = 0): Steps<number> {
   const head = sought.length <= maxHead ? sought : sought.slice(0, maxHead)
   let borders: Int32Array | undefined
   let at = from
-  /** The number of units of the needle that match directly before `at`. No match starts earlier than that. */
+  /** The units of the needle that match directly before `at`. No match starts earlier. */
   let matched = 0
   let spent = 0
   while (at - matched + sought.length <= text.length) {
@@ -130,9 +125,7 @@ const bordersOf = function* (text: string): Steps<Int32Array> {
   return borders
 }
 
-/**
- * Converts indices into the text with LF endings to indices into the original text. Calls must be in ascending order.
- */
+/** Converts indices into the LF text to indices into the original. Calls must be in ascending order. */
 const original = (text: string): ((index: number) => Steps<number>) => {
   let crlf = text.indexOf("\r\n")
   let dropped = 0
@@ -153,10 +146,7 @@ const original = (text: string): ((index: number) => Steps<number>) => {
 
 const bareNewline = /(?<!\r)\n/g
 
-/**
- * Returns a function that computes the replacement of each match of one edit. Calls must be in the order of the
- * matches.
- */
+/** Returns a function that computes the replacement of each match of one edit, called in the order of the matches. */
 export const writer = function* (
   text: string,
   oldText: string,
@@ -183,7 +173,6 @@ export const writer = function* (
   }
 }
 
-/** Splits a text at each LF that does not follow a CR. */
 const bareLines = function* (text: string): Steps<ReadonlyArray<string>> {
   const out: Array<string> = []
   let from = 0
@@ -202,9 +191,7 @@ const bareLines = function* (text: string): Steps<ReadonlyArray<string>> {
   return out
 }
 
-/**
- * Returns a test whether the line at an index ends in CRLF. Indices must ascend, so that a long line is scanned once.
- */
+/** Tests whether the line at an index ends in CRLF. Indices must ascend, so that a long line is scanned once. */
 const endsWithCrlf = (text: string): ((index: number) => boolean) => {
   const last = text.lastIndexOf("\n")
   let newline = 0
@@ -222,7 +209,6 @@ const endingsOf = function* (text: string): Steps<ReadonlyArray<string>> {
   return out
 }
 
-/** Computes the replacement of a match whose line endings differ. */
 const aligned = function* (matched: string, before: ReadonlyArray<string>, after: ReadonlyArray<string>): Steps<string> {
   const endings = yield* endingsOf(matched)
   const most = Math.min(before.length, after.length)

@@ -1,4 +1,3 @@
-/** Lists directories for a walk: with the backend's own explorer, or one directory at a time on demand. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Backend } from "../port/Backend.ts"
@@ -35,6 +34,9 @@ const plain = (port: Backend): Explorer<Directory> => {
   }
 }
 
-/** Creates the explorer of a backend. `searches` tells whether the files in the directories will be searched. */
+/**
+ * Creates the explorer of a backend, or one that lists directories on demand. `searches` is true if the files will be
+ * searched.
+ */
 export const make = (port: Backend, searches = false): Effect.Effect<Explorer<Directory>, never, Scope.Scope> =>
   port.accelerations?.explore?.(pathOf, searches) ?? Effect.sync(() => plain(port))

@@ -1,4 +1,3 @@
-/** Runs globs: walks with a matcher and a cursor. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { FileEntry, GlobMatch, GlobResult } from "../model/Entry.ts"
@@ -75,7 +74,7 @@ export const collect = (port: Backend, base: Walk.Base, self: GlobPlan): Effect.
     let last: string | undefined
     let isTruncated = false
 
-    /** Collects one item. Returns whether the search should continue; one match more than fits shows truncation. */
+    /** Collects one item, and returns false to stop. One match more than fits shows truncation. */
     const take = (item: FileEntry | Passed): boolean => {
       if (item instanceof Passed) skips.add(item.path, item.why, item.key)
       else if (matches.length === most) isTruncated = true

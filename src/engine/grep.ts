@@ -1,8 +1,4 @@
-/**
- * Plans a grep and assembles its result: matches in order of path and line, a cursor, and the skipped files.
- *
- * The search of files is in `search.ts`.
- */
+/** Plans a grep and assembles its result. The search of files is in `search.ts`. */
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -21,7 +17,6 @@ import { type Outcome, outcomes } from "./search.ts"
 import * as Skips from "./skips.ts"
 import * as Walk from "./walk.ts"
 
-/** The path and line after which a search continues. */
 interface Cursor {
   readonly path: string
   readonly lineNumber: number
@@ -31,7 +26,6 @@ export interface GrepPlan {
   readonly pattern: Pattern.Pattern
   readonly question: Question
   readonly needles: Needles | undefined
-  /** The number of context lines before and after a match. */
   readonly before: number
   readonly behind: number
   readonly walk: Walk.Plan
@@ -49,11 +43,10 @@ export interface Base {
   readonly kind: Kind
 }
 
-/** Returns the `next` cursor of a result that ends with this match. */
 export const cursorOf = (match: { readonly path: string; readonly lineNumber: number }): string =>
   `${match.lineNumber}:${match.path}`
 
-/** The cursor before everything, for a truncated result without matches. */
+/** The position before every match, for a truncated result without matches. */
 const start: Cursor = { path: "", lineNumber: 0 }
 
 const readCursor = (text: string): Cursor | undefined => {
@@ -103,7 +96,6 @@ export const plan = (pattern: string | RegExp, options: GrepOptions, context: Pl
   }
 }
 
-/** Yields the first `most` matches of a file, with context lines if requested. */
 const matchesOf = function* (self: GrepPlan, { found, path, text }: Outcome, most: number): Generator<GrepMatch, void> {
   if (typeof found === "string") return
   const wanted = found.length <= most ? found : found.slice(0, most)
@@ -111,7 +103,7 @@ const matchesOf = function* (self: GrepPlan, { found, path, text }: Outcome, mos
   for (const match of isBare ? wanted : among(text, wanted, self.before, self.behind)) yield { path, ...match }
 }
 
-/** The number of matches per stream chunk if each comes with up to two thousand context lines. */
+/** Matches per stream chunk, if each comes with up to two thousand context lines. */
 const fewMatches = 64
 
 const isSkip = (found: Outcome["found"]): found is Why => typeof found === "string" && found !== "gone"

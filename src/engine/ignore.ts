@@ -37,7 +37,7 @@ interface Level {
   readonly positions: Positions
 }
 
-/** The rules that apply in one directory: the levels of each kind of file, the root's first. */
+/** The rules that apply in one directory: the levels of each kind of file, starting at the root. */
 export interface Rules {
   readonly git: ReadonlyArray<Level>
   readonly own: ReadonlyArray<Level>
@@ -90,12 +90,11 @@ const posix: ReadonlyMap<string, RegExp> = new Map([
   ["xdigit", /[A-Fa-f0-9]/]
 ])
 
-/** Parses the character set at `from` and returns it with its end, or `undefined` if git discards the rule. */
+/** Parses the character set at `from`. Returns `undefined` if git discards the rule. */
 const bracket = (text: string, from: number, fold: boolean): { readonly set: CharClass; readonly next: number } | undefined => {
   let at = from + 1
   const negated = text[at] === "!" || text[at] === "^"
   if (negated) at++
-  // A table of all byte values, so that lookup takes one step for a set of any size.
   const listed = new Uint8Array(256)
   const names = new Set<RegExp>()
   let previous = 0
@@ -140,7 +139,7 @@ const bracket = (text: string, from: number, fold: boolean): { readonly set: Cha
 type Segment = Array<Element> | typeof GLOBSTAR
 
 /**
- * Returns the rows of one rule, or none for a rule that cannot match. At the index `first` a globstar counts as the
+ * Returns the rows of one rule, or none for a rule that cannot match. A globstar at the index `first` counts as the
  * start of the rule.
  */
 const rowsOf = (
@@ -215,10 +214,9 @@ const afterLiteral = (head: Array<Segment>, rest: string, anchored: boolean, fol
   return through.concat(tails.map(([next, ...tail]) => above.concat([stem.concat(next ?? [])], tail)))
 }
 
-/** The longest rule; longer than any path. */
 const maxRule = 4096
 
-/** The number of characters of rules that are parsed before a yield to other fibers. */
+/** Characters of rules that are parsed before a yield to other fibers. */
 const slice = 2 ** 15
 
 const parse = Effect.fnUntraced(function* (bytes: Uint8Array, caseSensitive: boolean): Effect.fn.Return<File> {
@@ -241,7 +239,6 @@ const parse = Effect.fnUntraced(function* (bytes: Uint8Array, caseSensitive: boo
     const directory = text.endsWith("/")
     if (directory) text = text.slice(0, -1)
     const anchored = text.includes("/")
-    // Consecutive globstars are merged.
     text = text.replace(/^\//, "").replace(/(^|\/)\*\*+(?:\/\*\*+)+(?=\/|$)/g, "$1**")
     const pattern = takesBack.push(negated) - 1
     for (const segments of rowsOf(text, anchored, !caseSensitive)) {
@@ -292,7 +289,6 @@ const goingBelow = function* (levels: ReadonlyArray<Level>, name: string): Steps
   return out
 }
 
-/** The verdict on a child: whether it is ignored, and the rules that apply below it if it is a directory. */
 export interface Verdict {
   readonly ignored: boolean
   readonly below: Rules
@@ -310,14 +306,14 @@ export const judging = function* (self: Rules, name: string, directory: boolean)
   return { ignored, below: { ...self, git, own: yield* goingBelow(self.own, bytes) } }
 }
 
-/** Returns the maximum number of steps for a child whose name has this length. */
+/** Returns an upper bound of the steps for a child whose name has this length. */
 export const cost = ({ everything, git, own }: Rules, length: number): number => {
   let sum = 0
   if (!everything) for (const { file, positions } of own.concat(git)) sum += file.rows.cost(positions, length)
   return sum
 }
 
-/** Returns the rules below this child, a directory that is not ignored, without the child's own files. */
+/** Returns the rules below a child directory that is not ignored, without the child's own files. */
 export const below = (self: Rules, name: string): Rules => {
   if (saysNothing(self)) return self
   const bytes = bytewise(name)
@@ -375,7 +371,6 @@ export const enter = (
   return git || own ? withFiles(self, port, directory, git, own) : undefined
 }
 
-/** Returns the rules in a directory, from the workspace root down, without the directory's own files. */
 export const atBase = Effect.fnUntraced(function* (port: Backend, directory: FsPath.FsPath): Effect.fn.Return<Rules, Fault> {
   const { caseSensitive } = port.info
   let rules: Rules = { git: [], own: [], everything: false, caseSensitive }

@@ -11,8 +11,8 @@ import * as Result from "effect/Result"
 import * as Scope from "effect/Scope"
 
 /**
- * Runs the values of `next` with at most `most` in progress, until `next` fails or returns `undefined`. The result
- * returns the next output in order on each run, and finally that end.
+ * Runs the values of `next` with at most `most` in progress, until `next` fails or returns `undefined`. The returned
+ * effect gives the next output in order on each run, and finally that end.
  */
 export const inOrder = <A, B, E>(
   next: Effect.Effect<A | undefined, E>,
@@ -25,7 +25,6 @@ export const inOrder = <A, B, E>(
       ({ scope }) => Scope.close(scope, Exit.void)
     ),
     ({ running, scope }) => {
-      /** The end of the input: success or a failure. */
       let end: Effect.Effect<undefined, E> | undefined
       const answer: Effect.Effect<B | undefined, E> = Effect.suspend(() => {
         const first = running[0]

@@ -1,14 +1,10 @@
 /**
- * Finds the common lines of two texts with Myers' algorithm in linear space, as in `effect/TextDiff`.
- *
- * The work is split into steps, because its time is proportional to lines times differences and other fibers must not
- * wait.
+ * Finds the common lines of two texts with Myers' algorithm in linear space, as in `effect/TextDiff`, but in steps so
+ * that other fibers run.
  */
 import { perItem, type Steps, stride } from "../runtime/steps.ts"
 
-/**
- * A run of `length` common lines that starts at line `before` of the old and `after` of the new text, counted from 0.
- */
+/** A run of common lines, with 0-based line numbers. */
 export interface Block {
   readonly before: number
   readonly after: number
@@ -36,16 +32,10 @@ export interface Lines {
   readonly starts: ReadonlyArray<number>
 }
 
-/**
- * The longest map key. V8 hashes strings above 16,383 units by their length alone, so a map would compare each with all
- * others.
- */
+/** V8 hashes strings above 16,383 units by their length alone, so a map would compare each with all others. */
 const maxKey = 4096
 
-/**
- * Creates a function that numbers the lines of several texts consistently. A line ends with LF or at the end of the
- * text.
- */
+/** Creates a function that numbers the lines of several texts consistently. */
 export const numbering = (): ((text: string) => Steps<Lines>) => {
   const known = new Map<string, number>()
   const idOf = (key: string): number => {
@@ -85,7 +75,7 @@ export const numbering = (): ((text: string) => Steps<Lines>) => {
 /**
  * Returns the common blocks in order, with as many lines as possible.
  *
- * If an optimal result needs more than `maxEdits` added and removed lines, the result contains fewer common lines.
+ * If that takes more than `maxEdits` added and removed lines, the result contains fewer common lines.
  */
 export const blocks = function* (
   a: ReadonlyArray<number>,
@@ -157,10 +147,7 @@ export const blocks = function* (
     return undefined
   }
 
-  /**
-   * Returns the furthest point within `limit` edits. It must be strictly inside the region, so that both parts are
-   * smaller.
-   */
+  /** Returns the furthest point within `limit` edits, strictly inside the region, so that both parts are smaller. */
   const furthest = ({ aHi, aLo, bHi, bLo }: Region, limit: number): Snake | undefined => {
     const n = aHi - aLo
     const m = bHi - bLo
@@ -187,10 +174,7 @@ export const blocks = function* (
     return best > 0 && best < n + m ? { x, y, u: x, v: y } : undefined
   }
 
-  /**
-   * Returns the middle of a shortest path or the furthest point reached; `undefined` if there is none inside the
-   * region.
-   */
+  /** Returns the middle of a shortest path, or the furthest point reached inside the region. */
   const split = function* (region: Region): Steps<Snake | undefined> {
     const limit = Math.min((region.aHi - region.aLo + region.bHi - region.bLo + 1) >> 1, maxD)
     forward[offset + 1] = 0
@@ -206,7 +190,6 @@ export const blocks = function* (
     return furthest(region, limit)
   }
 
-  /** Counts equal lines from two indexes on, forwards (1) or backwards (-1). */
   const alike = (x: number, y: number, step: 1 | -1, most: number): number => {
     let same = 0
     while (same < most && a[x + step * same] === b[y + step * same]) same++

@@ -1,4 +1,3 @@
-/** Lists one directory, sorted by name, with the total size of each directory in it. */
 import * as Effect from "effect/Effect"
 import type { FileEntry } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"

@@ -1,14 +1,14 @@
 /**
- * Computes texts of which each match of an expression must contain at least one. A search can then reject other files
- * without running the expression.
+ * Computes texts of which each match of an expression must contain one. So a search can reject other files without
+ * running the expression.
  *
- * Only certain facts are used. A part that the parser does not understand counts as unknown.
+ * A part that the parser does not understand counts as unknown.
  */
 
 export interface Needles {
   /** The needles: 1 to 16 texts of 1 to 64 bytes in UTF-8. No text contains another. */
   readonly texts: ReadonlyArray<string>
-  /** Whether the texts, then ASCII only, match letters in either case. */
+  /** True if the texts, then ASCII only, match letters in either case. */
   readonly fold: boolean
 }
 
@@ -16,7 +16,7 @@ type Texts = ReadonlyArray<string>
 
 const mostTexts = 16
 const mostBytes = 64
-/** The longest text that is built by joining. A longer one brings no benefit. */
+/** Longer texts bring no benefit. */
 const mostCharacters = 64
 const mostMembers = 4
 const mostDepth = 200
@@ -36,12 +36,11 @@ type Node =
   | { readonly _tag: "Repeat"; readonly part: Node; readonly min: number; readonly max: number }
 
 const unknown: Node = { _tag: "Unknown" }
-/** The node of an assertion, which matches the empty text. It does not separate its neighbours. */
+/** An assertion matches the empty text and does not separate its neighbours. */
 const nothing: Node = { _tag: "Text", texts: [""] }
 
 const unique = (texts: Texts): Texts => [...new Set(texts)]
 
-/** Returns the length of a text in UTF-8. */
 const bytesOf = (text: string): number => {
   let bytes = text.length
   for (let i = 0; i < text.length; i++) {
@@ -84,7 +83,6 @@ const cut = (text: string): string => {
 const longest = (texts: Texts): string =>
   texts.reduce((best, text) => (text.length * 3 > best.length && bytesOf(text) > bytesOf(best) ? text : best), "")
 
-/** Returns the best needle of each text, or `undefined` if a text has none or if there are too many. */
 const needlesOf = (texts: Texts, mode: Mode): Texts | undefined => {
   const parting = !mode.fold ? unusable : mode.unicode ? unusableFoldedUnicode : unusableFolded
   const pieces = unique(texts.map((text) => cut(longest(text.split(parting)))))
@@ -105,32 +103,28 @@ const best = (all: ReadonlyArray<Texts | undefined>): Texts | undefined => {
   return chosen
 }
 
-/** The known facts about every match of a part. */
 interface Known {
-  /** Texts of which every match equals one. */
+  /** Every match equals one of these texts. */
   readonly exact?: Texts | undefined
-  /** Texts of which every match begins with one. */
+  /** Every match begins with one of these texts. */
   readonly starts?: Texts | undefined
-  /** Texts of which every match ends with one. */
+  /** Every match ends with one of these texts. */
   readonly ends?: Texts | undefined
-  /** Texts of which every match contains one; absent if `exact` implies them. */
+  /** Every match contains one of these texts. Absent if `exact` implies them. */
   readonly needles?: Texts | undefined
 }
 
-/** Returns texts of which every match of a part contains one. */
 const within = ({ exact, needles }: Known, mode: Mode): Texts | undefined =>
   needles ?? (exact === undefined ? undefined : needlesOf(exact, mode))
 
-/**
- * Returns all concatenations of two sets of texts, or `undefined` for more than `most` or for texts that are too long.
- */
+/** Returns all concatenations, or `undefined` for more than `most` or for texts that are too long. */
 const joined = (first: Texts, second: Texts, most: number): Texts | undefined => {
   if (first.length * second.length > most) return undefined
   const texts = unique(first.flatMap((one) => second.map((other) => one + other)))
   return texts.every((text) => text.length <= mostCharacters) ? texts : undefined
 }
 
-/** Joins adjacent texts to runs as far as possible. `whole` tells whether a single run covers all parts. */
+/** Joins adjacent texts to runs as far as possible. `whole` is true if a single run covers all parts. */
 const runsOf = (
   parts: ReadonlyArray<Known>,
   most: number
@@ -222,11 +216,11 @@ const controls: Record<string, string> = { t: "\t", n: "\n", v: "\v", f: "\f", r
 
 interface Escape {
   readonly token: RegExp
-  /** Returns the character of the escape; absent for an escape that matches no character or several. */
+  /** Absent for an escape that matches no character or several. */
   readonly character?: (match: RegExpExecArray) => string
 }
 
-/** The escapes, in the order in which they must be tried. */
+/** The order matters: the first that applies is taken. */
 const escapes: ReadonlyArray<Escape> = [
   { token: /\\[dDwWsS]/y },
   { token: /\\([tnvfr])/y, character: (match) => controls[match[1]!]! },
@@ -275,10 +269,7 @@ const parse = (source: string, mode: Mode): Node | undefined => {
     at = source.length
     return unknown
   }
-  /**
-   * Takes one character. The engine reads code units without `u` and `v`, so a quantifier may apply to half a
-   * character.
-   */
+  /** Takes one code unit without `u` and `v`, as the engine does, because a quantifier may apply to half a character. */
   const character = (): string => take(mode.unicode ? /[^]/uy : /[^]/y)![0]
   const text = (texts: Texts): Node => textOf(texts, mode)
 
@@ -296,9 +287,7 @@ const parse = (source: string, mode: Mode): Node | undefined => {
     return undefined
   }
 
-  /**
-   * Parses a class under `v`, which may contain nested classes and differences. Only the simplest form is understood.
-   */
+  /** Parses a class under `v`, which may contain nested classes and differences. Understands only the simplest form. */
   const setOfClasses = (): Node => {
     const plain = take(/\[([\w .,:;=]{1,4})\]/y)
     if (plain !== undefined) return text([...plain[1]!])
@@ -377,7 +366,7 @@ const parse = (source: string, mode: Mode): Node | undefined => {
 /**
  * Returns texts of which every match of the expression contains at least one.
  *
- * Returns `undefined` if there are none, or only single letters, digits or spaces, which are in nearly every line. A
+ * Returns `undefined` if there are none, or only single letters, digits or spaces, which are in nearly every line.
  * `literal` is the text that the expression stands for.
  */
 export const literalsOf = (source: string, flags: string, literal: string | undefined): Needles | undefined => {

@@ -39,14 +39,13 @@ export interface State {
 
 export interface Matcher {
   readonly start: State
-  /** Returns the state in a child directory, or `undefined` if nothing below it can match. */
+  /** Returns the state in a child directory, or `undefined` if nothing below can match. */
   readonly below: (state: State, name: string) => State | undefined
   readonly matches: (state: State, name: string, directory: boolean) => boolean
-  /** Returns the maximum number of steps that one of these functions takes for a name of this length. */
   readonly cost: (state: State, length: number) => number
 }
 
-/** A pattern without rows. It is tested with the whole path, or with the name alone if it may match at any depth. */
+/** A pattern without rows. It is tested with the whole path, or with the name alone if not anchored. */
 interface Wide {
   readonly pattern: number
   readonly directory: boolean
@@ -63,7 +62,6 @@ interface Compiled {
 
 const options = { dot: true, posix: true, regex: false, nonegate: true, strictSlashes: true } as const
 
-/** A pattern without the "/" at its ends. */
 interface Trimmed {
   readonly text: string
   readonly anchored: boolean
@@ -80,7 +78,7 @@ const spelling = ({ anchored, text }: Trimmed): Row["segments"] => {
   return anchored ? names : [GLOBSTAR, ...names]
 }
 
-/** Adds a pattern without globstars in braces to `out`. Returns an error message if the pattern is invalid. */
+/** Adds a pattern without globstars in braces to `out`. Returns the reason if the pattern is invalid. */
 const addPattern = (trimmed: Trimmed, pattern: number, caseSensitive: boolean, out: Compiled): string | undefined => {
   const { anchored, directory, text } = trimmed
   const shape = { pattern, directory }
@@ -98,7 +96,7 @@ const addPattern = (trimmed: Trimmed, pattern: number, caseSensitive: boolean, o
   }
   try {
     const { source } = picomatch.makeRe(text, { ...options, nocase: !caseSensitive })
-    // The source that picomatch generates when its own translation is not a valid regular expression.
+    // picomatch generates this source when its own translation is not a valid regular expression.
     if (source !== "$^") out.wide.push({ ...shape, anchored, test: compileExpression(source, !caseSensitive) })
   } catch (error) {
     if (error instanceof NotAGlob || error instanceof SyntaxError) return error.message
@@ -108,7 +106,7 @@ const addPattern = (trimmed: Trimmed, pattern: number, caseSensitive: boolean, o
   return undefined
 }
 
-/** Adds a pattern to `out`. Returns an error message if the pattern is invalid. */
+/** Adds a pattern to `out`. Returns the reason if the pattern is invalid. */
 const addPath = (
   whole: string,
   pattern: number,
@@ -125,7 +123,6 @@ const addPath = (
     }
     for (const each of patterns) {
       const trimmed = trim(each)
-      // An empty path does not exist.
       if (patterns.length > 1 && trimmed.text.trim() === "") continue
       const wrong = addPattern(trimmed, pattern, caseSensitive, out)
       if (wrong !== undefined) return wrong
@@ -187,7 +184,6 @@ const addFnmatch = (text: string, shape: Omit<Row, "segments">, caseSensitive: b
   return undefined
 }
 
-/** Returns the reason why a value cannot be a pattern in any dialect. */
 const refusal = (pattern: unknown, maxLength: number): string | undefined => {
   if (typeof pattern !== "string") return "it is not a string"
   if (pattern.trim() === "") return "it is blank"
@@ -199,16 +195,15 @@ const refusal = (pattern: unknown, maxLength: number): string | undefined => {
 export interface CompileOptions {
   readonly argument: string
   readonly dialect?: "path" | "fnmatch" | undefined
-  /** Whether the patterns follow the rules of ignore files: the last match decides, and `!` re-includes. */
+  /** Set for the rules of ignore files: the last match decides, and `!` re-includes. */
   readonly rules?: boolean | undefined
   /**
-   * Whether to refuse patterns that may not mean what they look like. A policy must never be ineffective without
-   * notice.
+   * Set to refuse patterns that may not mean what they look like. A policy must never be ineffective without notice.
    */
   readonly strict?: boolean | undefined
 }
 
-/** Compiles patterns to one matcher. Returns the fault of the first invalid pattern. */
+/** Compiles patterns to one matcher, or returns the fault of the first invalid pattern. */
 export const compile = (
   patterns: ReadonlyArray<string>,
   { argument, dialect, rules = false, strict = false }: CompileOptions,
@@ -269,7 +264,6 @@ const assemble = ({ reach: reaches, rows: patterns, wide }: Compiled, takesBack:
   }
 }
 
-/** Tests a single path, without a walk. */
 export const test = (matcher: Matcher, path: string, directory = false): boolean => {
   const names = path.split("/")
   const last = names.pop()!

@@ -9,10 +9,7 @@ import type { Kind } from "../model/Entry.ts"
 import { type FsPath, isTemporaryName } from "../model/FsPath.ts"
 import { type Child, keyOf } from "../port/Backend.ts"
 
-/**
- * The fate of a listed child that is no longer found. "moved" includes a child of a directory that was moved or
- * exchanged.
- */
+/** "moved" includes a child of a directory that was moved or exchanged. */
 export type Became = "removed" | "there" | "moved"
 
 interface Relisted {
@@ -20,10 +17,7 @@ interface Relisted {
   readonly newKinds: ReadonlySet<Kind>
 }
 
-/**
- * Compares a later listing of a directory with the first. If the first was not kept (`undefined`), no child counts as
- * new.
- */
+/** Compares a later listing of a directory with the first. Without the first (`undefined`), no child counts as new. */
 const relistedOf = (listed: ReadonlyArray<Child> | undefined, children: ReadonlyArray<Child>): Relisted => {
   const kinds = new Map(children.map((child) => [keyOf(child), child.kind]))
   const newKinds = new Set<Kind>()
@@ -39,7 +33,7 @@ const relistedOf = (listed: ReadonlyArray<Child> | undefined, children: Readonly
 const fateOf = ({ kinds, newKinds }: Relisted, segment: string, kind: Kind): Became =>
   kinds.get(segment) === kind ? "there" : newKinds.has(kind) ? "moved" : "removed"
 
-/** The cost of later listings of one directory, in names. Once it is spent, the last listing decides. */
+/** The cost limit, in names, for later listings of one directory. Above it, the last listing decides. */
 const maxCost = 1_000_000
 
 /** The cost of a listing without names, because some backends start a process for each listing. */
@@ -49,7 +43,6 @@ const perListing = 5_000
 export class Relistings {
   #cost = 0
   #last: Relisted | undefined
-  /** The fate of the directory itself, if it was not found. */
   fate: Became | undefined
 
   /** Returns the fate of a child, or `undefined` if the caller must list the directory again and call `take`. */
@@ -68,7 +61,6 @@ export class Relistings {
   }
 }
 
-/** The number of attempts to find a listed file that is missing. */
 export const maxLooks = 3
 
 interface Outcome {
@@ -81,7 +73,7 @@ interface Unreadable {
   readonly found: "unreadable"
 }
 
-/** The outcomes in the order of the files. If a search failed, the outcomes before the failure and its fault. */
+/** The outcomes in the order of the files, or the outcomes before a failure and its fault. */
 type Answer<O> = ReadonlyArray<O> | { readonly done: ReadonlyArray<O>; readonly fault: Fault }
 
 export interface Seeking<F, O> {
@@ -91,7 +83,7 @@ export interface Seeking<F, O> {
 }
 
 /**
- * Searches the files again that are "gone". A file that is still not found, but was not removed, becomes "unreadable".
+ * Searches the files again that are "gone". A file that is still missing, but was not removed, becomes "unreadable".
  */
 export const settled = Effect.fnUntraced(function* <F, O extends Outcome>(
   { became, fileAt, search }: Seeking<F, O>,
@@ -115,7 +107,6 @@ export const settled = Effect.fnUntraced(function* <F, O extends Outcome>(
   return "done" in answer ? { done: all, fault: answer.fault } : all
 })
 
-/** Searches a single file, and retries if the file exists but was not found. */
 export const single = <O extends Outcome>(
   base: { readonly path: FsPath },
   stat: Effect.Effect<unknown, Fault>,

@@ -1,22 +1,20 @@
 /**
  * Explains why an edit text was not found or not unique, so that the next attempt can succeed.
  *
- * The message names the places of an ambiguous text, or the most similar lines of the file and their differences. The
- * work is bounded for any file size, and the message tells if that limited the comparison.
+ * The work is bounded for any file size, and the message tells if that limited the comparison.
  */
 import { atOnce, perItem, type Steps, stride } from "../runtime/steps.ts"
 import { indexOf, type Match } from "./endings.ts"
 
 const maxPlaces = 10
-/** The limits of the comparison: UTF-16 units of each text, lines of the file, and lines of the text sought. */
+/** Limits of the comparison: UTF-16 units of each text, lines of the file, and lines of the text sought. */
 const maxUnits = 250_000
 const maxLines = 10_000
 const maxSought = 200
 const maxQuoted = 120
-/** The longest run of combining marks to normalize, in UTF-16 units. Sorting a run takes quadratic time. */
+/** Sorting a run of combining marks takes quadratic time. The length is in UTF-16 units. */
 const maxMarks = 100
 
-/** Computes the 1-based line number at an index. */
 export const lineAt = function* (text: string, index: number): Steps<number> {
   let line = 1
   for (let at = text.indexOf("\n"); at !== -1 && at < index; at = text.indexOf("\n", at + 1)) {
@@ -101,13 +99,12 @@ interface Line {
   /** The line number, 1-based. */
   readonly number: number
   readonly text: string
-  /** The text without the differences that variants may have. */
   readonly folded: string
 }
 
 interface Lines {
   readonly lines: ReadonlyArray<Line>
-  /** Descriptions of the compared parts, if not everything was compared. */
+  /** Descriptions of the compared parts; empty if everything was compared. */
   readonly bounds: ReadonlyArray<string>
 }
 
@@ -139,7 +136,7 @@ const normal = (text: string): string => {
 
 const fold = (text: string): string => lower(blanks(plain(text)))
 
-/** The work units for folding one UTF-16 unit, which includes normalization. */
+/** Work units per UTF-16 unit, normalization included. */
 const perFold = 8
 
 const notBlank = function* (lines: ReadonlyArray<string>, first: number): Steps<ReadonlyArray<Line>> {
@@ -159,8 +156,8 @@ const notBlank = function* (lines: ReadonlyArray<string>, first: number): Steps<
 }
 
 /**
- * Returns the lines of the file. For a large file, returns those around the first occurrence of the longest sought
- * line, or of a word of it.
+ * Returns the lines of the file. For a large file, only those around the first occurrence of the longest sought line,
+ * or of a word of it.
  */
 const linesOf = function* (text: string, sought: Sought): Steps<Lines> {
   if (text.length <= maxUnits && !exceeds(text, maxLines)) {
@@ -205,12 +202,11 @@ const longestOf = <A>(values: ReadonlyArray<A>, length: (value: A) => number): A
   values.reduce((longest, value) => (length(value) > length(longest) ? value : longest))
 
 interface Sought extends Lines {
-  /** Whether the first or the last sought line may be only a part of a line. */
+  /** True if the first or the last sought line may be only a part of a line. */
   readonly opens: boolean
   readonly closes: boolean
 }
 
-/** The number of sought lines that are examined to select the compared ones. */
 const mostSought = 100_000
 
 const soughtLines = function* (text: string, sought: string): Steps<Sought> {
@@ -232,7 +228,6 @@ const soughtLines = function* (text: string, sought: string): Steps<Sought> {
   }
 }
 
-/** Returns the length of the first lines in UTF-16 units, without the terminator of the last. */
 const lengthOfLines = (text: string, lines: number): number => {
   let at = -1
   for (let i = 0; i < lines; i++) {
@@ -321,7 +316,6 @@ const variants = function* ({ lines }: Lines, sought: Sought, text: string): Ste
 
 const lookalikes = "characters that look alike"
 
-/** Lists the differences between two lines that are equal when folded. */
 const differences = (
   line: string,
   sought: string,
@@ -419,10 +413,7 @@ const similar = function* ({ lines }: Lines, { lines: wanted }: Sought): Steps<s
     : `most like it is line ${nearest.number}: ${compared(nearest.text, line.text)}`
 }
 
-/**
- * Quotes both texts from shortly before their first difference. For a long line, quotes the part that resembles the
- * sought text.
- */
+/** Quotes both texts from shortly before their first difference. */
 const compared = (line: string, sought: string, escape = false): string => {
   const start = line.length > maxQuoted ? beginning(line, sought) : 0
   let same = 0
@@ -431,10 +422,7 @@ const compared = (line: string, sought: string, escape = false): string => {
   return `the file has ${quoted(line, start + from, escape)}, it has ${quoted(sought, from, escape)}`
 }
 
-/**
- * Returns the place in a long line where the sought text would begin, found by its first characters that occur in the
- * line.
- */
+/** Returns the place in a long line where the sought text would begin. */
 const beginning = (line: string, sought: string): number => {
   const few = 6
   for (let i = 0; i < sought.length && i < 1000; i += few) {

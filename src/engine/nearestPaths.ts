@@ -1,4 +1,3 @@
-/** Finds existing paths that are similar to a missing path. */
 import * as Effect from "effect/Effect"
 import type { Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
@@ -31,7 +30,7 @@ export const editDistance = (self: string, that: string): number => {
   return previous[that.length]!
 }
 
-/** Returns the edit distance if two names are similar enough to be confused, and Infinity otherwise. */
+/** Returns the edit distance of names that are similar enough to be confused, and Infinity for others. */
 export const looksLike = (name: string, candidate: string): number => {
   const a = FsPath.fold(name)
   const b = FsPath.fold(candidate)
@@ -44,10 +43,7 @@ export const looksLike = (name: string, candidate: string): number => {
   return distance <= most ? distance : Number.POSITIVE_INFINITY
 }
 
-/**
- * Finds the names that are similar to a name, nearest first. Each comparison takes time proportional to the product of
- * both lengths.
- */
+/** Finds names that are similar to a name, nearest first. */
 export const alike = function* (
   name: string,
   entries: ReadonlyArray<{ readonly name: string; readonly addressable: boolean }>
@@ -69,9 +65,8 @@ export const alike = function* (
 /**
  * Finds existing paths of these kinds that are similar to a missing path.
  *
- * Starts at the deepest existing directory above the missing path, and finds the similar names in it. For each of them,
- * the result is the missing path with that name in place of the wrong one. If that does not exist, the result ends with
- * that name.
+ * Starts at the deepest existing directory above the missing path, and finds the similar names in it. Each result is the
+ * missing path with such a name in place of the wrong one. If that does not exist, the result ends with the name.
  */
 export const nearestPaths = Effect.fnUntraced(function* (
   port: Backend,

@@ -70,7 +70,7 @@ export interface GrepOptions extends SearchOptions {
   readonly glob?: string | ReadonlyArray<string> | undefined
   /** The largest number of matches; 0 returns none. @default Limits.maxGrepMatches, and no bound in streams */
   readonly maxMatches?: number | undefined
-  /** Whether the pattern is literal text. @default false */
+  /** Takes the pattern as literal text. @default false */
   readonly literal?: boolean | undefined
   /** @default false */
   readonly ignoreCase?: boolean | undefined
@@ -80,11 +80,10 @@ export interface GrepOptions extends SearchOptions {
   readonly context?: number | readonly [before: number, after: number] | undefined
   /** The largest file to read, in bytes; larger files count as `tooLarge`. @default no bound */
   readonly maxFileSize?: number | undefined
-  /** Whether matches may span lines; the reported line is the one in which a match starts. @default false */
+  /** Lets matches span lines; the reported line is the one in which a match starts. @default false */
   readonly multiline?: boolean | undefined
 }
 
-/** The reason why a search skipped an entry. */
 export type Why = "ignored" | "binary" | "tooLarge" | "unreadable"
 
 /** The settings that a plan depends on besides its arguments. */
@@ -97,7 +96,7 @@ export const invalid = (argument: string, detail: string): Fault => ({ _tag: "In
 
 export const isFault = (value: unknown): value is Fault => typeof value === "object" && value !== null && "_tag" in value
 
-/** Validates a count: a whole number from 0, or Infinity for no bound. */
+/** Validates a whole number from 0, or Infinity for no bound. */
 export const count = (
   argument: string,
   value: unknown,
@@ -111,9 +110,7 @@ export const count = (
   return value > most ? invalid(argument, `it may be ${most} at the most`) : value
 }
 
-/**
- * The largest number of context lines on each side. Each match has its own, so all of them together multiply the text.
- */
+/** Each match has its own context lines, so all of them together multiply the text. */
 export const maxContext = 1000
 
 export const list = (value: string | ReadonlyArray<string> | undefined): ReadonlyArray<string> =>

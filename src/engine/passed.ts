@@ -1,7 +1,7 @@
 import type * as FsPath from "../model/FsPath.ts"
 import type { Why } from "./options.ts"
 
-/** An entry that a walk skipped, with the reason. `key` is its position in the order of whole paths. */
+/** An entry that a walk skipped. `key` is its position in the order of whole paths. */
 export class Passed {
   readonly path: FsPath.FsPath
   readonly why: Why

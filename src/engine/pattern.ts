@@ -11,10 +11,10 @@ import type { LimitsShape } from "../model/Limits.ts"
 export interface Pattern {
   readonly source: string
   readonly flags: string
-  /** The literal text, if the pattern is plain text and case-sensitive. */
+  /** Set if the pattern is plain text and case-sensitive. */
   readonly literal: string | undefined
   readonly multiline: boolean
-  /** Returns the maximum number of steps on a line of `length` characters; Infinity if unknown. */
+  /** Returns an upper bound of the steps on a line of `length` characters; Infinity if unknown. */
   readonly steps: (length: number) => number
 }
 
@@ -29,7 +29,6 @@ const invalid = (detail: string): Fault => ({ _tag: "InvalidArgument", argument:
 
 const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")
 
-/** One piece of an expression: an escape, a class, the opening of a group, or a single character. */
 const piece =
   /\\(?:[pP]\{[^}]*\}|u\{[^}]*\}|k<[^>]*>|[^])|\[(?:\\[^]|[^\]\\])*\]|\(\?P<|\(\?P=[A-Za-z_]\w*\)|\(\?<[=!]|\(\?[=!:]|\(\?<|[^]/g
 
@@ -97,12 +96,12 @@ const check = (pattern: string | RegExp, options: PatternOptions, limits: Limits
     : undefined
 }
 
-/** One item of an expression, or a quantifier; a group counts as its brackets. */
+/** An item of an expression, or a quantifier. A group counts as its brackets. */
 const item =
   /\\(?:[pP]\{[^}]*\}|u\{[^}]*\}|k<[^>]*>|[^])|\[(?:\\[^]|[^\]\\])*\]|\((?:\?(?:<?[=!]|<[^>]*>|[a-z-]*:))?|[*+?]\??|\{\d+(?:,\d*)?\}\??|[^]/g
 
 /**
- * The largest number of adjacent optional items before required ones.
+ * Limits adjacent optional items before required ones.
  *
  * Each two more of them double the compile time of V8. For `a?` forty times and then `a` forty times, compilation takes
  * minutes and cannot be interrupted.
@@ -112,8 +111,8 @@ const maxOptional = 24
 const optionalInRow = (source: string): number => {
   let most = 0
   /**
-   * The state of the current alternative. `row` counts the optional items directly before this place. `isEmpty` tells
-   * whether this alternative may match nothing, `isAnyEmpty` whether an earlier one may.
+   * The state of the current alternative. `row` counts the optional items directly before this place. `isEmpty` is true
+   * if this alternative may match nothing, `isAnyEmpty` if an earlier one may.
    */
   let here = { row: 0, isEmpty: true, isAnyEmpty: false }
   const above: Array<typeof here> = []
@@ -150,7 +149,6 @@ const optionalInRow = (source: string): number => {
   return most
 }
 
-/** Compiles a pattern, or returns the fault that explains why it is invalid. */
 export const compile = (pattern: string | RegExp, options: PatternOptions, limits: LimitsShape): Pattern | Fault => {
   const fault = check(pattern, options, limits)
   if (fault !== undefined) return fault

@@ -1,4 +1,3 @@
-/** Reads files. Every read opens one handle and reads windows of it. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -24,7 +23,7 @@ export const open = (port: Backend, path: FsPath): Effect.Effect<Handle, Fault, 
     Effect.flatMap(port.open(at), (handle) => (handle.stat.kind === "file" ? Effect.succeed(handle) : Effect.fail(notAFile)))
   )
 
-/** Reads exactly `length` bytes from `offset`, or fewer if the file was truncated meanwhile. */
+/** Reads `length` bytes from `offset`, or fewer if the file was truncated meanwhile. */
 export const range = (handle: Handle, offset: number, length: number): Effect.Effect<Uint8Array, Fault> =>
   length === 0
     ? Effect.sync(() => new Uint8Array(0))
@@ -65,7 +64,7 @@ const derived = (port: Backend, at: FsPath, maxBytes: number): Effect.Effect<Who
 /**
  * Reads a whole file without following a symlink. Fails with LimitExceeded above `maxBytes`.
  *
- * Call this function only when the read must happen, because some backends read during the call.
+ * Some backends read during the call, so it must be made only when the read must happen.
  */
 export const wholeAt = (port: Backend, at: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> => {
   const read = port.accelerations?.read
@@ -74,7 +73,6 @@ export const wholeAt = (port: Backend, at: FsPath, maxBytes: number): Effect.Eff
     : Eager.flatMap(read(at, maxBytes), (whole) => (whole === undefined ? derived(port, at, maxBytes) : Effect.succeed(whole)))
 }
 
-/** Reads a whole file, following symlinks. Fails with LimitExceeded above `maxBytes`. */
 export const whole = (port: Backend, path: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> =>
   following(port, path, (at) => wholeAt(port, at, maxBytes))
 
@@ -87,7 +85,6 @@ export interface Window {
   readonly version?: string
 }
 
-/** Reads a window of bytes. Past the end, the window is empty and starts at the end. */
 export const window = (
   port: Backend,
   path: FsPath,

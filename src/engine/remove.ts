@@ -1,4 +1,3 @@
-/** Removes entries without following symlinks, and counts them. */
 import * as Effect from "effect/Effect"
 import type { DeleteResult, FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
@@ -76,7 +75,7 @@ export const removeAt = (
 /** Tests whether a leftover may be removed. A part of a transaction may be the only copy of a file. */
 const mayGo = (name: string): boolean => TemporaryNames.verify(name)?.isPart === false
 
-/** Removes temporary files from a directory that contains nothing else. Returns whether it did. */
+/** Removes temporary files from a directory that contains nothing else. Returns false for any other directory. */
 const sweep = Effect.fnUntraced(function* (port: Backend, at: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
   const children = yield* port.list(at)
   if (!children.every((child) => mayGo(child.name))) return false
@@ -87,7 +86,7 @@ const sweep = Effect.fnUntraced(function* (port: Backend, at: FsPath.FsPath): Ef
 
 interface Frame {
   readonly path: FsPath.FsPath
-  /** Whether the directory is within a leftover, whose entries are not counted. */
+  /** Set within a leftover, whose entries are not counted. */
   readonly isHidden: boolean
   listed: boolean
 }

@@ -16,13 +16,12 @@ import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Eager from "./eager.ts"
 
 export interface Resolved {
-  /** The path after resolution, whether or not it exists. */
   readonly path: FsPath.FsPath
-  /** The stat of the entry; `undefined` if it does not exist. */
+  /** Absent if the entry does not exist. */
   readonly stat: FileStat | undefined
-  /** Whether the entry does not exist because a component on the way is not a directory. */
+  /** True if the entry does not exist because a component of the path is not a directory. */
   readonly blocked: boolean
-  /** Whether the entry cannot exist or be created, because a symlink goes through a missing directory and up again. */
+  /** Set if the entry cannot exist or be created, because a symlink goes through a missing directory and up again. */
   readonly lost?: true
 }
 
@@ -37,8 +36,9 @@ const inProgress: Fault = { _tag: "InvalidPath", detail: "its link leads to a wr
 const loop: Fault = { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" }
 
 /**
- * Tests whether a symlink's target leads outside. Only the text is examined, so nothing about the outside can be
- * learnt. An absolute target counts as outside; `relativeTarget` must first convert those that lead below the root.
+ * Tests whether a symlink's target leads outside. Examines only the text, so nothing about the outside can be learnt.
+ *
+ * An absolute target counts as outside; `relativeTarget` must first convert those that lead below the root.
  */
 export const escapes = (directory: FsPath.FsPath, target: string): boolean => {
   if (target.startsWith("/")) return true
@@ -57,7 +57,7 @@ export const noPlace = ({ blocked, lost }: Resolved): Fault | undefined =>
 
 const isGone = ({ _tag }: Fault): boolean => _tag === "InvalidArgument" || _tag === "NotFound" || _tag === "NotADirectory"
 
-/** Returns the next remaining names up to the first "..". `todo` holds the next name last. */
+/** Returns the remaining names up to the first "..". `todo` holds the next name last. */
 const ahead = (todo: ReadonlyArray<string>): FsPath.FsPath => {
   const names: Array<string> = []
   for (let i = todo.length - 1; i >= 0 && todo[i] !== ".."; i--) {
@@ -67,14 +67,10 @@ const ahead = (todo: ReadonlyArray<string>): FsPath.FsPath => {
   return FsPath.fromSegments(names)
 }
 
-/**
- * Looks at the components of a path. If the port can look at several components at once, each look is used until it is
- * exhausted.
- */
+/** Looks at the components of a path, several at once if the port supports that. */
 class Sight {
   readonly #port: Backend
   #look: NonNullable<Backend["accelerations"]>["look"]
-  /** The results of the looks; `undefined` for a missing entry. */
   readonly #known = new Map<FsPath.FsPath, Seen | undefined>()
 
   constructor(port: Backend) {
@@ -82,7 +78,6 @@ class Sight {
     this.#look = port.accelerations?.look
   }
 
-  /** Returns the stat of a path. `todo` holds the remaining components. */
   stat(path: FsPath.FsPath, todo: ReadonlyArray<string>): Effect.Effect<FileStat | undefined, Fault> {
     const look = this.#look
     if (look === undefined) return this.#port.stat(path)
@@ -98,7 +93,7 @@ class Sight {
     })
   }
 
-  /** Reads a symlink that was just seen. Returns `undefined` if another entry has replaced it since. */
+  /** Reads a symlink. Returns `undefined` if another entry has replaced the symlink since it was seen. */
   text(links: Links, path: FsPath.FsPath): Effect.Effect<string | undefined, Fault> {
     const target = this.#known.get(path)?.target
     if (target !== undefined) return Effect.succeed(target)
@@ -116,7 +111,6 @@ class Sight {
   }
 }
 
-/** Resolves a path with all symlinks. `keepLast` does not follow a symlink in the last component. */
 const throughLinks = Effect.fnUntraced(function* (
   port: Backend,
   path: FsPath.FsPath,
@@ -195,8 +189,8 @@ const absent = Effect.fnUntraced(function* (
 })
 
 /**
- * Fails if a symlink leads to a missing entry whose name callers must not create, because it has the form of a
- * temporary file.
+ * Fails if a symlink leads to a missing entry whose name has the form of a temporary file, which callers must not
+ * create.
  *
  * An existing file with such a name is reachable through a symlink, as through its path.
  */
@@ -220,16 +214,15 @@ const resolving = (port: Backend, path: FsPath.FsPath, keepLast: boolean): Effec
   })
 }
 
-/** Resolves a path with all symlinks. Fails with AccessDenied (`escape`, `link`) and with InvalidPath for a loop. */
+/** Resolves all symlinks. Fails with AccessDenied (`escape`, `link`) and with InvalidPath for a loop. */
 export const resolve = (port: Backend, path: FsPath.FsPath): Effect.Effect<Resolved, Fault> => resolveWith(port, path, false)
 
-/** Resolves a path, but does not follow a symlink in the last component. */
 export const resolveLink = (port: Backend, path: FsPath.FsPath): Effect.Effect<Resolved, Fault> => resolveWith(port, path, true)
 
 const mayBeLink = (fault: Fault): boolean =>
   fault._tag === "NotFound" || fault._tag === "NotAFile" || fault._tag === "NotADirectory" || fault._tag === "InvalidArgument"
 
-/** Runs an effect on the path as it is. If the failure may be due to a symlink, runs it again on the resolved path. */
+/** Runs an effect on the path as it is, and again on the resolved path if the failure may be due to a symlink. */
 export const following = <A, R>(
   port: Backend,
   path: FsPath.FsPath,

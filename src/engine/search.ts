@@ -29,15 +29,12 @@ import * as Missing from "./missing.ts"
 import { Passed } from "./passed.ts"
 import { type Directory, Walker } from "./walker.ts"
 
-/** The outcome for one file: its matches, or the reason why it was not searched. */
 export interface Outcome {
   readonly path: FsPath.FsPath
   readonly found: ReadonlyArray<Found> | Why | "gone"
-  /** Whether the matches already contain their path. */
+  /** True if the matches already contain their path. */
   readonly isComplete?: boolean
-  /** The key in the order of whole paths, if it differs from the path. */
   readonly key?: string | undefined
-  /** The searched text, for the context lines of a match. */
   readonly text?: string | undefined
 }
 
@@ -58,13 +55,9 @@ const hasNul = (bytes: Uint8Array): boolean => bytes.subarray(0, sniffed).includ
 const mostBytes = ({ limits, maxFileSize }: GrepPlan): number =>
   Math.min(maxFileSize, limits.maxReadBytes, Text.maxStringLength)
 
-/** Returns the resolved path of a path in the results. */
 const placeOf = (base: Base, path: FsPath.FsPath): FsPath.FsPath => FsPath.below(base.at, FsPath.relative(base.path, path))
 
-/**
- * Reads a file unless its first bytes show that it is binary. Returns "large" for a file above `now` bytes, which is
- * read later.
- */
+/** Reads a file unless its first bytes show that it is binary. Returns "large" above `now` bytes, for a later read. */
 const bytesOf = (
   port: Backend,
   at: FsPath.FsPath,
@@ -115,10 +108,10 @@ const load = (
   )
 }
 
-/** The steps that one batch may run on this thread: a few milliseconds. */
+/** Steps that one batch may run on this thread: a few milliseconds. */
 const fewSteps = 4_000_000
 
-/** Returns an upper bound for the cost of a file. Stops counting once the bound exceeds `most`. */
+/** Returns an upper bound for the cost of a file. Stops counting above `most`. */
 const costOf = ({ literal, steps }: Pattern.Pattern, bytes: Uint8Array, most: number): number => {
   if (literal !== undefined) return bytes.length
   let cost = 0
@@ -144,7 +137,7 @@ interface Search {
   readonly base: Base
   readonly plan: GrepPlan
   readonly query: Query
-  /** Whether an expensive file was found. From then on, no time is spent on finding cheap files. */
+  /** Set once an expensive file was found. From then on, no time is spent on finding cheap files. */
   isHard: boolean
 }
 
@@ -178,7 +171,6 @@ const broken = <A>(
   return Effect.map(before, (done) => (isBroken(done) ? done : { done, fault }))
 }
 
-/** Searches files in the workers. */
 const away = (
   self: Search,
   files: ReadonlyArray<Loaded>,
@@ -224,7 +216,6 @@ const match = Effect.fnUntraced(function* (
   return out
 })
 
-/** The outcomes of one batch in its order, or those before its failure. */
 type Answered = ReadonlyArray<Outcome> | Broken<Outcome>
 
 const matchAll = (self: Search, files: ReadonlyArray<Loaded | Outcome>): Effect.Effect<Answered, Fault> => {
@@ -244,7 +235,7 @@ const matchAll = (self: Search, files: ReadonlyArray<Loaded | Outcome>): Effect.
 
 const readsAhead = 8
 
-/** Loads the files of a batch: in one call if the backend supports that, otherwise a few at a time. */
+/** Loads the files of a batch in one call if the backend supports that, and otherwise a few at a time. */
 const loadAll = (
   { base, plan, port }: Search,
   files: ReadonlyArray<{ readonly path: FsPath.FsPath } | Outcome>
@@ -301,7 +292,6 @@ const searched = Effect.fnUntraced(function* (
 
 const isSettled = (file: object): file is Outcome => "found" in file
 
-/** A file found by the walk. Its path is joined on demand, because most files never need it. */
 class Candidate {
   readonly directory: Directory
   readonly child: Child
@@ -337,20 +327,19 @@ class Placed implements Outcome {
   }
 }
 
-/** Files, and the entries skipped between them. */
 type Batch = ReadonlyArray<Candidate | Outcome>
 
-/** The shared outcome of files without matches. */
 const nothing: Outcome = { path: FsPath.root, found: [] }
 
-/** The number of files searched before the backend's own search starts. These finish before a worker has started. */
+/** Files searched before the backend's own search starts, which end before a worker has started. */
 const few = 64
 const firstBatch = 32
 const largestThere = 384
-/** The largest batch of small files, all in memory at once; larger if the backend reads many files in one call. */
+/**
+ * The largest batch of small files, all in memory at once. It is larger if the backend reads many files in one call.
+ */
 const largestHere = 64
 const largestAtOnce = 128
-/** The number of batches in progress or waiting. */
 const atOnce = 8
 const fewAtOnce = 3
 
@@ -368,7 +357,6 @@ const batches = (
   let size = firstBatch
   let files: Array<Candidate | Outcome> = []
   let isFirst = true
-  /** The end of the input: success or a failure. */
   let end: Effect.Effect<undefined, Fault> | undefined
   const take = (): Batch => {
     const count = isFirst && files[0]!.path === after?.path ? 1 : size
@@ -407,7 +395,6 @@ const unreadable: Searched = { found: "unreadable" }
 
 const isFile = (file: Candidate | Outcome): file is Candidate => !isSettled(file) && file.child.kind === "file"
 
-/** Searches a batch with the backend's own search. */
 const there = (
   search: NonNullable<Explorer_<Directory>["search"]>,
   self: Search,
@@ -442,15 +429,12 @@ const queryOf = (self: GrepPlan, most: number): Query => ({
   budget: self.question.literal === undefined ? self.limits.patternBudget : Number.POSITIVE_INFINITY
 })
 
-/** Emits the outcomes before a failure, and then fails. */
 const upToFault = (all: Stream.Stream<Answered, Fault>): Stream.Stream<ReadonlyArray<Outcome>, Fault> =>
   Stream.flatMap(all, (answer) =>
     isBroken(answer) ? Stream.concat(Stream.succeed(answer.done), Stream.fail(answer.fault)) : Stream.succeed(answer)
   )
 
-/**
- * Streams the outcomes of a search in order, including skipped entries, with at most `most` matching lines per file.
- */
+/** Streams the outcomes in order, including skipped entries, with at most `most` matching lines per file. */
 export const outcomes = (
   port: Backend,
   base: Base,

@@ -10,7 +10,6 @@
 
 import { type Steps, stride } from "../runtime/steps.ts"
 
-/** One element of a segment: a code unit, a class of code units, `ANY` or `STAR`. */
 export type Element = number | CharClass
 export const ANY = -1
 export const STAR = -2
@@ -23,9 +22,9 @@ export type Fold = (unit: number) => number
 
 export interface Test {
   (name: string): boolean
-  /** The only name that passes, if there is exactly one. */
+  /** Set if only one name passes. */
   readonly only?: string
-  /** The steps per unit of a name, if the test is more than a comparison. */
+  /** Steps per unit of a name, if the test is more than a comparison. */
   readonly weight?: number
 }
 
@@ -36,7 +35,7 @@ export const foldCase: Fold = (unit) => {
   return upper.length === 1 && upper.charCodeAt(0) >= 128 ? upper.charCodeAt(0) : unit
 }
 
-/** Compiles a part of a regular expression that matches one unit. Throws SyntaxError if the part is invalid. */
+/** Compiles a part of a regular expression that matches one unit. Throws SyntaxError. */
 export const charClass = (part: string, ignoreCase: boolean): CharClass => {
   const expression = new RegExp(`^${part}$`, ignoreCase ? "is" : "s")
   const ascii = Uint8Array.from({ length: 128 }, (_, unit) => (expression.test(String.fromCharCode(unit)) ? 1 : 0))
@@ -110,7 +109,7 @@ export const compileTest = (source: ReadonlyArray<Element>, fold?: Fold): Test =
     : (name) => name.length >= least && name.startsWith(head) && name.endsWith(tail)
 }
 
-/** The segment of a row that matches zero or more whole names; at the end of a row, one or more. */
+/** Matches zero or more whole names; at the end of a row, one or more. */
 export const GLOBSTAR = undefined
 
 export interface Row {
@@ -119,7 +118,7 @@ export interface Row {
   readonly directory: boolean
 }
 
-/** The places that a directory's path has reached, in no order. If there are none, nothing below can match. */
+/** The places that a directory's path has reached, in no order. Without any, nothing below can match. */
 export type Positions = ReadonlyArray<number>
 
 export interface Rows {
@@ -127,11 +126,8 @@ export interface Rows {
   readonly below: (positions: Positions, name: string) => Positions
   /** Returns the highest pattern that matches this child, or -1. */
   readonly decide: (positions: Positions, name: string, directory: boolean) => number
-  /** Does the same as `decide`, with pauses. */
   readonly deciding: (positions: Positions, name: string, directory: boolean) => Steps<number>
-  /** Does the same as `below`, with pauses. */
   readonly going: (positions: Positions, name: string) => Steps<Positions>
-  /** Returns the maximum number of steps that one of these functions takes for a name of this length. */
   readonly cost: (positions: Positions, length: number) => number
 }
 
@@ -145,7 +141,6 @@ interface Ends {
   readonly others: Array<Place>
 }
 
-/** Returns the pattern of the place if it is above `found` and matches, and otherwise `found`. */
 const higher = ({ directory: only, pattern, test }: Place, name: string, directory: boolean, found: number): number =>
   pattern > found && (directory || !only) && (test === GLOBSTAR || test(name)) ? pattern : found
 
@@ -157,7 +152,6 @@ const highest = (places: ReadonlyArray<Place>, name: string, directory: boolean,
   return found
 }
 
-/** Returns the maximum number of steps that a test takes for this name. */
 const effort = (test: Test | typeof GLOBSTAR, name: string): number => 1 + (test?.weight ?? 0) * name.length
 
 export const compileRows = (rows: ReadonlyArray<Row>): Rows => {

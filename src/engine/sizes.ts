@@ -1,8 +1,6 @@
 /**
- * Determines the sizes of a directory's children.
- *
- * If a child is missing, it was removed, or the whole directory was moved or exchanged since its listing. So the
- * directory is listed again.
+ * Determines the sizes of a directory's children. A missing child was removed, or the whole directory was moved or
+ * exchanged, so the directory is listed again.
  */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
@@ -28,7 +26,6 @@ export const measure = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyMap<Child, number>, Fault> {
   const looked = new Map<string, number>()
   let children = listed
-  /** The keys of the children that were never found so far. */
   let neverFound: ReadonlySet<string> | undefined
   for (let left = maxListings; ; left--) {
     const sizes = new Map<Child, number>()

@@ -13,8 +13,8 @@ export interface Skip {
 export interface Skips {
   readonly add: Skip
   /**
-   * Counts the skipped entries: all of them, or only those up to the key `last` if the result is cut. A cut result
-   * without items counts none.
+   * Counts all skipped entries, or only those up to the key `last` if the result is cut. A cut result without items
+   * counts none.
    */
   readonly upTo: (last: string | undefined, isCut: boolean) => Skipped
 }
@@ -66,7 +66,6 @@ export const make = (
 /** The internal signal that stops a search with enough results. */
 const enough: unique symbol = Symbol("fs-algebra/enough")
 
-/** Passes search results to `take` until `take` returns false. */
 export const untilFull = <A, E, R>(found: Stream.Stream<A, E, R>, take: (item: A) => boolean): Effect.Effect<void, E, R> =>
   Effect.catch(
     Stream.runForEachArray(found, (items): Effect.Effect<void, typeof enough> =>

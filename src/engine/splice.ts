@@ -9,12 +9,11 @@ import { perItem, type Steps, stride } from "../runtime/steps.ts"
 import type { Replacement } from "./diff.ts"
 import { decoded, encode } from "./text.ts"
 
-/** A file as bytes and as text (including a byte order mark), with the encoder for parts of the text. */
 export interface Document {
   readonly bytes: Uint8Array
   readonly text: string
   readonly encode: (text: string) => Steps<Uint8Array>
-  /** Bytes per UTF-16 unit, or `undefined` if they vary. */
+  /** Bytes per UTF-16 unit; absent if they vary. */
   readonly width: number | undefined
 }
 
@@ -57,13 +56,12 @@ const utf8Size = function* (text: string, from: number, to: number): Steps<numbe
   return size
 }
 
-/** The longest map key, in UTF-16 units. V8 hashes strings of 16,384 or more units by their length alone. */
+/** V8 hashes strings of 16,384 or more units by their length alone. */
 const maxKey = 4096
 
-/** The number of bytes copied per unit of work. */
 const perCopy = 64
 
-/** Applies replacements to a document. They must be in order and must not overlap. */
+/** Applies replacements, which must be in order and must not overlap. */
 export const splice = function* (
   { bytes, encode, text: before, width }: Document,
   replacements: ReadonlyArray<Replacement>
@@ -77,7 +75,7 @@ export const splice = function* (
   let spent = 0
   for (let i = 0; i < replacements.length; i++) {
     const { end, start, text } = replacements[i]!
-    // The replacements of one edit usually share one string. A map would hash a long string by its length alone.
+    // The replacements of one edit usually share one string.
     let put = i > 0 && text === replacements[i - 1]!.text ? puts[i - 1] : text.length < maxKey ? encoded.get(text) : undefined
     if (put === undefined) {
       put = yield* encode(text)

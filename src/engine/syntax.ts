@@ -24,19 +24,18 @@ type Token = Element | Choice
 
 interface Choice {
   readonly options: ReadonlyArray<ReadonlyArray<Token>>
-  /** Whether this is a bracket set that may also match its own text, and not braces. */
+  /** True for a bracket set that may also match its own text, false for braces. */
   readonly set: boolean
 }
 
-/** A row of segments as elements; a globstar is `undefined`. */
 export type Segments = ReadonlyArray<ReadonlyArray<Element> | undefined>
 
 export interface Glob {
-  /** The rows; `undefined` if the pattern is wide. */
+  /** Absent if the pattern is wide. */
   readonly rows: ReadonlyArray<Segments> | undefined
   /** The leading literal segments. A wide pattern can match only below them. */
   readonly prefix: ReadonlyArray<string>
-  /** Whether a path that equals the pattern literally must also match, as in picomatch. */
+  /** True if a path that equals the pattern literally must also match, as in picomatch. */
   readonly itself: boolean
 }
 
@@ -81,10 +80,7 @@ const split = (elements: ReadonlyArray<Element>): Array<Array<Element>> => {
 
 const isParent = (segment: ReadonlyArray<Element>): boolean => segment.length === 2 && segment[0] === DOT && segment[1] === DOT
 
-/**
- * Tests whether a segment may be empty where picomatch lets a preceding globstar absorb the "/": no elements, or loose
- * stars only.
- */
+/** Tests for a segment of loose stars or without elements, where picomatch lets a preceding globstar absorb the "/". */
 const mayBeEmpty = (segment: ReadonlyArray<Element>): boolean => segment.every((element) => element === LOOSE)
 
 const strict = (element: Element): Element => (element === LOOSE ? STAR : element)
@@ -101,7 +97,7 @@ const endsOpen = (tokens: ReadonlyArray<Token>): boolean => {
 interface Read {
   readonly tokens: ReadonlyArray<Token>
   readonly wide: boolean
-  /** Whether a "|" is outside parentheses. picomatch treats it as an alternative of the whole pattern. */
+  /** True for a "|" outside parentheses, which picomatch treats as an alternative of the whole pattern. */
   readonly divided: boolean
 }
 
@@ -211,7 +207,6 @@ const read = (text: string, ignoreCase: boolean): Read => {
     }
     out.push(sign.charCodeAt(0))
   }
-  /** Reads up to the end, or up to the comma or brace that ends an option of braces. */
   const sequence = (): ReadonlyArray<Token> => {
     const out: Array<Token> = []
     while (at < text.length) {
@@ -241,10 +236,10 @@ const plainPrefix = (text: string): ReadonlyArray<string> => {
 const climbs = 'it has a ".." segment'
 
 /**
- * Parses a pattern. `text` has no leading "/" or "./" and no trailing "/". `anchored` tells whether it is matched with
- * the whole path.
+ * Parses a pattern without leading "/" or "./" and without trailing "/". An `anchored` one is matched with the whole
+ * path.
  *
- * Returns an error message for an invalid pattern.
+ * Returns the reason for an invalid pattern.
  */
 export const parse = (text: string, anchored: boolean, ignoreCase: boolean): Glob | string => {
   let found: Read

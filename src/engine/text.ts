@@ -1,9 +1,4 @@
-/**
- * Converts bytes to text without loss.
- *
- * Decoding never inserts replacement characters, and keeps a byte order mark as a character. So encoding the decoded
- * text gives the same bytes.
- */
+/** Converts bytes to text without loss: decoding never inserts replacement characters, and keeps a byte order mark. */
 import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -12,7 +7,6 @@ import * as Stream from "effect/Stream"
 import type { Fault } from "../model/FsError.ts"
 import { atOnce, inSlices, perItem, type Steps, stride } from "../runtime/steps.ts"
 
-/** The largest string length of V8, in UTF-16 units. */
 export const maxStringLength = 2 ** 29 - 24
 
 const decoderOf = (encoding: string) => new TextDecoder(encoding, { fatal: true, ignoreBOM: true })
@@ -58,10 +52,9 @@ export const decoded = function* (bytes: Uint8Array, encoding = "utf-8"): Steps<
   return out.length === 1 ? out[0]! : out.join("")
 }
 
-/** Runs `decoded` without pauses. */
 export const decode = (bytes: Uint8Array, encoding = "utf-8"): string | Fault => atOnce(decoded(bytes, encoding))
 
-/** The work units for a quarter of a byte of non-ASCII text. */
+/** Work units for a quarter of a byte of non-ASCII text. */
 const perDecoded = 8
 
 const tooLong = (actual: number): Fault => ({
@@ -144,7 +137,7 @@ const isText = function* (bytes: Uint8Array, encoding: string): Steps<boolean> {
   }
 }
 
-/** The number of bytes decoded at once. Above this size, V8 creates strings many times slower. */
+/** Above this size in bytes, V8 creates strings many times slower. */
 const pieceSize = 65_536
 
 const pieces = function* (bytes: Uint8Array): Generator<Uint8Array> {
@@ -157,13 +150,11 @@ export const encode = (text: string): Uint8Array | Fault =>
     ? encoder.encode(text)
     : { _tag: "InvalidArgument", argument: "content", detail: `it holds a lone surrogate, ${surrogate(text)}` }
 
-/** Describes the first lone surrogate of a text that has one. */
 export const surrogate = (text: string): string => {
   const at = text.search(/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/)
   return `\\u${text.charCodeAt(at).toString(16)} at index ${at}`
 }
 
-/** A window of lines. The fields are those of `ReadResult`. */
 export interface Page {
   readonly content: string
   readonly totalLines: number
@@ -177,9 +168,7 @@ export interface Page {
 const isCount = (value: unknown): boolean =>
   typeof value === "number" && (Number.isInteger(value) || value === Number.POSITIVE_INFINITY) && value >= 0
 
-/**
- * Returns InvalidArgument if the window is invalid: negative (except a limit of -1), fractional, NaN or not a number.
- */
+/** Returns InvalidArgument for a window that is negative (except a limit of -1), fractional, NaN or not a number. */
 export const checkPage = (offset: number, limit: number): Fault | undefined =>
   !isCount(offset)
     ? { _tag: "InvalidArgument", argument: "offset", detail: "it must be a whole number of lines, 0 for the first line" }
@@ -208,10 +197,9 @@ export const paged = function* (text: string, offset: number, limit: number): St
   return { ...window, totalLines: next + more, truncated: true, next, endsWithNewline }
 }
 
-/** Runs `paged` without pauses. */
 export const page = (text: string, offset: number, limit: number): Page => atOnce(paged(text, offset, limit))
 
-/** Returns the index after at most `most` lines starting at `from`, and the number of lines skipped. */
+/** Returns the index after at most `most` lines, and the number of lines skipped. */
 const skipLines = function* (text: string, from: number, most: number): Steps<readonly [end: number, lines: number]> {
   let at = from
   let lines = 0
@@ -272,9 +260,8 @@ export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stre
 interface Splitter {
   /** Processes at most `pieceSize` bytes and returns the work units. After a fault it ignores the bytes. */
   readonly feed: (piece: Uint8Array) => number
-  /** Ends the input: the remaining text becomes the last line, and an incomplete character becomes a fault. */
+  /** Turns the remaining text into the last line, and an incomplete character into a fault. */
   readonly end: () => void
-  /** Returns the lines completed since the last call. */
   readonly take: () => Array<string>
   readonly fault: () => Fault | undefined
 }
@@ -286,7 +273,6 @@ const makeSplitter = (): Splitter => {
   /** The first bytes of a character that the next piece continues, and the offset of those bytes in the file. */
   let pending = none
   let offset = 0
-  /** The current line. */
   let line = ""
   const cut = (text: string): void => {
     let at = text.indexOf("\n")
@@ -348,8 +334,7 @@ const concat = (a: Uint8Array, b: Uint8Array): Uint8Array<ArrayBuffer> => {
 }
 
 /**
- * Returns the number of bytes at the end that begin an incomplete character. Its validity is checked once the rest has
- * arrived.
+ * Returns the number of bytes at the end that begin an incomplete character, whose validity is checked with the rest.
  */
 const unfinished = (bytes: Uint8Array): number => {
   for (let back = 1; back <= 3 && back <= bytes.length; back++) {

@@ -30,7 +30,7 @@ interface Ends {
   readonly to: FsPath.FsPath
   readonly target: FileStat | undefined
   /**
-   * The operation, if it keeps permission bits; otherwise false. A move always keeps them; a copy does unless its layer
+   * The operation, or false if it does not keep permission bits. A move always keeps them; a copy does unless its layer
    * forbids it.
    */
   readonly keepsModes: false | Operation
@@ -46,7 +46,6 @@ const sameName = (port: Backend, path: FsPath.FsPath): FsPath.FsPath => (port.in
 
 export type Operation = "copy" | "move"
 
-/** Checks the rules that depend on the paths alone. */
 export const checkNames = (port: Backend, operation: Operation, from: FsPath.FsPath, to: FsPath.FsPath): Fault | undefined => {
   if (isPinned(port, to)) return root
   return FsPath.isWithin(sameName(port, from), sameName(port, to)) && !(operation === "move" && isRecasing(port, from, to))
@@ -55,7 +54,8 @@ export const checkNames = (port: Backend, operation: Operation, from: FsPath.FsP
 }
 
 /**
- * Tests whether the paths differ only in the case of the last name, on a backend that ignores case. That is a rename.
+ * Tests whether the paths differ only in the case of the last name, on a backend that ignores case, which makes a
+ * rename.
  */
 const isRecasing = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): boolean =>
   !port.info.caseSensitive && FsPath.name(from) !== FsPath.name(to) && FsPath.fold(from) === FsPath.fold(to)
@@ -69,7 +69,6 @@ const replaces = (source: FileStat, target: FileStat): Fault | undefined =>
       ? notAFile
       : undefined
 
-/** Inspects both paths under their locks and checks that the transfer is possible. */
 const ends = Effect.fnUntraced(function* (
   port: Backend,
   from: FsPath.FsPath,
@@ -108,10 +107,7 @@ const transfer = (
         ? Effect.fail(located(notFound, from))
         : Effect.map(locate(to, resolveLink(port, to)), (other) => [one, other] as const)
     )
-    /**
-     * Runs the transfer under the locks of both paths. If the symlinks lead elsewhere by then, retries with the new
-     * paths.
-     */
+    /** Retries with the new paths if the symlinks lead elsewhere once the locks are held. */
     const attempt = (source: FsPath.FsPath, target: FsPath.FsPath, left: number): Effect.Effect<TransferResult, Fault> =>
       Effect.flatMap(
         exclusively(
@@ -138,7 +134,7 @@ const transfer = (
     return attempt(from, to, 8)
   })
 
-/** Replaces a resolved path in a fault by the path of the caller. */
+/** Replaces a resolved path in a fault by the caller's path. */
 const renamed = (fault: Fault, source: Resolved, from: FsPath.FsPath, target: Resolved, to: FsPath.FsPath): Fault =>
   fault["path"] === source.path ? { ...fault, path: from } : fault["path"] === target.path ? { ...fault, path: to } : fault
 
@@ -149,16 +145,15 @@ export const copy = (
   overwrite: boolean
 ): Effect.Effect<TransferResult, Fault> => transfer(port, "copy", from, to, overwrite, (ends) => copyTree(port, ends))
 
-/** The entries that a copy has created so far. */
 interface Made {
-  /** The created directories. They are removed again if they are empty. */
+  /** Removed again if they are empty. */
   readonly directories: Array<FsPath.FsPath>
   readonly leaves: Array<Leaf>
 }
 
 interface Leaf {
   readonly path: FsPath.FsPath
-  /** The stat after creation. For a file, it is unset until the write has ended. */
+  /** Unset for a file until the write has ended. */
   stat: FileStat | undefined
 }
 
@@ -205,7 +200,7 @@ const withdraw = Effect.fnUntraced(function* (
   }
 })
 
-/** Runs `make` and records the created entry, even if the fiber is interrupted meanwhile. */
+/** Records the created entry even if the fiber is interrupted meanwhile. */
 const noting = <A, E, R>(made: Made, leaf: Leaf, make: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.uninterruptible(Effect.tap(make, () => Effect.sync(() => made.leaves.push(leaf))))
 
@@ -214,7 +209,6 @@ interface Listed {
   readonly child: Child
 }
 
-/** Lists everything below a directory, each directory before its contents. */
 const allBelow = Effect.fnUntraced(function* (
   port: Backend,
   top: FsPath.FsPath
@@ -388,7 +382,9 @@ const copyMode = (
 /** Error codes of disks that store no permission bits. */
 const bitless = new Set<unknown>(["ENOTSUP", "EOPNOTSUPP", "ENOSYS"])
 
-/** Ignores the failure to set permission bits on a disk that stores none or forbids it, such as vfat with a fixed owner. */
+/**
+ * Ignores the failure to set permission bits on a disk that stores none or forbids it, such as vfat with a fixed owner.
+ */
 const unlessForbidden = (fault: Fault): Effect.Effect<void, Fault> =>
   (fault._tag === "AccessDenied" && fault["why"] === "permission") ||
   fault._tag === "Unsupported" ||

@@ -1,4 +1,3 @@
-/** Computes the version of a file: the SHA-256 of its bytes, so it is equal on every backend. */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import type { Handle } from "../port/Backend.ts"
@@ -6,13 +5,11 @@ import { type Hasher, hasher, sha256 } from "../runtime/hash.ts"
 
 const blockSize = 512 * 1024
 
-/** The number of bytes hashed before a yield to other fibers: about 4 ms. */
+/** Bytes hashed before a yield to other fibers: about 4 ms. */
 const sliceSize = 4 * 1024 * 1024
 
-/** Computes the version of bytes in memory. */
 export const ofBytes: (bytes: Uint8Array) => string = sha256
 
-/** Computes the version of bytes in memory, in slices. */
 export const computed = (bytes: Uint8Array): Effect.Effect<string> =>
   bytes.length <= sliceSize
     ? Effect.sync(() => sha256(bytes))
@@ -27,7 +24,7 @@ export const computed = (bytes: Uint8Array): Effect.Effect<string> =>
       })
 
 /**
- * Adds the whole content of an open file to a hasher, block by block.
+ * Adds the whole content of an open file to a hasher.
  *
  * After an append, the appended bytes can be added to the same hasher to get the new version without reading again.
  */

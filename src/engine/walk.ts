@@ -14,25 +14,23 @@ import type { Skip } from "./skips.ts"
 import { Passed } from "./passed.ts"
 import { type Directory, Walker } from "./walker.ts"
 
-/** A directory: the caller's path of it, and the resolved path. */
 export interface Base {
   readonly path: FsPath.FsPath
   readonly at: FsPath.FsPath
 }
 
 export interface Plan {
-  /** Restricts the results. Directories that cannot contain a match are not entered. */
+  /** Directories that cannot contain a match are not entered. */
   readonly include: Matcher.Matcher | undefined
   readonly exclude: Matcher.Matcher | undefined
   readonly gitignore: boolean
-  /** The kinds of entries in the result. The walk itself visits all kinds. */
+  /** The walk itself visits all kinds. */
   readonly kinds: ReadonlySet<Kind>
   readonly maxDepth: number
   readonly sizes: boolean
-  /** The smallest key in the result. */
   readonly from: string | undefined
   readonly onSkip: SearchOptions["onSkip"]
-  /** Whether unreadable entries are skipped instead of failing the walk. */
+  /** Set if unreadable entries are skipped instead of failing the walk. */
   readonly isSearch: boolean
 }
 
@@ -73,7 +71,6 @@ export interface SearchFor extends SearchOptions {
   readonly from: string | undefined
 }
 
-/** Plans a walk for glob or grep. */
 export const searchPlan = (options: SearchFor, context: PlanContext): Plan | Fault => {
   const exclude = compileExclude(options, context)
   if (isFault(exclude)) return exclude
@@ -117,7 +114,6 @@ const entryOf = (directory: Directory, child: Child): FileEntry => {
   return directory.sizes === undefined ? entry : { ...entry, sizeBytes: directory.sizes.get(child) ?? 0 }
 }
 
-/** Streams the entries and the skipped entries of a walk, in order. */
 export const search = (port: Backend, base: Base, self: Plan): Stream.Stream<FileEntry | Passed, Fault> =>
   Stream.unwrap(Effect.map(Explorer.make(port), (explorer) => pulled(new Walker(port, explorer, self, base, entryOf).next)))
 
@@ -144,6 +140,5 @@ export const walk = (port: Backend, base: Base, self: Plan): Stream.Stream<FileE
     )
   )
 
-/** Returns the function that normalizes keys for comparison: case folding if the backend ignores case. */
 export const foldOf = (port: Backend): ((key: string) => string) =>
   port.info.caseSensitive ? (key) => key : (key) => FsPath.fold(key)

@@ -2,10 +2,8 @@
  * Walks a tree depth first in the order of whole paths, without recursion, and enters only directories that can contain
  * results.
  *
- * The children of a directory are classified as soon as it is read. So a backend that reads several directories at a
- * time can read ahead while results are emitted.
- *
- * Results, skipped entries and failures are still emitted in order.
+ * The children of a directory are classified as soon as it is read, so that a backend can read ahead. Results, skipped
+ * entries and failures are still emitted in order.
  */
 import * as Effect from "effect/Effect"
 import type { Kind } from "../model/Entry.ts"
@@ -24,11 +22,10 @@ import { Passed } from "./passed.ts"
 import { measure } from "./sizes.ts"
 import type { Base, Plan } from "./walk.ts"
 
-/** The number of matching steps, each a few nanoseconds, before a yield to other fibers. */
+/** Matching steps, each a few nanoseconds, before a yield to other fibers. */
 const slice = 2 ** 18
-/** The steps for classifying a child besides matching, and for reading a directory. */
+/** Steps for classifying a child besides matching, and for reading a directory. */
 const eachChild = 24
-/** The number of results emitted at once. */
 const chunk = 4096
 
 /**
@@ -40,26 +37,25 @@ const chunk = 4096
 const ahead = 4096
 const farAhead = 8192
 const nextTo = 256
-/** The number of unread directories that are examined for reading. */
+/** Unread directories that are examined for reading. */
 const inSight = 512
 
 /**
- * While more than `many` directories are being read, fewer than `few` are not requested. Each request costs as much as
- * ten directories.
+ * While more than `many` directories are being read, fewer than `few` are not requested, because a request costs as
+ * much as ten directories.
  */
 const few = 48
 const many = 96
 
-/** The number of attempts to find a listed directory that is missing. */
 const maxLooks = 3
-/** The largest directory whose listing is kept for comparison with later ones. */
+/** A larger directory's listing is not kept for comparison with later ones. */
 const largest = 65_536
 
 interface Way {
   readonly path: FsPath.FsPath
   readonly at: FsPath.FsPath
   readonly depth: number
-  /** Whether every name on the way can be expressed in a path. */
+  /** True if a path can express every name above the directory. */
   readonly addressable: boolean
   readonly include: Matcher.State | undefined
   readonly exclude: Matcher.State | undefined
@@ -76,7 +72,6 @@ export class Directory implements Visit, Way {
   readonly include: Matcher.State | undefined
   readonly exclude: Matcher.State | undefined
   ignore: Ignore.Rules | undefined
-  /** The sizes of the children, if requested. */
   sizes: ReadonlyMap<Child, number> | undefined
   /** The contents in order: results, skipped entries and directories. */
   items: Array<unknown> = []
@@ -84,14 +79,11 @@ export class Directory implements Visit, Way {
   fault: Fault | undefined
   isAsked = false
   isDecided = false
-  /** The number of attempts to find the directory again. */
   looks = 0
-  /** The first listing; absent for a large directory. */
+  /** Absent for a large directory. */
   listed: ReadonlyArray<Child> | undefined
   relistings: Relistings | undefined
-  /**
-   * The number of subdirectories to read and files to search. The backend keeps the directory open until it is zero.
-   */
+  /** Subdirectories to read and files to search. The backend keeps the directory open until there are none. */
   uses = 0
   /** The neighbours in the list of unread directories, in the order of the walk. */
   previous: Directory | undefined
@@ -112,7 +104,6 @@ export class Directory implements Visit, Way {
 
 const isAbsence = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory"
 
-/** Returns the weight of a directory that is read but not yet emitted. */
 const weightOf = ({ items }: Directory): number => 1 + (items.length >> 6)
 
 export class Walker<A> {
@@ -120,20 +111,16 @@ export class Walker<A> {
   readonly #explorer: Explorer<Directory>
   readonly #plan: Plan
   readonly #answer: (directory: Directory, child: Child) => A
-  /** Whether the emitted files will be searched, so that their directories must stay open. */
+  /** Set if the emitted files will be searched, so that their directories must stay open. */
   readonly #holds: boolean
   readonly #base: Base
-  /** The current directory; `undefined` at the end. */
   #current: Directory | undefined
   #unread: Directory | undefined
-  /** The weight of the directories that are read but not yet emitted. */
   #ahead = 0
-  /** The directory whose children are being classified, and the progress. */
   #deciding: { readonly directory: Directory; readonly children: ReadonlyArray<Child>; next: number } | undefined
-  /** The verdict of the ignore rules on the next child, if it took too many steps to compute without a pause. */
+  /** The verdict on the next child, if it took too many steps to compute without a pause. */
   #verdict: Ignore.Verdict | undefined
   #arrived: Array<readonly [Directory, ReadonlyArray<Child> | Fault]> = []
-  /** The steps since the last yield to other fibers. */
   #spent = 0
   #isStarted = false
   #asked = 0
@@ -286,7 +273,6 @@ export class Walker<A> {
     return above === undefined ? Effect.succeed("moved") : this.became(above, segment, "directory")
   }
 
-  /** Looks for a directory again, or gives up after the last attempt. */
   #settle(directory: Directory, fault: Fault, became: Became): Effect.Effect<void, Fault> {
     if (directory.looks < maxLooks) {
       return Effect.andThen(
@@ -357,7 +343,6 @@ export class Walker<A> {
     return Effect.catch(looked, (fault) => this.#failed(directory, fault) ?? Effect.void)
   }
 
-  /** Lists a directory again in walk order. */
   #relisting(directory: Directory): Effect.Effect<ReadonlyArray<Child>, Fault> {
     return Effect.map(this.#again(directory), (children) =>
       inWalkOrder(
@@ -367,7 +352,6 @@ export class Walker<A> {
     )
   }
 
-  /** Evaluates the ignore rules for the next child, in slices. */
   #judge(): Effect.Effect<void> {
     const { children, directory, next } = this.#deciding!
     const { kind, name } = children[next]!
@@ -381,7 +365,6 @@ export class Walker<A> {
     )
   }
 
-  /** Classifies children. Returns false if a pause is needed. */
   #decide(): boolean {
     const deciding = this.#deciding
     if (deciding === undefined) return true
@@ -449,7 +432,6 @@ export class Walker<A> {
     else previous.next = next
   }
 
-  /** Returns the maximum number of steps that the patterns take for a child. */
   #cost(directory: Directory, { name: { length } }: Child): number {
     const { exclude, include } = this.#plan
     return (
@@ -475,7 +457,7 @@ export class Walker<A> {
     )
   }
 
-  /** Returns the state for entering a child, or `undefined` if nothing in it can be a result. */
+  /** Returns the state for entering a child, or `undefined` if nothing in the child can be a result. */
   #way(directory: Directory, child: Child): Way | undefined {
     const { exclude, include, maxDepth } = this.#plan
     if (directory.depth >= maxDepth) return undefined

@@ -1,8 +1,6 @@
 /**
- * Writes files.
- *
- * A write is first tried as it is, which takes one primitive call in the common case. Only if that fails does the
- * engine look for a symlink to follow or parents to create.
+ * Writes files. A write is first tried as it is, which takes one primitive call in the common case. Only if that fails
+ * does the engine look for a symlink to follow or parents to create.
  *
  * Every failure is still the one that the order of checks demands.
  */
@@ -23,7 +21,7 @@ const alreadyExists: Fault = { _tag: "AlreadyExists" }
 
 export type Expected = string | null | undefined
 
-/** Fails with Conflict unless the file at `at` has the expected version, or is absent if `null` is expected. */
+/** Fails with Conflict unless the file has the expected version, or is absent if `null` is expected. */
 const holds = (port: Backend, at: FsPath.FsPath, expected: string | null): Effect.Effect<void, Fault> =>
   Effect.flatMap(port.stat(at), (stat) => {
     if (stat === undefined) return expected === null ? Effect.void : Effect.fail({ _tag: "Conflict", expected, actual: null })
@@ -58,7 +56,6 @@ export const guarded = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | Fault, R> => (typeof expected === "string" ? claiming(port, at, effect) : effect)
 
-/** Checks `ifMatch`, if given. */
 export const precondition = (port: Backend, at: FsPath.FsPath, expected: Expected): Effect.Effect<void, Fault> =>
   expected === undefined ? Effect.void : holds(port, at, expected)
 
@@ -68,7 +65,6 @@ const checked = (port: Backend, at: FsPath.FsPath, expected: Expected): { readon
     : { commit: (publish) => guarded(port, at, expected, Effect.andThen(holds(port, at, expected), publish)) }
 
 export interface Plan extends WritePlan {
-  /** The limits for the name that a symlink leads to. */
   readonly limits: LimitsShape
 }
 
@@ -81,7 +77,6 @@ const primitive = (plan: Plan): "create" | "replace" | "append" =>
 
 const needsFile = (plan: Plan): boolean => plan.mode === "replace" || plan.mode === "appendExisting"
 
-/** Checks that the plan permits a write to this place. */
 const admits = (plan: Plan, path: FsPath.FsPath, found: Resolved): Fault | undefined => {
   const { stat } = found
   if (stat !== undefined) {
@@ -96,7 +91,7 @@ const admits = (plan: Plan, path: FsPath.FsPath, found: Resolved): Fault | undef
 /**
  * Handles AlreadyExists from a create.
  *
- * A write with `ifMatch: null` is also a create, so that it holds against other processes. Its failure is then a
+ * A write with `ifMatch: null` is also a create, so that it holds against other processes, and its failure is a
  * Conflict. A directory or special file fails with NotAFile in every mode.
  */
 const whatExists = <A, E, R>(
@@ -174,7 +169,6 @@ const mayLieElsewhere = (fault: Fault): boolean =>
 /** The internal signal that a symlink leads to another path, whose lock must be taken instead. */
 const elsewhere: Fault = { _tag: "IoError", detail: "it is a link" }
 
-/** Adds the version of the whole content, if the backend did not return one. */
 const versioned = (done: Written | undefined, plan: Plan, ofContent: () => string): Written | undefined =>
   done === undefined || done.version !== undefined || !plan.version || primitive(plan) === "append"
     ? done
@@ -193,7 +187,6 @@ export const bytes = (port: Backend, path: FsPath.FsPath, content: Uint8Array, p
       )
 }
 
-/** Writes under the lock of the path, and switches to another lock only if a symlink is found. */
 const bytesStepByStep = (
   port: Backend,
   path: FsPath.FsPath,
@@ -219,8 +212,7 @@ const bytesStepByStep = (
 }
 
 /**
- * Resolves the target of a write. A create does not follow a symlink in the last component, because that name already
- * exists.
+ * Resolves the target of a write. A create does not follow a symlink in the last component, because that name exists.
  */
 const target = (port: Backend, path: FsPath.FsPath, plan: Plan): Effect.Effect<Resolved, Fault> =>
   plan.mode === "create" ? resolveLink(port, path) : resolve(port, path)
@@ -260,7 +252,6 @@ export const stream = <E, R>(
   )
 }
 
-/** Returns the resolved path, if a write to it is possible now. */
 const admitted = (port: Backend, path: FsPath.FsPath, plan: Plan): Effect.Effect<FsPath.FsPath, Fault> =>
   Effect.flatMap(target(port, path, plan), (found): Effect.Effect<FsPath.FsPath, Fault> => {
     const fault = admits(plan, path, found)

@@ -22,7 +22,7 @@ export const slice = 2 ** 18
 /** The work for one line, match or list element, in units. */
 export const perItem = 16
 
-/** Runs the computation and yields to other fibers after each slice. The computation starts when the effect runs. */
+/** Runs the computation and yields to other fibers after each slice. */
 export const inSlices = <A>(steps: () => Steps<A>): Effect.Effect<A> =>
   Effect.suspend(() => {
     const running = steps()
@@ -37,7 +37,6 @@ export const inSlices = <A>(steps: () => Steps<A>): Effect.Effect<A> =>
     return next
   })
 
-/** Runs the computation without a pause. */
 export const atOnce = <A>(steps: Steps<A>): A => {
   for (;;) {
     const { done, value } = steps.next()
@@ -53,7 +52,6 @@ export class TextBuilder {
   #joined: Array<string> = []
   #length = 0
 
-  /** The length so far in UTF-16 units. */
   get length(): number {
     return this.#length
   }
@@ -65,7 +63,6 @@ export class TextBuilder {
     this.#some = []
   }
 
-  /** Returns the text and starts again. */
   take(): string {
     const text = [...this.#joined, ...this.#some].join("")
     this.#some = []

@@ -25,7 +25,6 @@ const sign = (signed: string): string => `${signed}-${Installation.codeOf(signed
 
 let locals = 0
 
-/** Makes a name without Node. All files are then in memory, and no other process sees the name. */
 const makeLocal = (): string => {
   const name = `.~fsa-${(locals++).toString(36)}.tmp`
   inUse.add(name)
@@ -45,7 +44,6 @@ export const make = (kind?: string): string => {
 /** Ends the progress of a name. A file that still has it is a leftover. */
 export const forget = (name: string): void => void inUse.delete(name)
 
-/** Runs a synchronous step with a name that is in progress meanwhile. */
 export const during = <A>(use: (name: string) => A): A => {
   const name = make()
   try {
@@ -55,7 +53,6 @@ export const during = <A>(use: (name: string) => A): A => {
   }
 }
 
-/** Runs an effect with a name that is in progress meanwhile. */
 export const using = <A, E, R>(use: (name: string) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.acquireUseRelease(
     Effect.sync(() => make()),
@@ -66,25 +63,20 @@ export const using = <A, E, R>(use: (name: string) => Effect.Effect<A, E, R>): E
 const form =
   /^((\.~fsa-(?:([a-z]+)-)?([0-9a-z]{1,13}-[0-9a-z]{1,8}-[0-9a-z]{1,14})-([0-9a-f]{18}))(-[a-z]+[0-9]*)?)-([0-9a-f]{32})\.tmp$/
 
-/**
- * Returns a name for a part of an entry. The part's name is in progress as long as the entry's name. `part` is letters, then digits.
- */
+/** Returns a name for a part of an entry, in progress as long as the entry's name. `part` is letters, then digits. */
 export const derive = (name: string, part: string): string => sign(`${form.exec(name)?.[2] ?? name}-${part}`)
 
-/** A name that this installation made. */
 export interface Verified {
-  /** The identity of the process that made it. */
   readonly owner: string
   readonly kind: string | undefined
   readonly isOwnProcess: boolean
-  /** Whether `derive` made it. */
+  /** True if `derive` made the name. */
   readonly isPart: boolean
   readonly state: "in progress" | "leftover"
 }
 
 const local: Verified = { owner: "", kind: undefined, isOwnProcess: true, isPart: false, state: "in progress" }
 
-/** Returns the facts in a name of this installation, or `undefined` for a foreign name. */
 export const verify = (name: string): Verified | undefined => {
   if (!name.startsWith(".~fsa-")) return undefined
   if (!isNode) return inUse.has(name) ? local : undefined
@@ -101,7 +93,6 @@ export const verify = (name: string): Verified | undefined => {
 /** Tests whether a name has the form of names from `make` and `derive`, from any installation. */
 export const hasForm = (name: string): boolean => name.startsWith(".~fsa-") && form.test(name)
 
-/** Tests whether running work of this installation uses the name. Listings hide such an entry. */
 export const isInProgress = (name: string): boolean => verify(name)?.state === "in progress"
 
 /**

@@ -29,7 +29,7 @@ export type State = "turn" | "preparing" | "forward" | "back" | "done"
 
 /** A host directory, identified by device and inode as well as by path. */
 export interface Root {
-  /** The path with all symlinks resolved. */
+  /** The real path. */
   readonly path: string
   readonly device: string
   readonly inode: string
@@ -62,9 +62,6 @@ const drafted = /^[0-9a-f]{18}\.draft$/
 
 export const makeId = (): string => randomBytes(9).toString("hex")
 
-/**
- * Returns the directory of the records, which may not exist; `undefined` if this user can have no private directory.
- */
 export const directory = (): string | undefined => {
   const top = Installation.directory()
   return top === undefined ? undefined : join(top, "transactions")
@@ -111,11 +108,11 @@ const parseHeader = (line: string): Header | undefined => {
   }
 }
 
-/** Temporary errors that say nothing about a file: a later attempt may succeed. */
+/** Temporary errors, which say nothing about the file. */
 const passing: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
 
 /**
- * Runs `use` with the opened record. Returns `undefined` if it is no regular file of this user. Throws temporary system
+ * Runs `use` with the opened record. Returns `undefined` for anything but a regular file of this user. Throws temporary
  * errors.
  */
 const opened = <A>(file: string, use: (descriptor: number, stats: Fs.Stats) => A): A | "gone" | undefined => {
@@ -153,7 +150,7 @@ const readEntry = (file: string, id: string, state: State): Entry | "gone" | und
     return header === undefined ? undefined : { id, state, header: asItIs(header), file, modified: stats.mtimeMs }
   })
 
-/** Returns the part after the header of a record, or `undefined` if it cannot be read any more. */
+/** Returns the part after the header, or `undefined` if the record cannot be read any more. */
 export const bodyOf = ({ file }: Entry): Effect.Effect<string | undefined, Fault> =>
   reading(() => {
     const text = opened(file, (descriptor) => Fs.readFileSync(descriptor, "utf8"))
@@ -168,7 +165,6 @@ export interface Listing {
 
 const none: Listing = { entries: [], broken: [] }
 
-/** Renames an unusable record so that it is not read again, and returns the new name. */
 export const putAside = (file: string): string => {
   const kept = `${file}.broken`
   try {
@@ -190,7 +186,6 @@ const sweepDraft = (file: string, now: number): void => {
   }
 }
 
-/** The most times that the records are listed while other processes change them. */
 const maxLists = 8
 
 /** Reads all records. If one disappears it may have a new state and name, so all are listed again. */
@@ -222,10 +217,9 @@ const readAll = (now: number | undefined, left = maxLists): Listing => {
   return isWhole || left === 0 ? { entries, broken } : readAll(now, left - 1)
 }
 
-/** Returns all records. Without records this is a single system call. With `now`, removes drafts older than an hour. */
+/** Returns all records, with a single system call if there are none. With `now`, removes drafts older than an hour. */
 export const list = (now?: number): Effect.Effect<Listing, Fault> => reading(() => readAll(now))
 
-/** Tests whether two roots have files in common. */
 export const isRelated = (one: Root, other: Root): boolean =>
   isSame(one, other) || (one.path !== other.path && (isInside(one.path, other.path) || isInside(other.path, one.path)))
 
@@ -259,7 +253,6 @@ const renumbered = (root: Root, name: string): Root => {
 const asItIs = (header: Header): Header =>
   isToken(header.token) ? { ...header, roots: header.roots.map((root) => renumbered(root, header.token)) } : header
 
-/** Returns the directory at a path, following symlinks; `undefined` if there is none. */
 export const rootAt = (path: string): Root | undefined => {
   try {
     const stats = Fs.statSync(path, { bigint: true })
@@ -292,7 +285,6 @@ const syncDirectory = (path: string): void => {
   }
 }
 
-/** Creates the directory of the records; returns `undefined` if that is impossible. Throws system errors. */
 const makeDirectory = (): string | undefined => {
   const top = directory()
   if (top === undefined) return undefined
