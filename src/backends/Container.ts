@@ -111,7 +111,6 @@ const exec = Effect.fnUntraced(function* (engine: Engine.Engine, planned: Plan, 
   return yield* promoted(Apart.make(engine, planned, options, life), planned)
 })
 
-/** Lists the host directories that the container can fill with programs: the shared one and writable mounts. */
 const served = ({ hostDirectory, mounts }: Plan): ReadonlyArray<string> => [
   ...(hostDirectory === undefined ? [] : [hostDirectory]),
   ...mounts.filter(({ readOnly }) => !readOnly).map(({ source }) => source)

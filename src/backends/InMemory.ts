@@ -64,7 +64,7 @@ export interface InMemoryOptions extends CommonOptions {
    * @default empty
    */
   readonly tree?: Tree | MemoryState.TreeState | undefined
-  /** Whether to ignore case in names, so that the rules of Windows can be tested anywhere. @default false */
+  /** Ignores case in names, so that the rules of Windows can be tested anywhere. @default false */
   readonly caseInsensitive?: boolean | undefined
   /**
    * The meaning of a link's absolute target. `escape`: it leads outside. `root`: its "/" is the root of this
@@ -74,7 +74,6 @@ export interface InMemoryOptions extends CommonOptions {
   readonly absoluteLinks?: "escape" | "root" | undefined
 }
 
-/** The options without a tree, with which creation cannot fail. */
 type Empty = Omit<InMemoryOptions, "tree"> & { readonly tree?: undefined }
 
 type TreeError = InvalidPath | PathTooLong | InvalidArgument
@@ -135,7 +134,7 @@ const checkName = (key: string, path: FsPath.FsPath, options: InMemoryOptions, l
   return fault && (promote(fault, operation, path) as TreeError)
 }
 
-/** Adopts a tree state with its modes and times. The nodes are shared with its other users and copied on change. */
+/** Adopts a tree state. The nodes are shared with its other users and copied on change. */
 const adopt = (
   tree: MemoryTree.MemoryTree,
   state: MemoryState.TreeState,
@@ -146,7 +145,6 @@ const adopt = (
   return undefined
 }
 
-/** Creates the entries of the initial tree, or returns the error of an invalid one. */
 const plant = (
   tree: MemoryTree.MemoryTree,
   options: InMemoryOptions,
@@ -180,7 +178,7 @@ const plant = (
   return undefined
 }
 
-/** A new tree, and the function that creates the port of this tree or a substitute. */
+/** The new tree, and a function that creates the port of this tree or a substitute. */
 interface Grown {
   readonly tree: MemoryTree.MemoryTree
   readonly port: (tree: MemoryTree.MemoryTree) => Backend

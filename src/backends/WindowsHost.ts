@@ -70,7 +70,7 @@ const openRoot = (options: WindowsHostOptions): Opened | Fault => {
   const path = pathOf(options)
   if (isFault(path)) return path
   if (OpenRoots.isInStore(path)) return inStore
-  // Read the identities of the process and the installation now. Later there may be no free handles to read them.
+  // Read the identities now. Later there may be no free handles to read them.
   Identity.self()
   Installation.remember()
   const walker = Root.open(system, options)

@@ -1,8 +1,6 @@
 /**
- * Publishes files atomically.
- *
- * All content goes to a hidden temporary file in the same directory. One rename, or one link if nothing may be
- * replaced, then gives the file its name.
+ * Publishes files atomically. All content goes to a hidden temporary file in the same directory. One rename, or one
+ * link if nothing may be replaced, then gives the file its name.
  *
  * A failure, a defect or an interruption before that keeps the old file and removes the temporary one. A killed process
  * leaves a hidden leftover, which the next use of the directory removes.
@@ -31,7 +29,7 @@ export interface Staged {
   readonly descriptor: number
   readonly place: Place
   readonly segment: string
-  /** The stat of the file as published. Once set, the descriptor is closed and the mode and owner are final. */
+  /** Once set, the descriptor is closed, and mode and owner are final. */
   stat: FileStat | undefined
   isPublished: boolean
 }
@@ -70,7 +68,7 @@ const openTemporary = (confined: Confined, place: Place, mode: number): Staged |
   }
 }
 
-/** Creates the temporary file. Fails early if the publication would fail, so that a long stream is not read in vain. */
+/** Fails early if the publication would fail, so that a long stream is not read in vain. */
 const stageHere = (confined: Confined, place: Place, segment: string, mode: Mode): Staged | Fault | undefined => {
   const found = look(place.at(segment))
   if (found !== undefined && mode === "create") return alreadyExists
@@ -138,7 +136,7 @@ const tryChown = (descriptor: number, uid: number, gid: number): boolean => {
 }
 
 /**
- * Copies owner, group and permission bits of the replaced file. Sets the bits last, because a change of owner may clear
+ * Copies owner, group and permission bits of the replaced file. The bits come last, because a change of owner may clear
  * some.
  */
 const inherit = (descriptor: number, old: Fs.Stats): void => {
@@ -147,7 +145,6 @@ const inherit = (descriptor: number, old: Fs.Stats): void => {
   if ((mode & 0o777) !== (old.mode & 0o777)) Fs.fchmodSync(descriptor, old.mode & 0o777)
 }
 
-/** The codes of disks and mounts without hard links. */
 const noSecondName = new Set(["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EMLINK"])
 
 /** Gives the file a name that must be free. Without hard links, an empty file reserves the name first. */
@@ -169,8 +166,7 @@ const nameNew = (from: HostPath, to: HostPath): void => {
 }
 
 /**
- * Publishes the file in one visible step. `append` publishes only if nothing exists there, and leaves the descriptor
- * open.
+ * Publishes the file in one visible step. `append` requires that nothing exists there, and leaves the descriptor open.
  */
 export const publish = (confined: Confined, staged: Staged, path: FsPath, mode: Mode): FileStat | Fault =>
   inside(confined, path, (place, segment) => {

@@ -2,7 +2,7 @@
  * Runs calls to the operating system.
  *
  * Names and metadata are read synchronously: such a call takes 1 to 20 µs, while the thread pool and a promise would
- * take 50 to 150. Larger data goes through the thread pool.
+ * take 50 to 150.
  *
  * A call in the thread pool is always awaited, even by an interrupted fiber. If its descriptor were closed during the
  * call, the call could reach another file with the same number.
@@ -22,15 +22,12 @@ const outcomeOf = <A>(run: () => A | Fault): A | Fault => {
   }
 }
 
-/** The retry schedule: 2, 4, … 128 ms, each with 20 % jitter; a quarter of a second in all. */
+/** 2, 4, … 128 ms, each with 20 % jitter; a quarter of a second in all. */
 const patience = Schedule.exponential("2 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 7 }))
 
 const reserves = new Set<() => void>()
 
-/**
- * Registers a function that closes cached descriptors when the process has none left. Returns the function that removes
- * it.
- */
+/** Registers a function that closes cached descriptors when the process has none left. Returns its removal. */
 export const whenExhausted = (give: () => void): (() => void) => {
   reserves.add(give)
   return () => void reserves.delete(give)
@@ -49,10 +46,7 @@ const isWorthwhile = (fault: Fault): boolean => {
 export const patiently = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
   Effect.retry(effect, { schedule: patience, while: isWorthwhile })
 
-/**
- * Runs a function that calls the system synchronously, and retries transient failures. A failed call must have changed
- * nothing.
- */
+/** Runs synchronous system calls, and retries transient failures. A failed call must have changed nothing. */
 export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => {
   const once = Effect.suspend(() => {
     const outcome = outcomeOf(run)

@@ -18,7 +18,6 @@ const gone: Fault = { _tag: "Unavailable", detail: "the root directory has been 
 
 const { O_DIRECTORY, O_NOFOLLOW, O_RDONLY } = Fs.constants
 
-/** Tests whether a name leads to the open file. */
 const leadsTo = (at: HostPath, descriptor: number): boolean => {
   try {
     const found = look(at)
@@ -28,10 +27,7 @@ const leadsTo = (at: HostPath, descriptor: number): boolean => {
   }
 }
 
-/**
- * Creates a confined root and takes ownership of its descriptor, which is held so that no other directory can reuse the
- * inode.
- */
+/** Takes ownership of the root's descriptor, which is held so that no other directory can reuse the inode. */
 export const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confined => {
   const pinned = Fs.fstatSync(descriptor)
   let isClosed = false

@@ -29,16 +29,16 @@ import { type Confined, look, maxLooks, type Place } from "./confined.ts"
 import { codeOf } from "../../model/systemError.ts"
 import { closeQuietly, unlinkQuietly } from "./hostBytes.ts"
 
-/** The total wait in milliseconds before the call fails. */
+/** Milliseconds to wait in all before the call fails. */
 const patience = 30_000
-/** The wait in milliseconds after which a process leaves a mark. */
+/** Milliseconds to wait before a process leaves a mark. */
 const politeness = 250
-/** The largest delay between two attempts in milliseconds, at first and at last. */
+/** Milliseconds, at most, between two attempts, at first and at last. */
 const [shortest, longest] = [2, 20] as const
-/** The age in milliseconds after which an entry is stale if its process cannot be looked up here. */
+/** Milliseconds without a refresh after which an entry is stale, if its process cannot be looked up here. */
 const lease = 2_000
 const refreshed = 500
-/** The number of directories of killed processes that one process removes at its first claim. */
+/** Directories of killed processes that one process removes at its first claim. */
 const maxSwept = 256
 
 const top = (): string | undefined => {
@@ -52,7 +52,7 @@ const top = (): string | undefined => {
 const directoryOf = (all: string, { stats }: Place, file: string): string =>
   join(all, sha256(Buffer.from(`${stats.dev}:${stats.ino}:${fold(file.normalize())}`)).slice(0, 32))
 
-/** Returns the identity of this copy of the module. Each thread has its own copy. */
+/** Returns the identity of this copy of the module, of which each thread has its own. */
 const owner = (): string => (ownName ??= `${Identity.self()}.${randomBytes(6).toString("hex")}`)
 let ownName: string | undefined
 
@@ -86,7 +86,7 @@ const entriesOf = (inside: string): ReadonlyArray<Entry> =>
   })
 
 /**
- * Tests whether the owner of an entry has ended; `undefined` for an entry of another thread or of a process that cannot
+ * Tests whether the owner of an entry has ended. Returns `undefined` for another thread, and for a process that cannot
  * be looked up.
  */
 const isDead = (entry: Entry): boolean | undefined =>
@@ -101,7 +101,7 @@ interface Claim {
   readonly name: string
 }
 
-/** Updates the time of an entry, for processes that cannot look this one up. */
+/** Updates the time of an entry, for processes that cannot look this process up. */
 const refresh = ({ inside, name }: Claim): void => {
   try {
     Fs.writeFileSync(join(inside, name), ".", { flag: "r+" })
@@ -141,7 +141,6 @@ const holderIn = (inside: string, waits: boolean, own?: string): Entry | undefin
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = Fs.constants
 
-/** Creates an entry; returns `false` if the directory has just been removed. */
 const enrol = (inside: string, name: string): boolean => {
   try {
     closeQuietly(Fs.openSync(join(inside, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600))
@@ -167,9 +166,6 @@ const strike = (inside: string, name: string): void => {
   removeQuietly(inside)
 }
 
-/**
- * Creates an entry in a directory that others may remove concurrently; returns `undefined` if they do so repeatedly.
- */
 const enter = (inside: string, kind: "claim" | "wait"): string | undefined => {
   for (let looks = 0; looks < maxLooks; looks++) {
     makeDirectories(inside, 0o700)
@@ -179,7 +175,6 @@ const enter = (inside: string, kind: "claim" | "wait"): string | undefined => {
   return undefined
 }
 
-/** Attempts to claim the file once. Returns the claim, or the entry of the process that holds it, if known. */
 const claimOnce = (inside: string, waits: boolean): { readonly claim?: Claim; readonly holder?: Entry | undefined } => {
   const known = holderIn(inside, waits)
   if (known !== undefined) return { holder: known }
@@ -196,7 +191,7 @@ const claimOnce = (inside: string, waits: boolean): { readonly claim?: Claim; re
   }
 }
 
-/** Creates the mark of a process that has waited long. A failure costs only time. */
+/** Leaves the mark of a process that has waited long. A failure costs only time. */
 const mark = (inside: string): Claim | undefined => {
   try {
     const name = enter(inside, "wait")
@@ -265,7 +260,6 @@ const using = <A, E, R>(claim: Claim, effect: Effect.Effect<A, E, R>): Effect.Ef
 
 let isSwept = false
 
-/** Removes entries of killed processes, once per process. */
 const sweepOnce = (all: string): void => {
   if (isSwept) return
   isSwept = true
@@ -291,10 +285,7 @@ const permanent: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>([
 const permitsNone = (fault: Fault): boolean =>
   fault._tag === "AccessDenied" ? fault["why"] !== "busy" : permanent.has(fault._tag)
 
-/**
- * Returns the directory of the claims on a path, or `undefined` if the path's directory does not exist or claims are
- * impossible.
- */
+/** Returns `undefined` if the path's directory does not exist or claims are impossible. */
 const placeOf = (confined: Confined, path: FsPath): string | Fault | undefined => {
   const all = top()
   if (all === undefined) return undefined

@@ -1,11 +1,11 @@
 /**
  * Maps paths to places on the host, confined to the root.
  *
- * Two walks implement it. `descriptorWalk.ts` is race-free and needs a system that exposes descriptors as files;
- * `checkedWalk.ts` works everywhere.
+ * `descriptorWalk.ts` is race-free and needs a system that exposes descriptors as files; `checkedWalk.ts` works
+ * everywhere.
  *
- * Neither follows a symlink: a symlink on the way ends the walk. So the target of a symlink is never touched, and
- * errors reveal nothing about the outside. The engine resolves symlinks from their text.
+ * Neither follows a symlink, so the target of a symlink is never touched, and errors reveal nothing about the outside.
+ * The engine resolves symlinks from their text.
  */
 import { Fs, platform } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -17,13 +17,11 @@ import { below, type HostPath } from "./hostNames.ts"
 /**
  * An open directory inside the root.
  *
- * It must be released after the calls that use its paths have ended, including those in the thread pool. After the
- * release it has no paths.
+ * It must be released after the calls that use its paths have ended, including those in the thread pool.
  */
 export interface Place {
   readonly directory: HostPath
   readonly stats: Fs.Stats
-  /** Returns the system path of a name in the directory. */
   at(segment: string): HostPath
   enter(segment: string): Place | Fault
   /** Tests whether the data read through its paths really came from this directory. */
@@ -32,7 +30,7 @@ export interface Place {
   isSame(): boolean
   open(): number
   release(): void
-  /** Whether the leftovers in the directory have been removed. */
+  /** Set once the leftovers in the directory have been removed. */
   isSwept: boolean
 }
 
@@ -43,27 +41,22 @@ export interface Owner {
 
 export interface Confined {
   readonly level: Info["confinement"]
-  /** Returns the real path of the root. */
   readonly rootPath: () => HostPath
   readonly caseSensitive: boolean
   /**
-   * Opens a directory. Returns NotFound if it is missing, NotADirectory if a file or symlink is on the way, and
+   * Opens a directory. Returns NotFound if it is missing, NotADirectory if a component is a file or symlink, and
    * Unavailable if the root is gone.
    */
   readonly directory: (path: FsPath) => Place | Fault
   /**
-   * Tests whether an open file is the one with that name in the place. A file removed or replaced after it was opened
-   * still counts.
+   * Tests whether an open file is the one with that name in the place. A file removed or replaced since still counts.
    */
   readonly holds: (descriptor: number, place: Place, segment: string) => boolean
-  /**
-   * Removes a file that this process created under the name, if it ended up in a wrong place. Never removes another
-   * file.
-   */
+  /** Removes a file that this process created under the name in a wrong place. Never removes another file. */
   readonly withdraw: (descriptor: number, place: Place, segment: string) => void
-  /** The owner of created entries, if it is not this process's user. Only root may change owners. */
+  /** Set if another user owns created entries. Only root may change owners. */
   readonly owner?: Owner | undefined
-  /** Returns a path to an open file that survives renames; absent if the system has none. */
+  /** Returns a path to an open file that survives renames. Absent if the system has none. */
   readonly alias?: ((descriptor: number) => string) | undefined
   readonly close: () => void
 }
@@ -72,14 +65,13 @@ export const notFound: Fault = { _tag: "NotFound" }
 export const notADirectory: Fault = { _tag: "NotADirectory" }
 export const closed: Fault = { _tag: "Unavailable", detail: "this filesystem has been closed" }
 
-/** The number of attempts of a call whose directories change meanwhile. */
+/** Attempts of a call whose directories change meanwhile. */
 export const maxLooks = 8
 
 export const unstable: Fault = { _tag: "IoError", detail: "the directories on the way keep changing" }
 
 const quietly = { throwIfNoEntry: false } as const
 
-/** Returns the stat of the name itself, without following a symlink. */
 export const look = (at: HostPath): Fs.Stats | undefined => {
   try {
     return Fs.lstatSync(at, quietly)
@@ -99,10 +91,7 @@ export const O_PATH = 0o10000000
 /** The flags that open a directory only to hold it, without following a symlink. */
 export const holding = (platform === "linux" ? O_PATH : O_RDONLY | O_NONBLOCK) | O_DIRECTORY | O_NOFOLLOW
 
-/**
- * Changes the owner of an entry that was just created, without following a symlink. If that fails, `unmake` removes the
- * entry.
- */
+/** Changes the owner of a new entry, without following a symlink. If that fails, `unmake` removes the entry. */
 export const giveAway = ({ owner }: Confined, at: HostPath, unmake: (at: HostPath) => void): undefined => {
   if (owner === undefined) return undefined
   try {
@@ -114,12 +103,10 @@ export const giveAway = ({ owner }: Confined, at: HostPath, unmake: (at: HostPat
   return undefined
 }
 
-/** Changes the owner of an open file that was just created. */
 export const giveAwayOpen = ({ owner }: Confined, descriptor: number): void => {
   if (owner !== undefined) Fs.fchownSync(descriptor, owner.uid, owner.gid)
 }
 
-/** Returns the system path of a path below `top`. */
 export const hostPath = (top: HostPath, path: FsPath): HostPath =>
   typeof top === "string" && !path.includes("\0")
     ? top.length === 1

@@ -30,15 +30,14 @@ import { below, fromBytes, type HostPath, isDoubtful } from "./hostNames.ts"
 
 const gone: Fault = { _tag: "Unavailable", detail: "the root directory has been removed" }
 
-/** The number of cached directories. Each needs a descriptor, of which a process may have 1,024. */
+/** Each cached directory needs a descriptor, of which a process may have 1,024. */
 const capacity = 128
 /** The lifetime of the cache in milliseconds. */
 const lifetime = 1000
 const procfs = 0x9fa0
 
 /**
- * Returns the descriptor directory by process number. That is a fifth faster than `self`, which the kernel resolves
- * each time.
+ * Returns the descriptor directory by process number: a fifth faster than `self`, which the kernel resolves each time.
  */
 const ownDescriptors = (): string => {
   try {
@@ -48,11 +47,9 @@ const ownDescriptors = (): string => {
   }
 }
 
-/** Initialized on first use. */
 let descriptors: string | undefined
 const alias = (descriptor: number): string => `${(descriptors ??= ownDescriptors())}/${descriptor}`
 
-/** Tests whether this system resolves the paths of descriptors. */
 export const isPossible = (descriptor: number): boolean => {
   if (process.platform !== "linux") return false
   try {
@@ -71,8 +68,8 @@ const whereIs = (descriptor: number): HostPath => fromBytes(readLinkBytes(alias(
 const deleted = " (deleted)"
 
 /**
- * Asks the kernel whether a directory is at the expected path. Returns `undefined` if its path is too long to read but
- * the directory still exists.
+ * Asks the kernel whether a directory is at the expected path. Returns `undefined` for an existing one whose path is
+ * too long.
  */
 const isAt = (descriptor: number, expected: HostPath): boolean | undefined => {
   try {
@@ -91,7 +88,6 @@ const isThere = (descriptor: number): boolean => Fs.fstatSync(descriptor).nlink 
 
 const under = (path: FsPath, segment: string): FsPath => (path === root ? segment : `${path}/${segment}`) as FsPath
 
-/** An open directory with its reference count. */
 interface Directory {
   readonly descriptor: number
   readonly base: string
@@ -115,10 +111,7 @@ interface Walker {
   readonly isAt: (directory: Directory, path: FsPath) => boolean
 }
 
-/**
- * One use of a directory. It is a class because every call creates one, and an object literal with accessors is slower
- * than a stat.
- */
+/** A class, because every call creates one, and an object literal with accessors is slower than a stat. */
 class Lease implements Place {
   readonly #directory: Directory
   readonly #path: FsPath
@@ -132,10 +125,7 @@ class Lease implements Place {
     this.#walker = walker
   }
 
-  /**
-   * Returns the directory, unless the lease was released. A call through a released one could reach another directory
-   * with the same number.
-   */
+  /** Refuses a released lease, through which a call could reach another directory with the same number. */
   #live(): Directory {
     if (this.#isReleased) throw new Error("a place was used that had been released")
     return this.#directory
@@ -186,12 +176,12 @@ class Lease implements Place {
 }
 
 /**
- * Creates a confined root and takes ownership of its descriptor. On a disk that ignores case, nothing is cached,
- * because the kernel's spelling of a path may differ from the caller's.
+ * Takes ownership of the root's descriptor. On a disk that ignores case, nothing is cached, because the kernel's
+ * spelling of a path may differ from the caller's.
  */
 export const make = (descriptor: number, caseSensitive: boolean): Confined => {
   const top = hold(descriptor)
-  /** The current path of the root, which changes when the root is moved. */
+  /** Changes when the root is moved. */
   let topPath = whereIs(descriptor)
   const kept = new Map<FsPath, Directory>()
   let room = capacity
@@ -235,7 +225,6 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
     timer = setTimeout(renew, lifetime).unref()
   })
 
-  /** Returns a cached directory if it is still at its path. */
   const recall = (path: FsPath): Directory | undefined => {
     const directory = kept.get(path)
     if (directory === undefined) return undefined
@@ -293,7 +282,7 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
 
   const place = (directory: Directory, path: FsPath): Place => new Lease(directory, path, walker)
 
-  /** Detects a move of the root, which changes the path of everything inside. */
+  /** Detects a move of the root, which changes all paths inside. */
   const locate = (): void => {
     const now = whereIs(descriptor)
     if (now.toString() === topPath.toString()) return

@@ -1,10 +1,7 @@
 /**
- * Translates error codes of the operating system to faults.
+ * Translates error codes of the operating system to faults. No other module of the host backends interprets errors.
  *
- * No other module of the host backends interprets errors, so every operation reports the same state in the same way.
- *
- * The original error is in `cause`, which is for the debug log. Its message contains host paths; the other fields never
- * do.
+ * The original error is in `cause`, for the debug log. Its message contains host paths; the other fields never do.
  */
 import { codeOf, isSystemError, type SystemError } from "../../model/systemError.ts"
 import { getSystemErrorMessage } from "../../runtime/node.ts"
@@ -25,7 +22,7 @@ const ioError = (error: SystemError, _kind?: Kind, code = error.code): Fault => 
   detail: error.errno === undefined || error.errno >= 0 ? "the system reported an error" : getSystemErrorMessage(error.errno)
 })
 
-/** The calls whose only possibly invalid argument is a name. */
+/** The only invalid argument of these calls can be a name. */
 const takesName = new Set(["lstat", "open", "mkdir", "rmdir", "unlink", "rename", "link", "symlink", "scandir", "opendir"])
 
 const table: Readonly<Record<string, Row>> = {
@@ -48,23 +45,20 @@ const table: Readonly<Record<string, Row>> = {
   EILSEQ: invalid,
   ELOOP: { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" },
   ETIMEDOUT: { _tag: "Timeout", detail: "the disk did not answer" },
-  // The code with which Node rejects a path that contains NUL.
+  // Node rejects a path that contains NUL with this code.
   ERR_INVALID_ARG_VALUE: invalid
 }
 
-/** The numbers of EDQUOT on Linux and macOS, for which the runtime has no name. */
+/** EDQUOT on Linux and macOS, for which the runtime has no name. */
 const byNumber: Readonly<Record<number, Row>> = { [-122]: diskFull, [-69]: diskFull }
 
-/**
- * Returns the fault for an error of `node:fs`. `kind` is the kind of the entry, if known. Throws other errors again,
- * because they are defects of this program.
- */
+/** Returns the fault for an error of `node:fs`. Throws other errors again, because they are defects of this program. */
 export const fromErrno = (error: unknown, kind?: Kind): Fault => {
   if (!isSystemError(error)) throw error
   return faultOf(error.code, error, kind)
 }
 
-/** Returns the fault for a code that is more accurate than the code of the error. */
+/** Returns the fault for a code that is more accurate than the error's own. */
 export const faultOf = (code: string, error: SystemError, kind?: Kind): Fault => {
   const row = (Object.hasOwn(table, code) ? table[code] : undefined) ?? byNumber[error.errno ?? 0] ?? ioError
   return { ...(typeof row === "function" ? row(error, kind, code) : row), cause: error }
@@ -76,5 +70,4 @@ const passing = new Set(["EBUSY", "EAGAIN", ...exhausted])
 /** Tests whether the process or the machine has no descriptors left. */
 export const isExhausted = (fault: Fault): boolean => exhausted.has(codeOf(fault["cause"]) ?? "")
 
-/** Tests whether a retry may succeed shortly. */
 export const isTransient = (fault: Fault): boolean => passing.has(codeOf(fault["cause"]) ?? "")

@@ -1,8 +1,8 @@
 /**
- * Appends to files in place.
+ * Appends to files in place, in a single system call, so that no other writer can interleave.
  *
- * The bytes go to the end of the file in a single system call, so no other writer can interleave. A failure truncates
- * the file to its previous size. A stream is staged first, and appended once it has ended successfully.
+ * A failure truncates the file to its previous size. A stream is staged first, and appended once it has ended
+ * successfully.
  */
 import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
@@ -88,7 +88,7 @@ const cutBack = (confined: Confined, path: FsPath, { descriptor, isNew, stats, w
   }
 }
 
-/** Returns the stat after the append, which does not fail if the stat cannot be read. */
+/** Returns the stat after the append, even if it cannot be read. */
 const statOf = (path: FsPath, { descriptor, stats, written }: Target): FileStat => {
   try {
     return toStat(path, Fs.fstatSync(descriptor))
@@ -121,10 +121,9 @@ const appendTo = (
       })
   )
 
-/** The largest append in one system call, in bytes. The bytes are held in memory. */
+/** Bytes appended by one system call, which are held in memory. */
 const blockSize = 256 * 1024 * 1024
 
-/** Appends the whole content of one open file to another. */
 const copyFrom = (descriptor: number, target: Target): Effect.Effect<void, Fault> =>
   Effect.flatMap(
     attempt(() => Fs.fstatSync(descriptor).size),

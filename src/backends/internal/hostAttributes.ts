@@ -1,7 +1,4 @@
-/**
- * Reads and creates symlinks, and sets permission bits and modification times. Attributes are never set through a
- * symlink.
- */
+/** Symlinks, permission bits and modification times. Attributes are never set through a symlink. */
 import type * as DateTime from "effect/DateTime"
 import { Fs, isUtf8, readLinkBytes } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -30,7 +27,7 @@ const undecodable: Fault = { _tag: "InvalidPath", detail: "the text of a link on
 const isFollowed = (place: Place, link: Fs.Stats): boolean =>
   (place.stats.mode & 0o1002) !== 0o1002 || link.uid === process.geteuid?.() || link.uid === place.stats.uid
 
-/** Reads a symlink; returns `undefined` if another entry has replaced it since it was inspected. */
+/** Returns `undefined` if another entry has replaced the symlink since it was inspected. */
 const textAt = (at: HostPath): Buffer | undefined => {
   try {
     return readLinkBytes(at)
@@ -86,10 +83,7 @@ const times = (stats: Fs.Stats, modifiedAt: DateTime.Utc): [accessed: string, mo
 const refusal = (stats: Fs.Stats, { mode }: Values, hardlinks: Hardlinks): Fault | undefined =>
   stats.isSymbolicLink() && mode !== undefined ? linkMode : isRefused(stats, hardlinks) ? linked : undefined
 
-/**
- * Sets attributes through the name, which was just inspected. Only macOS has a call for the mode that does not follow
- * symlinks.
- */
+/** Sets attributes through the name. Only macOS has a call for the mode that does not follow symlinks. */
 const setNamed = (at: HostPath, stats: Fs.Stats, { mode, modifiedAt }: Values): undefined => {
   if (mode !== undefined) {
     const change = (Fs.lchmodSync as typeof Fs.lchmodSync | undefined) ?? Fs.chmodSync
@@ -107,7 +101,7 @@ const setHeld = (alias: HostPath, stats: Fs.Stats, { mode, modifiedAt }: Values)
 /**
  * Sets the attributes of exactly the entry that was checked, even if its name changes meanwhile.
  *
- * For a symlink, and if the system has no paths of descriptors, the name is used.
+ * A symlink is set by name, as is every entry if the system has no paths of descriptors.
  */
 const setAt = (confined: Confined, at: HostPath, values: Values, hardlinks: Hardlinks): Fault | undefined => {
   const found = look(at)
@@ -118,7 +112,6 @@ const setAt = (confined: Confined, at: HostPath, values: Values, hardlinks: Hard
   const descriptor = Fs.openSync(at, O_PATH | Fs.constants.O_NOFOLLOW)
   try {
     const stats = Fs.fstatSync(descriptor)
-    // A symlink has replaced the entry since it was inspected.
     if (stats.isSymbolicLink()) return unstable
     return refusal(stats, values, hardlinks) ?? setHeld(confined.alias(descriptor), stats, values)
   } finally {

@@ -10,15 +10,13 @@ import type { Fault } from "../../model/FsError.ts"
 import { attempt, awaited } from "./attempt.ts"
 import type { HostPath } from "./hostNames.ts"
 
-/** The largest synchronous transfer, in bytes; see the header for the figures. */
 export const inlineBytes = 64 * 1024
 
-/** The bytes requested by one system call, which moves at most 2 GiB. */
+/** Bytes requested by one system call, which moves at most 2 GiB. */
 export const largest = 1024 * 1024 * 1024
 
 const diskFull: Fault = { _tag: "DiskFull" }
 
-/** Allocates bytes without clearing them first. */
 export const allocate = (length: number): Uint8Array => new Uint8Array(Buffer.allocUnsafeSlow(length).buffer, 0, length)
 
 export const readSync = (descriptor: number, bytes: Uint8Array, offset: number): number => {
@@ -41,7 +39,7 @@ export const read = (descriptor: number, bytes: Uint8Array, offset: number): Eff
   return bytes.length > inlineBytes ? from(0) : attempt(() => readSync(descriptor, bytes, offset))
 }
 
-/** The number of bytes written so far, also after a failure. */
+/** Bytes written so far, also after a failure. */
 export interface Progress {
   written: number
 }
@@ -56,7 +54,7 @@ const writeSync = (descriptor: number, bytes: Uint8Array, progress: Progress): F
   return undefined
 }
 
-/** Writes all bytes at the position of the descriptor. `piece` is the number of bytes per system call. */
+/** Writes all bytes at the position of the descriptor, `piece` bytes per system call. */
 export const write = (
   descriptor: number,
   bytes: Uint8Array,
@@ -75,14 +73,13 @@ export const write = (
   return bytes.length > inlineBytes ? from(0) : attempt(() => writeSync(descriptor, bytes, progress))
 }
 
-/** The events that a completed write survives. */
 export type Durability = "none" | "file" | "full"
 
 /** Flushes the bytes to disk. Never retries: after a failure, the kernel has discarded the unwritten bytes. */
 export const settle = (descriptor: number): Effect.Effect<void, Fault> =>
   awaited<void>((end) => Fs.fsync(descriptor, (error) => end(error, undefined)))
 
-/** Closes a descriptor and ignores failures. Use it only if a failed close cannot lose written data. */
+/** Closes a descriptor where a failed close cannot lose written data. */
 export const closeQuietly = (descriptor: number): void => {
   try {
     Fs.closeSync(descriptor)
@@ -91,7 +88,7 @@ export const closeQuietly = (descriptor: number): void => {
   }
 }
 
-/** Removes a hidden file and ignores failures. A file that remains is a leftover, which is removed later. */
+/** Removes a hidden file. One that remains is a leftover, which is removed later. */
 export const unlinkQuietly = (at: HostPath): void => {
   try {
     Fs.unlinkSync(at)

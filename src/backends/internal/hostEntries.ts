@@ -14,7 +14,7 @@ import { look, type Place } from "./confined.ts"
 import { kindOf } from "./hostFile.ts"
 import { childOf, fromBytes, isDoubtful } from "./hostNames.ts"
 
-/** The size of a directory that is read in slices, in bytes as its disk counts them: some thousand entries. */
+/** Larger directories are read in slices: bytes as the disk counts them, for some thousand entries. */
 const large = 64 * 1024
 const slice = 1000
 
@@ -55,7 +55,7 @@ const entriesOf = (place: Place, encoding: "utf8" | "buffer"): Effect.Effect<Rea
     (isLarge) => (isLarge ? inSlices(place, encoding) : atOnce(place, encoding))
   )
 
-/** Returns the child of that name, or `undefined` if it no longer exists. */
+/** Returns `undefined` if the child no longer exists. */
 const lookedAt = (place: Place, name: Buffer): Child | undefined => {
   const child = childOf(fromBytes(name), "other")
   const stats = look(place.at(child.key ?? child.name))
@@ -77,7 +77,6 @@ const toChildren = (place: Place, entries: ReadonlyArray<Entry>): Array<Child> |
   return children
 }
 
-/** Lists all entries of the directory, including temporary files. */
 export const children = (place: Place): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   Effect.flatMap(entriesOf(place, "utf8"), (entries) => {
     const children = toChildren(place, entries)
@@ -97,8 +96,7 @@ export const isSmall = (place: Place): boolean => {
 }
 
 /**
- * Lists a directory without the thread pool: three times as fast for a small directory, but it blocks the program for a
- * large one.
+ * Lists a directory without the thread pool: three times as fast if it is small, but a large one blocks the program.
  */
 export const childrenNow = (place: Place): ReadonlyArray<Child> => {
   const read = (encoding: "utf8" | "buffer") =>

@@ -21,7 +21,7 @@ import type { ContainerOptions, Plan } from "./options.ts"
 
 export interface Apart {
   readonly port: Backend
-  /** Returns the container for commands. If the last one has died and the loss was reported, starts another. */
+  /** Returns the container for commands. Starts another one if the last has died and the loss was reported. */
   readonly running: Effect.Effect<Container, Fault>
 }
 
@@ -30,8 +30,7 @@ const lost: Fault = unavailable(
 )
 
 /**
- * Creates a port that delegates to the port of the current container. `now` returns that port or fails with the reason
- * why there is none.
+ * Creates a port that delegates to the port of the current container. `now` fails with the reason why there is none.
  */
 const following = (latest: () => Backend, now: Effect.Effect<Backend, Fault>): Backend => {
   const first = latest()
@@ -70,13 +69,12 @@ const following = (latest: () => Backend, now: Effect.Effect<Backend, Fault>): B
 }
 
 /**
- * Kills the shell inside, because killing the engine's client ends nothing there. If this fails, the shell ends with
+ * Kills the shell inside, because killing the engine's client ends nothing there. If that fails, the shell ends with
  * the container.
  */
 const killed = (container: Container, mark: string): Effect.Effect<void> =>
   inRealTime(Effect.ignore(Effect.timeoutOption(container.kill(mark, ""), "1 second")))
 
-/** Starts the container and creates the port of its files. */
 export const make = (
   engine: Engine,
   plan: Plan,
@@ -104,7 +102,7 @@ export const make = (
     )
     let current = yield* ported
 
-    /** Succeeds while the container runs. Otherwise fails and records that the loss was reported. */
+    /** Fails if the container has ended, and records that the loss was reported. */
     const told = Effect.suspend((): Effect.Effect<void, Fault> => {
       if (!current.container.isEnded()) return Effect.void
       current.isTold = true
@@ -119,10 +117,7 @@ export const make = (
       })
     })
 
-    /**
-     * Returns the current port. Fails after the end of the container, even if a pending call has already reported
-     * another failure.
-     */
+    /** Fails after the end of the container, even if a pending call has already reported another failure. */
     const now = Effect.andThen(
       told,
       Effect.sync(() => current.port)

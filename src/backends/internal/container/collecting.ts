@@ -1,13 +1,12 @@
 /**
- * Collects the output of processes.
- *
- * The output is read to its end, so that the process never blocks, but only a bounded part is kept in memory.
+ * Collects the output of processes. The output is read to its end, so that the process never blocks, but only a bounded
+ * part is kept.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 
 export interface Collecting {
-  /** Reads the stream until it ends. Failures are ignored, because the process reports how it ended. */
+  /** Failures are ignored, because the process reports how it ended. */
   readonly from: <E>(stream: Stream.Stream<Uint8Array, E>) => Effect.Effect<void>
   readonly bytes: () => Buffer
   readonly take: (chunk: Uint8Array) => void
@@ -54,7 +53,7 @@ export const collectingEnds = (most: number): CollectingEnds => {
   let parts: Array<Uint8Array> = []
   let waiting = 0
   let isCut = false
-  /** Joins the parts occasionally, so that many small chunks cost no more than a few large ones. */
+  /** Joins only occasionally, so that many small chunks cost no more than a few large ones. */
   const join = (): void => {
     const all = Buffer.concat([last, ...parts])
     isCut ||= all.length > most
@@ -79,20 +78,17 @@ export const collectingEnds = (most: number): CollectingEnds => {
   }
 }
 
-/** Reads a stream, and forwards each chunk as it arrives. */
 export const following = <E>(
   stream: Stream.Stream<Uint8Array, E>,
   take: (chunk: Uint8Array) => void,
   pass: (chunk: Uint8Array) => Effect.Effect<void>
 ): Effect.Effect<void> => each(stream, (chunk) => Effect.suspend(() => (take(chunk), pass(chunk))))
 
-/** The first line of ours in a stream, which begins with the mark. Any text before it is the engine's. */
+/** The first line of ours in a stream, which begins with the mark. Text before it is the engine's. */
 export interface Announcement {
-  /** Returns the rest of the line; `undefined` until it has arrived. */
+  /** Absent until the line has arrived. */
   readonly line: () => string | undefined
-  /** Returns the text before the line. */
   readonly before: () => string
-  /** Returns the part of a chunk after the line. */
   readonly strip: (chunk: Uint8Array) => Uint8Array
 }
 

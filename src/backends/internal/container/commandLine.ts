@@ -1,5 +1,5 @@
 /**
- * Builds the command lines of the container engines. No shell parses them.
+ * Builds the command lines of the container engines, which no shell parses.
  *
  * podman, docker and nerdctl accept the same options with a few exceptions. If an option is given twice, the last one
  * counts, so the caller's options follow ours.
@@ -10,7 +10,7 @@ import { keeper, marker, wrapper } from "./script.ts"
 
 export const label = "fs-algebra"
 
-/** The label with the identity of the owning process, by which later processes can tell whether it still runs. */
+/** Tells later processes whether the owning process still runs. */
 export const ownerLabel = "fs-algebra.owner"
 
 const shell = "/bin/sh"
@@ -18,7 +18,7 @@ const shell = "/bin/sh"
 export interface Identity {
   readonly name: string
   readonly owner: string
-  /** The host directory of the workspace; absent if no disk is shared. */
+  /** Absent if no disk is shared. */
   readonly directory?: string | undefined
 }
 
@@ -49,16 +49,13 @@ const variables = (environment: Readonly<Record<string, string>>): ReadonlyArray
 const imageOf = ({ image }: Plan): ReadonlyArray<string> =>
   typeof image === "string" ? ["--pull", "missing", image] : ["--rootfs", `${image.rootfs}:O`]
 
-/** Returns the options that turn the log off. Some versions of nerdctl have no `none` driver, so there the log is small. */
+/** Turns the log off. Some versions of nerdctl have no `none` driver, so there the log is small. */
 const noLog = ({ engine }: Plan): ReadonlyArray<string> =>
   engine === "nerdctl"
     ? ["--log-driver", "json-file", "--log-opt", "max-size=1m", "--log-opt", "max-file=1"]
     : ["--log-driver", "none"]
 
-/**
- * Returns the command line that starts a container, which runs until its input ends. The engine keeps no log of the
- * output, which would fill its disk.
- */
+/** Starts a container, which runs until its input ends. A log of the output would fill the engine's disk. */
 export const run = (plan: Plan, { directory, name, owner }: Identity): ReadonlyArray<string> => [
   "run",
   "--rm",
@@ -106,9 +103,7 @@ export const run = (plan: Plan, { directory, name, owner }: Identity): ReadonlyA
 
 export interface Execution {
   readonly name: string
-  /** The mark that identifies all processes of the command. */
   readonly mark: string
-  /** The absolute working directory inside the container. */
   readonly directory: string
   readonly command: ReadonlyArray<string>
   readonly environment?: Readonly<Record<string, string>> | undefined
@@ -124,7 +119,6 @@ const inside = (name: string, hasInput: boolean, environment: Readonly<Record<st
   "-c"
 ]
 
-/** Returns the command line that runs a command in a running container. */
 export const exec = ({ command, directory, environment, hasInput, mark, name }: Execution): ReadonlyArray<string> => [
   ...inside(name, hasInput, { ...environment, [marker]: mark }),
   wrapper,
@@ -134,19 +128,18 @@ export const exec = ({ command, directory, environment, hasInput, mark, name }: 
   ...command
 ]
 
-/** Returns the command line of a shell that runs `script` with an input. `mark` identifies all its processes. */
+/** Runs `script` in a shell with an input. `mark` identifies all its processes. */
 export const session = (name: string, script: string, mark = "session"): ReadonlyArray<string> => [
   ...inside(name, true, { [marker]: mark }),
   script
 ]
 
-/** Returns the command line of the readiness test: whether the user inside may write in the workspace. */
+/** Tests whether the user inside may write in the workspace. */
 export const probe = (name: string): ReadonlyArray<string> => [
   ...inside(name, false, { [marker]: "probe" }),
   "if [ -w . ]; then echo ready; else echo foreign; fi"
 ]
 
-/** Returns the command line that prints the host path of the workspace's volume. */
 export const whereIs = (name: string, workdir: string): ReadonlyArray<string> => [
   "inspect",
   "--format",
@@ -155,25 +148,23 @@ export const whereIs = (name: string, workdir: string): ReadonlyArray<string> =>
 ]
 
 /**
- * Returns the command line that changes the owner of a volume. With rootless podman, `unshare` is needed, because user
- * numbers differ from the host's.
+ * Changes the owner of a volume. With rootless podman, `unshare` is needed, because user numbers differ from the
+ * host's.
  */
 export const chown = ({ uid, gid }: Owner, path: string): ReadonlyArray<string> => ["unshare", "chown", `${uid}:${gid}`, path]
 
 export const version: ReadonlyArray<string> = ["--version"]
 
-/** Returns the command line that removes a container with its volumes, even while it runs. */
+/** Removes a container with its volumes, even while it runs. */
 export const remove = (name: string): ReadonlyArray<string> => ["rm", "--force", "--volumes", name]
 
-/** Lists the names of the containers with our label, one per line. */
 export const listing: ReadonlyArray<string> = ["ps", "--all", "--filter", `label=${label}=1`, "--format", "{{.Names}}"]
 
-/** Parses the names of our containers and ignores all others. */
 export const listed = (output: string): ReadonlyArray<string> =>
   output.split("\n").filter((name) => /^fs-algebra-[0-9a-f]+$/.test(name))
 
 /**
- * Returns the command line that prints one label of one container, quoted.
+ * Prints one label of one container, quoted.
  *
  * An image can bring labels with any text and line breaks, so a listing of all labels could be forged.
  */
@@ -186,5 +177,5 @@ export const ownerOf = (name: string): ReadonlyArray<string> => [
   name
 ]
 
-/** Parses the identity of the owning process; returns `undefined` if the label contains none. */
+/** Parses the identity of the owning process. Returns `undefined` for a label without one. */
 export const owner = (output: string): string | undefined => /^"([0-9a-z-]+)"\s*$/.exec(output)?.[1]

@@ -1,4 +1,3 @@
-/** Runs the engine's program and interprets its messages and exit codes. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { PlatformError } from "effect/PlatformError"
@@ -12,7 +11,7 @@ import { configuredPath, find } from "../../../runtime/programs.ts"
 import { collecting } from "./collecting.ts"
 
 export interface Ended {
-  /** The exit code; `undefined` if a signal ended the process. */
+  /** Absent if a signal ended the process. */
   readonly code: number | undefined
   readonly stdout: string
   readonly stderr: string
@@ -22,10 +21,7 @@ export interface Engine {
   readonly program: string
   /** Runs the engine until it ends. Fails only if it cannot be started. */
   readonly run: (args: ReadonlyArray<string>) => Effect.Effect<Ended, Fault>
-  /**
-   * Starts a process that is killed when the scope closes. `input` is absent for no input, and "held" for input through
-   * the sink of the process.
-   */
+  /** Starts a process that is killed when the scope closes. With "held", its input is the sink of the process. */
   readonly start: (args: ReadonlyArray<string>, input?: Input) => Effect.Effect<ChildProcessHandle, Fault, Scope.Scope>
 }
 
@@ -39,7 +35,6 @@ export const unavailable = (detail: string, hint?: string): Fault => ({
 
 const mostSaid = 500
 
-/** Shortens the engine's message to one line of bounded length. */
 export const words = (said: string): string => {
   const line = said
     .trim()
@@ -53,10 +48,7 @@ export const words = (said: string): string => {
 export const isUnreachable = (said: string): boolean =>
   /cannot connect to|unable to connect to|connection refused|error during connect|trying to connect to/i.test(said)
 
-/**
- * The hints for messages of podman and docker. Images come first, because a registry that refuses a connection must not
- * look like a missing service.
- */
+/** Images come first, because a registry that refuses a connection must not look like a missing service. */
 const hints: ReadonlyArray<readonly [said: (words: string) => boolean, hint: (program: string) => string]> = [
   [
     (said) => /exec: "?\/bin\/sh/.test(said),
@@ -77,7 +69,6 @@ const hints: ReadonlyArray<readonly [said: (words: string) => boolean, hint: (pr
   [(said) => /resource temporarily unavailable|cannot fork|can't fork/i.test(said), () => processLimitHint]
 ]
 
-/** The hint for a container that has reached its process limit. */
 export const processLimitHint =
   "Run fewer processes at once, or allow more: the option pids of the container, --pids on the command line."
 
@@ -109,17 +100,18 @@ const notRun = (program: string, error: PlatformError): Fault => ({
 const inputOf = (input: Input): ChildProcess.CommandInput =>
   input === undefined ? "ignore" : input === "held" ? "pipe" : Stream.isStream(input) ? input : Stream.succeed(input)
 
-/** Returns the exit code of a process, once it has ended. */
 export const codeOf = (handle: ChildProcessHandle): Effect.Effect<number | undefined> =>
   Effect.match(handle.exitCode, { onFailure: () => undefined, onSuccess: (code): number => code })
 
-/** The number of bytes kept of the engine's output. */
 const most = 2 ** 16
 
-/** Runs the engine of this name from the PATH, or of this absolute path. Runs no program in the absolute directories to avoid. */
+/**
+ * Runs the engine of this name from the PATH, or of this absolute path. Ignores programs in the absolute directories to
+ * avoid.
+ */
 export const make = (program: string, avoid: ReadonlyArray<string> = []): Effect.Effect<Engine, never, ChildProcessSpawner> =>
   Effect.map(Effect.all([ChildProcessSpawner, configuredPath]), ([spawner, path]) => {
-    // Search for the program each time, because roots that were opened since must be avoided too.
+    // Search each time, because roots that were opened since must be avoided too.
     const start: Engine["start"] = (args, input) =>
       Effect.suspend(() => {
         const found = find(program, path, avoid)

@@ -1,8 +1,8 @@
 /**
  * Runs one command in a container until none of its processes is left.
  *
- * Killing the engine's client ends nothing inside. So the processes are killed inside, and the client, which ends with
- * its command, shows that the command is over.
+ * Killing the engine's client ends nothing inside. So the processes are killed inside, and the client shows that the
+ * command is over by its own end.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -18,7 +18,6 @@ import { codeOf, type Engine, failed, inRealTime, unavailable } from "./engine.t
 import { type Container, gone, random } from "./life.ts"
 
 export interface Command extends Pick<ExecOptions, "detach" | "onOutput"> {
-  /** The absolute working directory inside the container. */
   readonly directory: string
   readonly command: ReadonlyArray<string>
   readonly environment: Readonly<Record<string, string>> | undefined
@@ -26,45 +25,42 @@ export interface Command extends Pick<ExecOptions, "detach" | "onOutput"> {
   readonly timeout: Duration.Input
   /** Tests whether no other command runs in the container. */
   readonly isAlone: () => boolean
-  /** The number of bytes kept of the beginning and of the end of each stream. */
+  /** Bytes kept of the beginning and of the end of each stream. */
   readonly most: number
 }
 
 export interface Outcome {
-  /** Whether the command started. Otherwise the directory could not be entered, or the container had ended before. */
+  /** A command has not begun if the directory could not be entered, or the container had ended before. */
   readonly state: "begun" | "notEntered" | "ended"
-  /** The exit code; `undefined` after a timeout. */
+  /** Absent after a timeout. */
   readonly code: number | undefined
   readonly stdout: Ends
   readonly stderr: Ends
-  /** Whether the container reached its process limit while the command ran. */
+  /** True if the container reached its process limit while the command ran. */
   readonly isRefused: boolean
 }
 
 interface Running {
   /** Tests whether the engine's client has ended. */
   readonly isEnded: () => boolean
-  /** Returns the process start time (clock ticks since boot) and its pid; empty before the start. */
+  /** Returns the start time (clock ticks since boot) and the pid; empty before the start. */
   readonly since: () => string
 }
 
-/** The interval of the checks whether a command still reads its input. */
+/** Between two checks whether a command still reads its input. */
 const look = "200 millis"
 const pause = "30 millis"
-/** The first time limit of a kill request, in milliseconds. It doubles with each unanswered request. */
+/** Milliseconds for the first kill request. They double with each unanswered request. */
 const patience = 1000
 /** Milliseconds after which a container that does not answer counts as dead. */
 const longPatience = 5000
-/** The time after which the container is ended, if processes start others faster than they are killed. */
+/** The container is ended after this time, if processes start others faster than they are killed. */
 const longest = "20 seconds"
 
-/** The result of one attempt: all processes are gone, some may be left, or the container did not answer in time. */
+/** All processes are gone, some may be left, or the container did not answer in time. */
 type Killing = "done" | "again" | "unanswered"
 
-/**
- * Kills all processes of a command. If that fails for `longest`, ends the container, which is then full or works
- * against the kill.
- */
+/** Kills all processes of a command. Ends the container if that fails for `longest`. */
 const killAll = (container: Container, mark: string, running: Running): Effect.Effect<void> => {
   const once = (wait: number): Effect.Effect<Killing> =>
     Effect.suspend(() => {
@@ -81,8 +77,7 @@ const killAll = (container: Container, mark: string, running: Running): Effect.E
               : "again"
       })
     })
-  // The container handles requests in order. So wait longer each time, or new requests would delay the answers even
-  // more.
+  // The container handles requests in order, so new requests would delay the answers. Wait longer each time.
   const repeated = (wait: number): Effect.Effect<void> =>
     Effect.flatMap(once(wait), (killing) =>
       killing === "done"
@@ -92,7 +87,7 @@ const killAll = (container: Container, mark: string, running: Running): Effect.E
   return inRealTime(Effect.timeoutOrElse(repeated(patience), { duration: longest, orElse: () => container.end }))
 }
 
-/** Tests for exit codes that an engine uses for its own failures, or that result from the end of a container. */
+/** Tests for exit codes of an engine's own failures, or of the end of a container. */
 const isDoubtful = (code: number | undefined): boolean => code === undefined || code >= 125
 
 /**
@@ -152,10 +147,7 @@ const started = Effect.fnUntraced(function* (
     )
   )
   const kill = killAll(container, mark, running)
-  /**
-   * Kills the remaining processes of the command. Processes without a mark are included only if no other command can
-   * own them.
-   */
+  /** Kills the remaining processes. Those without a mark are included only if no other command can own them. */
   const clear = Effect.suspend(() => killAll(container, mark, isAlone() ? running : { ...running, since: () => "" }))
   // Kill the command before its client, if the caller is interrupted.
   yield* Effect.addFinalizer(() => (isEnded ? Effect.void : kill))

@@ -1,9 +1,4 @@
-/**
- * Removes containers of processes that ended before they could remove them.
- *
- * A container normally ends with its process. This covers the ones that an engine keeps anyway, such as one that was
- * created but not started.
- */
+/** Removes containers of ended processes that their engine keeps, such as one that was created but not started. */
 import * as Effect from "effect/Effect"
 import * as Identity from "../../../runtime/processIdentity.ts"
 import * as CommandLine from "./commandLine.ts"

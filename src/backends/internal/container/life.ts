@@ -1,5 +1,5 @@
 /**
- * Manages one container at a time, which is started on demand and replaced after its death.
+ * Manages one container at a time, started on demand and replaced after its death.
  *
  * Its first process only holds our input. When that input ends, because we close it or this process is gone, the
  * container ends. The engine then removes it with its volumes.
@@ -26,12 +26,13 @@ export interface Container {
   readonly isEnded: () => boolean
   readonly ended: Effect.Effect<void>
   /**
-   * Kills the processes with the mark, and those without any mark that started at `since` or later. Returns their number.
+   * Kills the processes with the mark, and those without any mark that started at `since` or later. Returns their
+   * number.
    *
    * A command reports `since` about itself.
    */
   readonly kill: (mark: string, since: string) => Effect.Effect<number, Fault>
-  /** Tests whether a process still runs. `since` is what the command has reported about itself. */
+  /** Tests whether the process that reported `since` still runs. */
   readonly isRunning: (since: string) => Effect.Effect<boolean, Fault>
   /** Returns how often the container was refused a process, according to its last answer. */
   readonly refused: () => number
@@ -39,9 +40,8 @@ export interface Container {
 }
 
 export interface Life {
-  /** Returns the running container, or starts one. Concurrent callers wait for the same start. */
+  /** Returns the running container, or starts one for all concurrent callers. */
   readonly running: Effect.Effect<Container, Fault>
-  /** Returns the container that was started last, which may have ended. */
   readonly latest: () => Container | undefined
 }
 
@@ -55,14 +55,13 @@ const newName = (): string => `fs-algebra-${random()}`
 
 const encoder = new TextEncoder()
 
-/** The time for a graceful end before the container is forced to end. */
 const grace = "3 seconds"
 
 /**
- * Removes the container, with retries.
+ * Removes the container.
  *
- * An engine that finds the container in an unexpected state (podman, for a paused one) fails and keeps it. There is no
- * retry if the engine's service does not respond.
+ * An engine that finds the container in an unexpected state (podman, for a paused one) fails and keeps it, so the
+ * removal is retried. There is no retry if the engine's service does not respond.
  */
 const remove = (engine: Engine, name: string, times = 50): Effect.Effect<void> => {
   const gone = Effect.map(
@@ -108,10 +107,9 @@ const makeTalk = (): Talk => {
   }
 }
 
-/** The largest incomplete line that is kept. Our lines are shorter, and others are irrelevant. */
+/** A longer incomplete line is cut. Our lines are shorter, and others are irrelevant. */
 const longestLine = 256
 
-/** Splits output into lines. Any process inside may write to the same stream. */
 const inLines = (take: (line: string) => void): ((chunk: Uint8Array) => void) => {
   let rest = ""
   return (chunk) => {
@@ -138,9 +136,8 @@ const ask = (
   })
 
 export interface How {
-  /** Checks, directly before each start, that the validated host paths are unchanged. */
+  /** Runs directly before each start, to check that the validated host paths are unchanged. */
   readonly check?: Effect.Effect<void, Fault> | undefined
-  /** Returns the command line that starts the container. */
   readonly argsOf: (name: string) => ReadonlyArray<string>
   /** Runs before the container counts as ready. */
   readonly settle: (name: string) => Effect.Effect<void, Fault>
@@ -155,7 +152,7 @@ const start = Effect.fnUntraced(function* (
   let code: number | undefined
   let isRefused = false
   // The engine removes an ended container by itself, possibly after its client has ended. Wait for that, and remove any
-  // other container. After a refusal nothing remains, so one attempt suffices.
+  // other container. After a refusal one attempt suffices.
   yield* Effect.addFinalizer(() => remove(engine, name, isRefused ? 0 : 50))
   const client = yield* engine.start(argsOf(name), "held")
   const orders = yield* Queue.unbounded<Uint8Array, Cause.Done>()
@@ -194,10 +191,7 @@ const start = Effect.fnUntraced(function* (
   }
 })
 
-/**
- * Creates the manager of the container. The remains of a container are removed before the next one starts, and when the
- * scope closes.
- */
+/** Creates the manager. Removes the remains of a container before the next one starts, and when the scope closes. */
 export const make = (engine: Engine, how: How): Effect.Effect<Life, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
     const one = Semaphore.makeUnsafe(1)

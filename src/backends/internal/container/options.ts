@@ -1,7 +1,6 @@
 /**
- * The options of a container, and the plan derived from them.
- *
- * All options are validated before anything runs, so that no value can add options to the engine's command line.
+ * The options of a container, and the plan derived from them. All options are validated before anything runs, so that
+ * no value can add options to the engine's command line.
  */
 import * as Effect from "effect/Effect"
 import { Fs, isAbsolute, join } from "../../../runtime/node.ts"
@@ -89,20 +88,18 @@ export interface ContainerOptions extends CommonOptions {
   readonly runArguments?: ReadonlyArray<string> | undefined
 }
 
-/** The user of this process; `undefined` on systems without user numbers. */
+/** Absent on systems without user numbers. */
 export type Caller = Owner | undefined
 
 export interface Mount {
-  /** The source with symlinks resolved. */
   readonly source: string
   readonly target: string
   readonly readOnly: boolean
 }
 
-/** The complete settings of a container, with all defaults applied. */
+/** The settings of a container with all defaults applied. */
 export interface Plan {
   readonly engine: Dialect
-  /** The name or path of the engine's program. */
   readonly program: string
   readonly image: string | { readonly rootfs: string }
   readonly strategy: "overlay" | "exec"
@@ -110,7 +107,7 @@ export interface Plan {
   readonly hostDirectory: string | undefined
   readonly start: "lazy" | "eager"
   readonly user: Owner
-  /** Whether the user inside maps to this process's user outside, for a rootless engine. */
+  /** True if the user inside maps to this process's user outside, for a rootless engine. */
   readonly keepsId: boolean
   readonly memoryBytes: number
   readonly cpus: number
@@ -121,7 +118,7 @@ export interface Plan {
   readonly mounts: ReadonlyArray<Mount>
   readonly evalLanguage: "javascript" | "python" | "sh"
   readonly runArguments: ReadonlyArray<string>
-  /** Whether the workspace is read-only for commands, because the Filesystem restricts some changes. */
+  /** True if the Filesystem restricts some changes, because commands could make them. */
   readonly isReadOnly: boolean
 }
 
@@ -134,20 +131,17 @@ const MiB = 2 ** 20
 // oxlint-disable-next-line no-control-regex
 const control = /[\u0000-\u001f\u007f]/
 
-/** The characters that are unsafe in the engine's comma-separated list of a mount. */
 const unfitForList = /[,"]/
 
 const isText = (value: unknown): value is string => typeof value === "string" && value.isWellFormed() && !control.test(value)
 
 const isClimbing = (path: string): boolean => path.split("/").includes("..")
 
-/** Returns the reason why a value cannot be a path of the host. */
 const hostFinding = (path: unknown): string | undefined => {
   if (!isText(path) || !isAbsolute(path)) return "it must be an absolute path of the host without control characters"
   return unfitForList.test(path) ? "an engine takes no path with a comma or a quotation mark" : undefined
 }
 
-/** Returns the reason why a value cannot be a path in the container. */
 const insideFinding = (path: unknown): string | undefined => {
   if (!isText(path) || !path.startsWith("/")) return "it must be an absolute path without control characters"
   if (normal(path) === "/" || isClimbing(path)) return 'it must be a directory below "/", without ".."'
@@ -156,7 +150,6 @@ const insideFinding = (path: unknown): string | undefined => {
     : undefined
 }
 
-/** Removes empty and "." components of a path. */
 const normal = (path: string): string =>
   `/${path
     .split("/")
@@ -202,7 +195,7 @@ const imageFinding = ({ engine, image }: ContainerOptions): Finding => {
 
 const userForm = /^([0-9]{1,10}):([0-9]{1,10})$/
 
-/** The largest user number. The next one means "leave unchanged" to the system. */
+/** The next number means "leave unchanged" to the system. */
 const maxId = 2 ** 32 - 2
 
 const userOf = (user: string): Owner | undefined => {
@@ -234,7 +227,7 @@ const strategyFinding = ({ hostDirectory, start, strategy }: ContainerOptions): 
   return start === "lazy" ? ["start", "with the strategy exec there are no files before the container"] : undefined
 }
 
-/** Returns the reason why the resolved directory cannot be shared. A missing one is reported when it is opened. */
+/** Checks the resolved directory. A missing one is reported when it is opened. */
 const sharedFinding = (real: string | undefined): string | undefined =>
   real === "/" ? "it must not be the whole host" : real && hostFinding(real)
 
@@ -295,8 +288,8 @@ const mountOf = (mount: ContainerMount, workdir: string, roots: ReadonlyArray<st
 }
 
 /**
- * Fails if a mount's source has changed since the plan was made. Programs that work in a shared directory could replace
- * it by a symlink.
+ * Fails if a mount's source has changed since the plan was made. Programs in a shared directory could replace it by a
+ * symlink.
  */
 export const checkMounts = ({ mounts }: Plan): Effect.Effect<void, Fault> =>
   Effect.suspend(() => {
@@ -347,7 +340,6 @@ const isRoot = (caller: Caller): boolean => caller?.uid === 0
 const defaultUser = (engine: Dialect, { strategy }: ContainerOptions, caller: Caller): Owner =>
   engine !== "podman" && strategy !== "exec" && caller !== undefined && !isRoot(caller) ? caller : nobody
 
-/** Validates the options. Returns the plan or the reason why there is none. */
 export const plan = (options: ContainerOptions, caller: Caller): Plan | Fault => {
   const reason = reasons(options)
   if (reason !== undefined) return invalid(reason)

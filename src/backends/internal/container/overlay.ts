@@ -1,8 +1,6 @@
 /**
  * Manages the host directory of a container's workspace: the caller's, which is kept, or one in the user's cache, which
  * is removed with the scope.
- *
- * It belongs to the user inside, who works in it.
  */
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
@@ -22,15 +20,15 @@ import { unavailable } from "./engine.ts"
 import { random } from "./life.ts"
 
 /**
- * The directory of all overlays. The XDG base directory specification
- * (https://specifications.freedesktop.org/basedir-spec) ignores a relative XDG_CACHE_HOME.
+ * The XDG base directory specification (https://specifications.freedesktop.org/basedir-spec) ignores a relative
+ * XDG_CACHE_HOME.
  */
 const cache: Effect.Effect<string> = Effect.map(
   Effect.orElseSucceed(Config.String("XDG_CACHE_HOME"), () => ""),
   (given) => Path.join(Path.isAbsolute(given) ? given : Path.join(homedir(), ".cache"), "fs-algebra", "overlays")
 )
 
-/** The name of an overlay directory, which contains the identity of its process. */
+/** Each overlay directory is named after its process. */
 const named = /^([0-9a-z-]+)\.[0-9a-f]{24}$/
 
 /** Makes all directories accessible again, because programs may have removed their permissions. */
@@ -58,7 +56,6 @@ export const remove = (parent: string, name: string): Effect.Effect<void> =>
     yield* Effect.catch(once, () => Effect.andThen(Effect.ignore(unlock(backend(confined, { root: parent }), path)), once))
   }).pipe(Effect.scoped, Effect.ignore)
 
-/** Tests whether the path is itself a directory, and not a symlink to one. */
 const isDirectory = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 /** Removes overlay directories of ended processes. The user inside the container may own such a directory. */
@@ -89,7 +86,7 @@ const secured = (directory: string): boolean => {
   return true
 }
 
-/** Creates an overlay directory, which is removed with the scope. Also removes leftover ones of other processes. */
+/** Creates an overlay directory, which is removed with the scope. Also removes leftover ones. */
 export const make: Effect.Effect<string, Fault, Scope.Scope> = Effect.gen(function* () {
   const parent = yield* cache
   const name = `${Identity.self()}.${random()}`
@@ -107,8 +104,8 @@ export const make: Effect.Effect<string, Fault, Scope.Scope> = Effect.gen(functi
 })
 
 /**
- * Changes the owner of the workspace. Only root can do that, and only for a directory of root; existing contents keep
- * their owner.
+ * Changes the owner of the workspace. Only root can do that, and only for a directory of root; contents keep their
+ * owner.
  *
  * Affects the directory that was opened, even if another entry has taken its path since.
  */

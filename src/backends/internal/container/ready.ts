@@ -31,10 +31,7 @@ const give = (engine: Engine, { user, workdir }: Plan, caller: Caller, name: str
       : engine.run(CommandLine.chown(user, volume))
   })
 
-/**
- * Waits until the container is ready. The owner of a shared directory is never changed, because it belongs to the
- * caller.
- */
+/** Waits until the container is ready. Never changes the owner of a shared directory, which belongs to the caller. */
 export const settle = (engine: Engine, plan: Plan, caller: Caller) =>
   Effect.fnUntraced(function* (name: string): Effect.fn.Return<void, Fault> {
     if ((yield* probe(engine, name)) === "ready" || plan.strategy === "overlay") return

@@ -1,7 +1,3 @@
-/**
- * The operations `exec` and `eval` of a container: validates requests, resolves the working directory, and truncates
- * the output.
- */
 import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
@@ -26,7 +22,6 @@ const invalid = (argument: string, detail: string): Fault => ({ _tag: "InvalidAr
 
 const isText = (value: unknown): value is string => typeof value === "string"
 
-/** Validates values whose types are not checked at run time. */
 const shapeFault = (command: ReadonlyArray<string>, { cwd, env, stdin }: ExecOptions): Fault | undefined => {
   if (!Array.isArray(command) || !command.every(isText)) return invalid("command", "it must be a list of texts")
   if (cwd !== undefined && !isText(cwd)) return invalid("cwd", "it must be text")
@@ -36,7 +31,7 @@ const shapeFault = (command: ReadonlyArray<string>, { cwd, env, stdin }: ExecOpt
   return undefined
 }
 
-/** Returns a timeout in seconds; NaN if it is invalid. */
+/** Returns NaN for an invalid timeout. */
 const secondsOf = (timeout: Duration.Input): number => {
   if (typeof timeout === "number" && Number.isNaN(timeout)) return Number.NaN
   try {
@@ -61,16 +56,15 @@ const judge = (asked: Omit<bounds.Asked, "stdin">, options: ExecOptions, seconds
     : undefined
 }
 
-/** The limit for the shown part of a stream: one half from the beginning, one from the end. */
 interface Bound {
-  /** The number of bytes kept of each half. */
+  /** Bytes kept of each half. */
   readonly most: number
   readonly cut: (text: string) => Cut
 }
 
 const inBytes: Bound = { most: bounds.maxStream / 2, cut: (text) => cutBytes(text, bounds.maxStream) }
 
-/** The limit in characters, of which each has at most four bytes. */
+/** Each character has at most four bytes. */
 const inCharacters: Bound = { most: 2 * bounds.maxEvalStream, cut: (text) => cutCharacters(text, bounds.maxEvalStream) }
 
 interface Shown extends Cut {
@@ -86,7 +80,6 @@ const shownOf = ({ first, isCut, last }: Ends, { cut }: Bound): Shown => {
 
 const timeIsUp = 124
 
-/** The number of containers in which a command is tried. */
 const maxTries = 3
 
 const resultOf = (outcome: Outcome, bound: Bound, durationMillis: number, pids: number): ExecResult => {
@@ -105,7 +98,6 @@ const resultOf = (outcome: Outcome, bound: Bound, durationMillis: number, pids: 
 
 const denied: Fault = { _tag: "AccessDenied", why: "permission" }
 
-/** The faults that may be reported for a working directory. */
 const tags = new Set([
   ...FsError.tagsOf(FsError.PathError),
   ...FsError.tagsOf(FsError.BackendError),
@@ -119,7 +111,6 @@ const encoder = new TextEncoder()
 export interface Places {
   readonly engine: Engine
   readonly plan: Plan
-  /** The files in the container's `workdir`. */
   readonly files: Algebra
   readonly running: Effect.Effect<Container, Fault>
 }

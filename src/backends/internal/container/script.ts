@@ -3,7 +3,7 @@
  * have no other program, or no room for another process.
  */
 
-/** The environment variable that marks every process that a command starts. Child processes inherit it. */
+/** Marks every process that a command starts. Child processes inherit the variable. */
 export const marker = "FS_ALGEBRA_EXEC"
 
 /**

@@ -1,8 +1,7 @@
 /**
  * The strategy `overlay`: the files are a host directory, served by a host filesystem.
  *
- * It has a host's confinement, because a container may create symlinks. It does not depend on the container, and works
- * before and after it.
+ * They have a host's confinement, because a container may create symlinks, and work before and after the container.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -25,15 +24,14 @@ export type ContainerError = StatError | NotADirectory | InvalidArgument
 
 const tags = new Set([...FsError.tagsOf(FsError.StatError), "NotADirectory", "InvalidArgument"])
 
-/** Converts a fault to an error of the container. `path` is the path that the caller gave. */
 export const promote = (fault: Fault, path: string): ContainerError =>
   FsError.promote(fault, "Container", path, tags) as ContainerError
 
 export interface Shared {
   readonly port: Backend
-  /** The absolute path on the host, with symlinks resolved. */
+  /** The real path on the host. */
   readonly directory: string
-  /** Fails if the path leads to a directory other than the one that is served. */
+  /** Fails if the path leads to a directory other than the served one. */
   readonly check: Effect.Effect<void, Fault>
 }
 
