@@ -4,9 +4,9 @@
  * Each directory is reached through the descriptor of its parent. So no path is walked again, and no other process can
  * lead the walk astray.
  *
- * Workers list many directories at a time, while the walk processes earlier ones. Some directories are read on this
- * thread instead: the first few, for which starting a worker is not worthwhile, and those of a content search. A search
- * keeps the workers busy, and its directories must be opened here anyway.
+ * Workers list many directories at a time, while the walk processes earlier ones. This thread reads the first few, for
+ * which starting a worker is not worthwhile, and those of a content search. A search keeps the workers busy, and its
+ * directories must be opened here anyway.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -27,19 +27,14 @@ import { namesNow, ofListing, stampsIn, stampsOf } from "./hostStamps.ts"
 import { childOf, isText } from "./hostNames.ts"
 import { sweep } from "./leftovers.ts"
 
-/**
- * The number of directories read on this thread before the workers are used: about 2 ms, while starting a worker takes
- * 40 ms.
- */
+/** Directories read on this thread before the workers are used: about 2 ms, while starting a worker takes 40 ms. */
 const few = 128
-/** The number of directories in one job of a worker. */
 const jobSize = 64
-/** The largest number of requested directories. */
 const maxAsked = 320
-/** The number of directories read on this thread at a time, and the number before a yield to other fibers. */
+/** Directories read on this thread at a time, and before a yield to other fibers. */
 const together = 16
 const slice = 128
-/** The largest number of directories held open by all walks together. Each needs a descriptor. */
+/** Directories held open by all walks together. Each needs a descriptor. */
 const maxHeld = 1536
 let allHeld = 0
 
@@ -57,7 +52,7 @@ const mayHold = (): boolean => {
 interface Held {
   readonly place: Place
   lent: number
-  /** Whether the walk has left the directory. The last user then releases it. */
+  /** Set once the walk has left the directory. The last user then releases it. */
   isLeft: boolean
 }
 
@@ -92,12 +87,10 @@ const isPlain = (answer: Listing | string): answer is Listing =>
   !(answer.names.includes(".~") && answer.names.split("/").some(isTemporaryName))
 
 export interface Means {
-  /** The workers; `undefined` if there are none. */
   readonly crew: Crew | undefined
-  /** Whether to remove leftovers. */
   readonly sweeps: boolean
   readonly refuseHardlinks: boolean
-  /** Whether to return each entry with the data that shows changes: children are Stamped, in any order. */
+  /** Returns each entry with the data that shows changes: children are Stamped, in any order. */
   readonly stamps?: boolean | undefined
 }
 
@@ -108,14 +101,13 @@ const make = <V extends Visit>(
   searches: boolean
 ) => {
   const { caseSensitive } = confined
-  /** Whether this thread reads all directories. */
   const isAlone = workers === undefined || searches
   const held = new Map<Visit, Held>()
   const withdrawals = new Set<() => void>()
-  /** The directories to read on this thread, the most urgent last. */
+  /** The most urgent directory is the last one. */
   let here: Array<V> = []
   let done: Array<Reading<V>> = []
-  /** The directories that need a full listing by the port, because the fast one was not plain. */
+  /** Directories that need a full listing by the port, because the fast one was not plain. */
   let odd: Array<V> = []
   let asked = 0
   let readHere = 0
@@ -162,8 +154,8 @@ const make = <V extends Visit>(
   /**
    * Lends a directory for a moment.
    *
-   * A held directory stays open until the walk leaves it. `isRead` tells that the directory is being read. It is then
-   * held if possible, because its subdirectories must be reached through the directory that was read.
+   * A held directory stays open until the walk leaves it. A directory that `isRead` is held if possible, because its
+   * subdirectories must be reached through the directory that was read.
    */
   const lend = (visit: V, isRead = false): Lent | Fault => {
     let known = held.get(visit)
@@ -178,7 +170,7 @@ const make = <V extends Visit>(
     return { place: lent.place, giveBack: () => giveBack(lent) }
   }
 
-  /** Lends a directory; returns `undefined` on failure, which a later attempt reports. */
+  /** Returns `undefined` on failure, which a later attempt reports. */
   const borrow = (visit: V, isRead = false): Lent | undefined => {
     try {
       const lent = lend(visit, isRead)
@@ -259,7 +251,7 @@ const make = <V extends Visit>(
           sweeps && place.isSame() ? found.filter(({ name }) => !sweep(place, name)) : found
         )
 
-  /** Lists a directory through its parent as it was read, not by path, which may lead to another directory by now. */
+  /** Lists a directory through its parent as it was read. Its path may lead to another directory by now. */
   const listAgain = (visit: V, left = maxLooks): Effect.Effect<ReadonlyArray<Child>, Fault> =>
     Effect.flatten(
       Effect.acquireUseRelease(

@@ -27,13 +27,13 @@ export const kindOf = (stats: Fs.Stats | Fs.Dirent | Fs.Dirent<Buffer>): Kind =>
 
 const permissionBits = 0o777
 
-/** The largest distance of a date from 1970 in milliseconds. Disks can store larger ones. */
+/** Milliseconds from 1970 to the farthest date. Disks can store larger ones. */
 const farthest = 8_640_000_000_000_000
 
 const toTime = (millis: number): DateTime.Utc =>
   DateTime.makeUnsafe(Math.max(-farthest, Math.min(farthest, Math.floor(millis))))
 
-/** Creates a stat from the data of a disk. Times are milliseconds since 1970; `mode` is absent if the disk has none. */
+/** Creates a stat. Times are milliseconds since 1970; `mode` is absent if the disk has none. */
 export const statOf = (path: FsPath, kind: Kind, size: number, born: number, modified: number, mode?: number): FileStat => ({
   path,
   kind,
@@ -50,7 +50,6 @@ export const statOf = (path: FsPath, kind: Kind, size: number, born: number, mod
 export const toStat = (path: FsPath, stats: Fs.Stats): FileStat =>
   statOf(path, kindOf(stats), stats.size, stats.birthtimeMs, stats.mtimeMs, stats.mode)
 
-/** Runs a function in the parent directory of a path, and releases the directory afterwards. */
 export const inside = <A>(confined: Confined, path: FsPath, use: (place: Place, segment: string) => A | Fault): A | Fault => {
   const place = confined.directory(parent(path))
   if (isFault(place)) return place
@@ -74,7 +73,6 @@ const rootStats = (confined: Confined): Fs.Stats | Fault => {
   }
 }
 
-/** Returns the stat of a path; `undefined` if nothing exists there. */
 export const stat = (confined: Confined, path: FsPath): FileStat | undefined | Fault => {
   const found =
     path === root ? rootStats(confined) : inside(confined, path, (place, segment) => look(place.at(segment)) ?? notFound)
@@ -84,10 +82,7 @@ export const stat = (confined: Confined, path: FsPath): FileStat | undefined | F
 
 export type Hardlinks = "allow" | "reject"
 
-/**
- * Tests whether a file must be refused because of a second name, through which it may belong to a tree outside the
- * root.
- */
+/** Tests whether a file has a second name, through which it may belong to a tree outside the root. */
 export const isRefused = (stats: Fs.Stats, hardlinks: Hardlinks): boolean =>
   hardlinks === "reject" && stats.isFile() && stats.nlink > 1
 
@@ -98,7 +93,7 @@ export interface Opened {
 
 const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = Fs.constants
 
-/** The codes of open that mean that another entry has replaced the inspected file. */
+/** Codes of open when another entry has replaced the inspected file. */
 const changed = new Set(["ELOOP", "ENXIO", "EISDIR", "ENOENT"])
 
 const openHere = (
@@ -200,7 +195,7 @@ const wholeOf = (path: FsPath, stats: Fs.Stats, bytes: Uint8Array): Whole => {
   return { stat: stat.sizeBytes === bytes.length ? stat : { ...stat, sizeBytes: bytes.length }, bytes }
 }
 
-/** Reads a small file in one step without a scope and a handle; returns `undefined` for a larger one. */
+/** Reads a small file in one step. Returns `undefined` for a larger one. */
 export const wholeNow = (
   confined: Confined,
   path: FsPath,

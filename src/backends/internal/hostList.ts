@@ -1,4 +1,3 @@
-/** Lists directories as they are at one moment, and removes leftovers on the way. */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
@@ -8,10 +7,7 @@ import { type Confined, maxLooks, notFound, type Place, unstable } from "./confi
 import { children } from "./hostEntries.ts"
 import { sweep } from "./leftovers.ts"
 
-/**
- * Opens a directory. Fails with NotADirectory only if the entry itself is not a directory, and with NotFound below such
- * an entry.
- */
+/** Opens a directory. Fails with NotADirectory only for the entry itself, and with NotFound below a non-directory. */
 export const openDirectory = (confined: Confined, path: FsPath): Place | Fault => {
   const place = confined.directory(path)
   if (!isFault(place) || place._tag !== "NotADirectory" || path === root) return place
@@ -21,7 +17,7 @@ export const openDirectory = (confined: Confined, path: FsPath): Place | Fault =
   return place
 }
 
-/** Runs `use` with a directory, and retries if another directory has replaced it meanwhile. */
+/** Retries if another directory has replaced the one at the path meanwhile. */
 export const withDirectory = <A>(
   confined: Confined,
   path: FsPath,
@@ -44,7 +40,7 @@ export const withDirectory = <A>(
   return look(maxLooks)
 }
 
-/** Lists a directory. With `sweeps`, removes leftovers in it and omits them. */
+/** Removes leftovers in the directory with `sweeps`, and omits them. */
 export const list = (confined: Confined, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   withDirectory(confined, path, (place) =>
     Effect.map(children(place), (found) => (sweeps ? found.filter(({ name }) => !sweep(place, name)) : found))

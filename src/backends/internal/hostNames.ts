@@ -10,13 +10,13 @@ import type { Kind } from "../../model/Entry.ts"
 import type { Child } from "../../port/Backend.ts"
 import { escaped } from "../../runtime/escapedName.ts"
 
-/** A system path: text if that represents it exactly, otherwise bytes. */
+/** Text if that represents the system path exactly, otherwise bytes. */
 export type HostPath = string | Buffer
 
 const mark = "\u0000"
 const control = /[\u0000-\u001f\u007f]/
 
-/** Tests whether text may be a lossy decoding: it contains the replacement character. */
+/** Tests for the replacement character, with which text may be a lossy decoding. */
 export const isDoubtful = (name: string): boolean => name.includes("\ufffd")
 
 export const keyOf = (name: Buffer): string => mark + name.toString("hex")
@@ -47,7 +47,6 @@ export const below = (directory: HostPath, segment: string): HostPath => {
     : Buffer.concat([Buffer.from(directory), Buffer.from(isTop ? "" : "/"), Buffer.from(name)])
 }
 
-/** Returns text if that represents the path exactly, otherwise bytes. */
 export const fromBytes = (path: Buffer): HostPath => (isUtf8(path) ? path.toString() : path)
 
 export const isSamePath = (self: HostPath, that: HostPath): boolean =>
@@ -55,7 +54,6 @@ export const isSamePath = (self: HostPath, that: HostPath): boolean =>
 
 export const isText = (name: string): boolean => !control.test(name)
 
-/** Creates the entry of a listing. `name` must be the exact name. */
 export const childOf = (name: HostPath, kind: Kind): Child => {
   if (typeof name === "string" && isText(name)) return { name, kind, addressable: true }
   const bytes = Buffer.from(name)

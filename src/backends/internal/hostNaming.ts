@@ -1,9 +1,8 @@
 /**
  * Creates, removes and renames entries with single system calls, which are atomic.
  *
- * The target is inspected directly before, with no other code of this program in between. So an existing entry is never
- * replaced by accident. Another process could still create an entry within the remaining microseconds, which Node has
- * no call to prevent.
+ * The target is inspected directly before, with no other code of this program in between. Another process could still
+ * create an entry within the remaining microseconds, which Node has no call to prevent.
  */
 import { Fs } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -25,7 +24,6 @@ const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const notEmpty: Fault = { _tag: "DirectoryNotEmpty" }
 const intoItself: Fault = { _tag: "InvalidArgument", argument: "to", detail: "a directory cannot be moved into itself" }
 
-/** Creates a directory with the mode 0o777 minus the umask. */
 export const makeDirectory = (confined: Confined, path: FsPath): Fault | undefined =>
   path === root
     ? alreadyExists
@@ -35,7 +33,7 @@ export const makeDirectory = (confined: Confined, path: FsPath): Fault | undefin
         return giveAway(confined, at, Fs.rmdirSync)
       })
 
-/** Removes an entry. Returns `changed` if its kind changed between inspection and removal. */
+/** Returns `changed` if the kind changed between inspection and removal. */
 const removeAt = (at: HostPath): Fault | "changed" | undefined => {
   const found = look(at)
   if (found === undefined) return notFound
@@ -61,11 +59,10 @@ export const remove = (confined: Confined, path: FsPath): Fault | undefined => {
   return fault && absent(fault)
 }
 
-/** Returns the fault if the kinds of source and target do not permit a replacement. */
 const misfit = (source: Fs.Stats, target: Fs.Stats): Fault | undefined =>
   source.isDirectory() === target.isDirectory() ? undefined : source.isDirectory() ? notADirectory : notAFile
 
-/** Removes leftovers in a directory, and returns whether it is then empty. */
+/** Removes leftovers in a directory. Returns true if it is then empty. */
 const clear = (place: Place, segment: string): boolean => {
   const directory = place.enter(segment)
   if (isFault(directory)) return false

@@ -1,8 +1,7 @@
 /**
- * Opens the root of a host filesystem.
+ * Opens the root of a host filesystem, which stays the directory that the path leads to at creation.
  *
- * The root is the directory that the path leads to at creation, and stays that directory. The confinement level is
- * determined first, so that nothing is created if the caller requires more.
+ * The confinement level is determined first, so that nothing is created if the caller requires more.
  */
 import { Fs } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -15,7 +14,6 @@ import { below, fromBytes, type HostPath } from "./hostNames.ts"
 
 type Level = Info["confinement"]
 
-/** Returns the confinement level that this machine can provide for every directory. */
 export const level = (): Level => {
   // On other systems, even opening "/" may be impossible.
   if (process.platform !== "linux") return "best-effort"
@@ -75,7 +73,7 @@ const sampleName = (top: HostPath): HostPath | undefined => {
   }
 }
 
-/** Opens a directory to read names, or returns `undefined`: a root that can be entered but not listed is valid. */
+/** Returns `undefined` on failure, because a root that can be entered but not listed is valid. */
 const openQuietly = (top: HostPath): Fs.Dir | undefined => {
   try {
     return Fs.opendirSync(top as string)

@@ -15,18 +15,16 @@ import { giveReserves, isFault } from "./attempt.ts"
 import type { Place } from "./confined.ts"
 import { fromErrno, isExhausted } from "./errno.ts"
 
-/** Lends a directory for the search of its files, or returns the fault that prevents it. */
 export interface Lend<V extends Visit> {
   (visit: V): { readonly place: Place; readonly giveBack: () => void } | Fault
 }
 
-/** The number of directories lent to one job of a worker. Each may need a descriptor. */
+/** Directories lent to one job of a worker. Each may need a descriptor. */
 const maxLent = 64
-/** The number of attempts for a file, and the milliseconds between them, when the process has no descriptors left. */
+/** Attempts for a file, and the milliseconds between them, when the process has no descriptors left. */
 const tries = 80
 const pause = 25
 
-/** The files from `start` up to, but not including, `end`. */
 interface Part {
   readonly end: number
   readonly bases: ReadonlyArray<string>
@@ -55,7 +53,7 @@ const lendOrFault = <V extends Visit>(lend: Lend<V>, visit: V): ReturnType<Lend<
   }
 }
 
-/** Borrows directories for as many files as possible. The part is empty if no descriptor is left for the first. */
+/** Borrows directories for as many files as possible: for none if no descriptor is left for the first. */
 const borrow = <V extends Visit>(lend: Lend<V>, items: ReadonlyArray<Item<V>>, start: number): Part => {
   const bases: Array<string> = []
   const counts: Array<number> = []
@@ -91,7 +89,7 @@ const borrow = <V extends Visit>(lend: Lend<V>, items: ReadonlyArray<Item<V>>, s
   return { end, bases, counts, names, places, lost, giveBack: () => returns.forEach((giveBack) => giveBack()) }
 }
 
-/** The parameters of one search. `closed` returns the reason why no file can be searched any more. */
+/** `closed` returns the reason why no file can be searched any more. */
 interface Search<V extends Visit> {
   readonly crew: Crew
   readonly lend: Lend<V>
@@ -102,7 +100,6 @@ interface Search<V extends Visit> {
   readonly pathOf: (file: number) => FsPath
 }
 
-/** Searches a part. The result covers its first files, possibly none. */
 const searchPart = <V extends Visit>(
   self: Search<V>,
   part: Part,

@@ -1,9 +1,8 @@
 /**
  * Reads the data that shows whether entries of a directory have changed.
  *
- * A tree is read directory by directory, possibly ten thousand in a row. A small directory is read at once, at the cost
- * of its system calls. A large one is read like a listing, and its entries are inspected in slices with yields in
- * between.
+ * A tree can have ten thousand directories. A small one is read at once, at the cost of its system calls. A large one
+ * is read like a listing, and its entries are inspected in slices with yields in between.
  */
 import * as Effect from "effect/Effect"
 import { Fs } from "../../runtime/node.ts"
@@ -39,7 +38,6 @@ const stamped = (name: string, stats: Fs.Stats): Stamped => {
   }
 }
 
-/** Converts the stamps that a worker has read. */
 export const ofListing = ({ kinds: codes, names, stats }: Listing): ReadonlyArray<Stamped> => {
   if (codes.length === 0 || stats === undefined) return []
   const out: Array<Stamped> = []
@@ -78,7 +76,7 @@ export const namesNow = (place: Place): ReadonlyArray<Child> => {
   return names.some(isDoubtful) ? childrenNow(place) : names.map((name) => childOf(name, "other"))
 }
 
-/** Reads a small directory at once. Returns `undefined` if it is large or was replaced meanwhile. */
+/** Returns `undefined` for a large directory, and for one that was replaced meanwhile. */
 const now = (confined: Confined, path: FsPath): ReadonlyArray<Stamped> | undefined | Fault => {
   const place = openDirectory(confined, path)
   if (isFault(place)) return place
@@ -91,7 +89,6 @@ const now = (confined: Confined, path: FsPath): ReadonlyArray<Stamped> | undefin
   }
 }
 
-/** Reads an open directory in slices. */
 export const stampsIn = (place: Place): Effect.Effect<ReadonlyArray<Stamped>, Fault> =>
   Effect.flatMap(children(place), (found) => {
     const out: Array<ReadonlyArray<Stamped>> = []
@@ -133,10 +130,7 @@ const realPath = (root: string): HostPath | undefined => {
   }
 }
 
-/**
- * Creates the history of a root; `undefined` if the path of the root is not text, because it could be confused with
- * another.
- */
+/** Creates the history of a root. A root whose path is not text has none, because it could be confused with another. */
 export const history = (
   confined: Confined,
   root: string,

@@ -1,7 +1,7 @@
 /**
  * Removes trees from the leaves up, without Node's recursive calls, which follow symlinks in a race.
  *
- * Only the lowest directories on the way are held open, so neither depth nor breadth costs descriptors or stack.
+ * Only the lowest directories are held open, so neither depth nor breadth costs descriptors or stack.
  *
  * The removal runs in short slices and can be interrupted between them. The rest of the tree then consists of whole
  * files in their places.
@@ -24,11 +24,11 @@ export interface Removed {
   readonly directories: number
 }
 
-/** The number of removals before a yield to the event loop: one or two milliseconds. */
+/** Removals before a yield to the event loop: one or two milliseconds. */
 const slice = 128
-/** The number of times a directory is read again because others fill it meanwhile. */
+/** Readings of a directory that others fill meanwhile. */
 const maxReadings = 100
-/** The number of directories held open at once. Each needs a descriptor. */
+/** Directories held open at once. Each needs a descriptor. */
 const maxHeld = 16
 
 interface Frame {
@@ -37,24 +37,19 @@ interface Frame {
   readonly path: FsPath
   readonly segment: string
   readonly stats: Fs.Stats
-  /** The open directory; `undefined` while enough directories below it are held. */
+  /** Absent while enough directories below are held. */
   place: Place | undefined
-  /** Whether the directory is a temporary entry or inside one. */
+  /** Set for a temporary entry, and inside one. */
   readonly isHidden: boolean
-  /** The remaining entries; `undefined` until the directory is read. */
+  /** The remaining entries. Absent until the directory is read. */
   entries: Array<Child> | undefined
   readings: number
 }
 
-/**
- * Tests whether a directory stays open. Some do, so that the way back up in a very deep tree need not start at the top.
- */
+/** Tests whether a directory stays open, so that the way back up in a very deep tree need not start at the top. */
 const isLandmark = ({ depth }: Frame): boolean => depth > 0 && depth % 512 === 0 && depth <= 512 * maxHeld
 
-/**
- * Runs a removal. Returns false if it fails with one of these codes, which mean that it is not needed or must be
- * retried.
- */
+/** Runs a removal. Returns false for one of these codes, which mean that it is not needed or must be retried. */
 const done = (run: () => void, ...codes: ReadonlyArray<string>): boolean => {
   try {
     run()
@@ -65,7 +60,6 @@ const done = (run: () => void, ...codes: ReadonlyArray<string>): boolean => {
   }
 }
 
-/** Returns the stats of a place, which is released if that fails. */
 const statsOf = (place: Place): Fs.Stats => {
   try {
     return place.stats

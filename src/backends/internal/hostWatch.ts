@@ -1,6 +1,5 @@
 /**
- * Watches a tree with one watcher per directory, because Node's recursive watcher follows symlinks and misses new
- * entries.
+ * Watches a tree with one watcher per directory, because Node's recursive watcher follows symlinks and misses entries.
  *
  * Each event names an entry, which is inspected and compared with the known state. So an atomic replacement is one
  * update of its name, a temporary file causes no event, and a new directory reports its contents.
@@ -29,13 +28,13 @@ interface Watched {
   readonly names: Map<string, number | undefined>
 }
 
-/** The number of directories between two yields to the event loop. */
+/** Directories between two yields to the event loop. */
 const slice = 64
-/** The number of entries of one directory between two yields. */
+/** Entries of one directory between two yields. */
 const manyEntries = 1000
 /** The time between two checks of a directory without events. */
 const patience = "1 second"
-/** The number of events that wait for a slow reader before changes are merged. */
+/** Events that wait for a slow reader before changes are merged. */
 const bufferSize = 1024
 
 const nameless: Fault = { _tag: "IoError", detail: "the system does not tell which names have changed" }
@@ -54,7 +53,7 @@ const isVisible = (name: string): boolean => parse(name) === name && !TemporaryN
 
 const inodeOf = (stats: Fs.Stats): number | undefined => (stats.isDirectory() ? stats.ino : undefined)
 
-/** Returns NotFound if the directory is no longer at its path, or the fault if the filesystem is closed. */
+/** Returns NotFound if the directory is no longer at its path, or the fault of a closed filesystem. */
 const whyGone = (confined: Confined, path: FsPath, place: Place): Fault | undefined => {
   const now = openDirectory(confined, path)
   if (!isFault(now)) now.release()
@@ -62,7 +61,6 @@ const whyGone = (confined: Confined, path: FsPath, place: Place): Fault | undefi
   return place.isSame() ? undefined : { _tag: "NotFound" }
 }
 
-/** Creates the observer of the changes below one directory. Call `stop` to close its watchers. */
 const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) => Effect.Effect<unknown>) => {
   const watched = new Map<FsPath, Watched>()
   const pending = new Set<FsPath>()
@@ -125,10 +123,7 @@ const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) =>
       (place) => Effect.sync(() => place.release())
     )
 
-  /**
-   * Watches a directory and all directories below. A directory that disappears meanwhile is reported by the one above
-   * it.
-   */
+  /** Watches all directories of a tree. One that disappears meanwhile is reported by the one above. */
   const attach = Effect.fnUntraced(function* (top: FsPath, announces: boolean): Effect.fn.Return<void, Fault> {
     const todo = [top]
     for (let count = 1; todo.length > 0; count++) {
@@ -205,10 +200,9 @@ const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) =>
 
   return {
     start: attach(base, false),
-    /** Processes changes until a failure. */
     run: (place: Place): Effect.Effect<never, Fault> =>
-      // Yield once before processing, so that all events of one change count as one. Poll as well, because the system
-      // does not report the removal of the directory itself while it is held.
+      // Yield first, so that all events of one change count as one. Poll as well, because the system does not report
+      // the removal of the directory itself while it is held.
       Effect.forever(
         Effect.andThen(Effect.raceFirst(awaken, Effect.sleep(patience)), Effect.andThen(Effect.yieldNow, drain(place)))
       ),

@@ -2,17 +2,14 @@
  * Removes the leftovers of killed writers.
  *
  * Listing a directory or writing in it removes the files whose process has provably ended. A file that is not provably
- * ours belongs to somebody else and stays, however old it is.
+ * ours stays, however old it is.
  */
 import { Fs } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { look, type Place } from "./confined.ts"
 import { childrenNow, isSmall } from "./hostEntries.ts"
 
-/**
- * Removes the leftover with this name, and returns whether the name is then free. Directories are kept; their owner
- * recovers them.
- */
+/** Removes the leftover with this name. Returns true if the name is then free. Directories are kept for their owner. */
 export const sweep = (place: Place, segment: string): boolean => {
   if (!TemporaryNames.isLeftover(segment)) return false
   const at = place.at(segment)
@@ -29,8 +26,7 @@ export const sweep = (place: Place, segment: string): boolean => {
 }
 
 /**
- * Removes leftovers before a file is replaced, once per cached directory. A large directory is skipped until it is
- * listed.
+ * Removes leftovers before a file is replaced, once per cached directory. Skips a large directory until it is listed.
  */
 export const sweepBefore = (place: Place): void => {
   if (place.isSwept) return

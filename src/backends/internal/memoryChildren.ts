@@ -1,11 +1,11 @@
 /**
  * Stores the entries of a directory as a trie over the hashes of their names.
  *
- * A change copies only the few small nodes on its way, so the first change after a capture does not depend on the size
- * of the directory. A `Map` would be copied as a whole.
+ * A change copies only the few small nodes above it, so the first change after a capture does not depend on the size of
+ * the directory. A `Map` would be copied as a whole.
  *
- * Nodes created since the last capture carry the `owner` of the
- * tree and are changed in place, so plain writes copy nothing.
+ * Nodes created since the last capture carry the `owner` of the tree and are changed in place, so plain writes copy
+ * nothing.
  */
 
 export interface Entry {
@@ -25,7 +25,7 @@ interface Branch<E> {
   readonly items: Array<Children<E> | undefined>
 }
 
-/** Entries whose hashes are equal in all bits, which only an attacker would create. */
+/** Entries with equal hashes, which only an attacker would create. */
 interface Bucket<E> {
   readonly kind: "bucket"
   readonly owner: object
@@ -38,10 +38,10 @@ const leafSize = 16
 const bits = 5
 const fan = 1 << bits
 const mask = fan - 1
-/** The shift at which all bits of a hash are used up. */
+/** All bits of a hash are used up at this shift. */
 const depth = 35
 
-/** An empty directory. It belongs to no tree, so the first change copies it. */
+/** Belongs to no tree, so the first change copies it. */
 export const empty: Children<never> = { kind: "leaf", owner: {}, items: [] }
 
 /** Hashes a part of a text, so that a path can be followed without splitting it into names. */
@@ -102,7 +102,6 @@ const split = <E extends Entry>(full: Leaf<E>, owner: object, shift: number): Ch
   return branch
 }
 
-/** Adds an entry, or replaces the one with the same key. */
 export const set = <E extends Entry>(self: Children<E>, entry: E, owner: object, shift = 0): Children<E> => {
   if (self.kind === "leaf" && self.items.length === leafSize) {
     const { hash, key } = entry
@@ -145,14 +144,13 @@ export const remove = <E extends Entry>(self: Children<E>, entry: E, owner: obje
   return own
 }
 
-/** Visits all entries in no particular order. */
 export const forEach = <E>(self: Children<E>, visit: (entry: E) => void): void => {
   if (self.kind === "branch") {
     for (const child of self.items) if (child !== undefined) forEach(child, visit)
   } else for (const entry of self.items.values()) visit(entry)
 }
 
-/** Visits both sides of each key whose entries are not identical. Shared nodes are skipped. */
+/** Visits both sides of each key whose entries are not identical. Skips shared nodes. */
 export const forEachDifference = <E extends Entry>(
   before: Children<E>,
   after: Children<E>,

@@ -8,10 +8,10 @@ import { Buffer } from "../../runtime/buffer.ts"
 import { sha256 } from "../../runtime/hash.ts"
 
 export interface Content {
-  /** The first `length` bytes are the content; the rest is free for appends. */
+  /** Only the first `length` bytes are content; the rest is free for appends. */
   readonly buffer: Uint8Array
   readonly length: number
-  /** Whether no content has been appended yet, so that the rest of the buffer is free. */
+  /** True until a content is appended in the rest of the buffer. */
   isLast: boolean
   version: string | undefined
 }
@@ -21,12 +21,12 @@ const make = (buffer: Uint8Array, length: number): Content => ({ buffer, length,
 export const empty: Content = make(new Uint8Array(0), 0)
 
 /**
- * The size in bytes below which buffers come from Node's pool. A separate small buffer costs ten times as much as
+ * Buffers below this size in bytes come from Node's pool, because a separate small one costs ten times as much as
  * filling it. Pooled buffers are never exposed.
  */
 const pooled = 4096
 
-/** Allocates bytes with undefined content; returns `undefined` if the memory is exhausted. */
+/** Allocates bytes with undefined content. Returns `undefined` if the memory is exhausted. */
 const allocate = (length: number): Uint8Array | undefined => {
   try {
     if (length >= pooled) return new Uint8Array(length)
@@ -39,14 +39,12 @@ const allocate = (length: number): Uint8Array | undefined => {
   }
 }
 
-/** Copies bytes to a content; returns `undefined` if the memory is exhausted. */
 export const of = (bytes: Uint8Array): Content | undefined => {
   const buffer = allocate(bytes.length)
   buffer?.set(bytes)
   return buffer && make(buffer, buffer.length)
 }
 
-/** Appends bytes; returns `undefined` if the memory is exhausted. */
 export const append = (self: Content, bytes: Uint8Array): Content | undefined => {
   if (bytes.length === 0) return self
   const length = self.length + bytes.length
@@ -60,12 +58,10 @@ export const append = (self: Content, bytes: Uint8Array): Content | undefined =>
   return buffer && make(buffer, length)
 }
 
-/** Copies at most `length` bytes from `offset`. */
 export const slice = (self: Content, offset: number, length: number): Uint8Array =>
   self.buffer.slice(offset, Math.min(self.length, offset + length))
 
 /** Returns the bytes without a copy. They must be read at once and not retained. */
 export const view = (self: Content): Uint8Array => self.buffer.subarray(0, self.length)
 
-/** Returns the SHA-256 of the content in hex, computed on first use. */
 export const version = (self: Content): string => (self.version ??= sha256(view(self)))

@@ -1,8 +1,8 @@
 /**
  * The history of a tree in memory.
  *
- * Captured and current states share everything that has not changed. So capture and restore take constant time, a
- * comparison takes time proportional to the differences, and unused states are garbage collected.
+ * Captured and current states share everything that has not changed. So capture and restore take constant time, and a
+ * comparison takes time proportional to the differences.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -44,7 +44,6 @@ const isSame = (self: Node, that: Node): boolean => {
 const inOrder = (differences: Array<Difference>, caseInsensitive: boolean): ReadonlyArray<Difference> =>
   differences.sort((a, b) => (caseInsensitive && compare(fold(a.path), fold(b.path))) || compare(a.path, b.path))
 
-/** Creates a read-only filesystem of a captured tree. */
 const view = (captured: Captured, { caseInsensitive, relative, rules }: Options): Backend => {
   const top = topOf(captured)
   const { accelerations, list, open, readLink, stat } = reader((path) => find(top, caseInsensitive ? fold(path) : path))
@@ -76,9 +75,7 @@ const differences = (before: Captured, after: Captured, caseInsensitive: boolean
 }
 
 export const make = (tree: MemoryTree, options: Options): MemoryHistory => {
-  /**
-   * The captured states of this tree. A state of another tree may fold names differently and would corrupt this one.
-   */
+  /** A state of another tree may fold names differently and would corrupt this one. */
   const ours = new WeakSet<object>()
   const put = (captured: Captured, paths: ReadonlyArray<FsPath> | undefined): Effect.Effect<void> =>
     Effect.clockWith((clock) => {

@@ -1,8 +1,6 @@
 /**
- * The port over a tree in memory.
- *
- * Each operation is one synchronous step, so no other operation can interleave and no interruption leaves it
- * incomplete. The step runs when the effect runs, with the clock of its fiber.
+ * The port over a tree in memory. Each operation is one synchronous step, so no other operation can interleave and no
+ * interruption leaves it incomplete.
  */
 import type * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -71,7 +69,7 @@ const wholeOf = (file: File, path: FsPath): Whole => ({
   }
 })
 
-/** Collects the content of a stream. The chunks are copied, because the stream may reuse their arrays. */
+/** Copies the chunks, because the stream may reuse their arrays. */
 const gather = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Content.Content, Fault | E, R> =>
   Effect.suspend(() => {
     let content = Content.empty
@@ -96,7 +94,6 @@ const makeNow = (): ((clock: Clock.Clock) => DateTime.Utc) => {
   }
 }
 
-/** Creates the reading operations over any tree, given by `get`. */
 export const reader = (get: MemoryTree["get"]) => {
   const list: Backend["list"] = (path) =>
     Effect.suspend((): Effect.Effect<ReadonlyArray<Child>, Fault> => {

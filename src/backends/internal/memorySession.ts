@@ -17,16 +17,15 @@ import * as Locks from "../../runtime/locks.ts"
 import { capturedIn, slice, TreeState } from "./memoryState.ts"
 import { isFault, type MemoryTree } from "./memoryTree.ts"
 
-/** The state that all filesystems on one session share while at least one exists. */
+/** Shared by all filesystems on one session while at least one exists. */
 interface Common {
   /** The locks for participants of the session; `locks` also lock the session. */
   readonly own: Locks.Locks
   readonly locks: Locks.Locks
   readonly caseSensitive: boolean
-  /** The tree to use if the slice is empty. */
   readonly first: TreeState
   members: number
-  /** The number of all filesystems so far, from which unique participant names are made. */
+  /** Counts all filesystems so far, to make unique participant names. */
   joined: number
 }
 
@@ -64,7 +63,7 @@ const enter = (session: Slices, first: TreeState): Effect.Effect<Common, Invalid
   )
 }
 
-/** Wraps a tree so that each change is kept in the session. Refuses changes while `why` returns a fault. */
+/** Keeps each change of the tree in the session. Refuses changes while `why` returns a fault. */
 const keeping = (tree: MemoryTree, keep: () => void, why: () => Fault | undefined): MemoryTree => {
   const kept = <A extends object | undefined>(change: () => A): A | Fault => {
     const refused = why()
@@ -93,7 +92,7 @@ const keeping = (tree: MemoryTree, keep: () => void, why: () => Fault | undefine
   }
 }
 
-/** Wraps a port so that reads and restores fail while `why` returns a fault. */
+/** Makes reads and restores fail while `why` returns a fault. */
 const showing = (port: Backend, why: () => Fault | undefined): Backend => {
   const unless =
     <Args extends ReadonlyArray<unknown>, A, R>(read: (...args: Args) => Effect.Effect<A, Fault, R>) =>
@@ -116,11 +115,10 @@ const showing = (port: Backend, why: () => Fault | undefined): Backend => {
 
 export interface Options {
   readonly caseInsensitive: boolean
-  /** Creates the port over the wrapped tree with these locks. */
   readonly port: (tree: MemoryTree, locks: Locks.Locks) => Backend
 }
 
-/** Creates the backend. The given tree is used if the session has none; otherwise the session's tree is used. */
+/** Creates the backend. The given tree is used only if the session has none. */
 export const make = (
   session: Slices,
   tree: MemoryTree,
@@ -137,7 +135,7 @@ export const make = (
       refused = state.caseSensitive === caseSensitive ? undefined : notShown
       if (refused === undefined) tree.restore(capturedIn(state))
     }
-    /** Shows the tree of the session. If the session has none, stores the initial tree in it. */
+    /** Shows the tree of the session. Stores the initial tree if the session has none. */
     const changed = (latest: TreeState | undefined): void => {
       if (latest === undefined) cell.set(common.first)
       show(latest ?? common.first)

@@ -1,8 +1,8 @@
 /**
  * Stores a whole tree as one item of a session's slice.
  *
- * The item is the captured tree, which shares nodes with earlier and later ones, so keeping one per change costs
- * nothing. Only saving it creates the JSON form, which is complete and sorted, so equal trees are equal texts.
+ * The item shares nodes with earlier and later ones, so keeping one per change costs nothing. Only saving it creates
+ * the JSON form, which is complete and sorted, so equal trees are equal texts.
  *
  * The JSON form is untrusted input: it decodes to a complete tree or is refused.
  */
@@ -45,14 +45,13 @@ export class TreeState {
 
 export const capturedIn = (state: TreeState): Captured => ({ root: reveal(state) })
 
-/** Milliseconds since 1970. A DateTime has no fractions of them. */
+/** Milliseconds since 1970, without fractions. */
 const Time = Schema.Int.check(Schema.isBetween({ minimum: -8.64e15, maximum: 8.64e15 }))
 const Mode = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 0o7777 }))
 const listed = { path: Schema.String, createdAt: Time, modifiedAt: Time }
 
 const Form = Schema.Struct({
   caseSensitive: Schema.Boolean,
-  /** The directories, including the root ".". */
   directories: Schema.Array(Schema.Struct({ ...listed, mode: Mode })),
   files: Schema.Array(
     Schema.Struct({ ...listed, mode: Mode, sizeBytes: Schema.optionalKey(Schema.Int), content: Schema.String })
@@ -68,7 +67,7 @@ const toBase64 = (content: Content.Content): string => {
   return Buffer.from(buffer, byteOffset, length).toString("base64")
 }
 
-/** Encodes a tree. Writes in progress are omitted, because their writers no longer exist when the form is read. */
+/** Omits writes in progress, because their writers no longer exist when the form is read. */
 const encode = (state: TreeState): Form => {
   const directories: Array<Form["directories"][number]> = []
   const files: Array<Form["files"][number]> = []
@@ -103,10 +102,9 @@ const fromBase64 = (text: string): Uint8Array | undefined => {
   return bytes.toString("base64") === text ? bytes : undefined
 }
 
-/** The attributes of an entry in a form, without name and place. */
 type Said = Pick<Node, "createdAt" | "modifiedAt" | "mode">
 
-/** Builds a tree with an owner of its own, so that every user copies the nodes that he changes. */
+/** Builds a tree with an owner of its own, so that every user copies the nodes before a change. */
 class Builder {
   readonly root: Directory
   readonly #owner: object = {}
@@ -128,7 +126,7 @@ class Builder {
     return { key, hash: Children.hashOf(key, 0, key.length), name: own, owner: this.#owner }
   }
 
-  /** Adds an entry. Returns the reason if it cannot be at this path. */
+  /** Returns the reason if the entry cannot be at this path. */
   #add(path: string, made: (place: Pick<Node, "key" | "hash" | "name" | "owner">) => Node): string | undefined {
     const parsed = parse(path)
     if (typeof parsed !== "string") return String(parsed["detail"])

@@ -40,7 +40,6 @@ export interface Directory extends Common {
 export interface Link extends Common {
   readonly kind: "symlink"
   readonly target: string
-  /** The length of the target in UTF-8 bytes. */
   readonly sizeBytes: number
 }
 
@@ -51,7 +50,7 @@ export interface Captured {
 }
 
 export interface Listener {
-  /** Tests whether anyone listens. If not, changes need not be determined. */
+  /** If nobody listens, changes need not be determined. */
   readonly isActive: () => boolean
   readonly tell: (tag: WatchEvent["_tag"], path: FsPath) => void
 }
@@ -62,7 +61,7 @@ export interface Removed {
 }
 
 export interface MemoryTree {
-  /** Returns the node at a path; also `undefined` if a file or symlink is on the way. */
+  /** Returns `undefined` also if a file or symlink is above the path. */
   readonly get: (path: FsPath) => Node | undefined
   readonly write: (
     path: FsPath,
@@ -73,21 +72,20 @@ export interface MemoryTree {
   readonly makeDirectory: (path: FsPath, now: DateTime.Utc) => Fault | undefined
   readonly makeLink: (path: FsPath, target: string, now: DateTime.Utc) => Fault | undefined
   readonly remove: (path: FsPath, now: DateTime.Utc) => Fault | undefined
-  /** Removes an entry of any kind with all its contents. */
   readonly removeTree: (path: FsPath, now: DateTime.Utc) => Removed | Fault
   readonly rename: (from: FsPath, to: FsPath, replace: boolean, now: DateTime.Utc) => Fault | undefined
   readonly setAttributes: (
     path: FsPath,
     attributes: { readonly mode?: number | undefined; readonly modifiedAt?: DateTime.Utc | undefined }
   ) => Fault | undefined
-  /** Captures the tree in microseconds, whatever its size. */
+  /** Takes microseconds for a tree of any size. */
   readonly capture: () => Captured
-  /** Restores a captured tree in microseconds, unless a listener must receive every difference. */
+  /** Takes microseconds, unless a listener must receive every difference. */
   readonly restore: (captured: Captured) => void
   /**
    * Restores each path and everything below it from a capture, including absence.
    *
-   * Missing directories on the way are created like the captured ones. Other entries on the way are replaced by
+   * Missing directories above a path are created like the captured ones. Other entries above it are replaced by
    * directories.
    */
   readonly graft: (captured: Captured, paths: ReadonlyArray<FsPath>, now: DateTime.Utc) => void
@@ -111,7 +109,7 @@ const permissions = 0o7777
 const inside = (node: Node | undefined): Children.Children<Node> =>
   node?.kind === "directory" ? node.children : Children.empty
 
-/** Calls `visit` with both sides of every entry that is not identical, each directory before its contents. */
+/** Visits both sides of every entry that is not identical, each directory before its contents. */
 export const forEachDifference = (
   before: Directory,
   after: Directory,
@@ -130,7 +128,7 @@ export const forEachDifference = (
   }
 }
 
-/** Reports differences: first removed entries, the innermost first, then new and changed ones, the outermost first. */
+/** Reports first the removed entries, the innermost first, then new and changed ones, the outermost first. */
 const tellDifferences = (before: Directory, after: Directory, tell: Listener["tell"]): void => {
   const removed: Array<FsPath> = []
   const present: Array<readonly [tag: "Created" | "Updated", path: FsPath]> = []
@@ -228,8 +226,8 @@ export const make = (options: {
   const ownTop = (): Directory => (top.owner === owner ? top : setTop({ ...top, owner }))
 
   /**
-   * Returns the parent directory of a path for changes, or a fault. All directories above a directory of the current
-   * owner belong to it too.
+   * Returns the parent directory of a path for changes. All directories above one of the current owner belong to that
+   * owner too.
    */
   const holderOf = (path: FsPath): Directory | Fault => {
     const key = keyOf(path)
@@ -247,7 +245,6 @@ export const make = (options: {
     return remember(key, slash, at)
   }
 
-  /** Returns the node itself, or a copy if it belongs to an earlier owner. */
   const own = <N extends Node>(holder: Directory, node: N): N =>
     node.owner === owner ? node : place(holder, { ...node, owner })
 
@@ -279,14 +276,12 @@ export const make = (options: {
     holder.children = holder.size === 0 ? Children.empty : Children.remove<Node>(holder.children, node, owner)
   }
 
-  /** Returns the parent directory for a new entry, or AlreadyExists. */
   const vacancy = (path: FsPath): Directory | Fault => {
     if (path === root) return alreadyExists
     const holder = holderOf(path)
     return isFault(holder) || childOf(holder, path) === undefined ? holder : alreadyExists
   }
 
-  /** Returns the entry at a path and its parent directory. Not for the root. */
   const occupant = (path: FsPath): { readonly holder: Directory; readonly node: Node } | undefined => {
     const holder = holderOf(path)
     const node = isFault(holder) ? undefined : childOf(holder, path)

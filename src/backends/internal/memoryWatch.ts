@@ -1,8 +1,6 @@
 /**
- * Reports changes to watchers.
- *
- * Each watcher has its own unbounded queue, so a slow one neither blocks others nor misses events. Without watchers, a
- * change costs one comparison.
+ * Reports changes to watchers. Each has its own unbounded queue, so a slow one neither blocks others nor misses events.
+ * Without watchers, a change costs one comparison.
  */
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"

@@ -1,4 +1,3 @@
-/** The options of the host backends. */
 import type { Info } from "../../port/Backend.ts"
 import type { CommonOptions } from "../../port/Rules.ts"
 
@@ -13,7 +12,7 @@ export interface HostOptions extends CommonOptions {
    * resolved once at creation.
    */
   readonly root: string
-  /** Whether to create a missing directory with its parents. @default false */
+  /** Creates a missing directory with its parents. @default false */
   readonly createRoot?: boolean | undefined
   /**
    * The events that a completed write survives. `none`: a crash of the program, not of the machine. `file`: the file's
@@ -35,7 +34,7 @@ export interface PosixHostOptions extends HostOptions {
   readonly symlinks?: "follow" | "report" | "refuse" | undefined
   /** `reject`: files with several names are neither read nor appended to. @default "allow" */
   readonly hardlinks?: "allow" | "reject" | undefined
-  /** Whether a copy keeps permission bits. @default true */
+  /** Keeps permission bits in a copy. @default true */
   readonly preservePermissions?: boolean | undefined
 }
 
@@ -45,8 +44,6 @@ export interface PosixHostOptions extends HostOptions {
  * @since 0.1.0
  */
 export interface WindowsHostOptions extends HostOptions {
-  /**
-   * Whether to accept paths above 260 characters, which only programs that request long paths can open. @default true
-   */
+  /** Accepts paths above 260 characters, which only programs that request long paths can open. @default true */
   readonly useLongPaths?: boolean | undefined
 }

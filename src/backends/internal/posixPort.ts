@@ -1,4 +1,3 @@
-/** The port over a confined directory, with its options. */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
@@ -32,20 +31,21 @@ const leadsTo = (given: string, real: string): boolean => {
   }
 }
 
-/** Returns the absolute paths by which links may name the root: its real path, and the given path while it leads there. */
+/**
+ * Returns the absolute paths by which links may name the root: its real path, and the given path while it leads there.
+ */
 const namesOf = ({ rootPath }: Confined, given: string): ReadonlyArray<string> => {
   const real = rootPath()
   if (typeof real !== "string") return []
   return given !== real && leadsTo(given, real) ? [real, given] : [real]
 }
 
-/** Creates the port of an opened root. `crew` is absent if there are no workers. */
 export const backend = (confined: Confined, options: PosixHostOptions, crew?: Crew, name = "PosixHost"): Backend => {
   const { durability = "none", hardlinks = "allow", preservePermissions, symlinks } = options
   const rules: Rules = { ...fromOptions(options), symlinks, preservePermissions }
   const maySweep = rules.permits?.("delete") !== false
 
-  /** Runs a change of names, and flushes it to disk if the durability requires it. */
+  /** Flushes a change of names to disk if the durability requires it. */
   const settled = <A>(change: Effect.Effect<A, Fault>, ...paths: ReadonlyArray<FsPath>): Effect.Effect<A, Fault> =>
     durability === "full"
       ? Effect.tap(change, () => Effect.forEach(paths, (path) => settleName(confined, path, durability), { discard: true }))

@@ -1,4 +1,3 @@
-/** Opens a directory of a POSIX system as the root of a backend. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { Fs, isAbsolute } from "../../runtime/node.ts"
@@ -20,13 +19,12 @@ import { settled as settledIn } from "./settling.ts"
 
 export type { RootError } from "./rootFaults.ts"
 
-/** The confinement levels from the weakest to the strongest. */
+/** From the weakest to the strongest. */
 const levels: ReadonlyArray<Info["confinement"]> = ["best-effort", "race-free-open", "race-free"]
 
 const suffices = (level: Info["confinement"], required: Info["confinement"] = level): boolean =>
   levels.indexOf(level) >= levels.indexOf(required)
 
-/** Returns the reason why these options cannot work, or `undefined`. */
 const refusal = (backend: string, options: HostOptions): Fault | undefined => {
   const { requireConfinement, root } = options
   if (process.platform === "win32") return { _tag: "Unsupported", feature: `${backend} on Windows` }
@@ -41,9 +39,7 @@ interface Root {
   readonly close: () => void
 }
 
-/**
- * Creates the root. Returns NotFound for a dangling symlink, which blocks the creation and does not exist for a caller.
- */
+/** Returns NotFound for a dangling symlink, which blocks the creation and does not exist for a caller. */
 const makeRoot = (root: string): Fault | undefined => {
   try {
     makeDirectories(root)
@@ -60,7 +56,7 @@ const openRoot = (backend: string, options: HostOptions): Root | Fault => {
   const level = HostRoot.level()
   if (!suffices(level, options.requireConfinement)) return tooWeak(options.requireConfinement)
   if (OpenRoots.isInStore(options.root)) return inStore
-  // Remember these now, because later there may be no descriptors left to query them.
+  // Read the identities now, because later there may be no descriptors left.
   Identity.self()
   Installation.remember()
   if (options.createRoot === true && Fs.statSync(options.root, { throwIfNoEntry: false }) === undefined) {
@@ -80,7 +76,6 @@ const openRoot = (backend: string, options: HostOptions): Root | Fault => {
   }
 }
 
-/** Opens a root until the scope closes. `backend` is the name for errors. */
 export const open = (backend: string, options: HostOptions): Effect.Effect<Confined, RootError, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
@@ -103,7 +98,7 @@ const openAbove = (root: string): Effect.Effect<Backend, Fault, Scope.Scope> =>
     (confined) => portOf(confined, { root })
   )
 
-/** Returns the identity of the root, even if another entry has taken its path since it was opened. */
+/** Returns the identity of the opened root, even if another entry has taken its path since. */
 const identify = (confined: Confined, root: string): Effect.Effect<{ path: string; device: string; inode: string }, Fault> =>
   attempt(() => {
     const place = confined.directory(top)
@@ -117,8 +112,8 @@ const identify = (confined: Confined, root: string): Effect.Effect<{ path: strin
   })
 
 /**
- * Returns the port of an opened root with its host location. Transactions that killed processes left unfinished are
- * recovered first.
+ * Returns the port of an opened root with its host location, after recovering unfinished transactions of killed
+ * processes.
  */
 export const settled = (
   backend: string,

@@ -1,4 +1,4 @@
-/** The faults of a directory that cannot be the root of a filesystem, for all host backends. */
+/** Faults of a directory that cannot be a root, for all host backends. */
 import { type Fault, type NotADirectory, promote, type StatError, type Unsupported } from "../../model/FsError.ts"
 import type { Info } from "../../port/Backend.ts"
 import { codeOf } from "../../model/systemError.ts"

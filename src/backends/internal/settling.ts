@@ -1,8 +1,6 @@
 /**
- * Connects the root of a host to transactions: recovers those that killed processes left in it, at opening and on
- * request.
- *
- * If there are none, the check is one system call.
+ * Recovers the transactions that killed processes left in the root of a host, at opening and on request. Without any,
+ * the check is one system call.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -24,10 +22,7 @@ const concerns = (root: HostRoot): Effect.Effect<boolean, Fault> =>
     entries.some(({ header, state }) => state !== "turn" && header.roots.some((one) => Transactions.isRelated(one, root)))
   )
 
-/**
- * Returns the port with its host location. Fails with Unavailable if the transactions of other processes in
- * the root do not end.
- */
+/** Returns the port with its host location. Fails with Unavailable if transactions of other processes do not end. */
 export const settled = (port: Backend, { open, ...root }: Ground): Effect.Effect<Backend, Fault> =>
   Effect.gen(function* () {
     const { permits, report } = yield* Recovery

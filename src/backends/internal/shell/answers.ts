@@ -4,7 +4,7 @@
  * Everything before the end line is arbitrary content: it may contain any bytes, and no length in it is trusted.
  */
 
-/** The largest size of a status with its newline in bytes, with a margin. */
+/** The size of a status with its newline in bytes, with a margin. */
 const longest = 8
 
 export interface Answer {
@@ -13,25 +13,25 @@ export interface Answer {
 }
 
 export interface Answers {
-  /** Starts an answer that ends with this mark. Earlier output, when nothing was requested, is discarded. */
+  /** Starts an answer that ends with this mark. Discards earlier output. */
   readonly begin: (mark: string) => void
-  /** Processes output. Returns `unasked` for output without a request or after the end. */
+  /** Returns `unasked` for output without a request or after the end. */
   readonly take: (chunk: Uint8Array) => Answer | "unasked" | undefined
-  /** Returns the size of the current answer, including discarded bytes. */
+  /** Includes discarded bytes. */
   readonly size: () => number
   readonly soFar: () => Buffer
 }
 
 /**
- * Creates a splitter that keeps at most `most` bytes of an answer and discards the rest.
+ * Creates a splitter that keeps at most `most` bytes of an answer.
  *
- * `isAlone` tells whether output after the end line, in the same chunk, is `unasked`. Otherwise it is ignored.
+ * With `isAlone`, output after the end line in the same chunk is `unasked`. Otherwise it is ignored.
  */
 export const make = (most: number, isAlone: boolean): Answers => {
   let end: Buffer | undefined
   let kept: Array<Uint8Array> = []
   let size = 0
-  /** The last bytes, which may contain the beginning of an end line. */
+  /** The last bytes may contain the beginning of an end line. */
   let tail: Buffer = Buffer.alloc(0)
 
   const keep = (chunk: Uint8Array): void => {

@@ -1,6 +1,5 @@
 /**
- * Combines many operations in one request: listing directories of a walk, reading files, and inspecting all components
- * of a path.
+ * Combines many operations in one request.
  *
  * The shell omits unusual cases. These are requested one by one as without this module, so the results are the same.
  */
@@ -19,23 +18,22 @@ import { kindOf, toStat } from "./stat.ts"
 
 export interface Means {
   readonly place: Place
-  /** Lists one directory like the port. */
   readonly list: Backend["list"]
   readonly caseSensitive: boolean
 }
 
 const maxDirectories = 256
-/** The largest number of files in one request, and of bytes of their contents. */
+/** Files in one request, and bytes of their contents. */
 const maxFiles = 256
 const maxContent = 16 * 1024 * 1024
-/** The largest size of all paths in one request, in bytes, because the system limits the arguments of a program. */
+/** Bytes of all paths in one request, because the system limits the arguments of a program. */
 const maxNames = 96 * 1024
-/** The size of arguments in bytes above which they are sent as input. */
+/** Arguments above this size in bytes are sent as input. */
 const longLine = 512
-/** The size of a directory in bytes above which it is listed alone, because its listing may be too large to combine. */
+/** A larger directory (in bytes) is listed alone, because its listing may be too large to combine. */
 const heavy = 8192
 
-/** Returns the name of a path in the container, or `undefined` if no disk has such a name. */
+/** Returns `undefined` for a name that no disk can have. */
 const nameOf = (path: FsPath): Uint8Array | undefined => {
   const name = onDisk(path)
   return isFault(name) ? undefined : name
@@ -50,7 +48,7 @@ const requestOf = (call: string, args: ReadonlyArray<Uint8Array>): Request =>
     ? { call, arguments: args, repeats: true }
     : { call: "bulk_taken", arguments: [call], input: Buffer.from(args.map(quoted).join(" "), "latin1"), repeats: true }
 
-/** Returns the end of the range of names, from `start` on, that fits into one request. */
+/** Returns the end of the names from `start` on that fit into one request. */
 const fitting = (names: ReadonlyArray<Uint8Array>, start: number, most: number): number => {
   let bytes = 0
   let end = start
@@ -68,7 +66,7 @@ interface Told {
   readonly sizeBytes: number
 }
 
-/** Parses the listed entries by directory; returns `undefined` if the output is invalid. */
+/** Parses the listed entries by directory. Returns `undefined` for invalid output. */
 const toldOf = (output: Buffer): Map<string, Array<Told>> | undefined => {
   const found = new Map<string, Array<Told>>()
   const all = output.toString("latin1").split("//\n")
@@ -125,7 +123,7 @@ const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pa
       onFailure: (fault) => ({ visit, children: fault })
     })
 
-  /** Parses a combined answer. Returns `undefined` for each directory that must be requested alone. */
+  /** Returns `undefined` for each directory that must be requested alone. */
   const understood = (visits: ReadonlyArray<V>, names: ReadonlyArray<Uint8Array>, { errors, output }: Reply) => {
     const end = output.indexOf(10)
     const said = output.toString("latin1", 0, end)
@@ -223,12 +221,12 @@ const makeMark = (): string => {
 }
 
 interface Contents {
-  /** The index of the first file left for another request; never the first file of this one. */
+  /** The first file left for another request, which is never the first file of this one. */
   readonly left: number | undefined
   readonly wholes: ReadonlyMap<number, Whole>
 }
 
-/** Parses the contents of files, whose indexes start at 1; returns `undefined` if the output is invalid. */
+/** Parses the contents of files, whose indexes start at 1. Returns `undefined` for invalid output. */
 const contentsOf = (
   paths: ReadonlyArray<FsPath>,
   names: ReadonlyArray<Uint8Array>,
@@ -268,7 +266,7 @@ const contentsOf = (
   return { left: left > 1 && left <= paths.length ? left : undefined, wholes }
 }
 
-/** Reads many files. Omits a file that changed between stat and read or does not exist. */
+/** Omits a file that changed between stat and read or does not exist. */
 export const readMany =
   ({ place }: Means): NonNullable<Accelerations["readMany"]> =>
   (all, maxBytes) =>
@@ -297,7 +295,6 @@ export const readMany =
       return out
     })
 
-/** Tests for the error message of `stat` for a missing entry. */
 const isMissing = (errors: string): boolean => /^[^\n]*: No such file or directory\n*$/.test(errors)
 
 const seenOf = (path: FsPath, { errors, output }: Reply): ReadonlyArray<Seen> | undefined => {

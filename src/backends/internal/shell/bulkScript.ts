@@ -1,22 +1,21 @@
 /**
- * Shell functions that process many paths in one request.
+ * Shell functions that process many paths in one request, with only a few processes.
  *
- * Each function starts only a few processes, however many paths it gets. A path is `.` or begins with `./`, and no
- * component before the last may be a symlink. The output is delimited by sequences that no name and no content can
- * contain.
+ * A path is `.` or begins with `./`, and no component before the last may be a symlink. The output is delimited by
+ * sequences that no name and no content can contain.
  *
  * Unusual cases are omitted from an answer. The caller requests them one by one and learns the reason.
  */
 
 export const bulkScript = `
-# Calls $1 with the arguments that come as input: to read a line costs the shell a call of the system for each byte.
+# Calls $1 with the arguments in the input. They are not read as a line, which costs a system call per byte.
 bulk_taken() {
   bulk_input=$(take 2>/dev/null) || _broken=1
   I=0
   [ -z "$_broken" ] && eval "$1 $bulk_input"
 }
 
-# Whether all components before the last are directories, and none of them a link.
+# Tests whether all components before the last are directories and not symlinks.
 bulk_way() {
   [ "x\${1%/*}" = "x$bulk_known" ] && return 0
   bulk_rest=$1
@@ -34,8 +33,8 @@ bulk_way() {
   bulk_known=\${1%/*}
 }
 
-# Lists directories. First a line with a digit for each, 1 for one that is listed. Then what is in these: of each entry the mode in
-# hexadecimal, the size and the path, behind which two slashes and a newline stand, as they cannot in a path.
+# Lists directories. The first line has a digit per directory, 1 if it is listed. The entries follow, each with its mode in
+# hexadecimal, its size and its path, and ended by two slashes and a newline, which no path contains.
 bulk_lists() {
   bulk_known=. bulk_list= bulk_said= bulk_place=0
   for bulk_path do
@@ -51,10 +50,10 @@ bulk_lists() {
   [ -z "$bulk_list" ] || eval "find $bulk_list -mindepth 1 -maxdepth 1 -exec stat -c '%f %s %n//' {} +"
 }
 
-# Reads files of at most $1 bytes each: so many of them that, whatever becomes of them meanwhile, no more than $2 bytes are answered.
-# First a line for each that is read, with its place among the arguments and what stat says of it, and one with the place of the first
-# that is left for another time, or 0. Then the contents as head says them, each behind a line with $3, which nobody can foresee, and
-# the path; a byte more of each than the largest holds, so that one that has grown is seen to be another.
+# Reads files of at most $1 bytes each. Reads only so many that the answer has at most $2 bytes, even if the files grow meanwhile.
+# First, a line per file has its argument number and its stat. A line with the number of the first file left for another request,
+# or 0, follows. Then come the contents as head prints them, each after a line with the unpredictable mark $3 and the path.
+# head reads one byte more than the size of the largest file, so that a file that has grown is detected.
 bulk_files() {
   bulk_each=$1 bulk_all=$2 bulk_mark=$3
   shift 3
@@ -67,7 +66,7 @@ bulk_files() {
     fi
   done
   bulk_stats=
-  # Of one that has gone meanwhile there is no line, and which of them belongs to which cannot be told.
+  # A file that has disappeared meanwhile has no line, so the other lines cannot be assigned to files.
   [ -z "$bulk_list" ] || bulk_stats=$(eval "stat -c \\"\\$F\\" $bulk_list") || bulk_places=
   bulk_list= bulk_count=0 bulk_largest=0 bulk_left=0
   for bulk_place in $bulk_places; do
@@ -89,9 +88,9 @@ bulk_files() {
   [ -z "$bulk_list" ] || eval "head -c $((bulk_most + 1)) /dev/null $bulk_list"
 }
 
-# Makes new directories, then files with the mode $1, which a umask of $2 leaves but for the bits that chmod adds where $3 is not empty.
-# Then come three arguments for each entry: its path; its size, or d for a directory; what printf makes its content of, or its mode.
-# Says a digit for each, 1 for one that was made, and in a second line the places of those that were not whole, and are removed.
+# Creates directories, then files with the mode $1. The umask $2 gives this mode, except for bits that chmod adds if $3 is not empty.
+# Three arguments per entry follow: its path; its size, or d for a directory; the printf format of its content, or its mode.
+# Prints a digit per entry, 1 if it was created, and a second line with the numbers of incomplete files, which are removed.
 bulk_make() {
   bulk_said= bulk_list= bulk_places= bulk_place=4
   umask "$2"
@@ -103,7 +102,7 @@ bulk_make() {
       if [ "$bulk_size" = d ]; then
         mkdir -m "$bulk_text" -- "$bulk_path" && bulk_made=1
       else
-        # The assignment tells a file that could not be opened from one that could not be filled.
+        # The assignment distinguishes a file that could not be opened from a file that could not be written.
         { bulk_made=1; printf "$bulk_text"; } >"$bulk_path"
         [ "$bulk_made" = 0 ] || bulk_list="$bulk_list \\"\\\${$bulk_place}\\"" bulk_places="$bulk_places $bulk_place"
       fi
@@ -117,7 +116,7 @@ bulk_make() {
   bulk_stats=
   if [ -n "$bulk_list" ]; then
     [ -z "$3" ] || eval "chmod $1 $bulk_list"
-    # Where one has gone meanwhile, which line belongs to which cannot be told.
+    # If a file has disappeared meanwhile, the lines cannot be assigned to files.
     bulk_stats=$(eval "stat -c '%s %a' $bulk_list") || bulk_stats=
   fi
   bulk_list=
@@ -133,8 +132,8 @@ bulk_make() {
   [ -z "$bulk_list" ] || eval "rm -f -- $bulk_list"
 }
 
-# What stands at each component of a path, down to the first that is no directory: how many there were to look at, a line of stat for
-# each, an empty line, and the text of the last of them where that is a link.
+# Prints the components of a path down to the first that is not a directory: their number, a line of stat for each, an empty line,
+# and the target of the last one if it is a symlink.
 bulk_look() {
   bulk_rest=\${1#.}
   bulk_at=.

@@ -1,8 +1,7 @@
 /**
- * Translates failures in the container to faults.
+ * Translates failures in the container to faults, by the status of a shell function or the message of a tool.
  *
- * A failure is reported by the status of a shell function or by the message of a tool. In the C locale, the messages
- * are those of the C library. The tables agree with `errno.ts`.
+ * In the C locale, the messages are those of the C library. The tables agree with `errno.ts`.
  */
 import type { Fault } from "../../../model/FsError.ts"
 import type { Reply } from "./session.ts"
@@ -18,7 +17,6 @@ const timeout: Fault = { _tag: "Timeout", detail: "the disk did not answer" }
 
 export const invalidName: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
 
-/** The faults of the statuses in `script.ts`. */
 const seen: Readonly<Record<number, Fault>> = {
   20: { _tag: "Unavailable", detail: "the root is not there any more, or is another directory" },
   21: notFound,
@@ -35,7 +33,7 @@ const seen: Readonly<Record<number, Fault>> = {
 
 const ioError = (code: string, detail: string): Fault => ({ _tag: "IoError", code, detail })
 
-/** The messages of glibc, musl and the shells. */
+/** Messages of glibc, musl and the shells. */
 const said: ReadonlyArray<readonly [words: string, fault: Fault]> = [
   ["No such file or directory", notFound],
   ["No such file", notFound],
@@ -84,7 +82,7 @@ export const complaints = (errors: string): ReadonlyArray<string> =>
 
 const short = (text: string): string => (text.length > 200 ? `${text.slice(0, 200)}…` : text)
 
-/** Returns the fault of a failed request. The messages contain paths, so they are only in `cause` for the log. */
+/** Returns the fault of a failed request. Messages contain paths, so they are only in `cause` for the log. */
 export const faultOf = ({ errors, status }: Reply): Fault => {
   const known = seen[status]
   if (known !== undefined) return known

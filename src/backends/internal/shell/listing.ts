@@ -1,4 +1,3 @@
-/** Lists directories with the sizes of their files, and removes leftovers. */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { isUtf8 } from "../../../runtime/node.ts"
@@ -14,8 +13,8 @@ import { kindOf } from "./stat.ts"
 import * as Writing from "./writing.ts"
 
 /**
- * One record of a listing. The expression accepts only a single path component, whatever the tools print, because
- * callers append the name to paths on other disks.
+ * Accepts only a single path component, whatever the tools print, because callers append the name to paths on other
+ * disks.
  */
 const record = /^([0-9a-f]+) (\d+) (-?\d+) \.\/(?!\.{1,2}$)([^/]+)$/
 
@@ -41,7 +40,6 @@ const entriesOf = (output: Buffer): ReadonlyArray<Child> | undefined => {
   return entries
 }
 
-/** Removes leftovers, and returns the other children. */
 const swept = Effect.fnUntraced(function* (place: Place, path: FsPath, children: ReadonlyArray<Child>) {
   const left = children.filter(({ kind, name }) => kind === "file" && TemporaryNames.isLeftover(name))
   if (left.length === 0) return children
@@ -55,7 +53,6 @@ const swept = Effect.fnUntraced(function* (place: Place, path: FsPath, children:
 
 const isGone = (complaint: string): boolean => complaint.endsWith("No such file or directory")
 
-/** The number of times a directory with a missing entry is listed again. */
 const maxLooks = 3
 
 /**
@@ -99,7 +96,7 @@ const listed = Effect.fnUntraced(function* (place: Place, name: Uint8Array): Eff
   }
 })
 
-/** Lists a directory. With `sweeps`, removes leftovers in it and omits them. */
+/** Removes leftovers in the directory with `sweeps`, and omits them. */
 export const list = (place: Place, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   Effect.gen(function* () {
     const name = nameOf(path)

@@ -10,28 +10,25 @@ import { faultOf } from "./faults.ts"
 import { isFault, nameOf, type Place, understood } from "./place.ts"
 import type { Reply } from "./session.ts"
 
-/** The largest number of entries in one request, and of bytes of their paths. The system limits a program's arguments. */
+/** Entries in one request, and bytes of their paths. The system limits a program's arguments. */
 const maxEntries = 1024
 const maxNames = 96 * 1024
-/** The largest size in bytes of one request, and of a file that is created this way. */
+/** Bytes of one request, and of a file that is created this way. */
 const maxInput = 1024 * 1024
 const maxFile = 64 * 1024
 
-/** The modes of files and directories that the plain operations create. */
+/** The plain operations create entries with these modes. */
 const [fileMode, directoryMode] = [0o644, 0o755]
 
 const special: Readonly<Record<string, string>> = { "\n": "\\n", "%": "%%", "\\": "\\\\" }
 
-/** The text in a format of `printf` for each byte. Every shell reads all of these texts alike. */
+/** The text for each byte in a format of `printf`, which every shell reads alike. */
 const texts: ReadonlyArray<string> = Array.from({ length: 256 }, (_, byte) => {
   const character = String.fromCharCode(byte)
   return special[character] ?? (/[ -&(-~]/.test(character) ? character : `\\${byte.toString(8).padStart(3, "0")}`)
 })
 
-/**
- * Returns the format for which `printf` prints the bytes. A hyphen at the beginning is escaped, because it would begin
- * an option.
- */
+/** Returns the format for which `printf` prints the bytes. Escapes a leading hyphen, which would begin an option. */
 const formatOf = (bytes: Uint8Array): string => {
   let format = bytes[0] === 0x2d ? "\\055" : ""
   for (let at = format === "" ? 0 : 1; at < bytes.length; at++) format += texts[bytes[at]!]!
@@ -40,7 +37,6 @@ const formatOf = (bytes: Uint8Array): string => {
 
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** An entry in the form of a request. */
 interface Asked {
   /** The index among all entries. */
   readonly index: number
@@ -81,12 +77,12 @@ const fitting = (all: ReadonlyArray<Asked>, start: number): number => {
 }
 
 /**
- * The number of the first path among the arguments, and of arguments per entry. The answer names removed entries by
- * these numbers.
+ * The number of the first path among the arguments, and of arguments per entry, by which the answer names removed
+ * entries.
  */
 const [firstPlace, placesOfOne] = [4, 3]
 
-/** Returns for each entry whether it was created; `undefined` if the answer is malformed. */
+/** Parses which entries were created. Returns `undefined` for a malformed answer. */
 const madeOf = (count: number, { output }: Reply): ReadonlyArray<boolean> | undefined => {
   const [, digits = "", removed = ""] = /^([01]*)\n((?:[0-9]+ )*)\n$/.exec(output.toString("latin1")) ?? []
   if (digits.length !== count) return undefined

@@ -10,15 +10,14 @@ import type { Reply, Request, Session } from "./session.ts"
 export interface Place {
   /** The absolute path of the root without symlinks. */
   readonly directory: string | Uint8Array
-  /** Sends a request whose paths are below the root. */
   readonly ask: (request: Request) => Effect.Effect<Reply, Fault>
 }
 
 const longestName = 255
-/** The longest path in bytes: one less than the system's limit, which includes the terminating byte. */
+/** Bytes of a path: one less than the system's limit, which includes the terminating byte. */
 const longestPath = 4095
 
-/** Returns the name of a path in the root, or a fault if no disk has such a name. */
+/** Returns the name of a path in the root, or the fault of a name that no disk can have. */
 export const nameOf = (path: FsPath): Uint8Array | Fault => {
   if (path === root) return Buffer.from(".")
   const name = Buffer.concat([Buffer.from("."), Buffer.from(hostPath("/", path))])

@@ -23,7 +23,6 @@ import { changed, write } from "./writing.ts"
 
 export interface Options extends CommonOptions {
   readonly session: Session
-  /** The absolute path of a directory inside the container. */
   readonly root: string
   readonly name: string
   readonly symlinks?: Rules["symlinks"]
@@ -45,7 +44,7 @@ const linksOf = (place: Place.Place, given: string): Links => ({
     path === root ? Effect.fail(alreadyExists) : Effect.asVoid(changed(place, "symlink", [path], [target]))
 })
 
-/** Converts a time to seconds, as text, because a division would round. */
+/** Formats seconds as text, because a division would round. */
 const toSeconds = (millis: number): string => {
   const whole = Math.floor(Math.abs(millis) / 1000)
   const rest = String(Math.abs(millis) % 1000).padStart(3, "0")
@@ -123,8 +122,8 @@ const backend = (place: Place.Place, options: Options): Backend => {
 }
 
 /**
- * Creates the filesystem of a directory inside the container. Fails with NotFound, NotADirectory, AccessDenied and
- * Unavailable for the root.
+ * Creates the filesystem of a directory inside the container. Fails with NotFound, NotADirectory, AccessDenied or
+ * Unavailable.
  */
 export const make = (options: Options): Effect.Effect<Backend, Fault> =>
   Effect.map(Place.make(options.session, options.root), (place) => enforce(backend(place, options)))

@@ -7,7 +7,7 @@ _root=
 _pins=
 trap '[ -z "$_pins" ] || { kill -9 $_pins; wait $_pins; } 2>/dev/null' 0
 
-# Where a directory really is, and what it is known by.
+# Prints the real path of a directory, and its device and inode.
 root() {
   if cd -P -- "$1" 2>/dev/null; then
     _root=
@@ -22,8 +22,8 @@ root() {
   fi
 }
 
-# Calls what follows where the paths are those below the root $1, which is known by $2. Nobody else leaves
-# the root, so it need be found only when it is another than last time; that its path still leads there is looked at each time.
+# Runs the following command in the root $1, which has the device and inode $2. No other function leaves the root, so the
+# directory changes only if the root differs from the last one. Each call checks that the path still leads to the root.
 inside() {
   if [ "$1" != "$_root" ]; then
     _root=
@@ -35,7 +35,7 @@ inside() {
   "$@"
 }
 
-# Whether everything above the last name is a directory.
+# Tests whether all components before the last are directories.
 way() {
   _w=.
   _r=\${1#./}
@@ -61,7 +61,7 @@ way() {
   done
 }
 
-# Whether something is there, and may be seen.
+# Tests whether the entry exists and may be inspected.
 there() {
   [ -e "$1" ] || [ -L "$1" ] || absent "$1"
 }
@@ -71,7 +71,7 @@ absent() {
   return 21
 }
 
-# The same for those who look: below a file or a link there is nothing.
+# Tests the same for a read. Below a file or a symlink, nothing exists.
 seek() {
   way "$1" && there "$1" && return 0
   _e=$?
@@ -79,7 +79,7 @@ seek() {
   return "$_e"
 }
 
-# A file to read. What is none is never opened, since that may hang or act.
+# Tests for a readable file. Anything else is never opened, because that may block or act.
 seekfile() {
   seek "$1" || return
   [ -f "$1" ] && [ ! -L "$1" ] || return 23
@@ -90,12 +90,12 @@ look() {
   seek "$1" && stat -c "$F" "$1"
 }
 
-# Of the file that is open as 4. Without /proc by its name.
+# Prints the stat of the file that is open as descriptor 4; by its name if there is no /proc.
 opened() {
   stat -L -c "$1" /proc/self/fd/4 2>/dev/null || stat -c "$1" "$2"
 }
 
-# What stat says of a file, and what is in it when that is at most $2 bytes.
+# Prints the stat of a file, and its content if that has at most $2 bytes.
 load() {
   seekfile "$1" || return
   {
@@ -106,7 +106,7 @@ load() {
   } 4<"$1"
 }
 
-# Keeps a file open, in a process whose number it says first, then what the file is known by, then what stat says.
+# Keeps a file open in a process. Prints the pid, then the device and inode of the file, then its stat.
 pin() {
   seekfile "$1" || return
   {
@@ -118,7 +118,7 @@ pin() {
   } 4<"$1"
 }
 
-# $4 bytes from $3 on of what the process $1 holds open and is known by $2.
+# Prints $4 bytes from $3 on of the file that the process $1 keeps open, which has the device and inode $2.
 piece() {
   [ "$(stat -L -c '%d:%i' "/proc/$1/fd/4")" = "$2" ] || return 26
   dd if="/proc/$1/fd/4" bs=65536 skip="$3" count="$4" iflag=skip_bytes,count_bytes,fullblock
@@ -135,7 +135,7 @@ unpin() {
   return 0
 }
 
-# Kinds, sizes, times of change and names of everything in a directory; two slashes and a newline end each.
+# Prints mode, size, modification time and name of each entry of a directory, ended by two slashes and a newline.
 list() {
   seek "$1" || return
   [ -d "$1" ] && [ ! -L "$1" ] || return 22
@@ -143,7 +143,7 @@ list() {
   (cd -P -- "$1" 2>/dev/null || exit 21; exec find . -mindepth 1 -maxdepth 1 -exec stat -c '%f %s %Y %n//' {} +)
 }
 
-# Names of everything in a directory, each after a letter for what it is: d, f, or o for all else.
+# Prints the names of a directory, each after the letter of its kind: d, f, or o for other.
 names() {
   (cd -P -- "$1" 2>/dev/null || exit 21; exec find . -mindepth 1 -maxdepth 1 \\( -type d -exec printf 'd%s//\\n' {} + \\) -o \\( -type f -exec printf 'f%s//\\n' {} + \\) -o -exec printf 'o%s//\\n' {} +)
 }
@@ -154,7 +154,7 @@ readlink_() {
   readlink -n -- "$1"
 }
 
-# Whether $1 can be written in mode $2.
+# Tests whether $1 can be written in the mode $2.
 target() {
   way "$1" || return
   if [ -e "$1" ] || [ -L "$1" ]; then
@@ -169,7 +169,7 @@ octal() {
   _o=$(($1 / 512))$(($1 / 64 % 8))$(($1 / 8 % 8))$(($1 % 8))
 }
 
-# A new file $2 of what has been sent along, to become $1; never more open than the one that it will replace.
+# Writes the input to the new file $2, to be published as $1. $2 is never more accessible than the file that it replaces.
 stage() {
   target "$1" "$3" || return
   if [ -e "$1" ]; then
@@ -186,7 +186,7 @@ stage() {
   return "$_e"
 }
 
-# More of it.
+# Appends the input to a staged file.
 more() {
   [ -f "$1" ] && [ ! -L "$1" ] || return 26
   take >>"$1"
@@ -196,7 +196,7 @@ discard() {
   rm -f -- "$1"
 }
 
-# Owner and permission bits of $1 for $2, the bits last, since a change of owner may take some away; the stat of $2 is then $_t.
+# Copies owner and permission bits of $1 to $2 and sets $_t to the stat of $2. The bits come last, because chown may clear some.
 inherit() {
   _t=$(stat -c "$F" -- "$1" "$2") || return
   _f=\${_t%%"$N"*}
@@ -213,7 +213,7 @@ inherit() {
   chmod "$_o" "$2" && _t=$(stat -c "$F" -- "$2")
 }
 
-# Gives $2 the name $1, which must be free. Where there are no second names the name is taken first, by an empty file.
+# Gives $2 the name $1, which must be free. Without hard links, an empty file reserves the name first.
 name() {
   ln -T -- "$2" "$1" && { rm -f -- "$2"; return 0; }
   [ ! -e "$1" ] && [ ! -L "$1" ] || return 24
@@ -221,7 +221,7 @@ name() {
   mv -f -T -- "$2" "$1" || { _e=$?; rm -f -- "$1"; return "$_e"; }
 }
 
-# $1 is now what was staged as $2, of $4 bytes; says what stat does.
+# Publishes the staged file $2 of $4 bytes as $1 in the mode $3, and prints its stat.
 publish() {
   target "$1" "$3" || return
   if [ "$3" = append ] && [ -e "$1" ]; then
@@ -242,7 +242,7 @@ publish() {
   printf '%s' "$_t"
 }
 
-# Both at once.
+# Stages and publishes in one request.
 put() {
   stage "$1" "$2" "$3" || return
   publish "$1" "$2" "$3" "$4" && return 0
@@ -251,7 +251,7 @@ put() {
   return "$_e"
 }
 
-# Takes away what a failed append has left.
+# Undoes a failed append.
 cutback() {
   if [ -z "$2" ]; then
     rm -f -- "$1"
@@ -261,7 +261,7 @@ cutback() {
   return "$_e"
 }
 
-# What was staged as $2 to the end of $1.
+# Appends the staged file $2 to $1.
 graft() {
   _b=$(stat -c '%s' "$1") || return
   cat "$2" >>"$1" || { _e=$?; cutback "$1" "$_b"; return; }
@@ -277,7 +277,7 @@ append() {
   stat -c "$F" "$1"
 }
 
-# Whether the name is free, in a directory that is there.
+# Tests whether the name is free in an existing directory.
 free() {
   way "$1" || return
   [ ! -e "$1" ] && [ ! -L "$1" ] || return 24
@@ -301,7 +301,7 @@ remove() {
   fi
 }
 
-# Removes a tree; says with a character for each how many directories there were, and after a newline how many others.
+# Removes a tree. Prints one character per directory, a newline, and one character per other entry.
 rmtree() {
   seek "$1" || return
   find "$1" -type d -exec printf '%.0sd' {} +
@@ -310,7 +310,7 @@ rmtree() {
   rm -rf -- "$1"
 }
 
-# $3: whether what is at $2 is replaced.
+# Renames $1 to $2, and replaces an existing $2 if $3 is 1.
 rename() {
   seek "$1" || return
   _d=
@@ -344,14 +344,14 @@ rename() {
     { [ -e "$1" ] || [ -L "$1" ]; } && return 24
     return 0
   fi
-  # Between two names of one file the system's rename does nothing.
+  # A system rename between two names of one file does nothing.
   if [ "$_f" = "\${_t#*"$N"}" ]; then
     rm -f -- "$1"
     return
   fi
   mv -f -T -- "$1" "$2" && return 0
   _e=$?
-  # The mv of busybox takes a link to a directory for one.
+  # The mv of busybox treats a symlink to a directory as a directory.
   [ -L "$2" ] && [ -d "$2" ] || return "$_e"
   rm -f -- "$2" && mv -n -T -- "$1" "$2"
 }
@@ -360,7 +360,7 @@ chmod_() {
   seek "$1" || return
   [ ! -L "$1" ] || return 31
   if [ -d "$1" ]; then
-    # Its other bits stay, such as the sticky one.
+    # Other bits, such as the sticky bit, stay.
     _m=$(stat -c '%a' -- "$1") || return
     octal "$((0$_m & 07000 | 0$2))"
     chmod "$_o" "$1"
@@ -369,7 +369,7 @@ chmod_() {
   fi
 }
 
-# Seconds since 1970.
+# Sets the modification time, in seconds since 1970.
 touch_() {
   seek "$1" && touch -c -h -m -d "@$2" "$1"
 }

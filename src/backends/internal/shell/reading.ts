@@ -22,7 +22,6 @@ const notAFile: Fault = { _tag: "NotAFile" }
 const notFound: Fault = { _tag: "NotFound" }
 const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
 
-/** Sends a read-only request about one path. */
 export const looked = (
   place: Place,
   call: string,
@@ -36,7 +35,6 @@ export const looked = (
   )
 }
 
-/** Returns the stat of a path; `undefined` if nothing exists there. */
 export const stat = (place: Place, path: FsPath): Effect.Effect<FileStat | undefined, Fault> =>
   Effect.matchEffect(looked(place, "look", path), {
     onFailure: (fault) => (fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault)),
@@ -45,7 +43,7 @@ export const stat = (place: Place, path: FsPath): Effect.Effect<FileStat | undef
 
 interface Loaded {
   readonly stat: FileStat
-  /** The content; absent if the file is too large. */
+  /** Absent if the file is too large. */
   readonly bytes: Uint8Array | undefined
 }
 
@@ -64,7 +62,7 @@ const load = (place: Place, path: FsPath, most: number): Effect.Effect<Loaded, F
     ? Effect.fail(notAFile)
     : Effect.flatMap(looked(place, "load", path, String(most)), ({ output }) => understood(loadedOf(path, output, most)))
 
-/** Reads a small file; returns `undefined` for a larger one. */
+/** Returns `undefined` for a large file. */
 export const whole = (place: Place, path: FsPath, maxBytes: number): Effect.Effect<Whole | undefined, Fault> =>
   Effect.map(load(place, path, Math.min(maxBytes, block)), ({ bytes, stat }) => bytes && { stat, bytes })
 
@@ -127,7 +125,6 @@ const pin = (place: Place, path: FsPath): Effect.Effect<Handle, Fault, Scope.Sco
   }))
 }
 
-/** Creates a handle of content in memory. */
 const handleOf = (stat: FileStat, bytes: Uint8Array): Effect.Effect<Handle, never, Scope.Scope> => {
   let isClosed = false
   const handle: Handle = {

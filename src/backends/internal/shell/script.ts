@@ -21,7 +21,7 @@ import { primitives } from "./primitives.ts"
 /** The stat format, parsed in `stat.ts`: bytes, permission bits in octal, owner, mode in hexadecimal, times. */
 export const statFormat = "%s %a %u:%g %f %Y %W %y/%w"
 
-/** The number added to the status of a shell's last answer, after which the shell ends. */
+/** Added to the status of a shell's last answer, after which the shell ends. */
 export const lastAnswer = 500
 
 const beginning = `
@@ -37,7 +37,7 @@ F='${statFormat}'
 IFS= read -r K <&3 || exit 0
 _broken=
 
-# What has been sent along. When it cannot be told how much of that was taken, the shell has to end.
+# Prints the input of the request. If an unknown part of it was read, the shell must end.
 take() {
   _i=$I
   I=0
@@ -48,7 +48,7 @@ take() {
   return "$_i"
 }
 
-# Whether everything is there that is needed.
+# Tests whether the required tools exist.
 greet() {
   dd bs=1 count=0 iflag=fullblock </dev/null && stat -c '%f' / && find / -maxdepth 0 -exec stat -c '%f' {} + && [ / -ef /. ]
 } >/dev/null

@@ -24,30 +24,29 @@ import type { Fault } from "../../../model/FsError.ts"
 import * as Answers from "./answers.ts"
 import { lastAnswer } from "./script.ts"
 
-/** A started process, as `ChildProcessSpawner` returns it. It ends when its input ends. */
+/** A started process, which ends when its input ends. */
 export interface Shell {
   readonly stdin: Sink.Sink<void, Uint8Array, never, unknown>
   readonly stdout: Stream.Stream<Uint8Array, unknown>
   readonly stderr: Stream.Stream<Uint8Array, unknown>
-  /** Kills a process that did not end with its input; present if the process can outlive its scope. */
+  /** Kills a process that did not end with its input. Present if the process can outlive its scope. */
   readonly killInside?: Effect.Effect<void> | undefined
 }
 
 export interface Request {
-  /** A function of the script. */
   readonly call: string
-  /** The arguments: any bytes except NUL. */
+  /** Any bytes except NUL. */
   readonly arguments: ReadonlyArray<string | Uint8Array>
-  /** The input that the function reads with `take`; at most 1 MiB, so that other requests wait only briefly. */
+  /** Read by the function with `take`; at most 1 MiB, so that other requests wait only briefly. */
   readonly input?: Uint8Array | undefined
-  /** Whether the request only reads, so that it can be repeated in another shell if the first one ends. */
+  /** Set for a request that only reads, so that it can be repeated in another shell if the first one ends. */
   readonly repeats: boolean
 }
 
 export interface Reply {
   readonly status: number
   readonly output: Buffer
-  /** The output on standard error during the request, at most 64 KiB. */
+  /** The output on standard error, at most 64 KiB. */
   readonly errors: string
 }
 
@@ -64,22 +63,22 @@ export interface Session {
 }
 
 export interface Options {
-  /** The largest answer in bytes; a larger one ends the shell. @default 256 MiB */
+  /** Bytes of the largest answer; a larger one ends the shell. @default 256 MiB */
   readonly most?: number | undefined
-  /** The milliseconds that an interrupted caller waits for a request that is already sent. @default 10 seconds */
+  /** Milliseconds that an interrupted caller waits for a request that is already sent. @default 10 seconds */
   readonly patience?: number | undefined
   /**
-   * The milliseconds that a shell may work without output. Afterwards the shell ends and the request fails with
-   * Timeout. @default 2 minutes
+   * Milliseconds that a shell may work without output. Then the shell ends and the request fails with Timeout. @default
+   * 2 minutes
    */
   readonly silence?: number | undefined
 }
 
 const maxTries = 3
 const mostErrors = 64 * 1024
-/** The milliseconds that a shell has to end by itself. */
+/** Milliseconds for a shell to end by itself. */
 const grace = 2000
-/** The number of checks for output within the time of silence. */
+/** Checks for output within the time of silence. */
 const looks = 8
 
 const closed: Fault = { _tag: "Unavailable", detail: "this filesystem has been closed" }
@@ -120,13 +119,13 @@ type Outcome = Effect.Effect<Reply, Fault>
 interface Job {
   readonly request: Request
   tries: number
-  /** The callback; absent once the caller no longer waits. */
+  /** Absent once the caller no longer waits. */
   done: ((outcome: Outcome) => void) | undefined
 }
 
 /**
- * Quotes an argument as Latin-1, one character per byte. A newline would end the request, so the script provides it in
- * a variable.
+ * Quotes an argument as Latin-1, one character per byte. A newline would end the request, so a variable of the script
+ * provides it.
  */
 const quoted = (argument: string | Uint8Array): string => {
   const bytes =
@@ -137,10 +136,8 @@ const quoted = (argument: string | Uint8Array): string => {
 const lineOf = (mark: string, { arguments: args, call, input }: Request): Buffer =>
   Buffer.from(`${mark} ${input?.length ?? 0} ${call} ${args.map(quoted).join(" ")}\n`, "latin1")
 
-/** The first request, which checks that the shell works and has the required tools. */
 const greeting: Request = { call: "greet", arguments: [], repeats: false }
 
-/** The state of one shell from its start to its end. */
 interface Running {
   readonly key: string
   readonly input: Queue.Queue<Uint8Array, Cause.Done>
@@ -151,11 +148,10 @@ interface Running {
   /** Completed when the process has ended. */
   readonly over: Deferred.Deferred<void>
   requests: number
-  /** The number of received chunks. */
+  /** Received chunks. */
   words: number
   isReady: boolean
   job: Job | undefined
-  /** The two halves of the answer, if they have arrived. */
   said: Answers.Answer | undefined
   complained: Answers.Answer | undefined
 }
@@ -215,7 +211,7 @@ const conversation = (most: number, patience: number, begin: () => void) => {
     }
   }
 
-  /** Abandons a shell. `fault` is the failure of its current request; `undefined` if the shell has ended by itself. */
+  /** Abandons a shell. `fault` is the failure of its current request, absent if the shell has ended by itself. */
   const end = (self: Running, fault?: Fault): void => {
     if (current !== self) return
     current = undefined
@@ -291,7 +287,6 @@ const conversation = (most: number, patience: number, begin: () => void) => {
       waiting.push(job)
       next()
     },
-    /** Removes the request of an interrupted caller. */
     withdraw: (job: Job): Effect.Effect<void> =>
       Effect.suspend(() => {
         const place = waiting.indexOf(job)
@@ -322,11 +317,7 @@ const conversation = (most: number, patience: number, begin: () => void) => {
 const each = (stream: Stream.Stream<Uint8Array, unknown>, use: (chunk: Uint8Array) => void): Effect.Effect<void> =>
   Effect.ignore(Stream.runForEachArray(stream, (chunks) => Effect.sync(() => chunks.forEach(use))))
 
-/**
- * Creates a session until the scope closes. After that, every request fails with Unavailable.
- *
- * `start` starts a shell with the program of `script.ts` in the given scope.
- */
+/** Creates a session until the scope closes. After that, every request fails with Unavailable. */
 export const make = (
   start: Effect.Effect<Shell, Fault, Scope.Scope>,
   { most = 256 * 1024 * 1024, patience = 10_000, silence = 120_000 }: Options = {}

@@ -1,34 +1,23 @@
-/** Parses the output of `stat` in the format of `script.ts`. */
 import type { FileStat, Kind } from "../../../model/Entry.ts"
 import type { FsPath } from "../../../model/FsPath.ts"
 import { statOf } from "../hostFile.ts"
 
 const kinds: Readonly<Record<number, Kind>> = { 0o100000: "file", 0o040000: "directory", 0o120000: "symlink" }
 
-/** Returns the kind of an entry from its POSIX mode. */
 export const kindOf = (mode: number): Kind => kinds[mode & 0o170000] ?? "other"
 
-/**
- * The line of one entry: size, permissions, owner, mode, seconds of last change and birth, and both times with
- * fractions.
- */
+/** Size, permissions, owner, mode, seconds of last change and birth, and both times with fractions. */
 const line = /^(\d+) \d+ \d+:\d+ ([0-9a-f]+) (-?\d+) (\S+) ([^/]*)\/([^/]*)\s*$/
 
-/**
- * The longest line in characters. Programs inside may print anything, and the expression takes longer the more spaces
- * it contains.
- */
+/** Programs inside may print anything, and the expression takes longer the more spaces it contains. */
 const longest = 400
 
-/** Returns the milliseconds of a time within its second. Times have at least a resolution of seconds. */
+/** Returns the milliseconds within the second. */
 const fraction = (time: string): number => Number((/\.(\d{1,3})/.exec(time)?.[1] ?? "0").padEnd(3, "0"))
 
 const millisOf = (seconds: string, time: string): number => Number(seconds) * 1000 + fraction(time)
 
-/**
- * Parses a stat; returns `undefined` for invalid output. If `stat` does not know the birth, its field contains no
- * number.
- */
+/** Parses a stat. Returns `undefined` for invalid output. The field of an unknown birth contains no number. */
 export const toStat = (path: FsPath, text: string): FileStat | undefined => {
   const found = text.length > longest ? null : line.exec(text)
   if (found === null) return undefined

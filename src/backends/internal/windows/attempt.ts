@@ -1,5 +1,5 @@
 /**
- * Runs calls to a Windows disk, like `attempt.ts` but with more patience.
+ * Runs calls to a Windows disk.
  *
  * A file that another program has open (a virus scanner, an indexer, an editor) is refused, usually for a short time.
  * So reads and writes are retried. Deletions fail at once.
@@ -11,7 +11,7 @@ import { isFault } from "../attempt.ts"
 import { isExhausted } from "../errno.ts"
 import { fromWindows, isBusy } from "./errors.ts"
 
-/** The retry schedule: 50, 100, … 800 ms, each with 20 % jitter; 1.5 seconds in all. */
+/** 50, 100, … 800 ms, each with 20 % jitter; 1.5 seconds in all. */
 const patience = Schedule.exponential("50 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 5 }))
 
 /** Tests whether another handle on the file caused the fault, or may have caused it. */
@@ -36,17 +36,12 @@ const ask = <A>(run: () => A | Fault): Effect.Effect<A, Fault> =>
     return isFault(outcome) ? Effect.fail(named(outcome)) : Effect.succeed(outcome)
   })
 
-/** Retries an effect with growing delays while another program has the file open. */
 export const patiently = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
   Effect.retry(effect, { schedule: patience, while: isPassing })
 
-/**
- * Runs a function that calls the system synchronously, and retries transient failures. A failed call must have changed
- * nothing.
- */
+/** Runs synchronous system calls, and retries transient failures. A failed call must have changed nothing. */
 export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => patiently(ask(run))
 
-/** Runs a function that calls the system synchronously, without retries. */
 export const atOnce = ask
 
 /**

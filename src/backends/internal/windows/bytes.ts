@@ -1,7 +1,4 @@
-/**
- * Reads and writes bytes of open files on a Windows disk. Like in `hostBytes.ts`, few bytes are moved synchronously,
- * more through the thread pool.
- */
+/** Reads and writes bytes of open files on a Windows disk, a few synchronously and more through the thread pool. */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../../model/FsError.ts"
 import { inlineBytes, largest } from "../hostBytes.ts"
@@ -37,12 +34,11 @@ export const read = (
   return bytes.length > inlineBytes ? from(0) : attempt(() => readSync(disk, descriptor, bytes, offset))
 }
 
-/** The number of bytes written so far, also after a failure. */
 export interface Progress {
   written: number
   /**
-   * Whether the file was opened to append, so that the system determines the position. Otherwise writing starts at the
-   * beginning. @default false
+   * Set for a file opened to append, whose position the system determines. Otherwise writing starts at the beginning.
+   * @default false
    */
   readonly appends?: boolean
 }
@@ -60,7 +56,7 @@ const writeSome = (
     ? patiently(awaited<number>((end) => disk.write(descriptor, bytes, done, length, position, end)))
     : attempt(() => disk.writeSync(descriptor, bytes, done, length, position))
 
-/** Writes all bytes after those written before. `piece` is the number of bytes per system call. */
+/** Writes all bytes after those written before, `piece` bytes per system call. */
 export const write = (
   disk: WindowsDisk,
   descriptor: number,
@@ -86,7 +82,7 @@ export const write = (
 export const settle = (disk: WindowsDisk, descriptor: number): Effect.Effect<void, Fault> =>
   awaited<void>((end) => disk.fsync(descriptor, (error) => end(error, undefined)))
 
-/** Closes a descriptor and ignores failures. Use it only if a failed close cannot lose written data. */
+/** Closes a descriptor where a failed close cannot lose written data. */
 export const closeQuietly = (disk: WindowsDisk, descriptor: number): void => {
   try {
     disk.closeSync(descriptor)
@@ -95,7 +91,7 @@ export const closeQuietly = (disk: WindowsDisk, descriptor: number): void => {
   }
 }
 
-/** Removes a hidden file and ignores failures. A file that remains is a leftover, which is removed later. */
+/** Removes a hidden file. One that remains is a leftover, which is removed later. */
 export const unlinkQuietly = (disk: WindowsDisk, at: string): void => {
   try {
     disk.unlinkSync(at)

@@ -1,13 +1,12 @@
 /**
- * The functions of `node:fs` that the Windows host calls, in the exact form in which it calls them.
- *
- * So tests can replace the disk by a simulated one with rules that the test machine lacks.
+ * The functions of `node:fs` that the Windows host calls, in the exact form in which it calls them, so that tests can
+ * simulate a disk.
  *
  * Flags are the `constants` of `node:fs`. Windows has no O_NOFOLLOW, so opening a path follows links.
  */
 import type * as Fs from "node:fs"
 
-/** The stats of an entry as bigints, because NTFS file numbers have 64 bits. Times are whole milliseconds. */
+/** Bigints, because NTFS file numbers have 64 bits. Times are whole milliseconds. */
 export type WindowsStats = Pick<
   Fs.BigIntStats,
   "dev" | "ino" | "mode" | "nlink" | "size" | "mtimeMs" | "birthtimeMs" | "isFile" | "isDirectory" | "isSymbolicLink"
@@ -35,7 +34,7 @@ export interface WindowsDisk {
   readonly openSync: (path: string, flags: number, mode?: number) => number
   readonly closeSync: (descriptor: number) => void
   readonly readSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number) => number
-  /** Writes bytes. `position` is null if the file was opened to append. */
+  /** `position` is null if the file was opened to append. */
   readonly writeSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number | null) => number
   readonly fsyncSync: (descriptor: number) => void
   readonly ftruncateSync: (descriptor: number, length: number) => void
@@ -57,9 +56,9 @@ export interface WindowsDisk {
   readonly linkSync: (existing: string, path: string) => void
   readonly symlinkSync: (target: string, path: string, type: "file" | "dir" | "junction") => void
   readonly readlinkSync: (path: string) => string
-  /** Sets the mode, of which Windows keeps one bit: without 0o200 the file is read-only. */
+  /** Windows keeps one bit of the mode: without 0o200 the file is read-only. */
   readonly chmodSync: (path: string, mode: number) => void
-  /** Sets the times, in seconds since 1970 with fractions. */
+  /** Seconds since 1970 with fractions. */
   readonly utimesSync: (path: string, accessed: number, modified: number) => void
   readonly futimesSync: (descriptor: number, accessed: number, modified: number) => void
 }

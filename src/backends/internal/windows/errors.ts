@@ -9,7 +9,7 @@ import type { Fault } from "../../../model/FsError.ts"
 import { isSystemError } from "../../../model/systemError.ts"
 import { faultOf } from "../errno.ts"
 
-/** The codes of Win32 error numbers. libuv reports ENOENT for 123, 161 and 267, and has no code for 258 and 1295. */
+/** Codes by Win32 error number. libuv reports ENOENT for 123, 161 and 267, and has no code for 258 and 1295. */
 const codes: Readonly<Record<number, string>> = {
   1: "EISDIR",
   2: "ENOENT",
@@ -38,9 +38,9 @@ const codes: Readonly<Record<number, string>> = {
 }
 
 /**
- * Returns the fault for an error of `node:fs` on Windows. Numbers of libuv are negative, those of Win32 are not.
+ * Returns the fault for an error of `node:fs`. Numbers of libuv are negative, those of Win32 are not.
  *
- * `kind` is the kind of the entry, if known. Throws other errors again, because they are defects of this program.
+ * Throws other errors again, because they are defects of this program.
  */
 export const fromWindows = (error: unknown, kind?: Kind): Fault => {
   if (!isSystemError(error)) throw error
@@ -52,7 +52,6 @@ const denied = new Set(["EPERM", "EACCES"])
 const translated = (error: unknown): string | undefined =>
   isSystemError(error) ? (codes[error.errno ?? 0] ?? error.code) : undefined
 
-/** Tests whether the system reported a lack of permission. */
 export const isDenied = (error: unknown): boolean => denied.has(translated(error) ?? "")
 
 /**

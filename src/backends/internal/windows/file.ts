@@ -35,14 +35,13 @@ export const kindOf = (stats: Kinds): Kind =>
 export const toStat = (path: FsPath, stats: WindowsStats): FileStat =>
   statOf(path, kindOf(stats), Number(stats.size), Number(stats.birthtimeMs), Number(stats.mtimeMs))
 
-/** Returns the stat of a path; `undefined` if nothing exists there. */
 export const stat = (walker: Walker, path: FsPath): FileStat | undefined | Fault => {
   const found = path === root ? walker.directory(root) : spotOf(walker, path)
   if (!isFault(found)) return found.stats && toStat(path, found.stats)
   return absent(found)._tag === "NotFound" ? undefined : found
 }
 
-/** The codes of open that mean that another entry has replaced the inspected file. */
+/** Codes of open when another entry has replaced the inspected file. */
 const changed = new Set(["EISDIR", "ENOENT", "ELOOP"])
 
 /** Opens an existing file, and verifies that the open file is the inspected one. */
@@ -84,7 +83,7 @@ export const open = (walker: Walker, handles: Handles, path: FsPath): Effect.Eff
     () => openToRead(walker, path)
   )
 
-/** Reads a small file in one step without a scope and a handle; returns `undefined` for a larger one. */
+/** Reads a small file in one step. Returns `undefined` for a larger one. */
 export const whole = (walker: Walker, path: FsPath, maxBytes: number): Effect.Effect<Whole | undefined, Fault> =>
   attempt(() => {
     const opened = openToRead(walker, path)
@@ -101,20 +100,14 @@ export const whole = (walker: Walker, path: FsPath, maxBytes: number): Effect.Ef
     }
   })
 
-/**
- * Returns the kind of an entry. A listing reports every file that is stored elsewhere or in another form as a link, so
- * links are inspected.
- */
+/** Inspects links, because a listing reports every file that is stored elsewhere or in another form as a link. */
 const kindIn = (walker: Walker, place: Place, entry: WindowsEntry): Kind => {
   if (!entry.isSymbolicLink()) return kindOf(entry)
   const stats = walker.look(place.at(entry.name))
   return stats === undefined ? "symlink" : kindOf(stats)
 }
 
-/**
- * Opens a directory. Fails with NotADirectory only if the entry itself is not a directory, and with NotFound below such
- * an entry.
- */
+/** Opens a directory. Fails with NotADirectory only for the entry itself, and with NotFound below a non-directory. */
 const openDirectory = (walker: Walker, path: FsPath): Place | Fault => {
   const place = walker.directory(path)
   if (!isFault(place) || place._tag !== "NotADirectory" || path === root) return place
@@ -135,11 +128,10 @@ const children = (walker: Walker, place: Place): Effect.Effect<ReadonlyArray<Chi
 
 const isGone = (fault: Fault): boolean => fault._tag === "NotFound" || fault._tag === "NotADirectory"
 
-/** Removes leftovers, and returns the other children. */
 const swept = (walker: Walker, place: Place, found: ReadonlyArray<Child>): ReadonlyArray<Child> =>
   found.filter(({ name }) => !sweep(walker, place.at(name), name))
 
-/** Lists a directory. With `sweeps`, removes leftovers in it. */
+/** Removes leftovers in the directory with `sweeps`, and omits them. */
 export const list = (walker: Walker, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> => {
   const listing = (left: number): Effect.Effect<ReadonlyArray<Child>, Fault> =>
     Effect.flatMap(

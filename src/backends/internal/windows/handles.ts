@@ -29,14 +29,14 @@ export interface Opened {
 
 const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
 
-/** The largest total of copies in memory, in bytes. Further copies go to the disk. */
+/** Bytes of all copies in memory. Further copies go to the disk. */
 const inMemory = 8 * 1024 * 1024
 const block = 1024 * 1024
 
-/** An open descriptor. It is closed once it is no longer needed and no read is in progress. */
+/** An open descriptor, closed once it is no longer needed and no read is in progress. */
 interface Lease {
   readonly descriptor: number
-  /** Whether the descriptor is that of a hidden copy, which blocks no change. */
+  /** Set for a hidden copy, which blocks no change. */
   readonly isCopy: boolean
   users: number
   isOver: boolean
@@ -53,7 +53,7 @@ interface Reader {
   isClosed: boolean
 }
 
-/** The readers that block a change: those of one file, or of all files below a directory. */
+/** The readers of one file, or of all files below a directory. */
 export type InTheWay = { readonly file: WindowsStats } | { readonly directory: FsPath }
 
 export interface Handles {
@@ -88,8 +88,7 @@ const end = (disk: WindowsDisk, lease: Lease): void => {
  * Runs a read while the lease is in use.
  *
  * The lease is marked at the time of the call, because other fibers could close the descriptor before the effect runs.
- * So the returned effect must
- * run, and no interruption may come before it.
+ * So the returned effect must run, and no interruption may come before it.
  */
 const during = <A>(disk: WindowsDisk, lease: Lease, use: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> => {
   lease.users++
@@ -134,7 +133,7 @@ const openCopy = (walker: Walker): Effect.Effect<Lease, Fault> =>
 
 type Restore = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 
-/** Copies the content to a hidden file. The caller must run this uninterruptibly, except for parts in `restore`. */
+/** Copies the content to a hidden file. Must run uninterruptibly, except for parts in `restore`. */
 const copyToDisk = (walker: Walker, size: number, lease: Lease, restore: Restore): Effect.Effect<Lease, Fault> =>
   Effect.flatMap(openCopy(walker), (copy) => {
     const { disk } = walker
@@ -156,7 +155,6 @@ const copyToDisk = (walker: Walker, size: number, lease: Lease, restore: Restore
     )
   })
 
-/** Waits until an ended lease is closed. */
 const whenClosed = (lease: Lease): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     if (lease.users === 0) resume(Effect.void)

@@ -1,8 +1,7 @@
-/** Removes the leftovers of killed writers on a Windows disk, with the rules of `../leftovers.ts`. */
 import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
 import { lookAt, type Walker } from "./walk.ts"
 
-/** Removes the leftover with this name, and returns whether the name is then free. */
+/** Removes the leftover with this name. Returns true if the name is then free. */
 export const sweep = ({ disk }: Walker, at: string, name: string): boolean => {
   if (!TemporaryNames.isLeftover(name)) return false
   try {

@@ -19,7 +19,7 @@ import { spotOf, stably, type Walker } from "./walk.ts"
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
 
-/** Reads a link; returns `undefined` if another entry has replaced it since it was inspected. */
+/** Returns `undefined` if another entry has replaced the link since it was inspected. */
 const textAt = ({ disk }: Walker, at: string): string | undefined => {
   try {
     return disk.readlinkSync(at)
@@ -41,12 +41,12 @@ export const readLink = (walker: Walker, path: FsPath.FsPath): string | Fault =>
   })
 }
 
-/** The form of a target outside the root: a drive after a slash. */
+/** A target outside the root has a drive after a slash. */
 const onDrive = /^\/(?=[a-z]:(?:\/|$))/i
 
 /**
- * Converts an absolute target in the form of the port (with slashes, and an optional slash before the drive) to a
- * relative one. Returns `undefined` if the target is outside the root.
+ * Converts an absolute target in the form of the port to a relative one. Returns `undefined` for a target outside the
+ * root.
  */
 export const relative =
   ({ names }: Walker): NonNullable<Links["relative"]> =>
@@ -70,8 +70,8 @@ const nativeText = (target: string): string | Fault => {
 }
 
 /**
- * Returns the type that Windows requires for a link. A target outside the root is not inspected; a missing target
- * counts as a file.
+ * Returns the type that Windows requires for a link. Does not inspect a target outside the root; a missing one counts
+ * as a file.
  */
 const typeOf = (walker: Walker, path: FsPath.FsPath, text: string): "file" | "dir" => {
   const target = text.startsWith("/") ? (relative(walker)(path, text) ?? text) : text

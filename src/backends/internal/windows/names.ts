@@ -8,14 +8,14 @@ import type { Fault } from "../../../model/FsError.ts"
 
 const invalid = (detail: string): Fault => ({ _tag: "InvalidPath", detail })
 
-/** The part of a name that decides whether it is a device: up to the first dot or colon, without spaces before that. */
+/** The part that decides whether a name is a device: up to the first dot or colon, without spaces before that. */
 const stem = /^[^.:]*?(?= *(?:[.:]|$))/
 
 const device = /^(?:con|prn|aux|nul|com[1-9¹²³]|lpt[1-9¹²³]|conin\$|conout\$|clock\$)$/i
 
 const forbidden = /[<>"/\\|?*\u0000-\u001f]/
 
-/** The form of the short names that Windows assigns to files in addition: `PROGRA~1.TXT`. */
+/** Windows assigns such short names to files in addition: `PROGRA~1.TXT`. */
 const short = /^(?=[^.]{1,8}(?:\.|$))[^.]{1,6}~[0-9]{1,6}(?:\.[^.]{1,3})?$/
 
 const maxUnits = 255

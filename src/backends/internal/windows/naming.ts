@@ -1,9 +1,9 @@
 /**
  * Creates, removes and renames entries on a Windows disk.
  *
- * Entries are inspected directly before the change, with no other code of this program in between. The reason is that
- * the rename of Windows is imprecise: some systems replace a file by a directory, and no system replaces a directory by
- * another, even if it is empty.
+ * Entries are inspected directly before the change, with no other code of this program in between, because the rename
+ * of Windows is imprecise. Some systems replace a file by a directory, and no system replaces a directory by another,
+ * even if it is empty.
  */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../../model/FsError.ts"
@@ -38,7 +38,7 @@ export const makeDirectory = (walker: Walker, path: FsPath): Effect.Effect<void,
     return spot.stats === undefined ? void walker.disk.mkdirSync(spot.at) : alreadyExists
   })
 
-/** The result of success, because `undefined` means that an entry has changed meanwhile. */
+/** Marks success, because `undefined` means that an entry has changed meanwhile. */
 const done = Symbol()
 
 const removeAt = ({ disk, look }: Walker, { at, stats: found }: Spot): typeof done | Fault | undefined => {
@@ -114,7 +114,7 @@ export const remove = (walker: Walker, handles: Handles, path: FsPath): Effect.E
   return Effect.mapError(removed, absent)
 }
 
-/** Removes leftovers, and returns whether the directory is then empty. */
+/** Removes leftovers. Returns true if the directory is then empty. */
 const clear = (walker: Walker, path: FsPath): boolean => {
   const place = walker.directory(path)
   if (isFault(place)) return false
@@ -135,8 +135,8 @@ const removeEmpty = (walker: Walker, path: FsPath, at: string): Fault | undefine
 }
 
 /**
- * Renames to a name that was just freed. If that fails, undoes the preparation with `restore` and fails with the error
- * of the rename.
+ * Renames to a name that was just freed. If that fails, undoes the preparation with `restore` and throws the error of
+ * the rename.
  */
 const inPlaceOf = (walker: Walker, from: string, to: string, restore: () => void): undefined => {
   try {
@@ -152,8 +152,8 @@ const inPlaceOf = (walker: Walker, from: string, to: string, restore: () => void
 }
 
 /**
- * Renames to a free name. The rename of an open file reports that it is busy. So a denied access means a lack of
- * permission, except for a directory.
+ * Renames to a free name. An open file is reported as busy, so a denied access means a lack of permission, except for a
+ * directory.
  */
 const toFreeName = ({ disk }: Walker, from: Spot, source: WindowsStats, to: string): Fault | undefined => {
   try {
@@ -168,7 +168,7 @@ const toFreeName = ({ disk }: Walker, from: Spot, source: WindowsStats, to: stri
 const replaceDirectory = (walker: Walker, from: Spot, path: FsPath, to: string): Fault | undefined =>
   removeEmpty(walker, path, to) ?? inPlaceOf(walker, from.at, to, () => walker.disk.mkdirSync(to))
 
-/** Replaces a link. The rename of Windows treats a link to a directory as a directory and does not replace it. */
+/** Replaces a link, because the rename of Windows treats a link to a directory as a directory. */
 const replaceLink = (walker: Walker, from: Spot, target: Spot, to: string): undefined => {
   const { disk } = walker
   return TemporaryNames.during((name) => {
@@ -180,13 +180,12 @@ const replaceLink = (walker: Walker, from: Spot, target: Spot, to: string): unde
   })
 }
 
-/** Renames between two names of one file. Some systems do nothing and report success. */
+/** Renames between two names of one file, for which some systems do nothing and report success. */
 const replaceSame = ({ disk, look }: Walker, from: Spot, to: string): undefined => {
   disk.renameSync(from.at, to)
   if (look(from.at) !== undefined) disk.unlinkSync(from.at)
 }
 
-/** Returns the fault if the kinds of source and target do not permit a replacement. */
 const misfit = (source: WindowsStats, target: WindowsStats): Fault | undefined =>
   source.isDirectory() === target.isDirectory() ? undefined : source.isDirectory() ? notADirectory : notAFile
 
@@ -202,9 +201,7 @@ const replaceAny = (walker: Walker, from: Spot, source: WindowsStats, path: FsPa
   return isSameFile(source, target) ? replaceSame(walker, from, at) : void walker.disk.renameSync(from.at, at)
 }
 
-/**
- * Changes the case of a name. Takes two steps if the system treats both spellings as the same name and changes nothing.
- */
+/** Changes the case of a name, in two steps if the system treats both spellings as the same name. */
 const respell = (walker: Walker, from: Spot, to: Spot, replace: boolean): Fault | undefined => {
   const { disk } = walker
   const name = walker.nameOf(from.place, from.name)

@@ -13,13 +13,12 @@ export { nameFault } from "./names.ts"
 const invalid = (detail: string): Fault => ({ _tag: "InvalidPath", detail })
 const tooLong = (detail: string): Fault => ({ _tag: "PathTooLong", detail })
 
-/** An absolute directory in normal form. */
 export interface WindowsRoot {
   readonly kind: "drive" | "unc"
-  /** The volume: `C:` in upper case, or `\\server\share`. */
+  /** `C:` in upper case, or `\\server\share`. */
   readonly volume: string
   readonly names: ReadonlyArray<string>
-  /** The full path, `C:\a\b` or `\\server\share\a`: backslashes, and none at the end except in `C:\`. */
+  /** `C:\a\b` or `\\server\share\a`: backslashes, and none at the end except in `C:\`. */
   readonly path: string
 }
 
@@ -36,10 +35,7 @@ const namesOf = (rest: string | undefined): ReadonlyArray<string> => (rest ?? ""
 
 const prefix = /^\\(?:\\\?|\?\?)\\(UNC\\)?/i
 
-/**
- * Removes the prefix that disables Windows' interpretation of a path; returns `undefined` if it is not followed by a
- * disk.
- */
+/** Removes the prefix that disables Windows' interpretation of a path. Returns `undefined` if no disk follows. */
 const withoutPrefix = (text: string): string | undefined => {
   const found = prefix.exec(text)
   if (found === null) return text
@@ -47,7 +43,7 @@ const withoutPrefix = (text: string): string | undefined => {
   return found[1] === undefined ? (drive.test(rest) ? rest : undefined) : `\\\\${rest}`
 }
 
-/** Parses an absolute path with backslashes; returns `undefined` for other paths. */
+/** Parses an absolute path with backslashes. Returns `undefined` for other paths. */
 const absolute = (text: string): Absolute | undefined => {
   const plain = withoutPrefix(text)
   if (plain === undefined) return undefined
@@ -61,7 +57,7 @@ const absolute = (text: string): Absolute | undefined => {
 const join = ({ kind, names, volume }: Absolute): string =>
   names.length === 0 ? (kind === "drive" ? `${volume}\\` : volume) : [volume, ...names].join("\\")
 
-/** The shares that are not disks. */
+/** Shares that are not disks. */
 const pipes = /^(?:pipe|mailslot|ipc\$)$/i
 
 /**
@@ -99,18 +95,18 @@ export const parseRoot = (root: string): WindowsRoot | Fault => {
 }
 
 export interface NativeOptions {
-  /** Whether to use the prefix that lifts the limit of 260 and disables Windows' interpretation of names. */
+  /** Uses the prefix that lifts the limit of 260 and disables Windows' interpretation of names. */
   readonly useLongPaths: boolean
-  /** Whether the path will become a directory, which has a lower limit without the prefix. @default false */
+  /** Set for a new directory, whose path has a lower limit without the prefix. @default false */
   readonly makesDirectory?: boolean | undefined
 }
 
-/** The limits in UTF-16 units, without the terminating NUL. */
+/** UTF-16 units, without the terminating NUL. */
 const limits = { plain: 259, directory: 247, long: 32_766 }
 
 const verbatim = ({ kind, path }: WindowsRoot): string => (kind === "drive" ? `\\\\?\\${path}` : `\\\\?\\UNC${path.slice(1)}`)
 
-/** Returns the system path, or PathTooLong. The names are not checked; `spelt` of `keys.ts` must have done that. */
+/** Returns the system path, or PathTooLong. `spelt` of `keys.ts` must have checked the names. */
 export const toNative = (root: WindowsRoot, path: FsPath, options: NativeOptions): string | Fault => {
   const top = options.useLongPaths ? verbatim(root) : root.path
   const names = segments(path)
@@ -127,7 +123,6 @@ export const toNative = (root: WindowsRoot, path: FsPath, options: NativeOptions
 const isSameUnit = (self: string, that: string): boolean =>
   self === that || (fold(self) === fold(that) && self.toUpperCase() === that.toUpperCase())
 
-/** Tests whether two names are certainly the same on Windows. */
 const isSameName = (self: string, that: string): boolean => {
   if (self.length !== that.length) return false
   for (let at = 0; at < self.length; at++) if (!isSameUnit(self[at]!, that[at]!)) return false
@@ -146,7 +141,6 @@ const within = (root: WindowsRoot, found: Absolute | undefined): ReadonlyArray<s
 /** Tests whether an absolute system path, as `realpath` returns it, is the root or below it. */
 export const isWithinRoot = (root: WindowsRoot, native: string): boolean => within(root, absolute(native)) !== undefined
 
-/** Returns the relative path from a directory in the root to the names below the root. */
 const relative = (directory: FsPath, names: ReadonlyArray<string>): string => {
   const from = segments(directory)
   let shared = 0

@@ -1,7 +1,5 @@
 /**
- * The port over a directory of a Windows disk, with its options.
- *
- * The disk is an argument, so that tests can simulate rules that the test machine lacks.
+ * The port over a directory of a Windows disk.
  *
  * There are no attributes to set: Windows keeps one bit of a mode, and the port must not claim to set others.
  */

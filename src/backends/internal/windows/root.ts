@@ -1,7 +1,4 @@
-/**
- * Opens the root of a Windows host. The root is the directory that the path leads to at creation, and stays that
- * directory.
- */
+/** Opens the root of a Windows host, which stays the directory that the path leads to at creation. */
 import type { Fault } from "../../../model/FsError.ts"
 import { root } from "../../../model/FsPath.ts"
 import { isFault } from "../attempt.ts"
@@ -14,7 +11,6 @@ import { finalNameOf, lookAt, make, type Walker } from "./walk.ts"
 
 const verbatim = (top: WindowsRoot): string | Fault => toNative(top, root, { useLongPaths: true })
 
-/** Creates the root and its parents, from the volume down. */
 const makeAll = (disk: WindowsDisk, top: WindowsRoot): void => {
   const volume = verbatim({ ...top, names: [], path: top.kind === "drive" ? `${top.volume}\\` : top.volume }) as string
   let at = volume
@@ -29,10 +25,7 @@ const makeAll = (disk: WindowsDisk, top: WindowsRoot): void => {
   }
 }
 
-/**
- * Opens the root. Returns InvalidPath if it is not an absolute Windows path, NotFound or NotADirectory. The path is
- * checked before anything is touched.
- */
+/** Opens the root. Returns InvalidPath if it is not an absolute Windows path, NotFound or NotADirectory. */
 export const open = (
   disk: WindowsDisk,
   options: Pick<WindowsHostOptions, "root" | "createRoot" | "useLongPaths">

@@ -8,7 +8,6 @@ import { Fs } from "../../../runtime/node.ts"
 import type { WindowsDisk, WindowsEntry } from "./disk.ts"
 import { fromBytes, toBytes } from "./keys.ts"
 
-/** The replacement character of decoders. */
 const lost = "\ufffd"
 
 /**

@@ -24,23 +24,21 @@ export interface Place {
   readonly directory: string
   readonly stats: WindowsStats
   readonly at: (name: string) => string
-  /** Tests whether the path still leads to the directory. */
   readonly isSame: () => boolean
 }
 
 export interface Walker {
   readonly disk: WindowsDisk
   readonly root: WindowsRoot
-  /** The absolute paths of the root: the one that the system reports, and the one in the options. */
+  /** The path that the system reports, and the path in the options. */
   readonly names: ReadonlyArray<WindowsRoot>
-  /** Returns the path on the disk. Returns InvalidPath or PathTooLong before the disk is touched. */
+  /** Returns InvalidPath or PathTooLong before the disk is touched. */
   readonly native: (path: FsPath, makesDirectory?: boolean) => string | Fault
   /**
-   * Opens a directory. Returns NotFound if it is missing, NotADirectory if a file or link is on the way, and
+   * Opens a directory. Returns NotFound if it is missing, NotADirectory if a component is a file or link, and
    * Unavailable if the root is gone.
    */
   readonly directory: (path: FsPath) => Place | Fault
-  /** Returns the stats of the name itself, without following a link. */
   readonly look: (at: string) => WindowsStats | undefined
   /** Tests whether a name leads to the open file and its directory is unchanged. */
   readonly holds: (descriptor: number, place: Place, at: string) => boolean
@@ -70,12 +68,12 @@ export const below = (directory: string, name: string): string =>
   directory.endsWith("\\") ? directory + name : `${directory}\\${name}`
 
 /**
- * The codes of a failed query for the final name, of any directory or of one with a long path. Then the check of each
+ * Codes of a failed query for the final name, of any directory or of one with a long path. Then the check of each
  * component must suffice.
  */
 const untold = new Set(["EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "UNKNOWN"])
 
-/** Returns the final name of a path according to the system; `undefined` if it reports none. */
+/** Returns `undefined` if the system reports no final name. */
 export const finalNameOf = (disk: WindowsDisk, at: string): string | undefined => {
   try {
     return disk.realpathSync.native(at)
@@ -93,12 +91,10 @@ const quietly = <A>(run: () => A): A | undefined => {
   }
 }
 
-/** Compares names like Windows, by upper case. */
+/** Compares by upper case, like Windows. */
 export const isSameName = (self: string, that: string): boolean => self === that || self.toUpperCase() === that.toUpperCase()
 
-/**
- * Creates the walker of a root. `pinned` holds the stats of the root, and `final` the form of its path in final names.
- */
+/** Creates the walker of a root with the stats `pinned`. `final` is the form of its path in final names. */
 export const make = (
   disk: WindowsDisk,
   top: WindowsRoot,

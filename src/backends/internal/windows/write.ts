@@ -1,9 +1,8 @@
 /**
- * Writes files on a Windows disk with the guarantees of `atomicReplace.ts` and `hostAppend.ts`: publication is atomic,
- * and a failed append is undone.
+ * Writes files on a Windows disk: publication is atomic, and a failed append is undone.
  *
- * Windows adds some rules. A file is closed before it gets its name, because some systems cannot rename an open file.
- * An open file cannot be replaced. An existing name keeps its case.
+ * A file is closed before it gets its name, because some systems cannot rename an open file. An open file cannot be
+ * replaced. An existing name keeps its case.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -64,7 +63,7 @@ interface Staged {
   readonly descriptor: number
   readonly place: Place
   readonly name: string
-  /** The stat of the file as published. Once set, the descriptor is closed. */
+  /** Once set, the descriptor is closed. */
   stat: FileStat | undefined
   isPublished: boolean
 }
@@ -76,7 +75,7 @@ const unfit = (stats: WindowsStats | undefined, mode: Mode): Fault | undefined =
   return isReadOnly(stats) ? permission : undefined
 }
 
-/** Creates and opens a new file. If it is not in its place, or that cannot be verified, the file is removed again. */
+/** Creates and opens a new file. Removes it again if it is not verifiably in its place. */
 const openNew = (walker: Walker, place: Place, at: string, flags: number): Opened | undefined => {
   const { disk } = walker
   const descriptor = disk.openSync(at, flags | O_CREAT | O_EXCL, 0o666)
@@ -104,7 +103,7 @@ const openTemporary = (walker: Walker, place: Place): Staged | undefined => {
   }
 }
 
-/** Creates the temporary file. Fails early if the publication would fail, so that a long stream is not read in vain. */
+/** Fails early if the publication would fail, so that a long stream is not read in vain. */
 const stage = (walker: Walker, path: FsPath, mode: Mode): Staged | Fault =>
   stably(() => {
     const spot = spotOf(walker, path)
@@ -160,7 +159,7 @@ const prepare = <E, R>(
   )
 }
 
-/** The codes of disks without hard links. Some report an unknown call, which has the code EISDIR. */
+/** Codes of disks without hard links. Some report an unknown call, which has the code EISDIR. */
 const noSecondName = new Set(["EPERM", "EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "EMLINK"])
 
 /** Gives the file a name that must be free. Without hard links, an empty file reserves the name first. */
@@ -181,7 +180,7 @@ const nameNew = (disk: WindowsDisk, from: string, to: string): void => {
   unlinkQuietly(disk, from)
 }
 
-/** Publishes the file in one visible step. `append` publishes only if nothing exists there. */
+/** Publishes the file in one visible step. `append` requires that nothing exists there. */
 const publishNow = (walker: Walker, staged: Staged, path: FsPath, mode: Mode, stat: FileStat): FileStat | Fault => {
   const spot = spotOf(walker, path)
   if (isFault(spot)) return spot
@@ -280,7 +279,7 @@ const leave = (walker: Walker, target: Target): void => {
   }
 }
 
-/** Returns the stat after the append, which does not fail if the stat cannot be read. */
+/** Returns the stat after the append, even if it cannot be read. */
 const statOf = (disk: WindowsDisk, { descriptor, path, stats, written }: Target): FileStat => {
   try {
     return toStat(path, disk.fstatSync(descriptor, { bigint: true }))
@@ -322,10 +321,9 @@ const appendTo = (
     )
   )
 
-/** The largest append in one system call, in bytes. The bytes are held in memory. */
+/** Bytes appended by one system call, which are held in memory. */
 const blockSize = 256 * 1024 * 1024
 
-/** Appends the whole content of one file to another. */
 const copyFrom = (disk: WindowsDisk, from: string, size: number, target: Target): Effect.Effect<void, Fault> =>
   Effect.acquireUseRelease(
     attempt(() => disk.openSync(from, O_RDONLY)),
