@@ -34,7 +34,6 @@ import * as Traced from "./traced.ts"
 
 const denied = (why: "readOnly" | "root"): Effect.Effect<never, Fault> => Effect.fail({ _tag: "AccessDenied", why })
 
-/** Returns the accelerations that only read; they may stay if only changes are decorated. */
 const reading = ({ accelerations }: Backend): Accelerations | undefined => accelerations && looking(accelerations)
 
 /**
@@ -56,7 +55,7 @@ export const readOnly = (self: Algebra): Algebra => {
 
 const isRoot = (path: FsPath.FsPath): boolean => path === FsPath.root
 
-/** Tests whether the plan requires an existing file, which needs no parents. */
+/** Tests whether the plan requires an existing file. Such a write needs no parents. */
 const isThere = ({ ifMatch, mode }: WritePlan): boolean =>
   typeof ifMatch === "string" || mode === "replace" || mode === "appendExisting"
 
@@ -224,10 +223,9 @@ export interface RetryOptions {
   readonly base?: Duration.Input | undefined
 }
 
-/** Error codes that mean that nothing was done. */
+/** Error codes which show that the system did nothing. */
 const undone = new Set<unknown>(["EMFILE", "ENFILE", "EAGAIN"])
 
-/** Error codes that may not occur again; retrying a read is always safe. */
 const passing = new Set<unknown>([
   ...undone,
   "EBUSY",

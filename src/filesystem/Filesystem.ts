@@ -85,12 +85,12 @@ export interface Precondition {
 }
 
 /**
- * Whether the result includes the content version: the SHA-256 of the bytes, in hex.
+ * Asks for the content version: the SHA-256 of the bytes, in hex.
  *
  * @since 0.1.0
  */
 export interface Versioned {
-  /** Whether to return the content version; costs a hash of the whole file. @default false */
+  /** True to return the content version; costs a hash of the whole file. @default false */
   readonly version?: boolean | undefined
 }
 
@@ -202,7 +202,7 @@ export interface StreamOptions {
  * @since 0.1.0
  */
 export interface EditOptions extends Precondition, Versioned {
-  /** Whether to return the result without making the change. @default false */
+  /** True to return the result without making the change. @default false */
   readonly dryRun?: boolean | undefined
 }
 
@@ -212,7 +212,7 @@ export interface EditOptions extends Precondition, Versioned {
  * @since 0.1.0
  */
 export interface DeleteOptions extends Precondition {
-  /** Whether to delete a directory with everything in it. @default false */
+  /** True to delete a directory with everything in it. @default false */
   readonly recursive?: boolean | undefined
   /** The outcome for a missing path: NotFound, or a count of 0. @default "fail" */
   readonly missing?: "fail" | "ignore" | undefined
@@ -236,7 +236,7 @@ export interface MkdirOptions {
  * @since 0.1.0
  */
 export interface TransferOptions {
-  /** Whether a file may replace a file, and a directory an empty directory. @default false */
+  /** True if a file may replace a file, and a directory an empty directory. @default false */
   readonly overwrite?: boolean | undefined
 }
 
@@ -260,7 +260,6 @@ export interface Algebra {
   /** The root as text for people, never for parsing. */
   readonly root: string
   readonly readOnly: boolean
-  /** The name of the backend. */
   readonly name: string
   /** The port, for combinators and capabilities; programs do not need it. */
   readonly port: Backend
@@ -277,7 +276,6 @@ export interface Algebra {
   readonly grep: (pattern: string | RegExp, options?: GrepOptions) => Effect.Effect<GrepResult, GrepError>
   readonly grepStream: (pattern: string | RegExp, options?: GrepOptions) => Stream.Stream<GrepMatch, GrepError>
 
-  /** Reads a page of lines. */
   readonly read: Versioning<[path: string], ReadOptions, ReadResult, ReadError>
   /** Reads the whole text exactly: a byte order mark is U+FEFF, and line endings stay as they are. */
   readonly readString: (path: string, encoding?: string) => Effect.Effect<string, ReadError>
@@ -340,7 +338,7 @@ export const make: (backend: Backend) => Algebra = derive
  * @since 0.1.0
  */
 export const locks = (options?: {
-  /** Whether names that differ only in case are different paths. @default true */
+  /** False if names that differ only in case are the same path. @default true */
   readonly caseSensitive?: boolean | undefined
 }): Locks => makeLocks(options)
 

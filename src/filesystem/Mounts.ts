@@ -21,7 +21,7 @@ const noSpace: Fault = { _tag: "IoError", code: "ENOSPC", detail: "there is no s
 
 const tags: Caller.Tags = new Set([...Caller.tags.stat, "NotADirectory", "AlreadyExists"])
 
-/** Returns the mount point, following symlinks. Creates the directory if the path is free. */
+/** Returns the mount point. Follows symlinks, and creates the directory if the path is free. */
 const place = (caller: Caller.Caller, path: FsPath.FsPath): Effect.Effect<FsPath.FsPath, Fault> => {
   const { may, port } = caller
   if (path === FsPath.root) return Effect.fail(root)

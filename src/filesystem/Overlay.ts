@@ -85,7 +85,6 @@ const withLayers = <A, E>(
     return layers === undefined ? Effect.fail(Caller.unsupported("overlay")) : use(layers)
   })
 
-/** Runs the effect with exclusive locks on both filesystems. */
 const alone = <A>({ lower, upper }: Layers.Layers, effect: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
   exclusively(
     [
@@ -95,7 +94,7 @@ const alone = <A>({ lower, upper }: Layers.Layers, effect: Effect.Effect<A, Faul
     effect
   )
 
-/** Drops differences of the time only. */
+/** Drops differences of modification time only, which users do not see as changes. */
 const told = (all: ReadonlyArray<Difference>): ReadonlyArray<Change> =>
   all.flatMap(({ _tag, extent, path }) => (extent === "time" ? [] : [{ _tag, path }]))
 

@@ -34,7 +34,6 @@ const served = (fs: Algebra): FileSystem.FileSystem => {
     ) =>
     (path: string, ...rest: Rest): Effect.Effect<A, E> =>
       Effect.andThen(settle(path, reach), call(path, ...rest))
-  /** Wraps a call on two paths. */
   const seeingBoth =
     <Rest extends ReadonlyArray<unknown>, A, E>(
       call: (from: string, to: string, ...rest: Rest) => Effect.Effect<A, E>,
@@ -107,7 +106,7 @@ export const toFileSystem: Layer.Layer<FileSystem.FileSystem, never, Filesystem>
 export interface FileSystemOptions extends CommonOptions {
   /** A directory of the FileSystem, or a symlink to one; the target is resolved once and stays the root. */
   readonly root: string
-  /** Whether the directory is case-sensitive, which effect's FileSystem does not report. @default true */
+  /** False if the directory ignores case, which effect's FileSystem does not report. @default true */
   readonly caseSensitive?: boolean | undefined
 }
 

@@ -35,8 +35,7 @@ export interface ExecOptions {
   /** Receives all output as it arrives. The command waits while the effect runs. @default nothing */
   readonly onOutput?: ((bytes: Uint8Array, stream: "stdout" | "stderr") => Effect.Effect<void>) | undefined
   /**
-   * Whether processes that the command leaves behind keep running until the container ends. Otherwise they end with the
-   * command.
+   * True to keep processes that the command leaves behind until the container ends. Otherwise they end with the command.
    *
    * @default false
    */
@@ -58,7 +57,7 @@ export interface ExecResult {
   readonly stdoutBytes: Uint8Array
   readonly durationMillis: number
   readonly timedOut: boolean
-  /** Whether one of the streams was cut. */
+  /** True if `stdout` or `stderr` was cut. */
   readonly truncated: boolean
   /** The limit on processes; present only if the command hit it. */
   readonly processLimit?: number | undefined

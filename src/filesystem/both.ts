@@ -1,6 +1,3 @@
-/**
- * The properties of a combination of two filesystems: the weaker confinement and the stricter treatment of symlinks.
- */
 import type { Info, Rules } from "../port/Backend.ts"
 
 const confinements: ReadonlyArray<Info["confinement"]> = ["best-effort", "race-free-open", "race-free", "virtual"]

@@ -82,7 +82,6 @@ export const caseless = (self: Backend): Backend => {
   }
 }
 
-/** Gives both backends the same rule: case-sensitive only if both are. */
 export const alike = (self: Backend, that: Backend): readonly [self: Backend, that: Backend] =>
   self.info.caseSensitive === that.info.caseSensitive
     ? [self, that]

@@ -1,4 +1,3 @@
-/** Derives the service from a port. All groups of operations share one caller. */
 import type { Backend } from "../port/Backend.ts"
 import type { Algebra } from "./Filesystem.ts"
 import * as Caller from "./operations/call.ts"

@@ -37,7 +37,6 @@ const collect = (requests: ReadonlyArray<Request>, into: Map<Locks, Array<FsPath
   return into
 }
 
-/** Runs `effect` with exclusive locks on all paths of the requests. */
 export const exclusively = <A, E, R>(
   requests: ReadonlyArray<Request>,
   effect: Effect.Effect<A, E, R>
@@ -62,7 +61,7 @@ const claimThrough =
       effect
     )
 
-/** Composes locks from others, as `divide` says. `claim` is needed if the file's path differs from its lock's path. */
+/** Composes locks from others, as `divide` defines. `claim` is needed if the file's path differs from its lock's path. */
 export const composed = (divide: Divide, claim: Claim | undefined = claimThrough(divide)): Locks => {
   const locks: Locks = {
     exclusive: (paths, effect) => exclusively(divide(paths), effect),

@@ -38,7 +38,6 @@ const worth = (path: FsPath.FsPath, stat: FileStat | undefined): Usage =>
 
 const isNamed = (path: FsPath.FsPath): boolean => !TemporaryNames.isOurs(FsPath.name(path))
 
-/** Measures the whole tree without writes in progress. */
 export const measure = Effect.fnUntraced(function* (port: Backend): Effect.fn.Return<Usage, Fault> {
   let bytes = 0
   let files = 0
@@ -75,7 +74,6 @@ const ledger = (bounds: Bounds, initial: Usage): Count => {
   }
 }
 
-/** Creates a reservation for one change. */
 const makeClaim = (count: Count) => {
   let held = none
   const raise = ({ bytes, files }: Usage): Effect.Effect<void, Fault> =>
@@ -101,7 +99,7 @@ type Mode = "create" | "replace" | "append"
 
 interface Place {
   readonly old: FileStat | undefined
-  /** Whether the backend will refuse the write. Its own fault is then reported instead of DiskFull. */
+  /** True if the backend will refuse the write. The backend's own fault is then reported instead of DiskFull. */
   readonly isDoomed: boolean
 }
 
@@ -121,7 +119,6 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
         : Effect.succeed({ old, isDoomed: mode === "create" || old.kind !== "file" })
     )
 
-  /** Returns the growth caused by a write of this size; negative if the content shrinks. */
   const growth = (path: FsPath.FsPath, mode: Mode, size: number, { isDoomed, old }: Place): Usage =>
     isDoomed
       ? none

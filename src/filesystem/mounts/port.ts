@@ -37,9 +37,7 @@ const withoutLinks = (self: Backend): Backend =>
       }
 
 interface Map {
-  /** Tests whether the path belongs to the mounted side. */
   readonly isInside: (path: FsPath.FsPath) => boolean
-  /** Tests whether the path is the mount point or lies above it. */
   readonly isPinned: (path: FsPath.FsPath) => boolean
   readonly into: (path: FsPath.FsPath) => FsPath.FsPath
 }
@@ -72,7 +70,7 @@ export const make = (outerSide: Backend, at: FsPath.FsPath, innerSide: Backend):
   const on = <A>(path: FsPath.FsPath, use: (side: Backend, path: FsPath.FsPath) => A): A =>
     isInside(path) ? use(inner, into(path)) : use(outer, path)
 
-  /** Lists the mount point as a directory, whatever happens to the entry that it hides. */
+  /** Lists the mount point as a directory, even if it hides an entry of another kind. */
   const showing = (children: ReadonlyArray<Child>): ReadonlyArray<Child> => {
     const name = FsPath.name(at)
     const isIt = (child: Child): boolean =>

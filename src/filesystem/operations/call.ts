@@ -50,7 +50,6 @@ export const tags = {
 export type Action = "read" | "write" | "delete"
 
 export const reading: ReadonlyArray<Action> = ["read"]
-/** Changes of existing entries. */
 export const writing: ReadonlyArray<Action> = ["write"]
 /** Changes that may create an entry; some names are refused for these. */
 export const creating: ReadonlyArray<Action> = ["write"]
@@ -77,7 +76,6 @@ export interface Caller {
     expected: Tags,
     body: (limits: LimitsShape) => Effect.Effect<A, Fault>
   ) => Effect.Effect<A, E>
-  /** Runs an operation on one path: checks permissions, then the path, then runs `body`. */
   readonly call: <A, E>(
     operation: string,
     input: string,

@@ -1,4 +1,3 @@
-/** The operations that change names: delete, mkdir, copy, move, and symlinks and attributes if the backend has them. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import { inTurn, mkdir, withParents } from "../../engine/directories.ts"

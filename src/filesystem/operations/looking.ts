@@ -1,4 +1,3 @@
-/** The operations that inspect entries: exists, stat, list, walk, watch. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Eager from "../../engine/eager.ts"

@@ -1,4 +1,3 @@
-/** The operations that read contents: pages, texts, bytes, versions, streams. */
 import * as Effect from "effect/Effect"
 import * as Eager from "../../engine/eager.ts"
 import * as Read from "../../engine/read.ts"
@@ -18,7 +17,6 @@ const nothing = new Uint8Array(0)
 /** The largest file, in bytes, that is decoded and split without a pause. */
 const smallFile = 65_536
 
-/** Decodes a file; yields to other fibers if it is large. */
 const textOf = (bytes: Uint8Array, encoding: string | undefined): Effect.Effect<string, Fault> => {
   const answer = (text: string | Fault) => (typeof text === "string" ? Effect.succeed(text) : Effect.fail(text))
   return bytes.length <= smallFile

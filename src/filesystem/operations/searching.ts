@@ -1,4 +1,3 @@
-/** The operations glob and grep: they build a plan from the arguments, resolve the base, and call the engine. */
 import * as Effect from "effect/Effect"
 import * as Glob from "../../engine/glob.ts"
 import * as Grep from "../../engine/grep.ts"
@@ -22,7 +21,6 @@ interface Base {
 const pathOf = (options: SearchOptions | undefined): string => (options?.path === undefined ? "." : options.path)
 
 const directories: ReadonlyArray<Kind> = ["directory"]
-/** The kinds of base for a grep, which may also be a single file. */
 const searchable: ReadonlyArray<Kind> = ["directory", "file"]
 
 export const searching = (self: Caller): Pick<Algebra, "glob" | "globStream" | "grep" | "grepStream"> => {

@@ -1,4 +1,3 @@
-/** The operations that change contents: write, writeBytes, sink, edit. */
 import * as Effect from "effect/Effect"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
@@ -37,7 +36,7 @@ export const checkPrecondition = (options: Precondition | undefined): Fault | un
     : invalid("ifMatch", "it must be a version, or null for no file")
 }
 
-/** Rejects an empty path. The root is no file, so the caller has forgotten the name. */
+/** Rejects an empty path, which means the root: the caller has forgotten the name. */
 const checkName = (input: string): Fault | undefined =>
   input === "" ? { _tag: "InvalidPath", detail: "it is empty; name a file" } : undefined
 
@@ -75,7 +74,6 @@ const checkStream = (actual: number, { maxFileSize, maxStreamBytes }: LimitsShap
       ? exceeding("maxFileSize", maxFileSize, actual)
       : undefined
 
-/** Checks the length of each new text before the file is read. */
 const checkTexts = (edits: ReadonlyArray<Edit.Edit>, limits: LimitsShape): Fault | undefined => {
   for (const { newText } of edits) {
     const fault = newText.length > limits.maxFileSize ? checkSize(FsPath.codePoints(newText), limits) : undefined

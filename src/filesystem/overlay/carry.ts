@@ -1,10 +1,7 @@
 /**
- * Copies one entry between backends unchanged: a file with bytes, mode and time; a symlink with its target; a directory
- * without entries.
- *
- * The copy is made under a temporary name, never with more permissions than the original, and then renamed. So nobody
- * sees a partial copy, and fibers that copy the same entry do not disturb each other. The owner may still fill a new
- * directory.
+ * Copies one entry between backends unchanged: a file with bytes, mode and time; a symlink with its target; a directory without
+ * entries. The copy is made under a temporary name, never with more permissions than the original, and then renamed. So nobody
+ * sees a partial copy, and concurrent copies of one entry do not disturb each other.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -33,7 +30,6 @@ export const aside = <A, E, R>(
     return Effect.onExit(use(hidden), (exit) => (Exit.isSuccess(exit) ? Effect.void : Effect.ignore(port.remove(hidden))))
   })
 
-/** Sets the permission bits if both sides have them. */
 export const setMode = (to: Backend, path: FsPath.FsPath, mode: number | undefined): Effect.Effect<void, Fault> =>
   mode === undefined || to.attributes === undefined ? Effect.void : to.attributes.set(path, { mode: mode & 0o777 })
 
@@ -59,7 +55,6 @@ export const writeLike = <E, R>(
         Effect.asVoid
       )
 
-/** Opens a file and passes its content to `use` as a stream. */
 export const withContent = <A, E, R>(
   from: Backend,
   path: FsPath.FsPath,

@@ -50,7 +50,7 @@ const sameLink = (self: Backend, that: Backend, path: FsPath.FsPath): Effect.Eff
     ? Effect.succeed(false)
     : Effect.zipWith(self.links.read(path), that.links.read(path), (a, b) => a === b)
 
-/** Compares modes. They count only if both sides can set them. */
+/** Compares modes. Modes count only if both sides can set them. */
 const sameMode = (layers: Layers, a: FileStat, b: FileStat): boolean =>
   layers.upper.attributes === undefined ||
   layers.lower.attributes === undefined ||
@@ -69,7 +69,7 @@ interface Place {
   readonly path: FsPath.FsPath
   readonly inUpper: boolean
   readonly inLower: boolean
-  /** Whether nothing of the lower tree shows here. */
+  /** True if no entry of the lower tree shows here. */
   readonly isGone: boolean
 }
 

@@ -15,9 +15,7 @@ import type { Backend, Child } from "../../port/Backend.ts"
 export const notFound: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotFound" })
 export const notADirectory: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotADirectory" })
 
-/** The paths at which the lower tree does not show through. */
 export interface Hidden {
-  /** Tests whether the path or a directory above it is hidden. */
   readonly covers: (path: FsPath.FsPath) => boolean
   readonly holders: () => ReadonlySet<FsPath.FsPath>
   /** Hides the path while `effect` runs, and permanently if it succeeds. */

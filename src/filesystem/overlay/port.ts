@@ -38,7 +38,6 @@ const intoItself: Effect.Effect<never, Fault> = Effect.fail({
 
 type Mode = "create" | "replace" | "append"
 
-/** Checks that a file can be written over an existing entry. */
 const admitted = (mode: Mode, found: FileStat): Effect.Effect<void, Fault> =>
   mode === "create" ? exists : found.kind === "file" ? Effect.void : notAFile
 

@@ -13,11 +13,9 @@ import { carry, setMode, setTime } from "./carry.ts"
 import { type Layers, notFound } from "./layers.ts"
 
 export interface Raise {
-  /** Copies up an existing directory and all directories above it. */
   readonly directory: (path: FsPath.FsPath) => Effect.Effect<void, Fault>
   /** Copies up an entry if it exists; otherwise only the directories above it. */
   readonly entry: (path: FsPath.FsPath) => Effect.Effect<void, Fault>
-  /** Copies up a directory with everything in it. */
   readonly tree: (path: FsPath.FsPath) => Effect.Effect<void, Fault>
 }
 

@@ -12,7 +12,6 @@ import { type FsPath, isWithin } from "../../model/FsPath.ts"
 
 export interface Watchers {
   readonly tell: (tag: WatchEvent["_tag"], path: FsPath) => void
-  /** Streams the changes below the path from now on. */
   readonly watch: (path: FsPath) => Stream.Stream<WatchEvent>
 }
 

@@ -42,7 +42,6 @@ const empty = Effect.fnUntraced(function* (layers: Layers, directory: FsPath.FsP
   }
 })
 
-/** Drops all changes; afterwards only the lower tree shows. */
 export const forget = (layers: Layers): Effect.Effect<void, Fault> =>
   Effect.uninterruptible(
     Effect.suspend(() => {

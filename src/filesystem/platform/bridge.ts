@@ -1,7 +1,3 @@
-/**
- * The common part of the methods of effect's FileSystem: the service, path lookups, and the conversion of errors to
- * `PlatformError`.
- */
 import * as ByteSize from "effect/ByteSize"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -30,9 +26,8 @@ export interface Bridge {
     actions?: ReadonlyArray<Action>
   ) => Effect.Effect<A, FsError>
   readonly look: (method: string, path: string, actions?: ReadonlyArray<Action>) => Effect.Effect<Resolved, FsError>
-  /** Looks up a path without following a symlink in its last name. */
+  /** Looks up a path. A symlink in the last name is not followed. */
   readonly lookAtLink: (method: string, path: string, actions?: ReadonlyArray<Action>) => Effect.Effect<Resolved, FsError>
-  /** Returns the entries of a directory, sorted by name. */
   readonly children: (method: string, path: string) => Effect.Effect<ReadonlyArray<Child>, FsError>
   readonly failure: (method: string, path: string, error: FsError) => Effect.Effect<never, PlatformError>
   readonly answer: <A, R>(
@@ -113,7 +108,6 @@ export const typeOf: { readonly [K in Kind]: File.Type } = {
 
 const typeBits: { readonly [K in Kind]: number } = { file: 0o100000, directory: 0o040000, symlink: 0o120000, other: 0 }
 
-/** The modes for backends without permissions. */
 const usualMode: { readonly [K in Kind]: number } = { file: 0o644, directory: 0o755, symlink: 0o777, other: 0o644 }
 
 const dateOf = (time: DateTime.Utc | undefined): Option.Option<Date> =>

@@ -1,4 +1,3 @@
-/** The methods that change names, contents and attributes. */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,3 @@
-/**
- * The three contents of a handle: a file as it was opened, a file that grows, and staged changes that replace the file.
- */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -17,7 +14,6 @@ import * as Pages from "./pages.ts"
 
 type Failed = FsError.FsError
 
-/** A content, and the work to do when its scope closes. */
 export interface Opened {
   readonly content: Content
   /**
@@ -45,7 +41,7 @@ export const pinned = (path: string, handle: Handle): Content => ({
   appends: false
 })
 
-/** Returns the content of a directory. Programs open directories only for their stat; reading fails. */
+/** Returns the content of a directory, which is opened only for its stat; reading fails. */
 export const directory = (path: string, stat: FileStat): Content => ({
   stat: Effect.succeed(stat),
   read: () => Effect.fail(new FsError.NotAFile({ operation: "open", path })),
@@ -53,7 +49,7 @@ export const directory = (path: string, stat: FileStat): Content => ({
   appends: false
 })
 
-/** Returns the current file of that name, which grows with each write. `truncate` shortens it. */
+/** Returns the content of the current file of that name, which grows with each write. `truncate` shortens the file. */
 export const appending = (
   { fs }: Bridge,
   path: string,
@@ -78,7 +74,7 @@ interface Staging {
   readonly base: Handle | undefined
   /** The version of `base` when it was opened. Another program may write into the same file later. */
   readonly version: string | undefined
-  /** Whether there is something to publish from the start. */
+  /** True if the initial content differs from the file. */
   readonly isChanged: boolean
   /** Runs if the scope fails before a `sync`. `shown` is the version that `show` published last. */
   readonly discard: (shown: string | undefined) => Effect.Effect<void>

@@ -60,7 +60,6 @@ export const make = ({ answer, children, fs, lookAtLink, port }: Bridge): FileSy
       ? Effect.void
       : (source.isDirectory ? keepTree : keep)(from, to, how)
 
-  /** Copies to a free path, or replaces one file or symlink by another. */
   const put = (from: FsPath.FsPath, source: FileStat, to: FsPath.FsPath, how: How): Effect.Effect<void, FsError.FsError> =>
     Effect.andThen(
       Effect.catchTag(fs.copy(from, to, { overwrite: true }), "NotAFile", ({ path }) =>

@@ -49,7 +49,6 @@ export const systemError = (
 ): PlatformError.PlatformError =>
   PlatformError.systemError({ module, method, _tag, pathOrDescriptor: path, description, cause })
 
-/** Converts an error. `path` is the path that the caller of effect's method gave. */
 export const toPlatform = (error: FsError, method: string, path: string, instead?: Tag): PlatformError.PlatformError => {
   const row = outward[error._tag] as Tag | ((error: FsError) => Tag)
   const tag = instead ?? (typeof row === "string" ? row : row(error))

@@ -1,7 +1,4 @@
-/**
- * A file handle: a cursor over a content, which the open flag determines (open.ts). It follows the rules of effect's
- * `File`; after closing, every call fails.
- */
+/** A file handle: a cursor over a content, with the rules of effect's `File`. After closing, every call fails. */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Option from "effect/Option"
@@ -13,13 +10,12 @@ import { badArgument, systemError } from "./errors.ts"
 
 export interface Content {
   readonly stat: Effect.Effect<FileStat, FsError>
-  /** Reads bytes; returns none at the end and beyond. Absent if the file is not open for reading. */
+  /** Reads bytes; returns no bytes at the end and beyond. Absent if the file is not open for reading. */
   readonly read?: (offset: number, length: number) => Effect.Effect<Uint8Array, FsError>
-  /** Writes bytes. Absent if the file is not open for writing. */
   readonly write?: (offset: number, bytes: Uint8Array) => Effect.Effect<void, FsError>
   readonly truncate?: (size: number) => Effect.Effect<void, FsError | PlatformError>
   readonly sync: Effect.Effect<void, FsError>
-  /** Whether writes go to the end, regardless of the cursor. */
+  /** True if writes go to the end, regardless of the cursor. */
   readonly appends: boolean
 }
 

@@ -27,7 +27,6 @@ export interface Ground {
   readonly look: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
   /** Looks up a path; `undefined` also if a component is no directory. */
   readonly seek: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
-  /** Looks up a path; fails with NotFound if it is absent. */
   readonly reach: (path: FsPath.FsPath) => Effect.Effect<File.Info, Fault>
   /** Looks up a path at which an entry could be created: its directory must exist. */
   readonly place: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
@@ -86,7 +85,6 @@ export const make = (fs: FileSystem, top: string): Effect.Effect<Ground> => {
         fault._tag === "NotFound" || fault._tag === "NotADirectory" ? Effect.undefined : Effect.fail(fault)
       )
 
-    /** Returns the fault of the first obstacle above the path, if there is one. */
     const obstacle = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<Fault | undefined, Fault> {
       for (let end = path.indexOf("/"); end !== -1; end = path.indexOf("/", end + 1)) {
         const info = yield* look(path.slice(0, end) as FsPath.FsPath)

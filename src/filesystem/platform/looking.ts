@@ -1,4 +1,3 @@
-/** The methods that change nothing. */
 import * as Effect from "effect/Effect"
 import type { FileSystem, WatchEvent } from "effect/FileSystem"
 import type { PlatformError } from "effect/PlatformError"

@@ -1,16 +1,6 @@
 /**
- * Opens handles. The flag determines what a handle reads and writes.
- *
- * - `r` reads the file as it was opened, whatever happens to the name meanwhile.
- * - `r+`, `w` and variants write to staged content, which replaces the file in one step.
- * - `a` and variants append at once, each write atomically, to the current file of that name, which must still exist.
- *
- * Staged content is published at `sync`, which fails typed, and when the scope closes successfully, where a failure is
- * a defect. Until then everyone else reads the old content; if the scope fails, nothing is published. With `r+`,
- * publishing fails with Conflict if another program has changed or removed the file. A file created by opening exists
- * at once, empty. It is removed if the scope fails before anything was published.
- *
- * A call through the same FileSystem that reads or changes a file publishes first what a `w` handle holds for it.
+ * Opens handles. The flag determines what a handle reads and writes, as the documentation of `Platform.toFileSystem` describes:
+ * `r` reads the file as it was opened, `r+` and `w` stage changes, and `a` appends at once.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -66,7 +56,6 @@ const empty = new Uint8Array(0)
 
 export interface Handles {
   readonly open: FileSystem["open"]
-  /** Publishes the changes of open handles to the entries of this path that the caller is about to use. */
   readonly settle: (path: string, reach: Reach) => Effect.Effect<void>
 }
 
@@ -132,7 +121,6 @@ export const make = (bridge: Bridge): Handles => {
     (size: number): Effect.Effect<void, PlatformError> =>
       Effect.scoped(Effect.flatMap(open(path, { flag: "r+" }), (file) => Effect.andThen(file.truncate(size), file.sync)))
 
-  /** Returns the error if the plan does not permit the existing entry or its absence. */
   const admits = (path: string, plan: Plan, found: FileStat | undefined): FsError.FsError | undefined => {
     const operation = "open"
     if (found === undefined) return plan.creates === "never" ? new FsError.NotFound({ operation, path }) : undefined

@@ -14,7 +14,6 @@ const pageSize = 64 * 1024
 
 export interface Pages {
   readonly size: () => number
-  /** Reads `length` bytes, or fewer at the end. */
   readonly read: (offset: number, length: number) => Effect.Effect<Uint8Array, Fault>
   /** Writes a copy of the bytes. A gap between the end and `offset` is filled with zeros. */
   readonly write: (offset: number, bytes: Uint8Array) => Effect.Effect<void, Fault>

@@ -1,7 +1,3 @@
-/**
- * A port over any FileSystem of effect. Each operation looks up the path, makes one call, and interprets the result by
- * the port's rules.
- */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import type { File } from "effect/FileSystem"
@@ -28,7 +24,7 @@ const ofLinks: Fault = { _tag: "InvalidArgument", argument: "path", detail: "a l
 
 const tagOf = { Create: "Created", Update: "Updated", Remove: "Removed" } as const
 
-/** Escapes a name. The result is readable and unique: a control character becomes `\x01`, a backslash is doubled. */
+/** Escapes a name. The result is readable and unique: a control character becomes `\x01`, and a backslash is doubled. */
 const escaped = (name: string): string =>
   name.replace(/[\\\u0000-\u001f\u007f]/g, (unit) =>
     unit === "\\" ? "\\\\" : `\\x${unit.charCodeAt(0).toString(16).padStart(2, "0")}`
@@ -152,7 +148,6 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
   const isSameName = (from: FsPath.FsPath, to: FsPath.FsPath): boolean =>
     info.caseSensitive ? from === to : FsPath.fold(from) === FsPath.fold(to)
 
-  /** Checks that an entry may replace the target. */
   const replaces = Effect.fnUntraced(function* (
     source: File.Info,
     target: File.Info,

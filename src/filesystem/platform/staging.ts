@@ -53,8 +53,7 @@ export const make = (ground: Ground): Backend["write"] => {
   const discard = (path: FsPath): Effect.Effect<void> => Effect.ignore(ask(fs.remove(at(path), { force: true })))
 
   /**
-   * Calls `use` with a temporary name beside the path. The file is removed afterwards, unless `given` is set and `use`
-   * succeeds.
+   * Calls `use` with a temporary name beside the path, and removes that file. It stays if `given` is set and `use` succeeds.
    */
   const withAside = <A, E, R>(
     path: FsPath,
@@ -82,7 +81,6 @@ export const make = (ground: Ground): Backend["write"] => {
     if (permissions(old) !== permissions(made)) yield* ask(fs.chmod(at(path), permissions(old)))
   }, Effect.uninterruptible)
 
-  /** Writes the whole content to a temporary file that never has more permissions than the old one. */
   const stage = Effect.fnUntraced(function* <E, R>(
     aside: FsPath,
     content: Content<E, R>,

@@ -9,13 +9,12 @@ export const maxVariableValue = 512
 export const maxSegments = 16
 export const maxStdin = 48_000
 export const maxCode = 4096
-/** Seconds. */
+/** The limits of a timeout, in seconds. */
 export const minTimeout = 1
 export const maxTimeout = 120
 export const evalTimeout = 5
 /** The largest number of bytes that are returned of each output stream of a command. */
 export const maxStream = 32 * 1024
-/** The largest number of characters that are returned of each output stream of an evaluation. */
 export const maxEvalStream = 4096
 
 type Finding = readonly [argument: string, detail: string] | undefined
@@ -113,5 +112,4 @@ export const check = (
   return finding && new InvalidArgument({ operation: tool, path: cwd ?? root, argument: finding[0], detail: finding[1] })
 }
 
-/** Clamps a timeout in seconds to the allowed range. */
 export const clampedTimeout = (seconds: number): number => Math.min(maxTimeout, Math.max(minTimeout, seconds))

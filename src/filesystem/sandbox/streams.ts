@@ -48,7 +48,6 @@ const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 export const textOf = (bytes: Uint8Array, max: number): string =>
   decoder.decode(bytes.length <= max ? bytes : bytes.subarray(0, edgeBefore(bytes, max)))
 
-/** Returns the whole characters of bytes whose end was cut off. */
 export const textOfStart = (bytes: Uint8Array): string =>
   new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes, { stream: true })
 
@@ -58,7 +57,6 @@ export const textOfStart = (bytes: Uint8Array): string =>
 export const textOfEnd = (bytes: Uint8Array, max: number, isCut = bytes.length > max): string =>
   decoder.decode(isCut ? bytes.subarray(edgeAfter(bytes, Math.max(0, bytes.length - max))) : bytes)
 
-/** Splits `max` into the shares before and after the mark. */
 export const halves = (max: number): readonly [first: number, last: number] => [Math.ceil(max / 2), Math.floor(max / 2)]
 
 export const cutBytes = (text: string, max: number): Cut =>
