@@ -49,7 +49,6 @@ const expecting = (fs: Algebra, path: string, match: Match | undefined): Effect.
             (ifMatch) => ({ ifMatch })
           )
 
-/** Runs the call of a command, and returns the compared parts of its answer. */
 const run = (fs: Algebra, command: Command): Call => {
   switch (command._tag) {
     case "Write": {
@@ -116,7 +115,7 @@ const outcomeOf = (call: Call): Effect.Effect<Outcome> =>
     onFailure: (error) => ({ tag: error._tag === "AccessDenied" ? `AccessDenied ${error.why}` : error._tag })
   })
 
-/** Sorts a listing. A case-insensitive filesystem orders names by their folded form, and that order is not compared here. */
+/** Sorts a listing. A case-insensitive filesystem orders names by their folded form, and the model does not. */
 const inOrder = (outcome: Outcome): Outcome =>
   Array.isArray(outcome.value) ? { ...outcome, value: [...outcome.value].sort() } : outcome
 

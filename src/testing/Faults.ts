@@ -32,7 +32,7 @@ export interface Planned {
   readonly path?: string | RegExp | undefined
   /** The number of the matching call to fail, from 1. @default every one */
   readonly nth?: number | undefined
-  /** Whether the fault comes before the work, which is then not done, or after it. @default "before" */
+  /** The moment of the fault: before the work, which then does not happen, or after it. @default "before" */
   readonly when?: "before" | "after" | undefined
   /** The fault. `hang` never ends, but can be interrupted; `die` is a defect. */
   readonly fault: Fault | "hang" | "die"
@@ -46,7 +46,6 @@ export interface Planned {
 export interface Happened {
   readonly operation: Step
   readonly path: string
-  /** The planned fault; absent if there was none. */
   readonly fault?: Planned["fault"]
 }
 

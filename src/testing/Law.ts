@@ -58,7 +58,6 @@ export type Kind = "port" | "service" | "ability" | "acceleration"
  * @since 0.1.0
  */
 export interface Law {
-  /** The unique name. */
   readonly name: string
   /** The decision, or the part of the contract, on which the law is based. */
   readonly ref: string
@@ -101,11 +100,11 @@ export interface Bench {
   readonly makeOther?: ((path: string) => Effect.Effect<void>) | undefined
   /** Creates a file in the root with a name that no path can express. */
   readonly makeUnaddressable?: Effect.Effect<void> | undefined
-  /** Whether modification times have milliseconds, but can be set only to whole seconds. @default false */
+  /** True if modification times have milliseconds, but can be set only to whole seconds. @default false */
   readonly wholeSeconds?: boolean | undefined
-  /** Whether names that end in a dot or a space are rejected, as on Windows. @default false */
+  /** True if names that end in a dot or a space are rejected, as on Windows. @default false */
   readonly plainEnds?: boolean | undefined
-  /** Whether a directory is removed when a removal or a move leaves it empty, as in VfsState. @default false */
+  /** True if a directory is removed when a removal or a move leaves it empty, as in VfsState. @default false */
   readonly prunes?: boolean | undefined
 }
 
@@ -184,7 +183,7 @@ export const verdict = (law: Law): Effect.Effect<Verdict, never, Filesystem> =>
 const isPlain = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype
 
-/** Returns the same functions, which also record their calls in `calls`. */
+/** Returns the same functions, which also append each call to `calls`. */
 const noting = <Self extends object>(self: Self, calls: Array<string>, prefix = ""): Self => {
   const out: Record<string, unknown> = { ...(self as object) }
   for (const [name, value] of Object.entries(self)) {

@@ -32,7 +32,6 @@ export interface Call {
   readonly path: string | undefined
   /** The last argument, if it is a record of options. */
   readonly options: object | undefined
-  /** All arguments as given. */
   readonly arguments: ReadonlyArray<unknown>
 }
 
@@ -59,7 +58,6 @@ export interface Mock {
   readonly filesystem: Algebra
   /** All calls so far, in order. */
   readonly calls: ReadonlyArray<Call>
-  /** Returns the calls of one operation. */
   readonly callsOf: (operation: keyof Operations) => ReadonlyArray<Call>
   readonly forget: Effect.Effect<void>
 }
@@ -96,7 +94,7 @@ const callOf = (operation: keyof Operations, args: ReadonlyArray<unknown>): Call
 
 type TreeError = InvalidPath | PathTooLong | InvalidArgument
 
-/** Options without a tree, whose creation cannot fail. */
+/** Options without a tree. A mock with these options cannot fail. */
 type Treeless = Omit<Options, "tree"> & { readonly tree?: undefined }
 
 const mock = (memory: Algebra, options: Options): Mock => {

@@ -51,7 +51,7 @@ export interface Directory {
 export interface Model {
   readonly root: Directory
   readonly caseSensitive: boolean
-  /** Whether a directory is removed when a removal or a move leaves it empty. */
+  /** True if a directory is removed when a removal or a move leaves it empty. */
   readonly prunes: boolean
 }
 
@@ -157,8 +157,6 @@ export interface Step {
 
 const answer = (model: Model, outcome: Outcome): Step => ({ model, outcome })
 
-// ── writing ────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 const conflict = (node: Node | undefined, match: Match | undefined): Outcome | undefined => {
   if (match === undefined) return undefined
   if (node === undefined) return match === "absent" ? undefined : failure("Conflict")
@@ -209,8 +207,6 @@ const edit = (self: Model, command: Extract<Command, { _tag: "Edit" }>, names: N
     success({ replacements: match === "first" ? 1 : count })
   )
 }
-
-// ── creating and removing ──────────────────────────────────────────────────────────────────────────────────────────
 
 interface Count {
   readonly files: number
@@ -310,8 +306,6 @@ const symlink = (self: Model, { target }: Extract<Command, { _tag: "Symlink" }>,
   if (climbsOut(found.names.length - 1, target)) return answer(self, escape)
   return answer(set(self, found.names, { kind: "link", target }), success())
 }
-
-// ── reading ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 const kindOf = (node: Node): string => (node.kind === "link" ? "symlink" : node.kind)
 

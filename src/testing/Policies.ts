@@ -52,7 +52,6 @@ const everything: ReadonlySet<Ability> = new Set(["write", "delete"])
 const calls = (needs?: Ability) =>
   possible(changingCalls, everything).filter((call) => needs === undefined || call.needs.includes(needs))
 
-/** Checks that each of these calls is refused for every kind of path. */
 const refusedAll = (needs?: Ability) =>
   function* (fs: Algebra): Effect.fn.Return<void, unknown> {
     for (const { operation, run } of calls(needs)) {

@@ -1,4 +1,3 @@
-/** The four forms of laws. Most laws are a row with a tree, a call and an expected result; the others are small programs. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { isBytes } from "../model/bytes.ts"
@@ -14,15 +13,13 @@ import { type Ability, Bench, type Kind, type Law, make, noted } from "./Law.ts"
 export const arrange = (fs: Algebra, files: Files): Effect.Effect<void, Fault> =>
   Effect.flatMap(Bench, (bench) => plant((bench.writable ?? fs).port, files))
 
-/** Checks that the whole tree is as expected. */
 export const leaves = (fs: Algebra, files: Files): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(fs.port), (found) => equal(found, picture(files), "the tree afterwards"))
 
-/** Returns the filesystem with planned faults at its port. */
+/** Returns the filesystem with planned faults at its port. Its calls appear in the message of a broken law. */
 export const failing = (fs: Algebra, ...plan: ReadonlyArray<Planned>): Effect.Effect<Faulty> =>
   Effect.map(Bench, ({ derive }) => noted(fs, faulty(plan, { derive })(fs)))
 
-/** Runs the effect with limits that differ from the standard ones. */
 export const limited =
   (limits: Partial<Limits.LimitsShape>) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

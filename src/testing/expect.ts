@@ -1,9 +1,8 @@
-/** Assertions for laws. Each failure tells the expected and the actual value in terms of the call. */
 import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
 import { isBytes } from "../model/bytes.ts"
 
-/** A failed assertion. The runner adds the law and its calls. */
+/** A failed assertion. The runner adds the law and the calls of the law. */
 export class Broken extends Error {
   readonly expected: string
   readonly actual: string
@@ -29,7 +28,6 @@ const replacer = (_: string, value: unknown): unknown =>
           ? value.toString()
           : value
 
-/** Formats a value on one line, as in source code. */
 export const show = (value: unknown): string => {
   if (typeof value === "function") return "…"
   if (value instanceof RegExp) return String(value)

@@ -1,4 +1,3 @@
-/** Names and places in the model: parses paths, resolves links, and sets nodes in the tree. */
 import type { Directory, Model, Node, Outcome } from "./Model.ts"
 
 export const failure = (tag: string): Outcome => ({ tag })
@@ -7,11 +6,8 @@ const loop = failure("InvalidPath")
 
 export const isOutcome = (value: object): value is Outcome => "tag" in value
 
-// ── names ──────────────────────────────────────────────────────────────────────────────────────────────────────────
-
 export type Names = ReadonlyArray<string>
 
-/** Returns the segments of a caller's path, or a failure if it is invalid. */
 export const parse = (input: string): Names | Outcome => {
   const out: Array<string> = []
   for (const segment of input.split("/")) {
@@ -32,9 +28,7 @@ export const isSame = (self: Model, one: Names, other: Names): boolean =>
 
 export const child = (self: Model, at: Directory, name: string) => at.entries.get(folded(self, name))
 
-// ── places ─────────────────────────────────────────────────────────────────────────────────────────────────────────
-
-/** The place to which a path leads. */
+/** The place to which a path leads in the model. */
 export interface Place {
   /** The names without links, each spelled as in its directory. */
   readonly names: Names
@@ -55,7 +49,6 @@ export const climbsOut = (depth: number, target: string): boolean => {
   return false
 }
 
-/** Resolves a path: the place of its parent first, and then the last name. */
 export const place = (self: Model, names: Names, keepLink: boolean, hops = 0): Place | Outcome => {
   if (names.length === 0) return { names: [], node: self.root, blocked: undefined, hops }
   const name = names.at(-1)!
@@ -107,7 +100,7 @@ export const set = (self: Model, names: Names, node: Node | undefined): Model =>
   root: put(self, self.root, names, node)
 })
 
-/** Returns the model after a removal at these names, without directories that became empty if it prunes. */
+/** Returns the model after a removal at these names. If the model prunes, directories that became empty are removed too. */
 export const left = (self: Model, names: Names): Model => {
   const above = names.slice(0, -1)
   if (!self.prunes || above.length === 0) return self

@@ -1,4 +1,4 @@
-/** All calls that take a path, as data, so that a law can cover all of them. */
+/** The calls that take a path, as data, so that a law can cover all of them. */
 import type * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../filesystem/Filesystem.ts"
@@ -60,7 +60,6 @@ export const changingCalls: ReadonlyArray<PathCall> = [
 
 export const pathCalls: ReadonlyArray<PathCall> = [...readingCalls, ...changingCalls]
 
-/** Returns the calls that a filesystem with these abilities supports. */
 export const possible = (calls: ReadonlyArray<PathCall>, able: ReadonlySet<Ability>): ReadonlyArray<PathCall> =>
   calls.filter((call) => call.needs.every((ability) => able.has(ability)))
 

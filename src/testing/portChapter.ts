@@ -19,11 +19,9 @@ export const linked: Files = { ...tree, tofile: link("file"), todir: link("dir")
 export const writing: ReadonlyArray<Ability> = ["write"]
 export const changing: ReadonlyArray<Ability> = ["write", "delete"]
 
-/** Checks that the whole tree is as expected. */
 export const leaves = (port: Backend, files: Files): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(unnoted(port)), (found) => equal(found, picture(files), "the tree afterwards"))
 
-/** Returns a law from a program on a port with the given tree. */
 export const on = (
   needs: ReadonlyArray<Ability>,
   name: string,

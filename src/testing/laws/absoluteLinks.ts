@@ -1,4 +1,3 @@
-/** Absolute links that lead below the root, on filesystems whose root has an absolute path. */
 import * as Effect from "effect/Effect"
 import { subdirectory } from "../../filesystem/Decorator.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"

@@ -1,4 +1,3 @@
-/** Laws that accelerated calls and derived calls return the same, including the order. */
 import * as Effect from "effect/Effect"
 import { type Algebra, make } from "../../filesystem/Filesystem.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -30,7 +29,6 @@ const files: Files = {
 
 type Outcome = Effect.Effect<unknown, { readonly _tag: string }>
 
-/** Returns the result or the failure of a call in a comparable form. */
 const outcome = (call: Outcome): Effect.Effect<unknown> =>
   Effect.match(call, { onSuccess: (value) => value, onFailure: (error) => ({ failed: { ...error } }) })
 
@@ -62,7 +60,7 @@ const searches: ReadonlyArray<readonly [what: string, call: (fs: Algebra) => Out
   ["grep of small files", (fs) => fs.grep("hit", { maxFileSize: 100 })]
 ]
 
-/** Returns the entry at each component of a path, looked up one by one. */
+/** Returns the entry at each component of a path, with one lookup per component. */
 const steps = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<ReadonlyArray<Seen>, Fault> {
   const seen: Array<Seen> = []
   let at = root
@@ -78,7 +76,6 @@ const steps = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.
 
 const derived = (fs: Algebra): Algebra => make(portable(fs.port))
 
-/** Returns the part of the picture below a path, relative to the path. */
 const below = (path: string, all: Picture): Picture =>
   Object.fromEntries(
     Object.entries(all)
@@ -122,7 +119,6 @@ const entries: ReadonlyArray<readonly [path: string, bytes?: Uint8Array | undefi
   ["nowhere/directory"]
 ]
 
-/** Creates an entry with the plain operations. */
 const makeOne = Effect.fnUntraced(function* (port: Backend, { bytes, mode, path }: NewEntry): Effect.fn.Return<void, Fault> {
   yield* bytes === undefined ? port.makeDirectory(path) : port.write<never, never>(path, bytes, "create")
   if (mode !== undefined) yield* port.attributes!.set(path, { mode })

@@ -1,7 +1,3 @@
-/**
- * Laws about concurrent fibers: writes to one path run one after another, others in parallel, and no call waits forever. Also laws that a
- * failing or interrupted call is atomic.
- */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -23,7 +19,6 @@ const numbers = Array.from({ length: 20 }, (_, i) => i)
 
 const together = <A, E>(calls: ReadonlyArray<Effect.Effect<A, E>>) => Effect.all(calls, { concurrency: "unbounded" })
 
-/** Returns "success" or the tag of the failure for each call. */
 const outcomes = <A, E extends { readonly _tag: string }>(calls: ReadonlyArray<Effect.Effect<A, E>>) =>
   together(calls.map((call) => Effect.match(call, { onSuccess: () => "success", onFailure: (error): string => error._tag })))
 

@@ -1,4 +1,3 @@
-/** Laws about edits: all edits are applied or none, and every byte outside of a match stays. */
 import * as Effect from "effect/Effect"
 import { arrange, chapter, leaves } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"

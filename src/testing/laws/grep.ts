@@ -1,7 +1,3 @@
-/**
- * Laws about grep: regular expressions match line by line, the first match of each line is returned, in order, and skipped files are
- * reported.
- */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type { Algebra, GrepOptions } from "../../filesystem/Filesystem.ts"

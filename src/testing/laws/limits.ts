@@ -1,4 +1,3 @@
-/** Laws about limits: they apply to the paths that a caller gives, and not to the depth of existing entries. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { FsError } from "../../model/FsError.ts"
@@ -49,7 +48,7 @@ export const limitLaws: ReadonlyArray<Law> = [
   })
 ]
 
-/** A tree that produces many kinds of failures on any filesystem. */
+/** A tree that produces many kinds of failures. */
 const failures: Files = { "d/f": "x", bad: bytes(0xff), "source.txt": "a" }
 
 const encode = Schema.encodeUnknownEffect(Schema.toCodecJson(FsError))

@@ -1,6 +1,3 @@
-/**
- * Laws about symbolic links: they are followed inside the root and never out of it. Removing, moving and copying act on the link itself.
- */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
@@ -23,7 +20,7 @@ const inside: Files = { "d/f": "text\n", lf: link("d/f"), ld: link("d"), "d/up":
 
 const targetsOutside = ["/etc/passwd", "..", "../outside", "a/../../outside", "d/../../fs/d/f", "/"]
 
-/** A tree with links that lead out of the root in different ways. */
+/** A tree with three links that lead out of the root. */
 const out: Files = { "d/f": "inside\n", out: link("../outside"), absolute: link("/etc/passwd"), "d/deep": link("../../x") }
 
 const chain = (length: number): Files => {

@@ -1,6 +1,3 @@
-/**
- * Laws about entries that cannot be created through a filesystem: FIFOs and devices, unaddressable names, and leftovers of dead writers.
- */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../../filesystem/Filesystem.ts"

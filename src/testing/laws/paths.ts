@@ -1,4 +1,3 @@
-/** Laws about the meaning of paths, which apply before the filesystem is read. */
 import * as Effect from "effect/Effect"
 import * as Limits from "../../model/Limits.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"

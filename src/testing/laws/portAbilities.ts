@@ -1,4 +1,3 @@
-/** Laws about the optional parts of a port: links, attributes, watching and locks. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

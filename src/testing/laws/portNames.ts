@@ -1,4 +1,3 @@
-/** Laws about the primitives that create, remove and rename entries. */
 import * as Effect from "effect/Effect"
 import { has } from "../expect.ts"
 import { directory, link } from "../Files.ts"

@@ -1,4 +1,3 @@
-/** Laws about the primitives that only read. */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../model/FsError.ts"
 import type { Backend, Child, Handle } from "../../port/Backend.ts"

@@ -1,4 +1,3 @@
-/** Laws about `write` of a port: it is atomic, has three modes, and publishes inside `commit`. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

@@ -1,4 +1,3 @@
-/** Laws about reading: whole files, pages of lines and of bytes, versions, and unreadable files. */
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { ReadBytesResult, ReadResult } from "../../model/Entry.ts"
@@ -16,7 +15,6 @@ const unwatched = chapter({ kind: "ability", needs: ["no watch"] })
 
 const manyLines = Array.from({ length: 2001 }, (_, i) => `line ${i}`).join("\n")
 
-/** The expected result for a text, in the order of the columns. */
 interface LineCase {
   readonly what: string
   readonly text: string

@@ -1,4 +1,3 @@
-/** Laws about walks and globs: one meaning, one order, and skipped entries are reported. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Algebra, GlobOptions } from "../../filesystem/Filesystem.ts"
@@ -24,7 +23,7 @@ interface Row {
   readonly options?: GlobOptions
   readonly expected: ReadonlyArray<string>
   readonly files?: Files
-  /** Whether the row applies only to case-sensitive filesystems. */
+  /** True if the row applies only to case-sensitive filesystems. */
   readonly cased?: boolean
 }
 

@@ -1,4 +1,3 @@
-/** Laws about streams and sinks: the same content in constant memory, and nothing is visible before it is complete. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -147,7 +146,6 @@ export const streamLaws: ReadonlyArray<Law> = [
   })
 ]
 
-/** A stream of two chunks that then fails. */
 const brokenOff = Stream.concat(Stream.make(utf8("new"), utf8("er")), Stream.fail({ _tag: "Cable" } as const))
 
 export const sinkLaws: ReadonlyArray<Law> = [

@@ -1,4 +1,3 @@
-/** Laws about creating, removing, copying and moving whole trees. */
 import * as Effect from "effect/Effect"
 import { arrange, chapter, failing, leaves } from "../chapter.ts"
 import { equal, fails } from "../expect.ts"
@@ -195,7 +194,6 @@ const below = (to: string): Files => ({
 
 interface Transfer {
   readonly call: "copy" | "move"
-  /** Returns the part of the source that remains. */
   readonly rest: (source: Files) => Files
   readonly on: typeof changes
   readonly not: typeof refuses

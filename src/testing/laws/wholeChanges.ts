@@ -1,4 +1,4 @@
-/** Laws that an accelerated change in one step has the same result, fault and tree as the change step by step. */
+/** Laws that an accelerated change has the same result, fault and tree as the same change without acceleration. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { type Algebra, type Edit, make } from "../../filesystem/Filesystem.ts"
@@ -51,7 +51,6 @@ const outcome = (call: Outcome, base: string): Effect.Effect<string> =>
 /** The number of calls between two comparisons of the whole tree. The tree keeps its state from call to call. */
 const stride = 10
 
-/** Returns a law that runs each call on both sides and compares them. */
 const alike = (way: keyof Accelerations, what: string, calls: () => ReadonlyArray<readonly [what: string, call: Call]>): Law =>
   law(`${what} comes to the same in one step and step by step`, "architecture: accelerations", function* (fs) {
     if (fs.port.accelerations?.[way] === undefined) return

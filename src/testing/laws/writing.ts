@@ -1,4 +1,3 @@
-/** Laws about writing: the five modes, parents, preconditions, and that a refused write changes nothing. */
 import * as DateTime from "effect/DateTime"
 import type * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -213,7 +212,6 @@ const stale = "0".repeat(64)
 
 type Put = (fs: Algebra, path: string, options: WriteOptions) => Effect.Effect<unknown, WriteError>
 
-/** The calls that take `ifMatch`, on a file `a`. */
 const conditional: ReadonlyArray<readonly [operation: string, put: Put, modes: ReadonlyArray<WriteMode>]> = [
   ["write", (fs, path, options) => fs.write(path, "new", options), ["overwrite", "append", "replace", "appendExisting"]],
   ["writeBytes", (fs, path, options) => fs.writeBytes(path, utf8("new"), options), ["overwrite"]]
