@@ -1,7 +1,3 @@
-/**
- * Writes answers: one document, or a list that is written array by array as it arrives. Both are encoded with their schema, or
- * formatted for people.
- */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -16,7 +12,6 @@ const encoder = <A>(schema: Encodable<A>): ((value: A) => string) => {
   return (value) => `${JSON.stringify(encode(value))}\n`
 }
 
-/** Writes one document as JSON, or formatted by `show`. */
 export const document = Effect.fnUntraced(function* <A>(schema: Encodable<A>, value: A, show: (look: Look) => string) {
   const screen = yield* Screen
   const { json } = yield* Settings

@@ -24,7 +24,6 @@ export const format: Flag.Flag<Format | undefined> = Flag.Literals("format", ["z
   Flag.withDefault(undefined)
 )
 
-/** Makes an error of usage, of the same type as effect/cli's own. */
 export const usage = (message: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
 
@@ -41,7 +40,9 @@ export const isCompressed = (file: string): boolean => /\.(tgz|tar\.gz)$/i.test(
 export const placeOf = (file: string): Effect.Effect<string, never, Screen> =>
   Effect.map(Screen, ({ directory }) => resolve(directory, file))
 
-/** Returns the kind of a path of the machine. If it cannot be determined, the later opening reports the error. */
+/**
+ * Returns the kind of a path of the machine. An unreadable path counts as a file, because opening it then reports the error.
+ */
 export const kindAt = (place: string): "file" | "directory" | undefined => {
   try {
     const stat = statSync(place, { throwIfNoEntry: false })

@@ -14,7 +14,6 @@ interface Flags {
   readonly long: ReadonlyMap<string, FlagDescriptor>
   readonly short: ReadonlyMap<string, FlagDescriptor>
   readonly negations: ReadonlyMap<string, FlagDescriptor>
-  /** The flags of other tools, with the flags they mean here. */
   readonly other: ReadonlyMap<string, string>
 }
 
@@ -97,7 +96,6 @@ export const normalise = (program: CommandDescriptor, args: ReadonlyArray<string
   const help: Array<string> = []
   let command = program
   let flags = flagsOf(program)
-  /** Whether the last word is a switch, which would take a following yes or no as its value. */
   let isOpen = false
   for (let index = 0; index < args.length;) {
     const arg = args[index]!

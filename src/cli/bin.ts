@@ -22,7 +22,6 @@ if (isTooOld(process.version, engines.node)) {
   process.exit(9)
 }
 
-/** Returns the home directory, or "" for a user unknown to the system. */
 const home = (): string => {
   try {
     return homedir()
@@ -125,7 +124,6 @@ const program =
 
 const fiber = Effect.runFork(Effect.provideService(program, Screen, screen))
 
-/** The exit codes for signals, 128 plus the number of the signal. */
 const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
 let signalled: number | undefined
 

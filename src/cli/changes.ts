@@ -35,7 +35,6 @@ export const someChanges = (look: Look, changes: ReadonlyArray<Change>, all: boo
   )
 }
 
-/** Formats the counts as `2 added, 1 changed, 3 removed`. */
 export const countChanges = (changes: ReadonlyArray<Change>): string => {
   const count = (tag: Change["_tag"]): number => changes.filter(({ _tag }) => _tag === tag).length
   return [

@@ -1,4 +1,3 @@
-/** Opens the root together with a container: the files are those of the directory, and commands run beside them. */
 import { realpathSync, statSync } from "node:fs"
 import { resolve } from "node:path"
 import * as Context from "effect/Context"
@@ -19,7 +18,7 @@ export interface OpenContainer {
   (options: ContainerOptions): Layer.Layer<Filesystem | Sandbox, FsError.FsError>
 }
 
-/** The way to open a container; tests replace it. */
+/** The function that opens a container. Tests replace it. */
 export const Engine: Context.Reference<OpenContainer> = Context.Reference<OpenContainer>("fs-algebra/cli/Engine", {
   defaultValue: () => (options) =>
     Layer.unwrap(
@@ -47,7 +46,6 @@ const goesNowhere = (flag: string): Complaint =>
     code: wrongUsage
   })
 
-/** Makes the error for `--hardlinks reject` where hard links cannot be detected. */
 export const unjudged = (where: string): Complaint =>
   new Complaint({
     error: { _tag: "UsageError" },
@@ -95,7 +93,6 @@ const named =
       ? error
       : FsError.promote(FsError.toFault(error), opening, root)
 
-/** Opens the container. Errors name the directory as it was given. */
 export const containerLayer: Layer.Layer<Filesystem | Sandbox, FsError.FsError | Complaint, Settings | Screen> = Layer.unwrap(
   Effect.gen(function* () {
     const { container, directories, hardlinks, root } = yield* Settings

@@ -1,4 +1,3 @@
-/** Implements the debug command, so that other commands need not load it. */
 import { existsSync } from "node:fs"
 import { basename, resolve } from "node:path"
 import * as Context from "effect/Context"
@@ -27,7 +26,6 @@ export interface Input {
 const usage = (message: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
 
-/** Returns an error for flags about a directory if a dump is given. */
 const misfit = Effect.fnUntraced(function* ({ path, store }: Input) {
   const { backend, mounts } = yield* Settings
   if (path === undefined) return undefined
@@ -115,7 +113,6 @@ const showing = Effect.fnUntraced(function* (
   return yield* Effect.never
 })
 
-/** Serves until it is interrupted. */
 export const serve = Effect.fnUntraced(
   function* (input: Input, version: string) {
     const wrong = yield* misfit(input)

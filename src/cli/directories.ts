@@ -1,4 +1,3 @@
-/** Serves several directories of the machine as one filesystem, in which each is mounted under its name. */
 import { realpathSync } from "node:fs"
 import { basename } from "node:path"
 import * as Context from "effect/Context"

@@ -1,4 +1,3 @@
-/** Converts every outcome of a command line to an exit code. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import { ownMistake, type Quit, systemFailed, wrongUsage } from "./exit.ts"

@@ -36,12 +36,10 @@ export const ownMistake = 70
 
 export const exitCodeOf = (tag: FsError["_tag"]): number => exitCodes.find((row) => row.tags.includes(tag))!.code
 
-/** Ends the command with this code; everything has been reported. */
+/** Ends the command with this code. Everything has been reported before. */
 export class Quit extends Data.TaggedError("Quit")<{ readonly code: number }> {}
 
-/** An error of the command line itself, about snapshots, archives or arguments, with its advice. */
 export class Complaint extends Data.TaggedError("Complaint")<{
-  /** The error in a JSON answer. */
   readonly error: { readonly _tag: string; readonly [field: string]: unknown }
   readonly message: string
   readonly hint: string

@@ -58,7 +58,6 @@ const complain = Effect.fnUntraced(function* (complaint: Complaint) {
   return code
 })
 
-/** Reports the error, and returns the exit code. */
 export const report = Effect.fnUntraced(function* (error: FsError.FsError) {
   const { command, json } = yield* Settings
   // The hint names similar paths already.
@@ -107,7 +106,6 @@ export const reported = <A, E extends Failure, R>(self: Effect.Effect<A, E, R>) 
       : Effect.flatMap(reportAny(error), (code) => Effect.fail<OutputFailed | Quit>(new Quit({ code })))
   )
 
-/** Reports the failure of a layer that opens a filesystem, and ends with its exit code. */
 export const reportedLayer = <A, R>(layer: Layer.Layer<A, FsError.FsError | Complaint, R>) =>
   Layer.catch(layer, (error) =>
     Layer.effectContext(Effect.flatMap(reportAny(error), (code) => Effect.fail(new Quit({ code }))))

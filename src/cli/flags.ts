@@ -3,7 +3,6 @@ import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import type { Kind } from "../model/Entry.ts"
 
-/** Makes a flag that is off unless given. */
 export const toggle = (name: string, description: string): Flag.Flag<boolean> =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withoutNegation, Flag.withDefault(false))
 
@@ -42,11 +41,9 @@ export const path = (description: string): Argument.Argument<string> =>
 export const paths = (description: string): Argument.Argument<ReadonlyArray<string>> =>
   path(description).pipe(Argument.variadic({ min: 1 }))
 
-/** Makes an argument for a directory, by default the root. */
 export const directory = (description: string): Argument.Argument<string> =>
   path(`${description} (default: the root)`).pipe(Argument.withDefault("."))
 
-/** The flag for a version as `stat` shows it, or `none`. */
 export const ifMatch: Flag.Flag<string | null | undefined> = text(
   "if-match",
   "VERSION",

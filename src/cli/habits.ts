@@ -1,7 +1,7 @@
 /**
- * Flags that users know from other tools. If the command behaves so anyway, the flag is dropped; if it has another name here,
- * it is replaced. This also holds in clusters of letters. `-v` and `-h` print the version and the help only if the tool of the
- * same name has no other use for them: help in place of an answer would reach the next command of a pipe.
+ * Replaces or drops flags that users know from other tools, also in clusters of letters. `-v` and `-h` print the version and
+ * the help only if the tool of the same name has no other use for them: help in place of an answer would reach the next command
+ * of a pipe.
  */
 
 /** The flags of other tools by command: `""` if the flag changes nothing, or the name of our flag. */
@@ -37,10 +37,8 @@ export const habits: Readonly<Record<string, Readonly<Record<string, string>>>> 
   rm: { R: "recursive", force: "missing-ok", v: "", verbose: "" }
 }
 
-/** The flags of other tools for every command. */
 export const sharedHabits: Readonly<Record<string, string>> = { "no-color": "color=never" }
 
-/** The commands of other tools, and our command for the same purpose. */
 export const counterparts: ReadonlyMap<string, string> = new Map([
   ["dir", "ls"],
   ["ll", "ls --long"],

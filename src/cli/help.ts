@@ -1,4 +1,3 @@
-/** Formats effect/cli's help, followed by the exit codes in the help of the program. */
 import * as CliOutput from "effect/cli/CliOutput"
 import { exitCodes } from "./exit.ts"
 import { look } from "./look.ts"

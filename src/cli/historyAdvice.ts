@@ -1,4 +1,3 @@
-/** The advice and the exit code for every error about snapshots and archives. */
 import * as Schema from "effect/Schema"
 import { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
 import { Complaint, exitCodeOf, systemFailed } from "./exit.ts"

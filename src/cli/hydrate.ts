@@ -11,11 +11,10 @@ import * as FsPath from "../model/FsPath.ts"
 import { Limits, unlimited } from "../model/Limits.ts"
 
 export interface HydrateOptions {
-  /** Whether to leave out files that .gitignore and .ignore match, and `.git`. @default false */
+  /** True to leave out files that .gitignore and .ignore match, and `.git`. @default false */
   readonly gitignore?: boolean | undefined
   /** The largest amount to copy; the copy stops before it is exceeded. @default no bound */
   readonly upTo?: { readonly files: number; readonly bytes: number } | undefined
-  /** Called for each copied file, with its size in bytes. */
   readonly onFile?: ((bytes: number) => void) | undefined
 }
 
@@ -24,7 +23,7 @@ export interface Hydrated {
   readonly directories: number
   readonly links: number
   readonly bytes: number
-  /** Whether the copy is incomplete because `upTo` was reached. */
+  /** True if `upTo` was reached, so that the copy is incomplete. */
   readonly truncated: boolean
   readonly leftOut: ReadonlyArray<{ readonly path: string; readonly why: string }>
 }

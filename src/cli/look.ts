@@ -13,7 +13,6 @@ export interface Look {
   readonly magenta: (text: string) => string
   /** Formats a name or path, on one line. */
   readonly name: (name: string) => string
-  /** Formats a line of a file. */
   readonly text: (text: string) => string
   /** Formats lines of a file, with their line endings. */
   readonly lines: (text: string) => string

@@ -49,7 +49,6 @@ import { program, Settings } from "./settings.ts"
 import { base, toSettings } from "./sharedFlags.ts"
 import { described } from "./subcommand.ts"
 
-/** The program with all commands; without a command it runs the tour. */
 export const command = base.pipe(
   Command.withHandler((flags) => Effect.provideService(showTour, Settings, toSettings(flags, "tour"))),
   Command.withSubcommands([

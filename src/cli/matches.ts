@@ -92,7 +92,6 @@ const cut = (look: Look, { lineContent, matchEnd, matchStart }: GrepMatch, colum
   )
 }
 
-/** Formats matches for a terminal: the file name once, its lines below it. */
 export const grouped = (look: Look, columns: number): Lines<GrepMatch> => {
   const room = columns * longest
   return arranged(

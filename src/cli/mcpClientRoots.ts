@@ -41,7 +41,6 @@ interface Following {
   readonly roots: ClientRoots
 }
 
-/** The files and services of calls, for one list of roots. */
 interface Ground {
   readonly directories: ReadonlyArray<string>
   readonly context: Context.Context<never>

@@ -1,4 +1,3 @@
-/** Serves MCP over HTTP on a loopback address, for programs of this machine only. */
 import { createServer } from "node:http"
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
@@ -15,7 +14,6 @@ import { Screen } from "./screen.ts"
 
 export interface Address {
   readonly host: "127.0.0.1" | "::1"
-  /** The port; 0 means any free port. */
   readonly port: number
 }
 
@@ -43,7 +41,6 @@ const listening = (address: Address) =>
 
 const urlOf = ({ host }: Address, port: number): string => `http://${host === "::1" ? "[::1]" : host}:${port}/mcp`
 
-/** Serves until it is interrupted. */
 export const serve = Effect.fnUntraced(function* (address: Address, options: McpServer.Options) {
   const screen = yield* Screen
   const server = yield* listening(address)

@@ -67,7 +67,6 @@ const greeting = (quick: Quick, version: string, { certain, names }: Early, work
     return { certain, ends: { input: bytes, write }, flow: Flow.make(), info }
   })
 
-/** Greets the client, and then requests its roots. */
 const servingClientRoots = Effect.fnUntraced(function* (quick: Quick, { version }: Versioned) {
   const plain = plainTools(quick, yield* Screen) ?? (yield* (yield* loadRoots).offered(quick, version))
   const start = yield* greeting(quick, version, plain, undefined)

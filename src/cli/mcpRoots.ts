@@ -1,4 +1,3 @@
-/** Chooses the directories that a server may show: those of the command line, or those that the client lists. */
 import { realpathSync, statSync } from "node:fs"
 import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"

@@ -1,4 +1,3 @@
-/** Implements the mcp command, so that other commands need not load it. */
 import { basename, resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -37,7 +36,7 @@ import { workspaceLayer } from "./workspace.ts"
 export interface Input {
   readonly tools: string
   readonly readOnly: boolean
-  /** Whether tools may remove or move anything. */
+  /** True if tools may remove and move files. */
   readonly deletes: boolean
   readonly limits: "agent" | "standard" | "unlimited"
   readonly mountPoint: string | undefined
@@ -46,8 +45,8 @@ export interface Input {
   readonly readBeforeWrite: boolean
   readonly structured: boolean
   /**
-   * Whether to serve snapshots. `undefined`: if they can be kept, with the chosen tools. `true`: with any tools, and fail if
-   * they cannot be kept.
+   * The use of snapshots. `undefined`: if they can be kept, with the chosen tools. `true`: with any tools, and fail if they
+   * cannot be kept.
    */
   readonly snapshots: boolean | undefined
   readonly anyRoot: boolean
@@ -137,8 +136,8 @@ const rules = (options: AccessOptions) =>
   })
 
 /**
- * Returns which paths the recovery may change: those that the tools may change. Invalid globs, which the command reports later,
- * permit nothing.
+ * Returns a predicate for the paths that the recovery may change: those that the tools may change. Invalid globs, which the
+ * command reports later, permit nothing.
  */
 const permitsOf = (input: Input, options: AccessOptions): ((path: FsPath) => boolean) => {
   if (input.readOnly) return () => false
@@ -168,11 +167,10 @@ const recovery = Effect.fnUntraced(function* (input: Input) {
   return yield* telling(permitsOf(input, yield* limitsOf(input)))
 })
 
-/** Tests whether a tool is offered. A tool is hidden if all its calls would be refused. */
+/** Tests whether a tool is offered. A tool whose calls would all be refused is hidden. */
 export const isOffered = ({ deletes }: Input, tool: AnyDefinition | { readonly name: string }): boolean =>
   deletes || !removes(tool)
 
-/** Hides tools that would always be refused, on any files. */
 export const offering = (input: Input) =>
   input.deletes ? Layer.empty : policy({ name: "noDelete", offers: (tool) => isOffered(input, tool) })
 
@@ -218,7 +216,7 @@ const workspaceOf = Effect.fnUntraced(function* () {
   return directories === undefined ? basename(resolve(directory, root)) : directories.map(({ name }) => name).join(", ")
 })
 
-/** Makes the options of the server; `workspace` is `undefined` if it is not known yet. */
+/** Makes the options of the server. `workspace` is `undefined` while the roots are unknown. */
 export const optionsOf = Effect.fnUntraced(function* (
   input: Input,
   backend: string,
@@ -266,7 +264,6 @@ export interface Told extends Omit<Quick, "roots"> {
   readonly directories?: ReadonlyArray<Directory> | undefined
 }
 
-/** Completes a command line with its directories; several are mounted in the root under their names. */
 export const toldOf = (
   { roots: _, ...quick }: Quick,
   version: string,
@@ -324,10 +321,9 @@ export const settled = (told: Told) => {
   )
 }
 
-/** Serves until the client disconnects. */
 export const run = (told: Told) => Effect.provide(reported(serve(told)), settled(told))
 
-/** Makes the layer for a server that is already running. */
+/** Makes the layer for a server that has already greeted its client. */
 export const layer = (told: Told, flow: Flow.Flow, subscribed: Effect.Effect<void>) => {
   const { input, version } = told
   const made = Effect.gen(function* () {

@@ -26,7 +26,6 @@ const withoutPlace =
   ({ detail, operation, reason }: SnapshotError): SnapshotError =>
     new SnapshotError({ operation, reason, detail: detail.replaceAll(gitDir, "the store") })
 
-/** Defers opening the store to the first operation. */
 const over = (open: Effect.Effect<Operations, SnapshotError>): Operations => ({
   snapshot: (options) => Effect.flatMap(open, (self) => self.snapshot(options)),
   restore: (snapshot, options) =>

@@ -116,7 +116,6 @@ const tellLeftOut = Effect.fnUntraced(function* (previews: ReadonlyArray<HostMou
   }
 })
 
-/** Copies all files of `--mount`, or none of them. */
 export const mountAll = Effect.fnUntraced(function* (fs: Algebra) {
   const { mounts } = yield* Settings
   if (mounts.length === 0) return

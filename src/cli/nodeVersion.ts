@@ -1,4 +1,4 @@
-/** Tests the version of Node before modules are loaded that an old version cannot parse. */
+/** Tests the version of Node before any module is loaded that an old version cannot parse. */
 
 const numbers = (version: string): ReadonlyArray<number> => (/\d+(?:\.\d+)*/.exec(version)?.[0] ?? "").split(".").map(Number)
 

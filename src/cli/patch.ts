@@ -23,7 +23,6 @@ export interface Side {
   readonly kind: Kind
   readonly mode?: number | undefined
   readonly sizeBytes: number
-  /** The content; absent if it is too large. */
   readonly bytes?: Uint8Array | undefined
 }
 
@@ -55,7 +54,6 @@ export const sideOf = Effect.fnUntraced(function* (port: Backend, path: FsPath):
   return { kind, mode, sizeBytes, bytes: kind === "file" ? yield* bytesAt(port, path) : nothing }
 })
 
-/** Returns the bytes of a path, one character per byte. */
 const rawPath = (path: string): string =>
   path
     .split("/")
@@ -102,7 +100,6 @@ const countLines = (hunks: string, sign: string): number => {
 
 const blank: Side = { kind: "file", sizeBytes: 0, bytes: nothing }
 
-/** Formats a change whose sides have the same kind, or one side only. */
 const plain = (path: string, before: Side | undefined, after: Side | undefined): Patch => {
   const raw = rawPath(path)
   const [a, b] = [quoted(`a/${raw}`), quoted(`b/${raw}`)]

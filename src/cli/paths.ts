@@ -10,7 +10,6 @@ import { resolved } from "./resolved.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 
-/** Lists the path and all directories above it, the topmost first. */
 const ancestors = (path: string): ReadonlyArray<string> => {
   const { root } = parse(path)
   const names = path.slice(root.length).split(sep)

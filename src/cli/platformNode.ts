@@ -1,4 +1,3 @@
-/** Loads modules that need the optional package @effect/platform-node, and explains how to install it. */
 import * as Effect from "effect/Effect"
 import { isSystemError } from "../model/systemError.ts"
 import { Complaint, systemFailed } from "./exit.ts"

@@ -18,7 +18,6 @@ const escaped = (character: string): string => {
 /** Escapes text, keeping lines and tabs. */
 export const printableText = (text: string): string => text.replace(unsafe, escaped)
 
-/** Escapes text for a single line. */
 export const printableName = (name: string): string => name.replace(unsafeInName, escaped)
 
 /** Escapes the text of a file chunk by chunk. A final CR is held back, because it belongs to an LF that may follow. */

@@ -1,11 +1,13 @@
-/** Shows the progress of work that takes longer than a second, on a terminal only, on a line that disappears afterwards. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import { duration } from "./humanise.ts"
 import { Screen } from "./screen.ts"
 
-/** Shows progress while the effect runs; `detail` is called each time the line is drawn. */
+/**
+ * Shows progress while the effect runs, on a terminal only, after one second. The line disappears at the end. `detail` is
+ * called each time the line is drawn.
+ */
 export const withProgress =
   (what: string, detail?: () => string) =>
   <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | Screen> =>

@@ -10,7 +10,6 @@ import { errorLook } from "./look.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 
-/** Reports each unfinished change that opening the root has finished or left, on standard error. */
 export const telling = (permits: (path: FsPath) => boolean): Effect.Effect<Recovery, never, Screen | Settings> =>
   Effect.gen(function* () {
     const screen = yield* Screen

@@ -14,25 +14,21 @@ export class OutputFailed extends Data.TaggedError("OutputFailed")<{ readonly co
 export interface ScreenShape {
   /** The command that was typed, for suggested commands. */
   readonly program: string
-  /** The absolute working directory, which a relative `--root` starts from. */
   readonly directory: string
   /** The absolute directory for the state of this user's programs; absent if unknown. */
   readonly stateDirectory?: string | undefined
-  /** Whether standard output is a terminal. */
+  /** True if standard output is a terminal. */
   readonly isTerminal: boolean
-  /** Whether standard input is a terminal. */
+  /** True if standard input is a terminal. */
   readonly isInteractive: boolean
-  /** Whether standard error is a terminal that can be drawn on. */
+  /** True if standard error is a terminal that can be drawn on. */
   readonly showsProgress: boolean
-  /** Whether standard output shows colours. */
   readonly colors: boolean
-  /** Whether standard error shows colours. */
   readonly errorColors: boolean
   /** The width of the terminal, in characters. */
   readonly columns: number
   /** Writes to standard output; completes when the stream has accepted the content. */
   readonly write: (content: string | Uint8Array) => Effect.Effect<void, OutputFailed>
-  /** Writes one or several lines to standard error. */
   readonly warn: (line: string) => Effect.Effect<void>
   /** Writes unchanged bytes to standard error; completes when they are accepted or the reader has gone. */
   readonly writeError: (bytes: Uint8Array) => Effect.Effect<void>

@@ -11,7 +11,6 @@ import { forEachPath } from "./failure.ts"
 
 const kinds = ["file", "directory", "symlink", "other"] as const
 
-/** Escapes a name for a glob. */
 const literally = (name: string): string => name.replace(/[\\*?[\]{}()!+@|^]/g, String.raw`\$&`)
 
 /**
@@ -38,7 +37,7 @@ export interface SearchBase {
 export interface SearchBases {
   /** The bases in the order of their matches. */
   readonly bases: ReadonlyArray<SearchBase>
-  /** Whether one base lies in another, so that matches are not in path order. */
+  /** True if one base lies in another, so that matches are not in path order. */
   readonly isNested: boolean
   /** The first path that cannot be searched; it has been reported. */
   readonly failed: Quit | undefined

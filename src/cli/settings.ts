@@ -37,9 +37,8 @@ export class Settings extends Context.Service<
     readonly directories?: ReadonlyArray<Directory> | undefined
     readonly backend: "host" | "memory" | "container"
     readonly container: Container
-    /** Whether files with several hard links may be read and appended to. @default "allow" */
+    /** The treatment of files with several hard links. @default "allow" */
     readonly hardlinks?: "allow" | "reject" | undefined
-    /** The mounts, in the order of the flags. */
     readonly mounts: ReadonlyArray<MountFlag>
     /** The file to record changes in, as typed. */
     readonly journal?: string | undefined

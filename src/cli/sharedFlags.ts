@@ -1,4 +1,6 @@
-/** The flags that all commands share. They are separate from the settings, because some programs use settings without flags. */
+/**
+ * The flags that all commands share. They are separate from the settings, because some programs use the settings without flags.
+ */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"

@@ -1,4 +1,3 @@
-/** Formats suggested commands for copying, with arguments quoted for a shell. */
 import { printableName } from "./printable.ts"
 
 const plain = /^[\w@%+=:,./-]+$/

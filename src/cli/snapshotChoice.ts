@@ -1,4 +1,3 @@
-/** Finds the snapshot that an argument names, or explains why it cannot. */
 import * as Effect from "effect/Effect"
 import { candidates, latest, safetyTag, shortIds } from "../history/snapshots/choice.ts"
 import type { FilesystemSnapshot } from "../history/snapshots/value.ts"

@@ -1,4 +1,3 @@
-/** Formats a snapshot: its value, which restores it in any process, its size and its changes. */
 import * as Schema from "effect/Schema"
 import type { Details } from "../history/Snapshots.ts"
 import { FilesystemSnapshot } from "../history/snapshots/value.ts"
@@ -32,7 +31,6 @@ export const changed = ({ filesChanged, linesAdded, linesRemoved }: Details): Re
     : [`+${humanise.whole(linesAdded)} -${humanise.whole(linesRemoved)}`])
 ]
 
-/** Formats the numbers as `42 files, 1.2 MiB; 3 files changed, +10 -2`. */
 export const numbers = (details: Details): string => {
   const now = `${humanise.count(details.files, "file")}, ${humanise.bytes(details.bytes)}`
   const since = changed(details)

@@ -22,7 +22,7 @@ import { type CommandLine, commandLine } from "./shell.ts"
 export interface StoreOptions {
   /** The directory of the store itself, from `--store`. */
   readonly store?: string | undefined
-  /** Whether to allow a home directory or the whole machine as root. @default false */
+  /** True to allow a home directory or the whole machine as root. @default false */
   readonly anyRoot?: boolean | undefined
 }
 
@@ -33,7 +33,6 @@ export interface Store {
   readonly showing: (what: string) => <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R | Screen>
 }
 
-/** Makes command lines that use the same store. */
 export const lineFor = (store: string | undefined) =>
   Effect.gen(function* () {
     const { root } = yield* Settings

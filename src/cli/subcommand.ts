@@ -14,7 +14,6 @@ import { settingsOf } from "./sharedFlags.ts"
 import { workspaceLayer } from "./workspace.ts"
 
 export interface About {
-  /** The text for the list of commands. */
   readonly summary: string
   /** The text for the command's own help, already wrapped. */
   readonly description: string

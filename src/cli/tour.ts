@@ -23,7 +23,6 @@ interface Step<A> {
 }
 
 interface Guide {
-  /** Shows prose, which is not part of a JSON answer. */
   readonly say: (lines: (look: Look) => ReadonlyArray<string>) => Effect.Effect<void, OutputFailed>
   readonly step: <A>(step: Step<A>) => Effect.Effect<A, FsError | OutputFailed, Screen | Settings>
 }

@@ -1,4 +1,3 @@
-/** Chooses files and patterns on which the tour has something to show. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Algebra } from "../filesystem/Filesystem.ts"
@@ -20,7 +19,6 @@ const extension = (path: FsPath.FsPath): string => {
   return dot > 0 ? name.slice(dot) : ""
 }
 
-/** Returns a pattern for files with the most frequent extension, such as `*.ts` at any depth. */
 export const commonPattern = (files: ReadonlyArray<GlobMatch>): string => {
   const counts = new Map<string, number>()
   for (const { path } of files) {

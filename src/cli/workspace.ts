@@ -28,7 +28,7 @@ export interface OpenHost {
   (root: string, hardlinks?: "allow" | "reject"): Layer.Layer<Filesystem, FsError.FsError>
 }
 
-/** The way to open a directory of the machine; tests replace it. */
+/** The function that opens a directory of the machine. Tests replace it. */
 export const Host: Context.Reference<OpenHost> = Context.Reference<OpenHost>("fs-algebra/cli/Host", {
   defaultValue: () => (root, hardlinks) =>
     Layer.unwrap(
@@ -44,7 +44,6 @@ export const Host: Context.Reference<OpenHost> = Context.Reference<OpenHost>("fs
     )
 })
 
-/** Opens the directory. Errors name the directory as it was given. */
 const directoryLayer = Layer.unwrap(
   Effect.gen(function* () {
     const { directories, hardlinks, root } = yield* Settings
@@ -100,7 +99,6 @@ const memoryLayer = Layer.effect(
   }).pipe(Effect.provide(directoryLayer))
 )
 
-/** Opens the directory of `--root`. */
 export const hostLayer = reportedLayer(
   journalless("nothing of the directory changes")(mountless("this shows the directory as it is")(directoryLayer))
 )

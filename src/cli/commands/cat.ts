@@ -1,4 +1,3 @@
-/** Prints files: unchanged bytes into a pipe, and text without control characters on a terminal. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as CliError from "effect/cli/CliError"

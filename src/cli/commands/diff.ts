@@ -1,4 +1,3 @@
-/** Shows the changes since a snapshot, or between two snapshots, as git does. The output is written change by change. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -36,7 +35,7 @@ const Difference = Schema.Struct({
 interface Compared {
   readonly change: typeof Change.Type
   readonly patch: Patch
-  /** Whether only a directory changed, which git does not show. */
+  /** True if only a directory changed, which git does not show. */
   readonly isDirectory: boolean
 }
 
@@ -87,7 +86,6 @@ const differenceOf = ({ change, isDirectory, patch }: Compared, isStat: boolean)
   })
 })
 
-/** Writes the patches; into a pipe go the exact bytes of the files. */
 const printPatches = Effect.fnUntraced(function* <E, R>(compared: Stream.Stream<Compared, E, R>) {
   const screen = yield* Screen
   const paint = look(screen)

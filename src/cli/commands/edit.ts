@@ -1,4 +1,3 @@
-/** Replaces text in a file. The output is the difference, which a person can check and `patch` accepts. */
 import * as Effect from "effect/Effect"
 import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"

@@ -1,6 +1,3 @@
-/**
- * Runs one command in a container with the root mounted. Its output is printed as it arrives, and its exit code is passed on.
- */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

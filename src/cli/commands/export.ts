@@ -20,14 +20,12 @@ import { subcommand } from "../subcommand.ts"
 const Answer = Schema.Struct({
   file: Schema.String,
   format: Schema.Literals(["zip", "tar"]),
-  /** The size of the archive. */
   bytes: Schema.Int,
   files: Schema.optionalKey(Schema.Int),
   /** The entries that were left out because no import would accept them. */
   skipped: Schema.Array(Schema.Struct({ path: Schema.String, reason: Schema.String, detail: Schema.String }))
 })
 
-/** The number of entries shown to people; the JSON answer has all. */
 const mostShown = 20
 
 const saySkipped = Effect.fnUntraced(function* (skipped: ReadonlyArray<SkippedEntry>) {

@@ -23,7 +23,6 @@ import { quote } from "../shell.ts"
 import * as skipped from "../skipped.ts"
 import { subcommand } from "../subcommand.ts"
 
-/** The number of matches in a file, for --files and --count. */
 const FileMatches = Schema.Struct({ path: GrepMatch.fields.path, matches: Schema.Int })
 
 /** Counts the matches of each file. Matches arrive file by file, so a file is complete when the next one begins. */

@@ -1,4 +1,4 @@
-/** Replaces the whole tree by an archive. A slip could destroy much, so the current tree is kept as a snapshot first. */
+/** Replaces the whole tree by an archive. A slip could destroy much, so the current tree is first kept as a snapshot. */
 import { createReadStream } from "node:fs"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -75,7 +75,6 @@ const notKept = (error: SnapshotError | Complaint) =>
     return yield* new Complaint({ error: complaint.error, message, hint: said, code })
   })
 
-/** Runs the import with a snapshot before it. Returns the number of files and the snapshot. */
 const keeping = <R>(options: StoreOptions, file: string, body: Effect.Effect<number, ArchiveError | FsError, R>) =>
   withStore(
     options,

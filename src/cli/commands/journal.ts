@@ -1,4 +1,3 @@
-/** Commands on recorded journals. Each command is loaded when it is used. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as CliError from "effect/cli/CliError"
@@ -15,7 +14,6 @@ import { unrecordedLayer } from "../workspace.ts"
 
 const nothingChanges = "nothing of the directory changes"
 
-/** Commands that only look at a file of the machine, and need no directory. */
 const looking = subcommandOn(reportedLayer(journalless(nothingChanges)(mountless(nothingChanges)(Layer.empty))), "journal")
 
 const filters = {

@@ -1,4 +1,3 @@
-/** Lists one directory: names alone for programs, with sizes for people. */
 import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

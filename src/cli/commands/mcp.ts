@@ -9,7 +9,6 @@ import * as flags from "../flags.ts"
 import { base, toSettings } from "../sharedFlags.ts"
 import { described } from "../subcommand.ts"
 
-/** The version of this program, which the server reports to its clients. */
 export const ProgramVersion: Context.Reference<string> = Context.Reference("fs-algebra/cli/ProgramVersion", {
   defaultValue: () => "0.0.0"
 })

@@ -1,4 +1,3 @@
-/** Removes files, links and directories. A directory with content needs a flag. */
 import * as Effect from "effect/Effect"
 import * as Flag from "effect/cli/Flag"
 import { Filesystem } from "../../filesystem/Filesystem.ts"

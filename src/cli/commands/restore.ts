@@ -1,4 +1,3 @@
-/** Restores the tree or parts of it from a snapshot. The current state is kept first, so that the restore can be undone. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Argument from "effect/cli/Argument"

@@ -59,7 +59,6 @@ const show = Effect.fnUntraced(function* ({ directory, snapshots }: Store, max: 
   return all.length
 })
 
-/** Chooses the snapshots to forget: the named ones, and all but the newest `keep`. */
 const leaving = Effect.fnUntraced(function* (store: Store, names: ReadonlyArray<string>, keep: number | undefined) {
   const going = new Map<string, FilesystemSnapshot>()
   for (const name of names) {

@@ -14,7 +14,6 @@ import * as DateTime from "effect/DateTime"
 const Answer = Schema.Struct({ ...FileStat.fields, version: Schema.optionalKey(Schema.String) })
 
 interface Answer extends FileStat {
-  /** The SHA-256 of a file, in hexadecimal. */
   readonly version?: string
 }
 

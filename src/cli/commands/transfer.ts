@@ -1,6 +1,3 @@
-/**
- * Copies and moves whole trees: `cp` and `mv`. The target is a new name, an existing directory, or a name that ends in a slash.
- */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"

@@ -18,7 +18,6 @@ import { obeysGitignore } from "../searchBases.ts"
 import * as skipped from "../skipped.ts"
 import { subcommand } from "../subcommand.ts"
 
-/** Returns box drawing characters for a terminal, and ASCII for a pipe. */
 const strokes = (isTerminal: boolean) =>
   isTerminal
     ? { item: "├── ", last: "└── ", through: "│   ", empty: "    " }

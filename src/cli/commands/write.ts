@@ -1,7 +1,3 @@
-/**
- * Writes a whole file, or appends to one, from an argument or standard input. A new file becomes visible only when it is
- * complete.
- */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Flag from "effect/cli/Flag"

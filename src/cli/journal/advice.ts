@@ -1,4 +1,3 @@
-/** The advice and the exit code for every error about journals. */
 import * as Effect from "effect/Effect"
 import type { JournalError } from "../../journal/errors.ts"
 import type { NotRecorded } from "../../journal/Replay.ts"
@@ -32,7 +31,6 @@ const hintOf = ({ operation, position, reason }: JournalError, file: string): st
   return position === undefined ? next.corrupt[1] : soundPart(position)
 }
 
-/** Makes the complaint about a journal; `file` is the name as given. */
 export const complaintOf = (error: JournalError, file: string): Complaint => {
   const { _tag, detail, operation, position, reason } = error
   return new Complaint({
@@ -43,7 +41,6 @@ export const complaintOf = (error: JournalError, file: string): Complaint => {
   })
 }
 
-/** Converts the errors of a journal to complaints. */
 export const told =
   (file: string) =>
   <A, E extends { readonly _tag: string }, R>(

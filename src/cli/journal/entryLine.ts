@@ -1,4 +1,3 @@
-/** Formats each journal entry as one line: position, time, kind, and correlation id. */
 import * as DateTime from "effect/DateTime"
 import { said } from "../../journal/entries/said.ts"
 import type { Entry, Recorded } from "../../journal/Journal.ts"

@@ -24,7 +24,7 @@ const wrongFile = (tag: "NotFound" | "NotAFile", file: string, what: string, hin
     code: exitCodeOf(tag)
   })
 
-/** Returns the absolute path of the journal, even if it does not exist. */
+/** Returns the absolute path of the journal, which may not exist. */
 export const placeOf = (file: string): Effect.Effect<string, Complaint, Screen> =>
   Effect.flatMap(Screen, ({ directory }) =>
     file.trim() === ""
@@ -44,7 +44,6 @@ const kindAt = (place: string): "nothing" | "file" | "other" => {
 
 const isNone = (file: string) => wrongFile("NotAFile", file, "is no file", "Name a journal, as --journal FILE makes one.")
 
-/** Returns the absolute path of the journal; fails if it does not exist. */
 export const existing = Effect.fnUntraced(function* (file: string) {
   const place = yield* placeOf(file)
   const kind = kindAt(place)
@@ -59,7 +58,6 @@ export const existing = Effect.fnUntraced(function* (file: string) {
   return kind === "file" ? place : yield* isNone(file)
 })
 
-/** Returns the absolute path of a journal to write, which may not exist yet. */
 export const toWrite = Effect.fnUntraced(function* (file: string) {
   const place = yield* placeOf(file)
   return kindAt(place) === "other" ? yield* isNone(file) : place

@@ -38,7 +38,7 @@ export interface Chosen {
 
 const given = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> | undefined => (list.length === 0 ? undefined : list)
 
-/** Returns the parsed paths; `undefined`, which means all paths, if there are none. */
+/** Returns the parsed paths. No path means all paths, as `undefined`. */
 export const pathsOf = (paths: ReadonlyArray<string>) => Effect.map(Effect.forEach(paths, parsedPath), given)
 
 export const filterOf = Effect.fnUntraced(function* ({
@@ -60,7 +60,6 @@ export const following = (journal: Scrivener<Entry>, filter: Filter, after: numb
     Stream.filter(({ position }) => position > after)
   )
 
-/** Returns the position before the last `max` matching entries. */
 export const beforeLatest = Effect.fnUntraced(function* (journal: Scrivener<Entry>, filter: Filter, max: number) {
   const last = yield* journal.last
   if (Object.values(filter).every((wanted) => wanted === undefined)) return Math.max(0, last - max)

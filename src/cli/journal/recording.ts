@@ -1,4 +1,3 @@
-/** Implements `--journal`: records the changes of a command in a file outside the root. */
 import { resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

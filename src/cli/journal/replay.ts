@@ -1,4 +1,3 @@
-/** Replays the tree at a position of the journal, as a list or into a directory. */
 import { readdirSync, rmSync } from "node:fs"
 import { resolve } from "node:path"
 import * as Effect from "effect/Effect"
@@ -60,7 +59,7 @@ const prepare = (directory: string, place: string): Effect.Effect<string | undef
     }
   })
 
-/** Writes the whole tree or nothing. */
+/** Writes the whole tree or nothing: a failure removes the directories that were made. */
 const write = Effect.fnUntraced(function* (tree: Algebra, directory: string) {
   const screen = yield* Screen
   const open = yield* Host

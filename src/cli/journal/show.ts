@@ -163,7 +163,6 @@ export interface TailOptions extends Chosen {
 
 const lastShown = 10
 
-/** Prints new entries until it is interrupted. */
 export const tail = Effect.fnUntraced(function* (file: string, { after, contents, max = lastShown, ...chosen }: TailOptions) {
   const filter = yield* filterOf(chosen)
   const journal = yield* reading(file)

@@ -1,4 +1,3 @@
-/** Checks that a journal and its contents are still as they were written. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { JournalError } from "../../journal/errors.ts"
