@@ -27,7 +27,6 @@ const opened = (path: string): Effect.Effect<Opened, DebugError, Scope.Scope> =>
 const using = <A>(path: string, use: (dump: Opened) => Effect.Effect<A, DebugError>): Effect.Effect<A, DebugError> =>
   Effect.scoped(Effect.flatMap(opened(path), use))
 
-/** Fails for an archive that exists but cannot be read; only a missing archive gives `none`. */
 const withArchive = <A>(
   path: string,
   none: A,
@@ -38,7 +37,6 @@ const withArchive = <A>(
     return archive === undefined ? Effect.succeed(none) : use(archive)
   })
 
-/** Fails if any session cannot be read. */
 const withSessions = <A>(path: string, use: (dump: Opened) => A): Effect.Effect<A, DebugError> =>
   using(path, (dump) =>
     dump.sessionProblems.length > 0

@@ -94,7 +94,6 @@ export class ListenError extends Data.TaggedError("ListenError")<{
  * @since 0.1.0
  */
 export interface Address {
-  /** The URL of the page, with a final slash. */
   readonly url: string
   readonly port: number
 }

@@ -53,7 +53,6 @@ const textNames: Readonly<Record<string, string>> = {
   "text/markdown": "Markdown"
 }
 
-/** The names of languages without a media type of their own. */
 const languages: Readonly<Record<string, string>> = {
   bash: "shell script",
   c: "C",
@@ -158,7 +157,6 @@ const asBinary = (head: Uint8Array, bytes: Uint8Array | undefined): Told => {
   }
 }
 
-/** Describes bytes in memory, under a file name. */
 export const ofBytes = (path: string, bytes: Uint8Array): FileContent => {
   const isWhole = bytes.length <= maxText
   const text = textOf(isWhole ? bytes : bytes.subarray(0, maxText), isWhole)
@@ -166,7 +164,6 @@ export const ofBytes = (path: string, bytes: Uint8Array): FileContent => {
   return { path, size_bytes: bytes.length, ...told, version: sha256(bytes) }
 }
 
-/** Describes bytes that are too many to read. */
 export const tooLarge = (path: string, size: number): FileContent => ({
   path,
   size_bytes: size,
@@ -217,7 +214,7 @@ const checked = (path: string): FsPath.FsPath | DebugError => {
     : refuse("missing", `there is no file ${JSON.stringify(path.slice(0, 200))}: a path is as the tree says it`)
 }
 
-/** Returns the text of a link, or `undefined` if the path is no link. */
+/** Returns the target of a link, or `undefined` if the path is no link. */
 const linkAt = (fs: Algebra, path: FsPath.FsPath): Effect.Effect<string | undefined> =>
   fs.port.links === undefined
     ? Effect.succeed(undefined)

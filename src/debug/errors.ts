@@ -13,7 +13,6 @@ export class DebugError extends Schema.TaggedError<DebugError>("fs-algebra/Debug
    */
   reason: Schema.Literals(["missing", "unreadable", "invalid", "forbidden"]),
   detail: Schema.String,
-  /** The path of the shown file, or of the dump. */
   path: Schema.optionalKey(Schema.String)
 }) {
   override get message(): string {
@@ -26,11 +25,9 @@ export const refuse = (reason: DebugError["reason"], detail: string, path?: stri
 
 const missing: ReadonlySet<FsError["_tag"]> = new Set(["NotFound", "InvalidPath", "PathTooLong", "NotADirectory", "NotAFile"])
 
-/** Converts the error of a file that was requested by its path. */
 export const ofFile =
   (path: string) =>
   (error: FsError): DebugError =>
     refuse(missing.has(error._tag) ? "missing" : "unreadable", error.message, path)
 
-/** Converts the error of anything else that should exist. */
 export const unreadable = ({ message }: { readonly message: string }): DebugError => refuse("unreadable", message)

@@ -43,7 +43,6 @@ const textsIn = (value: unknown, depth = 0): ReadonlyArray<string> => {
 const paramsOf = ({ item }: Event): unknown =>
   typeof item === "object" && item !== null && "params" in item ? item.params : undefined
 
-/** Returns the paths that a call names, as they were written. */
 export const touched = (event: Event): ReadonlyArray<string> => [
   ...(event.path === undefined ? [] : [event.path]),
   ...(event.call_id === undefined ? [] : textsIn(paramsOf(event)))

@@ -1,4 +1,3 @@
-/** Reads a journal in pages, each entry with a line for people, and single entries in full. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -81,7 +80,6 @@ const changeNames = {
   FileSetAttributes: "attributes"
 } as const
 
-/** Formats a change of the journal, without the tool that made it. */
 export const itemOfChange = ({
   at,
   bytes,

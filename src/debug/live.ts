@@ -43,7 +43,6 @@ export const toAll = ({
 const looking = <A>(look: Effect.Effect<A>): Stream.Stream<A> =>
   Stream.changes(Stream.fromEffectSchedule(look, Schedule.spaced(interval)))
 
-/** Emits the event whenever the observed value changes. */
 export const changing = (look: Effect.Effect<string>, event: LiveEvent): Stream.Stream<LiveEvent> =>
   Stream.map(Stream.drop(looking(look), 1), () => event)
 

@@ -18,7 +18,6 @@ const Tags = Schema.Record(Schema.String, Schema.String)
 export const Meta = Schema.Struct({
   /** The kind of source. `dump`: a recorded session. `workspace`: a directory in its current state, with its snapshots. */
   kind: Schema.Literals(["dump", "workspace"]),
-  /** The title: the name of the dump or of the directory. */
   title: Schema.String,
   /** The path for `/api/switch`; for a workspace the name of its root. */
   path: Schema.String,
@@ -30,12 +29,12 @@ export const Meta = Schema.Struct({
   sessions: Count,
   slices: Count,
   events: Count,
-  /** Whether there are files; a dump without an archive has none. */
+  /** True if there are files; a dump without an archive has none. */
   has_filesystem: Schema.Boolean,
   has_journal: Schema.Boolean,
   /** The number of trees that `at` and `with` can name. */
   snapshots: Count,
-  /** Whether `/api/live` reports changes as they happen. */
+  /** True if `/api/live` reports changes as they happen. */
   is_live: Schema.Boolean,
   /** The problems that prevent parts from being shown, in sentences for people. */
   problems: Schema.Array(Schema.String),
@@ -104,7 +103,6 @@ export const Event = Schema.Struct({
   at: Schema.NullOr(Time),
   /** The name of the tool, or the tag of the item, or the name of the slice. */
   name: Schema.String,
-  /** The id of a tool call. */
   call_id: Schema.optionalKey(Schema.String),
   success: Schema.optionalKey(Schema.Boolean),
   message: Schema.optionalKey(Schema.String),
@@ -112,7 +110,6 @@ export const Event = Schema.Struct({
   mode: Schema.optionalKey(Schema.String),
   size_bytes: Schema.optionalKey(Count),
   duration_millis: Schema.optionalKey(Schema.Number),
-  /** The complete item. */
   item: Schema.Unknown
 })
 /** @since 0.1.0 */
@@ -148,7 +145,6 @@ export type DumpFile = typeof DumpFile.Type
  * @since 0.1.0
  */
 export const FilesystemMeta = Schema.Struct({
-  /** The name of the archive or the backend. */
   name: Schema.String,
   created_at: Schema.optionalKey(Time),
   /** The number of files and links. */
@@ -210,13 +206,12 @@ export const FileContent = Schema.Struct({
   size_bytes: Count,
   /** The media type, by the first bytes, or for text by the name. */
   media_type: Schema.String,
-  /** The name of the type for people, such as "PNG image". */
   media_name: Schema.String,
   /** The encoding of `content`: UTF-8 for text and for the target of a link, base64 for bytes. */
   encoding: Schema.Literals(["utf-8", "base64"]),
   /** The content; `null` if it is too large to show. */
   content: Schema.NullOr(Schema.String),
-  /** Whether `content` is only `part` of the text, or only its beginning if there is no `part`. */
+  /** True if `content` is only `part` of the text, or only its beginning if there is no `part`. */
   truncated: Schema.Boolean,
   /** The part of a large text that `content` holds. Parts end with a line, unless a single line is longer than 8 MiB. */
   part: Schema.optionalKey(
@@ -293,7 +288,6 @@ export const HistoryItem = Schema.Struct({
   source: Schema.Literals(["tool", "journal"]),
   at: Schema.NullOr(Time),
   path: Schema.String,
-  /** The destination of a move. */
   to_path: Schema.optionalKey(Schema.String),
   /** The kind of change: `write`, `edit`, `delete`, `move`, `mkdir`, `link`, `attributes`, or the name of the tool. */
   what: Schema.String,
@@ -328,9 +322,7 @@ export const JournalItem = Schema.Struct({
   path: Schema.optionalKey(Schema.String),
   to_path: Schema.optionalKey(Schema.String),
   correlation_id: Schema.optionalKey(Schema.String),
-  /** A line for people. */
   summary: Schema.String,
-  /** The kind of fault of a FileFault. */
   fault: Schema.optionalKey(Schema.String),
   size_bytes: Schema.optionalKey(Count)
 })
@@ -343,7 +335,6 @@ export type JournalItem = typeof JournalItem.Type
  * @since 0.1.0
  */
 export const JournalPage = Schema.Struct({
-  /** The position of the end of the journal. */
   last: Count,
   items: Schema.Array(JournalItem),
   /** The value of `before` (or `after`) for the next page. */
@@ -358,7 +349,6 @@ export type JournalPage = typeof JournalPage.Type
  * @since 0.1.0
  */
 export const JournalChanges = Schema.Struct({
-  /** The position of the end of the journal. */
   last: Count,
   items: Schema.Array(HistoryItem),
   /** The value of `before` for the next page. */

@@ -14,13 +14,11 @@ export interface Index {
   readonly offsets: ReadonlyArray<number>
   readonly firstLines: ReadonlyArray<number>
   readonly totalLines: number
-  /** The size of the text, in bytes. */
   readonly size: number
 }
 
 const lineFeed = 10
 
-/** Reads the text once and returns the starts of its parts. */
 export const indexOf = (fs: Algebra, path: FsPath, maxPart: number): Effect.Effect<Index, FsError> =>
   Effect.suspend(() => {
     const offsets = [0]

@@ -9,7 +9,6 @@ import type * as Model from "./model.ts"
 import type { Slice } from "./dump/said.ts"
 import type { Tree } from "./tree.ts"
 
-/** A tree at one moment, or in its current state. */
 export interface Look {
   readonly filesystem: Algebra
   /** The identity of the tree: one object for all filesystems that show it. @default the filesystem */
@@ -32,7 +31,6 @@ export interface Source {
   readonly dumps: Effect.Effect<ReadonlyArray<Model.DumpFile>, DebugError>
   readonly reload: Effect.Effect<void, DebugError>
   readonly switchTo: (path: string) => Effect.Effect<void, DebugError>
-  /** The snapshots, latest first. */
   readonly snapshots: Effect.Effect<ReadonlyArray<Model.SnapshotInfo>, DebugError>
   /** The number of snapshots, which is requested more often. */
   readonly snapshotCount: Effect.Effect<number>

@@ -131,7 +131,6 @@ export const nested = (tree: Tree): ReadonlyArray<TreeNode> => {
   return top
 }
 
-/** Counts the files and links, and their bytes. */
 export const count = (tree: Tree): { readonly files: number; readonly bytes: number } => {
   let [files, bytes] = [0, 0]
   for (const { kind, size_bytes: size } of tree) {
@@ -142,7 +141,6 @@ export const count = (tree: Tree): { readonly files: number; readonly bytes: num
   return { files, bytes }
 }
 
-/** Returns the metadata of the path itself, without following a link. */
 const statAt = (fs: Algebra, path: FsPath.FsPath): Effect.Effect<FileStat | undefined> =>
   Effect.catch(fs.port.stat(path), () => Effect.succeed(undefined))
 

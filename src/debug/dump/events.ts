@@ -1,4 +1,7 @@
-/** Collects the timed items in the logs of sessions, mainly calls of tools, in the order of time. */
+/**
+ * Collects the timed items in the logs of sessions, mainly calls of tools, in the order of time. Items without a time come
+ * last.
+ */
 import * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
 import { log } from "../../agent/ToolEvents.ts"
@@ -66,7 +69,6 @@ const eventOf = (session: string, slice: string, item: unknown): Draft | undefin
   }
 }
 
-/** Collects the events. Those without a time come last, in their order. */
 export const eventsOf = (sessions: ReadonlyArray<Saved>): ReadonlyArray<Event> => {
   const drafts: Array<Draft> = []
   for (const { sessionId, slices } of sessions) {

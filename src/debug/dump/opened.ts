@@ -41,7 +41,6 @@ export interface Opened {
   readonly archiveProblem: string | undefined
   /** The problems of lines that cannot be read; `problems` contains them too. */
   readonly sessionProblems: ReadonlyArray<string>
-  /** All problems, in sentences for people. */
   readonly problems: ReadonlyArray<string>
 }
 

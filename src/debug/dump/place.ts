@@ -1,4 +1,3 @@
-/** Finds dumps: a `.jsonl`, the `.fs.zip` of the same name, or one of them alone. */
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
 import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "node:path"
@@ -15,7 +14,6 @@ export interface Place {
   readonly directory: string
   /** The path below the directory, with "/" on every system. */
   readonly path: string
-  /** The file name without its extension. */
   readonly name: string
   readonly lines: string | undefined
   /** The archive, if there is no file of sessions that could name another. */
@@ -52,7 +50,6 @@ const looking = <A>(path: string, run: () => A): Effect.Effect<A, DebugError> =>
 
 const below = (directory: string, file: string): string => relative(directory, file).split(sep).join("/")
 
-/** Returns the dump of a file; `file` is absolute and without links. */
 const placeAt = (directory: string, file: string): Place => {
   const name = basename(file)
   const isArchive = name.endsWith(archiveEnding)

@@ -1,4 +1,3 @@
-/** Converts an open dump to plain JSON. */
 import * as DateTime from "effect/DateTime"
 import type { FilesystemMeta, SessionInfo, SliceInfo } from "../model.ts"
 import type { Saved } from "../../workspace/session/saved.ts"

@@ -81,7 +81,6 @@ export const make = Effect.fnUntraced(function* (
     )
   const telling = <A>(tell: (dump: Opened) => A): Effect.Effect<A> => using((dump) => Effect.sync(() => tell(dump)))
 
-  /** Fails for an archive that exists but cannot be read. */
   const readable = (dump: Opened): Effect.Effect<Opened, DebugError> =>
     dump.archiveProblem === undefined
       ? Effect.succeed(dump)

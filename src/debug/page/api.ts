@@ -69,7 +69,6 @@ export const file = (
 ) => get<Model.FileContent>("api/filesystem/file", { path, at, ...of }, signal)
 export const diff = (params: { with?: string; at?: string }, signal?: Signal) =>
   get<Model.Diff>("api/filesystem/diff", params, signal)
-/** Returns the changes of a path, or of anything below it. */
 export const history = (path: string, signal?: Signal) =>
   get<ReadonlyArray<Model.HistoryItem>>("api/filesystem/history", { path }, signal)
 export const journal = (

@@ -9,7 +9,6 @@ import { type OutputOptions, rolldown } from "rolldown"
 
 const here = fileURLToPath(new URL(".", import.meta.url))
 
-/** The files of the page beside its program. */
 export const plain: ReadonlyArray<string> = [
   "index.html",
   "style.css",
@@ -31,7 +30,6 @@ const output: OutputOptions = {
 
 const bundling = () => rolldown({ input: { app: join(here, "main.tsx") }, platform: "browser", logLevel: "silent" })
 
-/** Returns the files of the program, by their paths in the page's directory. */
 export const bundle = async (): Promise<ReadonlyMap<string, string>> => {
   const built = await bundling()
   const { output: chunks } = await built.generate(output)

@@ -60,7 +60,6 @@ const spelled = (character: string): string => {
   return short ?? `\\u{${character.codePointAt(0)!.toString(16).toUpperCase()}}`
 }
 
-/** Returns a name with invisible characters written as escapes. */
 export const plainName = (name: string): string => name.replace(deceiving, spelled)
 
 /** Renders a name with invisible characters as escapes. `marks` are the positions of matched characters. */

@@ -15,7 +15,6 @@ const panels = {
   journal: () => import("./panels/index.ts").then(({ Journal }) => Journal)
 }
 
-/** Shows that the server is unreachable, and retries. */
 const Absent = ({ message }: { readonly message: string }) => {
   useEffect(() => {
     const timer = setInterval(() => void load(), 3000)

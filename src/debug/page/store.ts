@@ -67,12 +67,12 @@ export const at = computed(() => place.value.params["at"])
 export const version = signal(0)
 /** The position of the journal's end in the latest live event. */
 export const journalLast = signal<number | undefined>(undefined)
-/** Whether the live connection is open; `undefined` without live events. */
+/** True while the live connection is open; `undefined` without live events. */
 export const isHeard = signal<boolean | undefined>(undefined)
 
 /** The dumps of the served directory, newest first; none for a workspace. */
 export const dumps = signal<ReadonlyArray<DumpFile>>([])
-/** Whether the shown dump was written again since it was read, or the list of dumps has changed. */
+/** True if the shown dump was written again since it was read, or the list of dumps has changed. */
 export const isStale = signal(false)
 
 const remember = <A extends string>(key: string, values: ReadonlyArray<A>, otherwise: A) => {
@@ -113,7 +113,7 @@ export const isWrapping = computed(() => wrapKept.held.value === "yes")
 export const switchWrapping = (): void => wrapKept.set(isWrapping.value ? "no" : "yes")
 
 const historyKept = remember("fs-algebra.history", ["no", "yes"], "no")
-/** Whether the history of a file is shown beside it. */
+/** True if the history of a file is shown beside the file. */
 export const isHistoryShown = computed(() => historyKept.held.value === "yes")
 export const switchHistory = (): void => historyKept.set(isHistoryShown.value ? "no" : "yes")
 
@@ -121,7 +121,6 @@ export const switchHistory = (): void => historyKept.set(isHistoryShown.value ? 
 export const fileHref = (path: string, params: Readonly<Record<string, string | undefined>> = {}): string =>
   hrefOf("files", path, { at: at.value, ...params })
 
-/** Returns the current address with other parameters; `undefined` removes one. */
 export const hereWith = (params: Readonly<Record<string, string | undefined>>): string =>
   hrefOf(place.value.view, place.value.path, { ...place.value.params, ...params })
 
@@ -179,7 +178,7 @@ export const switchTo = async (path: string): Promise<void> => {
   if (await byHand(Api.switchTo(path))) go(hrefOf("files"))
 }
 
-/** Whether a delayed load is running. Changes in quick succession cause one load, after the previous answer. */
+/** True while a delayed load runs. Changes in quick succession cause one load, after the previous answer. */
 let isComing = false
 let isWanted = false
 const soon = (): void => {

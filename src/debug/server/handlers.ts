@@ -1,4 +1,3 @@
-/** Implements the routes, and converts errors to the failures of the API. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schedule from "effect/Schedule"

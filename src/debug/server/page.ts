@@ -71,7 +71,6 @@ export const makeNonce = (): string => randomBytes(16).toString("base64")
 
 const notBuilt = HttpServerResponse.text("The page has not been built. The API is there: see /openapi.json.\n", { status: 500 })
 
-/** Returns a file of the page, or `undefined` if there is none of that name. */
 export const answer = (path: string, nonce: string): Effect.Effect<HttpServerResponse.HttpServerResponse | undefined> =>
   Effect.gen(function* () {
     const name = path === "/" ? "index.html" : path.slice(1)

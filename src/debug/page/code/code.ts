@@ -1,4 +1,3 @@
-/** The common configuration of code editors: read-only, in colours that follow the theme. */
 import { HighlightStyle, LanguageDescription, syntaxHighlighting } from "@codemirror/language"
 import { languages } from "@codemirror/language-data"
 import { highlightSelectionMatches, openSearchPanel, search, searchKeymap } from "@codemirror/search"
@@ -176,7 +175,6 @@ const selectAll = (view: EditorView): boolean => {
 /** Returns a text with LF for each CRLF: the editor's lines end with LF alone, as `grep` and the server count them. */
 export const withLineFeeds = (text: string): string => text.replaceAll("\r\n", "\n")
 
-/** The extensions of every editor, without the language. */
 export const base: Extension = [
   EditorState.lineSeparator.of("\n"),
   EditorView.cspNonce.of(nonce),

@@ -1,4 +1,3 @@
-/** The code editor as a component, loaded when the first text is shown. */
 import { Compartment, EditorState, StateEffect, StateField } from "@codemirror/state"
 import { Decoration, type DecorationSet, EditorView } from "@codemirror/view"
 import { useEffect, useMemo, useRef } from "preact/hooks"

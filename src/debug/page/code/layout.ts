@@ -10,7 +10,6 @@ export interface Layout {
   readonly text: string
   /** Returns the number to show beside a line of the editor, both from 1; "" for the rest of a long line. */
   readonly labelOf: (shown: number) => string
-  /** Returns the line of the file that a line of the editor belongs to. */
   readonly lineOf: (shown: number) => number
   /** Returns the line of the editor in which a line of the file begins; it may be outside the text. */
   readonly shownOf: (line: number) => number
@@ -40,7 +39,6 @@ const asItIs = (text: string, firstLine: number): Layout => ({
 export const layoutOf = (text: string, firstLine: number, isWrapping: boolean): Layout => {
   if (!isWrapping) return asItIs(text, firstLine)
   const shown: Array<string> = []
-  /** The line of the file for each line of the editor. */
   const lines: Array<number> = []
   let line = firstLine
   for (let at = 0; at <= text.length; line++) {

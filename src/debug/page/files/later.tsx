@@ -1,4 +1,3 @@
-/** Loads a component when it is first needed, so that the page itself appears at once. */
 import type { ComponentType } from "preact"
 import { useEffect, useState } from "preact/hooks"
 import { Trouble } from "../components.tsx"

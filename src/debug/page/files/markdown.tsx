@@ -206,7 +206,7 @@ export const Markdown = ({
 }: {
   readonly path: string
   readonly text: string
-  /** Whether the text is part of a larger view that scrolls as a whole. */
+  /** True if the text is part of a larger view that scrolls as a whole. */
   readonly isPart?: boolean
 }) => {
   const element = useRef<HTMLElement>(null)

@@ -6,7 +6,6 @@ import { Filter, type Node, openAtFirst, rowsOf, type Tree, treeOf } from "./tre
 
 export interface Shown {
   readonly tree: Tree
-  /** The metadata; `undefined` if there is no filesystem. */
   readonly filesystem: FilesystemMeta | undefined
   readonly at: string | undefined
 }
@@ -102,7 +101,6 @@ export const toggle = (node: Node, isOpen = !open.value.has(node.path), all = fa
 
 export const closeAll = (): void => keep(none)
 
-/** Opens the directories above a path, so that its row is visible. */
 export const reveal = (path: string): void => {
   const next = new Set(open.value)
   for (let node = shown.value?.tree.nodes.get(path)?.parent; node !== undefined && node.path !== ""; node = node.parent) {

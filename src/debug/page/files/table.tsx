@@ -2,7 +2,6 @@ import Papa from "papaparse"
 import { useMemo } from "preact/hooks"
 import { Empty, plainName, VirtualList } from "../components.tsx"
 
-/** The number of rows that decide the widths of columns. */
 const measured = 200
 /** The smallest and largest width of a column, in characters. */
 const [narrowest, widest] = [4, 48] as const

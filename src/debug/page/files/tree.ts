@@ -13,7 +13,6 @@ export interface Node {
   readonly parent: Node | undefined
   /** The size; for a directory, of everything below it. */
   size: number
-  /** The number of files below a directory. */
   files: number
   readonly children: Array<Node>
   isSorted: boolean
@@ -33,9 +32,7 @@ const node = (path: string, kind: Node["kind"], parent: Node | undefined): Node 
 
 export interface Tree {
   readonly root: Node
-  /** The nodes by path, without the root. */
   readonly nodes: ReadonlyMap<string, Node>
-  /** The files in the order of the server. */
   readonly files: ReadonlyArray<Node>
 }
 
@@ -193,7 +190,6 @@ export class Filter {
     this.#nameAt = tree.files.map(({ name, path }) => path.length - name.length)
   }
 
-  /** Returns the matches, best first. */
   find(text: string): ReadonlyArray<Node> {
     const query = text.toLowerCase().trim()
     this.#words = query.split(/\s+/).filter((word) => word !== "")

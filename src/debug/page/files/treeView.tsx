@@ -22,7 +22,6 @@ import {
 } from "./state.ts"
 import type { Node } from "./tree.ts"
 
-/** Returns why an existing archive cannot be shown. */
 const unshown = (): string | undefined =>
   meta.value?.problems.find((problem) => problem.startsWith("The files cannot be shown"))
 

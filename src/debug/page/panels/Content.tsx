@@ -37,7 +37,6 @@ export const Picture = ({ file }: { readonly file: FileContent }) => {
   )
 }
 
-/** Shows text; the editor is loaded with the first text. */
 const Text = ({ path, text }: { readonly path: string; readonly text: string }) => {
   const element = useRef<HTMLDivElement>(null)
   const [editor, setEditor] = useState<typeof EditorsModule | undefined>(undefined)

@@ -14,7 +14,6 @@ export const outcomeOf = ({ success }: Event): "done" | "failed" | undefined =>
 const textOf = ({ call_id, message, mode, name, path }: Event): string =>
   [name, path, message, mode, call_id].filter(Boolean).join("\n").toLowerCase()
 
-/** The filters in the address. */
 interface Asked {
   readonly tool: string
   readonly outcome: string
@@ -61,7 +60,7 @@ const Row = ({
   readonly event: Event
   readonly href: string
   readonly isChosen: boolean
-  /** Whether Tab stops at this row. */
+  /** True if Tab stops at this row. */
   readonly isStop: boolean
   readonly beginning: number | undefined
 }) => {

@@ -1,4 +1,3 @@
-/** Shows one changed file: its texts compared side by side or unified, or else both sides by themselves. */
 import type { Extension } from "@codemirror/state"
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { DiffEntry, FileContent } from "../../model.ts"

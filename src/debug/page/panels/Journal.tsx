@@ -61,9 +61,9 @@ const Row = ({
   readonly about: string | undefined
   readonly href: string
   readonly isChosen: boolean
-  /** Whether Tab stops at this row. */
+  /** True if Tab stops at this row. */
   readonly isStop: boolean
-  /** Whether the row belongs to the same request as the hovered or chosen row. */
+  /** True if the row belongs to the same request as the hovered or chosen row. */
   readonly isPartner: boolean
   readonly tie: Tie
   readonly now: number
@@ -122,7 +122,6 @@ const Nothing = () => (
   </Empty>
 )
 
-/** Switches between entries and changes. */
 const Ways = ({ isChanges }: { readonly isChanges: boolean }) => {
   const show = (as: string | undefined): void => go(hrefOf("journal", "", { ...place.value.params, as }), { replace: true })
   useKeys([{ key: "v", does: "Entries or changes", run: () => show(isChanges ? undefined : "changes") }])

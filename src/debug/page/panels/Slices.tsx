@@ -73,7 +73,7 @@ const Slice = ({
   readonly slice: SliceInfo
   readonly depth: number
   readonly isChosen: boolean
-  /** Whether Tab stops at this row. */
+  /** True if Tab stops at this row. */
   readonly isStop: boolean
 }) => (
   <a

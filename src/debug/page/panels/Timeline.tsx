@@ -79,7 +79,6 @@ export const Timeline = ({
   span
 }: {
   readonly label: string
-  /** The events, in any order. */
   readonly marks: ReadonlyArray<Mark>
   readonly chosen?: number | undefined
   readonly span?: Span | undefined

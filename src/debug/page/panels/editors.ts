@@ -1,4 +1,3 @@
-/** Shows and compares texts in the editor; loaded with the editor on first use. */
 import { Change, type Chunk, diff, getChunks, MergeView, unifiedMergeView } from "@codemirror/merge"
 import { EditorState, type Extension, Text } from "@codemirror/state"
 import { EditorView, gutter, GutterMarker, type BlockInfo } from "@codemirror/view"
@@ -20,7 +19,6 @@ export type Mode = "split" | "unified"
 export interface Compared {
   readonly added: number
   readonly deleted: number
-  /** The number of changes. */
   readonly count: number
   /** Moves to the next or previous change. Returns its index from 0, or `undefined` if there is none. */
   readonly step: (by: 1 | -1) => number | undefined

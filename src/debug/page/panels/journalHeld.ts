@@ -17,7 +17,6 @@ export interface Sought {
 
 class Held {
   items: ReadonlyArray<JournalItem> = []
-  /** The new entries that are not in `items` yet. */
   waiting: ReadonlyArray<JournalItem> = []
   /** The position where older entries begin; `null` if there are none. */
   next: number | null = null

@@ -11,7 +11,6 @@ export interface Hunk {
   readonly toB: number
 }
 
-/** Splits a text into lines that keep their newlines. */
 export const linesOf = (text: string): ReadonlyArray<string> => text.match(/[^\n]*\n|[^\n]+$/g) ?? []
 
 /** The largest number of line pairs to compare exactly. */
@@ -61,7 +60,6 @@ export const diffLines = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): R
     return growing(pairs)
   }
 
-  /** Compares by the longest common subsequence. */
   const exactly = (fromA: number, toA: number, fromB: number, toB: number): void => {
     const [n, m] = [toA - fromA, toB - fromB]
     const width = m + 1

@@ -64,7 +64,7 @@ export const useFocus = (chosen: string | number | undefined, position: number):
 
 const narrow = matchMedia("(max-width: 720px)")
 
-/** Tests whether the screen has room for only one pane. */
+/** Reports if the screen has room for only one pane, and renders again when that changes. */
 export const useNarrow = (): boolean => {
   const [isNarrow, set] = useState(narrow.matches)
   useEffect(() => {
@@ -106,7 +106,6 @@ export const Split = ({
   </div>
 )
 
-/** Renders again at intervals, so that relative times stay current. */
 export const useNow = (everyMillis: number): number => {
   const [, tick] = useReducer<number, void>((n) => n + 1, 0)
   useEffect(() => {
@@ -116,7 +115,6 @@ export const useNow = (everyMillis: number): number => {
   return Date.now()
 }
 
-/** Shows a relative time, with the absolute time as tooltip. */
 export const When = ({ at, now }: { readonly at: string | null | undefined; readonly now: number }) => {
   const millis = millisOf(at)
   return millis === undefined ? (

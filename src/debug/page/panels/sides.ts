@@ -2,7 +2,6 @@
 import type { DiffEntry, FileContent } from "../../model.ts"
 import * as Api from "../api.ts"
 
-/** The contents before and after; `undefined` for a missing file. */
 export interface Sides {
   readonly before: FileContent | undefined
   readonly after: FileContent | undefined
@@ -36,7 +35,6 @@ const longest = 3_000_000
 /** The explanation for binary content: empty, because the content itself is shown. */
 export const bare = ""
 
-/** Returns why texts cannot be compared, or `undefined`. */
 export const whyNot = ({ after, before }: Sides): string | undefined => {
   const all = [before, after].filter((side) => side !== undefined)
   if (all.some(({ content }) => content === null)) return "It is too large to be compared here."

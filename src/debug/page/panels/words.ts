@@ -11,7 +11,6 @@ export const count = (n: number, one: string, many = `${one}s`): string => `${n.
 
 const padded = (n: number, width = 2): string => String(n).padStart(width, "0")
 
-/** Parses a time; `undefined` if it is invalid. */
 export const millisOf = (time: string | null | undefined): number | undefined => {
   const millis = time === null || time === undefined ? Number.NaN : Date.parse(time)
   return Number.isNaN(millis) ? undefined : millis

@@ -113,7 +113,6 @@ export const FileIcon = ({
   )
 }
 
-/** Draws the logo: two sheets, one of them changed. */
 export const Mark = () => (
   <svg class="mark" viewBox="0 0 20 20" width="20" height="20" aria-hidden="true">
     <rect x="2" y="2" width="16" height="16" rx="4.5" fill="var(--accent)" />

@@ -3,7 +3,6 @@ import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef } from "preact/hooks"
 
 export interface Key {
-  /** The key as in `KeyboardEvent.key`. */
   readonly key: string
   readonly does: string
   readonly run: () => void

@@ -5,7 +5,6 @@ import { Drawing } from "./icons.tsx"
 export interface Choice {
   readonly id: string
   readonly label: ComponentChildren
-  /** The text that a search matches. */
   readonly text: string
   readonly note?: ComponentChildren
 }
@@ -26,7 +25,6 @@ export const Menu = ({
   readonly chosen: string
   readonly choices: ReadonlyArray<Choice>
   readonly class?: string
-  /** The accessible name of the choice. */
   readonly label: string
   readonly onChoose: (id: string) => void
   readonly children: ComponentChildren

@@ -345,7 +345,6 @@ export const Shell = ({ children }: { readonly children: ComponentChildren }) =>
   )
 }
 
-/** Binds the keys of the files view; they work even if the tree is hidden. */
 export const useFileKeys = (focusFilter: () => void): void =>
   useKeys([
     { key: "/", does: "Filter the files", run: focusFilter },
