@@ -44,7 +44,7 @@ const DirectoryNotEmpty: Fault = { _tag: "DirectoryNotEmpty" }
 const isRoot: Fault = { _tag: "AccessDenied", why: "root" }
 const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
 
-/** A file, an empty and a full directory, a link to each of them. */
+/** A tree with a file, an empty and a full directory, and a link to a file and to a directory. */
 const sample = InMemory.make({
   tree: {
     file: "content",
@@ -56,7 +56,7 @@ const sample = InMemory.make({
 })
 
 describe("the root", () => {
-  it.effect("exists, is an empty directory and answers as '.'", () =>
+  it.effect("exists, is an empty directory and reports its path as '.'", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const stat = yield* port.stat(root)
@@ -64,7 +64,7 @@ describe("the root", () => {
       assert.deepStrictEqual(yield* port.list(root), [])
     })
   )
-  it.effect("can be neither removed, moved, replaced nor made", () =>
+  it.effect("cannot be removed, moved, replaced or created", () =>
     Effect.gen(function* () {
       const port = yield* sample
       yield* fails(port.remove(root), isRoot)
@@ -82,7 +82,7 @@ describe("the root", () => {
   )
 })
 
-describe("what is not there", () => {
+describe("a missing entry", () => {
   it.effect("is undefined to stat, also below a file and below a link", () =>
     Effect.gen(function* () {
       const port = yield* sample
@@ -99,7 +99,7 @@ describe("what is not there", () => {
       }
     })
   )
-  it.effect("cannot be made without a parent that is a directory", () =>
+  it.effect("cannot be created without a parent that is a directory", () =>
     Effect.gen(function* () {
       const port = yield* sample
       for (const [path, fault] of [
@@ -119,7 +119,7 @@ describe("what is not there", () => {
 })
 
 describe("names", () => {
-  it.effect("of JavaScript's own are plain names", () =>
+  it.effect("that JavaScript objects have themselves are ordinary names", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const own = ["__proto__", "constructor", "hasOwnProperty", "prototype", "toString", "valueOf"]
@@ -130,7 +130,7 @@ describe("names", () => {
       assert.strictEqual(yield* read(port, "__proto__/constructor"), "constructor")
     })
   )
-  it.effect("are told apart by every code unit and kept as they are", () =>
+  it.effect("differ by every code unit and are stored unchanged", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const given = ["a", "A", " a", "a ", "é", "e\u0301", "😀", "a\\b", "…", "-", "a.b"]
@@ -142,7 +142,7 @@ describe("names", () => {
 })
 
 describe("write", () => {
-  it.effect("create makes a file and never overwrites, whatever is there", () =>
+  it.effect("create makes a file and never overwrites an existing entry", () =>
     Effect.gen(function* () {
       const port = yield* sample
       assert.deepInclude(yield* put(port, "new", "ab", "create"), { path: at("new"), kind: "file", isFile: true, sizeBytes: 2 })
@@ -151,7 +151,7 @@ describe("write", () => {
       assert.strictEqual(yield* port.links!.read(at("toFile")), "file")
     })
   )
-  it.effect("replace and append make what is not there and refuse what is no file", () =>
+  it.effect("replace and append create a missing file and refuse an entry that is not a file", () =>
     Effect.gen(function* () {
       const port = yield* sample
       for (const mode of ["replace", "append"] as const) {
@@ -164,7 +164,7 @@ describe("write", () => {
       assert.strictEqual(yield* read(port, "file"), "content")
     })
   )
-  it.effect("keeps a copy of what it was given", () =>
+  it.effect("keeps a copy of the bytes it was given", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       for (const size of [3, 100_000]) {
@@ -178,7 +178,7 @@ describe("write", () => {
       }
     })
   )
-  it.effect("takes only the part that a view shows", () =>
+  it.effect("writes only the part of the buffer that a view shows", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       yield* putBytes(port, "f", utf8("0123456789").subarray(3, 6))
@@ -186,7 +186,7 @@ describe("write", () => {
       assert.strictEqual(yield* read(port, "f"), "34589")
     })
   )
-  it.effect("appends many times, also nothing", () =>
+  it.effect("appends many times, including empty content", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       let expected = ""
@@ -198,7 +198,7 @@ describe("write", () => {
       assert.strictEqual(yield* read(port, "log"), expected)
     })
   )
-  it.effect("can be run again: it is described, not done", () =>
+  it.effect("returns an effect that does nothing until it is run and can be run again", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const append = put(port, "f", "x", "append")
@@ -211,7 +211,7 @@ describe("write", () => {
 })
 
 describe("write from a stream", () => {
-  it.effect("shows nothing until the stream has ended", () =>
+  it.effect("publishes nothing until the stream has ended", () =>
     Effect.gen(function* () {
       const port = yield* sample
       const gate = yield* Deferred.make<void>()
@@ -224,7 +224,7 @@ describe("write from a stream", () => {
       assert.strictEqual(yield* read(port, "file"), "new text")
     })
   )
-  it.effect("that fails leaves the old content, or nothing, and fails with the stream's own error", () =>
+  it.effect("that fails keeps the old content and fails with the stream's own error", () =>
     Effect.gen(function* () {
       const port = yield* sample
       const broken = Stream.concat(Stream.make(utf8("half")), Stream.fail("broken" as const))
@@ -238,7 +238,7 @@ describe("write from a stream", () => {
       }
     })
   )
-  it.effect("that is interrupted leaves the old content", () =>
+  it.effect("that is interrupted keeps the old content", () =>
     Effect.gen(function* () {
       const port = yield* sample
       const endless = Stream.concat(Stream.make(utf8("half")), Stream.fromEffect(Effect.never))
@@ -248,7 +248,7 @@ describe("write from a stream", () => {
       assert.strictEqual(yield* read(port, "file"), "content")
     })
   )
-  it.effect("copies each array as it comes, since it may be used again for the next", () =>
+  it.effect("copies each array as it arrives, because the stream may reuse it for the next one", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const one = new Uint8Array(2)
@@ -257,13 +257,13 @@ describe("write from a stream", () => {
       assert.strictEqual(yield* read(port, "f"), "112233")
     })
   )
-  it.effect("without a single array makes an empty file", () =>
+  it.effect("of an empty stream creates an empty file", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       assert.strictEqual((yield* port.write(at("f"), Stream.empty, "create")).sizeBytes, 0)
     })
   )
-  it.effect("appends to what the file holds when it is published, not when the stream began", () =>
+  it.effect("appends to the content at publication, not at the start of the stream", () =>
     Effect.gen(function* () {
       const port = yield* sample
       const stream = Stream.fromEffect(Effect.as(put(port, "file", "other", "replace"), utf8("!")))
@@ -312,7 +312,7 @@ describe("commit", () => {
 })
 
 describe("open", () => {
-  it.effect("answers windows, short only at the end", () =>
+  it.effect("reads windows, which are short only at the end of the file", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ tree: { f: "0123456789" } })
       const handle = yield* port.open(at("f"))
@@ -325,10 +325,10 @@ describe("open", () => {
       assert.strictEqual(yield* window(3, 0), "")
       assert.strictEqual(yield* window(3, Number.POSITIVE_INFINITY), "3456789")
       yield* put(port, "f", "ab", "append")
-      assert.strictEqual(yield* window(8, 100), "89", "the room that appending leaves is not the file's")
+      assert.strictEqual(yield* window(8, 100), "89", "a read never returns the spare capacity that an append leaves")
     })
   )
-  it.effect("hands out copies, each with a buffer to itself", () =>
+  it.effect("returns copies, each in a buffer of its own", () =>
     Effect.gen(function* () {
       const port = yield* sample
       const handle = yield* port.open(at("file"))
@@ -351,7 +351,7 @@ describe("open", () => {
     ["replaced by a rename", (port: Backend) => port.rename(at("full/inner"), at("file"), { replace: true })],
     ["given another mode", (port: Backend) => port.attributes!.set(at("file"), { mode: 0o600 })]
   ] as const) {
-    it.effect(`pins: what is read belongs to the stat, though the file is ${what}`, () =>
+    it.effect(`keeps reading the content of its stat when the file is ${what}`, () =>
       Effect.gen(function* () {
         const port = yield* sample
         const handle = yield* port.open(at("file"))
@@ -363,7 +363,7 @@ describe("open", () => {
       })
     )
   }
-  it.effect("two handles from before an append that took place twice read what each saw", () =>
+  it.effect("gives handles opened between appends the content each one opened", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const handles = []
@@ -378,10 +378,10 @@ describe("open", () => {
       )
     })
   )
-  it.effect("knows the version of the content, which is its SHA-256", () =>
+  it.effect("gives the SHA-256 of the content as the version", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ tree: { empty: "" } })
-      // The SHA-256 of no bytes, and of "abc", as FIPS 180 gives them.
+      // The SHA-256 of no bytes and of "abc", from FIPS 180.
       const none = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
       const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
       const version = (path: string) => Effect.scoped(Effect.flatMap(port.open(at(path)), (handle) => handle.version!))
@@ -397,7 +397,7 @@ describe("open", () => {
 })
 
 describe("accelerations", () => {
-  it.effect("read answers what open does, and declines what is larger or no file", () =>
+  it.effect("read returns the same as open, and declines a larger file or an entry that is not a file", () =>
     Effect.gen(function* () {
       const port = yield* sample
       const whole = (yield* port.accelerations!.read!(at("file"), 7))!
@@ -408,7 +408,7 @@ describe("accelerations", () => {
       assert.isUndefined(yield* port.accelerations!.read!(at("file"), 6))
     })
   )
-  it.effect("removeTree removes everything and counts files and links apart from directories", () =>
+  it.effect("removeTree removes everything and counts files and links separately from directories", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({
         tree: { keep: "k", d: { a: "1", l: { link: "../keep" }, e: {}, f: { g: { h: "2" } } } }
@@ -424,7 +424,7 @@ describe("accelerations", () => {
 })
 
 describe("remove", () => {
-  it.effect("takes a file, a link (not its target) and an empty directory, and keeps a full one", () =>
+  it.effect("removes a file, a link (not its target) and an empty directory, and refuses a full one", () =>
     Effect.gen(function* () {
       const port = yield* sample
       yield* fails(port.remove(at("full")), DirectoryNotEmpty)
@@ -433,7 +433,7 @@ describe("remove", () => {
       yield* fails(port.remove(at("full")), NotFound)
     })
   )
-  it.effect("leaves the parent when its last child goes", () =>
+  it.effect("keeps the parent when its last entry is removed", () =>
     Effect.gen(function* () {
       const port = yield* sample
       yield* port.remove(at("full/inner"))
@@ -448,7 +448,7 @@ describe("rename", () => {
   const kinds = ["file", "empty", "full", "toFile"] as const
   const ok = undefined
   const table: Record<(typeof kinds)[number], ReadonlyArray<Fault | undefined>> = {
-    // over:   a file         an empty dir    a full dir          a link
+    // replaces: a file      an empty dir    a full dir          a link
     file: [ok, NotAFile, NotAFile, ok],
     toFile: [ok, NotAFile, NotAFile, ok],
     empty: [NotADirectory, ok, DirectoryNotEmpty, NotADirectory],
@@ -484,7 +484,7 @@ describe("rename", () => {
       )
     })
   }
-  it.effect("of a directory takes everything in it along", () =>
+  it.effect("of a directory moves everything in it", () =>
     Effect.gen(function* () {
       const port = yield* sample
       yield* port.stat(at("full/inner"))
@@ -494,7 +494,7 @@ describe("rename", () => {
       assert.deepStrictEqual(yield* names(port), ["empty", "file", "toFile", "toFull"])
     })
   )
-  it.effect("of a directory into itself is refused at any depth, of a name that begins alike it is not", () =>
+  it.effect("of a directory into itself is refused at any depth, but not into a sibling with the same prefix", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ tree: { a: { b: { c: {} } }, ab: {} } })
       const into: Fault = { _tag: "InvalidArgument", argument: "to" }
@@ -503,7 +503,7 @@ describe("rename", () => {
       assert.isDefined(yield* port.stat(at("ab/a/b/c")))
     })
   )
-  it.effect("onto itself changes nothing, and without replace it exists already", () =>
+  it.effect("of a path onto itself changes nothing with replace and is AlreadyExists without it", () =>
     Effect.gen(function* () {
       const port = yield* sample
       for (const path of ["file", "full", "toFile"]) {
@@ -514,7 +514,7 @@ describe("rename", () => {
       assert.deepStrictEqual(yield* names(port), ["empty", "file", "full", "toFile", "toFull"])
     })
   )
-  it.effect("of a child over the directory that holds it is refused", () =>
+  it.effect("of an entry over the directory that holds it is refused", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ tree: { d: { e: {}, f: "x" } } })
       yield* fails(port.rename(at("d/e"), at("d"), { replace: true }), DirectoryNotEmpty)
@@ -524,7 +524,7 @@ describe("rename", () => {
 })
 
 describe("links", () => {
-  it.effect("are kept as text and answer as themselves", () =>
+  it.effect("keep their target as text and are never followed", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       yield* port.links!.make(at("l"), "../é/none")
@@ -536,7 +536,7 @@ describe("links", () => {
       yield* fails(port.list(at("l")), NotADirectory)
     })
   )
-  it.effect("are made only where nothing is and read only where one is", () =>
+  it.effect("are created only where nothing exists, and only links can be read", () =>
     Effect.gen(function* () {
       const port = yield* sample
       for (const path of ["file", "empty", "toFile"]) yield* fails(port.links!.make(at(path), "x"), AlreadyExists)
@@ -548,7 +548,7 @@ describe("links", () => {
 })
 
 describe("times and modes", () => {
-  it.effect("come from the clock of the fiber that changes", () =>
+  it.effect("come from the clock of the fiber that makes the change", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(1000)
       const port = yield* InMemory.make({ tree: { d: { f: "x" } } })
@@ -559,7 +559,7 @@ describe("times and modes", () => {
       yield* TestClock.setTime(2000)
       yield* put(port, "d/f", "y")
       assert.deepStrictEqual(yield* times("d/f"), [1000, 2000])
-      assert.deepStrictEqual(yield* times("d"), [1000, 1000], "its entries are the same")
+      assert.deepStrictEqual(yield* times("d"), [1000, 1000], "a directory keeps its times when only a file in it changes")
       yield* TestClock.setTime(3000)
       yield* put(port, "d/g", "y")
       assert.deepStrictEqual(yield* times("d/g"), [3000, 3000])
@@ -578,14 +578,14 @@ describe("times and modes", () => {
       assert.deepStrictEqual([yield* times("d"), yield* times("d/e/l")].flat(), [1000, 6000, 6000, 6000])
     })
   )
-  it.effect("a stream's file has the time at which it was published", () =>
+  it.effect("of a streamed file are the time of its publication", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const later = Stream.fromEffect(Effect.as(TestClock.setTime(9000), utf8("x")))
       assert.strictEqual(millis((yield* port.write(at("f"), later, "create")).modifiedAt), 9000)
     })
   )
-  it.effect("default to 0644 and 0755, and replacing keeps what was set", () =>
+  it.effect("default to 0644 and 0755, and a replaced file keeps its mode", () =>
     Effect.gen(function* () {
       const port = yield* sample
       const mode = (path: string) => Effect.map(port.stat(at(path)), (stat) => stat?.mode)
@@ -598,7 +598,7 @@ describe("times and modes", () => {
       assert.strictEqual(yield* mode("."), 0o700)
     })
   )
-  it.effect("can be set apart from each other", () =>
+  it.effect("can be set independently of each other", () =>
     Effect.gen(function* () {
       const port = yield* sample
       const modifiedAt = DateTime.makeUnsafe(123_456)
@@ -613,7 +613,7 @@ describe("times and modes", () => {
 })
 
 describe("watch", () => {
-  /** What a watcher of `path` is told of `act`, to the last event. */
+  /** Returns the events that a watch of `path` emits while `act` runs. */
   const told = (path: string, act: (port: Backend) => Effect.Effect<unknown, Fault>, options: InMemory.InMemoryOptions = {}) =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ ...options, tree: { d: { f: "x", e: { g: "y" } }, o: "z" } })
@@ -628,7 +628,7 @@ describe("watch", () => {
       yield* Fiber.join(fiber)
       return events.slice(0, -1)
     })
-  it.effect("tells what is created, updated and removed below the directory, and nothing else", () =>
+  it.effect("emits events for entries created, updated and removed below the directory, and no others", () =>
     Effect.gen(function* () {
       const events = yield* told("d", (port) =>
         Effect.all([
@@ -660,7 +660,7 @@ describe("watch", () => {
       ])
     })
   )
-  it.effect("tells of everything that a removed tree held, the innermost first", () =>
+  it.effect("emits an event for every entry of a removed tree, the innermost first", () =>
     Effect.gen(function* () {
       const events = yield* told(".", (port) => port.accelerations!.removeTree!(at("d")))
       assert.sameMembers(events, ["Removed d/f", "Removed d/e/g", "Removed d/e", "Removed d"])
@@ -668,7 +668,7 @@ describe("watch", () => {
       assert.strictEqual(events.at(-1), "Removed d")
     })
   )
-  it.effect("tells each watcher all of it, however slow, and stops with its stream", () =>
+  it.effect("emits every event to each watcher, however slow, and stops with its stream", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const counts = yield* Effect.forEach([1, 1000], (count) =>
@@ -683,13 +683,13 @@ describe("watch", () => {
       assert.deepStrictEqual(yield* Effect.forEach(counts, Fiber.join), [1, 1000])
     })
   )
-  it.effect("compares without case where the tree does", () =>
+  it.effect("ignores case where the tree does", () =>
     Effect.gen(function* () {
       const events = yield* told("D", (port) => put(port, "d/F", "new"), { caseInsensitive: true })
       assert.deepStrictEqual(events, ["Updated d/F"])
     })
   )
-  it.effect("fails where there is no directory", () =>
+  it.effect("fails when there is no directory", () =>
     Effect.gen(function* () {
       const port = yield* sample
       yield* fails(Stream.runDrain(port.watch!(at("none"))), NotFound)
@@ -700,7 +700,7 @@ describe("watch", () => {
 })
 
 describe("caseInsensitive", () => {
-  it.effect("finds names in any case, keeps the case they were made with and creates none twice", () =>
+  it.effect("finds names in any case, keeps the case of creation and refuses a second spelling", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ caseInsensitive: true, tree: { Src: { "Ärger.TXT": "x" } } })
       assert.isFalse(port.info.caseSensitive)
@@ -714,7 +714,7 @@ describe("caseInsensitive", () => {
       assert.deepStrictEqual(yield* names(port, "Src"), [])
     })
   )
-  it.effect("a rename that changes only the case changes the name, with and without replace", () =>
+  it.effect("allows a rename that changes only the case, with and without replace", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ caseInsensitive: true, tree: { dir: { file: "x" } } })
       yield* port.rename(at("dir"), at("Dir"), { replace: false })
@@ -725,7 +725,7 @@ describe("caseInsensitive", () => {
       yield* fails(port.rename(at("dir"), at("DIR/x"), { replace: false }), { _tag: "InvalidArgument", argument: "to" })
     })
   )
-  it.effect("other spellings of one path wait for the same turn", () =>
+  it.effect("gives other spellings of one path the same lock", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ caseInsensitive: true })
       const gate = yield* Deferred.make<void>()
@@ -750,7 +750,7 @@ describe("caseInsensitive", () => {
 })
 
 describe("tree", () => {
-  it.effect("is what the filesystem starts with", () =>
+  it.effect("is the initial content of the filesystem", () =>
     Effect.gen(function* () {
       const bytes = new Uint8Array([0, 255])
       const port = yield* InMemory.make({
@@ -771,7 +771,7 @@ describe("tree", () => {
       assert.deepStrictEqual(yield* port.list(at("n")), [])
     })
   )
-  it.effect("takes own keys that look like JavaScript's", () =>
+  it.effect("accepts own keys that have the names of JavaScript's built-in properties", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ tree: JSON.parse('{"__proto__": {"constructor": "x"}}') })
       assert.strictEqual(yield* read(port, "__proto__/constructor"), "x")
@@ -786,7 +786,7 @@ describe("tree", () => {
       })
     )
   }
-  it.effect("keeps to the policy", () =>
+  it.effect("is checked against the path policy", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* Effect.flip(InMemory.make({ policy: "vfs", tree: { é: "x" } })))._tag, "InvalidPath")
     })
@@ -816,28 +816,28 @@ describe("tree", () => {
       }).pipe(Effect.provideService(Limits.Limits, Limits.unlimited))
     )
   }
-  it.effect("takes one object in two places, each its own", () =>
+  it.effect("copies an object that stands in two places", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ tree: { a: shared, b: shared } })
       yield* put(port, "a/f", "y")
       assert.strictEqual(yield* read(port, "b/f"), "x")
     })
   )
-  it.effect("refuses a root that is no directory", () =>
+  it.effect("refuses a root that is not a directory", () =>
     Effect.gen(function* () {
       for (const tree of ["x", { link: "x" }] as unknown as Array<InMemory.Tree>) {
         assert.strictEqual((yield* Effect.flip(InMemory.make({ tree })))._tag, "InvalidArgument")
       }
     })
   )
-  it.effect("refuses two names that are one where case does not distinguish", () =>
+  it.effect("refuses two names that differ only in case where case is ignored", () =>
     Effect.gen(function* () {
       const tree = { d: { readme: "1", README: "2" } }
       assert.strictEqual((yield* Effect.flip(InMemory.make({ tree, caseInsensitive: true })))._tag, "InvalidArgument")
       assert.lengthOf(yield* names(yield* InMemory.make({ tree }), "d"), 2)
     })
   )
-  it.effect("keeps to the limits in force", () =>
+  it.effect("is checked against the current limits", () =>
     Effect.gen(function* () {
       const tree = { ["x".repeat(81)]: "" }
       yield* InMemory.make({ tree })
@@ -845,14 +845,14 @@ describe("tree", () => {
       assert.strictEqual(error._tag, "PathTooLong")
     })
   )
-  it.effect("is planted by a layer that may not be written to", () =>
+  it.effect("is created even by a read-only layer", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
       assert.isTrue(fs.readOnly)
       assert.strictEqual(yield* read(fs.port, "f"), "x")
     }).pipe(Effect.provide(InMemory.layer({ readOnly: true, tree: { f: "x" } })))
   )
-  it.effect("fails the layer", () =>
+  it.effect("fails the layer when it is invalid", () =>
     Effect.gen(function* () {
       const exit = yield* Effect.exit(Effect.provide(Filesystem, InMemory.layer({ tree: { "..": "x" } })))
       assert.isTrue(Exit.isFailure(exit))
@@ -884,7 +884,7 @@ describe("permissions", () => {
     [{ allowWrite: false }, ["write"]],
     [{ allowDelete: false }, ["delete"]]
   ] as ReadonlyArray<readonly [InMemory.InMemoryOptions, ReadonlyArray<"write" | "delete">]>) {
-    it.effect(`${JSON.stringify(options)} refuses exactly what needs ${forbidden.join(" or ") || "nothing"}`, () =>
+    it.effect(`${JSON.stringify(options)} refuses exactly the calls that need ${forbidden.join(" or ") || "nothing"}`, () =>
       Effect.gen(function* () {
         for (const [what, needs, run] of mutations) {
           const port = yield* InMemory.make({ ...options, tree })
@@ -902,7 +902,7 @@ describe("permissions", () => {
 })
 
 describe("size and depth", () => {
-  it.effect("ten thousand nested directories can be made, moved and removed", () =>
+  it.effect("allow ten thousand nested directories to be created, moved and removed", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const depth = 10_000
@@ -916,7 +916,7 @@ describe("size and depth", () => {
       assert.deepStrictEqual(yield* port.list(root), [])
     })
   )
-  it.effect("a tree of five thousand nested directories can be planted", () =>
+  it.effect("allow an initial tree of five thousand nested directories", () =>
     Effect.gen(function* () {
       let tree: InMemory.Tree = { bottom: "x" }
       for (let i = 0; i < 5000; i++) tree = { d: tree }
@@ -924,7 +924,7 @@ describe("size and depth", () => {
       assert.deepStrictEqual(yield* port.accelerations!.removeTree!(at("d")), { deleted: 1, directories: 5000 })
     }).pipe(Effect.provideService(Limits.Limits, Limits.unlimited))
   )
-  it.effect("a directory of a hundred thousand lists each name once, and empties again", () =>
+  it.effect("allow a directory of a hundred thousand entries, which lists each name once and can be emptied", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const all = Array.from({ length: 100_000 }, (_, i) => `file-${i}`)
@@ -934,7 +934,7 @@ describe("size and depth", () => {
       assert.deepStrictEqual(yield* names(port), ["file-0"])
     })
   )
-  it.effect("where there is no memory left it is DiskFull and nothing has changed", () =>
+  it.effect("give DiskFull and change nothing when there is no memory left", () =>
     Effect.gen(function* () {
       const port = yield* sample
       const huge = Object.defineProperty(new Uint8Array(0), "length", { value: 2 ** 53 })

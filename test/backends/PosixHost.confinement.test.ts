@@ -13,7 +13,7 @@ import type { Backend } from "../../src/port/Backend.ts"
 import { replacing } from "./posixFailures.ts"
 import { bytes, checked, faultOf, host, type Host, openDescriptors, p, tree, walks, write } from "./posixHost.ts"
 
-/** What is outside, which has to be the same to the byte, time and bit after every call. */
+/** Lists the path, mode, inode, links, size and times of every entry, to prove that no call changed them. */
 const fingerprint = (top: string): ReadonlyArray<string> => {
   const out: Array<string> = []
   const visit = (at: string): void => {
@@ -57,7 +57,7 @@ const trappedBy = (make?: typeof checked) =>
     return { ...made, links: Object.keys(links) }
   })
 
-/** Every primitive, acting on one path. */
+/** Returns every primitive of the port as a call on one path. */
 const primitives = (port: Backend): Record<string, (path: string) => Effect.Effect<unknown, unknown>> => ({
   stat: (path) => port.stat(p(path)),
   list: (path) => port.list(p(path)),
@@ -83,14 +83,14 @@ const primitives = (port: Backend): Record<string, (path: string) => Effect.Effe
 })
 
 const absent = new Set(["NotFound", "NotADirectory"])
-/** The calls for which a link is something: themselves answer, move or remove it. */
+/** The calls that act on a link itself and never on its target. */
 const onLinks = new Set(["stat", "remove", "removeTree", "renameFrom", "readLink", "time"])
 const replacesLink = new Set(["renameTo"])
 
-describe.each(walks)("%s: below a link there is nothing", (_, make) => {
+describe.each(walks)("%s: a path below a link", (_, make) => {
   const trapped = trappedBy(make)
 
-  it.effect("for any primitive, wherever the link stands and leads, and nothing outside is touched", () =>
+  it.effect("does not exist for any primitive, and nothing outside the root changes", () =>
     Effect.gen(function* () {
       for (const name of Object.keys(primitives({} as Backend))) {
         const { links, outside, port, root } = yield* trapped
@@ -117,7 +117,7 @@ describe.each(walks)("%s: below a link there is nothing", (_, make) => {
     })
   )
 
-  it.effect("and a link itself is never gone through", () =>
+  it.effect("is never reached by a call on the link itself", () =>
     Effect.gen(function* () {
       for (const name of Object.keys(primitives({} as Backend))) {
         const { links, outside, port, root } = yield* trapped
@@ -139,7 +139,7 @@ describe.each(walks)("%s: below a link there is nothing", (_, make) => {
     })
   )
 
-  it.effect("so an error says the same whether what a link leads to exists or not", () =>
+  it.effect("gives the same error whether the target of the link exists or not", () =>
     Effect.gen(function* () {
       const { port } = yield* trapped
       for (const [name, call] of Object.entries(primitives(port))) {
@@ -150,7 +150,7 @@ describe.each(walks)("%s: below a link there is nothing", (_, make) => {
     })
   )
 
-  it.effect("and a tree is removed with its links, not with what they lead to", () =>
+  it.effect("survives when a tree is removed together with its links", () =>
     Effect.gen(function* () {
       const { links, outside, port, root } = yield* trapped
       const before = fingerprint(outside)
@@ -161,7 +161,7 @@ describe.each(walks)("%s: below a link there is nothing", (_, make) => {
     })
   )
 
-  it.effect("and a path that is in no normal form is refused, though the engine would not send it", () =>
+  it.effect("is refused in every form that is not normalised, although the engine never sends one", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* trapped
       const before = fingerprint(outside)
@@ -185,56 +185,53 @@ const swap = (root: string, outside: string) => {
   Fs.symlinkSync(join(outside, "dir"), join(root, "in"))
 }
 
-describe.each(walks)(
-  "%s: a directory that is swapped for a link at the moment in which something is made in it",
-  (level, make) => {
-    it.effect("gets it all the same, and no content is written outside", () =>
-      Effect.gen(function* () {
-        for (const mode of ["create", "replace", "append"] as const) {
-          for (const content of [bytes("mine"), Stream.make(bytes("mine"))]) {
-            const { outside, port, root } = yield* trappedBy(make)
-            const before = tree(outside)
-            let swaps = 0
-            yield* Effect.scoped(
-              Effect.andThen(
-                replacing("openSync", (open) => (...args) => {
-                  if (swaps > 0 || typeof args[1] !== "number" || (args[1] & Fs.constants.O_CREAT) === 0) return open(...args)
-                  swaps++
-                  swap(root, outside)
-                  try {
-                    return open(...args)
-                  } finally {
-                    Fs.unlinkSync(join(root, "in"))
-                    Fs.renameSync(join(root, "was"), join(root, "in"))
-                  }
-                }),
-                write(port, "in/new", content, mode)
-              )
+describe.each(walks)("%s: a directory that is swapped for a link while a file is created in it", (level, make) => {
+  it.effect("still receives the file, and no content is written outside the root", () =>
+    Effect.gen(function* () {
+      for (const mode of ["create", "replace", "append"] as const) {
+        for (const content of [bytes("mine"), Stream.make(bytes("mine"))]) {
+          const { outside, port, root } = yield* trappedBy(make)
+          const before = tree(outside)
+          let swaps = 0
+          yield* Effect.scoped(
+            Effect.andThen(
+              replacing("openSync", (open) => (...args) => {
+                if (swaps > 0 || typeof args[1] !== "number" || (args[1] & Fs.constants.O_CREAT) === 0) return open(...args)
+                swaps++
+                swap(root, outside)
+                try {
+                  return open(...args)
+                } finally {
+                  Fs.unlinkSync(join(root, "in"))
+                  Fs.renameSync(join(root, "was"), join(root, "in"))
+                }
+              }),
+              write(port, "in/new", content, mode)
             )
-            assert.strictEqual(swaps, 1)
-            assert.strictEqual(tree(root)["in/new"], "mine")
-            const made = Object.entries(tree(outside)).filter(([name]) => !(name in before))
-            // The look cannot prevent that, and without /proc nobody can say where the file is.
-            if (level === "best-effort") assert.deepStrictEqual(made, [[made[0]?.[0], ""]])
-            else assert.deepStrictEqual(made, [])
-          }
+          )
+          assert.strictEqual(swaps, 1)
+          assert.strictEqual(tree(root)["in/new"], "mine")
+          const made = Object.entries(tree(outside)).filter(([name]) => !(name in before))
+          // A check cannot prevent an empty file outside, and without /proc nothing tells where the file is.
+          if (level === "best-effort") assert.deepStrictEqual(made, [[made[0]?.[0], ""]])
+          else assert.deepStrictEqual(made, [])
         }
-      })
-    )
-  }
-)
+      }
+    })
+  )
+})
 
-describe("what was opened is checked again where the walk only looks", () => {
+describe("best-effort confinement checks again after the open", () => {
   const trapped = trappedBy(checked)
 
-  it.effect("a directory that became a link after the look is noticed", () =>
+  it.effect("and notices a directory that became a link after the first check", () =>
     Effect.gen(function* () {
       const { outside, root } = yield* trapped
       const confined = HostRoot.open(root, "best-effort")
-      if (isFault(confined)) return assert.fail("the root is there")
+      if (isFault(confined)) return assert.fail("the root exists")
       try {
         const place = confined.directory(p("in"))
-        if (isFault(place)) return assert.fail("the directory is there")
+        if (isFault(place)) return assert.fail("the directory exists")
         const honest = Fs.openSync(place.at("file") as string, "r")
         assert.isTrue(confined.holds(honest, place, "file"))
         swap(root, outside)
@@ -250,7 +247,7 @@ describe("what was opened is checked again where the walk only looks", () => {
     })
   )
 
-  it.effect("without /proc reading works the same", () =>
+  it.effect("and reads the same without /proc", () =>
     Effect.gen(function* () {
       const { outside, root } = yield* trapped
       const confined = HostRoot.open(root, "best-effort") as Confined.Confined
@@ -265,7 +262,7 @@ describe("what was opened is checked again where the walk only looks", () => {
     })
   )
 
-  it.live("under a process that swaps a directory and a link, no read answers what is outside", () =>
+  it.live("and never reads outside the root while another process swaps a directory and a link", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.mkdirSync(join(outside, "d"))
@@ -286,7 +283,7 @@ describe("what was opened is checked again where the walk only looks", () => {
       yield* Effect.addFinalizer(() => Effect.promise(() => attacker.terminate()))
       yield* Effect.promise(() => new Promise((resolve) => attacker.once("online", resolve)))
       const seen = new Map<string, number>()
-      // Until the attack has been met often enough to have been one.
+      // Go on until the reads met the swapped directory often enough.
       for (let i = 0; i < 4000 || ((seen.get("NotFound") ?? 0) < 100 && i < 1_000_000); i++) {
         const result = yield* Effect.result(port.accelerations!.read!(p("d/f"), 100))
         const key = result._tag === "Success" ? new TextDecoder().decode(result.success!.bytes) : result.failure._tag
@@ -306,7 +303,7 @@ describe("what was opened is checked again where the walk only looks", () => {
 describe("errors", () => {
   const trapped = trappedBy()
 
-  it.effect("name no path of the host outside their cause", () =>
+  it.effect("contain no path of the host except in their cause", () =>
     Effect.gen(function* () {
       const { links, outside, port, root } = yield* trapped
       Fs.chmodSync(join(root, "in"), 0o700)
@@ -322,7 +319,7 @@ describe("errors", () => {
     })
   )
 
-  it.effect("keep the host's own error for the debug log", () =>
+  it.effect("keep the host's own error as the cause for the debug log", () =>
     Effect.gen(function* () {
       const { port } = yield* trapped
       const fault = yield* Effect.flip(port.makeDirectory(p("in")))
@@ -341,10 +338,10 @@ const canOpen = (path: string): boolean => {
   }
 }
 
-describe("a link in a directory where everybody may make links", () => {
-  it.effect("is followed only when it is the user's own or of the directory's owner, as the system does", (context) =>
+describe("a link in a directory in which every user may create links", () => {
+  it.effect("is followed only if the user or the directory's owner owns it, as the system does", (context) =>
     Effect.gen(function* () {
-      if (process.geteuid?.() !== 0) return context.skip("needs root, to make links of other users")
+      if (process.geteuid?.() !== 0) return context.skip("needs root, to create links of other users")
       const { port, root } = yield* host()
       const fs = Filesystem.make(port)
       const [nobody, somebody] = [65534, 65533]
@@ -370,10 +367,10 @@ describe("a link in a directory where everybody may make links", () => {
         assert.strictEqual(written._tag, follows ? "Success" : "Failure", at)
         if (read._tag === "Failure") assert.deepInclude(read.failure, { _tag: "AccessDenied", why: "permission" }, at)
         assert.strictEqual(Fs.readFileSync(join(root, "shared/file"), "utf8"), follows ? "new" : "text", at)
-        // Its text may be known all the same.
+        // The target of the link stays readable as text.
         assert.strictEqual(yield* fs.readLink("shared/link"), "file")
         if (Fs.readFileSync("/proc/sys/fs/protected_symlinks", "utf8").trim() === "1") {
-          assert.strictEqual(follows, canOpen(join(root, "shared/link")), `the system: ${at}`)
+          assert.strictEqual(follows, canOpen(join(root, "shared/link")), `the system agrees: ${at}`)
         }
         Fs.rmSync(join(root, "shared"), { recursive: true })
       }

@@ -1,4 +1,3 @@
-/** What a copy asks of the disk, and what it takes away again when it fails: only what it has made itself. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
@@ -8,11 +7,11 @@ import { around } from "../../src/port/Backend.ts"
 import { replacing, systemError } from "./posixFailures.ts"
 import { host, tree } from "./posixHost.ts"
 
-/** As they are before a test replaces them. */
+/** The functions of node:fs before a test replaces them. */
 const { rmSync, writeFileSync } = Fs
 
 describe("a copy of a tree", () => {
-  it.effect("does not look again at a file of which the write has told what it is", () =>
+  it.effect("takes the stat from the write and does not stat a written file again", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "d"))
@@ -32,7 +31,7 @@ describe("a copy of a tree", () => {
     })
   )
 
-  it.effect("that fails takes its files away again, but none that another has put in the place of one", () =>
+  it.effect("that fails removes the files it created, but keeps a file that another process put in the place of one", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "d"))
@@ -55,7 +54,7 @@ describe("a copy of a tree", () => {
 })
 
 describe("a copy on a disk that refuses chmod", () => {
-  /** Files and directories with bits that new ones do not get. */
+  /** A host with files and directories whose permission bits differ from the defaults. */
   const planted = Effect.map(host(), (made) => {
     Fs.mkdirSync(join(made.root, "d/closed"), { recursive: true })
     Fs.writeFileSync(join(made.root, "d/run"), "run")
@@ -74,7 +73,7 @@ describe("a copy on a disk that refuses chmod", () => {
     ["ENOTSUP", -95],
     ["ENOSYS", -38]
   ] as const) {
-    it.effect(`with ${code} copies without the permission bits`, () =>
+    it.effect(`copies without the permission bits after ${code}`, () =>
       Effect.gen(function* () {
         const { port, root } = yield* planted
         const fs = make(port)
@@ -88,7 +87,7 @@ describe("a copy on a disk that refuses chmod", () => {
     )
   }
 
-  it.effect("with another error fails, names the file, and leaves nothing", () =>
+  it.effect("fails after another error, names the file and leaves nothing behind", () =>
     Effect.gen(function* () {
       const { port, root } = yield* planted
       yield* refusing("EIO", -5)

@@ -30,8 +30,8 @@ const descriptorsOf = (count: () => void): number => {
   return openDescriptors() - before
 }
 
-describe("a directory that is kept", () => {
-  it.effect("is opened once, and after that only asked where it is", () =>
+describe("a cached directory", () => {
+  it.effect("is opened once, and later only checked to be in the same place", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "a/b/c"), { recursive: true })
@@ -52,7 +52,7 @@ describe("a directory that is kept", () => {
     })
   )
 
-  it.effect("is not used once it is elsewhere, however it came there", () =>
+  it.effect("is not used once it has moved, whatever moved it", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       const changes: Record<string, () => void> = {
@@ -89,7 +89,7 @@ describe("a directory that is kept", () => {
     })
   )
 
-  it.effect("is not acted in either when it went elsewhere while the way to it was walked", () =>
+  it.effect("is not used when it moves during the walk to it", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.mkdirSync(join(root, "a/b"), { recursive: true })
@@ -105,7 +105,7 @@ describe("a directory that is kept", () => {
     })
   )
 
-  it.effect("is not taken for another whose name is what the system calls it when it is removed", () =>
+  it.effect("is not confused with a directory whose name ends in (deleted), the label of the system", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const name = "d (deleted)"
@@ -120,7 +120,7 @@ describe("a directory that is kept", () => {
     })
   )
 
-  it.effect("is told from one whose name differs only in bytes that are no text", () =>
+  it.effect("is distinguished from one whose name differs only in bytes that are not UTF-8", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const named = (...name: ReadonlyArray<number>) => Buffer.concat([Buffer.from(`${root}/`), Buffer.from(name)])
@@ -137,7 +137,7 @@ describe("a directory that is kept", () => {
 })
 
 describe("descriptors", () => {
-  it.effect("are bounded however many directories are used, and none is left behind", () =>
+  it.effect("stay below a bound for any number of directories, and all are closed with the scope", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       for (let i = 0; i < 500; i++) Fs.mkdirSync(join(root, `d${i}/e`), { recursive: true })
@@ -152,7 +152,7 @@ describe("descriptors", () => {
     })
   )
 
-  it.effect("of a place stay its own while it is used, though the filesystem is closed and its directory let go", () =>
+  it.effect("of a place stay open while it is used, even after the filesystem is closed", () =>
     Effect.gen(function* () {
       const root = yield* directory
       Fs.mkdirSync(join(root, "a"))
@@ -170,7 +170,7 @@ describe("descriptors", () => {
     })
   )
 
-  it.effect("that are only kept are given up when the process has no more", () =>
+  it.effect("that are only cached are closed when the process runs out of descriptors", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       for (const name of ["a", "b", "c"]) {
@@ -199,7 +199,7 @@ describe("descriptors", () => {
       vi.useRealTimers()
     })
 
-    it.effect("are given up after a second, so that an idle filesystem holds nothing but its root", () =>
+    it.effect("are closed after a second, so that an idle filesystem holds only its root", () =>
       Effect.gen(function* () {
         const root = yield* directory
         Fs.mkdirSync(join(root, "a/b"), { recursive: true })
@@ -221,8 +221,8 @@ describe("descriptors", () => {
   })
 })
 
-describe("a path longer than the system takes", () => {
-  it.effect("is reached all the same, step by step, and every call works there", () =>
+describe("a path longer than the system allows", () => {
+  it.effect("is reached step by step, and every call works on it", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const name = "n".repeat(200)

@@ -23,7 +23,7 @@ const canMount = (() => {
   }
 })()
 
-/** A disk of its own, for the scope. */
+/** Mounts a tmpfs for the scope. */
 const disk = (options: string): Effect.Effect<string, never, Scope.Scope> =>
   Effect.flatMap(directory, (at) =>
     Effect.acquireRelease(
@@ -35,7 +35,7 @@ const disk = (options: string): Effect.Effect<string, never, Scope.Scope> =>
     )
   )
 
-describe.skipIf(!canMount)("a disk of one megabyte (skipped where nothing can be mounted)", () => {
+describe.skipIf(!canMount)("a disk of one megabyte (skipped where mounting is not allowed)", () => {
   const size = 600_000
   const text = (letter: string) => letter.repeat(size)
 
@@ -43,22 +43,20 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where nothing can be
     ["bytes", bytes(text("b"))],
     ["a stream", Stream.make(bytes(text("b").slice(0, size / 2)), bytes(text("b").slice(size / 2)))]
   ] as const) {
-    it.effect(
-      `full in the middle of a replacement by ${what}: DiskFull, the old file is kept whole, nothing else is left`,
-      () =>
-        Effect.gen(function* () {
-          const root = yield* disk("size=1m")
-          const port = yield* PosixHost.make({ root })
-          yield* write(port, "f", bytes(text("a")), "create")
-          const free = Fs.statfsSync(root).bfree
-          assert.deepStrictEqual(yield* faultOf(write(port, "f", content, "replace")), { _tag: "DiskFull" })
-          assert.deepStrictEqual(yield* faultOf(write(port, "g", content, "create")), { _tag: "DiskFull" })
-          assert.deepStrictEqual(tree(root), { f: text("a") })
-          assert.strictEqual(Fs.statfsSync(root).bfree, free)
-        })
+    it.effect(`gives DiskFull when it fills up during a replacement by ${what}, and keeps the old file whole`, () =>
+      Effect.gen(function* () {
+        const root = yield* disk("size=1m")
+        const port = yield* PosixHost.make({ root })
+        yield* write(port, "f", bytes(text("a")), "create")
+        const free = Fs.statfsSync(root).bfree
+        assert.deepStrictEqual(yield* faultOf(write(port, "f", content, "replace")), { _tag: "DiskFull" })
+        assert.deepStrictEqual(yield* faultOf(write(port, "g", content, "create")), { _tag: "DiskFull" })
+        assert.deepStrictEqual(tree(root), { f: text("a") })
+        assert.strictEqual(Fs.statfsSync(root).bfree, free)
+      })
     )
 
-    it.effect(`full in the middle of an append of ${what}: DiskFull, the file ends where it did`, () =>
+    it.effect(`gives DiskFull when it fills up during an append of ${what}, and keeps the end of the file`, () =>
       Effect.gen(function* () {
         const root = yield* disk("size=1m")
         const port = yield* PosixHost.make({ root })
@@ -70,7 +68,7 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where nothing can be
     )
   }
 
-  it.effect("without inodes refuses what is new, and goes on reading and removing", () =>
+  it.effect("without free inodes refuses new entries but still reads and removes", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=1m,nr_inodes=4")
       const port = yield* PosixHost.make({ root })
@@ -88,7 +86,7 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where nothing can be
     })
   )
 
-  it.effect("mounted for reading only: AccessDenied readOnly for every change, nothing has changed, reading works", () =>
+  it.effect("mounted read-only gives AccessDenied readOnly for every change, changes nothing and still reads", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=1m")
       const port = yield* PosixHost.make({ root })
@@ -116,13 +114,13 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where nothing can be
     })
   )
 
-  it.effect("mounted inside the root is part of it, and moving to it is for whoever copies", () =>
+  it.effect("mounted inside the root is part of it, and a rename onto it gives EXDEV", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "m"))
       Fs.writeFileSync(join(root, "f"), "1")
       execFileSync("mount", ["-t", "tmpfs", "-o", "size=1m", "tmpfs", join(root, "m")])
-      // Its directories are held for up to a second after they were used.
+      // The backend keeps the directories of the disk open for up to a second after their last use.
       yield* Effect.addFinalizer(() => Effect.sync(() => execFileSync("umount", ["--lazy", join(root, "m")])))
       yield* write(port, "m/g", bytes("2"), "create")
       assert.strictEqual(yield* readAll(port, p("m/g")), "2")
@@ -133,7 +131,7 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where nothing can be
     })
   )
 
-  it.live("what is mounted on is busy: it can be neither removed nor replaced, and stays as it is", () =>
+  it.live("gives AccessDenied busy for the removal or replacement of a mount point, and keeps it unchanged", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.writeFileSync(join(outside, "bound"), "bound")
@@ -150,7 +148,7 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where nothing can be
   )
 })
 
-describe("what is no file, no directory and no link", () => {
+describe("an entry that is not a file, directory or link", () => {
   const isRoot = process.getuid?.() === 0
   const others = Effect.flatMap(host(), (made) =>
     Effect.gen(function* () {
@@ -161,7 +159,7 @@ describe("what is no file, no directory and no link", () => {
       yield* Effect.addFinalizer(() => Effect.promise(() => new Promise<void>((resolve) => server.close(() => resolve()))))
       const names = ["fifo", "socket"]
       if (isRoot) {
-        // /dev/zero, which would be read without end.
+        // The numbers of /dev/zero, which a reader could read without end.
         execFileSync("mknod", [join(root, "device"), "c", "1", "5"])
         names.push("device")
       }
@@ -169,7 +167,7 @@ describe("what is no file, no directory and no link", () => {
     })
   )
 
-  it.live("is refused at once: never opened, never waited for", () =>
+  it.live("is refused immediately, without an open and without a wait", () =>
     Effect.gen(function* () {
       const { names, port, root } = yield* others
       const before = openDescriptors()
@@ -208,7 +206,7 @@ describe("what is no file, no directory and no link", () => {
     })
   )
 
-  it.live("that takes the place of a file under a reader or an appender is noticed", () =>
+  it.live("that takes the place of a file is noticed by an appender and not read by an open reader", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "old")
@@ -221,7 +219,7 @@ describe("what is no file, no directory and no link", () => {
   )
 })
 
-describe.skipIf(process.getuid?.() !== 0)("without permission (needs root to become somebody else)", () => {
+describe.skipIf(process.getuid?.() !== 0)("without permission (needs root to become another user)", () => {
   const asNobody = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.acquireUseRelease(
       Effect.sync(() => {
@@ -236,8 +234,8 @@ describe.skipIf(process.getuid?.() !== 0)("without permission (needs root to bec
         })
     )
 
-  // The thread pool may not follow a change of user, so only what is synchronous is asked here.
-  it.effect("every call says AccessDenied permission, and nothing changes", () =>
+  // The thread pool may not follow a change of user, so the test makes only synchronous calls.
+  it.effect("every call gives AccessDenied permission, and nothing changes", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.chmodSync(join(root, ".."), 0o755)
@@ -267,10 +265,10 @@ describe.skipIf(process.getuid?.() !== 0)("without permission (needs root to bec
   )
 })
 
-describe("a process without descriptors", () => {
+describe("a process without free descriptors", () => {
   const child = fileURLToPath(new URL("./posixDescriptors.ts", import.meta.url))
 
-  it("fails typed, having tried for a while, and leaves and loses nothing", () => {
+  it("fails with EMFILE, leaves no files behind and loses none", () => {
     const at = Fs.mkdtempSync("/tmp/fs-algebra-test-")
     try {
       const { status, stderr, stdout } = spawnSync(
@@ -287,11 +285,11 @@ describe("a process without descriptors", () => {
         append: { _tag: "IoError", code: "EMFILE" },
         open: { _tag: "IoError", code: "EMFILE" },
         list: { _tag: "IoError", code: "EMFILE" },
-        // These need none.
+        // The calls below need no descriptor.
         stat: "done",
         rename: "done",
         remove: "done",
-        // And when there are some again, all is well.
+        // The outcome of a write after descriptors are available again.
         recovered: "done",
         left: ["f", "g"]
       })

@@ -3,7 +3,7 @@ import { fromErrno, isTransient } from "../../src/backends/internal/errno.ts"
 import type { Kind } from "../../src/model/Entry.ts"
 import { systemError } from "./posixFailures.ts"
 
-/** behaviours.md, row by row: the code, its number on Linux, the call, what it means, and the kind where that matters. */
+/** The rows of behaviours.md: the code, its number on Linux, the call, the fault, and the kind where it matters. */
 const rows: ReadonlyArray<readonly [string, number, string, Record<string, unknown>, Kind?]> = [
   ["ENOENT", -2, "open", { _tag: "NotFound" }],
   ["EEXIST", -17, "mkdir", { _tag: "AlreadyExists" }],
@@ -43,26 +43,26 @@ const rows: ReadonlyArray<readonly [string, number, string, Record<string, unkno
   ["Unknown system error -133", -133, "open", { _tag: "IoError", code: "Unknown system error -133" }]
 ]
 
-describe("the table of codes", () => {
+describe("fromErrno", () => {
   for (const [code, errno, syscall, expected, kind] of rows) {
-    it(`${code} from ${syscall}${kind === undefined ? "" : ` of a ${kind}`} is ${JSON.stringify(expected)}`, () => {
+    it(`maps ${code} from ${syscall}${kind === undefined ? "" : ` of a ${kind}`} to ${JSON.stringify(expected)}`, () => {
       const error = systemError(code, errno, syscall)
       const { cause, ...fault } = fromErrno(error, kind)
       assert.deepInclude(fault as Record<string, unknown>, expected)
       assert.strictEqual(cause, error)
-      // The error's own message names a path of the host; nothing else may.
+      // Only the message of the original error may contain a path of the host.
       assert.notInclude(JSON.stringify(fault), "/host/path")
       for (const field of Object.values(fault)) assert.isString(field)
     })
   }
 
-  it("says which are worth another try", () => {
+  it("gives transient faults only for the codes that are worth a retry", () => {
     const transient = rows.filter(([code, errno, syscall]) => isTransient(fromErrno(systemError(code, errno, syscall))))
     assert.deepStrictEqual([...new Set(transient.map(([code]) => code))].sort(), ["EAGAIN", "EBUSY", "EMFILE", "ENFILE"])
     assert.isFalse(isTransient({ _tag: "AccessDenied", why: "busy" }))
   })
 
-  it("does not take a mistake of the program for an error of the system", () => {
+  it("throws an error of the program instead of mapping it", () => {
     const mistake = new TypeError("undefined is not a function")
     assert.throws(() => fromErrno(mistake), mistake)
   })

@@ -1,4 +1,3 @@
-/** What is made for another user is that user's, however it is made. Only root can give anything away. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
@@ -33,19 +32,19 @@ const owned = (fs: (fs: Algebra, root: string) => Effect.Effect<unknown, unknown
 
 const bytes = new Uint8Array(300_000)
 
-describe.skipIf(!isRoot)("what is made for another user is that user's (only root can give anything away)", () => {
+describe.skipIf(!isRoot)("an entry created with an owner belongs to that owner (only root can change owners)", () => {
   it.effect.each([
-    ["a new file, with its parents", (fs: Algebra) => fs.write("a/b/c", "x")],
-    ["a file in place of another", (fs: Algebra) => Effect.andThen(fs.write("a", "x"), fs.write("a", "y"))],
-    ["a file that may replace nothing", (fs: Algebra) => fs.write("a", "x", { mode: "create" })],
-    ["a large one", (fs: Algebra) => fs.writeBytes("a", bytes)],
-    ["a file that an append makes", (fs: Algebra) => fs.write("a", "x", { mode: "append" })],
-    ["an edited one", (fs: Algebra) => Effect.andThen(fs.write("a", "x"), fs.edit("a", { oldText: "x", newText: "y" }))],
+    ["a new file and its parents", (fs: Algebra) => fs.write("a/b/c", "x")],
+    ["a file that replaces another", (fs: Algebra) => Effect.andThen(fs.write("a", "x"), fs.write("a", "y"))],
+    ["a file written in create mode", (fs: Algebra) => fs.write("a", "x", { mode: "create" })],
+    ["a large file", (fs: Algebra) => fs.writeBytes("a", bytes)],
+    ["a file created by an append", (fs: Algebra) => fs.write("a", "x", { mode: "append" })],
+    ["an edited file", (fs: Algebra) => Effect.andThen(fs.write("a", "x"), fs.edit("a", { oldText: "x", newText: "y" }))],
     ["a directory", (fs: Algebra) => fs.mkdir("a/b")],
     ["a link", (fs: Algebra) => fs.symlink("a", "b")],
     ["a copy", (fs: Algebra) => Effect.andThen(fs.write("a/b", "x"), fs.copy("a", "c"))],
     [
-      "what a snapshot brings back",
+      "an entry restored from a snapshot",
       (fs: Algebra) =>
         Effect.gen(function* () {
           const snapshots = yield* Snapshots.Snapshots
@@ -61,8 +60,8 @@ describe.skipIf(!isRoot)("what is made for another user is that user's (only roo
   ] as const)("%s", ([, run]) => owned(run))
 })
 
-describe("without another user", () => {
-  it.effect("everything is this process's own", () =>
+describe("without an owner", () => {
+  it.effect("every new entry belongs to the user of the process", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = yield* directory

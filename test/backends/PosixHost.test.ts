@@ -32,7 +32,7 @@ import {
 const failure = (options: PosixHost.PosixHostOptions) => Effect.scoped(Effect.flip(PosixHost.make(options)))
 
 describe("the root", () => {
-  it.effect("that is missing is NotFound, with the root as it was given, and is not made", () =>
+  it.effect("that is missing is NotFound, with the path as given, and is not created", () =>
     Effect.gen(function* () {
       const root = join(yield* directory, "missing")
       const error = yield* failure({ root })
@@ -42,7 +42,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("that is a file is NotADirectory, also with createRoot, and so is one below a file", () =>
+  it.effect("that is a file or below a file is NotADirectory, also with createRoot", () =>
     Effect.gen(function* () {
       const root = join(yield* directory, "file")
       Fs.writeFileSync(root, "kept")
@@ -53,7 +53,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("is made with its parents by createRoot", () =>
+  it.effect("is created with its parents by createRoot", () =>
     Effect.gen(function* () {
       const root = join(yield* directory, "a", "b")
       const port = yield* PosixHost.make({ root, createRoot: true })
@@ -62,7 +62,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("that is a link is what the link leads to, also after the link leads elsewhere", () =>
+  it.effect("that is a link is its target, even after the link changes", () =>
     Effect.gen(function* () {
       const top = yield* directory
       Fs.mkdirSync(join(top, "real"))
@@ -78,7 +78,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("that is a link to nothing, or to a file, is NotFound and NotADirectory", () =>
+  it.effect("that is a dangling link is NotFound, and one that links to a file is NotADirectory", () =>
     Effect.gen(function* () {
       const top = yield* directory
       Fs.symlinkSync("nowhere", join(top, "dangling"))
@@ -91,7 +91,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("that is relative, empty, no string or holds a NUL is InvalidPath", () =>
+  it.effect("that is relative, empty, not a string or contains a NUL is InvalidPath", () =>
     Effect.gen(function* () {
       for (const root of ["work", "./work", "", "/tmp/a\0b", 7 as never, undefined as never]) {
         assert.strictEqual((yield* failure({ root }))._tag, "InvalidPath", String(root))
@@ -124,7 +124,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("says what it is: caller's root, case-sensitive, how confined", () =>
+  it.effect("has an info with the given root, its case sensitivity and its confinement", () =>
     Effect.gen(function* () {
       for (const [confinement, make] of walks) {
         const { port, root } = yield* host(undefined, make)
@@ -133,7 +133,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("is refused where stronger confinement is required than there is", () =>
+  it.effect("is refused when the required confinement is stronger than the available one", () =>
     Effect.gen(function* () {
       const root = yield* directory
       for (const requireConfinement of ["virtual", "nonsense" as "virtual"] as const) {
@@ -144,7 +144,7 @@ describe("the root", () => {
       for (const requireConfinement of ["best-effort", "race-free-open", "race-free"] as const) {
         yield* Effect.scoped(PosixHost.make({ root, requireConfinement }))
       }
-      // As on a machine without /proc.
+      // Simulate a machine without /proc.
       yield* failing("statfsSync", () => systemError("ENOENT", -2, "statfs"))
       yield* Effect.scoped(PosixHost.make({ root, requireConfinement: "best-effort" }))
       for (const requireConfinement of ["race-free-open", "race-free"] as const) {
@@ -197,7 +197,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("renamed while in use is followed, whatever takes its name", () =>
+  it.effect("renamed while in use is followed, even if another directory takes its name", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "a/b"), { recursive: true })
@@ -216,7 +216,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("renamed or replaced makes every call Unavailable where the walk only looks, and back again makes it work", () =>
+  it.effect("renamed or replaced makes every call Unavailable under best-effort confinement until it is back", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host(undefined, checked)
       yield* write(port, "f", bytes("x"), "create")
@@ -239,7 +239,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("is neither removed, renamed, replaced nor written to", () =>
+  it.effect("cannot be removed, renamed, replaced or written to", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       yield* port.makeDirectory(p("d"))
@@ -257,7 +257,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("after its scope every call is Unavailable, and no descriptor is left open", () =>
+  it.effect("makes every call Unavailable after its scope, and no descriptor stays open", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const before = openDescriptors()
@@ -269,7 +269,7 @@ describe("the root", () => {
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual((yield* faultOf(port.stat(p("f"))))._tag, "Unavailable")
       assert.strictEqual((yield* faultOf(port.list(p("."))))._tag, "Unavailable")
-      // What was opened before stays open: it is the reader's.
+      // A handle belongs to its reader and outlives the filesystem.
       assert.deepStrictEqual(yield* handle.read(0, 10), bytes("text"))
       yield* Scope.close(inner, Exit.void)
       assert.strictEqual((yield* faultOf(handle.read(0, 1)))._tag, "IoError")
@@ -277,7 +277,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("gives the service by a layer", () =>
+  it.effect("is served by a layer", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const context = yield* Layer.build(PosixHost.layer({ root }))
@@ -287,7 +287,7 @@ describe("the root", () => {
 })
 
 describe("options", () => {
-  it.effect("readOnly, allowWrite and allowDelete are refused before any look at the disk", () =>
+  it.effect("readOnly, allowWrite and allowDelete refuse calls before any access to the disk", () =>
     Effect.gen(function* () {
       const denied = { _tag: "AccessDenied", why: "readOnly" }
       const { port, root } = yield* host({ readOnly: true })
@@ -322,7 +322,7 @@ describe("options", () => {
     })
   )
 
-  it.effect("hardlinks: reject changes no file that took the name of the one that was looked at, or opened", () =>
+  it.effect("hardlinks: reject never changes a file that takes the checked name before or after the open", () =>
     Effect.gen(function* () {
       for (const values of [{ mode: 0o777 }, { modifiedAt: DateTime.makeUnsafe(0) }]) {
         for (const moment of ["lstatSync", "openSync"] as const) {
@@ -344,7 +344,7 @@ describe("options", () => {
             )
           )
           assert.strictEqual(swaps, 1)
-          // What was opened is changed, though it has no name any more.
+          // The opened file is changed although it no longer has a name.
           if (moment === "openSync") assert.strictEqual(result._tag, "Success")
           else assert.deepStrictEqual(result._tag === "Failure" && result.failure, { _tag: "AccessDenied", why: "link" })
           const { mode, mtimeMs } = Fs.lstatSync(secret)
@@ -354,7 +354,7 @@ describe("options", () => {
     })
   )
 
-  it.effect("hardlinks: reject neither reads, appends to nor changes a file with two names; replacing it splits them", () =>
+  it.effect("hardlinks: reject refuses to read, append to or change a file with two names; a replacement splits them", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host({ hardlinks: "reject" })
       const linked = { _tag: "AccessDenied", why: "link" }
@@ -373,43 +373,41 @@ describe("options", () => {
 
   for (const [durability, confirmed] of [
     ["none", ""],
-    // Each write; a stream that is appended to a file has been staged first.
+    // One sync for each write; a stream that is appended to a file is staged first.
     ["file", "f f f f ff f"],
-    // The parent of what is made, moved or removed too; both of a move.
+    // Also syncs the parent of each created, moved or removed entry, and both parents of a move.
     ["full", "d fd fd fd fd ffd dd d fd d d"]
   ] as const) {
-    it.effect(
-      `durability ${durability} changes nothing in what is answered or left, only what the disk has confirmed by then`,
-      () =>
-        Effect.gen(function* () {
-          const { port, root } = yield* host({ durability })
-          const synced: Array<string> = []
-          yield* replacing("fsync", (fsync) => (descriptor, done) => {
-            synced.push(Fs.fstatSync(descriptor).isDirectory() ? "d" : "f")
-            return fsync(descriptor, done)
-          })
-          yield* port.makeDirectory(p("d"))
-          assert.strictEqual((yield* write(port, "d/a", bytes("1"), "create")).sizeBytes, 1)
-          assert.strictEqual((yield* write(port, "d/a", bytes("22"), "replace")).sizeBytes, 2)
-          assert.strictEqual((yield* write(port, "d/a", bytes("3"), "append")).sizeBytes, 3)
-          assert.strictEqual((yield* write(port, "d/b", Stream.make(bytes("4")), "append")).sizeBytes, 1)
-          assert.strictEqual((yield* write(port, "d/b", Stream.make(bytes("5")), "append")).sizeBytes, 2)
-          yield* port.rename(p("d/b"), p("b"), { replace: false })
-          yield* port.links!.make(p("l"), "b")
-          yield* write(port, "gone", bytes(""), "create")
-          yield* port.remove(p("gone"))
-          assert.deepStrictEqual(tree(root), { b: "45", d: "directory", "d/a": "223", l: "-> b" })
-          assert.deepStrictEqual(yield* port.accelerations!.removeTree!(p("d")), { deleted: 1, directories: 1 })
-          assert.strictEqual(synced.join(""), confirmed.replaceAll(" ", ""))
+    it.effect(`durability ${durability} changes no result and no file, only what is synced to the disk`, () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* host({ durability })
+        const synced: Array<string> = []
+        yield* replacing("fsync", (fsync) => (descriptor, done) => {
+          synced.push(Fs.fstatSync(descriptor).isDirectory() ? "d" : "f")
+          return fsync(descriptor, done)
         })
+        yield* port.makeDirectory(p("d"))
+        assert.strictEqual((yield* write(port, "d/a", bytes("1"), "create")).sizeBytes, 1)
+        assert.strictEqual((yield* write(port, "d/a", bytes("22"), "replace")).sizeBytes, 2)
+        assert.strictEqual((yield* write(port, "d/a", bytes("3"), "append")).sizeBytes, 3)
+        assert.strictEqual((yield* write(port, "d/b", Stream.make(bytes("4")), "append")).sizeBytes, 1)
+        assert.strictEqual((yield* write(port, "d/b", Stream.make(bytes("5")), "append")).sizeBytes, 2)
+        yield* port.rename(p("d/b"), p("b"), { replace: false })
+        yield* port.links!.make(p("l"), "b")
+        yield* write(port, "gone", bytes(""), "create")
+        yield* port.remove(p("gone"))
+        assert.deepStrictEqual(tree(root), { b: "45", d: "directory", "d/a": "223", l: "-> b" })
+        assert.deepStrictEqual(yield* port.accelerations!.removeTree!(p("d")), { deleted: 1, directories: 1 })
+        assert.strictEqual(synced.join(""), confirmed.replaceAll(" ", ""))
+      })
     )
   }
 })
 
 describe("metadata", () => {
-  it.effect("times that no date can tell are the nearest that one can, and no defect", () =>
+  it.effect("clamps times that no date can represent to the nearest date", () =>
     Effect.gen(function* () {
-      // In memory, where a disk keeps such times.
+      // A disk in memory keeps such times.
       const root = yield* fastDirectory
       Fs.writeFileSync(join(root, "f"), "")
       Fs.utimesSync(join(root, "f"), 99_999_999_999_999, 99_999_999_999_999)
@@ -419,7 +417,7 @@ describe("metadata", () => {
     })
   )
 
-  it.effect("answers kind, size, times and permission bits as the system has them", () =>
+  it.effect("has the kind, size, times and permission bits of the system", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "12345")
@@ -439,7 +437,7 @@ describe("metadata", () => {
     })
   )
 
-  it.effect("sets times to the millisecond, before 1970 too, without touching the time of access", () =>
+  it.effect("sets times to the millisecond, also before 1970, and keeps the access time", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "")
@@ -455,7 +453,7 @@ describe("metadata", () => {
     })
   )
 
-  it.effect("sets bits and times of files, directories, the root and FIFOs; a link has a time but no bits", () =>
+  it.effect("sets bits and times of files, directories, the root and FIFOs; of a link only the time", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.writeFileSync(join(outside, "f"), "")
@@ -471,7 +469,7 @@ describe("metadata", () => {
         yield* port.attributes!.set(p(path), { mode: 0o710, modifiedAt })
         assert.deepInclude((yield* port.stat(p(path)))!, { mode: 0o710, modifiedAt }, path)
       }
-      // What a shared directory has beyond permissions stays.
+      // The sticky bit of a shared directory stays.
       assert.strictEqual(Fs.statSync(join(root, "d")).mode & 0o7777, 0o1710)
       yield* port.attributes!.set(p("l"), { modifiedAt })
       assert.deepEqual((yield* port.stat(p("l")))!.modifiedAt, modifiedAt)
@@ -487,7 +485,7 @@ describe("metadata", () => {
     })
   )
 
-  it.effect("links keep their text, also one that leads nowhere, and reading what is no link says so", () =>
+  it.effect("keeps the text of links, also of dangling ones, and refuses to read an entry that is not a link", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       yield* port.links!.make(p("l"), "../no/where/ä")
@@ -509,7 +507,7 @@ describe("metadata", () => {
 describe("names", () => {
   const odd = [Buffer.from([0x62, 0x61, 0x64, 0xff]), Buffer.from([0x62, 0x61, 0x64, 0xfe]), Buffer.from("line\nbreak\\")]
 
-  it.effect("that no path can express are listed apart, readable, and reached by their keys", () =>
+  it.effect("that no path can express are listed as not addressable and are reached by their keys", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       for (const name of odd) Fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), name]), name.toString("hex"))
@@ -536,7 +534,7 @@ describe("names", () => {
     })
   )
 
-  it.effect("in a directory that no path can express are reached through its key, and a key is never anything else", () =>
+  it.effect("in a directory that no path can express are reached through its key, and forged keys are InvalidPath", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.writeFileSync(join(outside, "f"), "secret")
@@ -557,7 +555,7 @@ describe("names", () => {
     })
   )
 
-  it.effect("of 255 bytes work in every write, longer ones are PathTooLong", () =>
+  it.effect("of 255 bytes work in every write, and longer ones are PathTooLong", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const long = "é".repeat(127) + "x"
@@ -582,7 +580,7 @@ describe("names", () => {
     })
   )
 
-  it.live("of our killed writers are removed from a listed directory; forged ones stay, however old", () =>
+  it.live("of killed writers' temporary files are removed from a listed directory; forged ones stay, however old", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const dead = Names.dead()
@@ -609,7 +607,7 @@ describe("names", () => {
 })
 
 describe("listing", () => {
-  it.effect("tells kinds; below a file or where nothing is it is NotFound, a file is NotADirectory", () =>
+  it.effect("gives the kinds, NotFound for a missing path or one below a file, and NotADirectory for a file", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "d"))
@@ -641,8 +639,8 @@ describe("listing", () => {
   )
 })
 
-describe("a disk on which case does not distinguish names", () => {
-  /** Names below the root reach the disk in lower case, as if it had asked nothing else. */
+describe("a disk that ignores the case of names", () => {
+  /** Makes names below the root reach the disk in lower case. */
   const caseless = (root: string) => {
     const lower = (path: unknown) =>
       typeof path === "string" && path.startsWith(`${root}/`)
@@ -663,7 +661,7 @@ describe("a disk on which case does not distinguish names", () => {
     )
   }
 
-  it.effect("is recognised, one file is one file by every spelling, and respelling is a rename that loses nothing", () =>
+  it.effect("is recognised, treats all spellings as one file, and respells a name by a rename without loss", () =>
     Effect.gen(function* () {
       const root = yield* directory
       Fs.writeFileSync(join(root, "readme"), "text")
@@ -681,7 +679,7 @@ describe("a disk on which case does not distinguish names", () => {
     })
   )
 
-  it.effect("is told from one where it does by the names that are there, without writing any", () =>
+  it.effect("is distinguished from a case-sensitive disk by the existing names, without writing", () =>
     Effect.gen(function* () {
       const root = yield* directory
       assert.isTrue((yield* PosixHost.make({ root, readOnly: true })).info.caseSensitive)
@@ -706,7 +704,7 @@ describe("renaming", () => {
   })
   const before = { empty: "directory", f: "f", full: "directory", "full/x": "x", g: "g", l: "-> g" }
 
-  it.effect("without replace never replaces, whatever is there", () =>
+  it.effect("without replace never replaces an existing entry", () =>
     Effect.gen(function* () {
       const { port, root } = yield* fixture
       for (const [from, to] of [
@@ -727,7 +725,7 @@ describe("renaming", () => {
     })
   )
 
-  it.effect("with replace takes only the place of what fits", () =>
+  it.effect("with replace replaces only an entry of a compatible kind", () =>
     Effect.gen(function* () {
       const { port, root } = yield* fixture
       const tagOf = (from: string, to: string) =>
@@ -749,7 +747,7 @@ describe("renaming", () => {
     })
   )
 
-  it.effect("moves a link, not what it leads to", () =>
+  it.effect("moves a link, not its target", () =>
     Effect.gen(function* () {
       const { port, root } = yield* fixture
       yield* port.rename(p("l"), p("empty/moved"), { replace: false })
@@ -758,7 +756,7 @@ describe("renaming", () => {
     })
   )
 
-  it.effect("over another name of the same file leaves the one name", () =>
+  it.effect("over another name of the same file leaves one name", () =>
     Effect.gen(function* () {
       const { port, root } = yield* fixture
       Fs.linkSync(join(root, "f"), join(root, "second"))
@@ -768,7 +766,7 @@ describe("renaming", () => {
     })
   )
 
-  it.effect("takes the place of a directory that only looks empty, because a killed writer left something", () =>
+  it.effect("replaces a directory that holds only leftovers of killed writers", () =>
     Effect.gen(function* () {
       const { port, root } = yield* fixture
       Fs.writeFileSync(join(root, "empty", Names.signed(Names.dead())), "")
@@ -779,7 +777,7 @@ describe("renaming", () => {
 })
 
 describe("reading", () => {
-  it.effect("belongs to the file as it was opened: replaced, removed and appended to make no difference", () =>
+  it.effect("sees the file as it was opened, although it is replaced, removed or appended to", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       yield* write(port, "f", bytes("first"), "create")
@@ -797,7 +795,7 @@ describe("reading", () => {
     })
   )
 
-  it.effect("of a file that is cut short under a reader ends early", () =>
+  it.effect("of a file that is truncated during the read ends early", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "x".repeat(200_000))
@@ -808,7 +806,7 @@ describe("reading", () => {
     })
   )
 
-  it.effect("answers arrays of the reader's own, small and large", () =>
+  it.effect("returns arrays that belong to the reader, small and large", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       for (const size of [0, 1, 4096, 65_536, 65_537, 3_000_000]) {
@@ -828,7 +826,7 @@ describe("reading", () => {
     })
   )
 
-  it.live("a scope that closes while its reads are under way leaves their bytes right and no descriptor behind", () =>
+  it.live("returns the right bytes and leaves no descriptor when the scope closes during reads", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "a".repeat(200_000))
@@ -840,7 +838,7 @@ describe("reading", () => {
         const reads = Effect.forEach([1, 2, 3, 4], () => handle.read(0, 200_000), { concurrency: 4 })
         const meanwhile = Effect.andThen(
           Scope.close(scope, Exit.void),
-          // Whoever opens next may get the number.
+          // The open may get the number of the closed descriptor.
           Effect.scoped(Effect.flatMap(port.open(p("g")), (other) => other.read(0, 10)))
         )
         const [results] = yield* Effect.all([reads, meanwhile], { concurrency: 2 })

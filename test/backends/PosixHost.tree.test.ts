@@ -12,7 +12,7 @@ import { fastDirectory, faultOf, host, openDescriptors, p, tree } from "./posixH
 
 const removeTree = (port: Backend, path: string) => port.accelerations!.removeTree!(p(path))
 
-/** `levels` directories, one in the other, beyond what any path can name; a file in each thousandth. */
+/** Creates `levels` nested directories, deeper than any path can name, with a file in each thousandth. */
 const dig = (top: string, levels: number, name: string): void => {
   let here = Fs.openSync(top, Fs.constants.O_DIRECTORY)
   for (let i = 0; i < levels; i++) {
@@ -28,7 +28,7 @@ const dig = (top: string, levels: number, name: string): void => {
 const canDig = Fs.existsSync("/proc/self/fd")
 
 describe("removing a tree", () => {
-  it.effect("takes all of it and counts it, but for our own temporary files", () =>
+  it.effect("removes and counts everything except our own temporary files", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.writeFileSync(join(outside, "f"), "kept")
@@ -50,7 +50,7 @@ describe("removing a tree", () => {
     })
   )
 
-  it.effect("of nothing is NotFound, of a file or a link removes that alone", () =>
+  it.effect("that is missing is NotFound, and a file or a link is removed alone", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.writeFileSync(join(outside, "f"), "kept")
@@ -65,7 +65,7 @@ describe("removing a tree", () => {
     })
   )
 
-  it.live("of a directory with many entries yields to the program meanwhile", () =>
+  it.live("with many entries yields to the event loop", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "t"))
@@ -81,7 +81,7 @@ describe("removing a tree", () => {
     })
   )
 
-  it.live.skipIf(!canDig)("10,000 levels deep needs neither stack, descriptors nor long paths", () =>
+  it.live.skipIf(!canDig)("of 10,000 levels needs neither stack, descriptors nor long paths", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       const port = yield* PosixHost.make({ root })
@@ -110,7 +110,7 @@ describe("removing a tree", () => {
     })
   )
 
-  it.effect("that fails names what could not be removed, and leaves whole files", () =>
+  it.effect("that fails names the entry that could not be removed and leaves its content whole", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "t/a/b"), { recursive: true })
@@ -127,7 +127,7 @@ describe("removing a tree", () => {
     })
   )
 
-  it.effect("that fails far down, where the directory has been moved, names it as the caller knows it", () =>
+  it.effect("that fails far down names the entry by the caller's path", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const deep = Array.from({ length: 120 }, (_, i) => `d${i}`).join("/")
@@ -140,7 +140,7 @@ describe("removing a tree", () => {
     })
   )
 
-  it.live("can be interrupted between entries; what is left is whole, and can be removed", () =>
+  it.live("can be interrupted between entries; the rest is whole and can be removed", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       for (let d = 0; d < 20; d++) {
@@ -161,7 +161,7 @@ describe("removing a tree", () => {
     })
   )
 
-  it.live("while others fill it ends, one way or the other, and goes on until it is empty", () =>
+  it.live("while another fiber fills it ends with an empty tree or with DirectoryNotEmpty", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "t"))

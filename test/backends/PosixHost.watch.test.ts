@@ -12,7 +12,7 @@ import * as Names from "../runtime/names.ts"
 
 const marker = "zz-marker"
 
-/** What is told of `change`, up to a marker that is written after it. */
+/** Returns the events that `change` causes, up to a marker written after it. */
 const during = <E>({ port, root }: Host, base: string, change: Effect.Effect<unknown, E>) =>
   Effect.gen(function* () {
     const seen = yield* Effect.forkChild(
@@ -24,7 +24,7 @@ const during = <E>({ port, root }: Host, base: string, change: Effect.Effect<unk
       { startImmediately: true }
     )
     yield* change
-    // A turn of the event loop, so that the marker is not folded into what it follows.
+    // Yields once so that the marker is not merged with the events before it.
     yield* Effect.yieldNow
     Fs.writeFileSync(join(root, base, marker), "")
     const events = yield* Fiber.join(seen)
@@ -33,7 +33,7 @@ const during = <E>({ port, root }: Host, base: string, change: Effect.Effect<unk
   })
 
 describe("watching", () => {
-  it.live("tells what is made, changed and removed, by us and by others, at any depth", () =>
+  it.live("reports our own and foreign creations, changes and removals at any depth", () =>
     Effect.gen(function* () {
       const made = yield* host()
       const { port, root } = made
@@ -65,7 +65,7 @@ describe("watching", () => {
     })
   )
 
-  it.live("of a directory tells paths of the root, and nothing beside it", () =>
+  it.live("a directory reports paths of the root and nothing outside the directory", () =>
     Effect.gen(function* () {
       const made = yield* host()
       const { port } = made
@@ -75,7 +75,7 @@ describe("watching", () => {
     })
   )
 
-  it.live("never tells of our temporary files or of names that no path can express", () =>
+  it.live("never reports our temporary files or names that no path can express", () =>
     Effect.gen(function* () {
       const made = yield* host()
       const { port, root } = made
@@ -92,44 +92,42 @@ describe("watching", () => {
     })
   )
 
-  it.live(
-    "a directory that appears brings what is in it, one that goes takes it along, and one that is replaced does both",
-    () =>
-      Effect.gen(function* () {
-        const made = yield* host()
-        const { outside, port, root } = made
-        Fs.mkdirSync(join(outside, "t/inner"), { recursive: true })
-        Fs.writeFileSync(join(outside, "t/inner/f"), "")
-        const arrive = yield* during(
-          made,
-          ".",
-          Effect.sync(() => Fs.renameSync(join(outside, "t"), join(root, "t")))
-        )
-        assert.deepStrictEqual(arrive, ["Created t", "Created t/inner", "Created t/inner/f"])
-        const seen = yield* during(
-          made,
-          ".",
-          Effect.gen(function* () {
-            Fs.renameSync(join(root, "t"), join(root, "u"))
-            yield* Effect.yieldNow
-            // What has moved is still watched, by its new name.
-            yield* Effect.sleep(20)
-            yield* write(port, "u/inner/g", bytes(""), "create")
-          })
-        )
-        assert.deepStrictEqual([...seen].sort(), [
-          "Created u",
-          "Created u/inner",
-          "Created u/inner/f",
-          "Created u/inner/g",
-          "Removed t",
-          "Removed t/inner",
-          "Removed t/inner/f"
-        ])
-        const removed = yield* during(made, ".", port.accelerations!.removeTree!(p("u")))
-        assert.deepStrictEqual(removed.at(-1), "Removed u")
-        assert.deepStrictEqual([...removed].sort(), ["Removed u", "Removed u/inner", "Removed u/inner/f", "Removed u/inner/g"])
-      })
+  it.live("reports the whole content of a directory that appears or disappears, and both for a renamed one", () =>
+    Effect.gen(function* () {
+      const made = yield* host()
+      const { outside, port, root } = made
+      Fs.mkdirSync(join(outside, "t/inner"), { recursive: true })
+      Fs.writeFileSync(join(outside, "t/inner/f"), "")
+      const arrive = yield* during(
+        made,
+        ".",
+        Effect.sync(() => Fs.renameSync(join(outside, "t"), join(root, "t")))
+      )
+      assert.deepStrictEqual(arrive, ["Created t", "Created t/inner", "Created t/inner/f"])
+      const seen = yield* during(
+        made,
+        ".",
+        Effect.gen(function* () {
+          Fs.renameSync(join(root, "t"), join(root, "u"))
+          yield* Effect.yieldNow
+          // A moved directory is still watched under its new name.
+          yield* Effect.sleep(20)
+          yield* write(port, "u/inner/g", bytes(""), "create")
+        })
+      )
+      assert.deepStrictEqual([...seen].sort(), [
+        "Created u",
+        "Created u/inner",
+        "Created u/inner/f",
+        "Created u/inner/g",
+        "Removed t",
+        "Removed t/inner",
+        "Removed t/inner/f"
+      ])
+      const removed = yield* during(made, ".", port.accelerations!.removeTree!(p("u")))
+      assert.deepStrictEqual(removed.at(-1), "Removed u")
+      assert.deepStrictEqual([...removed].sort(), ["Removed u", "Removed u/inner", "Removed u/inner/f", "Removed u/inner/g"])
+    })
   )
 
   it.live("follows no link", () =>
@@ -144,7 +142,7 @@ describe("watching", () => {
     })
   )
 
-  it.live("of nothing is NotFound, of a file NotADirectory", () =>
+  it.live("a missing path gives NotFound, and a file gives NotADirectory", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "")
@@ -154,7 +152,7 @@ describe("watching", () => {
     })
   )
 
-  it.live("ends as NotFound when its directory goes, as Unavailable when the root does, telling what went", () =>
+  it.live("reports the removals and ends as NotFound when its directory goes, as Unavailable when the root goes", () =>
     Effect.gen(function* () {
       for (const [level, make] of walks) {
         const { port, root } = yield* host(undefined, make)
@@ -178,14 +176,14 @@ describe("watching", () => {
     })
   )
 
-  it.live("ends with its scope, leaves no watcher, and begins anew each time", () =>
+  it.live("ends with its scope, leaves no watcher, and starts anew each time", () =>
     Effect.gen(function* () {
       const made = yield* host()
       const { port, root } = made
       Fs.mkdirSync(join(root, "a/b/c"), { recursive: true })
       yield* during(made, ".", Effect.void)
       const before = openDescriptors()
-      // A watcher that has been closed is gone when the event loop has come round.
+      // The handle of a closed watcher disappears after the event loop has run.
       const watchers = Effect.map(
         Effect.andThen(Effect.yieldNow, Effect.yieldNow),
         () => process.getActiveResourcesInfo().filter((name) => name === "FSEventWrap").length
@@ -203,7 +201,7 @@ describe("watching", () => {
     })
   )
 
-  it.live("tells a slow reader each path at least once after its last change, however many there were", () =>
+  it.live("reports each path to a slow reader at least once after its last change", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const names = Array.from({ length: 1500 }, (_, i) => `f${i}`)
@@ -233,7 +231,7 @@ describe("watching", () => {
     })
   )
 
-  it.live("says what it cannot do when the system watches no more", () =>
+  it.live("fails with the system's error when the system allows no more watches", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "d"))

@@ -13,7 +13,7 @@ import type { Commit } from "../../src/port/Backend.ts"
 import { failing, first, replacing, systemError } from "./posixFailures.ts"
 import { bytes, faultOf, host, type Host, openDescriptors, p, readAll, tree, write } from "./posixHost.ts"
 
-/** As it is before a test replaces it. */
+/** The function of node:fs before a test replaces it. */
 const { writeSync } = Fs
 const modes = ["create", "replace", "append"] as const
 const contents = {
@@ -36,7 +36,7 @@ const textOf: Record<keyof typeof contents, string> = {
 describe("writing", () => {
   for (const mode of modes) {
     for (const [what, content] of Object.entries(contents) as Array<[keyof typeof contents, (typeof contents)["bytes"]]>) {
-      it.effect(`${mode} of ${what} leaves exactly that, and answers the stat of it`, () =>
+      it.effect(`${mode} of ${what} stores exactly that content and returns its stat`, () =>
         Effect.gen(function* () {
           const { port, root } = yield* host()
           const before = openDescriptors()
@@ -59,7 +59,7 @@ describe("writing", () => {
     }
   }
 
-  it.effect("new files get 0o666 less the mask, whatever way they are made; directories 0o777 less it", () =>
+  it.effect("creates files with 0o666 and directories with 0o777, less the umask, in every mode", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const mask = process.umask(0o027)
@@ -79,7 +79,7 @@ describe("writing", () => {
     })
   )
 
-  it.effect("replacing keeps the mode, also 0755 and 0600 and 0000, and drops what gives rights beyond it", () =>
+  it.effect("keeps the permission bits on replacement, but drops set-user-ID", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       for (const mode of [0o755, 0o600, 0o000, 0o444, 0o777, 0o4755]) {
@@ -92,7 +92,7 @@ describe("writing", () => {
     })
   )
 
-  it.effect("the temporary file is never more open than the file it will replace, and is in its directory", () =>
+  it.effect("gives the temporary file at most the permissions of the file it replaces, in the same directory", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "d"))
@@ -113,7 +113,7 @@ describe("writing", () => {
     })
   )
 
-  it.live("the temporary file of a write that takes long is not swept, however old it looks", () =>
+  it.live("keeps the temporary file of a slow write from being swept, however old it looks", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const slow = Stream.fromEffect(
@@ -129,7 +129,7 @@ describe("writing", () => {
   )
 
   it.effect.skipIf(process.getuid?.() !== 0)(
-    "replacing keeps the owner where that is permitted, and works where it is not",
+    "keeps the owner on replacement where that is permitted, and succeeds where it is not",
     () =>
       Effect.gen(function* () {
         const { port, root } = yield* host()
@@ -147,7 +147,7 @@ describe("writing", () => {
       })
   )
 
-  it.effect("fails by kind: what is there must be a file, the parent a directory; nothing changes", () =>
+  it.effect("refuses a target that is not a file and a parent that is not a directory, and changes nothing", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "d"))
@@ -181,7 +181,7 @@ describe("publishing", () => {
       ["bytes", bytes("new")],
       ["a stream", Stream.make(bytes("new"))]
     ] as const) {
-      it.effect(`${mode} of ${what} happens inside commit, and not at all when that refuses`, () =>
+      it.effect(`${mode} of ${what} happens inside commit, and not at all when commit refuses`, () =>
         Effect.gen(function* () {
           const { port, root } = yield* host()
           if (mode !== "create") Fs.writeFileSync(join(root, "f"), "old")
@@ -207,32 +207,34 @@ describe("publishing", () => {
     }
   }
 
-  it.effect("looks again at what is there: what appeared since the start is neither overwritten nor taken for a file", () =>
-    Effect.gen(function* () {
-      const { port, root } = yield* host()
-      const meanwhile =
-        (change: () => void): Commit =>
-        (publish) =>
-          Effect.andThen(Effect.sync(change), publish)
-      const file = meanwhile(() => Fs.writeFileSync(join(root, "a"), "theirs"))
-      assert.strictEqual((yield* faultOf(write(port, "a", bytes("x"), "create", { commit: file })))._tag, "AlreadyExists")
-      const directory = meanwhile(() => Fs.mkdirSync(join(root, "b")))
-      assert.strictEqual((yield* faultOf(write(port, "b", bytes("x"), "replace", { commit: directory })))._tag, "NotAFile")
-      const link = meanwhile(() => Fs.symlinkSync("a", join(root, "c")))
-      assert.strictEqual((yield* faultOf(write(port, "c", bytes("x"), "replace", { commit: link })))._tag, "NotAFile")
-      const open = meanwhile(() => {
-        Fs.writeFileSync(join(root, "d"), "theirs")
-        Fs.chmodSync(join(root, "d"), 0o600)
+  it.effect(
+    "checks the target again: an entry that appeared meanwhile is not overwritten by create, nor replaced if it is not a file",
+    () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* host()
+        const meanwhile =
+          (change: () => void): Commit =>
+          (publish) =>
+            Effect.andThen(Effect.sync(change), publish)
+        const file = meanwhile(() => Fs.writeFileSync(join(root, "a"), "theirs"))
+        assert.strictEqual((yield* faultOf(write(port, "a", bytes("x"), "create", { commit: file })))._tag, "AlreadyExists")
+        const directory = meanwhile(() => Fs.mkdirSync(join(root, "b")))
+        assert.strictEqual((yield* faultOf(write(port, "b", bytes("x"), "replace", { commit: directory })))._tag, "NotAFile")
+        const link = meanwhile(() => Fs.symlinkSync("a", join(root, "c")))
+        assert.strictEqual((yield* faultOf(write(port, "c", bytes("x"), "replace", { commit: link })))._tag, "NotAFile")
+        const open = meanwhile(() => {
+          Fs.writeFileSync(join(root, "d"), "theirs")
+          Fs.chmodSync(join(root, "d"), 0o600)
+        })
+        assert.strictEqual((yield* write(port, "d", bytes("ours"), "replace", { commit: open })).mode, 0o600)
+        Fs.mkdirSync(join(root, "e"))
+        const gone = meanwhile(() => Fs.rmSync(join(root, "e"), { recursive: true }))
+        assert.strictEqual((yield* faultOf(write(port, "e/f", bytes("x"), "replace", { commit: gone })))._tag, "NotFound")
+        assert.deepStrictEqual(tree(root), { a: "theirs", b: "directory", c: "-> a", d: "ours" })
       })
-      assert.strictEqual((yield* write(port, "d", bytes("ours"), "replace", { commit: open })).mode, 0o600)
-      Fs.mkdirSync(join(root, "e"))
-      const gone = meanwhile(() => Fs.rmSync(join(root, "e"), { recursive: true }))
-      assert.strictEqual((yield* faultOf(write(port, "e/f", bytes("x"), "replace", { commit: gone })))._tag, "NotFound")
-      assert.deepStrictEqual(tree(root), { a: "theirs", b: "directory", c: "-> a", d: "ours" })
-    })
   )
 
-  it.effect("where a disk has no links, create still never overwrites, and works", () =>
+  it.effect("never overwrites with create on a disk without hard links", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       yield* failing("linkSync", () => systemError("EPERM", -1, "link"))
@@ -251,7 +253,7 @@ describe("publishing", () => {
   )
 })
 
-describe("a write that does not succeed leaves what was there, and nothing else", () => {
+describe("a write that fails keeps the old content and leaves nothing behind", () => {
   const interrupted = (mode: (typeof modes)[number], before: string | undefined) =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
@@ -294,7 +296,7 @@ describe("a write that does not succeed leaves what was there, and nothing else"
     )
   }
 
-  it.live("or the whole of it, when a large write is interrupted while the thread pool works on it", () =>
+  it.live("or writes all of it, when a large write is interrupted in the thread pool", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const descriptors = openDescriptors()
@@ -342,42 +344,44 @@ describe("a write that does not succeed leaves what was there, and nothing else"
   }
 
   for (const size of [10, 1_000_000]) {
-    it.effect(`when an append of ${size} bytes is cut short, it is cut back, unless another has appended behind it`, () =>
-      Effect.gen(function* () {
-        const { port, root } = yield* host()
-        Fs.writeFileSync(join(root, "f"), "old")
-        let behind = ""
-        const short = (call: (...args: ReadonlyArray<any>) => any) => {
-          let isFirst = true
-          return (...args: ReadonlyArray<any>) => {
-            const [descriptor, content, offset, length] = args
-            const full = systemError("ENOSPC", -28, "write")
-            if (length < size && !isFirst) {
-              isFirst = true
-              if (typeof args.at(-1) === "function") return setImmediate(args.at(-1), full)
-              throw full
+    it.effect(
+      `when an append of ${size} bytes is cut short: it is truncated, unless another program has appended after it`,
+      () =>
+        Effect.gen(function* () {
+          const { port, root } = yield* host()
+          Fs.writeFileSync(join(root, "f"), "old")
+          let behind = ""
+          const short = (call: (...args: ReadonlyArray<any>) => any) => {
+            let isFirst = true
+            return (...args: ReadonlyArray<any>) => {
+              const [descriptor, content, offset, length] = args
+              const full = systemError("ENOSPC", -28, "write")
+              if (length < size && !isFirst) {
+                isFirst = true
+                if (typeof args.at(-1) === "function") return setImmediate(args.at(-1), full)
+                throw full
+              }
+              isFirst = false
+              const taken = call(descriptor, content, offset, Math.min(length, 4), null)
+              Fs.appendFileSync(join(root, "f"), behind)
+              return typeof args.at(-1) === "function" ? setImmediate(args.at(-1), null, taken) : taken
             }
-            isFirst = false
-            const taken = call(descriptor, content, offset, Math.min(length, 4), null)
-            Fs.appendFileSync(join(root, "f"), behind)
-            return typeof args.at(-1) === "function" ? setImmediate(args.at(-1), null, taken) : taken
           }
-        }
-        yield* replacing("writeSync", short)
-        yield* replacing("write", () => short(writeSync))
-        for (const content of [new Uint8Array(size).fill(120), Stream.make(new Uint8Array(size).fill(120))]) {
-          assert.strictEqual((yield* faultOf(write(port, "f", content, "append")))._tag, "DiskFull")
-          assert.strictEqual((yield* faultOf(write(port, "new", content, "append")))._tag, "DiskFull")
-          assert.deepStrictEqual(tree(root), { f: "old" })
-        }
-        behind = "theirs"
-        assert.strictEqual((yield* faultOf(write(port, "f", new Uint8Array(size), "append")))._tag, "DiskFull")
-        assert.match(Fs.readFileSync(join(root, "f"), "latin1"), /^old[\0]{4}theirs/)
-      })
+          yield* replacing("writeSync", short)
+          yield* replacing("write", () => short(writeSync))
+          for (const content of [new Uint8Array(size).fill(120), Stream.make(new Uint8Array(size).fill(120))]) {
+            assert.strictEqual((yield* faultOf(write(port, "f", content, "append")))._tag, "DiskFull")
+            assert.strictEqual((yield* faultOf(write(port, "new", content, "append")))._tag, "DiskFull")
+            assert.deepStrictEqual(tree(root), { f: "old" })
+          }
+          behind = "theirs"
+          assert.strictEqual((yield* faultOf(write(port, "f", new Uint8Array(size), "append")))._tag, "DiskFull")
+          assert.match(Fs.readFileSync(join(root, "f"), "latin1"), /^old[\0]{4}theirs/)
+        })
     )
   }
 
-  it.effect("when the disk does not confirm the bytes (durability file), and it is not asked twice", () =>
+  it.effect("when the disk does not confirm the bytes (durability file), without a second sync", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host({ durability: "file" })
       Fs.writeFileSync(join(root, "f"), "old")
@@ -395,7 +399,7 @@ describe("a write that does not succeed leaves what was there, and nothing else"
     })
   )
 
-  it.effect("but when only the name is not confirmed (durability full) the new content is there, and the fault says so", () =>
+  it.effect("except when only the name is not confirmed (durability full): the new content stays, and the fault says so", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host({ durability: "full" })
       Fs.writeFileSync(join(root, "f"), "old")
@@ -409,7 +413,7 @@ describe("a write that does not succeed leaves what was there, and nothing else"
     })
   )
 
-  it.effect("when the disk says only at the end that it could not keep the bytes, as network disks do", () =>
+  it.effect("when the disk reports only at close that it could not keep the bytes, as network disks do", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "old")
@@ -423,7 +427,7 @@ describe("a write that does not succeed leaves what was there, and nothing else"
     })
   )
 
-  it.effect("when the last step fails", () =>
+  it.effect("when the final rename or link fails", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "old")
@@ -436,8 +440,8 @@ describe("a write that does not succeed leaves what was there, and nothing else"
   )
 })
 
-describe("a disk that is busy", () => {
-  it.live("is asked again, and the write succeeds", () =>
+describe("a busy disk", () => {
+  it.live("is retried, and the write succeeds", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "old")
@@ -449,7 +453,7 @@ describe("a disk that is busy", () => {
     })
   )
 
-  it.live("for good is AccessDenied busy, no descriptor left is IoError; both after some tries, and nothing has changed", () =>
+  it.live("gives AccessDenied busy, and a lack of descriptors gives IoError, after some retries; nothing changes", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "old")
@@ -465,8 +469,8 @@ describe("a disk that is busy", () => {
   )
 })
 
-describe("several at once", () => {
-  it.live("readers see one version or another, never a mixture, while writers replace", () =>
+describe("concurrent writes", () => {
+  it.live("show readers one version or another, never a mixture", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const version = (n: number) => new Uint8Array(200_000).fill(97 + n)
@@ -509,7 +513,7 @@ describe("several at once", () => {
     })
   )
 
-  it.live("appends of any size never come between one another", () =>
+  it.live("append whole records that never interleave", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const record = (n: number) => bytes(`${String.fromCharCode(97 + n).repeat(n % 2 === 0 ? 100 : 1_000_000)}\n`)
@@ -527,7 +531,7 @@ describe("several at once", () => {
     })
   )
 
-  it.live("of many that create one file, one does", () =>
+  it.live("let exactly one of many creates of one file succeed", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const results = yield* Effect.forEach(
@@ -542,10 +546,10 @@ describe("several at once", () => {
   )
 })
 
-describe("a process that is killed", () => {
+describe("a killed process", () => {
   const writer = fileURLToPath(new URL("./posixWriter.ts", import.meta.url))
 
-  /** Kills one writer `delay` milliseconds after its first files; answers how many files it was in the middle of. */
+  /** Kills one writer `delay` milliseconds after its first files, and returns the number of temporary files it left. */
   const kill = ({ port, root }: Host, delay: number) =>
     Effect.gen(function* () {
       const child = spawn(process.execPath, [writer, root], { stdio: ["ignore", "pipe", "inherit"] })
@@ -568,11 +572,11 @@ describe("a process that is killed", () => {
       return left.length
     })
 
-  it.live("while it writes leaves whole files, and what it leaves besides is hidden and swept", () =>
+  it.live("leaves whole files, and its leftovers are hidden and swept", () =>
     Effect.gen(function* () {
       const made = yield* host()
       let left = 0
-      // Some have to be killed in the middle of something.
+      // Continue until at least one writer was killed in the middle of a write.
       for (let round = 0; round < 8 || (left === 0 && round < 40); round++) left += yield* kill(made, (round * 5) % 40)
       assert.isAbove(left, 0)
     })

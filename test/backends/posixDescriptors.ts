@@ -1,4 +1,4 @@
-/** Uses up its descriptors, says what the port answers then, and what it left in the directory it is given. */
+/** Uses up its descriptors, then prints the outcomes of the port's calls and the files in the given directory. */
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
 import { join } from "node:path"
@@ -17,14 +17,14 @@ const outcome = <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<unknown> =>
 const program = Effect.gen(function* () {
   const port = yield* PosixHost.make({ root })
   for (const name of ["f", "g", "h"]) Fs.writeFileSync(join(root, name), name)
-  // Whatever is loaded late is loaded now.
+  // Load every lazily loaded module before the descriptors run out.
   yield* outcome(write(port, "g", bytes("g"), "replace"))
   yield* outcome(port.list(p(".")))
   const held: Array<number> = []
   try {
     for (;;) held.push(Fs.openSync("/dev/null", "r"))
   } catch {
-    // None left.
+    // No descriptor is left.
   }
   const scarce = {
     create: yield* outcome(write(port, "new", bytes("x"), "create")),
@@ -36,7 +36,7 @@ const program = Effect.gen(function* () {
     rename: yield* outcome(port.rename(p("h"), p("i"), { replace: false })),
     remove: yield* outcome(port.remove(p("i")))
   }
-  // Some come back while the next call is already being tried.
+  // Close the held descriptors while the next call is retrying.
   const recovering = Effect.sync(() => held.forEach((descriptor) => Fs.closeSync(descriptor)))
   const [recovered] = yield* Effect.all(
     [outcome(write(port, "f", bytes("f"), "replace")), Effect.andThen(Effect.sleep(10), recovering)],

@@ -1,6 +1,4 @@
-/**
- * Failures of the system that cannot be brought about at will: one function of `node:fs` fails, for one scope, as the system's would.
- */
+/** Simulates failures of the system: one function of `node:fs` fails, for one scope, as the system call would. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import fs from "node:fs"
@@ -30,7 +28,7 @@ type Name =
 
 type Call = (...args: ReadonlyArray<any>) => any
 
-/** Another function in the place of the original, for one scope. */
+/** Replaces a function of `node:fs` for one scope. */
 export const replacing = (name: Name, make: (original: Call) => Call): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(
     Effect.acquireRelease(
@@ -48,7 +46,7 @@ export const replacing = (name: Name, make: (original: Call) => Call): Effect.Ef
     )
   )
 
-/** The calls for which `when` answers an error fail with it; others, and all after the scope, are as they were. */
+/** Makes calls for which `when` returns an error fail with it. Other calls reach the original. */
 export const failing = (
   name: Name,
   when: (...args: ReadonlyArray<any>) => Error | undefined
@@ -66,7 +64,7 @@ export const failing = (
   )
 }
 
-/** The error the first `times` times. */
+/** Returns a function that returns the error the first `times` times. */
 export const first = (times: number, error: Error) => {
   let left = times
   return () => (left-- > 0 ? error : undefined)

@@ -1,6 +1,4 @@
-/**
- * Real directories for the tests of the host: each its own, gone with its scope, with what is outside beside it.
- */
+/** Real directories for the tests of the host, each removed with its scope, with a directory outside the root. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
@@ -29,14 +27,14 @@ const directoryIn = (base: string): Effect.Effect<string, never, Scope.Scope> =>
 
 export const directory = directoryIn(tmpdir())
 
-/** On a disk in memory where there is one: for what makes and removes directories by the thousand. */
+/** A directory on a disk in memory where there is one, for tests with thousands of directories. */
 export const fastDirectory = directoryIn(Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir())
 
 export interface Host {
   readonly port: Backend
-  /** Path of the root on the machine. */
+  /** The path of the root on the machine. */
   readonly root: string
-  /** A directory beside the root, which nothing may touch. */
+  /** A directory beside the root that no call may change. */
   readonly outside: string
 }
 
@@ -44,7 +42,7 @@ type Make = (options: PosixHost.PosixHostOptions) => Effect.Effect<Backend, neve
 
 const preferred: Make = (options) => Effect.orDie(PosixHost.make(options))
 
-/** The port as it is where the system does not show descriptors as files. */
+/** Opens the port as on a system that does not show descriptors as files. */
 export const checked: Make = (options) =>
   Effect.map(
     Effect.acquireRelease(
@@ -54,13 +52,13 @@ export const checked: Make = (options) =>
     (confined) => enforce(backend(confined, options))
   )
 
-/** Both walks, by what they promise. */
+/** The two kinds of walk, named by their confinement. */
 export const walks: ReadonlyArray<readonly [level: string, make: Make]> = [
   ["race-free", preferred],
   ["best-effort", checked]
 ]
 
-/** `root/` and `outside/` in one fresh directory. */
+/** Creates `root/` and `outside/` in one fresh directory. */
 export const host = (
   options?: Partial<PosixHost.PosixHostOptions>,
   make: Make = preferred
@@ -73,13 +71,13 @@ export const host = (
     return Effect.map(make({ root, ...options }), (port) => ({ port, root, outside }))
   })
 
-/** The fault that the effect fails with, without the host's own error. */
+/** Returns the fault of the effect, without the host's own error. */
 export const faultOf = <A, R>(
   effect: Effect.Effect<A, Fault, R>
 ): Effect.Effect<{ readonly _tag: string; [detail: string]: unknown }, A, R> =>
   Effect.map(Effect.flip(effect), ({ cause: _cause, ...fault }) => fault as Fault)
 
-/** The port's own `write`, for which bytes need no type arguments. */
+/** Calls the port's `write`, without type arguments for bytes. */
 export const write = <E = never, R = never>(
   port: Backend,
   path: string,
@@ -88,7 +86,7 @@ export const write = <E = never, R = never>(
   how?: WriteHow
 ): Effect.Effect<FileStat, Fault | E, R> => port.write<E, R>(p(path), content, mode, how)
 
-/** Every name below a directory with what is there, in order, nothing hidden and nothing followed. */
+/** Returns every entry below a directory with its content, sorted, hidden ones too, without following links. */
 export const tree = (top: string): Record<string, string> => {
   const out: Record<string, string> = {}
   const visit = (at: string, path: string): void => {

@@ -1,6 +1,6 @@
 /**
- * Writes without end into the directory it is given, to be killed. It goes to the inner module straight away, which starts in a
- * third of the time that the whole service takes.
+ * Writes without end into the given directory until it is killed. It imports the inner module directly, which starts in a third
+ * of the time of the whole service.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"

@@ -16,14 +16,14 @@ const words = (line: string): ReadonlyArray<string> => line.split(" ")
 
 const identity = { name: "fs-algebra-0123", owner: "a-1-2" }
 
-/** `name=value` for each option with one value, so that a test can say what it is about. */
+/** Returns `name=value` for each option with one value. */
 const optionsOf = (args: ReadonlyArray<string>): ReadonlyArray<string> =>
   args.flatMap((argument, at) =>
     argument.startsWith("--") && args[at + 1] !== undefined ? [`${argument}=${args[at + 1]}`] : []
   )
 
 describe("the command line of an engine", () => {
-  it("podman runs a root filesystem over a directory of the host with the whole profile", () => {
+  it("for podman runs a root filesystem over a directory of the host with the whole profile", () => {
     const args = CommandLine.run(planned({ image: { rootfs: "/srv/alpine" } }), { ...identity, directory: "/home/x/overlay" })
     assert.deepStrictEqual(args, [
       ...words("run --rm --interactive --name fs-algebra-0123"),
@@ -40,7 +40,7 @@ describe("the command line of an engine", () => {
     ])
   })
 
-  it("docker runs an image without a shared disk: in its own words, with a workspace in memory that the user owns", () => {
+  it("for docker and the exec strategy has a workspace in memory that the user owns", () => {
     const args = CommandLine.run(planned({ engine: "docker", image: "alpine:3.20", strategy: "exec" }, user), identity)
     assert.deepStrictEqual(args, [
       ...words("run --rm --interactive --name fs-algebra-0123"),
@@ -57,7 +57,7 @@ describe("the command line of an engine", () => {
     ])
   })
 
-  it("podman without a shared disk has a volume that goes with the container", () => {
+  it("for podman and the exec strategy has a volume that is removed with the container", () => {
     const args = CommandLine.run(planned({ image: "alpine", strategy: "exec" }), identity)
     assert.include(optionsOf(args), "--mount=type=volume,dst=/workspace,U=true")
     assert.notInclude(args.join(" "), "type=bind")
@@ -76,14 +76,14 @@ describe("the command line of an engine", () => {
     ["docker, a user given", { engine: "docker", user: "0:0" }, user, "0:0", undefined]
   ]
   for (const [what, options, caller, expected, userns] of users) {
-    it(`files have one owner inside and outside: ${what}`, () => {
+    it(`gives files one owner inside and outside: ${what}`, () => {
       const args = CommandLine.run(planned({ image: "alpine", ...options }, caller), { ...identity, directory: "/d" })
       assert.strictEqual(args[args.indexOf("--user") + 1], expected)
       assert.strictEqual(args.includes("--userns") ? args[args.indexOf("--userns") + 1] : undefined, userns)
     })
   }
 
-  it("every figure of the options is in force, and what the caller adds stands behind ours and before the image", () => {
+  it("applies every limit of the options, and puts runArguments after ours and before the image", () => {
     const args = CommandLine.run(
       planned({
         image: "alpine",
@@ -120,13 +120,13 @@ describe("the command line of an engine", () => {
   })
 
   for (const options of [{ readOnly: true }, { allowWrite: false }, { allowDelete: false }]) {
-    it(`who may not change everything has a directory that no command can change: ${JSON.stringify(options)}`, () => {
+    it(`mounts the directory read-only unless every change is allowed: ${JSON.stringify(options)}`, () => {
       const args = CommandLine.run(planned({ image: "alpine", ...options }), { ...identity, directory: "/d" })
       assert.include(args, "type=bind,src=/d,dst=/workspace,readonly")
     })
   }
 
-  it("a command is words, never a line: nothing in them means anything to the engine or a shell", () => {
+  it("passes a command as separate words that neither the engine nor a shell interprets", () => {
     const args = CommandLine.exec({
       name: "fs-algebra-0123",
       mark: "f00d",
@@ -152,13 +152,13 @@ describe("the command line of an engine", () => {
     )
   })
 
-  it("removes with the volumes, and asks for what is ours", () => {
+  it("removes volumes with the container, and lists only containers with our label", () => {
     assert.deepStrictEqual(CommandLine.remove("x"), ["rm", "--force", "--volumes", "x"])
     assert.deepStrictEqual(CommandLine.version, ["--version"])
     assert.deepStrictEqual(CommandLine.listing.slice(0, 4), ["ps", "--all", "--filter", "label=fs-algebra=1"])
   })
 
-  it("takes no container for ours by another name, and no owner from another text", () => {
+  it("ignores containers with other names and owners in malformed text", () => {
     assert.deepStrictEqual(
       CommandLine.listed("fs-algebra-0a\nother\nfs-algebra-zz\nx fs-algebra-0b\nfs-algebra-0c,other/x\n"),
       ["fs-algebra-0a"]

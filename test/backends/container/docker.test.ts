@@ -1,6 +1,6 @@
 /**
- * docker as it is told what to do: a program of its name that writes down its arguments and plays the engine with the shell of this
- * machine, in which nothing is contained; it only kills what carries the mark that it is given.
+ * Tests docker with a program of that name. It records its arguments and plays the engine with the shell of this machine. The
+ * program contains nothing; it only kills processes that carry the given mark.
  */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
@@ -81,12 +81,12 @@ esac
 
 interface Docker {
   readonly place: string
-  /** What it was told, in order. */
+  /** The recorded command lines, in order. */
   readonly calls: () => ReadonlyArray<ReadonlyArray<string>>
   readonly running: () => ReadonlyArray<string>
 }
 
-/** Not below /tmp, since a container has its own. */
+/** A place outside /tmp, because a container has its own /tmp. */
 const docker: Effect.Effect<Docker, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => Fs.mkdtempSync(join(within("/var/tmp"), "docker-"))),
@@ -110,7 +110,7 @@ const docker: Effect.Effect<Docker, never, Scope.Scope> = Effect.map(
   }
 )
 
-/** Programs are looked for in this directory first, or there alone. */
+/** Provides a PATH that begins with `directory` or, with `alone`, is only `directory`. */
 const finding = (directory: string, alone = false) =>
   Layer.merge(
     NodeServices.layer,
@@ -131,7 +131,7 @@ const flag = (call: ReadonlyArray<string>, name: string): string | undefined => 
 
 describe("docker", () => {
   for (const strategy of ["overlay", "exec"] as const) {
-    live(`${strategy}: is told all that a container's life takes`, (self) =>
+    live(`${strategy}: receives all commands of a container's life`, (self) =>
       Effect.gen(function* () {
         const shared = strategy === "overlay"
         const workdir = join(self.place, shared ? "shared" : "inside")
@@ -174,7 +174,7 @@ describe("docker", () => {
     )
   }
 
-  live("reads absolute links as programs inside do: below the working directory, not below the directory of the host", (self) =>
+  live("resolves absolute links below the working directory, as programs inside do, and not below the host directory", (self) =>
     Effect.gen(function* () {
       const hostDirectory = join(self.place, "shared")
       const { filesystem: fs } = yield* Container.make({ engine: "docker", image: "alpine", workdir: "/work", hostDirectory })
@@ -203,7 +203,7 @@ describe("docker", () => {
     })
   )
 
-  live("given by a path to no program fails with that path, and starts nothing", (self) =>
+  live("given by a path to no program fails with that path and starts nothing", (self) =>
     Effect.gen(function* () {
       const { place } = self
       Fs.writeFileSync(join(place, "shared/docker"), "#!/bin/sh\n", { mode: 0o755 })
@@ -221,7 +221,7 @@ describe("docker", () => {
     })
   )
 
-  live("waits for a container that answers late, and keeps the container", (self) =>
+  live("that answers late is waited for, and the container is kept", (self) =>
     Effect.gen(function* () {
       Fs.writeFileSync(join(self.place, "slow"), "")
       const shared = join(self.place, "shared")
@@ -251,7 +251,7 @@ describe("docker", () => {
     })
   )
 
-  live("whose service does not answer is asked once, and the error says what to do", (self) =>
+  live("whose service does not respond is asked once, and the error says what to do", (self) =>
     Effect.gen(function* () {
       Fs.writeFileSync(join(self.place, "unreachable"), "")
       const options = {
@@ -267,7 +267,7 @@ describe("docker", () => {
     })
   )
 
-  live("that refuses is told of in its own words", (self) =>
+  live("that refuses a container is quoted in the error", (self) =>
     Effect.gen(function* () {
       const options = { engine: "docker", image: "absent", start: "eager", hostDirectory: join(self.place, "shared") } as const
       const error = yield* Effect.flip(Effect.scoped(Container.make(options)))
@@ -281,7 +281,7 @@ describe("docker", () => {
     })
   )
 
-  live("that is not installed is missing when the layer is built", (self) =>
+  live("that is not installed fails when the container is made", (self) =>
     Effect.gen(function* () {
       const options = { engine: "docker", image: "alpine", hostDirectory: join(self.place, "shared") } as const
       const error = yield* Effect.flip(
@@ -293,16 +293,16 @@ describe("docker", () => {
   )
 
   for (const [where, entry] of [
-    ["in the shared directory", (place: string) => join(place, "shared/tools")],
-    ["in the shared directory, by a link", (place: string) => join(place, "by-link")],
-    ["behind a link in the shared directory", (place: string) => join(place, "shared/back")],
-    ["in a mount that can be written", (place: string) => join(place, "mounted")],
-    ["in the root of an open filesystem", (place: string) => join(place, "open")],
-    ["in the working directory, by a relative entry", (place: string) => relative(process.cwd(), join(place, "trap"))],
-    ["in the working directory, by an empty entry", () => ""],
-    ["in the working directory, by a dot", () => "."]
+    ["is in the shared directory", (place: string) => join(place, "shared/tools")],
+    ["is in the shared directory, through a link", (place: string) => join(place, "by-link")],
+    ["is behind a link in the shared directory", (place: string) => join(place, "shared/back")],
+    ["is in a writable mount", (place: string) => join(place, "mounted")],
+    ["is in the root of an open filesystem", (place: string) => join(place, "open")],
+    ["is in the working directory, through a relative entry", (place: string) => relative(process.cwd(), join(place, "trap"))],
+    ["is in the working directory, through an empty entry", () => ""],
+    ["is in the working directory, through a dot", () => "."]
   ] as const) {
-    live(`that lies ${where} is not run`, (self) =>
+    live(`that ${where} is not run`, (self) =>
       Effect.gen(function* () {
         const { place } = self
         for (const name of ["shared/tools", "mounted", "open", "trap"]) {
@@ -349,7 +349,7 @@ describe("docker", () => {
     })
   )
 
-  live("that is looked for where a file stands in the place of a directory is missing too", (self) =>
+  live("is missing when the PATH names a file instead of a directory", (self) =>
     Effect.gen(function* () {
       const stray = join(self.place, "stray")
       Fs.writeFileSync(stray, "")
@@ -360,7 +360,7 @@ describe("docker", () => {
     })
   )
 
-  live("that answers nothing sensible is Unavailable", (self) =>
+  live("that gives no version is Unavailable", (self) =>
     Effect.gen(function* () {
       const options = { engine: "docker", image: "alpine", hostDirectory: join(self.place, "shared") } as const
       Fs.writeFileSync(join(self.place, "bin/docker"), "#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")

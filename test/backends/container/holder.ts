@@ -1,4 +1,7 @@
-/** Holds a container until it is killed: `node holder.ts ROOTFS STRATEGY CACHE`. Says who it is when the container runs. */
+/**
+ * Holds a container until it is killed: `node holder.ts ROOTFS STRATEGY CACHE`. Prints the process identity when the container
+ * runs.
+ */
 import { NodeServices } from "@effect/platform-node"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
@@ -19,7 +22,7 @@ const held = Effect.gen(function* () {
   return yield* Effect.never
 })
 
-// Effect alone keeps no process alive.
+// Effect alone does not keep a process alive.
 setInterval(() => {}, 60_000)
 await Effect.runPromise(
   Effect.scoped(held).pipe(

@@ -1,4 +1,4 @@
-/** A test run that is killed amid its containers leaves none of them, no directory and no process. */
+/** Tests that a killed test run leaves no container, directory or process. */
 import { assert, it } from "@effect/vitest"
 import { execFileSync, spawn } from "node:child_process"
 import * as Fs from "node:fs"
@@ -14,10 +14,10 @@ const until = async (what: string, holds: () => boolean): Promise<void> => {
     if (holds()) return
     await new Promise((resolve) => setTimeout(resolve, 100))
   }
-  assert.fail(`it never came to it that ${what}`)
+  assert.fail(`timed out before ${what}`)
 }
 
-/** Whose mounts or command lines name the directory, the processes of containers among them. */
+/** Returns the processes, also in containers, whose mounts, environment or command line name the directory. */
 const processes = (directory: string): ReadonlyArray<string> =>
   Fs.readdirSync("/proc").filter((pid) => {
     if (!/^\d+$/.test(pid) || pid === String(process.pid)) return false
@@ -34,7 +34,7 @@ const volumes = (): ReadonlyArray<string> =>
 
 describePodman("with podman", () => {
   it("a killed run of tests leaves no container, volume, directory or process", async () => {
-    // So that what this file has itself is there before.
+    // Creates the volumes of this file before they are counted.
     busyboxRoot()
     const before = volumes()
     const place = Fs.mkdtempSync(join(onDisk(), "killed-"))

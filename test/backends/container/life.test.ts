@@ -25,7 +25,7 @@ const overlays = () => {
   return Fs.existsSync(place) ? Fs.readdirSync(place) : []
 }
 
-/** The volumes of a container, by name; others run at the same time. */
+/** Returns the names of the volumes of one container, because others run at the same time. */
 const volumesOf = (name: string) =>
   execFileSync("podman", ["inspect", "--format", "{{range .Mounts}}{{println .Name}}{{end}}", name], { encoding: "utf8" })
     .split("\n")
@@ -41,12 +41,12 @@ const nothing = () => {
 const live = (name: string, body: () => Effect.Effect<unknown, unknown, Layer.Success<typeof services> | Scope.Scope>) =>
   it.live(name, () => Effect.provide(Effect.scoped(Effect.suspend(body)), services))
 
-/** Looks again until it is so; the test's own time is the bound. */
+/** Polls until `isSo` holds, within the timeout of the test. */
 const until = (isSo: () => boolean): Effect.Effect<void> =>
   Effect.suspend(() => (isSo() ? Effect.void : Effect.andThen(Effect.sleep(50), until(isSo))))
 
-describePodman("a container's life", () => {
-  live("with an overlay, files work before it starts, while it runs, and when it has ended", () =>
+describePodman("the life of a container", () => {
+  live("with an overlay, files work before the container starts, while it runs, and after it ends", () =>
     Effect.gen(function* () {
       const { filesystem: fs, sandbox } = yield* made()
       yield* fs.write("before.txt", "1")
@@ -62,7 +62,7 @@ describePodman("a container's life", () => {
     })
   )
 
-  live("a dead one is replaced at the next command, with the same files", () =>
+  live("a dead container is replaced at the next command, with the same files", () =>
     Effect.gen(function* () {
       const { filesystem: fs, sandbox } = yield* made({ start: "eager" })
       const [first] = containers()
@@ -75,7 +75,7 @@ describePodman("a container's life", () => {
     })
   )
 
-  live("without a shared disk its end is told before another is started, which has no files and works", () =>
+  live("with the exec strategy, the end of the container is reported once; the next one starts without files and works", () =>
     Effect.gen(function* () {
       const { filesystem: fs, sandbox } = yield* made({ strategy: "exec" })
       yield* fs.write("lost.txt", "x")
@@ -93,7 +93,7 @@ describePodman("a container's life", () => {
     })
   )
 
-  live("a command under way when it ends is Unavailable, and no result", () =>
+  live("a command whose container ends is Unavailable and has no result", () =>
     Effect.gen(function* () {
       const { sandbox } = yield* made({ start: "eager" })
       const running = yield* Effect.forkScoped(Effect.flip(sandbox.exec(["sh", "-c", "echo > going; sleep 100"])), {
@@ -107,7 +107,7 @@ describePodman("a container's life", () => {
   )
 
   for (const strategy of strategies) {
-    live(`${strategy}: the end of the scope removes everything, whatever runs inside, and may come twice`, () =>
+    live(`${strategy}: closing the scope removes everything, whatever runs inside, and may be repeated`, () =>
       Effect.gen(function* () {
         const scope = yield* Scope.make()
         const { filesystem: fs, sandbox } = yield* Scope.provide(made({ strategy }), scope)
@@ -128,9 +128,9 @@ describePodman("a container's life", () => {
       })
     )
 
-    live(`${strategy}: a start that is interrupted leaves nothing`, () =>
+    live(`${strategy}: an interrupted start leaves nothing`, () =>
       Effect.gen(function* () {
-        // Each at another moment of the start.
+        // Each delay interrupts another moment of the start.
         for (const millis of [40, 150, 300]) {
           const fiber = yield* Effect.forkChild(Effect.scoped(Effect.andThen(made({ strategy, start: "eager" }), Effect.never)))
           yield* Effect.sleep(millis)
@@ -140,27 +140,29 @@ describePodman("a container's life", () => {
       })
     )
 
-    live(`${strategy}: when the process is killed, the container goes by itself, and its directory with the next`, () =>
-      Effect.gen(function* () {
-        const cache = join(directory(), "cache")
-        const child = spawn(
-          process.execPath,
-          [fileURLToPath(new URL("holder.ts", import.meta.url)), busyboxRoot(), strategy, cache],
-          { stdio: ["ignore", "pipe", "inherit"] }
-        )
-        const [said] = yield* Effect.promise(() => once(child.stdout, "data") as Promise<[Buffer]>)
-        const owner = said.toString().trim()
-        const [name] = containers(owner)
-        const volumes = volumesOf(name!)
-        child.kill("SIGKILL")
-        yield* until(() => containers(owner).length === 0 && !volumes.some(isThere))
-        yield* made()
-        yield* until(() => !overlays().some((name) => name.startsWith(owner)))
-      })
+    live(
+      `${strategy}: after the process is killed, its container ends by itself, and the next process removes its directory`,
+      () =>
+        Effect.gen(function* () {
+          const cache = join(directory(), "cache")
+          const child = spawn(
+            process.execPath,
+            [fileURLToPath(new URL("holder.ts", import.meta.url)), busyboxRoot(), strategy, cache],
+            { stdio: ["ignore", "pipe", "inherit"] }
+          )
+          const [said] = yield* Effect.promise(() => once(child.stdout, "data") as Promise<[Buffer]>)
+          const owner = said.toString().trim()
+          const [name] = containers(owner)
+          const volumes = volumesOf(name!)
+          child.kill("SIGKILL")
+          yield* until(() => containers(owner).length === 0 && !volumes.some(isThere))
+          yield* made()
+          yield* until(() => !overlays().some((name) => name.startsWith(owner)))
+        })
     )
   }
 
-  live("one that does not end when it is asked to is made to", () =>
+  live("a container that does not end when asked is killed", () =>
     Effect.gen(function* () {
       yield* Effect.scoped(
         Effect.gen(function* () {
@@ -172,10 +174,10 @@ describePodman("a container's life", () => {
     })
   )
 
-  live("what an engine has kept of a process that has ended is removed by whoever comes next", () =>
+  live("containers of a dead process are removed by the next process", () =>
     Effect.gen(function* () {
       const owner = "x-zzzzz-1"
-      // A process of this boot with a number that nobody has.
+      // Take the identity of a process of this boot that has ended.
       const dead = yield* Effect.promise(async () => {
         const child = spawn(
           process.execPath,
@@ -207,7 +209,8 @@ describePodman("a container's life", () => {
       create("fs-algebra-00dead", dead)
       create("fs-algebra-00beef", owner)
       yield* Effect.addFinalizer(() => Effect.sync(() => execFileSync("podman", ["rm", "--force", "fs-algebra-00beef"])))
-      // An image may bring labels of any text. Containers are looked at one after the other, so this one before one of the dead.
+      // An image may bring labels with any text. Containers are checked one after the other, so this one comes before a dead
+      // one.
       const forged = `x fs-algebra.owner:${dead}\nfs-algebra-00beef fs-algebra.owner:${dead} `
       create("fs-algebra-00bead", Identity.self(), "--label", `zz=${forged}`)
       create("fs-algebra-01dead", dead)
@@ -215,12 +218,12 @@ describePodman("a container's life", () => {
       yield* made()
       yield* until(() => containers(dead).length === 0)
       assert.include(containers(Identity.self()), "fs-algebra-00bead")
-      // Whose process cannot be told, of another machine perhaps, stays.
+      // A container stays when its process cannot be checked, for example on another machine.
       assert.deepStrictEqual(containers(owner), ["fs-algebra-00beef"])
     })
   )
 
-  live("what the engine says is why there is none", () =>
+  live("a failed start reports the message of the engine", () =>
     Effect.gen(function* () {
       const missing = yield* Effect.flip(Effect.scoped(made({ image: { rootfs: "/nowhere/at/all" }, start: "eager" })))
       assert.strictEqual(missing._tag, "Unavailable")
@@ -238,7 +241,7 @@ describePodman("a container's life", () => {
     })
   )
 
-  live("a lazy one says it at the command, and its files work", () =>
+  live("a lazy container reports a failed start at the first command, and its files work", () =>
     Effect.gen(function* () {
       const { filesystem: fs, sandbox } = yield* made({ runArguments: ["--no-such-option"] })
       yield* fs.write("a.txt", "x")
@@ -247,7 +250,7 @@ describePodman("a container's life", () => {
     })
   )
 
-  live("commands that come together before it runs start one", () =>
+  live("concurrent commands before the start share one container", () =>
     Effect.gen(function* () {
       const { sandbox } = yield* made()
       const results = yield* Effect.forEach(["a", "b", "c"], (word) => sandbox.exec(["echo", word]), { concurrency: 3 })
@@ -259,7 +262,7 @@ describePodman("a container's life", () => {
     })
   )
 
-  live("a directory of the caller's is worked on in place, and stays", () =>
+  live("a directory of the caller is changed in place and stays", () =>
     Effect.gen(function* () {
       const hostDirectory = join(directory(), "mine")
       Fs.mkdirSync(hostDirectory)
@@ -276,7 +279,7 @@ describePodman("a container's life", () => {
     })
   )
 
-  live("a directory that is none is told as such", () =>
+  live("a missing host directory is NotFound, and a file is NotADirectory", () =>
     Effect.gen(function* () {
       const file = join(directory(), "file")
       Fs.writeFileSync(file, "")
@@ -285,7 +288,7 @@ describePodman("a container's life", () => {
     })
   )
 
-  live("an image that has the directory of the files itself, owned by root, does as well", () =>
+  live("an image with a workspace owned by root works", () =>
     Effect.gen(function* () {
       const root = join(directory(), "owning")
       Fs.cpSync(busyboxRoot(), root, { recursive: true, verbatimSymlinks: true })

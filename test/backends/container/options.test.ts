@@ -95,7 +95,7 @@ describe("the options of a container", () => {
     })
   }
 
-  it("a mount inside an allowed root is read-only unless said otherwise, and its links are resolved", () => {
+  it("a mount inside an allowed root is read-only by default, and its links are resolved", () => {
     const mounts = [
       { source: join(top, "link/in"), target: "/data/" },
       { source, target: "/more", readOnly: false }
@@ -115,12 +115,12 @@ describe("the options of a container", () => {
     ["/usr/local/bin/podman", "podman"],
     ["/opt/podman.exe", "podman"]
   ] as const) {
-    it(`${program} is ${engine}`, () => {
+    it(`${program} is recognised as ${engine}`, () => {
       assert.deepInclude(made({ engine: program }), { program, engine })
     })
   }
 
-  it("without any, the profile is that of the specification", () => {
+  it("the default profile is that of the specification", () => {
     assert.deepInclude(made({}), {
       engine: "podman",
       program: "podman",

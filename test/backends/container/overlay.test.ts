@@ -1,4 +1,3 @@
-/** The directory of overlays in the user's cache, and what others may have put there. It takes no engine. */
 import { assert, describe, it } from "@effect/vitest"
 import * as ConfigProvider from "effect/ConfigProvider"
 import * as Effect from "effect/Effect"
@@ -31,14 +30,14 @@ const ended = Effect.promise(async () => {
   return said.toString()
 })
 
-/** Looks again until it is so; the test's own time is the bound. */
+/** Polls until `isSo` holds, within the timeout of the test. */
 const until = (isSo: () => boolean): Effect.Effect<void> =>
   Effect.suspend(() => (isSo() ? Effect.void : Effect.andThen(Effect.sleep(20), until(isSo))))
 
 const hex = (digit: string) => digit.repeat(24)
 
 describe.skipIf(process.platform === "win32")("the overlays in the cache", () => {
-  it.live("removes a leftover with everything in it, and nothing that a link in it, or in its place, leads to", () =>
+  it.live("lose a leftover with its content, but never the target of a link", () =>
     Effect.gen(function* () {
       const { overlays, path } = yield* cache
       const dead = yield* ended
@@ -56,7 +55,7 @@ describe.skipIf(process.platform === "win32")("the overlays in the cache", () =>
       const strange = join(overlays, `../overlays/${dead}.${hex("c")}.more`)
       Fs.mkdirSync(strange)
       yield* made(path)
-      // Leftovers are looked at before the first is removed.
+      // Leftovers are checked before the first one is removed.
       yield* until(() => !Fs.existsSync(left))
       assert.strictEqual(Fs.readFileSync(join(kept, "deep/file"), "utf8"), "kept")
       assert.strictEqual(Fs.statSync(join(kept, "deep")).mode & 0o777, 0o755)
@@ -67,7 +66,7 @@ describe.skipIf(process.platform === "win32")("the overlays in the cache", () =>
   )
 
   it.live.skipIf(process.getuid?.() !== 0)(
-    "removes a leftover that belongs to the user inside (only root gives one away)",
+    "lose a leftover that belongs to the user inside (only root can change owners)",
     () =>
       Effect.gen(function* () {
         const { overlays, path } = yield* cache
@@ -79,7 +78,7 @@ describe.skipIf(process.platform === "win32")("the overlays in the cache", () =>
       })
   )
 
-  it.live("is no directory that a link leads to", () =>
+  it.live("are refused when their directory is a link", () =>
     Effect.gen(function* () {
       for (const name of ["ours", "overlays"] as const) {
         const place = yield* cache
@@ -98,7 +97,7 @@ describe.skipIf(process.platform === "win32")("the overlays in the cache", () =>
     })
   )
 
-  it.live("is closed to others who could write in it", () =>
+  it.live("are closed to other users, even if the directory was writable", () =>
     Effect.gen(function* () {
       const { ours, overlays, path } = yield* cache
       Fs.mkdirSync(overlays, { recursive: true })
@@ -108,13 +107,15 @@ describe.skipIf(process.platform === "win32")("the overlays in the cache", () =>
     })
   )
 
-  it.live.skipIf(process.getuid?.() !== 0)("is no directory of another user (only root can make one)", () =>
-    Effect.gen(function* () {
-      const { ours, path } = yield* cache
-      Fs.mkdirSync(ours)
-      Fs.chownSync(ours, 65_534, 65_534)
-      assert.strictEqual((yield* Effect.flip(made(path)))._tag, "Unavailable")
-      assert.deepStrictEqual(Fs.readdirSync(ours), [])
-    })
+  it.live.skipIf(process.getuid?.() !== 0)(
+    "are refused when their directory belongs to another user (only root can create one)",
+    () =>
+      Effect.gen(function* () {
+        const { ours, path } = yield* cache
+        Fs.mkdirSync(ours)
+        Fs.chownSync(ours, 65_534, 65_534)
+        assert.strictEqual((yield* Effect.flip(made(path)))._tag, "Unavailable")
+        assert.deepStrictEqual(Fs.readdirSync(ours), [])
+      })
   )
 })

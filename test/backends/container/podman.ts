@@ -1,6 +1,6 @@
 /**
- * Real podman for tests, and root filesystems to run: one with busybox alone, one with dash and the tools of GNU. Both are made of what
- * this machine has, and go when the tests have run, or were killed.
+ * Real podman for tests, with two root filesystems: one with busybox alone, one with dash and the GNU tools. Both are built
+ * from programs of this machine and removed after the tests, even when the tests are killed.
  */
 import { NodeServices } from "@effect/platform-node"
 import { afterAll, describe } from "@effect/vitest"
@@ -16,7 +16,7 @@ const install = "apt-get install podman runc busybox-static"
 
 const busybox = ["/bin/busybox", "/usr/bin/busybox"].find((path) => Fs.existsSync(path))
 
-/** Why there can be no containers here; `undefined` when there can. */
+/** The reason why there are no containers here; `undefined` when they can run. */
 export const lacking: string | undefined =
   spawnSync("podman", ["--version"]).status !== 0
     ? `podman is not installed: ${install}`
@@ -26,7 +26,7 @@ export const lacking: string | undefined =
 
 let place: string | undefined
 
-/** Everything of these tests: gone with the test file. */
+/** Returns the directory of these tests, which is removed after the test file. */
 export const directory = (): string => (place ??= Fs.mkdtempSync(join(onDisk(), "podman-")))
 
 const clear = (): void => {
@@ -37,7 +37,7 @@ const clear = (): void => {
 
 let isConfigured = false
 
-/** A machine without systemd and with bounds of its own needs to be told how a container can be run. */
+/** Configures podman for a machine without systemd and with limits of its own. */
 const configure = (): void => {
   if (process.env["CONTAINERS_CONF"] !== undefined) return
   const file = join(directory(), "containers.conf")
@@ -54,7 +54,7 @@ const skeleton = (name: string): string => {
   return root
 }
 
-/** A root filesystem with busybox and its names. */
+/** Returns a root filesystem with busybox and its names. */
 export const busyboxRoot = (): string => {
   const root = join(directory(), "busybox")
   if (Fs.existsSync(root)) return root
@@ -69,7 +69,7 @@ export const busyboxRoot = (): string => {
 const tools =
   "[ base64 basename cat chmod chown cp cut date dd dirname du env expr false find grep head id kill ln ls mkdir mkfifo mktemp mv nproc od printf ps pwd readlink realpath rm rmdir sed seq setsid sleep sort stat stty sync tail tar tee test touch tr true truncate uname uniq wc xargs yes"
 
-/** A root filesystem with dash as its shell and the tools of GNU, each with its libraries. */
+/** Returns a root filesystem with dash as its shell and the GNU tools, each with its libraries. */
 export const gnuRoot = (): string => {
   const root = join(directory(), "gnu")
   if (Fs.existsSync(root)) return root
@@ -91,7 +91,7 @@ export const gnuRoot = (): string => {
   return root
 }
 
-/** The names of containers that are ours, running or not. `owner`: those of one process. */
+/** Returns the names of our containers, running or not, of the process `owner`. */
 export const containers = (owner: string = Identity.self()): ReadonlyArray<string> =>
   execFileSync("podman", ["ps", "--all", "--filter", `label=fs-algebra.owner=${owner}`, "--format", "{{.Names}}"], {
     encoding: "utf8"
@@ -99,7 +99,7 @@ export const containers = (owner: string = Identity.self()): ReadonlyArray<strin
     .split("\n")
     .filter((name) => name !== "")
 
-/** What a Container needs, with a cache of its own. */
+/** The services that a Container needs, with a separate cache. */
 export const services = Layer.suspend(() =>
   Layer.merge(
     NodeServices.layer,
@@ -107,7 +107,9 @@ export const services = Layer.suspend(() =>
   )
 )
 
-/** Whether containers can be used by these tests, which say how to get podman where they cannot; fails where nothing may be skipped. */
+/**
+ * Tests whether containers can run here. If not, skips with an advice how to get podman, or fails where no test may be skipped.
+ */
 export const use = (what: string): boolean => {
   if (lacking === undefined) {
     configure()
@@ -119,7 +121,7 @@ export const use = (what: string): boolean => {
   return false
 }
 
-/** `describe` where there is podman. */
+/** Runs `describe` where there is podman. */
 export const describePodman = (name: string, body: () => void): void => {
   if (use(name)) describe(name, body)
 }

@@ -1,4 +1,3 @@
-/** What somebody at work in a container may try with the host, and what callers may ask of what is not there any more. */
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -11,7 +10,7 @@ import * as Container from "../../../src/backends/Container.ts"
 import { busyboxRoot, containers, describePodman, directory, services } from "./podman.ts"
 
 const isRoot = process.getuid?.() === 0
-if (!isRoot && process.env["FS_ALGEBRA_NO_SKIP"] === "1") throw new Error("some of this needs root; run it as root")
+if (!isRoot && process.env["FS_ALGEBRA_NO_SKIP"] === "1") throw new Error("some of these tests need root; run them as root")
 
 const made = (options: Partial<Container.ContainerOptions> = {}) =>
   Container.make({ image: { rootfs: busyboxRoot() }, ...options })
@@ -22,7 +21,7 @@ const provided = (body: Body) => () => Effect.provide(Effect.scoped(Effect.suspe
 
 const live = (name: string, body: Body) => it.live(name, provided(body))
 
-/** In the place of all tests, with what is in it. */
+/** Creates a directory with the given files in the directory of the tests. */
 const fresh = (name: string, ...files: ReadonlyArray<string>): string => {
   const at = join(directory(), name)
   Fs.mkdirSync(at)
@@ -36,7 +35,7 @@ const fresh = (name: string, ...files: ReadonlyArray<string>): string => {
 const sh = (script: string): ReadonlyArray<string> => ["sh", "-c", script]
 
 describePodman("a hostile container", () => {
-  live("does not get what a link leads to that it has put in the place of a mount", () =>
+  live("cannot reach the target of a link that it puts in the place of a mount", () =>
     Effect.gen(function* () {
       const secret = fresh("secret", "key")
       const shared = fresh("shared", "data/key")
@@ -54,7 +53,7 @@ describePodman("a hostile container", () => {
     })
   )
 
-  live("does not get what a link leads to that has taken the place of its directory", () =>
+  live("cannot reach the target of a link that takes the place of its directory", () =>
     Effect.gen(function* () {
       const secret = fresh("elsewhere", "key")
       const shared = fresh("outer", "inner/file")
@@ -67,12 +66,12 @@ describePodman("a hostile container", () => {
     })
   )
 
-  live("leaves nothing behind, however deep it has built and whatever it has closed", () =>
+  live("leaves nothing behind, however deep its directories are and whatever their permissions", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const { sandbox } = yield* Scope.provide(made(), scope)
       const name = "d".repeat(200)
-      // Longer than any path that the system takes.
+      // The tree is deeper than the longest path of the system.
       const { stdout } = yield* sandbox.exec(
         sh(`i=0; while [ $i -lt 30 ]; do mkdir -p ${name}/${name} || break
           mv ${name} next && mkdir ${name} && mv next ${name}/${name}; i=$((i+1)); done; echo $i; mkdir x && chmod 0 x`),
@@ -84,7 +83,7 @@ describePodman("a hostile container", () => {
     })
   )
 
-  live("is not given the whole host", () =>
+  live("cannot get the root of the host", () =>
     Effect.gen(function* () {
       const link = join(directory(), "whole")
       Fs.symlinkSync("/", link)
@@ -94,7 +93,7 @@ describePodman("a hostile container", () => {
     })
   )
 
-  live("is not given a path behind a link that an engine would take for options", () =>
+  live("cannot get a path behind a link that an engine would read as options", () =>
     Effect.gen(function* () {
       const link = join(directory(), "harmless")
       Fs.symlinkSync(fresh('a,dst="b"'), link)
@@ -103,7 +102,7 @@ describePodman("a hostile container", () => {
   )
 
   it.live.skipIf(!isRoot)(
-    "is given no directory of another user (skipped without root)",
+    "leaves the owner of another user's directory unchanged (skipped without root)",
     provided(() =>
       Effect.gen(function* () {
         const theirs = fresh("theirs")
@@ -118,8 +117,8 @@ describePodman("a hostile container", () => {
   )
 })
 
-describePodman("a command that has emptied its own environment", () => {
-  live("ends when its time is up, and nothing else does", () =>
+describePodman("a command with an empty environment", () => {
+  live("is killed after its timeout, and nothing else is", () =>
     Effect.gen(function* () {
       const { filesystem, sandbox } = yield* made({ strategy: "exec" })
       yield* filesystem.write("kept.txt", "kept")
@@ -134,7 +133,7 @@ describePodman("a command that has emptied its own environment", () => {
 
 describePodman("a closed container", () => {
   for (const strategy of ["overlay", "exec"] as const) {
-    live(`${strategy}: answers Unavailable at once, and starts no other`, () =>
+    live(`${strategy}: gives Unavailable immediately and starts no other`, () =>
       Effect.gen(function* () {
         const scope = yield* Scope.make()
         const { filesystem, sandbox } = yield* Scope.provide(made({ strategy }), scope)

@@ -17,12 +17,12 @@ const made = (options: Partial<Container.ContainerOptions> = {}) =>
 
 type Use = (container: Container.Container) => Effect.Effect<unknown, unknown, Layer.Success<typeof services> | Scope.Scope>
 
-/** Of all that need no other: a start takes longer than what is claimed. */
+/** The container of all tests without options: a start takes longer than a test. */
 let shared: Container.Container
 
 const sharing = Scope.makeUnsafe()
 
-/** Without options, in the container of all. */
+/** Defines a test in the shared container or, with options, in one of its own. */
 const live = (name: string, use: Use, options?: () => Partial<Container.ContainerOptions>) =>
   it.live(name, () => {
     const container = options === undefined ? Effect.succeed(shared) : Effect.suspend(() => made(options()))
@@ -34,7 +34,7 @@ const sh = (script: string): ReadonlyArray<string> => ["sh", "-c", script]
 const until = (isSo: Effect.Effect<boolean, unknown>): Effect.Effect<void, unknown> =>
   Effect.flatMap(isSo, (so) => (so ? Effect.void : Effect.andThen(Effect.sleep(30), until(isSo))))
 
-/** What runs in the container beside what is ours: the programs' names, by /proc, which no image lacks. */
+/** Returns the names of the programs in the container besides ours, read from /proc, which every image has. */
 const programs = ({ sandbox }: Container.Container) =>
   Effect.map(
     sandbox.exec(sh("for p in /proc/[0-9]*; do read -r line <$p/stat && echo ${p#/proc/} ${line#*\\(}; done 2>/dev/null")),
@@ -83,7 +83,7 @@ describePodman("a command in a container", () => {
   )
 
   live(
-    "has other figures, variables and mounts where that is asked for",
+    "gets the configured limits, variables and mounts",
     ({ sandbox }) =>
       Effect.gen(function* () {
         const { stdout } = yield* sandbox.exec(
@@ -111,7 +111,7 @@ describePodman("a command in a container", () => {
   )
 
   live(
-    "may change nothing where the files are read-only",
+    "cannot change read-only files",
     ({ filesystem: fs, sandbox }) =>
       Effect.gen(function* () {
         assert.notStrictEqual((yield* sandbox.exec(sh("echo x > x"))).exitCode, 0)
@@ -122,7 +122,7 @@ describePodman("a command in a container", () => {
 
   for (const [name, root] of roots) {
     live(
-      `${name}: what it says, answers and reads is passed on as it is`,
+      `${name}: gets its input unchanged, and its output and exit code are returned unchanged`,
       ({ filesystem: fs, sandbox }) =>
         Effect.gen(function* () {
           yield* fs.mkdir("a b/'c'")
@@ -149,7 +149,7 @@ describePodman("a command in a container", () => {
     )
 
     live(
-      `${name}: at its time it ends with all it has started, wherever that has gone, and what it has said is answered`,
+      `${name}: is killed after its timeout with every process it started, and its output is returned`,
       (container) =>
         Effect.gen(function* () {
           const before = yield* programs(container)
@@ -162,7 +162,7 @@ describePodman("a command in a container", () => {
     )
   }
 
-  live("what it leaves behind ends with it, wherever that has gone, and what others run does not", (container) =>
+  live("has its leftover processes killed at its end, but no process of another command", (container) =>
     Effect.gen(function* () {
       const { filesystem: fs, sandbox } = container
       const other = yield* Effect.forkScoped(
@@ -180,28 +180,26 @@ describePodman("a command in a container", () => {
     })
   )
 
-  live(
-    "what it writes is passed on as it comes, all of it, and what comes after its end is none",
-    ({ filesystem: fs, sandbox }) =>
-      Effect.gen(function* () {
-        const received = { stdout: 0, stderr: "" }
-        const result = yield* sandbox.exec(
-          sh("echo early >&2; while [ ! -e seen ]; do sleep 0.1; done; head -c 3000000 /dev/zero; (sleep 0.2; echo late) &"),
-          {
-            // The command waits for what is made when its first line has come.
-            onOutput: (bytes, stream) => {
-              if (stream === "stdout") received.stdout += bytes.length
-              else received.stderr += Buffer.from(bytes).toString()
-              return stream === "stderr" ? Effect.orDie(fs.write("seen", "")) : Effect.void
-            }
+  live("has all its output passed on as it is written, and output after its end is dropped", ({ filesystem: fs, sandbox }) =>
+    Effect.gen(function* () {
+      const received = { stdout: 0, stderr: "" }
+      const result = yield* sandbox.exec(
+        sh("echo early >&2; while [ ! -e seen ]; do sleep 0.1; done; head -c 3000000 /dev/zero; (sleep 0.2; echo late) &"),
+        {
+          // The command waits for the file that is created at its first line.
+          onOutput: (bytes, stream) => {
+            if (stream === "stdout") received.stdout += bytes.length
+            else received.stderr += Buffer.from(bytes).toString()
+            return stream === "stderr" ? Effect.orDie(fs.write("seen", "")) : Effect.void
           }
-        )
-        assert.deepStrictEqual(received, { stdout: 3_000_000, stderr: "early\n" })
-        assert.isTrue(result.truncated)
-      })
+        }
+      )
+      assert.deepStrictEqual(received, { stdout: 3_000_000, stderr: "early\n" })
+      assert.isTrue(result.truncated)
+    })
   )
 
-  live("its input may be a stream, which is read no further when it has ended", ({ sandbox }) =>
+  live("reads its input from a stream, which is not read after the end of the command", ({ sandbox }) =>
     Effect.gen(function* () {
       const part = new Uint8Array(100_000).fill(0x61)
       const counted = yield* sandbox.exec(["wc", "-c"], { stdin: Stream.fromIterable(Array.from({ length: 30 }, () => part)) })
@@ -214,7 +212,7 @@ describePodman("a command in a container", () => {
   )
 
   live(
-    "that is refused a process says how many there may be",
+    "that is refused a process reports the process limit",
     ({ sandbox }) =>
       Effect.gen(function* () {
         assert.isUndefined((yield* sandbox.exec(["true"])).processLimit)
@@ -227,7 +225,7 @@ describePodman("a command in a container", () => {
     () => ({ pids: 40 })
   )
 
-  live("interrupted, it ends with all it has started too, and nothing of others", (container) =>
+  live("that is interrupted is killed with every process it started, and no process of others", (container) =>
     Effect.gen(function* () {
       const { filesystem: fs, sandbox } = container
       yield* sandbox.exec(sh("setsid sleep 905 & echo"), { detach: true })
@@ -247,7 +245,7 @@ describePodman("a command in a container", () => {
   )
 
   live(
-    "full of processes, it ends at its time all the same, and the container goes on",
+    "that fills the process limit is killed after its timeout, and the container continues",
     (container) =>
       Effect.gen(function* () {
         const before = containers()
@@ -260,7 +258,7 @@ describePodman("a command in a container", () => {
   )
 
   live(
-    "that kills whatever it can kills neither the container nor what is asked of it later",
+    "that kills every process it can reach kills neither the container nor its timeout",
     (container) =>
       Effect.gen(function* () {
         const before = containers()
@@ -272,7 +270,7 @@ describePodman("a command in a container", () => {
     () => ({ start: "eager" as const })
   )
 
-  live("that answers in our name is not believed", ({ sandbox }) =>
+  live("cannot forge the answers of the keeper", ({ sandbox }) =>
     Effect.gen(function* () {
       const script = 'echo "$FS_ALGEBRA_EXEC stays" >&2; echo ready > /proc/1/fd/1; echo "x 0" > /proc/1/fd/1; exit 3'
       const { exitCode, stderr } = yield* sandbox.exec(sh(script))
@@ -283,7 +281,7 @@ describePodman("a command in a container", () => {
 
   for (const [name, root] of roots) {
     live(
-      `${name}: what it leaves unread of its input costs it nothing of what it says`,
+      `${name}: loses no output when it leaves input unread`,
       ({ sandbox }) =>
         Effect.gen(function* () {
           const input = "é".repeat(48_000)
@@ -300,9 +298,10 @@ describePodman("a command in a container", () => {
     )
   }
 
-  live("of each stream the first and the last 16 KiB are kept, in whole characters, and all of it is read", ({ sandbox }) =>
+  live("keeps the first and the last 16 KiB of each stream, in whole characters, and reads all of it", ({ sandbox }) =>
     Effect.gen(function* () {
-      // 16,383 bytes of one, then two-byte characters: the first of those does not fit, nor the one that the last half cuts.
+      // After 16,383 single bytes come two-byte characters. The first one does not fit, nor does the one at the cut of the last
+      // half.
       const script = "head -c 16383 /dev/zero | tr '\\0' a; yes é | tr -d '\\n' | head -c 5000000; echo; echo end >&2"
       const { exitCode, stderr, stdout, stdoutBytes, truncated } = yield* sandbox.exec(sh(script))
       assert.deepInclude({ exitCode, stderr, truncated }, { exitCode: 0, stderr: "end\n", truncated: true })
@@ -329,7 +328,7 @@ describePodman("a command in a container", () => {
     ["timeout", ["true"], { timeout: Number.NaN }]
   ]
   live(
-    "what is too much or no command at all is refused before anything runs",
+    "that is empty or too large is refused before anything runs",
     ({ filesystem: fs, sandbox }) =>
       Effect.gen(function* () {
         const before = containers()
@@ -355,7 +354,7 @@ describePodman("a command in a container", () => {
     () => ({})
   )
 
-  live("a link that leads out of the workspace leads no command out", ({ sandbox }) =>
+  live("cannot run in a directory outside the workspace through a link", ({ sandbox }) =>
     Effect.gen(function* () {
       yield* sandbox.exec(sh("ln -s /etc out; mkdir real; ln -s real in; mkdir shut; chmod 0 shut"))
       assert.deepInclude(yield* Effect.flip(sandbox.exec(["pwd"], { cwd: "out" })), { _tag: "AccessDenied", why: "escape" })
@@ -368,7 +367,7 @@ describePodman("a command in a container", () => {
   )
 
   live(
-    "eval runs a few lines, and keeps 4,096 characters of each stream",
+    "eval runs a few lines and keeps 4,096 characters of each stream",
     ({ sandbox }) =>
       Effect.gen(function* () {
         assert.deepInclude(yield* sandbox.eval("-e 2>/dev/null; echo $((6 * 7))"), { exitCode: 0, stdout: "42\n" })
@@ -382,7 +381,7 @@ describePodman("a command in a container", () => {
 
   for (const strategy of ["overlay", "exec"] as const) {
     live(
-      `${strategy}: files of either side are the other's to change and remove`,
+      `${strategy}: files of the command and of the filesystem can be changed and removed by the other`,
       ({ filesystem: fs, sandbox }) =>
         Effect.gen(function* () {
           yield* fs.write("d/ours.txt", "1")

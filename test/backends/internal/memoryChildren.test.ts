@@ -15,7 +15,7 @@ const all = (self: Children.Children<Item>) => {
   return out.sort(([a], [b]) => (a < b ? -1 : 1))
 }
 
-/** Names with one hash: whatever two texts lead to the same state of it can stand for each other anywhere before the end. */
+/** Returns names with one hash, built from pairs of blocks that lead to the same state of the hash. */
 const colliding = (rounds: number): ReadonlyArray<string> => {
   let names = [""]
   for (let round = 0; round < rounds; round++) {
@@ -36,8 +36,8 @@ const colliding = (rounds: number): ReadonlyArray<string> => {
 }
 const hostile = colliding(6)
 
-describe("children", () => {
-  it("the hostile names are many, different and all of one hash", () => {
+describe("the children of a directory in memory", () => {
+  it("the hostile names are 64 different names with one hash", () => {
     assert.strictEqual(new Set(hostile).size, 64)
     assert.strictEqual(new Set(hostile.map((name) => item(name).hash)).size, 1)
   })
@@ -55,7 +55,7 @@ describe("children", () => {
   })
 
   it.effect.prop(
-    "are what a Map of the same steps holds, and stay so for who has captured them",
+    "equal a Map after the same steps, and captured ones never change",
     [Arbitrary.array(Step, { minLength: 100, maxLength: 300 })],
     ([steps]) =>
       Effect.sync(() => {
@@ -100,7 +100,7 @@ describe("children", () => {
     { arbitrary: { runs: 150 } }
   )
 
-  it("a change after a capture copies a few small pieces, however many entries there are", () => {
+  it("a change after a capture copies a few small pieces, for any number of entries", () => {
     let self: Children.Children<Item> = Children.empty
     const owner = {}
     for (let i = 0; i < 50_000; i++) self = Children.set(self, item(`name-${i}`), owner)

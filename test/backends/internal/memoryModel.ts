@@ -1,6 +1,4 @@
-/**
- * The port's contract once more, as a map from paths to what is there, and programs to run on both.
- */
+/** A model of the port's contract, as a map from paths to entries, and random programs to run on both. */
 import { assert } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
@@ -21,7 +19,7 @@ export type Thing =
   | { readonly kind: "file"; readonly text: string }
   | { readonly kind: "directory" }
   | { readonly kind: "symlink"; readonly text: string }
-/** Keys are folded where case does not distinguish. */
+/** The entries by path; keys are folded where case is ignored. */
 export class Model {
   readonly folds: boolean
   things = new Map<string, { readonly name: string; readonly thing: Thing }>([
@@ -84,7 +82,7 @@ export class Model {
       if (source.kind !== "directory" && target.kind === "directory") return "NotAFile"
       if (this.below(to).length > 0) return "DirectoryNotEmpty"
     }
-    // What is replaced keeps its name as it is spelt.
+    // A replaced entry keeps the spelling of its name.
     const spelt = !same && target !== undefined ? this.things.get(this.key(to))!.name : name(at(to))
     const moved = [this.key(from), ...this.below(from)].map((key) => [key, this.things.get(key)!] as const)
     for (const [key] of moved) this.things.delete(key)
@@ -138,7 +136,7 @@ export const modelStep = (model: Model, { operation, path, to, text, replace }: 
   }
 }
 
-/** Everything that a port shows, as lines. */
+/** Returns the paths, kinds and contents of all entries of a port, as sorted lines. */
 export const show = (port: Backend) =>
   Effect.gen(function* () {
     const lines: Array<string> = []

@@ -18,7 +18,7 @@ const now = DateTime.makeUnsafe(0)
 interface Memory {
   readonly tree: MemoryTree.MemoryTree
   readonly port: Backend
-  /** What the tree has told, in order. */
+  /** The events of the tree, in order. */
   readonly events: Array<readonly [tag: string, path: string]>
 }
 
@@ -29,7 +29,7 @@ const make = (caseInsensitive = false): Memory => {
   return { tree, port: MemoryPort.make(tree, MemoryWatch.make({ caseInsensitive }), { caseInsensitive, rules: {} }), events }
 }
 
-/** What a captured tree shows, through a tree of its own. */
+/** Returns the lines of a captured tree, restored into another tree. */
 const showCaptured = (captured: MemoryTree.Captured, caseInsensitive: boolean) => {
   const { tree, port } = make(caseInsensitive)
   tree.restore(captured)
@@ -42,14 +42,14 @@ const copyOf = (model: Model): Model => {
   return copy
 }
 
-/** Paths are what events name; the kind and content of a line are what they announce. */
+/** Returns the paths of the lines, because events name only paths. */
 const pathsOf = (lines: ReadonlyArray<string>) => lines.map((line) => line.split(" ")[0]!).sort()
 
 for (const caseInsensitive of [false, true]) {
-  const suffix = caseInsensitive ? ", without case" : ""
+  const suffix = caseInsensitive ? ", ignoring case" : ""
 
   it.effect.prop(
-    `any program leaves what the model has, fault by fault${suffix}`,
+    `the memory tree ends like the model after any program, with the same faults${suffix}`,
     [Arbitrary.array(Step, { maxLength: 60 })],
     ([steps]) =>
       Effect.gen(function* () {
@@ -69,7 +69,7 @@ for (const caseInsensitive of [false, true]) {
     restore: Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: -3, maximum: 3 })))
   })
   it.effect.prop(
-    `a captured tree stays as it was, whatever is done after it and to it${suffix}`,
+    `a captured memory tree never changes, whatever happens to the tree or to its restored copies${suffix}`,
     [Arbitrary.array(Moment, { maxLength: 8 })],
     ([moments]) =>
       Effect.gen(function* () {
@@ -94,14 +94,14 @@ for (const caseInsensitive of [false, true]) {
           const paths = new Set(pathsOf(before))
           for (const [tag, path] of events) {
             if (tag === "Created") assert.isFalse(paths.has(path), `${path} is created twice`)
-            else assert.isTrue(paths.has(path), `${path} is ${tag} and was not there`)
+            else assert.isTrue(paths.has(path), `${path} is ${tag} and did not exist`)
             if (tag === "Created") paths.add(path)
             if (tag === "Removed") paths.delete(path)
           }
           assert.deepStrictEqual([...paths].sort(), pathsOf(after))
           const told = new Set(events.map(([, path]) => path))
           for (const line of after) {
-            if (!before.includes(line)) assert.isTrue(told.has(line.split(" ")[0]!), `nobody was told of ${line}`)
+            if (!before.includes(line)) assert.isTrue(told.has(line.split(" ")[0]!), `no event for ${line}`)
           }
         }
         for (const [captured, then] of kept) {
@@ -118,7 +118,7 @@ describe("a captured tree", () => {
     const node = tree.get(at(path))
     return node?.kind === "file" ? new TextDecoder().decode(Content.view(node.content)) : undefined
   }
-  it("keeps its content when two futures append to the same file", () => {
+  it("keeps its content when two restored trees append to the same file", () => {
     const { tree } = make()
     tree.write(at("f"), content("a"), "create", now)
     tree.write(at("f"), content("b"), "append", now)
@@ -133,7 +133,7 @@ describe("a captured tree", () => {
     tree.restore(start)
     assert.strictEqual(text(tree, "f"), "ab")
   })
-  it("keeps times and modes, the root's too", () => {
+  it("keeps times and modes, also of the root", () => {
     const { tree } = make()
     tree.makeDirectory(at("d"), now)
     const captured = tree.capture()
@@ -145,7 +145,7 @@ describe("a captured tree", () => {
       assert.strictEqual(tree.get(at(path))!.modifiedAt, now)
     }
   })
-  it("shares what has not been touched", () => {
+  it("shares the parts that have not changed", () => {
     const { tree } = make()
     for (const path of ["a", "b"]) {
       tree.makeDirectory(at(path), now)
@@ -156,7 +156,7 @@ describe("a captured tree", () => {
     tree.write(at("a/f"), content("new"), "replace", now)
     assert.strictEqual(tree.get(at("b")), before)
   })
-  it("is not changed by a tree of its own that starts from it", () => {
+  it("is not changed by another tree that was restored from it", () => {
     const { tree } = make()
     tree.write(at("f"), content("old"), "create", now)
     const captured = tree.capture()
@@ -169,7 +169,7 @@ describe("a captured tree", () => {
     tree.write(at("f"), content("mine"), "replace", now)
     assert.strictEqual(text(other, "f"), "new")
   })
-  it("restores a directory that was found just before", () => {
+  it("restores a directory that was looked up just before", () => {
     const { tree } = make()
     tree.makeDirectory(at("d"), now)
     const captured = tree.capture()

@@ -7,7 +7,7 @@ import { type FsPath, root } from "../../../src/model/FsPath.ts"
 
 const at = (path: string) => path as FsPath
 
-it.effect("nobody is told, and nothing is to be found out, before a stream runs and after it has ended", () =>
+it.effect("MemoryWatch is active only while a stream runs", () =>
   Effect.gen(function* () {
     const watchers = MemoryWatch.make({ caseInsensitive: false })
     const stream = watchers.watch(root)

@@ -19,16 +19,16 @@ type Search = (fs: Algebra) => Effect.Effect<unknown, unknown>
 
 const searches: ReadonlyArray<readonly [what: string, search: Search]> = [
   ["walk", (fs) => collect(fs.walk(".", { sizes: true }))],
-  ["walk that leaves out", (fs) => collect(fs.walk(".", { exclude: ["a*", "*é*"] }))],
+  ["walk with exclusions", (fs) => collect(fs.walk(".", { exclude: ["a*", "*é*"] }))],
   ["glob", (fs) => fs.glob("**", { sizes: true, kinds: ["file", "directory", "symlink", "other"] })],
-  ["glob of some", (fs) => fs.glob("*a*", { maxMatches: 3 })],
+  ["glob with a limit", (fs) => fs.glob("*a*", { maxMatches: 3 })],
   ["grep", (fs) => fs.grep("h(i)t", { context: 1 })],
-  ["grep of text", (fs) => fs.grep("hit", { literal: true })],
-  ["grep of a page", (fs) => fs.grep("hit", { maxMatches: 2 })],
-  ["grep of small files", (fs) => fs.grep("hit", { maxFileSize: 100 })]
+  ["grep for literal text", (fs) => fs.grep("hit", { literal: true })],
+  ["grep with a limit", (fs) => fs.grep("hit", { maxMatches: 2 })],
+  ["grep in small files", (fs) => fs.grep("hit", { maxFileSize: 100 })]
 ]
 
-/** Busybox does not say when a file was made. */
+/** Removes the creation time, which busybox does not report. */
 const bornAside = (stat: FileStat | undefined): unknown => {
   const { createdAt: _, ...rest } = stat!
   return rest
@@ -40,10 +40,10 @@ for (const shell of shells) {
     describe.skip(lacks)
     continue
   }
-  describe(`many in one request, by ${shell.name}`, () => {
+  describe(`bulk requests to ${shell.name}`, () => {
     const session = shared(shell)
     for (let tree = 0; tree < 12; tree++) {
-      it.live(`finds in a tree of odd names what the derived searches find (${tree})`, () =>
+      it.live(`find the same as the derived searches in a tree of odd names (${tree})`, () =>
         Effect.gen(function* () {
           const { asked, fast, root, slow } = yield* bench(session)
           plantOddities(root)
@@ -55,7 +55,7 @@ for (const shell of shells) {
       )
     }
 
-    it.live("searches a tree in few requests, however many files there are", () =>
+    it.live("search a tree in few calls, for any number of files", () =>
       Effect.gen(function* () {
         const { asked, fast, root } = yield* bench(session)
         plantMany(root, 300)
@@ -67,13 +67,13 @@ for (const shell of shells) {
         assert.strictEqual((yield* fast.grep("hit")).matches.length, 300)
         const { alone, calls } = asked()
         assert.strictEqual(alone, 0)
-        // In batches of 32, 64 and 128.
+        // The files are read in batches of 32, 64 and 128.
         assert.isAtMost(calls.length, 9, calls.join(" "))
       })
     )
 
-    // With a clock that stands still, since an archive tells when it was made.
-    it.effect("reads what goes into an archive many files at a time, and it is the same archive", () =>
+    // The test clock stands still, because an archive contains its creation time.
+    it.effect("read many files at a time for an archive, which is the same archive", () =>
       Effect.gen(function* () {
         const { asked, fast, root, slow } = yield* bench(session)
         plantMany(root, 300)
@@ -87,7 +87,7 @@ for (const shell of shells) {
       })
     )
 
-    it.live("does not read what is left out", () =>
+    it.live("do not list excluded directories", () =>
       Effect.gen(function* () {
         const { asked, fast, root } = yield* bench(session)
         Fs.mkdirSync(join(root, "node_modules/a/b/c/d"), { recursive: true })
@@ -98,7 +98,7 @@ for (const shell of shells) {
       })
     )
 
-    it.live("reads files as they are, up to the size that is asked for", () =>
+    it.live("read files unchanged, up to the given size", () =>
       Effect.gen(function* () {
         const { port, root } = yield* bench(session)
         const every = Buffer.from(Array.from({ length: 1024 }, (_, i) => i % 256))
@@ -128,7 +128,7 @@ for (const shell of shells) {
       })
     )
 
-    it.live("reads more than goes into one answer by several", () =>
+    it.live("read in several answers what does not fit into one", () =>
       Effect.gen(function* () {
         const { asked, port, root } = yield* bench(session)
         const paths = Array.from({ length: 300 }, (_, i) => (i % 10 === 7 ? `large${i}` : `${"long".repeat(40)}${i}`))
@@ -141,12 +141,12 @@ for (const shell of shells) {
         }
         const { calls, longest } = asked()
         assert.isAtMost(calls.length, 20)
-        // Whatever the files had become meanwhile.
+        // The bound must hold even if the files had grown meanwhile.
         assert.isBelow(longest, 17 * 1024 * 1024)
       })
     )
 
-    it.live("bounds an answer by what files could become, not by what they are", () =>
+    it.live("are bounded by the size that files may grow to, not by their present size", () =>
       Effect.gen(function* () {
         const { asked, port, root } = yield* bench(session)
         const paths = Array.from({ length: 100 }, (_, i) => `f${i}`)
@@ -154,12 +154,12 @@ for (const shell of shells) {
         asked()
         const wholes = yield* port.accelerations!.readMany!(paths.map(p), 1_000_000)
         assert.isTrue(wholes.every((whole) => whole !== undefined))
-        // Of files as large as the largest sixteen fit.
+        // Sixteen files of the largest size fit into one answer.
         assert.strictEqual(asked().calls.length, 2)
       })
     )
 
-    it.live("lists a large directory by itself, and one in which something is being written", () =>
+    it.live("list a large directory in a call of its own, and also one with a write in progress", () =>
       Effect.gen(function* () {
         const { asked, fast, root, slow } = yield* bench(session)
         Fs.mkdirSync(join(root, "large"))
@@ -186,7 +186,7 @@ for (const shell of shells) {
       })
     )
 
-    it.live("goes through no link to a directory or file", () =>
+    it.live("follow no link to a directory or file", () =>
       Effect.gen(function* () {
         const { port, root } = yield* bench(session)
         Fs.mkdirSync(join(root, "d/e"), { recursive: true })
@@ -224,7 +224,7 @@ for (const shell of shells) {
       })
     )
 
-    it.live("tells what stands at each component as the port tells it of one", () =>
+    it.live("report each component of a path as a single stat does", () =>
       Effect.gen(function* () {
         const { asked, port, root } = yield* bench(session)
         Fs.mkdirSync(join(root, "a/b/c"), { recursive: true })
@@ -243,13 +243,13 @@ for (const shell of shells) {
         assert.deepStrictEqual(yield* seen("a/none/y"), yield* stats(".", "a"))
         assert.deepStrictEqual(yield* seen("a/l/y"), [...(yield* stats(".", "a")), "b/c\n"])
         assert.strictEqual(asked().calls.length, 5)
-        // What is out of the ordinary is left to those who ask for one after another.
+        // Unusual entries are left to the caller, who stats one component after another.
         assert.isUndefined(yield* seen("a/bytes"))
         assert.isUndefined(yield* seen(`a/${"x".repeat(256)}`))
       })
     )
 
-    it.live("resolves a path of ten components through links in a look for each", () =>
+    it.live("resolve a path of ten components with one look, and one more per link", () =>
       Effect.gen(function* () {
         const { asked, fast, root } = yield* bench(session)
         const deep = "1/2/3/4/5/6/7/8/9"
@@ -266,7 +266,7 @@ for (const shell of shells) {
   })
 }
 
-/** A session whose `head` does something first. */
+/** Starts a session whose `head` runs a command first. */
 const withHead = (first: string) =>
   Effect.flatMap(directory, (bin) => {
     Fs.writeFileSync(join(bin, "head"), `#!/bin/sh\n${first}\nPATH=${dash.path} exec head "$@"\n`, { mode: 0o755 })
@@ -274,17 +274,17 @@ const withHead = (first: string) =>
   })
 
 const lacks = missing(dash)
-describe.skipIf(lacks !== undefined)(`files that change between the look at them and their reading${lacks ?? ""}`, () => {
+describe.skipIf(lacks !== undefined)(`a file that changes between its stat and its read${lacks ?? ""}`, () => {
   const changes: ReadonlyArray<readonly [what: string, change: string]> = [
     ["has grown", "printf '%s' more >>b"],
     ["has shrunk", "printf '%s' x >b"],
     ["has gone", "rm b"],
-    ["cannot be read", "rm b; mkdir b"],
-    ["has grown beyond all others", "cat a a a a a a a >>b"],
-    ["has become what looks like another", "printf '\\n==> ./c <==\\nother' >b"]
+    ["is no longer a file", "rm b; mkdir b"],
+    ["has grown beyond the others", "cat a a a a a a a >>b"],
+    ["contains a forged header", "printf '\\n==> ./c <==\\nother' >b"]
   ]
   for (const [what, change] of changes) {
-    it.live(`one that ${what} is declined, and the others are what they were`, () =>
+    it.live(`is declined when it ${what}, and the other files are read`, () =>
       Effect.gen(function* () {
         const { port, root } = yield* bench(yield* withHead(change))
         for (const name of ["a", "b", "c"]) Fs.writeFileSync(join(root, name), `content of ${name}`)

@@ -1,6 +1,6 @@
 /**
- * A real directory with a host's port on it, and the same with the accelerations of a shell in place of its own: what the shell answers is
- * held against what the engine derives from the host.
+ * A real directory served by a host's port with the accelerations of a shell, and by the same port without any, to compare
+ * both.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -16,14 +16,13 @@ import { directory } from "./shells.ts"
 
 export interface Bench {
   readonly root: string
-  /** With nothing but the accelerations of the shell. */
+  /** The port with only the accelerations of the shell. */
   readonly port: Backend
   readonly fast: Algebra
-  /** The same directory, with none. */
+  /** A filesystem on the same directory, without accelerations. */
   readonly slow: Algebra
   /**
-   * What has been asked of the shell since this was called last, how many directories were listed by themselves, and the bytes of the
-   * longest answer.
+   * The calls to the shell since the last reading, the number of directories listed alone, and the bytes of the longest answer.
    */
   readonly asked: () => { readonly calls: ReadonlyArray<string>; readonly alone: number; readonly longest: number }
 }
@@ -71,7 +70,7 @@ export const bench = Effect.fnUntraced(function* (session: Session): Effect.fn.R
 const int = (most: number): number => Math.floor(Math.random() * most)
 const one = <A>(all: ReadonlyArray<A>): A => all[int(all.length)]!
 
-/** Pieces of names that shells, tools and framings trip over. */
+/** Pieces of names that are special to shells, tools and framings. */
 const pieces = [
   "a",
   "B",
@@ -122,7 +121,7 @@ const contents = [
   "hit é 😀\n".repeat(50)
 ]
 
-/** A tree of names and contents of all kinds; `most` entries in a directory. */
+/** Plants a tree of all kinds of names and contents, with at most `most` entries in a directory. */
 export const plantOddities = (root: string, depth = 3, most = 6): void => {
   const fill = (directory: Buffer, left: number): void => {
     for (let i = int(most + 1); i > 0; i--) {
@@ -139,7 +138,7 @@ export const plantOddities = (root: string, depth = 3, most = 6): void => {
   fill(Buffer.from(root), depth)
 }
 
-/** `count` files in directories four deep, each with a line to be found. */
+/** Plants `count` files three directories deep, each with a line that matches. */
 export const plantMany = (root: string, count: number): void => {
   for (let i = 0; i < count; i++) {
     const directory = join(root, `d${i % 3}`, `e${i % 5}`, `f${i % 2}`)

@@ -1,6 +1,6 @@
 /**
- * Another program moves or exchanges a directory inside while a shell lists it, between the reading of its names and the look at them.
- * The read answers one whole tree, or fails; it never answers a part silently. What is removed is left out without a word.
+ * Another program moves or replaces a directory between the shell's reading of names and its stat of them. The read returns one
+ * whole tree or fails; it never returns a part silently. Only removed entries are left out silently.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -12,7 +12,7 @@ import * as Session from "../../../src/backends/internal/shell/session.ts"
 import { type Algebra, make } from "../../../src/filesystem/Filesystem.ts"
 import { bash, dash, directory, missing, start } from "./shells.ts"
 
-/** Paths that a read answers. */
+/** A read that returns paths. */
 type Read = (fs: Algebra) => Effect.Effect<ReadonlyArray<string>, unknown>
 
 const walk =
@@ -27,9 +27,9 @@ const list =
 interface Ground {
   readonly fs: Algebra
   readonly root: string
-  /** Does something in the root before each look at names that were read, whose number is `$n` from 1 on, and after it. */
+  /** Runs commands in the root before and after each stat of the names that were read; `$n` is its number, from 1. */
   readonly beside: (before: string, after?: string) => void
-  /** The number of looks since then. */
+  /** The number of such stats since `beside` was called. */
   readonly looks: () => number
 }
 
@@ -76,7 +76,7 @@ exit $e
 
   describe.skipIf(lacks !== undefined)(`a listing by ${shell.name} beside another program${lacks ?? ""}`, () => {
     for (let nth = 1; nth <= 2; nth++) {
-      live(`answers one whole tree when a directory is exchanged at look ${nth} of a walk`, ({ beside, fs }) =>
+      live(`returns one whole tree when a directory is replaced at look ${nth} of a walk`, ({ beside, fs }) =>
         Effect.gen(function* () {
           beside(`{ [ $n != ${nth} ] || ${exchange}; }`)
           assert.deepStrictEqual(yield* walk("d")(fs), ["d/sub", "d/sub/3.txt"])
@@ -84,7 +84,7 @@ exit $e
       )
     }
 
-    live("has a directory that was away for a moment", ({ beside, fs }) =>
+    live("contains a directory that was away only for a moment", ({ beside, fs }) =>
       Effect.gen(function* () {
         const whole = yield* walk(".")(fs)
         for (let nth = 1; nth <= 3; nth++) {
@@ -96,7 +96,7 @@ exit $e
       })
     )
 
-    live("lists an entry that is there each time and that no look finds", ({ beside, fs, looks }) =>
+    live("contains an entry that is listed each time but never found", ({ beside, fs, looks }) =>
       Effect.gen(function* () {
         const whole = yield* walk(".")(fs)
         beside("mv d away", "mv away d")
@@ -106,7 +106,7 @@ exit $e
       })
     )
 
-    live("fails with Unavailable when an entry is missed again and was found meanwhile", ({ beside, fs }) =>
+    live("fails with Unavailable when an entry is missed again after it was found", ({ beside, fs }) =>
       Effect.gen(function* () {
         const act = "case $(($n % 4)) in 1|0) mv d away ;; *) mv z.txt away ;; esac"
         const undo = "case $(($n % 4)) in 1|0) mv away d ;; *) mv away z.txt ;; esac"
@@ -115,7 +115,7 @@ exit $e
       })
     )
 
-    live("leaves out a file that is removed, and says nothing", ({ beside, fs, looks }) =>
+    live("silently leaves out a removed file", ({ beside, fs, looks }) =>
       Effect.gen(function* () {
         beside("rm -f z.txt")
         assert.deepStrictEqual(yield* list(".")(fs), ["d", "new"])
@@ -123,7 +123,7 @@ exit $e
       })
     )
 
-    live("asks again for few directories of a walk when a file of one of many is removed", ({ beside, fs, looks, root }) =>
+    live("repeats few directories of a walk when a file of one of many is removed", ({ beside, fs, looks, root }) =>
       Effect.gen(function* () {
         for (let i = 0; i < 64; i++) {
           Fs.mkdirSync(join(root, "new", `m${i}`))
@@ -134,21 +134,21 @@ exit $e
         const left = whole.filter((path) => path !== "new/m7/f")
         assert.deepStrictEqual(yield* walk("new")(fs), left)
         assert.isAtMost(looks(), 4)
-        // Listed and never found, so that it is looked for to the end, by itself.
+        // The file is listed but never found, so the shell looks for it alone until it gives up.
         beside("mv new/m9/f new/m9/g", "mv new/m9/g new/m9/f")
         assert.deepStrictEqual(yield* walk("new")(fs), left)
         assert.isAtMost(looks(), 32)
       })
     )
 
-    live("takes a directory that is removed in a walk for empty", ({ beside, fs }) =>
+    live("treats a directory removed during a walk as empty", ({ beside, fs }) =>
       Effect.gen(function* () {
         beside("{ [ $n != 2 ] || rm -r d; }")
         assert.deepStrictEqual(yield* walk(".")(fs), ["d", "new", "new/sub", "new/sub/3.txt", "z.txt"])
       })
     )
 
-    live("says nothing of files that come and go all the time", ({ beside, fs, root }) =>
+    live("silently leaves out files that come and go all the time", ({ beside, fs, root }) =>
       Effect.gen(function* () {
         Fs.writeFileSync(join(root, "temporary-0"), "")
         beside("rm -f temporary-*", ": >temporary-$n")

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { fromErrno } from "../../../src/backends/internal/errno.ts"
 import { faultOf } from "../../../src/backends/internal/shell/faults.ts"
 
-/** What glibc, musl and the shells say for a code. */
+/** The messages of glibc, musl and the shells for each code. */
 const words: Readonly<Record<string, ReadonlyArray<string>>> = {
   ENOENT: ["No such file or directory", "No such file", "no such file", "Directory nonexistent", "nonexistent directory"],
   ENOTDIR: ["Not a directory"],
@@ -28,10 +28,10 @@ const words: Readonly<Record<string, ReadonlyArray<string>>> = {
 
 const systemError = (code: string) => Object.assign(new Error("simulated"), { code, errno: -1, syscall: "read" })
 
-describe("the words of a tool", () => {
+describe("the error messages of a tool", () => {
   for (const [code, texts] of Object.entries(words)) {
     for (const text of texts) {
-      it(`${text} is what ${code} is on a host`, () => {
+      it(`"${text}" gives the same fault as ${code} on a host`, () => {
         const expected = fromErrno(systemError(code))
         for (const errors of [
           `mv: cannot stat './a b': ${text}\n`,
@@ -46,13 +46,13 @@ describe("the words of a tool", () => {
     }
   }
 
-  it("are told by no field of a fault but its cause, since they hold paths", () => {
+  it("appear only in the cause of a fault, because they contain paths", () => {
     const fault = faultOf({ status: 1, output: Buffer.alloc(0), errors: "mv: '/secret/place': something else\n" })
     assert.strictEqual(fault._tag, "IoError")
     assert.notInclude(JSON.stringify({ ...fault, cause: undefined }), "secret")
   })
 
-  it("of the last complaint count", () => {
+  it("are read from the last complaint", () => {
     const errors = "ln: failed to create hard link './x': Operation not permitted\nmv: './y': No space left on device\n"
     assert.strictEqual(faultOf({ status: 1, output: Buffer.alloc(0), errors })._tag, "DiskFull")
   })

@@ -1,4 +1,3 @@
-/** The laws, held against a shell of this machine on a directory of its own for each. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { execFileSync } from "node:child_process"
@@ -10,7 +9,7 @@ import { type Filesystem, layer } from "../../../src/filesystem/Filesystem.ts"
 import { Bench } from "../../../src/testing/Law.ts"
 import { directory } from "./shells.ts"
 
-/** What only the machine can do: FIFOs, and names of any bytes. */
+/** Returns the means of the machine: FIFOs, and names of any bytes. */
 const onDisk = (root: string): Bench => ({
   makeOther: (path) => Effect.sync(() => void execFileSync("mkfifo", [join(root, path)])),
   makeUnaddressable: Effect.sync(() =>

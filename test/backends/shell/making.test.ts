@@ -13,13 +13,13 @@ import { p } from "../posixHost.ts"
 import { directory, missing, shared, shells } from "./shells.ts"
 
 const isRoot = process.getuid?.() === 0
-if (!isRoot && process.env["FS_ALGEBRA_NO_SKIP"] === "1") throw new Error("some of this needs root; run it as root")
+if (!isRoot && process.env["FS_ALGEBRA_NO_SKIP"] === "1") throw new Error("some of these tests need root; run them as root")
 
 const file = (path: string, content: string, mode?: number): NewEntry => ({ path: p(path), bytes: Buffer.from(content), mode })
 
 const range = (count: number): ReadonlyArray<number> => Array.from({ length: count }, (_, index) => index)
 
-/** Each path with its mode, and the content of a file. */
+/** Returns each path with its mode, and the content of a file. */
 const pictureOf = (root: string): ReadonlyArray<string> =>
   Fs.readdirSync(root, { recursive: true, encoding: "utf8" })
     .sort()
@@ -29,7 +29,7 @@ const pictureOf = (root: string): ReadonlyArray<string> =>
       return `${path} ${(stat.mode & 0o777).toString(8)} ${content}`
     })
 
-/** The session, and the number of its requests so far. */
+/** Wraps a session to count its requests. */
 const counted = (session: Session) => {
   let requests = 0
   const counting: Session = {
@@ -58,11 +58,11 @@ for (const kind of shells) {
     describe.skip(lacks)
     continue
   }
-  describe(`many new entries at once, by ${kind.name}`, () => {
+  describe(`makeMany by ${kind.name}`, () => {
     const theirs = shared(kind)
     const portAt = (root: string, session: Session = theirs) => Port.make({ session, root, name: "Container" })
 
-    it.live("takes a request for hundreds of files", () =>
+    it.live("creates hundreds of files in one request", () =>
       Effect.gen(function* () {
         const root = yield* directory
         const { requests, session } = counted(theirs)
@@ -79,7 +79,7 @@ for (const kind of shells) {
       })
     )
 
-    it.live("leaves the shell as it was: modes of later files, and appending", () =>
+    it.live("keeps the shell's umask and its ability to append", () =>
       Effect.gen(function* () {
         const root = yield* directory
         const port = yield* portAt(root)
@@ -104,7 +104,7 @@ for (const kind of shells) {
       })
     )
 
-    it.live.skipIf(!isRoot)("leaves nothing of a file that does not fit on the disk, and says so", () =>
+    it.live.skipIf(!isRoot)("leaves nothing of a file that does not fit on the disk, and reports it as not created", () =>
       Effect.gen(function* () {
         const root = yield* smallDisk
         const port = yield* portAt(root)
@@ -119,7 +119,7 @@ for (const kind of shells) {
       })
     )
 
-    it.live("a restore brings a tree back in a few requests", () =>
+    it.live("restores a snapshot in a few requests", () =>
       Effect.gen(function* () {
         const root = yield* directory
         const { requests, session } = counted(theirs)

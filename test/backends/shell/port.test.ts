@@ -18,7 +18,7 @@ import { bytes, p } from "../posixHost.ts"
 import { directory, missing, shared, shells, start } from "./shells.ts"
 
 const isRoot = process.getuid?.() === 0
-if (!isRoot && process.env["FS_ALGEBRA_NO_SKIP"] === "1") throw new Error("some of this needs root; run it as root")
+if (!isRoot && process.env["FS_ALGEBRA_NO_SKIP"] === "1") throw new Error("some of these tests need root; run them as root")
 
 const put = (port: Backend, path: string, content: Uint8Array, mode: "create" | "replace" | "append" = "replace") =>
   port.write<never, never>(p(path), content, mode)
@@ -37,7 +37,7 @@ const whole = (handle: Handle) =>
     return Buffer.concat(parts)
   })
 
-/** What holds files open for us. */
+/** Counts the processes that hold files open for us. */
 const holders = (): number =>
   Fs.readdirSync("/proc").filter((pid) => {
     try {
@@ -79,13 +79,13 @@ for (const kind of shells) {
         })
       )
 
-    live("has no root where no directory is", function* (_, root) {
+    live("needs an existing directory as root", function* (_, root) {
       Fs.writeFileSync(join(root, "f"), "")
       assert.deepStrictEqual(yield* faultOf(portAt(join(root, "none"))), { _tag: "NotFound" })
       assert.deepStrictEqual(yield* faultOf(portAt(join(root, "f"))), { _tag: "NotADirectory" })
     })
 
-    live("is unavailable while its root is gone, or another directory", function* (port, root) {
+    live("is Unavailable while its root is missing or replaced by another directory", function* (port, root) {
       yield* put(port, "f", bytes("mine"))
       Fs.renameSync(root, `${root}.away`)
       assert.strictEqual((yield* faultOf(port.stat(p("f"))))["_tag"], "Unavailable")
@@ -100,7 +100,7 @@ for (const kind of shells) {
       assert.strictEqual((yield* port.stat(p("f")))?.sizeBytes, 4)
     })
 
-    live("goes on where it was with another shell", function* (_, root) {
+    live("continues in the same root with another shell", function* (_, root) {
       const own = yield* Session.make(start(kind, { functions: "die() { kill -9 $$; }" }))
       const port = yield* Port.make({ session: own, root, name: "Container" })
       yield* put(port, "f", bytes("mine"))
@@ -108,7 +108,7 @@ for (const kind of shells) {
       assert.strictEqual((yield* port.stat(p("f")))?.sizeBytes, 4)
     })
 
-    live("lists, reads, moves and removes names of any bytes", function* (port, root) {
+    live("lists, reads, moves and removes names with characters that are special to shells", function* (port, root) {
       const names = [
         "-rf",
         "--help",
@@ -157,7 +157,7 @@ for (const kind of shells) {
       assert.deepStrictEqual(Fs.readdirSync(root), [])
     })
 
-    live("takes no name on disk for two, or for another", function* (port, root) {
+    live("distinguishes names with control characters and bytes that are not UTF-8", function* (port, root) {
       const odd = ["a\nb", "\n", "x//\n81a4 1 1 .", "81a4 4 5 .\u0001", "\r", "\t", "a\x7f"].map((name) =>
         Buffer.from(name.replaceAll("/", "\u0002"))
       )
@@ -179,7 +179,7 @@ for (const kind of shells) {
       assert.deepStrictEqual(Fs.readdirSync(root), [])
     })
 
-    live("says which names and paths are too long", function* (port) {
+    live("gives PathTooLong for long names and paths, and InvalidPath for a NUL", function* (port) {
       assert.strictEqual((yield* put(port, "é".repeat(127), bytes("x"))).sizeBytes, 1)
       assert.strictEqual((yield* faultOf(port.stat(p("é".repeat(128)))))["_tag"], "PathTooLong")
       assert.strictEqual((yield* faultOf(port.makeDirectory(p("x".repeat(256)))))["_tag"], "PathTooLong")
@@ -187,7 +187,7 @@ for (const kind of shells) {
       assert.strictEqual((yield* faultOf(port.stat(p("a\u0000b"))))["_tag"], "InvalidPath")
     })
 
-    live("keeps a large file as it was opened, until the scope ends", function* (port, root) {
+    live("keeps a large file as it was opened until the scope ends", function* (port, root) {
       const content = randomBytes(2_500_000)
       Fs.writeFileSync(join(root, "f"), content)
       const before = holders()
@@ -206,7 +206,7 @@ for (const kind of shells) {
       assert.strictEqual(holders(), before)
     })
 
-    live("reads of a file that grows what it was opened with", function* (port, root) {
+    live("reads from a growing file only the content at the open", function* (port, root) {
       for (const size of [10, 1_500_000]) {
         const content = randomBytes(size)
         Fs.writeFileSync(join(root, "f"), content)
@@ -216,7 +216,7 @@ for (const kind of shells) {
       }
     })
 
-    live("declines to answer a file that is larger than was asked for", function* (port, root) {
+    live("declines to read a file that is larger than the given limit", function* (port, root) {
       Fs.writeFileSync(join(root, "f"), "12345")
       assert.isUndefined(yield* port.accelerations!.read!(p("f"), 4))
       assert.strictEqual((yield* port.accelerations!.read!(p("f"), 5))?.bytes.length, 5)
@@ -224,7 +224,7 @@ for (const kind of shells) {
       assert.isUndefined(yield* port.accelerations!.read!(p("f"), 10_000_000))
     })
 
-    live("writes megabytes, at once and as a stream, in each mode", function* (port, root) {
+    live("writes megabytes, from bytes and from a stream, in each mode", function* (port, root) {
       const content = randomBytes(3_000_001)
       const pieces = Stream.make(content.subarray(0, 10), content.subarray(10, 2_000_000), content.subarray(2_000_000))
       for (const bytes of [content, pieces]) {
@@ -241,7 +241,7 @@ for (const kind of shells) {
       }
     })
 
-    live("makes files as the mask says, and keeps the bits of those it replaces", function* (port, root) {
+    live("gives new files the mode 0644 and keeps the permission bits of replaced ones", function* (port, root) {
       const modeOf = (name: string) => (Fs.statSync(join(root, name)).mode & 0o7777).toString(8)
       assert.strictEqual((yield* put(port, "new", bytes("x"))).mode, 0o644)
       assert.strictEqual(modeOf("new"), "644")
@@ -254,7 +254,7 @@ for (const kind of shells) {
       }
     })
 
-    it.live.skipIf(!isRoot)("keeps the owner of those it replaces (skipped without root)", () =>
+    it.live.skipIf(!isRoot)("keeps the owner of replaced files (skipped without root)", () =>
       Effect.gen(function* () {
         const root = yield* directory
         const port = yield* portAt(root)
@@ -267,31 +267,37 @@ for (const kind of shells) {
       })
     )
 
-    it.live.skipIf(!isRoot)("tells a full disk, keeps the old file, and cuts an append back (skipped without root)", () =>
-      Effect.gen(function* () {
-        const root = yield* disk("size=1m")
-        const port = yield* portAt(root)
-        const old = randomBytes(600_000)
-        yield* put(port, "f", old, "create")
-        const more = randomBytes(600_000)
-        const free = Fs.statfsSync(root).bfree
-        for (const content of [more, Stream.make(more.subarray(0, 300_000), more.subarray(300_000))]) {
-          for (const [path, mode] of [
-            ["f", "replace"],
-            ["g", "create"],
-            ["f", "append"],
-            ["g", "append"]
-          ] as const) {
-            assert.deepStrictEqual(yield* faultOf(port.write(p(path), content, mode)), { _tag: "DiskFull" }, `${path} ${mode}`)
-            assert.deepStrictEqual(Fs.readdirSync(root), ["f"])
-            assert.isTrue(Fs.readFileSync(join(root, "f")).equals(old))
+    it.live.skipIf(!isRoot)(
+      "gives DiskFull, keeps the old file and truncates an incomplete append (skipped without root)",
+      () =>
+        Effect.gen(function* () {
+          const root = yield* disk("size=1m")
+          const port = yield* portAt(root)
+          const old = randomBytes(600_000)
+          yield* put(port, "f", old, "create")
+          const more = randomBytes(600_000)
+          const free = Fs.statfsSync(root).bfree
+          for (const content of [more, Stream.make(more.subarray(0, 300_000), more.subarray(300_000))]) {
+            for (const [path, mode] of [
+              ["f", "replace"],
+              ["g", "create"],
+              ["f", "append"],
+              ["g", "append"]
+            ] as const) {
+              assert.deepStrictEqual(
+                yield* faultOf(port.write(p(path), content, mode)),
+                { _tag: "DiskFull" },
+                `${path} ${mode}`
+              )
+              assert.deepStrictEqual(Fs.readdirSync(root), ["f"])
+              assert.isTrue(Fs.readFileSync(join(root, "f")).equals(old))
+            }
           }
-        }
-        assert.strictEqual(Fs.statfsSync(root).bfree, free)
-      })
+          assert.strictEqual(Fs.statfsSync(root).bfree, free)
+        })
     )
 
-    it.live.skipIf(!isRoot)("says that only copying would do between two disks (skipped without root)", () =>
+    it.live.skipIf(!isRoot)("gives EXDEV for a rename between two disks (skipped without root)", () =>
       Effect.gen(function* () {
         const root = yield* directory
         const at = join(root, "disk")
@@ -316,7 +322,7 @@ for (const kind of shells) {
       })
     )
 
-    live("moves between two names of one file, and to its own name", function* (port, root) {
+    live("renames between two names of one file, and to the same name", function* (port, root) {
       yield* put(port, "a", bytes("x"))
       Fs.linkSync(join(root, "a"), join(root, "b"))
       yield* port.rename(p("a"), p("b"), { replace: true })
@@ -326,31 +332,28 @@ for (const kind of shells) {
       assert.strictEqual(Fs.readFileSync(join(root, "b"), "utf8"), "x")
     })
 
-    live(
-      "replaces links of every kind, and directories that only killed writers have left something in",
-      function* (port, root) {
-        Fs.mkdirSync(join(root, "d"))
-        Fs.writeFileSync(join(root, "d/x"), "x")
-        for (const [name, target] of [
-          ["todir", "d"],
-          ["tofile", "d/x"],
-          ["nowhere", "none"]
-        ] as const) {
-          Fs.symlinkSync(target, join(root, name))
-          yield* put(port, "f", bytes(name))
-          yield* port.rename(p("f"), p(name), { replace: true })
-          assert.strictEqual(Fs.readFileSync(join(root, name), "utf8"), name)
-          assert.isTrue(Fs.lstatSync(join(root, name)).isFile())
-        }
-        Fs.mkdirSync(join(root, "e"))
-        const left = join(root, "e", Names.signed(Names.dead()))
-        Fs.writeFileSync(left, "left")
-        yield* port.rename(p("d"), p("e"), { replace: true })
-        assert.deepStrictEqual(Fs.readdirSync(join(root, "e")), ["x"])
+    live("replaces links of every kind, and directories that hold only leftovers of killed writers", function* (port, root) {
+      Fs.mkdirSync(join(root, "d"))
+      Fs.writeFileSync(join(root, "d/x"), "x")
+      for (const [name, target] of [
+        ["todir", "d"],
+        ["tofile", "d/x"],
+        ["nowhere", "none"]
+      ] as const) {
+        Fs.symlinkSync(target, join(root, name))
+        yield* put(port, "f", bytes(name))
+        yield* port.rename(p("f"), p(name), { replace: true })
+        assert.strictEqual(Fs.readFileSync(join(root, name), "utf8"), name)
+        assert.isTrue(Fs.lstatSync(join(root, name)).isFile())
       }
-    )
+      Fs.mkdirSync(join(root, "e"))
+      const left = join(root, "e", Names.signed(Names.dead()))
+      Fs.writeFileSync(left, "left")
+      yield* port.rename(p("d"), p("e"), { replace: true })
+      assert.deepStrictEqual(Fs.readdirSync(join(root, "e")), ["x"])
+    })
 
-    live("removes on a listing what killed writers have left, and nothing that may be in use", function* (port, root) {
+    live("removes leftovers of killed writers on a listing, but no file that may be in use", function* (port, root) {
       const dead = Names.dead()
       const own = TemporaryNames.make()
       const kept = [own, Names.forged(dead), Names.signed(Names.elsewhere), ".~fsa-0.tmp"]
@@ -364,21 +367,21 @@ for (const kind of shells) {
       TemporaryNames.forget(own)
     })
 
-    live("leaves no temporary file where a stream breaks off with its shell", function* (_, root) {
+    live("leaves no temporary file when a stream fails after its shell was killed", function* (_, root) {
       const own = yield* Session.make(start(kind, { functions: "die() { kill -9 $$; }" }))
       const port = yield* Port.make({ session: own, root, name: "Container" })
       const deadly = Stream.concat(
         Stream.make(randomBytes(1_500_000)),
         Stream.drain(Stream.fromEffect(Effect.ignore(own.request({ call: "die", arguments: [], repeats: false }))))
       )
-      // What was staged outlives the shell, so the write goes on with another.
+      // The staged content outlives the shell, so the write continues with another one.
       assert.strictEqual((yield* port.write(p("f"), deadly, "create")).sizeBytes, 1_500_000)
       const broken = Stream.concat(deadly, Stream.fail({ _tag: "Cable" } as const))
       yield* Effect.flip(port.write(p("g"), broken, "create"))
       assert.deepStrictEqual(Fs.readdirSync(root), ["f"])
     })
 
-    live("does not publish what somebody has changed while it was staged", function* (port, root) {
+    live("refuses to publish staged content that another program changed", function* (port, root) {
       const meddling = Stream.concat(
         Stream.make(randomBytes(1_500_000)),
         Stream.drain(
@@ -393,7 +396,7 @@ for (const kind of shells) {
       assert.deepStrictEqual(Fs.readdirSync(root), [])
     })
 
-    live("sets times before and after 1970, of links too, and to the millisecond or not at all", function* (port, root) {
+    live("sets times before and after 1970, also of links, to the millisecond or not at all", function* (port, root) {
       yield* put(port, "f", bytes("x"))
       Fs.symlinkSync("f", join(root, "l"))
       const set = (path: string, millis: number) => port.attributes!.set(p(path), { modifiedAt: DateTime.makeUnsafe(millis) })
@@ -417,7 +420,7 @@ for (const kind of shells) {
       }
     })
 
-    live("keeps what a directory has beyond permissions, and gives a link no bits", function* (port, root) {
+    live("keeps the special bits of a directory, and refuses a mode for a link", function* (port, root) {
       Fs.mkdirSync(join(root, "d"))
       Fs.chmodSync(join(root, "d"), 0o3777)
       yield* port.attributes!.set(p("d"), { mode: 0o750 })
@@ -440,7 +443,7 @@ for (const kind of shells) {
       assert.strictEqual((yield* faultOf(port.links!.read(p("l"))))["_tag"], "InvalidPath")
     })
 
-    live("counts what a removed tree held, and follows no link out of it", function* (port, root) {
+    live("counts the entries of a removed tree, and follows no link out of it", function* (port, root) {
       Fs.mkdirSync(join(root, "t/a/b"), { recursive: true })
       Fs.mkdirSync(join(root, "out"))
       Fs.writeFileSync(join(root, "out/kept"), "x")
@@ -452,7 +455,7 @@ for (const kind of shells) {
     })
   })
 
-  describe.skipIf(!isRoot)(`the port by ${kind.name} for a user without rights (skipped without root)`, () => {
+  describe.skipIf(!isRoot)(`the port by ${kind.name} for an unprivileged user (skipped without root)`, () => {
     const user = ["/usr/bin/setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     const live = (name: string, body: (port: Backend, root: string) => Effect.fn.Return<void, unknown, Scope.Scope>) =>
       it.live(name, () =>
@@ -469,7 +472,7 @@ for (const kind of shells) {
       )
     const permission = { _tag: "AccessDenied", why: "permission" }
 
-    live("a file that may not be read is AccessDenied, and may be replaced all the same", function* (port, root) {
+    live("gives AccessDenied for an unreadable file, which can still be replaced", function* (port, root) {
       yield* put(port, "f", bytes("x"))
       Fs.chmodSync(join(root, "f"), 0o000)
       assert.deepStrictEqual(yield* faultOf(port.accelerations!.read!(p("f"), 10)), permission)
@@ -479,7 +482,7 @@ for (const kind of shells) {
       assert.strictEqual(Fs.readFileSync(join(root, "f"), "utf8"), "new")
     })
 
-    live("a directory that may not be entered, read or written is AccessDenied", function* (port, root) {
+    live("gives AccessDenied for a directory that is not searchable, readable or writable", function* (port, root) {
       yield* port.makeDirectory(p("d"))
       yield* put(port, "d/f", bytes("x"))
       Fs.chmodSync(join(root, "d"), 0o600)
@@ -506,7 +509,7 @@ for (const kind of shells) {
       assert.strictEqual(Fs.readFileSync(join(root, "d/f"), "utf8"), "x")
     })
 
-    live("what belongs to somebody else keeps its attributes", function* (port, root) {
+    live("gives AccessDenied for attributes of another user's file", function* (port, root) {
       Fs.writeFileSync(join(root, "f"), "x")
       assert.deepStrictEqual(yield* faultOf(port.attributes!.set(p("f"), { mode: 0o777 })), permission)
       const modifiedAt = DateTime.makeUnsafe(5000)

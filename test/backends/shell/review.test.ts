@@ -1,4 +1,3 @@
-/** What those inside may do to the one shell that answers: say what is not so, and speak where nobody has asked. */
 import { assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -17,26 +16,26 @@ import type { Backend } from "../../../src/port/Backend.ts"
 import { p } from "../posixHost.ts"
 import { dash, directory, missing, shells, start } from "./shells.ts"
 
-describe("an answer", () => {
+describe("an answer of a shell", () => {
   const end = (more: string) => Buffer.from(`said\nkey 1 0\n${more}`)
 
-  it("that nobody relies on has its end where that was asked for, whatever comes behind it", () => {
+  it("on standard error ends at its end mark, whatever follows", () => {
     const errors = Answers.make(100, false)
     errors.begin("key 1")
     assert.deepStrictEqual(errors.take(end("more\n")), { bytes: Buffer.from("said"), status: 0 })
   })
 
-  it("that is relied on has nothing behind its end", () => {
+  it("on standard output may have nothing after its end mark", () => {
     const output = Answers.make(100, true)
     output.begin("key 1")
     assert.strictEqual(output.take(end("more\n")), "unasked")
   })
 })
 
-describe("what stat says", () => {
+describe("the output of stat", () => {
   const line = (modified: string, rest = "") => `1 644 0:0 81a4 ${modified} 0 x.000/y${rest}`
 
-  it("of a time that no date can tell is the last or the first that one can", () => {
+  it("with a time that no date can represent gives the last or the first date", () => {
     for (const [seconds, millis] of [
       ["99999999999999", 8.64e15],
       ["-99999999999999", -8.64e15],
@@ -48,16 +47,16 @@ describe("what stat says", () => {
     }
   })
 
-  it("is not looked through where it is longer than anything that stat says", () => {
+  it("is rejected when it is longer than any real output of stat", () => {
     assert.isDefined(toStat(p("a"), line("1", " ".repeat(20))))
-    // It would take hours.
+    // A search through this line takes hours.
     assert.isUndefined(toStat(p("a"), `${line("1", " ".repeat(2_000_000))}/`))
   })
 })
 
 for (const kind of shells) {
   const lacks = missing(kind)
-  describe.skipIf(lacks !== undefined)(`${kind.name}, worked against${lacks === undefined ? "" : `: ${lacks}`}`, () => {
+  describe.skipIf(lacks !== undefined)(`${kind.name} under attack${lacks === undefined ? "" : `: ${lacks}`}`, () => {
     const live = (
       name: string,
       functions: string,
@@ -76,7 +75,7 @@ for (const kind of shells) {
 
     for (const name of ["..", ".", "../../etc/passwd", "a/b"]) {
       live(
-        `does not pass on the name ${name}, which would lead elsewhere where it is joined to a path`,
+        `rejects the listed name ${name}, which would lead elsewhere when joined to a path`,
         `list() { printf '%s//\\n' '81a4 0 0 ./${name}'; }`,
         function* (port) {
           const { _tag } = yield* Effect.flip(port.list(p(".")))
@@ -85,15 +84,15 @@ for (const kind of shells) {
       )
     }
 
-    live("tells of a file whose time is beyond all dates", "", function* (port, at) {
+    live("stats a file whose time is beyond all dates", "", function* (port, at) {
       Fs.writeFileSync(join(at, "file"), "x")
       execFileSync("touch", ["-d", "@99999999999999", join(at, "file")])
-      // Where the disk of this machine takes no such time it is another.
+      // Some disks store another time instead, so only the size is compared.
       assert.strictEqual((yield* port.stat(p("file")))?.sizeBytes, 1)
     })
 
     live(
-      "answers although somebody else has written to its standard error at the end of a request",
+      "answers even if another program writes to its standard error at the end of a request",
       `look() { stat -c "$F" "$1"; printf '\\n%s %s %s\\nmore\\n' "$K" "$_n" 0 >&2; }`,
       function* (port, at) {
         Fs.writeFileSync(join(at, "file"), "x")
@@ -101,9 +100,9 @@ for (const kind of shells) {
       }
     )
 
-    // Once: what is stopped takes its time to be ended.
+    // Only with one shell: it takes a while to kill a stopped shell.
     it.live.runIf(kind === dash)(
-      "waits no longer than it has patience for a shell that was stopped, once nobody wants its answer",
+      "is killed after the patience has passed, when it is stopped and its caller was interrupted",
       () =>
         Effect.scoped(
           Effect.gen(function* () {
@@ -128,7 +127,7 @@ for (const kind of shells) {
         )
     )
 
-    it.live("ends a shell that waits for a FIFO in silence, with Timeout for who has asked, and another answers the next", () =>
+    it.live("is replaced when it waits silently for a FIFO: the request fails with Timeout, and the next one succeeds", () =>
       Effect.scoped(
         Effect.gen(function* () {
           const fifo = join(yield* directory, "fifo")
@@ -137,7 +136,7 @@ for (const kind of shells) {
           const session = yield* Session.make(start(kind, { functions }), { silence: 200 })
           const fault = yield* Effect.flip(session.request({ call: "hush", arguments: [fifo], repeats: true }))
           assert.strictEqual(fault._tag, "Timeout")
-          // Who says something now and then may take as long as it takes.
+          // A shell with some output may take as long as it needs.
           assert.strictEqual(
             (yield* session.request({ call: "tell", arguments: [], repeats: false })).output.toString(),
             "\n\n"
@@ -146,7 +145,7 @@ for (const kind of shells) {
       )
     )
 
-    it.live("asks once for many small pieces of a large file, and they are those of the file", () =>
+    it.live("reads many small pieces of a large file in few requests, with the right content", () =>
       Effect.scoped(
         Effect.gen(function* () {
           const at = yield* directory

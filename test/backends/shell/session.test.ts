@@ -11,7 +11,7 @@ import { join } from "node:path"
 import * as Session from "../../../src/backends/internal/shell/session.ts"
 import { dash, directory, type Kind, missing, shells, start } from "./shells.ts"
 
-/** What the tests ask for. */
+/** The shell functions that the tests call. */
 const functions = `
 say() { printf '%s' "$*"; }
 sayOneByOne() { printf '<%s>' "$@"; }
@@ -40,7 +40,7 @@ const sessionOf = (kind: Kind, options?: Session.Options) => Session.make(start(
 
 const text = (reply: Session.Reply) => reply.output.toString()
 
-/** Without a timer: a file says it. */
+/** Waits for a file without a timer. */
 const until = (path: string): Effect.Effect<void> =>
   Effect.suspend(() =>
     Fs.existsSync(path)
@@ -69,7 +69,7 @@ for (const kind of shells) {
     const live = (name: string, body: () => Effect.fn.Return<void, unknown, Scope.Scope>) =>
       it.live(name, () => Effect.gen(body) as Effect.Effect<void, unknown, Scope.Scope>)
 
-    live("hands over arguments of all bytes but NUL", function* () {
+    live("passes arguments of all bytes but NUL unchanged", function* () {
       const session = yield* sessionOf(kind)
       const all = Uint8Array.from({ length: 255 }, (_, i) => i + 1)
       assert.deepStrictEqual((yield* ask(session, "say", all)).output, Buffer.from(all))
@@ -93,7 +93,7 @@ for (const kind of shells) {
       }
     })
 
-    live("hands over what a shell would do something with", function* () {
+    live("passes arguments with shell syntax unchanged", function* () {
       const session = yield* sessionOf(kind)
       for (const argument of [
         "$(echo x)",
@@ -115,7 +115,7 @@ for (const kind of shells) {
       }
     })
 
-    live("moves megabytes of any bytes in and out", function* () {
+    live("transfers megabytes of any bytes in both directions", function* () {
       const session = yield* sessionOf(kind)
       const at = join(yield* directory, "f")
       for (const size of [0, 1, 4095, 65_536, 65_537, 1024 * 1024]) {
@@ -135,7 +135,7 @@ for (const kind of shells) {
       )
     })
 
-    live("answers what looks like the end of an answer as it is", function* () {
+    live("returns output that looks like an end mark unchanged", function* () {
       const session = yield* sessionOf(kind)
       const tricky = "\n0123456789abcdef 1 0\n\n\n0123456789abcdef 1 "
       assert.strictEqual(text(yield* ask(session, "say", tricky)), tricky)
@@ -144,7 +144,7 @@ for (const kind of shells) {
       }
     })
 
-    live("tells the status, and the errors of the request that had them", function* () {
+    live("returns the status and the standard error of each request separately", function* () {
       const session = yield* sessionOf(kind)
       const replies = yield* Effect.all(
         [ask(session, "complain", "one"), ask(session, "say", "x"), ask(session, "complain", "two\n")],
@@ -161,7 +161,7 @@ for (const kind of shells) {
       assert.strictEqual((yield* ask(session, "no-such-function")).status, 127)
     })
 
-    live("passes over input that a function leaves", function* () {
+    live("skips input that a function does not read", function* () {
       const session = yield* sessionOf(kind)
       yield* give(session, "ignore", Buffer.from("echo this is no command\n".repeat(10_000)))
       assert.strictEqual(text(yield* ask(session, "say", "next")), "next")
@@ -169,7 +169,7 @@ for (const kind of shells) {
       assert.strictEqual(text(yield* ask(session, "say", "next")), "next")
     })
 
-    live("serves concurrent callers in their order", function* () {
+    live("serves concurrent callers in order", function* () {
       const session = yield* sessionOf(kind)
       const order: Array<number> = []
       yield* Effect.forEach(
@@ -187,7 +187,7 @@ for (const kind of shells) {
       )
     })
 
-    live("asks another shell what only looks when one was killed, and says of anything else that it cannot know", function* () {
+    live("repeats a read with another shell after a kill, and reports a change as Unavailable", function* () {
       const session = yield* sessionOf(kind)
       const at = join(yield* directory, "tried")
       const first = text(yield* ask(session, "number"))
@@ -201,13 +201,13 @@ for (const kind of shells) {
       assert.notStrictEqual(text(yield* ask(session, "number")), second)
     })
 
-    live("does not ask for ever what ends every shell", function* () {
+    live("stops repeating a request that ends every shell", function* () {
       const session = yield* sessionOf(kind)
       assert.strictEqual((yield* Effect.flip(ask(session, "die")))._tag, "Unavailable")
       assert.strictEqual(text(yield* ask(session, "say", "still here")), "still here")
     })
 
-    live("notices a shell that was killed while nothing was asked", function* () {
+    live("replaces a shell that was killed between requests", function* () {
       const session = yield* sessionOf(kind)
       const first = Number(text(yield* ask(session, "number")))
       process.kill(first, "SIGKILL")
@@ -215,20 +215,20 @@ for (const kind of shells) {
       assert.notStrictEqual(second, first)
     })
 
-    live("gives up a shell that speaks unasked, and goes on with another", function* () {
+    live("replaces a shell that writes output between requests", function* () {
       const session = yield* sessionOf(kind)
       const go = join(yield* directory, "go")
       const first = text(yield* ask(session, "number"))
       yield* ask(session, "babble", go)
       Fs.writeFileSync(go, "")
       yield* until(`${go}.done`)
-      // What has been said is read in the next turns of the event loop.
+      // The output is read in the next iterations of the event loop.
       for (let turns = 50; turns > 0; turns--) yield* Effect.promise(tick)
       assert.notStrictEqual(text(yield* ask(session, "number")), first)
       assert.strictEqual(text(yield* ask(session, "say", "well")), "well")
     })
 
-    live("holds no answer above its limit in memory", function* () {
+    live("fails an answer above its memory limit", function* () {
       const session = yield* sessionOf(kind, { most: 1_000_000 })
       assert.strictEqual((yield* ask(session, "zeros", "999000")).output.length, 999_000)
       const fault = yield* Effect.flip(ask(session, "zeros", "50000000"))
@@ -236,7 +236,7 @@ for (const kind of shells) {
       assert.strictEqual(text(yield* ask(session, "say", "well")), "well")
     })
 
-    live("lets an interrupted caller of what only looks go at once, and drops the answer", function* () {
+    live("releases an interrupted caller of a read immediately, and drops the answer", function* () {
       const session = yield* sessionOf(kind)
       const root = yield* directory
       const [begun, go, log] = [join(root, "begun"), join(root, "go"), join(root, "log")]
@@ -249,7 +249,7 @@ for (const kind of shells) {
       assert.strictEqual(text(yield* Fiber.join(next)), "next")
     })
 
-    live("lets no interrupted caller go before a change that was sent is done", function* () {
+    live("holds an interrupted caller until a change that was sent is complete", function* () {
       const session = yield* sessionOf(kind)
       const root = yield* directory
       const [begun, go, log] = [join(root, "begun"), join(root, "go"), join(root, "log")]
@@ -265,7 +265,7 @@ for (const kind of shells) {
       assert.isTrue(yield* Deferred.await(left))
     })
 
-    live("does not send what was interrupted while it waited", function* () {
+    live("does not send a request that is interrupted while it waits", function* () {
       const session = yield* sessionOf(kind)
       const root = yield* directory
       const [begun, go, log] = [join(root, "begun"), join(root, "go"), join(root, "log")]
@@ -300,7 +300,7 @@ for (const kind of shells) {
       assert.include(fault["detail"], "closed")
     })
 
-    live("fails what it is at, and what waits, when it is closed", function* () {
+    live("fails the current and the waiting requests when it is closed", function* () {
       const scope = yield* Scope.make()
       const session = yield* Scope.provide(sessionOf(kind), scope)
       const root = yield* directory
@@ -316,8 +316,8 @@ for (const kind of shells) {
   })
 }
 
-describe("a session whose shell cannot work", () => {
-  it.live("fails with what the start failed with, and tries again for the next", () =>
+describe("a session whose shell does not work", () => {
+  it.live("fails with the error of the start, and starts again for the next request", () =>
     Effect.gen(function* () {
       let starts = 0
       const refused = { _tag: "Unavailable", detail: "no engine" } as const
@@ -329,7 +329,7 @@ describe("a session whose shell cannot work", () => {
     })
   )
 
-  it.live("says the last words of one that ends at once", () =>
+  it.live("reports the standard error of a shell that ends immediately", () =>
     Effect.gen(function* () {
       const ended = Effect.succeed<Session.Shell>({
         stdin: (yield* start(dash)).stdin,
@@ -342,7 +342,7 @@ describe("a session whose shell cannot work", () => {
     })
   )
 
-  it.live("says which tool is missing", () =>
+  it.live("names the missing tool", () =>
     Effect.gen(function* () {
       const bare = start({ ...dash, command: ["/bin/dash"], path: "/nowhere" })
       const fault = yield* Effect.flip(ask(yield* Session.make(bare), "say"))

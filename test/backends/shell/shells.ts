@@ -1,4 +1,4 @@
-/** Shells of this machine, on local directories: the same code that runs in a container. */
+/** Shells of this machine on local directories. They run the same scripts as in a container. */
 import { NodeServices } from "@effect/platform-node"
 import { afterAll } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -17,10 +17,10 @@ import { inMemory } from "../../scratch.ts"
 
 export interface Kind {
   readonly name: string
-  /** The program and what comes before `-c`. */
+  /** The program and the arguments before `-c`. */
   readonly command: readonly [string, ...ReadonlyArray<string>]
   readonly path: string
-  /** What is missing for it; `undefined` when it can run. */
+  /** The reason why the shell cannot run; `undefined` when it can. */
   readonly lacks: string | undefined
 }
 
@@ -39,7 +39,7 @@ const lacking = (program: string): string | undefined =>
 export const dash: Kind = { name: "dash", command: ["dash"], path: usual, lacks: lacking("dash") }
 export const bash: Kind = { name: "bash", command: ["bash", "--norc", "--posix"], path: usual, lacks: lacking("bash") }
 
-/** With none but its own tools, by links that go with the tests. */
+/** Busybox with only its own tools, through links that are removed after the tests. */
 export const busybox: Kind = (() => {
   const program = find("busybox")
   const kind = { name: "busybox", command: ["sh"], lacks: lacking("busybox") } as const
@@ -54,7 +54,7 @@ export const busybox: Kind = (() => {
 
 export const shells: ReadonlyArray<Kind> = [dash, busybox, bash]
 
-/** What a skipped test says, which fails where nothing may be skipped. */
+/** Returns the reason for a skipped test, or throws where no test may be skipped. */
 export const missing = ({ lacks, name }: Kind): string | undefined => {
   if (lacks !== undefined && process.env["FS_ALGEBRA_NO_SKIP"] === "1") throw new Error(`${name}: ${lacks}`)
   return lacks
@@ -75,14 +75,14 @@ const spawned = (kind: Kind, script: string, prefix: ReadonlyArray<string>) =>
     Effect.provide(NodeServices.layer)
   )
 
-/** Starts a shell with functions of the test's own beside those of the port. */
+/** Starts a shell with the port's functions and additional ones of the test. */
 export const start = (
   kind: Kind,
   options: { readonly functions?: string; readonly prefix?: ReadonlyArray<string> } = {}
 ): Effect.Effect<Session.Shell & { readonly pid: number }, Fault, Scope.Scope> =>
   spawned(kind, program(bulkScript, options.functions ?? ""), options.prefix ?? [])
 
-/** A session for all tests of a file. */
+/** Opens a session for all tests of a file. */
 export const shared = (kind: Kind): Session.Session => {
   const scope = Effect.runSync(Scope.make())
   const session = Effect.runSync(Scope.provide(Session.make(start(kind)), scope))
@@ -90,7 +90,7 @@ export const shared = (kind: Kind): Session.Session => {
   return session
 }
 
-/** A directory of its own, gone with its scope, whatever its modes have become. */
+/** A fresh directory, removed with its scope. */
 export const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
   Effect.sync(() => Fs.mkdtempSync(join(inMemory(), "shell-"))),
   (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))

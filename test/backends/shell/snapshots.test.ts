@@ -15,7 +15,7 @@ for (const kind of [dash, busybox]) {
   }
   describe(`snapshots of a directory behind ${kind.name}`, () => {
     const session = shared(kind)
-    it.live("give the tree back", () =>
+    it.live("restore the tree", () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         const snapshots = yield* Snapshots.Snapshots

@@ -5,7 +5,7 @@ import { simulated, simulatedWith } from "./windowsHost.ts"
 
 suite("WindowsHost", simulated(), { programs })
 suite(
-  "WindowsHost without long paths, on a disk of older rules",
+  "WindowsHost without long paths, on a disk with the rules of older systems",
   simulated({ useLongPaths: false }, { deletes: "pending", hardlinks: false }),
   {
     programs: 0,

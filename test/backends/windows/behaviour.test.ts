@@ -18,14 +18,14 @@ import { host, portOn, root } from "./windowsHost.ts"
 const busy = { _tag: "AccessDenied", why: "busy" }
 const permission = { _tag: "AccessDenied", why: "permission" }
 
-/** How often the disk was asked this. */
+/** Counts the calls of one name that reached the disk. */
 const asked = ({ calls }: SimulatedDisk, name: string): number => calls.filter((call) => call.name === name).length
 
 const whyOf = (error: object): unknown => ("why" in error ? error.why : error)
 
 const outside = "C:\\work\\outside"
 
-/** Retries wait 50, 100, 200, 400 and 800 ms, each at most 20 % more. */
+/** The retries wait 50, 100, 200, 400 and 800 ms, each up to 20 % more or less. */
 const longest = 1.2 * (50 + 100 + 200 + 400 + 800)
 const shortest = 0.8 * (50 + 100 + 200 + 400 + 800)
 
@@ -40,7 +40,7 @@ describe("a file that another program has open", () => {
   ] as ReadonlyArray<readonly [string, Share, string, (port: Port) => Effect.Effect<unknown, Fault>]>
 
   for (const [what, share, call, run] of calls) {
-    it.effect(`${what} is tried six times in all, and is then busy`, () =>
+    it.effect(`makes ${what} busy after six tries`, () =>
       Effect.gen(function* () {
         const { disk, port } = yield* host()
         disk.put(`${root}\\f`, "old")
@@ -59,7 +59,7 @@ describe("a file that another program has open", () => {
       })
     )
 
-    it.effect(`${what} succeeds once it is closed`, () =>
+    it.effect(`lets ${what} succeed once it is closed`, () =>
       Effect.gen(function* () {
         const { disk, port } = yield* host()
         disk.put(`${root}\\f`, "old")
@@ -74,7 +74,7 @@ describe("a file that another program has open", () => {
     )
   }
 
-  it.effect("whoever waits for it can be interrupted", () =>
+  it.effect("lets a waiting caller be interrupted", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\f`, "old")
@@ -85,7 +85,7 @@ describe("a file that another program has open", () => {
         write(port, "f", bytes("new"), "replace")
       ] as ReadonlyArray<Effect.Effect<unknown, Fault>>) {
         const fiber = yield* Effect.forkChild(call, { startImmediately: true })
-        // Nobody moves the clock.
+        // The test clock never moves.
         yield* Fiber.interrupt(fiber)
       }
       assert.deepStrictEqual(disk.names(root), ["f"])
@@ -93,18 +93,18 @@ describe("a file that another program has open", () => {
     })
   )
 
-  it.effect("deleting it is busy at once", () =>
+  it.effect("is busy for a removal, without a retry", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\f`, "old")
       disk.hold(`${root}\\f`, { share: "readWrite" })
-      // Nobody moves the clock.
+      // The test clock never moves.
       assert.deepInclude(yield* faultOf(port.remove(p("f"))), busy)
       assert.strictEqual(asked(disk, "unlink"), 1)
     })
   )
 
-  it.effect("the service says busy too, and names the caller's path", () =>
+  it.effect("gives AccessDenied busy with the caller's path in the service", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\d\\f`, "old")
@@ -116,14 +116,14 @@ describe("a file that another program has open", () => {
   )
 })
 
-describe("what is read-only", () => {
+describe("a read-only file", () => {
   const changes = [
     ["replaced", (port) => write(port, "f", bytes("new"), "replace")],
     ["appended to", (port) => write(port, "f", bytes("new"), "append")],
     ["replaced by a move", (port) => port.rename(p("other"), p("f"), { replace: true })]
   ] as ReadonlyArray<readonly [string, (port: Port) => Effect.Effect<unknown, Fault>]>
   for (const [what, change] of changes) {
-    it.effect(`is not ${what}, and that is said at once`, () =>
+    it.effect(`is not ${what}, which fails without a retry`, () =>
       Effect.gen(function* () {
         const { disk, port } = yield* host()
         disk.put(`${root}\\f`, "old")
@@ -164,7 +164,7 @@ const reserved: ReadonlyArray<string> = [
   "PROGRA~1.TXT"
 ]
 
-describe("paths that Windows would read as something else", () => {
+describe("a path that Windows would read as another one", () => {
   const primitives: ReadonlyArray<(port: Port, path: string) => Effect.Effect<unknown, Fault>> = [
     (port, path) => port.stat(p(path)),
     (port, path) => port.list(p(path)),
@@ -198,7 +198,7 @@ describe("paths that Windows would read as something else", () => {
     )
   }
 
-  it.effect("a link to one is not made", () =>
+  it.effect("is refused as the target of a link", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       for (const target of ["C:x", "..\\..\\x", "a/NUL", "b:stream", "d. /f"]) {
@@ -209,10 +209,10 @@ describe("paths that Windows would read as something else", () => {
   )
 })
 
-describe("names that only other programs can make", () => {
+describe("a name that only other programs can create", () => {
   const strange = ["CON.txt", "dot.", "space ", "GIT~1", "del\u007f"]
   for (const name of strange) {
-    it.effect(`${JSON.stringify(name)} is listed as not addressable, moved and removed by its key`, () =>
+    it.effect(`${JSON.stringify(name)} is listed as not addressable, and moved and removed by its key`, () =>
       Effect.gen(function* () {
         const { disk, port } = yield* host()
         disk.put(`${root}\\d\\${name}`, "x")
@@ -230,7 +230,7 @@ describe("names that only other programs can make", () => {
     )
   }
 
-  it.effect("a key leads nowhere else", () =>
+  it.effect("has no key that leads to another entry", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${outside}\\secret`, "x")
@@ -247,7 +247,7 @@ describe("names that only other programs can make", () => {
     })
   )
 
-  it.effect("a recursive delete takes them with it", () =>
+  it.effect("is removed by a recursive delete", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       for (const name of strange) disk.put(`${root}\\d\\${name}`, "x")
@@ -258,7 +258,7 @@ describe("names that only other programs can make", () => {
 })
 
 describe("links and junctions", () => {
-  it.effect("a junction to the outside is an escape, and what it leads to is never touched", () =>
+  it.effect("that lead outside the root are escapes, and their targets are never touched", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${outside}\\secret`, "x")
@@ -282,7 +282,7 @@ describe("links and junctions", () => {
     })
   )
 
-  it.effect("a junction to a directory of the root is followed", () =>
+  it.effect("that lead to a directory of the root are followed", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\a\\b\\f`, "x")
@@ -295,7 +295,7 @@ describe("links and junctions", () => {
     })
   )
 
-  it.effect("who may not make links is told so", () =>
+  it.effect("give AccessDenied permission when the user may not create links", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host({}, { allowSymlinks: false })
       assert.deepInclude(yield* faultOf(port.links!.make(p("l"), "d")), permission)
@@ -303,12 +303,12 @@ describe("links and junctions", () => {
     })
   )
 
-  it.effect("a junction that takes the place of a directory after the look leads no call out", () =>
+  it.effect("that replace a directory after its check lead no read outside", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\d\\f`, "inside")
       disk.put(`${outside}\\f`, "secret")
-      // Just before the file is opened, and back before anybody looks again at the link.
+      // Swap the directory just before the open, and do not restore it.
       disk.before = ({ name, path }) => {
         if (name !== "open" || !path!.endsWith("d\\f")) return
         disk.before = undefined
@@ -320,7 +320,7 @@ describe("links and junctions", () => {
     })
   )
 
-  it.effect("a junction that stands in the place of a directory only while a file is opened leads no call out", () =>
+  it.effect("that replace a directory only during an open lead no read outside", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\d\\f`, "inside")
@@ -338,7 +338,7 @@ describe("links and junctions", () => {
         } else if (isOut && name === "lstat" && path === there) {
           disk.drop(`${root}\\d`)
           disk.renameSync(aside, there)
-          // Once only.
+          // Restore the directory only once.
           return undefined
         }
         disk.before = before
@@ -348,7 +348,7 @@ describe("links and junctions", () => {
     })
   )
 
-  it.effect("a junction that takes the place of a directory before a link in it is read does not tell another's text", () =>
+  it.effect("that replace a directory before a readlink give NotFound instead of another link's text", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.putLink(`${root}\\d\\l`, "f", "file")
@@ -363,7 +363,7 @@ describe("links and junctions", () => {
     })
   )
 
-  it.effect("a directory whose final name lies outside is an escape", () =>
+  it.effect("a directory whose final name lies outside the root is an escape", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\d\\f`, "x")
@@ -376,10 +376,10 @@ describe("links and junctions", () => {
   )
 })
 
-describe("a system that tells no final names", () => {
+describe("a system without final names", () => {
   for (const code of ["UNKNOWN", "EISDIR"]) {
     for (const when of ["at all", "of a long path"]) {
-      it.effect(`${when} (${code}) is done without`, () =>
+      it.effect(`is supported when final names fail ${when} (${code})`, () =>
         Effect.gen(function* () {
           const { disk } = yield* host()
           const told = disk.realpathSync.native
@@ -401,9 +401,9 @@ describe("a system that tells no final names", () => {
   }
 })
 
-describe("lengths", () => {
+describe("lengths of paths", () => {
   const segment = "n".repeat(100)
-  /** A path whose native form, without prefix, has this many units. */
+  /** Returns a path whose native form, without prefix, has `length` UTF-16 units. */
   const ofLength = (length: number): string => {
     let path = ""
     while (root.length + 1 + path.length + segment.length + 1 < length - 10) path += `${segment}/`
@@ -414,12 +414,12 @@ describe("lengths", () => {
     [{ useLongPaths: false }, 260, "PathTooLong"],
     [{}, 260, undefined],
     [{}, 4000, undefined],
-    // `\\?\` counts too.
+    // The prefix `\\?\` counts too.
     [{}, 32_762, undefined],
     [{}, 32_763, "PathTooLong"]
   ] as const
   for (const [options, length, tag] of rows) {
-    it.effect(`${length} units ${tag ?? "are taken"} ${JSON.stringify(options)}`, () =>
+    it.effect(`${length} units ${tag ?? "are accepted"} ${JSON.stringify(options)}`, () =>
       Effect.gen(function* () {
         const { disk, port } = yield* host(options)
         const path = ofLength(length)
@@ -438,7 +438,7 @@ describe("lengths", () => {
     )
   }
 
-  it.effect("without long paths a directory leaves room for a short name", () =>
+  it.effect("of new directories without long paths leave room for a short name", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host({ useLongPaths: false })
       const above = ofLength(248).split("/").slice(0, -1).join("/")
@@ -449,7 +449,7 @@ describe("lengths", () => {
   )
 })
 
-describe("readers of ours", () => {
+describe("readers of our own", () => {
   const large = 9 * 1024 * 1024
 
   for (const size of [10, 100_000, large]) {
@@ -458,7 +458,7 @@ describe("readers of ours", () => {
       ["replaced by a move", (port) => port.rename(p("other"), p("d/f"), { replace: true }), ["f"]],
       ["removed", (port) => port.remove(p("d/f")), []]
     ] as ReadonlyArray<readonly [string, (port: Port) => Effect.Effect<unknown, Fault>, ReadonlyArray<string>]>) {
-      it.effect(`a file of ${size} bytes is ${what} while it is read, and the reader has the old one`, () =>
+      it.effect(`keep the old content when a file of ${size} bytes is ${what} during the read`, () =>
         Effect.gen(function* () {
           const { disk, port } = yield* host({}, { deletes: "pending" })
           const old = Uint8Array.from({ length: size }, (_, at) => at % 251)
@@ -467,7 +467,7 @@ describe("readers of ours", () => {
           const scope = yield* Scope.make()
           const handle = yield* Scope.provide(port.open(p("d/f")), scope)
           const first = yield* handle.read(0, 5)
-          // Without a clock that moves: it does not wait for itself.
+          // The test clock does not move, so the change does not wait for its own reader.
           yield* change(port)
           assert.deepStrictEqual(disk.names(`${root}\\d`), after)
           const parts = [first]
@@ -489,7 +489,7 @@ describe("readers of ours", () => {
     }
   }
 
-  it.effect("a directory is moved while a file in it is read, twice", () =>
+  it.effect("survive two moves of the directory of their file", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\d\\e\\f`, "old")
@@ -503,7 +503,7 @@ describe("readers of ours", () => {
     })
   )
 
-  it.effect("a file that was moved while it is read is in the way of nothing where it is now, nor where it was", () =>
+  it.effect("of a moved file block no change at its new or old place", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       for (const name of ["f", "x\\g", "d\\h"]) disk.put(`${root}\\${name}`, name)
@@ -517,7 +517,7 @@ describe("readers of ours", () => {
     })
   )
 
-  it.effect("do not see what is appended after they have opened a file", () =>
+  it.effect("do not see data appended after the open", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\f`, "old")
@@ -528,7 +528,7 @@ describe("readers of ours", () => {
     })
   )
 
-  it.effect("a directory is removed with a file that is read", () =>
+  it.effect("survive the removal of the directory of their file", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host({}, { deletes: "pending" })
       disk.put(`${root}\\d\\f`, "old")
@@ -538,7 +538,7 @@ describe("readers of ours", () => {
     })
   )
 
-  it.effect("a stream is written over the file that it is read from", () =>
+  it.effect("can feed a stream that is written over their own file", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\f`, "abc".repeat(100_000))
@@ -548,7 +548,7 @@ describe("readers of ours", () => {
     })
   )
 
-  it.effect("where there is no room for a copy the file stays, and is read on", () =>
+  it.effect("keep their file when there is no room for a copy, and the rename gives DiskFull", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\f`, new Uint8Array(large))
@@ -564,7 +564,7 @@ describe("readers of ours", () => {
 })
 
 describe("a change that fails", () => {
-  it.effect("half way through a write leaves the old file and nothing else", () =>
+  it.effect("in the middle of a write keeps the old file and leaves nothing else", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\f`, "old")
@@ -581,7 +581,7 @@ describe("a change that fails", () => {
     })
   )
 
-  it.effect("over an empty directory, or a link, leaves that where it was", () =>
+  it.effect("over an empty directory or a link keeps it", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\from\\f`, "x")
@@ -604,7 +604,7 @@ describe("a change that fails", () => {
 
   for (const mode of ["create", "replace", "append"] as const) {
     for (const call of ["lstat", "fstat", "realpath"]) {
-      it.effect(`to ${mode} because ${call} fails on the file that it has made leaves no file and no handle`, () =>
+      it.effect(`to ${mode} because ${call} fails on the created file leaves no file and no handle`, () =>
         Effect.gen(function* () {
           const { disk, port } = yield* host()
           let isMade = false
@@ -613,7 +613,6 @@ describe("a change that fails", () => {
             isMade ||= name === "open"
             return undefined
           }
-          // What there is to append to is asked for first, and is not there.
           assert.strictEqual((yield* faultOf(write(port, "f", bytes("x"), mode)))._tag, "IoError")
           assert.deepStrictEqual(disk.names(root), [])
           assert.strictEqual(disk.openDescriptors, 0)
@@ -622,19 +621,19 @@ describe("a change that fails", () => {
     }
   }
 
-  it.effect("only after it was done is no failure", () =>
+  it.effect("only in its cleanup succeeds", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\file`, "x")
       disk.putLink(`${root}\\link`, "nowhere", "dir")
-      // Another program holds the link that was replaced.
+      // Another program holds the replaced link.
       disk.before = ({ name }) => (name === "unlink" ? "EBUSY" : undefined)
       yield* port.rename(p("file"), p("link"), { replace: true })
       assert.strictEqual(disk.text(`${root}\\link`), "x")
     })
   )
 
-  it.effect("over an empty directory is reported, not that the directory could not be put back", () =>
+  it.effect("over an empty directory reports its own error, not that of restoring the directory", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\from\\f`, "x")
@@ -644,18 +643,18 @@ describe("a change that fails", () => {
     })
   )
 
-  it.effect("because a file may not be moved says so at once, and not that it is busy", () =>
+  it.effect("because a rename is not permitted is reported without a retry, as permission and not as busy", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\f`, "x")
       disk.before = ({ name }) => (name === "rename" ? "EPERM" : undefined)
-      // Nobody moves the clock.
+      // The test clock never moves.
       assert.deepInclude(yield* faultOf(port.rename(p("f"), p("g"), { replace: false })), permission)
       assert.deepStrictEqual(disk.names(root), ["f"])
     })
   )
 
-  it.effect("where another directory comes to be at the name leaves both", () =>
+  it.effect("because a directory has appeared at the name keeps the directory", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       const commit = <A, E, R>(publish: Effect.Effect<A, E, R>) =>
@@ -669,8 +668,8 @@ describe("a change that fails", () => {
   )
 })
 
-describe("names", () => {
-  it.effect("are given another case, and keep theirs when they are replaced", () =>
+describe("names of files", () => {
+  it.effect("can change case, and keep theirs when they are replaced", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\ReadMe.TXT`, "x")
@@ -688,7 +687,7 @@ describe("names", () => {
     })
   )
 
-  it.effect("are given another case where the system takes that for no change", () =>
+  it.effect("can change case on a system that ignores such a rename", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\a`, "x")
@@ -703,7 +702,7 @@ describe("names", () => {
     })
   )
 
-  it.effect("of one file are two, of which one can take the other's place", () =>
+  it.effect("can be hard links to one file, and one of them can replace the other", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\a`, "x")
@@ -714,7 +713,7 @@ describe("names", () => {
     })
   )
 
-  it.effect("of one file are two, also where the system takes a move of one to the other for no change", () =>
+  it.effect("can be hard links to one file, also on a system that ignores a rename between them", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\a`, "x")
@@ -727,7 +726,7 @@ describe("names", () => {
 })
 
 describe("content", () => {
-  it.effect("has the line ends that it was given", () =>
+  it.effect("keeps its line endings", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       const fs = make(port)
@@ -741,7 +740,7 @@ describe("content", () => {
   )
 
   for (const durability of ["none", "file", "full"] as const) {
-    it.effect(`is on the disk as durability ${durability} says`, () =>
+    it.effect(`is synced to the disk as durability ${durability} requires`, () =>
       Effect.gen(function* () {
         const { disk, port } = yield* host({ durability })
         yield* write(port, "f", bytes("x"), "replace")
@@ -752,7 +751,7 @@ describe("content", () => {
     )
   }
 
-  it.effect("of a stream that is interrupted leaves no file and no handle", () =>
+  it.effect("of an interrupted stream leaves no file and no handle", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       const begun = yield* Deferred.make<void>()
@@ -770,7 +769,7 @@ describe("content", () => {
 })
 
 describe("the root", () => {
-  it.effect("that is moved away is Unavailable, also where another takes its place", () =>
+  it.effect("is Unavailable after it was moved, even if another directory takes its place", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.renameSync(`\\\\?\\${root}`, "\\\\?\\C:\\work\\away")
@@ -781,7 +780,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("is made with its parents where that is asked for", () =>
+  it.effect("is created with its parents by createRoot", () =>
     Effect.gen(function* () {
       const { disk } = yield* host()
       const port = yield* portOn(disk, { root: "c:/new/deep/root", createRoot: true })
@@ -790,7 +789,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("may be a junction, and is then what that leads to", () =>
+  it.effect("may be a junction, which is resolved when it is opened", () =>
     Effect.gen(function* () {
       const { disk } = yield* host()
       disk.putLink("C:\\work\\alias", root, "junction")
@@ -803,7 +802,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("of a share works as one of a drive", () =>
+  it.effect("may be on a network share", () =>
     Effect.gen(function* () {
       const { disk } = yield* host({}, { volumes: ["C:", "\\\\server\\share"] })
       const port = yield* portOn(disk, { root: "\\\\server\\share\\work", createRoot: true })
@@ -826,7 +825,7 @@ describe("the root", () => {
   }
 
   for (const options of [{}, { requireConfinement: "race-free" as const }, { createRoot: true }]) {
-    it.effect(`cannot be had on this system ${JSON.stringify(options)}, and that is said`, () =>
+    it.effect(`gives Unsupported on this system ${JSON.stringify(options)}`, () =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(Effect.scoped(Layer.build(WindowsHost.layer({ root: "C:\\work", ...options }))))
         assert.deepInclude(error, { _tag: "Unsupported", feature: `WindowsHost on ${process.platform}` })

@@ -6,7 +6,7 @@ import { windowsError } from "./simulatedDisk.ts"
 const busy = { _tag: "AccessDenied", why: "busy" }
 const permission = { _tag: "AccessDenied", why: "permission" }
 
-/** behaviours.md's line of Win32 numbers, each with what it means; then those that libuv knows beside them. */
+/** The Win32 error numbers of behaviours.md with their faults, then further numbers that libuv knows. */
 const numbers: ReadonlyArray<readonly [number: number, expected: Record<string, unknown>]> = [
   [2, { _tag: "NotFound" }],
   [3, { _tag: "NotFound" }],
@@ -35,7 +35,7 @@ const numbers: ReadonlyArray<readonly [number: number, expected: Record<string, 
   [1921, { _tag: "InvalidPath" }]
 ]
 
-/** behaviours.md's table of codes, as libuv gives them on Windows. */
+/** The codes of behaviours.md as libuv reports them on Windows. */
 const codes: ReadonlyArray<readonly [code: string, syscall: string, expected: Record<string, unknown>, kind?: Kind]> = [
   ["ENOENT", "open", { _tag: "NotFound" }],
   ["EEXIST", "mkdir", { _tag: "AlreadyExists" }],
@@ -68,24 +68,24 @@ const checked = (error: Error, expected: Record<string, unknown>, kind?: Kind) =
   const { cause, ...fault } = fromWindows(error, kind)
   assert.deepInclude(fault as Record<string, unknown>, expected)
   assert.strictEqual(cause, error)
-  assert.notInclude(JSON.stringify(fault), "host", "only the cause may name the path")
+  assert.notInclude(JSON.stringify(fault), "host", "only the cause may contain the path")
   for (const field of Object.values(fault)) assert.isString(field)
 }
 
-describe("the tables of errors", () => {
+describe("fromWindows", () => {
   for (const [number, expected] of numbers) {
-    it(`Win32 ${number} is ${JSON.stringify(expected)}`, () => {
+    it(`maps Win32 ${number} to ${JSON.stringify(expected)}`, () => {
       checked(Object.assign(windowsError("UNKNOWN", "open", "C:\\host"), { errno: number }), expected)
     })
   }
 
   for (const [code, syscall, expected, kind] of codes) {
-    it(`${code} from ${syscall}${kind === undefined ? "" : ` of a ${kind}`} is ${JSON.stringify(expected)}`, () => {
+    it(`maps ${code} from ${syscall}${kind === undefined ? "" : ` of a ${kind}`} to ${JSON.stringify(expected)}`, () => {
       checked(windowsError(code, syscall, "C:\\host"), expected, kind)
     })
   }
 
-  it("a file that another program has open is busy, and one that may not be replaced may be", () => {
+  it("treats sharing violations and refused renames as busy, and no other error", () => {
     assert.isTrue(isBusy(windowsError("EBUSY", "open")))
     assert.isTrue(isBusy(windowsError("EBUSY", "unlink")))
     assert.isTrue(isBusy(windowsError("EPERM", "rename")))
@@ -103,7 +103,7 @@ describe("the tables of errors", () => {
     for (const other of [undefined, null, "EBUSY", { code: "EBUSY" }, new Error("EBUSY")]) assert.isFalse(isBusy(other))
   })
 
-  it("does not take a mistake of the program for an error of the system", () => {
+  it("throws an error of the program instead of mapping it", () => {
     const mistake = new TypeError("undefined is not a function")
     assert.throws(() => fromWindows(mistake), mistake)
   })

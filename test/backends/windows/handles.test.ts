@@ -1,4 +1,4 @@
-/** Readers that are closed, or lose their file to a change, between any two steps of what they do. */
+/** Tests readers that are closed, or whose file is changed, between any two steps of a read. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -10,7 +10,7 @@ import { host, root } from "./windowsHost.ts"
 
 const content = "o".repeat(100)
 
-/** Lets others run after every so many steps, so that a turn ends wherever it can. */
+/** Makes the effect yield after the given number of steps. */
 const inSteps =
   (steps: number) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -20,13 +20,13 @@ const turns = (count: number) => Effect.forEach(Array.from({ length: count }), (
 
 const rows = [
   ["is closed", false, true],
-  ["loses its file to a change", true, false],
-  ["loses its file to a change and is closed", true, true]
+  ["has its file replaced", true, false],
+  ["has its file replaced and is closed", true, true]
 ] as const
 
 describe("a reader", () => {
   for (const [what, isReplaced, isClosed] of rows) {
-    it.live(`that ${what} in the middle of a read has read the file, or is told that it is closed`, () =>
+    it.live(`that ${what} during a read returns the old content or reports that it is closed`, () =>
       Effect.gen(function* () {
         for (const steps of [3, 4, 5, 7]) {
           for (let later = 0; later < 12; later++) {
@@ -54,10 +54,10 @@ describe("a reader", () => {
   }
 })
 
-describe("readers that lose their file", () => {
+describe("readers of a replaced file", () => {
   const size = 1024 * 1024
 
-  it.effect("keep 8 MiB of it in memory, all together, and the rest on the disk", () =>
+  it.effect("keep 8 MiB in memory, all together, and the rest on the disk", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       const old = Uint8Array.from({ length: size }, (_, at) => at % 251)
@@ -69,7 +69,7 @@ describe("readers that lose their file", () => {
       for (const handle of handles) assert.isTrue(Buffer.from(yield* handle.read(0, size)).equals(old))
       yield* Scope.close(scope, Exit.void)
       assert.deepStrictEqual(disk.names(root), ["f"])
-      // What has been closed takes no room any more.
+      // Closed readers free their memory.
       disk.put(`${root}\\f`, old)
       const again = yield* port.open(p("f"))
       yield* write(port, "f", bytes("new"), "replace")

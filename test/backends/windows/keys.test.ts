@@ -6,7 +6,7 @@ import { system } from "../../../src/backends/internal/windows/system.ts"
 import type { WindowsEntry } from "../../../src/backends/internal/windows/disk.ts"
 import { directory, p } from "../posixHost.ts"
 
-/** Names, and what WTF-8 makes of them: its specification's examples, and what lies at the edges of the ranges. */
+/** Names and their WTF-8 bytes: the examples of the specification and the edges of its ranges. */
 const names: ReadonlyArray<readonly [name: string, bytes: string]> = [
   ["a.txt", "612e747874"],
   ["é€", "c3a9e282ac"],
@@ -22,13 +22,13 @@ const names: ReadonlyArray<readonly [name: string, bytes: string]> = [
 
 describe("names on a Windows disk", () => {
   for (const [name, bytes] of names) {
-    it(`${JSON.stringify(name)} is ${bytes}, there and back`, () => {
+    it(`${JSON.stringify(name)} is converted to ${bytes} and back`, () => {
       assert.strictEqual(toBytes(name).toString("hex"), bytes)
       assert.strictEqual(fromBytes(Buffer.from(bytes, "hex")), name)
     })
   }
 
-  it("that no path can say are known by a key, which leads back to them, and are shown without what cannot be shown", () => {
+  it("that no path can express have a key that leads back to them, and a printable form", () => {
     for (const name of ["CON", "a.", "a ", "\ud800", "a:b", "\u007f", "GIT~1"]) {
       const child = childOf(name, "file")
       assert.isFalse(child.addressable, name)
@@ -38,7 +38,7 @@ describe("names on a Windows disk", () => {
     assert.notStrictEqual(childOf("\ud800", "file").name, childOf("\ud801", "file").name)
   })
 
-  it.effect("come through node:fs as they are, half a pair of surrogates too", () =>
+  it.effect("pass through node:fs unchanged, also with a lone surrogate", () =>
     Effect.gen(function* () {
       const top = yield* directory
       for (const [name] of names)

@@ -25,15 +25,15 @@ const rootAt = (text: string): WindowsRoot => {
 
 const tagOf = (fault: ReturnType<typeof nameFault> | string) => (typeof fault === "object" ? fault._tag : fault)
 
-/** The devices, from Microsoft's page "Naming Files, Paths, and Namespaces" and security.md. */
+/** The device names of Microsoft's page "Naming Files, Paths, and Namespaces" and of security.md. */
 const devices = [
   ..."CON PRN AUX NUL CONIN$ CONOUT$ CLOCK$".split(" "),
   ...[..."123456789¹²³"].flatMap((digit) => [`COM${digit}`, `LPT${digit}`])
 ]
 
-describe("names that Windows cannot have", () => {
+describe("nameFault", () => {
   for (const device of devices) {
-    it(`${device} is a device, in any case, with any extension, after dots, spaces and colons`, () => {
+    it(`refuses the device ${device} in any case, with any extension, and with dots, spaces and colons after it`, () => {
       const forms = ["", ".txt", ".tar.gz", ".", " ", "  ..", " .txt", ":", ":x", ": .txt"].map((tail) => device + tail)
       for (const name of [...forms, ...forms.map((name) => name.toLowerCase())]) {
         const fault = nameFault(name)
@@ -60,7 +60,7 @@ describe("names that Windows cannot have", () => {
     ["", "InvalidPath", "empty"],
     ["a\ud800", "InvalidPath", "surrogate"],
     ["a".repeat(256), "PathTooLong", "255"],
-    // 128 characters of two units each.
+    // 128 characters have 256 units.
     ["😀".repeat(128), "PathTooLong", "255"],
     ["GIT~1", "InvalidPath", "short names"],
     ["git~1", "InvalidPath", "short names"],
@@ -73,7 +73,7 @@ describe("names that Windows cannot have", () => {
     ["LONGN~10.TEX", "InvalidPath", "short names"]
   ]
   for (const [name, tag, why] of refused) {
-    it(`${JSON.stringify(name.length > 40 ? `${name.slice(0, 8)}…` : name)} is ${tag}: ${why}`, () => {
+    it(`refuses ${JSON.stringify(name.length > 40 ? `${name.slice(0, 8)}…` : name)} as ${tag}: ${why}`, () => {
       const fault = nameFault(name)
       assert.strictEqual(fault?._tag, tag)
       assert.include(fault!["detail"] as string, why)
@@ -110,19 +110,19 @@ describe("names that Windows cannot have", () => {
     "😀".repeat(127)
   ]
   for (const name of fine) {
-    it(`${JSON.stringify(name.length > 40 ? `${name.slice(0, 8)}…` : name)} is fine`, () => {
+    it(`accepts ${JSON.stringify(name.length > 40 ? `${name.slice(0, 8)}…` : name)}`, () => {
       assert.isUndefined(nameFault(name))
     })
   }
 
-  it("the names of our writes in progress are fine", () => assert.isUndefined(TemporaryNames.during(nameFault)))
+  it("accepts the names of our temporary files", () => assert.isUndefined(TemporaryNames.during(nameFault)))
 
-  it("a short name is taken where the program itself gives it", () => {
+  it("accepts a short name that the program itself gives", () => {
     assert.isUndefined(nameFault("RUNNER~1", "take"))
     assert.strictEqual(nameFault("NUL", "take")?._tag, "InvalidPath")
   })
 
-  it("a path is refused for any of its names, and the root is fine", () => {
+  it("refuses a path with a bad name anywhere, and accepts the root", () => {
     assert.strictEqual(spelt(FsPath.root), FsPath.root)
     assert.strictEqual(spelt(at("a/b c/d.txt")), at("a/b c/d.txt"))
     for (const path of ["nul/b", "a/nul", "a/b:c/d", "a/GIT~1/hooks", "a/b./c", "back\\slash"]) {
@@ -132,16 +132,16 @@ describe("names that Windows cannot have", () => {
   })
 })
 
-/** Names as somebody who wants to get past the rules would make them. */
+/** Pieces of names that try to get past the rules. */
 const pieces = 'CON nul Aux COM1 lpt² CONIN$ clock$ COM0 a B é 1 ~1 ~12 . : * ? < | \\ " \u0001 TXT x 😀 \ud800 $DATA'.split(
   " "
 )
 const Piece = Schema.Literals([...pieces, " "])
 const Name = Schema.Array(Piece)
 
-describe("what Windows alters", () => {
+describe("names that Windows alters", () => {
   it.prop(
-    "a name that Win32 reads as something else, or the disk does not take, is refused",
+    "are refused when Win32 reads them as another name or the disk does not accept them",
     [Name],
     ([pieces]) => {
       const name = pieces.join("")
@@ -152,7 +152,7 @@ describe("what Windows alters", () => {
     { arbitrary: { runs: 1500 } }
   )
 
-  it.prop("a name that is taken is read as it stands, with the prefix and without", [Name], ([pieces]) => {
+  it.prop("are read unchanged, with the prefix and without, when they are accepted", [Name], ([pieces]) => {
     const name = pieces.join("")
     if (nameFault(name) !== undefined) return
     for (const prefix of ["", "\\\\?\\"]) {
@@ -163,7 +163,7 @@ describe("what Windows alters", () => {
   })
 })
 
-describe("roots", () => {
+describe("roots on Windows", () => {
   const roots: ReadonlyArray<readonly [text: string, path: string, verbatim: string]> = [
     ["C:\\x", "C:\\x", "\\\\?\\C:\\x"],
     ["c:\\x\\", "C:\\x", "\\\\?\\C:\\x"],
@@ -183,7 +183,7 @@ describe("roots", () => {
     ["C:\\Program Files (x86)", "C:\\Program Files (x86)", "\\\\?\\C:\\Program Files (x86)"]
   ]
   for (const [text, path, verbatim] of roots) {
-    it(`${text} is ${path}`, () => {
+    it(`include ${text} as ${path}`, () => {
       const root = rootAt(text)
       assert.strictEqual(root.path, path)
       assert.strictEqual(toNative(root, FsPath.root, { useLongPaths: false }), path)
@@ -251,16 +251,16 @@ describe("roots", () => {
     "~"
   ]
   for (const text of refused) {
-    it(`${JSON.stringify(text)} is no root`, () => assert.strictEqual(tagOf(parseRoot(text) as never), "InvalidPath"))
+    it(`exclude ${JSON.stringify(text)}`, () => assert.strictEqual(tagOf(parseRoot(text) as never), "InvalidPath"))
   }
 
-  it("what is not a string is no root", () => {
+  it("exclude values that are not strings", () => {
     for (const text of [undefined, null, 7, {}]) {
       assert.strictEqual(tagOf(parseRoot(text as unknown as string) as never), "InvalidPath")
     }
   })
 
-  it("a name in it that is too long is PathTooLong", () => {
+  it("give PathTooLong for a name that is too long", () => {
     assert.strictEqual(tagOf(parseRoot(`C:\\${"x".repeat(256)}`) as never), "PathTooLong")
   })
 })
@@ -279,7 +279,7 @@ describe("paths on the disk", () => {
     })
   }
 
-  /** A path with which `C:\r` comes to this length, of names that are not too long themselves. */
+  /** Returns a path that has `units` units below `C:\r`, of names that are not too long. */
   const ofLength = (units: number): FsPath.FsPath => {
     let left = units - "C:\\r".length
     const names: Array<string> = []
@@ -294,9 +294,9 @@ describe("paths on the disk", () => {
   const limits: ReadonlyArray<readonly [what: string, units: number, options: Parameters<typeof toNative>[2], prefix: number]> =
     [
       ["a path without the prefix", 259, { useLongPaths: false }, 0],
-      ["a directory to be made without the prefix", 247, { useLongPaths: false, makesDirectory: true }, 0],
+      ["a new directory without the prefix", 247, { useLongPaths: false, makesDirectory: true }, 0],
       ["a path with the prefix", 32_766, { useLongPaths: true }, 4],
-      ["a directory to be made with the prefix", 32_766, { useLongPaths: true, makesDirectory: true }, 4]
+      ["a new directory with the prefix", 32_766, { useLongPaths: true, makesDirectory: true }, 4]
     ]
   for (const [what, units, options, prefix] of limits) {
     it(`${what} has at most ${units} units`, () => {
@@ -307,20 +307,20 @@ describe("paths on the disk", () => {
     })
   }
 
-  it("units count, not characters", () => {
+  it("lengths are counted in UTF-16 units, not in characters", () => {
     const names = Array.from({ length: 2 }, () => "😀".repeat(63)).join("/") as FsPath.FsPath
     assert.strictEqual((toNative(rootAt("C:\\r"), names, { useLongPaths: false }) as string).length, 4 + 2 * 127)
     const more = `${names}/a` as FsPath.FsPath
     assert.strictEqual(tagOf(toNative(rootAt("C:\\r"), more, { useLongPaths: false })), "PathTooLong")
   })
 
-  it("the fault of a long path tells nothing of the root but its length", () => {
+  it("the fault of a long path does not contain the root", () => {
     const fault = toNative(rootAt("C:\\secret"), "x".repeat(260) as FsPath.FsPath, { useLongPaths: false })
     assert.notInclude(JSON.stringify(fault), "secret")
   })
 })
 
-describe("within the root", () => {
+describe("isWithinRoot", () => {
   const rows: ReadonlyArray<readonly [root: string, native: string, isWithin: boolean]> = [
     ["C:\\Work", "C:\\Work", true],
     ["C:\\Work", "c:\\WORK\\a", true],
@@ -344,7 +344,7 @@ describe("within the root", () => {
     ["\\\\Server\\Share\\r", "\\\\server\\share2\\r", false],
     ["\\\\Server\\Share", "\\\\server\\share\\x", true],
     ["C:\\É", "C:\\é\\x", true],
-    // Measured on Wine, whose table is that of Windows: each of these pairs is two directories side by side.
+    // Measured on Wine, whose table is that of Windows: the two names of each pair can exist side by side.
     ["C:\\work", "C:\\wor\u212a\\x", false],
     ["C:\\straße", "C:\\STRASSE\\x", false],
     ["C:\\s", "C:\\ſ\\x", false],
@@ -358,7 +358,7 @@ describe("within the root", () => {
   }
 
   const Root = Schema.Literals(["C:\\", "C:\\r", "C:\\a b\\c", "\\\\s\\d", "\\\\s\\d\\e"])
-  it.prop("a good path is always within the root, in any case", [Root, Schema.Array(Name)], ([text, names]) => {
+  it.prop("an accepted path is always within the root, in any case", [Root, Schema.Array(Name)], ([text, names]) => {
     const path = FsPath.parse(names.map((pieces) => pieces.join("")).join("/"))
     if (typeof path !== "string" || typeof spelt(path) !== "string") return
     for (const useLongPaths of [false, true]) {
@@ -372,14 +372,14 @@ describe("within the root", () => {
   })
 })
 
-describe("what links lead to", () => {
+describe("linkTarget", () => {
   const rows: ReadonlyArray<readonly [directory: string, text: string, target: string]> = [
-    // Relative ones stay as they are, with slashes.
+    // Relative targets keep their text, with slashes.
     ["", "b", "b"],
     ["a", "..\\b\\c", "../b/c"],
     ["a", "../b", "../b"],
     ["a", ".\\b", "./b"],
-    // Absolute ones within the root are told as the way from the link's directory.
+    // Absolute targets within the root become relative to the directory of the link.
     ["", "C:\\root\\b", "b"],
     ["", "C:\\root\\b\\", "b"],
     ["a", "C:\\root\\b\\c", "../b/c"],
@@ -395,7 +395,7 @@ describe("what links lead to", () => {
     ["a", "\\root\\b", "../b"]
   ]
   for (const [directory, text, target] of rows) {
-    it(`${text} in "${directory}" leads to ${target}`, () => {
+    it(`of ${text} in "${directory}" is ${target}`, () => {
       const told = linkTarget([rootAt("C:\\root")], at(directory), text)
       assert.strictEqual(told, target)
       assert.isFalse(escapes(at(directory), told))
@@ -423,10 +423,11 @@ describe("what links lead to", () => {
     "b\\..\\..\\..\\x"
   ]
   for (const text of outside) {
-    it(`${text} leads out`, () => assert.isTrue(escapes(at("a"), linkTarget([rootAt("C:\\root")], at("a"), text))))
+    it(`of ${text} leads outside the root`, () =>
+      assert.isTrue(escapes(at("a"), linkTarget([rootAt("C:\\root")], at("a"), text))))
   }
 
-  it("on a share, what has no volume leads out, and what names the share does not", () => {
+  it("on a share leads outside without a volume, and inside with the name of the share", () => {
     const root = rootAt("\\\\server\\share\\root")
     assert.strictEqual(linkTarget([root], at("a"), "\\\\SERVER\\share\\root\\b"), "../b")
     assert.strictEqual(linkTarget([root], at("a"), "\\??\\UNC\\server\\share\\root\\b"), "../b")
@@ -435,7 +436,7 @@ describe("what links lead to", () => {
   })
 
   const Path = Schema.Array(Schema.Literals(["a", "b", "c d"]))
-  it.prop("where a link that stays inside leads is where Windows would go", [Path, Path], ([directory, target]) => {
+  it.prop("inside the root is the path that Windows would follow", [Path, Path], ([directory, target]) => {
     const told = linkTarget([rootAt("C:\\root")], FsPath.fromSegments(directory), ["C:\\root", ...target].join("\\"))
     const { names } = read(["C:\\root", ...directory, ...told.split("/")].join("\\"))
     assert.deepStrictEqual([...names], ["root", ...target])

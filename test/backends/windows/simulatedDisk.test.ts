@@ -28,7 +28,7 @@ const textOf = (disk: WindowsDisk, descriptor: number): string => {
   return new TextDecoder().decode(into.subarray(0, disk.readSync(descriptor, into, 0, 100, 0)))
 }
 
-it("the disk of node:fs has the same calls", () => {
+it("node:fs has the calls of the simulated disk", () => {
   const real: WindowsDisk = Fs
   for (const name of Object.keys(disk()).filter((name) => /Sync$|^(read|write|fsync|readdir)$/.test(name))) {
     assert.isFunction(real[name as keyof WindowsDisk], name)
@@ -36,8 +36,8 @@ it("the disk of node:fs has the same calls", () => {
 })
 
 describe("names on the simulated disk", () => {
-  // Measured on Wine: the pairs that are one name, and those that are two.
-  it("case makes no difference and is kept", () => {
+  // Measured on Wine: pairs that are one name, and pairs that are two.
+  it("ignore case and keep it", () => {
     for (const [a, b] of ["aA", "éÉ", "σΣ", "ǆǄ"].map((pair) => [...pair])) assert.strictEqual(upcase(a!), upcase(b!), a)
     for (const [a, b] of [
       ["ß", "SS"],
@@ -59,7 +59,7 @@ describe("names on the simulated disk", () => {
     )
   })
 
-  it("a rename may change the case alone", () => {
+  it("can change only their case by a rename", () => {
     const it = disk()
     it.put("C:\\a.txt", "x")
     it.renameSync("C:\\a.txt", "C:\\A.TXT")
@@ -72,8 +72,8 @@ describe("names on the simulated disk", () => {
     assert.deepStrictEqual(it.names("C:\\"), ["A.txt", "DIR"])
   })
 
-  // From Microsoft's description of Win32; Node and Wine enforce none of it, which is why this disk does.
-  it("without the prefix Win32 trims names and opens devices, and that is recorded", () => {
+  // The rules are Microsoft's description of Win32. Node and Wine enforce none of them, so this disk does.
+  it("are trimmed or opened as devices by Win32 without the prefix, and recorded", () => {
     const it = disk()
     it.put("C:\\a", "x")
     assert.isDefined(it.lstatSync("C:\\a. .", asked))
@@ -88,7 +88,7 @@ describe("names on the simulated disk", () => {
     assert.strictEqual(it.misread.length, 5)
   })
 
-  it("with the prefix they are taken as they stand, but for streams", () => {
+  it("are accepted unchanged with the prefix, except for streams", () => {
     const it = disk()
     it.put("C:\\a", "x")
     assert.isUndefined(it.lstatSync(long("C:\\a."), asked))
@@ -103,8 +103,8 @@ describe("names on the simulated disk", () => {
     assert.isUndefined(it.lstatSync(long("C:\\a\\..\\a"), asked))
   })
 
-  // The same under Wine.
-  it("other characters, and more than 255 units, are not found", () => {
+  // Wine behaves the same.
+  it("with forbidden characters or more than 255 units give ENOENT", () => {
     const it = disk()
     for (const name of ["a*", "a?", "<", "a|b", "a\u0001", "x".repeat(256)]) {
       assert.strictEqual(
@@ -116,7 +116,7 @@ describe("names on the simulated disk", () => {
     it.closeSync(it.openSync(long(`C:\\${"x".repeat(255)}`), O_WRONLY | O_CREAT))
   })
 
-  it("without the prefix a path has at most 259 units, and a new directory's 247", () => {
+  it("without the prefix allow 259 units in a path and 247 in a new directory", () => {
     const it = disk()
     const name = "d".repeat(200)
     it.mkdirSync(`C:\\${name}`)
@@ -133,8 +133,8 @@ describe("names on the simulated disk", () => {
     it.closeSync(it.openSync(long(`C:\\${name}\\${"f".repeat(56)}`), O_WRONLY | O_CREAT))
   })
 
-  // Microsoft's example, and what Git's CVE-2014-9390 was about.
-  it("a longer name has an 8.3 name beside it, which leads to the same file", () => {
+  // Microsoft's example, and the case of Git's CVE-2014-9390.
+  it("that are long have an 8.3 name, which leads to the same file", () => {
     const none = () => false
     assert.strictEqual(shortName("TextFile.Mine.txt", none), "TEXTFI~1.TXT")
     assert.strictEqual(shortName(".git", none), "GIT~1")
@@ -149,14 +149,14 @@ describe("names on the simulated disk", () => {
     assert.deepStrictEqual(it.names("C:\\"), ["longname one.text", "longname two.text"])
   })
 
-  it("a relative path never comes to the disk", () => {
+  it("that are relative never reach the disk", () => {
     for (const path of ["a", "C:a", "\\a"]) assert.throws(() => disk().lstatSync(path, asked), /not absolute/)
   })
 })
 
 describe("files on the simulated disk", () => {
-  // All measured under Wine.
-  it("says of wrong kinds what libuv says", () => {
+  // All codes were measured under Wine.
+  it("give the error codes of libuv for wrong kinds", () => {
     const it = disk()
     it.put("C:\\f", "x")
     it.put("C:\\d\\in", "x")
@@ -191,7 +191,7 @@ describe("files on the simulated disk", () => {
     assert.isUndefined(it.lstatSync("C:\\f\\x", asked))
   })
 
-  it("errors are those of node:fs", () => {
+  it("give errors like those of node:fs", () => {
     const it = disk()
     let error: unknown
     try {
@@ -203,7 +203,7 @@ describe("files on the simulated disk", () => {
     assert.deepInclude(error as object, { code: "ENOENT", errno: -4058, syscall: "rename", path: "C:\\a", dest: "C:\\b" })
   })
 
-  it("reads and writes where it is told, and appends at the end wherever that is said", () => {
+  it("are read and written at the given position, and appended at the end", () => {
     const it = disk()
     const file = it.openSync("C:\\f", O_RDWR | O_CREAT | O_EXCL)
     assert.strictEqual(it.writeSync(file, bytes("hello"), 0, 5, 0), 5)
@@ -226,7 +226,7 @@ describe("files on the simulated disk", () => {
     )
   })
 
-  it("the callback forms answer later, and the same", async () => {
+  it("give the same results through callbacks, but later", async () => {
     const it = disk()
     it.put("C:\\f", "abc")
     const file = it.openSync("C:\\f", O_RDWR)
@@ -244,8 +244,8 @@ describe("files on the simulated disk", () => {
     assert.strictEqual((error as NodeJS.ErrnoException).code, "EBADF")
   })
 
-  // Windows' rules, where Wine lets it pass.
-  it("a handle may do only what it was opened for", () => {
+  // The rules of Windows, where Wine allows more.
+  it("allow a handle only the access it was opened for", () => {
     const it = disk()
     it.put("C:\\f", "abc")
     const reader = it.openSync("C:\\f", O_RDONLY)
@@ -265,7 +265,7 @@ describe("files on the simulated disk", () => {
     )
   })
 
-  it("a read-only file is neither written nor replaced, but moved, linked, and removed", () => {
+  it("that are read-only cannot be written or replaced, but can be moved, linked and removed", () => {
     const it = disk()
     it.put("C:\\r", "old")
     it.chmodSync("C:\\r", 0o444)
@@ -283,13 +283,13 @@ describe("files on the simulated disk", () => {
     )
     it.linkSync("C:\\r", "C:\\l")
     it.renameSync("C:\\r", "C:\\s")
-    // libuv takes the attribute away first; measured under Wine.
+    // libuv removes the attribute first; measured under Wine.
     it.unlinkSync("C:\\s")
     assert.deepStrictEqual(it.names("C:\\"), ["l", "n"])
     assert.strictEqual(it.text("C:\\l"), "old")
   })
 
-  it("a full disk takes what still fits", () => {
+  it("store as much as still fits on a full disk", () => {
     const it = disk()
     const file = it.openSync("C:\\f", O_RDWR | O_CREAT)
     it.free = 3
@@ -298,11 +298,11 @@ describe("files on the simulated disk", () => {
       codeOf(() => it.writeSync(file, bytes("lo"), 0, 2, 3)),
       "ENOSPC"
     )
-    assert.strictEqual(it.writeSync(file, bytes("HEL"), 0, 3, 0), 3, "what is there already can be written again")
+    assert.strictEqual(it.writeSync(file, bytes("HEL"), 0, 3, 0), 3, "existing bytes can be overwritten")
     assert.strictEqual(it.text("C:\\f"), "HEL")
   })
 
-  it("files have numbers that a double does not tell apart", () => {
+  it("have numbers that a double cannot distinguish", () => {
     const it = disk()
     it.put("C:\\a")
     it.put("C:\\b")
@@ -316,7 +316,7 @@ describe("files on the simulated disk", () => {
 })
 
 describe("open files on the simulated disk", () => {
-  it("what another program has open is busy for as long as that lasts", () => {
+  it("are busy while another program has them open", () => {
     const it = disk()
     it.put("C:\\f", "old")
     it.put("C:\\n", "new")
@@ -331,13 +331,13 @@ describe("open files on the simulated disk", () => {
     ] as const) {
       assert.strictEqual(codeOf(run), code, String(run))
     }
-    assert.isDefined(it.lstatSync("C:\\f", asked), "to look at it takes no share")
+    assert.isDefined(it.lstatSync("C:\\f", asked), "a stat needs no share")
     release()
     it.renameSync("C:\\n", "C:\\f")
     assert.strictEqual(it.text("C:\\f"), "new")
   })
 
-  it("what is shared is what may be done", () => {
+  it("allow what every other handle shares", () => {
     const it = disk()
     it.put("C:\\f", "old")
     const may = () => [
@@ -358,8 +358,8 @@ describe("open files on the simulated disk", () => {
     }
   })
 
-  // The same under Wine, and on NTFS by [MS-FSCC]: share-delete does not help.
-  it("a rename does not replace a file that we have open, but takes it away", () => {
+  // Wine and NTFS (by [MS-FSCC]) behave the same: share-delete does not help.
+  it("cannot be replaced by a rename, but can be moved away", () => {
     const it = disk()
     it.put("C:\\f", "old")
     it.put("C:\\n", "new")
@@ -374,7 +374,7 @@ describe("open files on the simulated disk", () => {
     assert.strictEqual(it.text("C:\\f"), "new")
   })
 
-  it("where the disk can replace open files it needs their sharing", () => {
+  it("can be replaced on a disk with that option if every handle shares deletion", () => {
     const it = disk({ replacesOpen: true })
     it.put("C:\\f", "old")
     it.put("C:\\n", "new")
@@ -389,8 +389,8 @@ describe("open files on the simulated disk", () => {
     assert.deepStrictEqual([textOf(it, file), it.text("C:\\f")], ["old", "new"])
   })
 
-  // On NTFS; Wine lets it pass.
-  it("a directory with an open file in it, at any depth, is not renamed", () => {
+  // NTFS refuses such a rename; Wine allows it.
+  it("prevent a rename of the directories above them", () => {
     const it = disk()
     it.put("C:\\d\\e\\f", "x")
     const file = it.openSync("C:\\d\\e\\f", O_RDONLY)
@@ -407,7 +407,7 @@ describe("open files on the simulated disk", () => {
     )
   })
 
-  it("a deleted file that is open is read to its end, and its name is free at once", () => {
+  it("stay readable after their deletion, and their names are free immediately", () => {
     const it = disk()
     it.put("C:\\f", "old")
     const file = it.openSync("C:\\f", O_RDONLY)
@@ -417,7 +417,7 @@ describe("open files on the simulated disk", () => {
     assert.strictEqual(textOf(it, file), "old")
   })
 
-  it("where deletes are pending the name goes with the last handle, and nobody gets at it before", () => {
+  it("keep their names until the last handle closes, and are inaccessible, where deletes are pending", () => {
     const it = disk({ deletes: "pending" })
     it.put("C:\\d\\f", "old")
     const file = it.openSync("C:\\d\\f", O_RDONLY)
@@ -440,7 +440,7 @@ describe("open files on the simulated disk", () => {
 })
 
 describe("links on the simulated disk", () => {
-  it("a junction needs no privilege, is absolute, and is followed by everything but lstat", () => {
+  it("called junctions need no privilege, are absolute, and are followed by every call but lstat", () => {
     const it = disk({ allowSymlinks: false })
     it.put("C:\\outside\\secret", "s")
     it.symlinkSync("\\\\?\\C:\\outside", "C:\\j", "junction")
@@ -460,7 +460,7 @@ describe("links on the simulated disk", () => {
     assert.deepStrictEqual(it.names("C:\\outside"), ["secret"])
   })
 
-  it("a symbolic link is relative to where it stands, and one to a file is no way to a directory", () => {
+  it("are relative to their directory, and a file link cannot lead to a directory", () => {
     const it = disk()
     it.put("C:\\a\\b\\f", "x")
     it.symlinkSync("../a/b", "C:\\a\\l", "dir")
@@ -478,7 +478,7 @@ describe("links on the simulated disk", () => {
     )
   })
 
-  it("there is nothing between volumes but copying", () => {
+  it("and renames cannot cross volumes", () => {
     const it = disk({ volumes: ["C:", "\\\\server\\share"] })
     it.put("C:\\f", "x")
     it.put("\\\\Server\\Share\\g", "y")
@@ -496,7 +496,7 @@ describe("links on the simulated disk", () => {
   })
 })
 
-it("every call is counted, and can be made to fail", () => {
+it("the simulated disk counts every call and can make it fail", () => {
   const it = disk()
   it.put("C:\\f", "x")
   assert.strictEqual(it.touched, 0)

@@ -1,10 +1,11 @@
 /**
- * A Win32 disk in memory, under the same calls that `node:fs` makes on Windows. Its rules are those of Microsoft's documentation of the
- * file system and of libuv's sources, measured under Wine where Wine has them; where systems differ it is as strict as the strictest:
- * a rename never replaces an open file, an append-only handle cannot be cut, what is full takes what still fits.
+ * A Win32 disk in memory, with the calls that `node:fs` makes on Windows. Its rules come from Microsoft's documentation and
+ * from libuv's sources, and were measured under Wine where Wine has them. Where systems differ, the disk is as strict as the
+ * strictest: a rename never replaces an open file, an append-only handle cannot be truncated, a full disk stores what still
+ * fits.
  *
- * What Windows reads as something else than the path says (a device, a stream, a name without its end) is recorded in `misread`, and
- * every call in `calls`, so that a test can show that the disk was not touched.
+ * Paths that Windows reads differently (as a device, as a stream, or with a name trimmed) are recorded in `misread`. Every call
+ * is recorded in `calls`, so that a test can prove that the disk was not touched.
  */
 import * as Fs from "node:fs"
 import type { WindowsDisk, WindowsEntry, WindowsStats } from "../../../src/backends/internal/windows/disk.ts"
@@ -14,11 +15,13 @@ import { type Access, type Handle, makeNode, type Node, type Place, Refusal, Tre
 export interface SimulatedDiskOptions {
   /** @default ["C:"] */
   readonly volumes?: ReadonlyArray<string> | undefined
-  /** As for somebody without the privilege of making links. Junctions need none. @default true */
+  /** Whether the user has the privilege to create symbolic links. Junctions need none. @default true */
   readonly allowSymlinks?: boolean | undefined
-  /** A rename takes the place of a file that is open, if all have it open with sharing. @default false, as MoveFileEx is documented */
+  /** Whether a rename replaces an open file if all handles share deletion. @default false, as MoveFileEx is documented */
   readonly replacesOpen?: boolean | undefined
-  /** `pending`: a deleted file keeps its name until nobody has it open, as on older systems and on shares. @default "posix" */
+  /**
+   * `pending`: a deleted file keeps its name until its last handle closes, as on older systems and on shares. @default "posix"
+   */
   readonly deletes?: "posix" | "pending" | undefined
   /** @default true */
   readonly hardlinks?: boolean | undefined
@@ -30,7 +33,7 @@ export interface Call {
   readonly to: string | undefined
 }
 
-/** What another program that has a file open leaves to others. */
+/** The access that another program with an open file leaves to others. */
 export type Share = "none" | "read" | "write" | "readWrite" | "all"
 
 const shares: Readonly<Record<Share, ReadonlyArray<Access>>> = {
@@ -41,7 +44,7 @@ const shares: Readonly<Record<Share, ReadonlyArray<Access>>> = {
   all: ["read", "write", "delete"]
 }
 
-/** libuv's numbers on Windows. */
+/** The error numbers of libuv on Windows. */
 const numbers: Readonly<Record<string, number>> = {
   EACCES: -4092,
   EBADF: -4083,
@@ -65,10 +68,10 @@ const numbers: Readonly<Record<string, number>> = {
   UNKNOWN: -4094
 }
 
-/** An error as `node:fs` has it on Windows. */
+/** Makes an error as `node:fs` throws on Windows. */
 export const windowsError = (code: string, syscall: string, path?: string, to?: string): NodeJS.ErrnoException => {
   const where = path === undefined ? "" : ` '${path}'${to === undefined ? "" : ` -> '${to}'`}`
-  return Object.assign(new Error(`${code}: the system said no, ${syscall}${where}`), {
+  return Object.assign(new Error(`${code}: the system refused, ${syscall}${where}`), {
     code,
     errno: numbers[code] ?? -4094,
     syscall,
@@ -108,13 +111,13 @@ const maxDirectory = 247
 const { O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, O_WRONLY } = Fs.constants
 
 export class SimulatedDisk implements WindowsDisk {
-  /** Every call that came to the disk, in order. */
+  /** Every call that reached the disk, in order. */
   readonly calls: Array<Call> = []
-  /** Paths that Windows has read as something else. */
+  /** The paths that Windows read differently. */
   readonly misread: Array<string> = []
-  /** Bytes that still fit, `undefined` for any number. What is deleted does not come back to it. */
+  /** The number of bytes that still fit; `undefined` for any number. A deletion frees none. */
   free: number | undefined = undefined
-  /** Asked before each call; answers the code with which it fails, or does what another program does just then. */
+  /** Runs before each call. Returns the code with which the call fails, or acts as another program at that moment. */
   before: ((call: Call) => string | undefined | void) | undefined = undefined
 
   readonly #options: SimulatedDiskOptions
@@ -127,19 +130,19 @@ export class SimulatedDisk implements WindowsDisk {
     this.#tree = new Tree(options.volumes ?? ["C:"])
   }
 
-  /** How many calls came to the disk. */
+  /** The number of calls that reached the disk. */
   get touched(): number {
     return this.calls.length
   }
 
-  /** How many of our descriptors are open. */
+  /** The number of our open descriptors. */
   get openDescriptors(): number {
     return this.#open.size
   }
 
-  // What other programs do. Paths are taken as they stand, and no call is counted.
+  // The actions of other programs follow. Their paths are used unchanged, and their calls are not counted.
 
-  /** Makes a file with any name, and the directories above it; or changes one. */
+  /** Creates a file with any name and the directories above it, or changes a file. */
   put(path: string, content: string | Uint8Array = ""): void {
     const { child, name, parent } = this.#place(path)
     const bytes = typeof content === "string" ? new TextEncoder().encode(content) : content.slice()
@@ -152,7 +155,7 @@ export class SimulatedDisk implements WindowsDisk {
     if (child === undefined) this.#tree.attach(parent, name, makeNode(parent.dev, "directory"))
   }
 
-  /** A link with this text; a junction's is absolute, and `readlink` answers it with a backslash at its end. */
+  /** Creates a link. The target of a junction is absolute, and `readlink` returns it with a final backslash. */
   putLink(path: string, target: string, type: "file" | "dir" | "junction"): void {
     const { child, name, parent } = this.#place(path)
     if (child !== undefined) this.#tree.detach(parent, child)
@@ -163,7 +166,7 @@ export class SimulatedDisk implements WindowsDisk {
     )
   }
 
-  /** Removes anything, with everything in it. */
+  /** Removes any entry with its content. */
   drop(path: string): void {
     const { child, parent } = this.#place(path)
     if (child !== undefined) this.#tree.detach(parent, child)
@@ -178,13 +181,13 @@ export class SimulatedDisk implements WindowsDisk {
     this.#place(path).child!.node.readOnly = readOnly
   }
 
-  /** The names in a directory, as the disk spells them. */
+  /** Returns the names in a directory, as the disk spells them. */
   names(path: string): ReadonlyArray<string> {
     const node = this.#place(path).child?.node
     return [...(node?.children.values() ?? [])].map(({ name }) => name).sort()
   }
 
-  /** Another program opens the file, and leaves `share` to others. Answers how it closes it again. */
+  /** Opens the file as another program that shares `share`, and returns a function that closes it. */
   hold(path: string, { share }: { readonly share: Share }): () => void {
     const { node } = this.#place(path).child!
     const handle: Handle = { node, shares: new Set(shares[share]), reads: true, writes: true, appends: false }
@@ -192,7 +195,7 @@ export class SimulatedDisk implements WindowsDisk {
     return () => this.#letGo(handle)
   }
 
-  // What `node:fs` asks.
+  // The calls of `node:fs` follow.
 
   readonly lstatSync = (path: string, _options: { readonly bigint: true; readonly throwIfNoEntry: false }) =>
     this.#call("lstat", path, undefined, () => {
@@ -268,7 +271,7 @@ export class SimulatedDisk implements WindowsDisk {
     this.#call("write", undefined, undefined, () => {
       const { appends, node, writes } = this.#handle(descriptor)
       if (!writes || node.kind !== "file") refuse("EBADF")
-      if (!appends && position === null) throw new Error("the disk keeps no positions: say where to write")
+      if (!appends && position === null) throw new Error("the disk keeps no positions: give the position of the write")
       const start = appends ? node.bytes.length : position!
       const growth = Math.max(0, start + length - node.bytes.length)
       const fits = Math.max(0, length - Math.max(0, growth - (this.free ?? Infinity)))
@@ -285,7 +288,7 @@ export class SimulatedDisk implements WindowsDisk {
   readonly ftruncateSync = (descriptor: number, length: number): void =>
     this.#call("ftruncate", undefined, undefined, () => {
       const { appends, node, writes } = this.#handle(descriptor)
-      // To set the end takes the right to write anywhere, which opening to append does not ask for.
+      // A truncation needs the right to write anywhere, which an open for appending does not request.
       if (!writes || appends) refuse("EPERM")
       if (length - node.bytes.length > (this.free ?? Infinity)) refuse("ENOSPC")
       this.#resize(node, length)
@@ -324,7 +327,7 @@ export class SimulatedDisk implements WindowsDisk {
       const node = this.#existing(place)
       if (node.kind === "directory") refuse("EPERM")
       this.#share(node, "delete")
-      // libuv takes a read-only file away too.
+      // libuv also deletes a read-only file.
       this.#delete(place)
     })
 
@@ -342,7 +345,7 @@ export class SimulatedDisk implements WindowsDisk {
       if (target.child !== undefined && target.child !== source.child) this.#giveWay(node, target.child.node)
       if (target.child !== undefined) this.#tree.detach(target.parent, target.child)
       if (source.child !== target.child) this.#tree.detach(source.parent, source.child!)
-      // A path that said an 8.3 name gives the file that name now.
+      // A target path with an 8.3 name gives the file that name.
       this.#tree.attach(target.parent, target.name, node)
     })
 
@@ -417,7 +420,7 @@ export class SimulatedDisk implements WindowsDisk {
     return child === undefined ? refuse("ENOENT") : child.node
   }
 
-  /** For other programs: the directories above are made. */
+  /** Finds a path for other programs, and creates the directories above it. */
   #place(path: string): Place {
     const reading = read(path.startsWith("\\\\") ? `\\\\?\\UNC${path.slice(1)}` : `\\\\?\\${path}`)
     for (let depth = 1; depth < reading.names.length; depth++) {
@@ -437,12 +440,12 @@ export class SimulatedDisk implements WindowsDisk {
     if (node.pending && node.handles.size === 0) this.#expire(node)
   }
 
-  /** Everybody who has it open must have left this to others. */
+  /** Refuses the access unless every open handle shares it. */
   #share(node: Node, access: Access): void {
     for (const { shares } of node.handles) if (!shares.has(access)) refuse("EBUSY")
   }
 
-  /** Whether what is there may be opened so. */
+  /** Refuses an open that the kind, the attribute or the other handles do not allow. */
   #admit(node: Node, flags: number, reads: boolean, writes: boolean): void {
     if (node.kind === "directory") {
       if ((flags & (O_CREAT | O_TRUNC)) !== 0) refuse("EISDIR")
@@ -451,7 +454,7 @@ export class SimulatedDisk implements WindowsDisk {
     if (writes) this.#share(node, "write")
   }
 
-  /** Why a file cannot be replaced: Windows has the one word "access denied" for all of it. */
+  /** Refuses a replacement that Windows does not allow; it has the single code "access denied" for all reasons. */
   #giveWay(source: Node, target: Node): void {
     if (source.kind === "directory" || target.kind === "directory" || target.readOnly) refuse("EPERM")
     if (target.handles.size === 0 || source === target) return
@@ -485,7 +488,7 @@ export class SimulatedDisk implements WindowsDisk {
 
 const ended = (target: string): string => (target.endsWith("\\") ? target : `${target}\\`)
 
-/** As the thread pool answers: never at once. */
+/** Calls back like the thread pool, never synchronously. */
 const later = <A>(run: () => A, nothing: A, done: (error: Error | null, value: A) => void): void => {
   setImmediate(() => {
     let value: A

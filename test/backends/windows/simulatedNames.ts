@@ -1,20 +1,20 @@
 /**
- * How Win32 reads a path, and how NTFS names a file a second time. Written from Microsoft's documentation, apart from what the library
- * says of names, so that the one can be held against the other.
+ * The rules by which Win32 reads a path and NTFS makes 8.3 names. They are written from Microsoft's documentation,
+ * independently of the library's own rules, so that tests can compare both.
  */
 
-/** Where a path leads: names below a volume, as the disk itself takes them. */
+/** A path as Windows reads it: a volume and the names below it, as the disk gets them. */
 export interface Reading {
   /** `C:` or `\\server\share`, in upper case. */
   readonly volume: string
   readonly names: ReadonlyArray<string>
-  /** The path was not taken for what it says: a device, a stream, a name without its end. */
+  /** The way in which Windows read the path differently: as a device, as a stream, or with a name trimmed. */
   readonly misread: "device" | "stream" | "trimmed" | undefined
-  /** The path has no `\\?\`, and is longer than is read without. */
+  /** Whether the path has no `\\?\` prefix and is longer than Windows allows without. */
   readonly tooLong: boolean
 }
 
-/** MAX_PATH, less the NUL at the end. */
+/** MAX_PATH without the final NUL. */
 const maxPlain = 259
 
 const upper = (unit: string): string => {
@@ -22,7 +22,10 @@ const upper = (unit: string): string => {
   return upper.length === 1 && upper.toLowerCase() === unit ? upper : unit
 }
 
-/** Per UTF-16 unit, and only where there is a way back; measured: ß and SS, ſ and s, ς and Σ, 𐐀 and 𐐨 are two, é and É are one. */
+/**
+ * Converts to upper case per UTF-16 unit, only where the conversion is reversible. Measured: ß and SS, ſ and s, ς and Σ, 𐐀 and
+ * 𐐨 differ; é and É are equal.
+ */
 export const upcase = (name: string): string => {
   let out = ""
   for (let at = 0; at < name.length; at++) out += upper(name[at]!)
@@ -51,10 +54,10 @@ const volumeOf = (path: string): readonly [volume: string, rest: string] => {
   if (drive !== null) return [drive[1]!.toUpperCase(), drive[2]!]
   const share = /^(\\\\[^\\]+\\[^\\]+)(?:\\(.*))?$/s.exec(path)
   if (share !== null) return [upcase(share[1]!), share[2] ?? ""]
-  throw new Error(`a path that is not absolute came to the disk: ${JSON.stringify(path)}`)
+  throw new Error(`a path that is not absolute reached the disk: ${JSON.stringify(path)}`)
 }
 
-/** With `\\?\` a path is taken as it stands, but for what the disk itself knows: its separator, and streams. */
+/** Reads a path with `\\?\` unchanged; the disk itself still knows its separator and streams. */
 const verbatim = (path: string): Reading => {
   const plain = path.slice(4)
   const [volume, rest] = volumeOf(/^unc\\/i.test(plain) ? `\\\\${plain.slice(4)}` : plain)
@@ -63,7 +66,7 @@ const verbatim = (path: string): Reading => {
   return { volume, names, misread: names.some((name) => name.includes(":")) ? "stream" : undefined, tooLong: false }
 }
 
-/** Without it Win32 makes of the path what it thinks was meant. */
+/** Reads a path without the prefix as Win32 does: trims names and recognises devices. */
 const plain = (path: string): Reading => {
   const [volume, rest] = volumeOf(path.replaceAll("/", "\\"))
   const names: Array<string> = []
@@ -84,15 +87,15 @@ const plain = (path: string): Reading => {
 
 export const read = (path: string): Reading => (path.startsWith("\\\\?\\") ? verbatim(path) : plain(path))
 
-/** Whether NTFS takes the name at all. A colon is another matter: it names a stream. */
+/** Tests whether NTFS accepts the name. A colon is accepted here, because it names a stream. */
 export const isName = (name: string): boolean =>
   name !== "" && name !== "." && name !== ".." && name.length <= 255 && !/[<>"/\\|?*\u0000-\u001f]/.test(name)
 
 const legalShort = /^[^. +,;=[\]]{1,8}(\.[^. +,;=[\]]{1,3})?$/
 
 /**
- * The 8.3 name beside a longer one: six characters of it, a tilde, a number that nothing else in the directory has. `undefined` for
- * names that are short themselves.
+ * Returns the 8.3 name of a longer name: six characters, a tilde, and a number that is free in the directory. Returns
+ * `undefined` for names that are short themselves.
  */
 export const shortName = (name: string, isTaken: (short: string) => boolean): string | undefined => {
   if (legalShort.test(name)) return undefined

@@ -1,6 +1,6 @@
 /**
- * What is on the simulated disk: directories, files and links, found by name as NTFS finds them. Case makes no difference and is kept;
- * an 8.3 name leads to its file; links on the way are followed, as Windows does without being asked.
+ * The tree of the simulated disk: directories, files and links, found by name as on NTFS. Names ignore case and keep it, an 8.3
+ * name leads to its file, and links within a path are followed.
  */
 import { isName, read, type Reading, shortName, upcase } from "./simulatedNames.ts"
 
@@ -10,14 +10,14 @@ export interface Node {
   readonly kind: "file" | "directory" | "link"
   bytes: Uint8Array
   readonly children: Map<string, Child>
-  /** Of a link: what `readlink` answers. */
+  /** The target of a link, as `readlink` returns it. */
   readonly target: string
   readonly type: "file" | "dir" | "junction"
   readOnly: boolean
   modified: number
   readonly born: number
   links: number
-  /** Deleted, while somebody has it open: the name stays, and nobody else gets at it. */
+  /** Whether the file is deleted but still open: its name stays, and no other handle can be opened. */
   pending: boolean
   readonly handles: Set<Handle>
 }
@@ -28,7 +28,7 @@ export interface Child {
   readonly node: Node
 }
 
-/** Somebody's: ours, or that of another program that shares less. */
+/** An open handle: ours, or that of another program that shares less. */
 export interface Handle {
   readonly node: Node
   readonly shares: ReadonlySet<Access>
@@ -43,11 +43,11 @@ export interface Place {
   readonly parent: Node
   readonly name: string
   readonly child: Child | undefined
-  /** Without links, in the spelling of the disk. */
+  /** The path without links, in the spelling of the disk. */
   readonly path: string
 }
 
-/** Thrown inside; the disk makes an error of `node:fs` of it. */
+/** A refusal inside the disk, which becomes an error of `node:fs`. */
 export class Refusal extends Error {
   readonly code: string
   constructor(code: string) {
@@ -62,7 +62,7 @@ const refuse = (code: string): never => {
 
 const maxLinks = 63
 
-/** Beyond what a double tells apart, as the numbers of files on NTFS are. */
+/** Larger than a double can distinguish, like the numbers of files on NTFS. */
 let lastNumber = 0x1234n << 48n
 
 export const makeNode = (dev: bigint, kind: Node["kind"], more: Partial<Node> = {}): Node => ({
@@ -112,7 +112,7 @@ export class Tree {
     child.node.links--
   }
 
-  /** `follow`: where the path itself ends in a link, what that leads to. */
+  /** Finds a path. With `follow`, a final link is resolved too. */
   locate({ names, volume }: Pick<Reading, "names" | "volume">, follow: boolean, links = 0): Place {
     let here = this.#volumes.get(volume) ?? refuse("ENOENT")
     let path = volume.startsWith("\\") ? volume : `${volume}\\`
@@ -137,7 +137,7 @@ export class Tree {
     return refuse("ENOENT")
   }
 
-  /** Whether something in the directory is open, at any depth. */
+  /** Tests whether an entry of the directory is open, at any depth. */
   isOpenBelow(node: Node): boolean {
     for (const { node: child } of node.children.values()) {
       if (child.handles.size > 0 || this.isOpenBelow(child)) return true
@@ -153,7 +153,7 @@ export class Tree {
   }
 }
 
-/** What a link in a directory leads to. */
+/** Returns the target of a link in a directory. */
 const targetOf = (directory: string, target: string): Reading => {
   if (/^(?:[a-z]:\\|\\\\)/i.test(target)) return read(target)
   if (target.startsWith("\\")) return read(`${directory.slice(0, 2)}${target}`)

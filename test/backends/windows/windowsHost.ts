@@ -1,4 +1,4 @@
-/** The port over a simulated disk: the same code as on Windows, on a disk that enforces what no machine of ours does. */
+/** The Windows port over a simulated disk, which enforces rules that no machine of ours enforces. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
@@ -18,7 +18,7 @@ type Options = Omit<WindowsHostOptions, "root">
 
 export const root = "C:\\work\\root"
 
-/** A port on a disk that is there already. */
+/** Opens a port on an existing disk. */
 export const portOn = (
   disk: SimulatedDisk,
   options: Options & { readonly root?: string } = {}
@@ -40,7 +40,7 @@ export interface Host {
   readonly port: Backend
 }
 
-/** An empty root on a disk of its own, and `C:\work\outside` beside it. */
+/** Creates a disk with an empty root and `C:\work\outside` beside it. */
 export const host = (options: Options = {}, of?: SimulatedDiskOptions): Effect.Effect<Host, never, Scope.Scope> =>
   Effect.suspend(() => {
     const disk = new SimulatedDisk(of)
@@ -50,12 +50,12 @@ export const host = (options: Options = {}, of?: SimulatedDiskOptions): Effect.E
   })
 
 const bench = (disk: SimulatedDisk): Bench => ({
-  // A name that only other programs can have made.
+  // Only another program can create this name.
   makeUnaddressable: Effect.sync(() => disk.put(`${root}\\CON.txt`, "hit")),
   plainEnds: true
 })
 
-/** A filesystem on a fresh disk each time. */
+/** Serves a filesystem on a fresh disk for each test. */
 export const simulated = (options: Options = {}, of?: SimulatedDiskOptions): Layer.Layer<Filesystem> =>
   Layer.unwrap(
     Effect.map(host(options, of), ({ disk, port }) =>
@@ -63,7 +63,7 @@ export const simulated = (options: Options = {}, of?: SimulatedDiskOptions): Lay
     )
   )
 
-/** With options in force that may not let it write what it holds. */
+/** Serves a tree with options that may forbid the filesystem to write it. */
 export const simulatedWith = (options: Options, files: Files): Layer.Layer<Filesystem, unknown> =>
   Layer.unwrap(
     Effect.gen(function* () {
