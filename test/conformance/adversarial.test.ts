@@ -3,12 +3,12 @@ import { decorate } from "../../src/filesystem/Filesystem.ts"
 import { caseless, combinators, decorated, programs } from "./filesystems.ts"
 
 suite("adversarial InMemory", decorated(adversarial), { programs })
-suite("adversarial InMemory where case does not distinguish", decorate(adversarial)(caseless), { programs })
+suite("adversarial InMemory that ignores case", decorate(adversarial)(caseless), { programs })
 for (const [name, layer] of combinators.filter(([name]) => name === "overlay")) {
   suite(`adversarial ${name}`, decorate(adversarial)(layer), { programs })
 }
 
-/** A law of a port that can rename, at least within one directory. */
+/** The names of the laws that need a rename, at least within one directory. */
 const renames =
   /^(?:an open file stays what it was when its name is renamed|port rename (?:gives|moves a link|replaces|with replace moves))/
 

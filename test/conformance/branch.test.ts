@@ -51,8 +51,8 @@ suite("Branch with the thirteen alone", thirteen, {
   laws: kept.filter((law) => reasonFor(law) === undefined)
 })
 
-describe("the thirteen alone", () => {
-  it("leave something out for each reason", () => {
+describe("Branch with the thirteen alone", () => {
+  it("has a skipped law for each reason", () => {
     for (const [reason] of beyond)
       assert.isTrue(
         kept.some((law) => reasonFor(law) === reason),
@@ -60,10 +60,10 @@ describe("the thirteen alone", () => {
       )
   })
 
-  // Of a port that cannot be written to some laws wait for a write to begin.
+  // Some laws of a port wait for the start of a write, which a read-only port never makes.
   const unsaid = kept.filter((law) => law.kind !== "port" && reasonFor(law) !== undefined)
 
-  it.live("cannot say what is left out", () =>
+  it.live("keeps none of the skipped laws of the service", () =>
     Effect.gen(function* () {
       for (const law of unsaid) {
         const found = yield* Effect.provideService(

@@ -1,4 +1,4 @@
-/** What the thirteen entries cannot say, and the laws that need it. */
+/** The laws that need more than the thirteen entries of the journal can express, with the reasons. */
 import type { Law } from "../../src/testing/Law.ts"
 
 const named =
@@ -6,7 +6,7 @@ const named =
   ({ name }: Law): boolean =>
     texts.some((text) => text.test(name))
 
-/** What is refused before anybody is asked, and what no step has been taken of. */
+/** The laws about failures before the first step of a change. */
 const comesBefore = named(
   /InvalidArgument/,
   /at any step/,
@@ -19,25 +19,25 @@ const comesBefore = named(
 
 export const beyond: ReadonlyArray<readonly [reason: string, is: (law: Law) => boolean]> = [
   [
-    "the steps of a port make no parents, and tell why access is denied",
+    "the steps of a port create no parents, and report why access is denied",
     (law) =>
       law.kind === "port" &&
       law.needs.some((ability) => ability === "write" || ability === "delete") &&
       !named(/^port remove (of a directory|of nothing|below|removes)/)(law)
   ],
   ["there are no preconditions", named(/ifMatch|precondition/, /^write.* where a version is expected/)],
-  ["an append tells no version", named(/answers the version (of what it has written|when it is asked for)/)],
-  ["parents are always made", named(/where it may not be made|needs not be made|NotFound for bytes too/)],
+  ["an append reports no version", named(/answers the version (of what it has written|when it is asked for)/)],
+  ["parents are always created", named(/where it may not be made|needs not be made|NotFound for bytes too/)],
   [
-    "no directory is made by itself",
+    "no entry creates a directory alone",
     named(/^mkdir /, /no new directory/, /made again, as another/, /may make one directory/, /insist on a new/)
   ],
   [
-    "nothing is moved",
+    "no entry moves",
     named(/^move (of|to|from|makes|over)/, /moved/, /can be swapped/, /^failures carry the operation, and the path/)
   ],
   [
-    "a copy makes directories, and files without making parents",
+    "a copy creates directories, and files without creating parents",
     named(
       /^copy (of a file$|of a whole tree|of an empty directory|makes|to a name|over a file replaces|of a directory over an)/,
       /^a copy (and its original|sees)/
@@ -53,9 +53,9 @@ export const beyond: ReadonlyArray<readonly [reason: string, is: (law: Law) => b
       /deleting a tree/
     )
   ],
-  ["no step writes without making parents", named(/with the name of a temporary file is/)],
+  ["no step writes without creating parents", named(/with the name of a temporary file is/)],
   [
-    "it writes by the steps of the port",
+    "the law needs the steps of the port",
     named(
       /two filesystems over one port/,
       /gives its place back/,

@@ -1,4 +1,4 @@
-/** Filesystems through a journal: a branch here, a leaf there, and whatever the leaf serves. */
+/** Filesystems through a journal: a branch on one side, a leaf on the other, over any filesystem. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as InMemory from "../../src/backends/InMemory.ts"
@@ -12,11 +12,11 @@ import * as Limits from "../../src/model/Limits.ts"
 import { Bench } from "../../src/testing/Law.ts"
 import { directory, onDisk } from "./filesystems.ts"
 
-/** A leaf that serves the filesystem, with no limits of its own. */
+/** Starts a leaf that serves the filesystem without limits. */
 export const leafOf = (fs: Algebra, options: Leaf.LeafOptions = {}) =>
   Effect.flatMap(Leaf.make(fs, { limits: Limits.unlimited, extended: true, ...options }), (leaf) => leaf.start)
 
-/** A branch, the filesystem that is served to it, and a journal between the two. */
+/** Builds a branch and a leaf that serves it the filesystem, with a journal between them. */
 export const through = (
   fs: Algebra,
   branch: Branch.Options = {},
@@ -39,7 +39,7 @@ export const overHost: Layer.Layer<Filesystem, unknown> = Layer.unwrap(
   })
 )
 
-/** It can only be looked at, so what there is to see is planted below it. */
+/** A read-only view of a branch. The filesystem below it is writable, so that a test can plant its files. */
 export const readOnlyBranch: Layer.Layer<Filesystem, unknown> = Layer.unwrap(
   Effect.map(InMemory.make(), (port) => {
     const writable = make(port)
@@ -47,7 +47,7 @@ export const readOnlyBranch: Layer.Layer<Filesystem, unknown> = Layer.unwrap(
   })
 )
 
-/** With the thirteen alone; what is to be there at first is put there by the leaf's side. */
+/** A branch with the thirteen entries alone. Its initial files are planted on the leaf's side. */
 export const thirteen: Layer.Layer<Filesystem, unknown> = Layer.unwrap(
   Effect.map(InMemory.make(), (port) => {
     const writable = make(port)

@@ -1,4 +1,4 @@
-/** Runs the laws on a container that shares no disk: a shell in a real container serves the files. */
+/** Runs the laws on a container with the exec strategy: a shell in a real container serves the files. */
 import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Container from "../../src/backends/Container.ts"

@@ -1,4 +1,4 @@
-/** The laws on the directory that a container shares, and that both sides see the same in it while the container runs. */
+/** Runs the laws on the directory that a container shares, and checks that both sides see the same files. */
 import { assert, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -18,7 +18,7 @@ import { containerPrograms, directory, onDisk } from "./filesystems.ts"
 describePodman("with podman", () => {
   const inDirectory = (make: (hostDirectory: string) => Layer.Layer<Filesystem, unknown>): Layer.Layer<Filesystem, unknown> =>
     Layer.unwrap(Effect.map(directory, (root) => Layer.merge(make(root), Layer.succeed(Bench, onDisk(root)))))
-  /** The files alone, which know of no container: to ask the engine for its version before each law takes longer than the law. */
+  /** Serves only the files, without an engine: asking the engine for its version before each law takes longer than the law. */
   const files = (hostDirectory: string) => {
     const options = { image: { rootfs: busyboxRoot() }, hostDirectory }
     const caller = { uid: process.getuid!(), gid: process.getgid!() }
@@ -31,7 +31,7 @@ describePodman("with podman", () => {
 
   suite("Container, overlay", inDirectory(files), { programs: 0 })
   it.live(
-    `${containerPrograms} random programs come to what the model says`,
+    `${containerPrograms} random programs agree with the model`,
     () =>
       agreement(
         inDirectory((hostDirectory) => overlay({ hostDirectory })),
@@ -55,7 +55,7 @@ describePodman("with podman", () => {
         )
   )
 
-  it.live("what a program makes and what a command makes is the same to both, byte for byte", () =>
+  it.live("the filesystem and commands see the same files, byte for byte", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const services = yield* Layer.build(overlay({}))

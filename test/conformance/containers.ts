@@ -1,4 +1,4 @@
-/** Filesystems in real containers: one container for a whole file of tests, a directory of its own for each law. */
+/** Filesystems in real containers: one container per test file, and a directory for each law. */
 import { afterAll } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -39,7 +39,7 @@ const started = (rootfs: string) =>
     })
     const { name } = yield* life.running
     const session = yield* Session.make(engine.start(CommandLine.session(name, program(bulkScript)), "held"))
-    /** In the container, by the engine, beside the session. */
+    /** Runs a script in the container through the engine, beside the session. */
     const run = (script: string, ...args: ReadonlyArray<string>) =>
       Effect.flatMap(engine.run(["exec", name, "sh", "-c", script, "sh", ...args]), ({ code, stderr }) =>
         code === 0 ? Effect.void : Effect.die(new Error(stderr))
@@ -49,7 +49,7 @@ const started = (rootfs: string) =>
 
 type Started = Effect.Success<ReturnType<typeof started>>
 
-/** One container for all tests of a file, started by the first. */
+/** Shares one container between all tests of a file; the first test starts it. */
 const shared = (rootfs: () => string): Effect.Effect<Started> => {
   const scope = Effect.runSync(Scope.make())
   afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
@@ -66,7 +66,7 @@ const shared = (rootfs: () => string): Effect.Effect<Started> => {
   return once
 }
 
-/** The strategy `exec` in a container made of a root filesystem. `bench`: what the laws need to know of its tools. */
+/** Builds filesystems of the exec strategy in a container with a root filesystem. `bench` describes its tools to the laws. */
 export const apart = (rootfs: () => string, bench: Partial<Bench> = {}) => {
   const container = shared(rootfs)
   let laws = 0

@@ -1,4 +1,4 @@
-/** Every filesystem that must keep the laws, each as a layer that gives an empty one of its own. */
+/** Every filesystem that must keep the laws, each as a layer that gives a fresh empty one. */
 import { NodeFileSystem } from "@effect/platform-node"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -21,16 +21,16 @@ import { inMemory as inMemory_ } from "../scratch.ts"
 /** The number of random programs that are compared with the model, for each filesystem. */
 export const programs = process.env["FS_ALGEBRA_SOAK"] === "1" ? 2000 : process.env["FS_ALGEBRA_TESTS"] === "all" ? 200 : 50
 
-/** The same where each step is a round trip to another system. */
+/** The number of random programs for filesystems with a round trip in each step. */
 export const containerPrograms = process.env["FS_ALGEBRA_SOAK"] === "1" ? 2000 : 30
 
-/** A directory of its own, gone with its scope, whatever its modes have become. */
+/** A fresh directory, removed with its scope. */
 export const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
   Effect.sync(() => Fs.mkdtempSync(join(inMemory_(), "law-"))),
   (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
 )
 
-/** What only the machine can do: FIFOs, and names of any bytes. */
+/** Returns the means of the machine: FIFOs, and names of any bytes. */
 export const onDisk = (root: string): Bench => ({
   makeOther: (path) => Effect.sync(() => void execFileSync("mkfifo", [join(root, path)])),
   makeUnaddressable: Effect.sync(() =>
@@ -49,10 +49,10 @@ export const caseless = InMemory.layer({ caseInsensitive: true })
 
 export const posixHost = inDirectory((root) => PosixHost.layer({ root }))
 
-/** As on a machine that does not show descriptors as files. */
+/** The host without descriptors as files, as on a machine without /proc. */
 export const checkedHost = inDirectory((root) => layer(checked({ root })))
 
-/** With options in force that may not let it write what it holds. */
+/** Serves a tree with options that may forbid the filesystem to write it. */
 export const posixHostWith = (
   options: Omit<PosixHost.PosixHostOptions, "root">,
   files: Files
@@ -68,7 +68,7 @@ export const posixHostWith = (
     })
   )
 
-/** A root that is itself a link. */
+/** A host whose root is itself a link. */
 export const linkedRoot = inDirectory((root) => {
   Fs.mkdirSync(`${root}.real`)
   Fs.rmdirSync(root)
@@ -80,14 +80,17 @@ export const linkedRoot = inDirectory((root) => {
   )
 })
 
-/** Effect's FileSystem decodes the names that it lists, so those of other bytes cannot be met through it. */
+/** Effect's FileSystem over Node. It decodes the names that it lists, so names of other bytes cannot be reached. */
 export const nodeFileSystem = inDirectory((root) => Layer.provide(fromFileSystem({ root }), NodeFileSystem.layer), {
   makeUnaddressable: undefined
 })
 
 export const another = Effect.map(InMemory.make(), make)
 
-/** Ours as effect's, and effect's as ours again. What may not be written through it, links to the outside, is planted below it. */
+/**
+ * Our filesystem as effect's FileSystem and back again. Links to the outside cannot be written through it; the bench plants
+ * them below.
+ */
 export const thereAndBack: Layer.Layer<Filesystem, unknown> = Layer.unwrap(
   Effect.map(another, (writable) =>
     Layer.merge(
@@ -134,7 +137,7 @@ export const combinators: ReadonlyArray<readonly [name: string, layer: Layer.Lay
   ]
 ]
 
-/** It can only be looked at, so what there is to see is planted below it. */
+/** A read-only view. The filesystem below it is writable, so that a test can plant its files. */
 export const readOnlyView: Layer.Layer<Filesystem> = Layer.unwrap(
   Effect.map(another, (writable) =>
     Layer.merge(Layer.succeed(Filesystem, readOnly(writable)), Layer.succeed(Bench, { writable }))

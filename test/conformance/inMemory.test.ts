@@ -4,7 +4,7 @@ import { nested } from "./nested.ts"
 import { caseless, inMemory, programs } from "./filesystems.ts"
 
 suite("InMemory", inMemory, { programs })
-suite("InMemory where case does not distinguish", caseless, { programs })
+suite("InMemory that ignores case", caseless, { programs })
 policySuite("InMemory", ({ symlinks, ...options }, files) =>
   symlinks === undefined ? InMemory.layer({ ...options, tree: nested(files) }) : undefined
 )

@@ -28,14 +28,14 @@ const named = (name: string): Law => {
 }
 
 describe("laws", () => {
-  it("are more than 200, each with a name of its own and what it stands for", () => {
+  it("are more than 200, with unique names and references", () => {
     const all = [...laws, ...policyLaws.map(({ law }) => law)]
     assert.isAbove(all.length, 200)
     assert.strictEqual(new Set(all.map(({ name }) => name)).size, all.length)
     for (const { name, ref } of all) assert.isTrue(name.length > 0 && ref.length > 0, name)
   })
 
-  it("hold every regression of the specification that one filesystem can show", () => {
+  it("include every regression of the specification that one filesystem can show", () => {
     const regressions: ReadonlyArray<readonly [what: string, law: string]> = [
       ["a file written below a file", "mode overwrite below a file is NotADirectory"],
       ["a file over a directory", "mode overwrite on a directory is NotAFile"],
@@ -63,7 +63,7 @@ describe("laws", () => {
     for (const [, law] of regressions) named(law)
   })
 
-  it.live("say what was expected, what there was and which call it was", () =>
+  it.live("report the expected and the actual value and the call", () =>
     Effect.gen(function* () {
       const broken = decorated((self: Algebra) => ({
         ...self,
@@ -81,7 +81,7 @@ describe("laws", () => {
     })
   )
 
-  it.live("of an ability that a backend lacks do not apply, and say which", () =>
+  it.live("do not apply to a backend without the needed ability, and name the ability", () =>
     Effect.gen(function* () {
       const linkless = decorated(({ port }) => make({ ...port, links: undefined }))
       assert.deepStrictEqual(yield* Effect.provide(verdict(named("readLink of nothing is NotFound")), linkless), {
@@ -91,7 +91,7 @@ describe("laws", () => {
     })
   )
 
-  it.live("that never end are broken", () =>
+  it.live("are broken when they never end", () =>
     Effect.gen(function* () {
       const hanging = decorated((self) => ({ ...self, version: () => Effect.never }))
       const law = named("an empty file has a version")
@@ -101,7 +101,7 @@ describe("laws", () => {
     })
   )
 
-  it.live("that die are broken", () =>
+  it.live("are broken when they die", () =>
     Effect.gen(function* () {
       const dying = decorated((self) => ({ ...self, version: () => Effect.die(new Error("a defect")) }))
       const found = yield* Effect.provide(verdict(named("an empty file has a version")), dying)
@@ -110,10 +110,10 @@ describe("laws", () => {
   )
 })
 
-describe("files", () => {
+describe("trees of files", () => {
   const tree: Files = { "d/a": "text", "d/b": Uint8Array.of(0xff), e: directory, l: link("d/a") }
 
-  it.live("what is planted is what is captured", () =>
+  it.live("are captured as they were planted", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* plant(fs.port, tree)
@@ -128,7 +128,7 @@ describe("files", () => {
     })
   )
 
-  it.live.prop("any tree that is generated can be planted", [Arbitraries.files], ([files]) =>
+  it.live.prop("can be planted when they are generated", [Arbitraries.files], ([files]) =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* plant(fs.port, files)
@@ -136,7 +136,7 @@ describe("files", () => {
     })
   )
 
-  it.live.prop("any name that is generated can be written", [Arbitraries.name], ([name]) =>
+  it.live.prop("can have every generated name", [Arbitraries.name], ([name]) =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* fs.write(`d/${name}`, name)
@@ -149,7 +149,7 @@ describe("files", () => {
 })
 
 describe("agreement", () => {
-  it.live("of a filesystem that is wrong is refused, with a small program", () =>
+  it.live("rejects a wrong filesystem with a small program", () =>
     Effect.gen(function* () {
       const wrong = decorated((self) => ({
         ...self,
@@ -164,7 +164,7 @@ describe("agreement", () => {
     })
   )
 
-  it.live("sees what no answer tells", () =>
+  it.live("detects a change that no answer shows", () =>
     Effect.gen(function* () {
       const wrong = decorated((self) => ({
         ...self,
@@ -178,7 +178,7 @@ describe("agreement", () => {
     })
   )
 
-  it.live("makes programs whose calls often succeed, and often do not", () =>
+  it.live("makes programs whose calls often succeed and often fail", () =>
     Effect.gen(function* () {
       const programs = yield* Arbitrary.sampleEffect(Arbitraries.program({ links: "any" }), { count: 50, size: 40, seed: 1 })
       const { empty, step } = yield* Effect.promise(() => import("../../src/testing/Model.ts"))
@@ -208,11 +208,11 @@ describe("agreement", () => {
   )
 })
 
-describe("faults", () => {
+describe("planned faults", () => {
   const full = { _tag: "DiskFull" } as const
   const withPlan = (...plan: ReadonlyArray<Planned>) => Effect.map(memory, faulty(plan))
 
-  it.live("come at the call that was planned, and at no other", () =>
+  it.live("occur at the planned call and at no other", () =>
     Effect.gen(function* () {
       const fs = yield* withPlan({ operation: "Write", path: /^a/, nth: 2, fault: full })
       yield* fs.write("a1", "1")
@@ -231,7 +231,7 @@ describe("faults", () => {
     })
   )
 
-  it.live("before the work leave it undone, after it done", () =>
+  it.live("prevent the work when they come before it, and keep it when they come after", () =>
     Effect.gen(function* () {
       const before = yield* withPlan({ operation: "Write", fault: full })
       yield* Effect.flip(before.write("a", "x"))
@@ -243,7 +243,7 @@ describe("faults", () => {
     })
   )
 
-  it.live("reach the reads of an open file", () =>
+  it.live("also hit reads of an open file", () =>
     Effect.gen(function* () {
       const fs = yield* withPlan({ operation: "Read", nth: 2, fault: { _tag: "IoError", detail: "planned" } })
       yield* fs.write("a", "x".repeat(2_000_000))
@@ -252,7 +252,7 @@ describe("faults", () => {
     })
   )
 
-  it.live("may hang until they are interrupted, or die", () =>
+  it.live("can hang until the interruption, or die", () =>
     Effect.gen(function* () {
       const fs = yield* withPlan(
         { operation: "Write", path: "a", fault: "hang" },
@@ -266,7 +266,7 @@ describe("faults", () => {
     })
   )
 
-  it.live("an adversarial port reads short, lists backwards and renames only within a directory", () =>
+  it.live("come with an adversarial port, which reads short, lists backwards and renames only within a directory", () =>
     Effect.gen(function* () {
       const fs = adversarial(yield* memory)
       yield* plant(fs.port, { "d/a": "12", "d/b": "", e: directory })
@@ -310,7 +310,7 @@ describe("MockFilesystem", () => {
     })
   )
 
-  it.live("gives canned answers, and is a filesystem in memory otherwise", () =>
+  it.live("returns canned answers, and otherwise behaves like a filesystem in memory", () =>
     Effect.gen(function* () {
       const mock = yield* MockFilesystem.make({
         tree: { real: "from memory" },
@@ -321,7 +321,7 @@ describe("MockFilesystem", () => {
     })
   )
 
-  it.live("fails with Unavailable where it has no answer and may not fall back", () =>
+  it.live("fails with Unavailable when it has no answer and may not fall back", () =>
     Effect.gen(function* () {
       const mock = yield* MockFilesystem.make({ otherwise: "fail", answers: { exists: () => Effect.succeed(true) } })
       const { filesystem } = mock
@@ -342,7 +342,7 @@ describe("MockFilesystem", () => {
     })
   )
 
-  it.live("is provided with its record of calls", () =>
+  it.live("is provided together with its record of calls", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
       yield* fs.mkdir("d")
@@ -356,7 +356,7 @@ describe("MockFilesystem", () => {
 })
 
 describe("without @effect/vitest", () => {
-  it("the kit can be loaded, and its laws run; a suite says what is missing", () => {
+  it("the test kit can be loaded and runs its laws, and a suite names the missing package", () => {
     const index = new URL("../../src/testing/index.ts", import.meta.url).href
     const script = `
       import { registerHooks } from "node:module"
@@ -381,7 +381,7 @@ describe("without @effect/vitest", () => {
   })
 })
 
-it.live("a decorated layer is still a layer of a filesystem", () =>
+it.live("a decorated layer provides a filesystem", () =>
   Effect.gen(function* () {
     const fs = yield* Filesystem
     yield* fs.write("a", "x")

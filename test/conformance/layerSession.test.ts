@@ -10,7 +10,7 @@ const inSession = (options: InMemory.InMemoryOptions = {}) =>
   Layer.unwrap(Effect.map(Session.make(), (session) => InMemory.layerSession(session, options)))
 
 suite("InMemory in a session", inSession(), { programs })
-suite("InMemory in a session where case does not distinguish", inSession({ caseInsensitive: true }), { programs })
+suite("InMemory in a session, ignoring case", inSession({ caseInsensitive: true }), { programs })
 policySuite("InMemory in a session", ({ symlinks, ...options }, files) =>
   symlinks === undefined ? inSession({ ...options, tree: nested(files) }) : undefined
 )

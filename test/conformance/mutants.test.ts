@@ -31,7 +31,7 @@ const mutants: ReadonlyArray<Mutant> = [
 
 type Base = Layer.Layer<Filesystem, unknown>
 
-/** Without anything that a backend may lack. */
+/** A filesystem without any of the optional abilities. */
 const bare: Base = Layer.effect(
   Filesystem,
   Effect.map(InMemory.make(), (port) => make({ ...port, links: undefined, attributes: undefined, watch: undefined }))
@@ -51,7 +51,7 @@ const bases: ReadonlyArray<readonly [Ability, Base]> = [
   ["directories go with their content", vfsState]
 ]
 
-/** A law, the filesystem that keeps it, and mutants that are made for it alone. */
+/** A law, the filesystem that keeps it, and the mutants made for it alone. */
 interface Subject {
   readonly law: Law
   readonly base: Base
@@ -74,7 +74,7 @@ const subjects: ReadonlyArray<Subject> = [
   ...policyLaws.map(ofPolicy)
 ]
 
-/** The same filesystem with one thing wrong, also where a law puts it on a port with faults. */
+/** Builds the mutant of a filesystem, and of the ports that a law derives from it. */
 const mutated = (base: Base, { of }: Mutant): Base =>
   Layer.provideMerge(
     Layer.effect(
@@ -84,7 +84,7 @@ const mutated = (base: Base, { of }: Mutant): Base =>
     decorate(of)(base)
   ) as Base
 
-/** Taking long breaks a law only where a mutant is meant to take for ever: the machine may be slow. */
+/** Tests whether the mutant breaks the law. On a slow machine a timeout counts only for mutants that hang. */
 const breaks = ({ base, law }: Subject, mutant: Mutant): Effect.Effect<boolean, unknown> =>
   verdict(law).pipe(
     Effect.provideService(Patience, "1 second"),
@@ -94,7 +94,7 @@ const breaks = ({ base, law }: Subject, mutant: Mutant): Effect.Effect<boolean, 
 
 const words = (text: string): ReadonlySet<string> => new Set(text.toLowerCase().match(/[a-z]{3,}?(?=s?\b)/g))
 
-/** First those that speak of the same things. */
+/** Sorts the candidates that share most words with the text to the front. */
 const likeliest = <A>(about: string, all: ReadonlyArray<A>, nameOf: (one: A) => string): ReadonlyArray<A> => {
   const spoken = words(about)
   const likeness = (one: A): number => [...words(nameOf(one))].filter((word) => spoken.has(word)).length
@@ -114,13 +114,13 @@ const without = <A>(all: ReadonlyArray<A>, holds: (one: A) => Effect.Effect<bool
   Effect.filter(all, (one) => Effect.map(holds(one), (held) => !held))
 
 describe("mutants", () => {
-  it("have names of their own", () => {
+  it("have unique names", () => {
     const names = mutants.map(({ name }) => name)
     assert.deepStrictEqual(names, [...new Set(names)])
   })
 
   it.live(
-    "break every law",
+    "exist that break each law",
     () =>
       Effect.gen(function* () {
         const unbroken = yield* without(subjects, (subject) =>
@@ -156,7 +156,7 @@ describe("mutants", () => {
     )
 
     it.live(
-      "are wrong about one thing, which is less than an eighth of the laws",
+      "each break less than an eighth of the laws",
       () =>
         Effect.gen(function* () {
           const broad: Array<string> = []

@@ -8,7 +8,7 @@ import { laws, policySuite, suite } from "../../src/testing/index.ts"
 import { directory, nodeFileSystem, programs, thereAndBack } from "./filesystems.ts"
 
 suite("fromFileSystem over Node", nodeFileSystem, { programs })
-/** A FileSystem that is confined itself lets nobody make such a link. */
+/** A confined FileSystem allows no link to the outside, so this law cannot be set up. */
 const confined = laws.filter(({ name }) => name !== "copy of a tree keeps links that lead out")
 
 suite("fromFileSystem over toFileSystem over InMemory", thereAndBack, { programs, laws: confined, links: "downwards" })

@@ -7,7 +7,7 @@ import { inMemory, posixHost } from "./filesystems.ts"
 const soaks = process.env["FS_ALGEBRA_SOAK"] === "1"
 const programs = soaks ? 2000 : 50
 
-/** Every law once over memory and once over a disk; what differs by an option only in what is written down meets programs alone. */
+/** With the soak every law runs on each recording. Otherwise, recordings with other options run only random programs. */
 const laws = soaks ? undefined : []
 
 const recorded = (options?: Journal.RecordOptions) => decorate(Journal.record(options))
@@ -15,6 +15,9 @@ const recorded = (options?: Journal.RecordOptions) => decorate(Journal.record(op
 const withJournal = Layer.provide(Journal.layerMemory)
 
 suite("recorded InMemory", withJournal(recorded()(inMemory)), { programs })
-suite("InMemory recorded with what is looked at", withJournal(recorded({ reads: true })(inMemory)), { programs, laws })
-suite("InMemory recorded without what was there", withJournal(recorded({ previous: false })(inMemory)), { programs, laws })
+suite("InMemory, recorded with reads", withJournal(recorded({ reads: true })(inMemory)), { programs, laws })
+suite("InMemory, recorded without the previous content", withJournal(recorded({ previous: false })(inMemory)), {
+  programs,
+  laws
+})
 suite("recorded PosixHost", withJournal(recorded()(posixHost)), { programs })

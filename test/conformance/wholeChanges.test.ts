@@ -5,15 +5,15 @@ import { type Algebra, decorate, layer } from "../../src/filesystem/Filesystem.t
 import { subdirectory, traced } from "../../src/filesystem/Decorator.ts"
 import { wholly } from "../engine/wholly.ts"
 
-/** One law in so many, and all that are about this. */
+/** Returns one law in `every`, and all laws about changes in one step. */
 const some = (every: number) => laws.filter(({ name }, index) => index % every === 0 || name.includes("in one step"))
 
-/** Nothing looks through its links: what is changed whole has none. */
+/** A filesystem without links, because a change in one step does not resolve them. */
 const whole = layer(Effect.map(InMemory.make(), (port) => wholly({ ...port, links: undefined })))
 
 suite("changes in one step", whole, { programs: 100 })
 suite(
-  "changes in one step, some declined",
+  "changes in one step, some of them declined",
   layer(
     Effect.map(InMemory.make(), (port) => {
       const declining = (path: string): boolean => path.length % 2 === 0

@@ -1,4 +1,4 @@
-/** A mutant is a filesystem with one thing wrong. These are the ways of getting one thing wrong. */
+/** Mutants, which are filesystems with one defect, and the ways to make them. */
 import * as Effect from "effect/Effect"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
@@ -10,7 +10,7 @@ import type { Operations } from "../../../src/testing/MockFilesystem.ts"
 export interface Mutant {
   readonly name: string
   readonly of: (self: Algebra) => Algebra
-  /** What is wrong with it is that it never ends. */
+  /** Whether the defect is that a call never ends. */
   readonly hangs?: boolean
 }
 
@@ -20,13 +20,13 @@ export type Operation = keyof Operations
 
 export const streaming: ReadonlySet<string> = new Set(["walk", "globStream", "grepStream", "stream", "lines", "watch"])
 
-/** One call is another. */
+/** Makes a mutant that replaces one operation. */
 export const call = (name: string, operation: Operation, f: (original: any, self: Algebra) => any): Mutant => ({
   name,
   of: (self) => ({ ...self, [operation]: f(self[operation], self) })
 })
 
-/** What a call answers is not what it should be. Of a stream, all of it together. */
+/** Makes a mutant that changes the result of one operation; a stream is changed as a whole. */
 export const answer = (name: string, operation: Operation, f: (value: any, args: ReadonlyArray<any>) => any): Mutant =>
   call(
     name,
@@ -38,7 +38,7 @@ export const answer = (name: string, operation: Operation, f: (value: any, args:
           : Effect.map(original(...args), (value) => f(value, args))
   )
 
-/** A call gets other arguments than it was given. */
+/** Makes a mutant that changes the arguments of one operation. */
 export const given = (name: string, operation: Operation, f: (args: ReadonlyArray<any>) => ReadonlyArray<any>): Mutant =>
   call(
     name,
@@ -56,7 +56,7 @@ const optionsAt: Partial<Record<Operation, number>> = {
   move: 2
 }
 
-/** A call does not look at one of its options, or takes it for something else. */
+/** Makes a mutant that ignores or overrides one option of an operation. */
 export const option = (operation: Operation, key: string, value?: unknown): Mutant =>
   given(`${operation} takes ${key} for ${value === undefined ? "its default" : JSON.stringify(value)}`, operation, (args) => {
     const at = optionsAt[operation] ?? 1
@@ -69,7 +69,7 @@ export const option = (operation: Operation, key: string, value?: unknown): Muta
 const everyOperation = (self: Algebra): ReadonlyArray<Operation> =>
   Object.entries(self).flatMap(([key, value]) => (typeof value === "function" ? [key as Operation] : []))
 
-/** Every error of the calls is told differently. */
+/** Makes a mutant that changes every error. */
 export const errors = (name: string, f: (error: any, self: Algebra) => any): Mutant => ({
   name,
   of: (self) => {
@@ -88,13 +88,13 @@ export const errors = (name: string, f: (error: any, self: Algebra) => any): Mut
   }
 })
 
-/** The port does one thing differently. Accelerations go past nothing that is wrong, so they go. */
+/** Makes a mutant with one change of the port. It has no accelerations, because these would bypass the defect. */
 export const port = (name: string, f: (self: Backend) => Partial<Backend>): Mutant => ({
   name,
   of: ({ port }) => make({ ...port, accelerations: undefined, ...f(port) })
 })
 
-/** Every fault of the port is told differently. */
+/** Makes a mutant that changes every fault of the port. */
 export const faults = (name: string, f: (fault: Fault) => Fault): Mutant => ({
   name,
   of: ({ port }) =>
@@ -103,7 +103,7 @@ export const faults = (name: string, f: (fault: Fault) => Fault): Mutant => ({
 
 const isFault = (error: unknown): error is Fault => typeof error === "object" && error !== null && "_tag" in error
 
-/** A path in every call is read differently. */
+/** Makes a mutant that changes the path of every call. */
 export const spelling = (name: string, f: (path: string) => string): Mutant => ({
   name,
   of: (self) => {

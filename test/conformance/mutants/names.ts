@@ -1,4 +1,4 @@
-/** Services that get names, trees, links or attributes wrong. */
+/** Mutants that are wrong about names, trees, links or attributes. */
 import * as Effect from "effect/Effect"
 import type { FsPath } from "../../../src/model/FsPath.ts"
 import { answer, call, given, type Mutant, type Operation, option } from "./mutant.ts"
@@ -116,7 +116,7 @@ const trees: ReadonlyArray<Mutant> = [
           : original(from, to, options)
     ),
     call(
-      `${operation} into a directory is what ${operation} over one means`,
+      `${operation} over a directory becomes ${operation} into it`,
       operation,
       (original) => (from: string, to: string, options: any) =>
         Effect.catchTag(original(from, to, options), "DirectoryNotEmpty" as never, () =>
@@ -204,7 +204,7 @@ const trees: ReadonlyArray<Mutant> = [
 
 const linkCalls: ReadonlyArray<Operation> = ["delete", "copy", "move"]
 
-/** Where a link leads, by reading it. */
+/** Returns the target of a link, or the path itself. */
 const led = (self: any, path: string): Effect.Effect<string> =>
   Effect.orElseSucceed(
     Effect.map(self.readLink(path) as Effect.Effect<string, unknown>, (target) => (path.includes("/") ? path : target)),

@@ -1,4 +1,4 @@
-/** Ports that write, name or lock wrong. */
+/** Mutants whose ports write, name or lock wrongly. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { type FsPath, join, name as nameOf, parent } from "../../../src/model/FsPath.ts"

@@ -1,4 +1,4 @@
-/** Ports with one thing wrong: what a backend's author would get wrong. */
+/** Mutants of ports with mistakes that an author of a backend would make. */
 import * as Effect from "effect/Effect"
 import { make } from "../../../src/filesystem/Filesystem.ts"
 import type { Fault } from "../../../src/model/FsError.ts"
@@ -23,7 +23,7 @@ const tags: ReadonlyArray<Tag> = [
   "Conflict"
 ]
 
-/** Where each may be silent instead. */
+/** The faults that each operation may wrongly suppress. */
 const silences: ReadonlyArray<readonly ["write" | "makeDirectory" | "remove" | "rename", ReadonlyArray<Tag>]> = [
   ["write", ["NotFound", "AlreadyExists", "NotADirectory", "NotAFile", "Conflict"]],
   ["makeDirectory", ["NotFound", "AlreadyExists", "NotADirectory"]],
@@ -45,7 +45,7 @@ const telling: ReadonlyArray<Mutant> = [
   faults("the port gives other reasons", (fault) => (fault._tag === "AccessDenied" ? { ...fault, why: "permission" } : fault)),
   ...silences.flatMap(([operation, tags]) =>
     tags.map((tag) =>
-      port(`port ${operation} that would be ${tag} does nothing, and says that it did`, (self) => ({
+      port(`port ${operation} that would be ${tag} does nothing and succeeds`, (self) => ({
         [operation]: (...args: ReadonlyArray<any>) => succeeding(tag)((self[operation] as any)(...args))
       }))
     )
@@ -210,7 +210,7 @@ const looking: ReadonlyArray<Mutant> = [
 
 type Fast = NonNullable<Backend["accelerations"]>
 
-/** The service whose port has one of its faster ways wrong, if it has that. */
+/** Makes a mutant with one wrong acceleration, if the port has that acceleration. */
 const fast =
   <K extends keyof Fast>(way: K, change: (right: NonNullable<Fast[K]>) => NonNullable<Fast[K]>): Mutant["of"] =>
   ({ port }) => {

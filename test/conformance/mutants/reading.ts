@@ -1,4 +1,4 @@
-/** Services that read, or tell of failures, wrong. Most of it is a mistake that some filesystem really makes. */
+/** Mutants that read wrongly or report failures wrongly. Most of these mistakes occur in real filesystems. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { IoError, NotFound } from "../../../src/model/FsError.ts"

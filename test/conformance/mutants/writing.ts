@@ -1,4 +1,4 @@
-/** Services that write or edit wrong. */
+/** Mutants that write or edit wrongly. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Sink from "effect/Sink"
