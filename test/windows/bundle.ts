@@ -1,8 +1,8 @@
-/** An entry and all that it imports as one file, for a Node that has neither the sources nor effect beside it. */
+/** Bundles an entry with all of its imports, for a Node that has neither the sources nor effect. */
 import { fileURLToPath } from "node:url"
 import { build } from "rolldown"
 
-/** Answers when the file is written. A module that cannot be found fails it: it would be missing over there. */
+/** Writes the bundle. Fails for a module that cannot be found, because the other Node would not have it. */
 export const bundle = async (entry: string, file: string): Promise<void> => {
   await build({
     input: fileURLToPath(new URL(entry, import.meta.url)),

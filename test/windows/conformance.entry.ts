@@ -1,4 +1,7 @@
-/** What the Windows Node runs: `node conformance.mjs JOB`, where the file is a `Job`. Each outcome is a line of its own at once. */
+/**
+ * The program of the Windows Node: `node conformance.mjs JOB`, where the file is a `Job`. It writes each outcome as a line
+ * immediately.
+ */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Fs from "node:fs"
@@ -20,7 +23,7 @@ const job = JSON.parse(Fs.readFileSync(process.argv[2]!, "utf8")) as Job
 const out = Fs.openSync(job.out, "a")
 const note = (outcome: Outcome): void => void Fs.writeSync(out, `${JSON.stringify(outcome)}\n`)
 
-// Who waits for this may have been killed.
+// The parent may have been killed.
 setInterval(() => {
   if (!Fs.existsSync(`Z:\\proc\\${job.parent}`)) process.exit(1)
 }, 1000).unref()
@@ -44,14 +47,14 @@ const inDirectory = <A>(use: (path: string) => A): A => {
   }
 }
 
-/** With Wine's links nothing can be tested: there the backend is one without. */
+/** Whether links work. Under Wine they do not, so the backend runs without them. */
 const linksWork = !inDirectory(noLinks.isSo)
 
 const host = (options: WindowsHost.WindowsHostOptions) =>
   layer(Effect.map(WindowsHost.make(options), (port) => (linksWork ? port : { ...port, links: undefined })))
 
 const bench = (root: string): Bench => ({
-  // A name that Windows itself takes for that of a device can be made with the prefix.
+  // The prefix allows a name that Windows reads as a device.
   makeUnaddressable: Effect.sync(() => Fs.writeFileSync(`\\\\?\\${root}\\con.txt`, "hit")),
   plainEnds: true
 })
@@ -86,7 +89,7 @@ const ground: Ground = {
     )
 }
 
-/** The row there, against what it says, and against memory. */
+/** Checks a row on Windows against its expectation and against memory. */
 const holdsHere = (row: Row) =>
   Effect.gen(function* () {
     const inMemory: Ground = {

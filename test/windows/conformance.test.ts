@@ -1,7 +1,7 @@
 /**
- * The laws, random programs and a few facts in a Node of Windows, which runs under Wine (engine.ts), with the verdicts that the same
- * laws have in this process. What Wine itself cannot do stands in wine.ts; what it does not enforce, sharing and reserved names, is
- * tested on a simulated disk (test/backends/windows).
+ * Runs the laws, random programs and some facts in a Windows Node under Wine (engine.ts), and compares the verdicts with those
+ * in this process. wine.ts lists the defects of Wine. Sharing and reserved names, which Wine does not enforce, are tested on a
+ * simulated disk (test/backends/windows).
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -24,10 +24,10 @@ saysNoWindowsNode("the laws under a Windows Node")
 const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 const programs = isSoak ? 2000 : 30
 const seed = Math.floor(Math.random() * 2 ** 31)
-const agrees = `${programs} random programs come to what the model says`
+const agrees = `${programs} random programs agree with the model`
 const patience = isSoak ? 7_200_000 : 600_000
 
-/** What one Windows Node does after another; the two run at the same time. */
+/** The parts of each Windows Node, in order; the two Nodes run at the same time. */
 const runs: ReadonlyArray<ReadonlyArray<string>> = [
   ["Wine", "WindowsHost, its abilities", "WindowsHost"],
   ["InMemory", "InMemory, programs", "WindowsHost, its options", "facts", "WindowsHost, programs", "WindowsHost, tools"]
@@ -70,7 +70,7 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
 
   afterAll(() => clear())
 
-  /** What came of it there. Where the program has ended before, or meanwhile, that is why there is nothing. */
+  /** Returns the outcome of a law. Throws with the end of the program when there is no outcome. */
   const outcome = (of: string, name: string): Outcome => {
     const found = outcomes.get(key(of, name))
     if (found === undefined || found.verdict === "Begun") {
@@ -82,14 +82,14 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
   const reports = (of: string, name: string, claim = name): void => {
     it(claim, (context) => {
       const { detail, verdict } = outcome(of, name)
-      if (verdict === "NotApplicable") context.skip(`not applicable, it needs: ${detail}`)
+      if (verdict === "NotApplicable") context.skip(`not applicable, needs: ${detail}`)
       if (verdict === "Broken") throw new Error(detail)
     })
   }
 
-  it("it runs to its end", () => assert.deepStrictEqual(ends, []))
+  it("every program runs to its end", () => assert.deepStrictEqual(ends, []))
 
-  describe("InMemory where case does not distinguish", () => {
+  describe("InMemory that ignores case", () => {
     for (const { name } of laws) reports("InMemory", name)
     reports("InMemory", "programs", agrees)
   })
@@ -103,8 +103,8 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
     for (const { name } of optionLaws) reports("WindowsHost, its options", name)
   })
 
-  describe("WindowsHost, the same answers of every tool as everywhere", () => {
-    it("to most rows of the table", () => assert.isAbove(toolRows.length, 30))
+  describe("WindowsHost, with every tool", () => {
+    it("runs most rows of the tables", () => assert.isAbove(toolRows.length, 30))
     for (const { name } of toolRows) reports("WindowsHost, tools", name)
   })
 
@@ -114,7 +114,7 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
 
   describe("Wine", () => {
     for (const { follows, name } of shortcomings) {
-      it(`still: ${name} (so ${follows})`, () => assert.strictEqual(outcome("Wine", name).detail, "true"))
+      it(`still has the defect: ${name} (so ${follows})`, () => assert.strictEqual(outcome("Wine", name).detail, "true"))
     }
   })
 
@@ -125,7 +125,7 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
       return found
     }
 
-    /** What only one of them can. */
+    /** Returns the abilities that only one of the two filesystems has. */
     const unlike = async (): Promise<ReadonlyArray<string>> => {
       const there = outcome("WindowsHost", "abilities").detail.split(", ")
       const here = await Effect.runPromise(abilitiesOf(posixHost))
@@ -135,12 +135,12 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
       ].sort()
     }
 
-    it("InMemory keeps the same laws, and the same are not applicable", async () => {
+    it("InMemory keeps the same laws, and the same laws do not apply", async () => {
       const expected = await here("InMemory", caseless)
       for (const { name } of laws) assert.deepStrictEqual(outcome("InMemory", name), expected.get(name))
     })
 
-    it("WindowsHost can what PosixHost can, but for case, ends of names, attributes, watching, FIFOs, and links, which Wine has not", async () => {
+    it("WindowsHost has the abilities of PosixHost, except for case, ends of names, attributes, watching, FIFOs, and links, which Wine lacks", async () => {
       assert.deepStrictEqual(await unlike(), [
         "absolute links",
         "absolute texts",
@@ -159,7 +159,7 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
       ])
     })
 
-    it("WindowsHost keeps the laws that PosixHost keeps, where both have the abilities for them", async () => {
+    it("WindowsHost keeps the same laws as PosixHost where both have the needed abilities", async () => {
       const expected = await here("PosixHost", posixHost)
       const differing = await unlike()
       for (const { name, needs } of laws) {
@@ -168,7 +168,7 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
       }
     })
 
-    it("the random programs are the same ones", async () => {
+    it("the random programs are the same", async () => {
       assert.strictEqual(outcome("WindowsHost", "programs drawn").detail, await drawn(programs, seed))
     })
   })

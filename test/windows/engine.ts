@@ -1,4 +1,4 @@
-/** The Node of Windows under Wine, made by prepare.sh; and what to say where there is none. */
+/** The Windows Node under Wine that prepare.sh installs, and the advice where it is missing. */
 import { spawn, spawnSync } from "node:child_process"
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { homedir } from "node:os"
@@ -13,7 +13,7 @@ const demanded = process.env["FS_ALGEBRA_NO_SKIP"] !== undefined
 
 const isThere = existsSync(node) && spawnSync("wine", ["--version"]).status === 0
 
-/** Whether its tests run; where skipping is not allowed they do anyway, and fail. */
+/** Whether the tests run. Where skipping is not allowed they run and fail. */
 export const hasWindowsNode: boolean = isThere || demanded
 
 const howToInstall = "apt-get install wine wine64 && test/windows/prepare.sh"
@@ -22,7 +22,10 @@ export const saysNoWindowsNode = (what: string): void => {
   if (!hasWindowsNode) console.log(`skipped: ${what}, which need a Windows Node: ${howToInstall}`)
 }
 
-/** What the test runner tells the Nodes that it starts is not for this one. Wine writes names in the character set of the locale. */
+/**
+ * The environment of the Windows Node, without the variables of the test runner. Wine writes names in the character set of the
+ * locale.
+ */
 const environment = {
   PATH: process.env["PATH"],
   HOME: homedir(),
@@ -34,12 +37,12 @@ const environment = {
 
 const drive = join(prefix, "drive_c")
 
-/** A path on drive C, as Windows programs know it. */
+/** Converts a path on drive C to the form of Windows programs. */
 export const asWindows = (path: string): string => `C:\\${relative(drive, path).replaceAll("/", "\\")}`
 
 const claim = /^fs-algebra-(\d+)$/
 
-/** A new directory on drive C for this process's own use. Those of processes that are gone go now. */
+/** Creates a directory on drive C for this process, and removes those of dead processes. */
 export const workplace = (): string => {
   if (!isThere) throw new Error(`there is no Windows Node: ${howToInstall}`)
   const own = String(process.pid)
@@ -53,7 +56,7 @@ export const workplace = (): string => {
   return path
 }
 
-/** Runs a program to its end, or for so many milliseconds. Answers what it and Wine printed, when it did not end well. */
+/** Runs a program to its end, or until the timeout in milliseconds. Returns the output when the program fails. */
 export const run = (
   program: string,
   args: ReadonlyArray<string>,
@@ -61,7 +64,7 @@ export const run = (
   milliseconds: number
 ): Promise<string | undefined> =>
   new Promise((resolve, reject) => {
-    // A console program fails under Wine where its output is a pipe.
+    // A console program fails under Wine when its output is a pipe.
     const output = openSync(log, "w")
     const child = spawn("wine", [node, asWindows(program), ...args], {
       env: environment,
@@ -76,7 +79,7 @@ export const run = (
     })
   })
 
-/** Waits for Wine's own processes, which end when the last program has. Another run may be using them. */
+/** Waits for Wine's own processes, which end after the last program. Another run may be using them. */
 export const settled = (): void => {
   if (isThere) spawnSync("wineserver", ["-w"], { env: environment, timeout: 20_000 })
 }

@@ -1,4 +1,4 @@
-/** What a user of WindowsHost meets on Windows and nowhere else, from the public calls to what Node then finds on the disk. */
+/** Facts about WindowsHost that hold on Windows alone, checked from the public calls to the files on the disk. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import type { Scope } from "effect/Scope"
@@ -12,7 +12,7 @@ import type { FsError, Unsupported } from "../../src/model/FsError.ts"
 
 export interface Fact {
   readonly name: string
-  /** Fails where it is not so, in this empty directory. */
+  /** Fails when the fact does not hold in this empty directory. */
   readonly check: (directory: string) => Effect.Effect<unknown, unknown, Scope>
 }
 
@@ -28,7 +28,7 @@ const fact = (
 
 const names = (fs: Algebra, path?: string) => Effect.map(fs.list(path), (all) => all.map(({ name }) => name))
 
-/** The tag of the failure, or that there was none. */
+/** Returns the tag of the failure, or "success". */
 const failure = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<string, never, R> =>
   Effect.match(effect, { onSuccess: () => "success", onFailure: ({ _tag }) => _tag })
 
@@ -84,7 +84,7 @@ export const facts: ReadonlyArray<Fact> = [
     Assert.deepEqual(Fs.readdirSync(directory), [])
   }),
   fact(
-    "without long paths it is PathTooLong, and nothing is made",
+    "a path of 400 units without long paths is PathTooLong, and nothing is created",
     function* (fs, directory) {
       Assert.equal(yield* failure(fs.write(`${long}/file.txt`, "x")), "PathTooLong")
       Assert.equal(yield* failure(fs.readString(`${long}/file.txt`)), "PathTooLong")
@@ -92,7 +92,7 @@ export const facts: ReadonlyArray<Fact> = [
     },
     { useLongPaths: false }
   ),
-  fact("a name in other case is the same file, and keeps its case", function* (fs, directory) {
+  fact("a name in another case is the same file, which keeps its case", function* (fs, directory) {
     yield* fs.write("Straße/Read Me.TXT", "x")
     Assert.equal(yield* fs.readString("STRAßE/read me.txt"), "x")
     Assert.equal(yield* failure(fs.write("straße/READ ME.txt", "y", { mode: "create" })), "AlreadyExists")
@@ -100,14 +100,14 @@ export const facts: ReadonlyArray<Fact> = [
     Assert.deepEqual(Fs.readdirSync(`${isWindows(directory)}\\Straße`), ["Read Me.TXT"])
     Assert.equal(Fs.readFileSync(`${directory}\\Straße\\Read Me.TXT`, "utf8"), "y")
   }),
-  fact("a file can be given its name in other case", function* (fs, directory) {
+  fact("a rename can change only the case of a name", function* (fs, directory) {
     yield* fs.write("a", "x")
     yield* fs.move("a", "A")
     Assert.deepEqual(Fs.readdirSync(isWindows(directory)), ["A"])
     Assert.deepEqual(yield* names(fs), ["A"])
     Assert.equal(yield* fs.readString("A"), "x")
   }),
-  fact("line ends are content, whichever way they go", function* (fs, directory) {
+  fact("line endings are kept in both directions", function* (fs, directory) {
     yield* fs.write("ours", "a\r\nb\nc\r\n")
     Assert.equal(Fs.readFileSync(`${isWindows(directory)}\\ours`, "latin1"), "a\r\nb\nc\r\n")
     Fs.writeFileSync(`${directory}\\theirs`, "x\r\ny\n")
@@ -115,7 +115,7 @@ export const facts: ReadonlyArray<Fact> = [
     yield* fs.edit("theirs", { oldText: "x\ny", newText: "z\nz" })
     Assert.equal(Fs.readFileSync(`${directory}\\theirs`, "latin1"), "z\r\nz\n")
   }),
-  fact("names that Windows has other meanings for are InvalidPath, and nothing is made", function* (fs, directory) {
+  fact("names with another meaning on Windows are InvalidPath, and nothing is created", function* (fs, directory) {
     Fs.mkdirSync(`${isWindows(directory)}\\d`)
     Fs.writeFileSync(`${directory}\\f`, "x")
     for (const name of reserved) {
@@ -130,7 +130,7 @@ export const facts: ReadonlyArray<Fact> = [
     Assert.deepEqual(Fs.readdirSync(`${directory}\\d`), [])
     Assert.equal(Fs.readFileSync(`${directory}\\f`, "utf8"), "x")
   }),
-  fact("a file that is being read can be replaced, and the reader has the old one", function* (fs, directory) {
+  fact("a file can be replaced during a read, and the reader sees the old content", function* (fs, directory) {
     const old = "old ".repeat(100_000)
     yield* fs.write("f", old)
     const parts: Array<Uint8Array> = []
@@ -142,7 +142,7 @@ export const facts: ReadonlyArray<Fact> = [
     Assert.equal(yield* fs.readString("f"), "new")
     Assert.deepEqual(Fs.readdirSync(isWindows(directory)), ["f"])
   }),
-  fact("a file that is being read can be deleted, and another take its name", function* (fs, directory) {
+  fact("a file can be deleted during a read, and its name can be used again", function* (fs, directory) {
     const old = "old ".repeat(100_000)
     yield* fs.write("f", old)
     const parts: Array<Uint8Array> = []
@@ -155,7 +155,7 @@ export const facts: ReadonlyArray<Fact> = [
     Assert.equal(yield* fs.readString("f"), "new")
     Assert.deepEqual(Fs.readdirSync(isWindows(directory)), ["f"])
   }),
-  fact("a read-only file is not replaced, and stays read-only", function* (fs, directory) {
+  fact("a read-only file cannot be replaced, and stays read-only", function* (fs, directory) {
     Fs.writeFileSync(`${isWindows(directory)}\\f`, "kept")
     Fs.chmodSync(`${directory}\\f`, 0o444)
     Assert.equal(yield* why(fs.write("f", "new")), "permission")
@@ -163,7 +163,7 @@ export const facts: ReadonlyArray<Fact> = [
     Assert.equal(Fs.statSync(`${directory}\\f`).mode & 0o200, 0)
     Assert.deepEqual(Fs.readdirSync(directory), ["f"])
   }),
-  fact("no error tells where the root is", function* (fs, directory) {
+  fact("no error contains the path of the root", function* (fs, directory) {
     const calls: ReadonlyArray<Effect.Effect<unknown, FsError | Unsupported>> = [
       fs.readString("missing"),
       fs.list("missing/below"),
@@ -196,7 +196,7 @@ export const facts: ReadonlyArray<Fact> = [
       )
   })),
   {
-    name: "a root can be the top of a drive, however that is written",
+    name: "a root can be the top of a drive, in every spelling",
     check: (directory) =>
       Effect.forEach(["C:\\", "c:/", "\\\\?\\C:\\"], (root) =>
         Effect.flatMap(WindowsHost.make({ root }), (port) => {
@@ -228,7 +228,7 @@ export const facts: ReadonlyArray<Fact> = [
       ).pipe(Effect.map(() => Assert.equal(Fs.readFileSync(`${isWindows(directory)}\\f`, "utf8"), "x")))
   },
   {
-    name: "a root can be made, and named with forward slashes",
+    name: "a root can be created, and written with forward slashes",
     check: (directory) =>
       Effect.flatMap(
         WindowsHost.make({ root: `${isWindows(directory).replaceAll("\\", "/")}/new/root`, createRoot: true }),

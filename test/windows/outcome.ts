@@ -1,4 +1,4 @@
-/** What has come of a law, as a line that one Node writes and another reads. */
+/** The outcome of a law, as a line that one Node writes and another reads. */
 import * as Arbitrary from "effect/Arbitrary"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -11,30 +11,30 @@ import { abilities, Bench, type Law, verdict } from "../../src/testing/Law.ts"
 import { print } from "../../src/testing/Model.ts"
 
 export interface Outcome {
-  /** The filesystem, or what else it is a part of. */
+  /** The filesystem or part that was tested. */
   readonly of: string
   readonly name: string
-  /** `Begun` stands where nothing came of it: the program has ended. */
+  /** The verdict. `Begun` means that the program ended before the outcome. */
   readonly verdict: "Begun" | "Held" | "NotApplicable" | "Broken"
-  /** The abilities that are missing, or how it broke. */
+  /** The missing abilities, or the failure. */
   readonly detail: string
 }
 
-/** What a run is to do. */
+/** The work of one run. */
 export interface Job {
-  /** Of those in conformance.entry.ts. */
+  /** The names of parts in conformance.entry.ts. */
   readonly parts: ReadonlyArray<string>
-  /** Is made, for its own use. */
+  /** The directory of the run, which the run creates. */
   readonly directory: string
   readonly programs: number
   readonly seed: number
-  /** The file of the outcomes. */
+  /** The file for the outcomes. */
   readonly out: string
-  /** The process that waits for them. */
+  /** The process that waits for the outcomes. */
   readonly parent: number
 }
 
-/** Whatever goes wrong is a broken law, also when the filesystem cannot be built. */
+/** Runs a law. Every failure counts as a broken law, also when the filesystem cannot be built. */
 export const judge = async (of: string, law: Law, layer: Layer.Layer<Filesystem, unknown>): Promise<Outcome> => {
   const exit = await Effect.runPromiseExit(Effect.provide(verdict(law), layer))
   if (Exit.isFailure(exit)) return { of, name: law.name, verdict: "Broken", detail: Cause.pretty(exit.cause) }
@@ -43,7 +43,7 @@ export const judge = async (of: string, law: Law, layer: Layer.Layer<Filesystem,
   return { of, name: law.name, verdict: found._tag, detail }
 }
 
-/** Of a check that is no law. */
+/** Runs a check that is not a law. */
 export const judgeCheck = async (of: string, name: string, check: Effect.Effect<unknown, unknown>): Promise<Outcome> => {
   const exit = await Effect.runPromiseExit(check)
   return Exit.isSuccess(exit)
@@ -51,14 +51,14 @@ export const judgeCheck = async (of: string, name: string, check: Effect.Effect<
     : { of, name, verdict: "Broken", detail: Cause.pretty(exit.cause) }
 }
 
-/** What the laws may ask of the filesystem, in alphabetical order. */
+/** Returns the abilities of the filesystem that the laws may need, in alphabetical order. */
 export const abilitiesOf = <E>(layer: Layer.Layer<Filesystem, E>): Effect.Effect<ReadonlyArray<string>, E> =>
   Effect.provide(
     Effect.map(Effect.all([Filesystem, Bench]), ([fs, bench]) => [...abilities(fs, bench)].sort()),
     layer
   )
 
-/** A digest of the programs that a seed stands for, where there are no links. */
+/** Returns a digest of the programs that a seed generates without links. */
 export const drawn = async (runs: number, seed: number): Promise<string> => {
   const hash = createHash("sha256")
   await Effect.runPromise(
@@ -71,7 +71,7 @@ export const drawn = async (runs: number, seed: number): Promise<string> => {
   return hash.digest("hex")
 }
 
-/** The last that was said of each, by `of` and name. A line that was cut off by the end of the program is none. */
+/** Reads the last outcome of each `of` and name. Ignores a last line without an end, which the end of the program cut off. */
 export const read = (text: string): ReadonlyMap<string, Outcome> => {
   const found = new Map<string, Outcome>()
   for (const line of text.split("\n").slice(0, -1)) {

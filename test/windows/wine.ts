@@ -1,13 +1,13 @@
 /**
- * Where Wine is not Windows and it matters here, each with what follows from it and a look that shows it with nothing but Node's own
- * calls. The looks are part of the run: when Wine has learnt better, they fail, and what followed can go.
+ * The defects of Wine that matter here, each with its consequence and a check that uses only Node's own calls. The checks run
+ * with the tests: when one fails, Wine has improved, and the consequence can be removed.
  */
 import * as Fs from "node:fs"
 
 export interface Shortcoming {
   readonly name: string
   readonly follows: string
-  /** Whether it is as the name says, seen in an empty directory. */
+  /** Tests for the defect in an empty directory. */
   readonly isSo: (directory: string) => boolean
 }
 
@@ -21,8 +21,8 @@ const succeeds = (action: () => void): boolean => {
 }
 
 export const noLinks: Shortcoming = {
-  name: "symlink answers success and makes nothing, and there are no junctions",
-  follows: "the backend runs here without its links, and the laws of links are not applicable",
+  name: "symlink succeeds without a link, and there are no junctions",
+  follows: "the backend runs here without links, and the laws of links do not apply",
   isSo: (directory) => {
     const link = `${directory}\\link`
     const junction = `${directory}\\junction`
@@ -37,16 +37,16 @@ export const noLinks: Shortcoming = {
 export const shortcomings: ReadonlyArray<Shortcoming> = [
   noLinks,
   {
-    name: "a colon is a character of a name, and there are no alternate streams",
-    follows: "that nothing is made of such a name is seen here, not what Windows would make of it",
+    name: "a colon is an ordinary character of a name, and there are no alternate streams",
+    follows: "the tests show that no such name is created, but not how Windows would read it",
     isSo: (directory) => {
       Fs.writeFileSync(`${directory}\\a:b`, "x")
       return Fs.readdirSync(directory).includes("a:b")
     }
   },
   {
-    name: "a rename to the same name in other case answers success and changes nothing",
-    follows: "the backend must come to the new name by a third one here",
+    name: "a rename that changes only the case succeeds and changes nothing",
+    follows: "the backend must rename through a third name here",
     isSo: (directory) => {
       Fs.writeFileSync(`${directory}\\a`, "x")
       Fs.renameSync(`${directory}\\a`, `${directory}\\A`)
@@ -54,8 +54,8 @@ export const shortcomings: ReadonlyArray<Shortcoming> = [
     }
   },
   {
-    name: "realpath.native has no answer beyond 260 units",
-    follows: "there the backend has only its own look at each component to go by",
+    name: "realpath.native fails beyond 260 units",
+    follows: "the backend relies on its own check of each component there",
     isSo: (directory) => {
       const long = `\\\\?\\${directory}\\${"d".repeat(150)}\\${"e".repeat(150)}`
       Fs.mkdirSync(long, { recursive: true })
