@@ -1,4 +1,4 @@
-/** Programs of ours in processes of their own. They start while others work, since that takes longer than most of what they do. */
+/** Starts the test programs as child processes. Start a program early, because starting takes longer than most of its work. */
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process"
 import * as Fs from "node:fs"
 import { tmpdir } from "node:os"
@@ -7,32 +7,31 @@ import { fileURLToPath } from "node:url"
 
 const made: Array<string> = []
 
-/** A directory that goes with `clean`. */
+/** Makes a directory that `clean` removes. */
 export const scratch = (): string => {
   const path = Fs.mkdtempSync(join(Fs.realpathSync(tmpdir()), "fs-algebra-durability-"))
   made.push(path)
   return path
 }
 
-/** After all tests of a file. */
+/** Removes the scratch directories. Call it after all tests of a file. */
 export const clean = (): void => {
   for (const path of made.splice(0)) Fs.rmSync(path, { recursive: true, force: true })
 }
 
 export interface Child {
   readonly process: ChildProcessWithoutNullStreams
-  /** Until the program has said so often that it is where it should be. */
+  /** Waits until the program has written `count` dots, or has ended. */
   readonly dots: (count: number) => Promise<void>
-  /** Writes a line to its standard input. */
   readonly say: (line: unknown) => void
-  /** Everything that it has written since `say`. */
+  /** Returns the standard output without the start mark. */
   readonly said: () => string
   readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null; readonly errors: string }>
 }
 
 export const start = (program: string, cache: string): Child => {
   const child = spawn(process.execPath, [fileURLToPath(new URL(program, import.meta.url))], {
-    // Twice as fast to start, once one has.
+    // The compile cache halves the start time of every process after the first.
     env: { ...process.env, NODE_COMPILE_CACHE: cache }
   })
   let said = ""
@@ -45,7 +44,7 @@ export const start = (program: string, cache: string): Child => {
     heard()
   })
   child.stderr.setEncoding("utf8").on("data", (more: string) => (errors += more))
-  // A program that was killed reads no more.
+  // A killed program no longer reads its input.
   child.stdin.on("error", () => undefined)
   const ended = new Promise<Awaited<Child["ended"]>>((resolve) =>
     child.once("close", (code, signal) => {
@@ -66,7 +65,7 @@ export const start = (program: string, cache: string): Child => {
     })
   return {
     process: child,
-    // The first character says that it has started.
+    // The first character is the start mark.
     dots: (count) => until(() => said.length >= count + 1),
     say: (line) => void child.stdin.write(`${JSON.stringify(line)}\n`),
     said: () => said.slice(1),

@@ -1,13 +1,13 @@
-/** The next operation on a tree, by a seeded choice among those that can succeed. */
+/** Chooses the next operation on a tree: a seeded random choice among the operations that can succeed. */
 import { directory, isBelow, type Op, parentOf, through, type Tree } from "./model.ts"
 
 export interface Dice {
-  /** From 0, below `bound`. */
+  /** Returns an integer from 0 to `bound` - 1. */
   readonly below: (bound: number) => number
   readonly pick: <A>(from: ReadonlyArray<A>) => A | undefined
 }
 
-/** Mulberry32. */
+/** Creates a seeded random generator (Mulberry32). */
 export const dice = (seed: number): Dice => {
   let state = seed >>> 0
   const next = (): number => {
@@ -23,7 +23,7 @@ export const dice = (seed: number): Dice => {
 const maxFiles = 24
 const maxDirectories = 16
 const maxDepth = 5
-/** Below a tree that is deeper than what a removal keeps open. */
+/** The top of a tree that is deeper than the number of directories that a removal keeps open. */
 const deep = "deep"
 const deepest = `${deep}${"/x".repeat(60)}`
 
@@ -35,7 +35,7 @@ const isFile = (what: string | undefined): boolean => what !== undefined && (wha
 
 const depthOf = (path: string): number => path.split("/").length
 
-/** Bytes: nothing, a few, some, up to 4 MB. */
+/** Chooses a size in bytes: 0, a few, some, or up to 4 MB. */
 const sizeOf = ({ below }: Dice): number => {
   const kind = below(20)
   if (kind < 2) return 0
@@ -44,7 +44,7 @@ const sizeOf = ({ below }: Dice): number => {
   return kind < 18 ? 200_000 + below(800_000) : 1_000_000 + below(3_000_000)
 }
 
-/** What can be done to a tree, with `id` for what is new. */
+/** Returns the operations that are possible on a tree. `id` is the number of the new content. */
 const chooser = (tree: Tree, random: Dice, id: number) => {
   const { below, pick } = random
   const paths = [...tree.keys()].filter((path) => !isDeep(path))
@@ -55,7 +55,7 @@ const chooser = (tree: Tree, random: Dice, id: number) => {
   const within = (path: string): number => leaves.filter((other) => isBelow(other, path)).length
   const someDirectory = (): string => pick(["", ...directories])!
 
-  /** A name that nothing has, sometimes below directories that are not there either. */
+  /** Returns an unused name, sometimes below directories that do not exist yet. */
   const free = (): string | undefined => {
     const parent = someDirectory()
     const above = below(5) === 0 ? join(parent, `n${below(4)}/m${below(3)}`) : parent
@@ -63,7 +63,7 @@ const chooser = (tree: Tree, random: Dice, id: number) => {
     const isTaken = tree.has(path) || (above !== parent && tree.has(parentOf(above)))
     return isTaken || depthOf(path) > maxDepth ? undefined : path
   }
-  /** Of a file, or a link that leads to one or to nothing. */
+  /** Returns a path to write to: a file, a free name, or a link to either. */
   const writable = (): string | undefined => {
     const path = below(3) === 0 ? free() : pick(leaves)
     if (path === undefined) return undefined

@@ -1,11 +1,11 @@
 /**
- * Contents that tell by themselves whether they are whole: a file is a row of records, each with its number, length and checksum, or
- * a text that names its version at the beginning, in the middle and at the end.
+ * File contents that show whether they are complete. Binary content is a row of records, each with its number, length and checksum.
+ * A text names its version at the beginning, in the middle and at the end.
  */
 import { crc32 } from "node:zlib"
 
 const headerLength = 48
-/** Not a power of two, so that no page looks like another. */
+/** The length of the pattern in bytes. It is not a power of two, so that no two pages are equal. */
 const patternLength = 4093
 
 const patternOf = (id: number): Buffer => {
@@ -23,7 +23,7 @@ const headerOf = (id: number, length: number, checksum: number): string =>
 
 const checksumOf = (id: number, payload: Uint8Array): number => crc32(payload, crc32(`${id} ${payload.length}`))
 
-/** `size` bytes of content behind a header. */
+/** Returns a header followed by `size` bytes of content. */
 export const record = (id: number, size: number): Buffer => {
   const bytes = Buffer.alloc(headerLength + size, patternOf(id))
   const payload = bytes.subarray(headerLength)
@@ -33,13 +33,13 @@ export const record = (id: number, size: number): Buffer => {
 
 const line = (id: number, where: string): string => `${where} of version ${id}`
 
-/** A text of `lines` lines around the three that an edit changes. */
+/** Returns a text of `lines` lines around the three lines that an edit changes. */
 export const text = (id: number, lines: number): string => {
   const half = Array.from({ length: lines >> 1 }, (_, n) => `line ${n} stays as it is`).join("\n")
   return `${line(id, "begin")}, ${lines} lines\n${half}\n${line(id, "middle")}\n${half}\n${line(id, "end")}\n`
 }
 
-/** From one version of a text to another. */
+/** Returns the edits that turn one version of a text into another. */
 export const edits = (from: number, to: number): ReadonlyArray<{ readonly oldText: string; readonly newText: string }> =>
   ["begin", "middle", "end"].map((where) => ({ oldText: line(from, where), newText: line(to, where) }))
 
@@ -47,18 +47,18 @@ export const fileToken = (ids: ReadonlyArray<number>): string => `file ${ids.joi
 
 export const textToken = (id: number, lines: number): string => `text ${id}/${lines}`
 
-/** Of a file that ends within the record that was being appended to it. */
+/** The suffix for a file that ends inside the record of an unfinished append. */
 export const cut = " cut"
 
 const headerForm = /^@(\d+) (\d+) (\d+) *\n$/
 
 interface Parsed {
   readonly ids: ReadonlyArray<number>
-  /** Bytes of whole records. */
+  /** The number of bytes in complete records. */
   readonly whole: number
 }
 
-/** The whole records from the beginning. */
+/** Parses the complete records at the beginning. */
 export const parse = (bytes: Buffer): Parsed => {
   const ids: Array<number> = []
   let at = 0
@@ -84,8 +84,8 @@ const identifyText = (bytes: Buffer): string | undefined => {
 }
 
 /**
- * What a file holds, as one word: exactly whole versions, or "torn". With `tail`, the record that was being appended, a file that
- * ends within it is told apart.
+ * Returns a token for the content of a file: its complete versions, or "torn". `tail` is the record of an unfinished append: a
+ * file that ends inside this record gets the suffix `cut`.
  */
 export const identify = (bytes: Buffer, tail?: Buffer): string => {
   const { ids, whole } = parse(bytes)

@@ -1,6 +1,6 @@
 /**
- * Does one operation, and dies right before the n-th of its calls that change something on the disk. Without a sound when it had
- * fewer.
+ * Performs one operation and kills itself right before the n-th call that changes the disk. Exits normally if the operation
+ * makes fewer calls.
  */
 import * as Effect from "effect/Effect"
 import fs from "node:fs"
@@ -14,7 +14,7 @@ import { perform } from "./perform.ts"
 export interface CrashOrders {
   readonly root: string
   readonly op: Op
-  /** From 1. */
+  /** The number of the call, from 1. */
   readonly call: number
 }
 
@@ -32,7 +32,7 @@ const changing = [
 ] as const
 const renaming = ["rename", "link", "unlink", "mkdir", "rmdir", "symlink", "rm"] as const
 
-/** Whether such a call can change anything. */
+/** Tests whether a call can change anything. */
 const changes = (name: string, args: ReadonlyArray<unknown>): boolean =>
   name !== "open" || (typeof args[1] === "number" && (args[1] & (fs.constants.O_CREAT | fs.constants.O_TRUNC)) !== 0)
 

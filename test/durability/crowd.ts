@@ -1,4 +1,4 @@
-/** One of several processes that work on the same files at once, and what became of its part. */
+/** The program of one of several processes that work on the same files, and the outcome of its part. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Fs from "node:fs"
@@ -15,24 +15,24 @@ export interface Part {
   readonly root: string
   readonly role: "create" | "append" | "replace" | "read" | "readPlainly" | "hold"
   readonly how: "bytes" | "stream"
-  /** Of whom a content is: the first of its numbers. */
+  /** The number of the first content that this process writes. */
   readonly id: number
-  /** One operation for each; `read` goes on until the standard input closes, and `hold` holds its only one open until then. */
+  /** One operation for each size. `read` repeats until the standard input closes; `hold` keeps its one sink open until then. */
   readonly sizes: ReadonlyArray<number>
 }
 
 export interface Outcome {
-  /** Of `create`: the names it has won. Of the others: how often it did its work. */
+  /** The paths of the successful writes. For `create` these are the names that this process created. */
   readonly won: ReadonlyArray<string>
   readonly done: number
-  /** What may not happen. */
+  /** The errors and contents that must not occur. */
   readonly wrong: ReadonlyArray<string>
 }
 
 const over = new AbortController()
 const end = new Promise((resolve) => over.signal.addEventListener("abort", resolve))
 
-/** Half of it now, told by a dot, and half at the end. */
+/** Emits half of the bytes and a dot at once, and the other half after the standard input closes. */
 const held = (bytes: Uint8Array): Stream.Stream<Uint8Array> =>
   Stream.concat(
     Stream.make(bytes.subarray(0, bytes.length >> 1)),
@@ -67,7 +67,7 @@ const take = (part: Part) =>
         const found = yield* Effect.match(Effect.sandbox(read), { onSuccess: (bytes) => identify(bytes), onFailure: String })
         if (!/^file \d+$/.test(found)) wrong.push(found)
         done++
-        // So that the end of the standard input is heard.
+        // Let the event loop notice the end of the standard input.
         yield* Effect.promise(() => new Promise(setImmediate))
       }
       return { won, done, wrong } satisfies Outcome

@@ -18,7 +18,7 @@ const watched = ["access", "faccessat", "faccessat2", "open", "openat", "write",
 const flushing = ["fsync", "fdatasync", "sync_file_range", "syncfs", "sync"]
 const variants = ["renameat", "renameat2", "linkat", "unlinkat", "mkdirat", "symlinkat"]
 
-/** The calls of each operation that are about the root, with paths in it. */
+/** Returns the system calls of each operation on the root, with paths relative to the root. */
 const watch = (durability: "none" | "file" | "full"): ReadonlyMap<string, ReadonlyArray<SystemCall>> => {
   const at = scratch()
   const root = join(at, "root")
@@ -70,19 +70,19 @@ const watch = (durability: "none" | "file" | "full"): ReadonlyMap<string, Readon
 const isHidden = (path: string): boolean => path.includes(".~fsa-")
 const isFlush = ({ name }: SystemCall): boolean => flushing.includes(name)
 const isWrite = ({ name }: SystemCall): boolean => /^p?write|^ftruncate/.test(name)
-/** What makes content visible under a name. */
+/** Tests whether a call makes content visible under a name. */
 const isPublication = ({ name, paths }: SystemCall): boolean =>
   (name === "rename" || name === "link") && paths.length === 2 && isHidden(paths[0]!) && !isHidden(paths[1]!)
-/** The hidden names that one file has had. */
+/** Returns all hidden names that one file had. */
 const namesBefore = (calls: ReadonlyArray<SystemCall>, path: string): ReadonlyArray<string> => {
   const before = calls.find(({ name, paths }) => (name === "rename" || name === "link") && paths[1] === path)
   return before === undefined ? [path] : [path, ...namesBefore(calls, before.paths[0]!)]
 }
-/** Names that a caller can see, and that the call has made or taken away. */
+/** Returns the visible names that a call creates or removes. */
 const namesOf = ({ name, paths }: SystemCall): ReadonlyArray<string> =>
   !renamings.includes(name) ? [] : (name === "symlink" ? paths.slice(-1) : paths).filter((path) => !isHidden(path))
 
-/** What of each operation must be there at least, so that what is said of all of it is said of something. */
+/** The calls that each operation must make, so that no check below passes on an empty list. */
 const expected: Record<string, ReadonlyArray<string>> = {
   replace: ["rename"],
   large: ["rename"],
@@ -109,7 +109,7 @@ const expected: Record<string, ReadonlyArray<string>> = {
   removeTree: ["unlink", "rmdir"]
 }
 
-describe.runIf(wanted)("what an answered change survives, as the system sees it", () => {
+describe.runIf(wanted)("durability, seen in the system calls", () => {
   for (const durability of ["none", "file", "full"] as const) {
     describe(`durability ${durability}`, () => {
       let operations: ReadonlyMap<string, ReadonlyArray<SystemCall>> = new Map()
@@ -118,7 +118,7 @@ describe.runIf(wanted)("what an answered change survives, as the system sees it"
         operations = watch(durability)
       })
 
-      it("was seen at work in every operation", () => {
+      it("is observed in every operation", () => {
         assert.deepStrictEqual([...operations.keys()], Object.keys(expected))
         for (const [name, calls] of operations) {
           const seen = calls.map((call) => (isWrite(call) ? "write" : call.name))
@@ -151,7 +151,7 @@ describe.runIf(wanted)("what an answered change survives, as the system sees it"
         }
       })
 
-      it("flushes each file that it has appended to, after its bytes", () => {
+      it("flushes each file after appending to it", () => {
         for (const [name, calls] of operations) {
           for (const write of calls.filter((call) => isWrite(call) && !isHidden(call.paths[0]!))) {
             const flush = calls.find((call) => isFlush(call) && call.paths[0] === write.paths[0] && call.began > write.ended)
@@ -169,10 +169,10 @@ describe.runIf(wanted)("what an answered change survives, as the system sees it"
         return
       }
 
-      it("flushes each directory after a name in it was made, changed or taken away", () => {
+      it("flushes each directory after a name in it is created, changed or removed", () => {
         for (const [operation, calls] of operations) {
           const gone = new Set(calls.filter(({ name }) => name === "rmdir").flatMap(({ paths }) => paths))
-          // As a call it is over when the directories that it has made, and those that they are in, are on disk.
+          // The operation as a whole ends after the directories that it made, and their parents, are on disk.
           const isGone = (path: string): boolean => [...gone].some((top) => path === top || path.startsWith(`${top}/`))
           for (const call of calls) {
             for (const directory of namesOf(call).map(dirname)) {
@@ -184,7 +184,7 @@ describe.runIf(wanted)("what an answered change survives, as the system sees it"
         }
       })
 
-      it("flushes the directory of a file that an append has made", () => {
+      it("flushes the directory of a file that an append creates", () => {
         for (const name of ["appendNew", "appendNewSink"]) {
           const calls = operations.get(name)!
           const written = calls.findLastIndex((call) => isWrite(call) || isPublication(call))

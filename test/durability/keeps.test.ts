@@ -10,7 +10,7 @@ import { clean, scratch } from "./children.ts"
 
 afterAll(clean)
 
-/** What is written here in another language can do what Node cannot: read and write extended attributes. */
+/** Runs Python, which can read and write extended attributes. Node cannot. */
 const python = (code: string, ...args: ReadonlyArray<string>) => {
   const { status, stderr, stdout } = spawnSync("python3", ["-c", `import os, struct, sys\n${code}`, ...args], {
     encoding: "utf8"
@@ -21,7 +21,7 @@ const canTell = python("os.setxattr").isDone
 const wanted = canTell || process.env["FS_ALGEBRA_NO_SKIP"] !== undefined
 if (!wanted) console.log("skipped: extended attributes and access lists, which need python3; apt-get install python3")
 
-/** Names of the extended attributes of each file. */
+/** Returns the names of the extended attributes of each file. */
 const attributesOf = (paths: ReadonlyArray<string>): unknown => {
   const { isDone, stderr, stdout } = python(
     "import json\nprint(json.dumps([sorted(os.listxattr(path)) for path in sys.argv[1:]]))",
@@ -34,7 +34,7 @@ const attributesOf = (paths: ReadonlyArray<string>): unknown => {
 const note = "user.note"
 const list = "system.posix_acl_access"
 
-/** A note, and an access list that lets one more user read. */
+/** Adds a user attribute, and an access control list that grants one more user read access. */
 const decorate = (paths: ReadonlyArray<string>): void => {
   const { isDone, stderr } = python(
     `entry = lambda tag, bits, who=0xffffffff: struct.pack("<HHI", tag, bits, who)
@@ -82,7 +82,7 @@ const plant = (root: string): string => {
 
 for (const [how, change] of Object.entries(replacements)) {
   describe(`${how} that replaces a file`, () => {
-    it.runIf(process.getuid?.() === 0)("keeps its permission bits, its owner and its group", async () => {
+    it.runIf(process.getuid?.() === 0)("keeps its permission bits, owner and group", async () => {
       for (const mode of [0o600, 0o644, 0o755, 0o400, 0o066]) {
         const root = freshRoot()
         const path = plant(root)
@@ -95,7 +95,7 @@ for (const [how, change] of Object.entries(replacements)) {
       }
     })
 
-    it("leaves the old content under its other names", async () => {
+    it("keeps the old content under the other hard links", async () => {
       const root = freshRoot()
       const path = plant(root)
       Fs.linkSync(path, join(root, "second"))
@@ -107,8 +107,8 @@ for (const [how, change] of Object.entries(replacements)) {
   })
 }
 
-// Node can neither read nor write them. The day it can, this fails, and they should be kept.
-it.runIf(wanted)("no replacement keeps extended attributes nor an access list", async () => {
+// Node can neither read nor write extended attributes. If a later Node can, this test fails and replacements should keep them.
+it.runIf(wanted)("no replacement keeps extended attributes or an access control list", async () => {
   const roots = Object.keys(replacements).map(freshRoot)
   const paths = roots.map(plant)
   decorate(paths)
@@ -119,7 +119,7 @@ it.runIf(wanted)("no replacement keeps extended attributes nor an access list", 
   )
 })
 
-describe("what does not replace a file", () => {
+describe("a change that does not replace the file", () => {
   const changes: Record<string, readonly [change: Change, path: string]> = {
     append: [(fs) => fs.write("f", "new", { mode: "append" }), "f"],
     "a sink that appends": [(fs) => Stream.run(Stream.make(new Uint8Array(9)), fs.sink("f", { mode: "append" })), "f"],
@@ -127,7 +127,7 @@ describe("what does not replace a file", () => {
     "move over another": [(fs) => fs.move("f", "other", { overwrite: true }), "other"],
     "a change of mode": [(fs) => fs.setAttributes("f", { mode: 0o640 }), "f"]
   }
-  it.runIf(wanted)(`keeps them, and the file: ${Object.keys(changes).join(", ")}`, async () => {
+  it.runIf(wanted)(`keeps the inode and the extended attributes: ${Object.keys(changes).join(", ")}`, async () => {
     const roots = Object.keys(changes).map(freshRoot)
     const paths = roots.map(plant)
     decorate(paths)

@@ -26,12 +26,12 @@ describe("the checker", () => {
   const cases: ReadonlyArray<readonly [claim: string, before: object, op: Op | undefined, found: object, allowed: boolean]> = [
     ["an untouched tree", { f: "file 1" }, undefined, { f: "file 1" }, true],
     ["an acknowledged file that is missing", { f: "file 1" }, undefined, {}, false],
-    ["a file that nobody wrote", {}, undefined, { f: "file 1" }, false],
-    ["the old file", { f: "file 1" }, write("overwrite"), { f: "file 1" }, true],
-    ["the new file", { f: "file 1" }, write("overwrite"), { f: "file 2" }, true],
-    ["neither", { f: "file 1" }, write("overwrite"), {}, false],
+    ["a file that was never written", {}, undefined, { f: "file 1" }, false],
+    ["the old file during an overwrite", { f: "file 1" }, write("overwrite"), { f: "file 1" }, true],
+    ["the new file during an overwrite", { f: "file 1" }, write("overwrite"), { f: "file 2" }, true],
+    ["a missing file during an overwrite", { f: "file 1" }, write("overwrite"), {}, false],
     ["a torn file", { f: "file 1" }, write("overwrite"), { f: "torn after 0 of 3 bytes" }, false],
-    ["a file that is only begun", {}, write("create"), { f: "file " }, false],
+    ["an empty new file", {}, write("create"), { f: "file " }, false],
     ["a parent without its file", {}, write("create", "d/e/f"), { d: directory }, true],
     ["parents without their file", {}, write("create", "d/e/f"), { d: directory, "d/e": directory }, true],
     ["a cut record at the end", { f: "file 1" }, write("append"), { f: "file 1 cut" }, true],
@@ -52,7 +52,13 @@ describe("the checker", () => {
       { d: directory },
       true
     ],
-    ["what a delete took besides", { d: directory, f: "file 1" }, { kind: "delete", path: "d", recursive: true }, {}, false]
+    [
+      "a missing file beside a deleted tree",
+      { d: directory, f: "file 1" },
+      { kind: "delete", path: "d", recursive: true },
+      {},
+      false
+    ]
   ]
   const treeOf = (tree: object): Tree => new Map(Object.entries(tree))
 
@@ -63,7 +69,7 @@ describe("the checker", () => {
     })
   }
 
-  it("tells a whole file from one that is cut, filled with zeros, mixed or doubled", () => {
+  it("tells a complete file from one that is cut, filled with zeros, mixed or doubled", () => {
     const bytes = record(7, 10_000)
     assert.strictEqual(identify(bytes), "file 7")
     assert.strictEqual(identify(Buffer.concat([bytes, record(8, 0)])), "file 7+8")
@@ -80,9 +86,9 @@ describe("the checker", () => {
   })
 })
 
-describe("a process that is killed at any moment", () => {
+describe("a process that is killed at a random moment", () => {
   it(
-    `leaves the old or the new and no torn file, and the next start finds no leftovers, ${kills} times`,
+    `leaves the old or the new content and no torn file, and the next start removes all leftovers, in ${kills} kills`,
     async () => {
       const each = Math.ceil(kills / 3)
       const seed = soak ? Number(process.hrtime.bigint() % 1_000_000n) : 1
@@ -104,7 +110,7 @@ describe("a process that is killed at any moment", () => {
         sum((report) => report.kills),
         kills
       )
-      // Otherwise they have met nothing, and what was found says nothing.
+      // Without kills inside an operation the checks above prove nothing.
       assert.isAbove(
         sum((report) => report.within),
         kills / 2
@@ -131,7 +137,7 @@ describe("a process that is killed at any moment", () => {
   })
 })
 
-describe("a process that is killed before any one of the calls that change something", () => {
+describe("a process that is killed before one of its changing system calls", () => {
   const dirs = (count: number): object =>
     Object.fromEntries(Array.from({ length: count }, (_, n) => [`deep${"/x".repeat(n)}`, directory]))
   const write = (how: "bytes" | "stream", mode: "create" | "overwrite" | "append", path: string): Op => ({
@@ -145,11 +151,11 @@ describe("a process that is killed before any one of the calls that change somet
   interface Case {
     readonly before: object
     readonly op: Op
-    /** How far one kill is from the next. */
+    /** The step from one killed call to the next. */
     readonly stride?: number
   }
   const ends = { f: "file 1", l: "-> f", m: "-> nothing", d: directory, "d/g": "file 3", e: directory }
-  /** Each kill costs a start of Node, so most of it is for the soak. */
+  /** Cases for the soak only, because each kill costs a start of Node. */
   const others: Record<string, Case> = {
     "replaces a file through a link": { before: ends, op: write("stream", "overwrite", "l") },
     "appends to a file": { before: ends, op: write("bytes", "append", "f") },
@@ -193,7 +199,7 @@ describe("a process that is killed before any one of the calls that change somet
 
   const at = scratch()
   const cache = join(at, "cache")
-  /** Whether it was killed, which it was not when it had fewer calls. */
+  /** Tests whether the process was killed. It was not if it made fewer calls. */
   const crash = async (root: string, op: Op, call: number): Promise<boolean> => {
     const child = start("crash.ts", cache)
     await child.dots(0)
@@ -206,7 +212,7 @@ describe("a process that is killed before any one of the calls that change somet
   for (const [claim, { before, op, stride = 1 }] of Object.entries(cases)) {
     const limit = soak ? 20 * minutes : 2 * minutes
     it.concurrent(
-      `while it ${claim} leaves old or new, and the next start finds no leftovers`,
+      `leaves the old or the new tree and the next start removes all leftovers while it ${claim}`,
       { timeout: limit },
       async () => {
         const tree: Tree = new Map(Object.entries(before))

@@ -1,6 +1,6 @@
 /**
- * Starts writers, kills them, and looks at what they have left: first as it is, then when a program has started anew on it. What
- * must be true of it is in `model.ts`.
+ * Starts writers, kills them, and checks the directory twice: right after the kill, and after a new program has started on it.
+ * The rules are in `model.ts`.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -14,29 +14,29 @@ import { apply, complaint, directory, type Found, look, mend, type Op, tailOf, t
 import type { Entry, Orders } from "./writer.ts"
 
 export interface Plan extends Pick<Orders, "durability" | "replacing" | "seed"> {
-  /** Beside what else is needed, this directory gets `root`. */
+  /** The directory for all files of the run. Its entry `root` is the tree. */
   readonly directory: string
   readonly kills: number
-  /** @default false */
+  /** Whether to stop at the first complaint. @default false */
   readonly stopsAtFirst?: boolean
 }
 
 export interface Report {
   kills: number
-  /** Operations that were acknowledged. */
+  /** The number of acknowledged operations. */
   operations: number
-  /** Kills within an operation. */
+  /** The number of kills inside an operation. */
   within: number
-  /** Kills that left temporary files, and how many. */
+  /** The number of kills that left temporary files, and of these files. */
   littered: number
   left: number
-  /** Kills that left a piecewise operation in the middle, or a cut record. */
+  /** The number of kills that left a half-done operation on a tree, or a cut record. */
   partial: number
   readonly kinds: Record<string, number>
   readonly complaints: Array<string>
 }
 
-/** What the journal says: the last acknowledged tree, and the operation that was under way. */
+/** Returns the last acknowledged tree of the journal and the unfinished operation. */
 const replay = (journal: string, before: Tree) => {
   let tree = before
   let op: Op | undefined
@@ -61,7 +61,7 @@ const spin = (milliseconds: number): void => {
   while (performance.now() < end);
 }
 
-/** Some time after some operation, or at any time at all. */
+/** Kills the writer shortly after a random operation begins, or after a random time. */
 const kill = async (child: Child, { below }: Dice): Promise<void> => {
   if (below(4) === 0) await new Promise((resolve) => setTimeout(resolve, below(150)))
   else {
@@ -76,7 +76,7 @@ const directoriesOf = (tree: Tree): ReadonlyArray<string> => [
   ...[...tree.keys()].filter((path) => tree.get(path) === directory)
 ]
 
-/** What a program does that starts anew: it looks at everything, or it writes everywhere. */
+/** Runs a new program on the tree. It lists everything or writes to every directory. */
 export const startAnew = (root: string, tree: Tree, writes: boolean): Promise<void> =>
   Effect.gen(function* () {
     const fs = yield* Filesystem.Filesystem
@@ -90,7 +90,7 @@ export const startAnew = (root: string, tree: Tree, writes: boolean): Promise<vo
 const kindOf = (op: Op | undefined): string =>
   op === undefined ? "between" : op.kind === "write" ? `${op.mode} ${op.how}` : op.kind
 
-/** A row of kills on one tree, each writer going on where the last was killed. */
+/** Kills one writer after another on the same tree. Each writer continues where the previous one was killed. */
 export const killLoop = async (plan: Plan): Promise<Report> => {
   const report: Report = { kills: 0, operations: 0, within: 0, littered: 0, left: 0, partial: 0, kinds: {}, complaints: [] }
   const root = join(plan.directory, "root")

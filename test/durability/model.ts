@@ -1,12 +1,12 @@
 /**
- * What a tree must look like after each operation, and what it may look like when the program was killed within one. Nothing here
- * knows the library: it is the specification, written down a second time.
+ * The tree that each operation must leave, and the trees that a kill inside an operation may leave. The model does not use the
+ * library: it is a second form of the specification.
  */
 import * as Fs from "node:fs"
 import { dirname, join } from "node:path"
 import { cut, fileToken, identify, parse, record, textToken } from "./content.ts"
 
-/** By path: "directory", "-> target", or the word for what a file holds. */
+/** The entries by path: "directory", "-> target", or the token for the content of a file. */
 export type Tree = ReadonlyMap<string, string>
 
 interface Transfer {
@@ -38,7 +38,7 @@ export const parentOf = (path: string): string => (path.includes("/") ? dirname(
 
 export const isBelow = (path: string, top: string): boolean => path.startsWith(`${top}/`)
 
-/** Where a write to the path arrives. */
+/** Returns the path that a write to this path changes, after following links. */
 export const through = (tree: Tree, path: string): string => {
   let at = path
   for (let links = 0; links < 8; links++) {
@@ -55,7 +55,7 @@ const ancestors = (path: string): ReadonlyArray<string> => {
   return out
 }
 
-/** The path at which the operation puts something, or from which it takes. */
+/** Returns the path that the operation writes to or removes. */
 const targetOf = (tree: Tree, op: Op): string => {
   if ("to" in op) return op.to
   return op.kind === "write" && op.mode !== "create" ? through(tree, op.path) : op.path
@@ -95,19 +95,19 @@ export const apply = (before: Tree, op: Op): Tree => {
   }
 }
 
-/** Whole files at a time; everything else happens at once. */
+/** Tests whether an operation changes one entry at a time. Every other operation is atomic. */
 const isPiecewise = (before: Tree, op: Op): boolean =>
   (op.kind === "delete" && op.recursive) || (op.kind === "copy" && before.get(op.from) === directory)
 
-/** An append may have come to nothing more than the file, or to a part of its record, and only at the end. */
+/** Tests whether a file is the remains of an unfinished append: an empty new file, or the old content and a part of the record. */
 const isCutAppend = (op: Op, old: string | undefined, found: string | undefined): boolean =>
   op.kind === "write" &&
   op.mode === "append" &&
   (found === (old ?? fileToken([])) + cut || (old === undefined && op.how === "bytes" && found === fileToken([])))
 
 /**
- * Why this cannot be what a program has left that had finished everything that led to `before` and was killed within `op`;
- * `undefined` where it can.
+ * Returns the reason why a kill inside `op`, after everything that led to `before`, cannot have left this tree. Returns
+ * `undefined` if it can.
  */
 export const complaint = (before: Tree, op: Op | undefined, found: Tree): string | undefined => {
   const after = op === undefined ? before : apply(before, op)
@@ -131,13 +131,13 @@ export const complaint = (before: Tree, op: Op | undefined, found: Tree): string
 
 export interface Found {
   readonly tree: Tree
-  /** Paths of what a killed writer has left. */
+  /** The paths of leftovers of killed writers. */
   readonly hidden: ReadonlyArray<string>
 }
 
 const isHidden = (name: string): boolean => /^\.~fsa-.*\.tmp$/.test(name)
 
-/** Reads a tree with nothing but `node:fs`. `tail` is the record that was being appended. */
+/** Reads a tree with `node:fs` alone. `tail` is the record of an unfinished append. */
 export const look = (root: string, tail?: Buffer): Found => {
   const tree = new Map<string, string>()
   const hidden: Array<string> = []
@@ -159,7 +159,7 @@ export const look = (root: string, tail?: Buffer): Found => {
 export const tailOf = (op: Op | undefined): Buffer | undefined =>
   op?.kind === "write" && op.mode === "append" ? record(op.id, op.size) : undefined
 
-/** What a journal does when it is opened: a broken record at the end goes. */
+/** Removes a broken record at the end of a file, as a journal does when it opens. */
 export const mend = (root: string, { hidden, tree }: Found): Found => {
   const mended = new Map(tree)
   for (const [path, what] of tree) {

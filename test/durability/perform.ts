@@ -1,4 +1,4 @@
-/** Carries operations out: with the library, or as a program would that had never heard of it. */
+/** Performs operations with the library, or with plain `node:fs` as the control. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Fs from "node:fs"
@@ -37,7 +37,7 @@ export const perform = (fs: Algebra, op: Op): Effect.Effect<unknown, unknown> =>
   }
 }
 
-/** The control: files are written where they stand. */
+/** Writes a file in place. Kills must tear such a file, which shows that the checks work. */
 export const naively = (root: string, op: Op): Effect.Effect<unknown> =>
   Effect.sync(() => {
     if (op.kind === "write") Fs.writeFileSync(join(root, op.path), record(op.id, op.size))

@@ -15,7 +15,7 @@ const soak = process.env["FS_ALGEBRA_SOAK"] !== undefined
 const times = soak ? 20 : 1
 const at = scratch()
 const cache = join(at, "cache")
-/** Numbers of contents belong to who wrote them. */
+/** Returns the process that wrote the content with this number. */
 const owner = (id: number): number => Math.floor(id / 100_000)
 
 let roots = 0
@@ -27,7 +27,7 @@ const freshRoot = (): string => {
 
 const crowd = async (parts: ReadonlyArray<Part>): Promise<ReadonlyArray<Child>> => {
   const children = parts.map(() => start("crowd.ts", cache))
-  // They start together, so that they meet.
+  // Give orders only after all have started, so that they overlap.
   await Promise.all(children.map((child) => child.dots(0)))
   for (const [n, child] of children.entries()) child.say(parts[n])
   return children
@@ -43,7 +43,7 @@ const finish = async (child: Child): Promise<Outcome> => {
 const together = async (parts: ReadonlyArray<Part>): Promise<ReadonlyArray<Outcome>> =>
   Promise.all((await crowd(parts)).map(finish))
 
-/** A round in which one had finished before the next began says nothing. */
+/** Repeats a round until the processes overlap often enough. A round in which they do not overlap proves nothing. */
 const untilTheyMeet = async (round: (root: string) => Promise<boolean>): Promise<void> => {
   let met = 0
   for (let rounds = 0; met < times && rounds < times + 5; rounds++) {
@@ -62,7 +62,7 @@ const holding = async (root: string): Promise<Child> => {
   return child!
 }
 
-/** Another program meets the directory. */
+/** Runs another program on the directory. */
 const meet = (root: string, how: "lists" | "writes"): Promise<void> =>
   Effect.gen(function* () {
     const fs = yield* Filesystem.Filesystem
@@ -71,8 +71,8 @@ const meet = (root: string, how: "lists" | "writes"): Promise<void> =>
   }).pipe(Effect.provide(PosixHost.layer({ root })), Effect.orDie, Effect.runPromise)
 
 for (const how of ["lists", "writes"] as const) {
-  describe(`what a process has not finished, when another ${how} in its directory`, () => {
-    it("stays while the process lives, even stopped, however old it looks", async () => {
+  describe(`the staged file of another process, when a program ${how} in its directory`, () => {
+    it("stays while the process lives, even if it is stopped and the file looks old", async () => {
       const root = freshRoot()
       const child = await holding(root)
       const { hidden } = look(root)
@@ -87,7 +87,7 @@ for (const how of ["lists", "writes"] as const) {
       assert.deepStrictEqual(look(root).hidden, [])
     })
 
-    it("goes when the process was killed, however new it looks", async () => {
+    it("is removed after the process was killed, even if the file looks new", async () => {
       const root = freshRoot()
       const child = await holding(root)
       assert.strictEqual(look(root).hidden.length, 1)
@@ -103,7 +103,7 @@ for (const how of ["lists", "writes"] as const) {
 
 describe("four processes", { timeout: soak ? 1_200_000 : 120_000 }, () => {
   for (const how of ["bytes", "stream"] as const) {
-    it(`that create the same names from ${how}: each name is one's, whole, and no other believes that it made it`, async () => {
+    it(`create the same names from ${how}, and exactly one process succeeds for each name`, async () => {
       const sizes = Array.from({ length: 150 }, (_, n) => (n % 10 === 0 ? 300_000 : 100 + n))
       await untilTheyMeet(async (root) => {
         const outcomes = await together(four({ root, role: "create", how, sizes }))
@@ -119,7 +119,7 @@ describe("four processes", { timeout: soak ? 1_200_000 : 120_000 }, () => {
       })
     })
 
-    it(`that append ${how} to one file lose nothing and mix nothing, from 100 bytes to 3 MB`, async () => {
+    it(`append ${how} to one file without losing or mixing records, from 100 bytes to 3 MB`, async () => {
       const sizes = [100, 3_000_000, 5000, 600_000, 100, 70_000, 1_500_000, 512 * 1024, 60, 3_000_000, 9, 200_000, 65_536, 100]
       const total = sizes.reduce((sum, size) => sum + 4 * record(1, size).length, 0)
       await untilTheyMeet(async (root) => {
@@ -142,7 +142,7 @@ describe("four processes", { timeout: soak ? 1_200_000 : 120_000 }, () => {
       })
     })
 
-    it(`that replace one file with ${how}, while others read it: each reading is one whole version, and none finds nothing`, async () => {
+    it(`replace one file with ${how} while others read it, and every read returns one complete version`, async () => {
       const root = freshRoot()
       Fs.writeFileSync(join(root, "f"), record(1, 300_000))
       const sizes = Array.from({ length: 80 * times }, (_, n) => (n % 5 === 0 ? 1_000_000 : 300_000 + n))

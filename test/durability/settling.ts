@@ -1,4 +1,7 @@
-/** Does one operation after another, each behind a mark that whoever watches the system calls can see. */
+/**
+ * Performs a list of operations. Before each one it looks up a marker path, which separates the operations in the output of
+ * strace.
+ */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Fs from "node:fs"

@@ -1,8 +1,8 @@
-/** What strace has seen: calls that succeeded, with the files that they were about, in the order in which they began and ended. */
+/** Parses the output of strace into the successful calls, with their paths and the lines where each began and ended. */
 
 export interface SystemCall {
   readonly name: string
-  /** Absolute; what stands behind a descriptor is shown by its own path. */
+  /** The absolute paths. A descriptor is shown by the path of its file. */
   readonly paths: ReadonlyArray<string>
   readonly began: number
   readonly ended: number
@@ -11,7 +11,7 @@ export interface SystemCall {
 const callForm = /^(\w+)\((.*)\) += (\d+)(?:<(.*)>)?/s
 const argumentForm = /(\d+)<([^>]*)>|"((?:[^"\\]|\\.)*)"/g
 
-/** Reads what `strace -f -y -o` has written, where threads cut each other's calls in two. */
+/** Parses the output of `strace -f -y -o`, in which threads split one another's calls. */
 export const parseTrace = (trace: string): ReadonlyArray<SystemCall> => {
   const calls: Array<SystemCall> = []
   const unfinished = new Map<string, { readonly text: string; readonly began: number }>()

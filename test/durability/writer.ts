@@ -1,6 +1,6 @@
 /**
- * Works on a tree without end, to be killed. Before an operation it notes in the journal what it is going to do, afterwards that it
- * was done; a dot on the standard output tells that one begins.
+ * Changes a tree until it is killed. It writes each operation to a journal before it starts and again after it succeeds. A dot
+ * on the standard output marks the start of an operation.
  */
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
@@ -18,9 +18,9 @@ export interface Orders {
   readonly seed: number
   readonly durability: "none" | "file" | "full"
   readonly tree: ReadonlyArray<readonly [path: string, what: string]>
-  /** Of the first that is new. */
+  /** The number of the first new content. */
   readonly id: number
-  /** Replaces one large file, in the library's way or in place. */
+  /** Whether to replace one large file only, with the library or in place. */
   readonly replacing?: "atomically" | "naively" | undefined
 }
 
@@ -51,9 +51,9 @@ const work = (orders: Orders) =>
     }
   }).pipe(Effect.provide(PosixHost.layer({ root: orders.root, durability: orders.durability })))
 
-// Whoever started it is gone: so is its work.
+// End when the parent has gone.
 const lines = createInterface({ input: process.stdin }).on("close", () => process.exit())
 lines.once("line", (line) => void Effect.runPromise(work(JSON.parse(line) as Orders)))
-// Who is killed cannot do it later.
+// A killed process cannot flush the cache at its end.
 flushCompileCache()
 process.stdout.write("!")
