@@ -1,4 +1,4 @@
-/** The program in a process of its own, asked one command at a time. */
+/** Runs `program.ts` in a child process that takes one command at a time. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { type ChildProcess, spawn } from "node:child_process"
@@ -28,7 +28,7 @@ const begin = async (before: string): Promise<{ readonly child: Child; readonly 
     ["-c", `${before} exec "$0" --disable-warning=ExperimentalWarning "$@"`, process.execPath, program],
     {
       stdio: ["pipe", "pipe", "inherit"],
-      // One thread in the pool, so that its calls come in one order.
+      // One thread in the pool gives the calls a fixed order.
       env: { ...process.env, UV_THREADPOOL_SIZE: "1" }
     }
   )
@@ -45,7 +45,7 @@ const begin = async (before: string): Promise<{ readonly child: Child; readonly 
   return { child, process: made }
 }
 
-/** `before` is a piece of shell that takes something away from it. */
+/** Starts the program for a scope. `before` is shell code that runs first, for example to lower a limit. */
 export const spawned = (before = ""): Effect.Effect<Child, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(

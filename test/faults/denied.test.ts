@@ -1,4 +1,4 @@
-/** What the system does not let one do: disks for reading only, other people's files, immutable files, mounted and running ones. */
+/** Changes that the system denies: read-only disks, files of other users, immutable files, mount points and running programs. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { execFileSync, spawn, spawnSync } from "node:child_process"
@@ -12,10 +12,10 @@ const mutations = [...writing, ...changing, ...trees]
 
 const mountable = needs("disks for reading only", canMount, "it needs root and a kernel that lets it mount")
 
-describe.runIf(mountable)("on a disk that is mounted for reading only", () => {
+describe.runIf(mountable)("a disk that is mounted read-only", () => {
   const readOnly = { _tag: "AccessDenied", why: "readOnly", isDeclared: true }
 
-  it.live("every call that looks succeeds, every call that changes is AccessDenied readOnly, and nothing has changed", () =>
+  it.live("lets every reading call succeed, and fails every change with AccessDenied readOnly and changes nothing", () =>
     losingNothing(
       Effect.gen(function* () {
         const root = yield* disk("size=1m")
@@ -33,7 +33,7 @@ describe.runIf(mountable)("on a disk that is mounted for reading only", () => {
     )
   )
 
-  it.live("a part of the tree for reading only can be copied from, not moved from, and the copy goes again", () =>
+  it.live("lets its entries be copied but not moved, and no copy is left after a failed move", () =>
     losingNothing(
       Effect.gen(function* () {
         const root = yield* directory
@@ -69,9 +69,9 @@ const immutable = (): boolean => {
 }
 
 describe.runIf(needs("immutable files", immutable, "it needs root and chattr (apt-get install e2fsprogs) on an ext4 disk"))(
-  "an immutable file",
+  "an immutable entry",
   () => {
-    it.live("can be read and copied; whatever would change it is AccessDenied permission, and it stays as it is", () =>
+    it.live("that is a file can be read and copied; every change of it is AccessDenied permission and changes nothing", () =>
       losingNothing(
         Effect.gen(function* () {
           const root = yield* directory
@@ -103,36 +103,38 @@ describe.runIf(needs("immutable files", immutable, "it needs root and chattr (ap
       )
     )
 
-    it.live("a directory that only takes what is new: creating works, replacing and removing is AccessDenied permission", () =>
-      losingNothing(
-        Effect.gen(function* () {
-          const root = yield* directory
-          plantAt(root)
-          const fs = yield* host(root)
-          const at = join(root, "d")
-          yield* Effect.acquireRelease(
-            Effect.sync(() => execFileSync("chattr", ["+i", at])),
-            () => Effect.sync(() => execFileSync("chattr", ["-i", at]))
-          )
-          const before = picture(root)
-          for (const self of mutations.filter(({ name }) =>
-            /^(create,|overwrite,|replace,|edit|delete$|move|mkdir$)/.test(name)
-          )) {
-            if (self.name === "move of a link") continue
-            const denied = { _tag: "AccessDenied", why: "permission", isDeclared: true }
-            assert.deepInclude(yield* failure(self, fs), denied, self.name)
-            assert.deepStrictEqual(picture(root), before, self.name)
-          }
-          yield* fs.write("d/f", "er", { mode: "append" })
-          assert.strictEqual(yield* fs.readString("d/f"), "old\ner")
-        })
-      )
+    it.live(
+      "that is a directory lets its files be appended to; creating, replacing and removing is AccessDenied permission",
+      () =>
+        losingNothing(
+          Effect.gen(function* () {
+            const root = yield* directory
+            plantAt(root)
+            const fs = yield* host(root)
+            const at = join(root, "d")
+            yield* Effect.acquireRelease(
+              Effect.sync(() => execFileSync("chattr", ["+i", at])),
+              () => Effect.sync(() => execFileSync("chattr", ["-i", at]))
+            )
+            const before = picture(root)
+            for (const self of mutations.filter(({ name }) =>
+              /^(create,|overwrite,|replace,|edit|delete$|move|mkdir$)/.test(name)
+            )) {
+              if (self.name === "move of a link") continue
+              const denied = { _tag: "AccessDenied", why: "permission", isDeclared: true }
+              assert.deepInclude(yield* failure(self, fs), denied, self.name)
+              assert.deepStrictEqual(picture(root), before, self.name)
+            }
+            yield* fs.write("d/f", "er", { mode: "append" })
+            assert.strictEqual(yield* fs.readString("d/f"), "old\ner")
+          })
+        )
     )
   }
 )
 
-describe.runIf(mountable)("a file that is mounted on", () => {
-  it.live("can be read, copied and appended to; replacing, moving and removing it is AccessDenied busy", () =>
+describe.runIf(mountable)("a file that is a mount point", () => {
+  it.live("can be appended to; replacing, moving and removing it is AccessDenied busy", () =>
     losingNothing(
       Effect.gen(function* () {
         const root = yield* directory
@@ -158,7 +160,7 @@ describe.runIf(mountable)("a file that is mounted on", () => {
 })
 
 describe("a program that is running (ETXTBSY)", () => {
-  it.live("cannot be appended to, AccessDenied permission, and can be replaced", () =>
+  it.live("cannot be appended to, with AccessDenied permission, and can be replaced", () =>
     losingNothing(
       Effect.gen(function* () {
         const root = yield* directory
@@ -199,7 +201,7 @@ const nobody = 65534
 interface Scene {
   readonly name: string
   readonly prepare: (root: string) => void
-  /** By POSIX, what can be done all the same; everything else is AccessDenied permission. */
+  /** The operations that POSIX allows here. Every other operation must be AccessDenied permission. */
   readonly possible: RegExp
 }
 
@@ -212,7 +214,7 @@ const scenes: ReadonlyArray<Scene> = [
     possible: new RegExp(`^(${reading.map(({ name }) => name).join("|")})$`)
   },
   {
-    // A directory itself must be writable to get another parent; and a stream is staged beside the file that it is appended to.
+    // Moving a directory needs write access to it. A stream is staged beside the file that it is appended to.
     name: "a directory that may not be written to, with files of one's own",
     prepare: (root) => {
       give(root)
@@ -246,7 +248,7 @@ const scenes: ReadonlyArray<Scene> = [
 describe.runIf(needs("what other users may not do", () => isRoot, "it needs root to become somebody else"))(
   "a process of another user",
   () => {
-    it.live("is told AccessDenied permission of all that POSIX does not let it do, and changes nothing by it", () =>
+    it.live("gets AccessDenied permission for every change that POSIX denies, and changes nothing", () =>
       Effect.scoped(
         Effect.gen(function* () {
           const top = yield* directory
@@ -270,7 +272,7 @@ describe.runIf(needs("what other users may not do", () => isRoot, "it needs root
                 if (shown !== "done") wrong.push(`${name}, ${self.name}: ${shown}`)
                 continue
               }
-              // That it is not the expected version is all that can be said of a file that cannot be read.
+              // A file that cannot be read can only be reported as a conflict with the expected version.
               if (failed?._tag === "Conflict" && self.name.includes("a version is expected")) continue
               if (failed?._tag !== "AccessDenied" || failed.why !== "permission" || !failed.isDeclared) {
                 wrong.push(`${name}, ${self.name}: ${shown}`)
@@ -286,7 +288,7 @@ describe.runIf(needs("what other users may not do", () => isRoot, "it needs root
       )
     )
 
-    it.live("in a sticky directory may make files of its own, and neither replace nor remove those of others", () =>
+    it.live("creates files of its own in a sticky directory, and cannot replace or remove files of others", () =>
       Effect.scoped(
         Effect.gen(function* () {
           const root = yield* directory

@@ -1,4 +1,4 @@
-/** A second disk inside the tree: moving to it is copying, then removing, and whatever goes wrong in between loses nothing. */
+/** A second disk inside the tree. A move to it copies and then removes, and no failure in between loses data. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -19,7 +19,7 @@ interface Ground {
   readonly root: string
 }
 
-/** The tree of old, beside it `m`, a disk of its own. */
+/** Makes the usual tree with a second disk mounted at `m`. */
 const ground: Effect.Effect<Ground, never, Scope.Scope> = Effect.gen(function* () {
   const root = yield* directory
   plantAt(root)
@@ -31,7 +31,7 @@ const ground: Effect.Effect<Ground, never, Scope.Scope> = Effect.gen(function* (
 const mountable = needs("a disk inside the tree", canMount, "it needs root and a kernel that lets it mount a tmpfs")
 
 describe.runIf(mountable)("between two disks", () => {
-  it.live("files, links and trees are moved and copied, modes with a move, and nothing is left behind", () =>
+  it.live("files, links and trees are moved and copied without leftovers, and a move keeps modes", () =>
     losingNothing(
       Effect.gen(function* () {
         const { fs, root } = yield* ground
@@ -57,7 +57,7 @@ describe.runIf(mountable)("between two disks", () => {
     )
   )
 
-  it.live("what does not fit is DiskFull, the original is whole and the copy gone", () =>
+  it.live("a move or copy that does not fit is DiskFull, keeps the original and leaves no copy", () =>
     losingNothing(
       Effect.gen(function* () {
         const { fs, root } = yield* ground
@@ -78,7 +78,7 @@ describe.runIf(mountable)("between two disks", () => {
     )
   )
 
-  it.live("a move that is interrupted at any step loses nothing, and leaves no file in part", () =>
+  it.live("a move that is interrupted at any step loses nothing and leaves no partial file", () =>
     losingNothing(
       Effect.gen(function* () {
         const { fs, root } = yield* ground
@@ -106,7 +106,7 @@ describe.runIf(mountable)("between two disks", () => {
     )
   )
 
-  it.live("a move of which the removal is done but not confirmed (durability full, EIO from fsync) keeps one of the two", () =>
+  it.live("a move whose removal cannot be confirmed (durability full, EIO from fsync) keeps at least one complete copy", () =>
     losingNothing(
       Effect.gen(function* () {
         const { root } = yield* ground
@@ -137,7 +137,7 @@ describe.runIf(mountable)("between two disks", () => {
     )
   )
 
-  it.live("another process finds the second disk full of what it cannot remove, and is told", () =>
+  it.live("moving to or deleting from a disk that became read-only is AccessDenied", () =>
     losingNothing(
       Effect.gen(function* () {
         const { fs, root } = yield* ground

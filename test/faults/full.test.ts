@@ -1,4 +1,4 @@
-/** A disk that is full: every call says DiskFull and changes nothing, and the same call succeeds when there is room again. */
+/** Full disks: every call that needs room fails with DiskFull and changes nothing, and succeeds when there is room again. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -24,7 +24,7 @@ const writes = (name: string, path: string, mode: "create" | "overwrite" | "appe
     [`${name}, bytes, with its version`, (fs) => fs.writeBytes(path, content, { mode, version: true })]
   ] as ReadonlyArray<Call>
 
-/** `f` is a file of this size, `d/g` a small one. */
+/** The calls that need room. `f` is a large file, `d/g` a small one. */
 const calls: ReadonlyArray<Call> = [
   ...writes("create", "new", "create"),
   ...writes("create with parents", "p/q/new", "create"),
@@ -45,57 +45,60 @@ const old = { f: `${text("a")}!`, "d/g": "small", l: { link: "f" } }
 
 const mountable = needs("full disks", canMount, "it needs root and a kernel that lets it mount a tmpfs")
 
-describe.runIf(mountable)("on a disk of one megabyte that is almost full", () => {
-  for (const [name, run] of calls) {
-    it.live(name, () =>
+describe.runIf(mountable)(
+  "DiskFull changes nothing on an almost full disk of 1 MB, and the call succeeds after space is freed:",
+  () => {
+    for (const [name, run] of calls) {
+      it.live(name, () =>
+        losingNothing(
+          Effect.gen(function* () {
+            const root = yield* disk("size=1m")
+            plantAt(root, old)
+            const fs = yield* host(root)
+            // The move must not be part of the failing call.
+            if (name === "copy of a tree") yield* fs.move("f", "d/f")
+            const call = name === "copy of a tree" ? fs.copy("d", "p/d") : run(fs)
+            Fs.writeFileSync(join(root, "ballast"), new Uint8Array(600_000))
+            const before = picture(root)
+            const free = Fs.statfsSync(root).bfree
+            const error = yield* Effect.flip(call)
+            assert.strictEqual(error._tag, "DiskFull", error.message)
+            assert.deepStrictEqual(picture(root), before)
+            assert.strictEqual(Fs.statfsSync(root).bfree, free)
+            yield* fs.delete("ballast")
+            yield* call
+            assert.notDeepEqual(picture(root), before)
+          })
+        )
+      )
+    }
+
+    it.live("reading, moving, deleting and setting attributes need no room", () =>
       losingNothing(
         Effect.gen(function* () {
           const root = yield* disk("size=1m")
           plantAt(root, old)
           const fs = yield* host(root)
-          // What this one does first is no part of what must fail.
-          if (name === "copy of a tree") yield* fs.move("f", "d/f")
-          const call = name === "copy of a tree" ? fs.copy("d", "p/d") : run(fs)
-          Fs.writeFileSync(join(root, "ballast"), new Uint8Array(600_000))
-          const before = picture(root)
-          const free = Fs.statfsSync(root).bfree
-          const error = yield* Effect.flip(call)
-          assert.strictEqual(error._tag, "DiskFull", error.message)
-          assert.deepStrictEqual(picture(root), before)
-          assert.strictEqual(Fs.statfsSync(root).bfree, free)
-          yield* fs.delete("ballast")
-          yield* call
-          assert.notDeepEqual(picture(root), before)
+          // Fill the last page too.
+          const held = Fs.openSync(join(root, "ballast"), "w")
+          assert.throws(() => {
+            for (;;) Fs.writeSync(held, new Uint8Array(4096))
+          }, /ENOSPC/)
+          Fs.closeSync(held)
+          assert.strictEqual((yield* fs.readString("f")).length, size + 1)
+          yield* fs.setAttributes("f", { mode: 0o600 })
+          assert.strictEqual((yield* Effect.flip(fs.write("new", "x")))._tag, "DiskFull")
+          yield* fs.move("d/g", "f", { overwrite: true })
+          assert.strictEqual(yield* fs.readString("l"), "small")
+          yield* fs.delete("d", { recursive: true })
+          yield* fs.write("new", "x")
         })
       )
     )
   }
+)
 
-  it.live("what needs no room works: reading, moving, deleting, attributes", () =>
-    losingNothing(
-      Effect.gen(function* () {
-        const root = yield* disk("size=1m")
-        plantAt(root, old)
-        const fs = yield* host(root)
-        // To the last page.
-        const held = Fs.openSync(join(root, "ballast"), "w")
-        assert.throws(() => {
-          for (;;) Fs.writeSync(held, new Uint8Array(4096))
-        }, /ENOSPC/)
-        Fs.closeSync(held)
-        assert.strictEqual((yield* fs.readString("f")).length, size + 1)
-        yield* fs.setAttributes("f", { mode: 0o600 })
-        assert.strictEqual((yield* Effect.flip(fs.write("new", "x")))._tag, "DiskFull")
-        yield* fs.move("d/g", "f", { overwrite: true })
-        assert.strictEqual(yield* fs.readString("l"), "small")
-        yield* fs.delete("d", { recursive: true })
-        yield* fs.write("new", "x")
-      })
-    )
-  )
-})
-
-describe.runIf(mountable)("on a disk without inodes", () => {
+describe.runIf(mountable)("on a disk without free inodes", () => {
   const small: ReadonlyArray<Call> = [
     ["create", (fs) => fs.write("d/new", "x", { mode: "create" })],
     ["overwrite", (fs) => fs.write("f", "x")],
@@ -108,7 +111,7 @@ describe.runIf(mountable)("on a disk without inodes", () => {
     ["copy", (fs) => fs.copy("f", "d/copied")]
   ]
   for (const [name, run] of small) {
-    it.live(`${name} is DiskFull, and succeeds when there is one again`, () =>
+    it.live(`${name} is DiskFull, and succeeds when inodes are free again`, () =>
       losingNothing(
         Effect.gen(function* () {
           const root = yield* disk("size=1m,nr_inodes=10")
@@ -127,7 +130,7 @@ describe.runIf(mountable)("on a disk without inodes", () => {
     )
   }
 
-  it.live("appending, moving, reading and deleting need none", () =>
+  it.live("appending, moving, reading and deleting need no inode", () =>
     losingNothing(
       Effect.gen(function* () {
         const root = yield* disk("size=1m,nr_inodes=4")
@@ -143,8 +146,8 @@ describe.runIf(mountable)("on a disk without inodes", () => {
   )
 })
 
-describe("for a process that may write no file of more than 100 kB (ulimit -f), which needs no rights", () => {
-  it.live("every write is DiskFull after a part of it has been taken, and nothing has changed", () =>
+describe("a process that may write at most 100 kB to a file (ulimit -f)", () => {
+  it.live("gets DiskFull for each larger write, even after a partial one, and the tree is unchanged", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = yield* directory

@@ -1,4 +1,4 @@
-/** Real directories under the service: made with the tree of `operations.ts`, looked at by node:fs alone, gone with their scope. */
+/** Real directories for one scope, with the tree of `operations.ts`. Checks read them with `node:fs` alone. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { execFileSync, spawnSync } from "node:child_process"
@@ -13,7 +13,7 @@ import { files } from "./operations.ts"
 
 const demanded = process.env["FS_ALGEBRA_NO_SKIP"] !== undefined
 
-/** Whether to run what needs it; where it is not there and not demanded, one line says so. */
+/** Tests whether to run tests that need `what`. Prints one line if they are skipped. FS_ALGEBRA_NO_SKIP demands them. */
 export const needs = (what: string, isThere: () => boolean, how: string): boolean => {
   if (demanded || isThere()) return true
   console.log(`skipped: ${what}; ${how}`)
@@ -37,7 +37,7 @@ export const canMount = (): boolean => {
   }
 }
 
-/** Tells whether the shell finds the command. Running it tells less: `unzip --version` fails. */
+/** Tests whether the shell finds the command. Running the command proves less: `unzip --version` fails. */
 export const has = (command: string): boolean => succeeds("sh", "-c", 'command -v -- "$1"', "sh", command)
 
 const directoryIn = (base: string): Effect.Effect<string, never, Scope.Scope> =>
@@ -46,13 +46,13 @@ const directoryIn = (base: string): Effect.Effect<string, never, Scope.Scope> =>
     (path) => Effect.sync(() => execFileSync("rm", ["-rf", path]))
   )
 
-/** On the machine's disk. */
+/** A temporary directory on the disk of the machine. */
 export const directory = directoryIn(tmpdir())
 
-/** In memory, where there is such a disk, for what is made thousands of times. */
+/** A temporary directory in memory if possible, for trees that are made thousands of times. */
 export const fastDirectory = directoryIn(Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir())
 
-/** Mounts, for the scope. */
+/** Mounts something for the scope. */
 export const mounted = (at: string, ...args: ReadonlyArray<string>): Effect.Effect<string, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -62,11 +62,11 @@ export const mounted = (at: string, ...args: ReadonlyArray<string>): Effect.Effe
     () => Effect.sync(() => execFileSync("umount", [at]))
   )
 
-/** A disk in memory, for the scope. */
+/** Mounts a disk in memory for the scope. */
 export const disk = (options: string, at?: string): Effect.Effect<string, never, Scope.Scope> =>
   Effect.flatMap(at === undefined ? directory : Effect.succeed(at), (at) => mounted(at, "-t", "tmpfs", "-o", options, "tmpfs"))
 
-/** Puts the tree there, parents made, through node:fs. */
+/** Writes a tree with `node:fs`, with the parents that it needs. */
 export const plantAt = (root: string, tree: Files = files): void => {
   for (const [path, entry] of Object.entries(tree)) {
     const at = join(root, path)
@@ -91,7 +91,10 @@ const line = (at: string, stats: Fs.Stats): string => {
   return stats.isFile() ? `file ${mode} ${contentOf(at)}` : "other"
 }
 
-/** Every name below a directory, hidden ones too, with kind, permission bits and content. Nothing is followed. */
+/**
+ * Returns every entry below a directory with its kind, permission bits and content. Includes hidden entries and follows no
+ * link.
+ */
 export const picture = (top: string): Record<string, string> => {
   const out: Record<string, string> = {}
   const visit = (at: string, path: string): void => {
@@ -108,7 +111,7 @@ export const picture = (top: string): Record<string, string> => {
 
 export const openDescriptors = (): number => Fs.readdirSync("/proc/self/fd").length
 
-/** What this process has open in a tree. */
+/** Returns the open descriptors of this process below a directory. */
 export const openBelow = (root: string): ReadonlyArray<{ readonly descriptor: number; readonly at: string }> =>
   Fs.readdirSync("/proc/self/fd").flatMap((name) => {
     try {
@@ -122,7 +125,7 @@ export const openBelow = (root: string): ReadonlyArray<{ readonly descriptor: nu
 export const host = (root: string, options?: Partial<PosixHost.PosixHostOptions>): Effect.Effect<Algebra, never, Scope.Scope> =>
   Effect.map(Effect.orDie(PosixHost.make({ root, ...options })), make)
 
-/** Runs with a scope of its own, and fails where that has cost a descriptor. */
+/** Runs the effect in its own scope and fails if the number of open descriptors has grown. */
 export const losingNothing = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<A, E> =>
   Effect.suspend(() => {
     const before = openDescriptors()

@@ -1,4 +1,4 @@
-/** The kernel refuses one system call of an operation, each in its turn: "fails at every possible point", on a real disk. */
+/** The kernel fails each system call of an operation in turn, on a real disk. */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -28,7 +28,7 @@ const bench: Effect.Effect<Bench, never, Scope.Scope> = Effect.gen(function* () 
   return { ...tracer(at), child: yield* spawned(), root }
 })
 
-/** The tree of old, and a filesystem that has not seen it yet. Answers what the one before has left open. */
+/** Resets the tree and opens a new filesystem on it. Returns the files that the previous filesystem left open. */
 const anew = ({ child, root }: Bench, durability: "none" | "full"): Effect.Effect<ReadonlyArray<string>> =>
   Effect.suspend(() => {
     for (const name of Fs.readdirSync(root)) Fs.rmSync(join(root, name), { recursive: true })
@@ -43,7 +43,7 @@ const visible = (tree: Tree): Tree => Object.fromEntries(Object.entries(tree).fi
 const isSame = (one: Tree, other: Tree): boolean =>
   Object.keys(one).length === Object.keys(other).length && Object.entries(other).every(([path, line]) => one[path] === line)
 
-/** What is left of a tree that has gone in part is as it was, and all the rest too. */
+/** Tests whether a partial deletion of `d` changed nothing else. */
 const isPart = (found: Tree, old: Tree): boolean =>
   Object.entries(found).every(([path, line]) => old[path] === line) &&
   Object.keys(old).every((path) => found[path] !== undefined || /^d(\/|$)/.test(path))
@@ -59,16 +59,16 @@ interface Point {
 
 const isAllowed = ({ complete, durability, error, old, self, site }: Point, failed: Failure | undefined, found: Tree) => {
   if (failed === undefined) {
-    // What it could not take away stays hidden, and is swept.
+    // A temporary file that cannot be removed stays hidden until the next cleanup.
     const isLeft =
       (site.call === "unlink" || site.call === "rmdir") && (isTemporary(site.text) || site.text.includes('.claim"'))
     return isSame(isLeft ? visible(found) : found, complete)
   }
   if (error === "EINTR") return false
   if (isSame(found, old)) return true
-  // It is done, and the disk did not confirm it.
+  // The change is done, but the disk did not confirm it.
   if (durability === "full" && isSame(found, complete)) return true
-  // It is done, and what stands in the file now could not be read for its version, which no stream can know before.
+  // The change is done, but the file could not be read for its version. A stream learns the version only at the end.
   if (self.name === "append to what must be there, a stream" && isSame(found, complete)) return true
   return self.name.startsWith("delete of a tree") && isPart(found, old)
 }
@@ -80,14 +80,14 @@ const isTold = ({ error }: Point, failed: Failure | undefined): boolean =>
 
 const takesSpace = /^(?:write|mkdir|link|symlink|rename)$/
 
-/** EIO everywhere; a quota where something is made; a signal where the call is one that waits. */
+/** Returns the errors to try at a call: EIO always, EDQUOT if the call takes space, EINTR if the call can wait. */
 const errorsOf = ({ call, text }: Site): ReadonlyArray<string> => [
   "EIO",
   ...(takesSpace.test(call) || text.includes("O_CREAT") ? ["EDQUOT"] : []),
   ...(call === "write" || call === "fsync" ? ["EINTR"] : [])
 ]
 
-/** A call that looks again at what has been looked at before is left to the soak. */
+/** Drops repeated calls on the same paths, except in the soak. */
 const distinct = (sites: ReadonlyArray<Site>): ReadonlyArray<Site> => {
   if (soak) return sites
   const seen = new Set<string>()
@@ -111,8 +111,8 @@ interface Tried {
 }
 
 /**
- * One call, in the way of which something stands once. Node's threads wake one another by system calls of the same names, so that
- * on a busy machine another call may be met, which can be the end of the process; then it is tried again.
+ * Runs one operation with one failing system call. Threads of Node make system calls of the same names, so strace may hit
+ * another call or end the process. Such an attempt is repeated.
  */
 const attempted = (
   self: Operation,
@@ -152,7 +152,7 @@ const sitesIn = (self: Operation, durability: "none" | "full") =>
 
 interface Found {
   readonly wrong: ReadonlyArray<string>
-  /** What could not be met, where that is more than a busy machine explains. */
+  /** The calls that were not hit, if there are more than a busy machine explains. */
   readonly unmet: ReadonlyArray<string>
 }
 
@@ -167,7 +167,7 @@ const look = Effect.fnUntraced(function* (
   const wrong: Array<string> = []
   const unmet: Array<string> = []
   for (const site of chosen) {
-    // The process may have begun anew, with other threads.
+    // The process may have been restarted, with other thread ids.
     const isMain = site.thread === sites[0]!.thread
     for (const error of errorsOf(site)) {
       const at = isMain ? { ...site, thread: made.child.pid } : site
@@ -182,15 +182,15 @@ const look = Effect.fnUntraced(function* (
       if (!isTold(point, answer.failed)) wrong.push(`${what}: ${JSON.stringify(answer.failed)}`)
       if (answer.died !== undefined) wrong.push(`${what}: a defect, ${answer.died}`)
       else if (!isAllowed(point, answer.failed, found)) wrong.push(`${what}: ${JSON.stringify(found)}`)
-      // A close that strace refuses is one that the kernel has never seen.
+      // When strace fails a `close`, the kernel never runs it, so one descriptor stays open.
       if (left.length > (site.call === "close" ? 1 : 0)) wrong.push(`${what}: open ${left.join()}`)
     }
   }
-  // A busy machine may hide one of them behind calls of Node's own.
+  // On a busy machine, calls of Node itself may hide some sites.
   return { wrong, unmet: unmet.length > 1 + chosen.length / 10 ? unmet : [] }
 })
 
-/** Where a call of Node's own was among those that were counted, they are counted anew. */
+/** Repeats the search if calls of Node itself disturbed the count of the sites. */
 const wrongs = (
   self: Operation,
   durability: "none" | "full",
@@ -205,7 +205,7 @@ const wrongs = (
 
 const tried = [...writing, ...changing, ...trees, ...extra]
 
-describe.runIf(canTrace)("of each operation, each system call that the kernel refuses is told, and changes nothing", () => {
+describe.runIf(canTrace)("a system call that the kernel fails is reported and changes nothing, in each operation:", () => {
   for (const self of tried) {
     it.live(self.name, () => Effect.map(wrongs(self, "none", distinct), (wrong) => assert.deepStrictEqual(wrong, [])))
   }
@@ -219,7 +219,7 @@ const confirms = (sites: ReadonlyArray<Site>): ReadonlyArray<Site> =>
   )
 
 describe.runIf(canTrace)(
-  "what the disk does not confirm (durability full) is told, and the tree is the old one or the new one",
+  "with durability full, an unconfirmed flush is reported and leaves the old tree or the new one",
   () => {
     for (const self of [...writing, ...changing].filter(({ name }) => soak || confirmed.has(name))) {
       it.live(self.name, () => Effect.map(wrongs(self, "full", confirms), (wrong) => assert.deepStrictEqual(wrong, [])))

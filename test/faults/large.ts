@@ -1,4 +1,4 @@
-/** The operations that go through the thread pool, and that move many bytes: written in pieces, of which any may fail. */
+/** Operations that use the thread pool and write many bytes in several pieces, each of which may fail. */
 import * as Stream from "effect/Stream"
 import * as FsError from "../../src/model/FsError.ts"
 import type { Operation } from "./operations.ts"
@@ -26,7 +26,7 @@ export const extra: ReadonlyArray<Operation> = [
   )
 ]
 
-/** Over a disk that is mounted at `m`. */
+/** Operations for a tree with a second disk at `m`. */
 export const extraMoves: ReadonlyArray<Operation> = [
   { name: "move to the disk", kind: "one", errors: FsError.TransferError, run: (fs) => fs.move("d/f", "m/f") }
 ]

@@ -1,4 +1,4 @@
-/** Names and paths at and beyond what the kernel takes: 255 bytes a name, 4,095 a path. */
+/** Names and paths at and above the limits of the kernel: 255 bytes for a name, 4,095 for a path. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -33,7 +33,7 @@ const makes: ReadonlyArray<readonly [string, (fs: Algebra, name: string) => Effe
 
 describe("a name", () => {
   for (const [what, run] of makes) {
-    it.live(`of 255 bytes can be had by ${what}, one of 256 is PathTooLong and nothing is made`, () =>
+    it.live(`of 255 bytes works for ${what}; one of 256 bytes is PathTooLong and changes nothing`, () =>
       losingNothing(
         Effect.gen(function* () {
           const root = yield* fastDirectory
@@ -60,7 +60,7 @@ describe("a name", () => {
     )
   }
 
-  it.live("that is too long is nothing that there is", () =>
+  it.live("that is too long does not exist: reading, deleting and moving it is PathTooLong or NotFound", () =>
     losingNothing(
       Effect.gen(function* () {
         const fs = yield* host(yield* fastDirectory)
@@ -76,10 +76,10 @@ describe("a name", () => {
   )
 })
 
-describe("a tree that lies deeper than any path reaches (6,000 bytes)", () => {
+describe("a tree deeper than the longest path (6,000 bytes)", () => {
   const deep = Array.from({ length: 30 }, (_, i) => `${i}-`.padEnd(200, "n")).join("/")
 
-  it.live("that others have made is walked and removed; or it is said that it cannot be read", () =>
+  it.live("made by another program is walked or is PathTooLong, and can be removed", () =>
     losingNothing(
       Effect.gen(function* () {
         const root = yield* fastDirectory
@@ -98,7 +98,7 @@ describe("a tree that lies deeper than any path reaches (6,000 bytes)", () => {
   )
 
   it.live(
-    "is made, written, read, listed, moved and removed where directories are held; elsewhere PathTooLong, and nothing is made",
+    "is written, read, listed, moved and removed on a race-free host; on others it is PathTooLong and nothing is made",
     () =>
       losingNothing(
         Effect.gen(function* () {
@@ -127,7 +127,7 @@ describe("a tree that lies deeper than any path reaches (6,000 bytes)", () => {
       )
   )
 
-  it.live("is PathTooLong by the standard limits, before the disk is asked", () =>
+  it.live("is PathTooLong by the default limits, and nothing is made", () =>
     losingNothing(
       Effect.gen(function* () {
         const root = yield* fastDirectory

@@ -1,4 +1,4 @@
-/** Every operation of the service as data, on one tree, so that each fault can be tried on all of them. */
+/** Every operation of the service as data, on one tree, so that each fault can be tried on each operation. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -7,14 +7,14 @@ import * as FsError from "../../src/model/FsError.ts"
 import type { Step } from "../../src/testing/Faults.ts"
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 
-/** The tree that they all start from. */
+/** The tree before each operation. */
 export const files: Files = { "d/f": "old\n", "d/e/g": "deep", other: "y", empty: directory, l: link("other") }
 
 export interface Operation {
   readonly name: string
   /**
-   * `reads`: changes nothing. `one`: a single path, so that the tree is exactly the old one when it fails. `tree`: may have done a
-   * part of its work when it fails, never a part of a file.
+   * `reads`: changes nothing. `one`: changes a single path, so that a failure leaves the old tree. `tree`: may have done a part
+   * of its work when it fails, but never a part of a file.
    */
   readonly kind: "reads" | "one" | "tree"
   readonly errors: Schema.Top
@@ -35,7 +35,7 @@ const linkErrors = Schema.Union([...FsError.StatError.members, FsError.InvalidAr
 const lineErrors = Schema.Union([...FsError.StreamError.members, FsError.NotText])
 const drain = <A>(stream: Stream.Stream<A, FsError.FsError>) => Stream.runDrain(stream)
 
-/** The same content as bytes, and as a stream. */
+/** Returns the same write twice: as bytes and as a stream. */
 const writes = (what: string, path: string, options: WriteOptions, text = "new"): ReadonlyArray<Operation> => [
   one(`${what}, bytes`, FsError.WriteError, (fs) => fs.writeBytes(path, utf8(text), options)),
   one(`${what}, a stream`, FsError.WriteError, (fs) =>
@@ -43,7 +43,10 @@ const writes = (what: string, path: string, options: WriteOptions, text = "new")
   )
 ]
 
-/** The SHA-256 of "old\n", as sha256sum says. */
+/**
+ * The SHA-256 of "old
+ * ", from sha256sum.
+ */
 const versionOfOld = "01d09d19c2139a46aebfb577780d123d7396e97201bc7ead210a2ebff8239dee"
 
 export const writing: ReadonlyArray<Operation> = [
@@ -106,13 +109,13 @@ export const reading: ReadonlyArray<Operation> = [
 
 export const operations: ReadonlyArray<Operation> = [...reading, ...writing, ...changing, ...trees]
 
-/** How it ended: undefined where it succeeded. */
+/** The error of a failed operation. */
 export interface Failure {
   readonly _tag: string
   readonly why?: string
   readonly code?: string
   readonly path: string
-  /** Whether it is one of the operation's own errors. */
+  /** Whether the error is one of the operation's declared errors. */
   readonly isDeclared: boolean
 }
 
@@ -128,7 +131,7 @@ export const failure = (self: Operation, fs: Algebra): Effect.Effect<Failure | u
     })
   })
 
-/** Every primitive call there is. */
+/** All primitive calls of the port. */
 export const steps: ReadonlyArray<Step> = [
   "Stat",
   "List",

@@ -1,7 +1,4 @@
-/**
- * Each primitive call of each operation fails once, in each way, before its work or after it. What the laws of atomicity do for
- * mutations that find a full disk is done here for every primitive and every fault, down to the errors' own types.
- */
+/** Each primitive call of each operation fails once with each fault, before or after its work. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -15,7 +12,7 @@ import { capture, picture as pictureOf, plant, type Picture } from "../../src/te
 import { fastDirectory, host, losingNothing } from "./ground.ts"
 import { failure, type Failure, files, type Operation, operations, steps } from "./operations.ts"
 
-/** What no state of the tree can explain: the disk itself fails. */
+/** Faults of the disk itself, independent of the tree. */
 const hard: ReadonlyArray<Fault> = [
   { _tag: "IoError", code: "EIO", detail: "planned" },
   { _tag: "DiskFull" },
@@ -24,7 +21,7 @@ const hard: ReadonlyArray<Fault> = [
   { _tag: "Unavailable", detail: "planned" }
 ]
 
-/** What a change underneath can bring about, at a step that saw something else a moment ago. */
+/** Faults that a concurrent change can cause at a step that saw another state before. */
 const soft: ReadonlyArray<Fault> = [
   { _tag: "NotFound" },
   { _tag: "AlreadyExists" },
@@ -44,11 +41,11 @@ const soft: ReadonlyArray<Fault> = [
 interface Ground {
   readonly name: string
   readonly fresh: Effect.Effect<Algebra, never, Scope.Scope>
-  /** What stands between it and the operations. */
+  /** Wraps the filesystem that the operations run on. */
   readonly over: (fs: Algebra) => Algebra
   readonly hard: ReadonlyArray<Fault>
   readonly soft: ReadonlyArray<Fault>
-  /** Its directories are disks of their own. */
+  /** Whether each directory is a disk of its own. */
   readonly crossing: boolean
 }
 
@@ -80,7 +77,7 @@ const grounds: ReadonlyArray<Ground> = [
   }
 ]
 
-/** The tree as `capture` of a filesystem shows it, and how to get it back. */
+/** Empties the filesystem and writes the usual tree again. */
 const restored = (fs: Algebra): Effect.Effect<void, unknown> =>
   Effect.andThen(
     Effect.flatMap(fs.list("."), (all) =>
@@ -121,18 +118,18 @@ interface Point {
   readonly when: "before" | "after"
   readonly fault: Fault | "die"
   readonly crossing: boolean
-  /** The tree when nothing fails. */
+  /** The tree after the operation succeeds. */
   readonly complete: Picture
 }
 
 /**
- * Between two disks a move is a copy and a removal. What it has replaced is replaced when the original cannot go; and where a step
- * did its work and said that it had not, the copy may stand beside the original.
+ * Tests whether a file may exist twice. Between two disks a move is a copy and a removal. The copy may remain beside the
+ * original, also when the failed step had done its work.
  */
 const mayStandTwice = ({ crossing, self, step, when }: Point): boolean =>
   crossing && self.name.startsWith("move") && (self.name.includes("over") || (when === "after" && step !== "SetAttributes"))
 
-/** Of a tree that is moved or deleted in part: every file is whole, and a move has lost none. */
+/** Tests whether a partly moved or deleted tree is valid: every file is complete, and a move lost none. */
 const isPart = ({ self }: Point, found: Picture): boolean => {
   const contents = Object.values(found)
   if (!contents.every((content) => Object.values(old).includes(content))) return false
@@ -151,7 +148,7 @@ const isAllowed = (point: Point, { failed, died, found }: Outcome): boolean => {
   return self.kind === "tree" && !self.name.startsWith("copy") && isPart(point, found)
 }
 
-/** A fault that says nothing about the tree comes out as what it is, or in an IoError where the operation does not name it. */
+/** Tests whether the error is declared and names the fault. A fault that the operation does not declare becomes an IoError. */
 const isTold = ({ fault }: Point, { failed }: Outcome): boolean =>
   failed === undefined ||
   (failed.isDeclared &&
@@ -161,7 +158,10 @@ const isTold = ({ fault }: Point, { failed }: Outcome): boolean =>
       (failed._tag === "IoError" && failed.code === fault._tag) ||
       (failed._tag === "Conflict" && fault._tag === "AccessDenied")))
 
-/** The ways to fail that the port's contract leaves open: what is said of the state before the work, is said before it. */
+/**
+ * Returns the faults and moments that the port's contract allows. A fault about the state of the tree occurs only before the
+ * work.
+ */
 const ways = ({ hard, soft }: Ground): ReadonlyArray<Pick<Point, "fault" | "when">> => [
   ...[...hard, "die" as const].flatMap((fault) => [
     { fault, when: "before" as const },
@@ -170,7 +170,7 @@ const ways = ({ hard, soft }: Ground): ReadonlyArray<Pick<Point, "fault" | "when
   ...soft.map((fault) => ({ fault, when: "before" as const }))
 ]
 
-/** What was wrong at which point, after every step has failed in every way. */
+/** Returns all violations after each step has failed in each way. */
 const wrongs = Effect.fnUntraced(function* (
   self: Operation,
   ground: Ground
@@ -197,7 +197,7 @@ const wrongs = Effect.fnUntraced(function* (
   return wrong
 })
 
-describe("of each operation, each step that fails leaves the old tree or the new one, and one of the operation's errors", () => {
+describe("a failed step leaves the old tree or the new one and a declared error:", () => {
   for (const ground of grounds) {
     for (const self of operations) {
       it.live(`${ground.name}: ${self.name}`, () =>

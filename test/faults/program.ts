@@ -1,6 +1,6 @@
 /**
- * A process of its own, to be robbed of its rights and its descriptors and to have its system calls fail. It carries out the
- * operations of the table, one line of JSON each, and says how they ended.
+ * A child process that loses rights or descriptors, or whose system calls fail. It runs operations of the table, one JSON
+ * command a line, and prints their results.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -17,24 +17,24 @@ import { extra, extraMoves } from "./large.ts"
 import { failure, type Failure, type Operation, operations } from "./operations.ts"
 
 export type Command =
-  /** A filesystem there, instead of the one before. */
+  /** Closes the current filesystem and opens one at this path. */
   | { readonly open: string; readonly options?: Partial<PosixHostOptions> }
-  /** Gives every right away but those of this user. */
+  /** Switches to this user and drops all other rights. */
   | { readonly become: number }
   | { readonly run: string }
-  /** Opens files until there are no more descriptors, but these. */
+  /** Opens files until only this many descriptors are free. */
   | { readonly hoard: number }
   | { readonly release: true }
-  /** Appends to each of these files, and reads it. */
+  /** Appends to each file and reads it. */
   | { readonly visit: ReadonlyArray<string> }
   | { readonly close: true }
 
 export interface Answer {
   readonly failed?: Failure | undefined
-  /** What the filesystem that has been closed has left open. */
+  /** The files that the closed filesystem left open. */
   readonly left?: ReadonlyArray<string>
   readonly pid?: number
-  /** What should not happen: a defect. */
+  /** The defect, if there was one. */
   readonly died?: string
 }
 
@@ -45,7 +45,7 @@ let fs: Algebra
 let scope = Scope.makeUnsafe()
 const hoarded: Array<number> = []
 
-/** Closes the filesystem; answers what it has left open all the same, which is closed too. */
+/** Closes the filesystem. Returns and closes the files that it left open. */
 const close = async (): Promise<ReadonlyArray<string>> => {
   await Effect.runPromise(Scope.close(scope, Exit.void))
   scope = Scope.makeUnsafe()
@@ -62,7 +62,7 @@ const open = async (at: string, options?: Partial<PosixHostOptions>): Promise<Re
   return left
 }
 
-/** Looked at before and after an operation, for whoever reads the list of system calls. */
+/** A path that the program looks up before and after an operation, to mark it in the list of system calls. */
 export const marker = "/fs-algebra/marker"
 
 const run = async (self: Operation): Promise<Answer> => {
@@ -106,7 +106,7 @@ const obey = async (command: Command): Promise<Answer> => {
   return {}
 }
 
-/** Whatever is loaded late, and every thread of the pool, is there before anything fails. */
+/** Loads all lazy modules and starts every thread of the pool before anything fails. */
 const warmUp = async (): Promise<void> => {
   const at = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-warm-"))
   try {
@@ -123,7 +123,7 @@ const warmUp = async (): Promise<void> => {
   }
 }
 
-/** Also where the system call of the answer itself is made to fail. */
+/** Writes the answer, with retries, because this call may be made to fail too. */
 const say = (answer: Answer): void => {
   const line = Buffer.from(`${JSON.stringify(answer)}\n`)
   for (let tries = 3; ; tries--) {

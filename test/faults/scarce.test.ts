@@ -1,4 +1,4 @@
-/** A process that has used up its descriptors (`ulimit -n 64`): whatever needs one is told so, and nothing is half done. */
+/** A process without free descriptors (`ulimit -n 64`): a call that needs one fails and changes nothing. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -20,7 +20,7 @@ const few: Effect.Effect<{ readonly child: Child; readonly root: string }, never
 
 const soak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
-/** Each is tried for a quarter of a second before it gives up, so that one of each sort must do. */
+/** The operations of the fast run, one of each kind, because each waits a quarter of a second before it gives up. */
 const usual = new Set(
   "read,stream,grep,walk,create with parents; bytes,overwrite; a stream,append; bytes,edit,copy,move,symlink,copy of a tree,delete of a tree"
     .split(",")
@@ -28,10 +28,10 @@ const usual = new Set(
 )
 const tried = operations.filter(({ name }) => soak || usual.has(name))
 
-describe("a process without descriptors", () => {
+describe("a process without free descriptors", () => {
   for (const spare of soak ? [0, 1, 2, 3, 4] : [0, 2]) {
     it.live(
-      `of which ${spare} are left: each call is done, or IoError EMFILE and nothing has changed; all is well afterwards`,
+      `with ${spare} left: each call succeeds, or is IoError EMFILE and changes nothing; all calls succeed afterwards`,
       () =>
         Effect.scoped(
           Effect.gen(function* () {
@@ -69,8 +69,8 @@ const succeeds = (child: Child, root: string, self: Operation): Effect.Effect<vo
     assert.deepStrictEqual(yield* child.ask({ run: self.name }), {}, self.name)
   })
 
-describe("a tree of more directories than the process may have descriptors", () => {
-  it.live("is written, walked, searched, copied and removed", () =>
+describe("a tree with more directories than the process may have descriptors", () => {
+  it.live("is written, walked, searched, copied, moved and removed", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { child, root } = yield* few
@@ -87,7 +87,7 @@ describe("a tree of more directories than the process may have descriptors", () 
         }
         assert.strictEqual(Fs.readFileSync(join(root, "empty", deep.slice(2), "f"), "utf8"), "old\nx")
         Fs.renameSync(join(root, "empty"), join(root, "d"))
-        // The cache may hold what it has; the rest is the program's.
+        // The directory cache may keep its descriptors, but the others belong to the program.
         assert.deepStrictEqual(yield* child.ask({ hoard: 4 }), {})
         assert.deepStrictEqual(yield* child.ask({ run: "read" }), {})
         assert.deepStrictEqual(yield* child.ask({ visit: names.slice(0, 20).map((name) => `${name}/f`) }), {})

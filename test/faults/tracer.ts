@@ -1,6 +1,6 @@
 /**
- * strace at a running process: first to list the system calls that an operation makes on its tree, thread by thread, and then to
- * let one of them fail. Errors come from the kernel's side of the call, so nothing in this process can know that they are not real.
+ * Attaches strace to a running process, to list the system calls of an operation on its tree and to make one of them fail. The
+ * kernel returns the error, so the process cannot tell it from a real one.
  */
 import * as Effect from "effect/Effect"
 import { type ChildProcess, spawn } from "node:child_process"
@@ -8,12 +8,12 @@ import * as Fs from "node:fs"
 import { join } from "node:path"
 import { marker } from "./program.ts"
 
-/** One system call of one thread: the `nth` of this name since the operation began to be watched. */
+/** A system call of one thread: the `nth` of this name since the trace began. */
 export interface Site {
   readonly thread: number
   readonly call: string
   readonly nth: number
-  /** As strace shows it. */
+  /** The line of strace. */
   readonly text: string
 }
 
@@ -34,7 +34,7 @@ const ended = (strace: ChildProcess): Promise<void> =>
     strace.kill("SIGINT")
   })
 
-/** What strace has written while `use` ran. */
+/** Runs `use` under strace. Returns its result and the lines of strace. */
 const traced = <A, E>(
   log: string,
   args: ReadonlyArray<string>,
@@ -56,7 +56,7 @@ const traced = <A, E>(
     (strace) => Effect.promise(() => ended(strace))
   )
 
-/** Whether a call is one on the tree: by a path, by a descriptor, or by a path that begins with one. */
+/** Tests whether a call is on the tree: by a path, or by a path through a descriptor. */
 export const isOurs = (text: string, root: string): boolean => text.includes(root) || /"\/proc\/(?:self|\d+)\/fd\//.test(text)
 
 const sitesOf = (lines: ReadonlyArray<string>, root: string): ReadonlyArray<Site> => {
@@ -78,7 +78,7 @@ const sitesOf = (lines: ReadonlyArray<string>, root: string): ReadonlyArray<Site
 
 export interface Tracer {
   readonly sites: <A, E>(pid: number, root: string, use: Effect.Effect<A, E>) => Effect.Effect<ReadonlyArray<Site>, E>
-  /** Whether the call was made and failed; `undefined` where another was met in its place. */
+  /** Makes one call fail while `use` runs. `met` is the line of the failed call, or `undefined` if none failed. */
   readonly failing: <A, E>(
     site: Site,
     error: string,

@@ -1,7 +1,7 @@
 /**
- * Another process works on the same tree: before each primitive call of each operation, in its turn, a directory or a file is
- * removed, moved, or replaced, by node:fs. Whatever comes of the call, what is outside stays as it is, and so does what has been
- * moved out of the tree, or put in the place of what was.
+ * Another process changes the tree: before each primitive call of each operation a directory or file is removed, moved or
+ * replaced with `node:fs`. The operation must not change anything outside of the root, moved out of it, or put there by the
+ * other process.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -23,7 +23,7 @@ interface Ground {
 interface Act {
   readonly name: string
   readonly run: (ground: Ground) => void
-  /** Of the tree, what nothing may change any more after it. */
+  /** Tests whether the operation must leave this path alone after the act. */
   readonly spared?: (path: string) => boolean
 }
 
@@ -112,7 +112,7 @@ const anew = ({ outside, root, top }: Ground): void => {
   plantAt(outside, { f: "secret", "e/g": "secret", "q/r": "secret" })
 }
 
-/** `act` comes before the `nth` primitive call. */
+/** Returns a filesystem that runs `act` before the `nth` primitive call. */
 const disturbed = (fs: Algebra, nth: number, act: () => void) => {
   let count = 0
   const port = around(fs.port, (_, step) =>
@@ -126,7 +126,7 @@ const disturbed = (fs: Algebra, nth: number, act: () => void) => {
 
 const isTemporary = (path: string): boolean => path.includes(".~fsa-")
 
-/** What was half written when its directory was taken is still to be taken away. */
+/** Returns a picture of the entries that the operation must not change. A staged file in a moved directory may still be removed. */
 const others = (self: Ground, spared: Act["spared"], isLeftOut: (path: string) => boolean = () => false): string =>
   JSON.stringify([
     Object.entries(picture(self.outside)).filter(([path]) => !isLeftOut(path)),
@@ -135,12 +135,12 @@ const others = (self: Ground, spared: Act["spared"], isLeftOut: (path: string) =
 
 const soak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
-/** As many calls as any operation makes, and those between which most is seen. */
+/** Tests whether to act before this call. The fast run skips some later calls. */
 const turns = (nth: number): boolean => soak || nth <= 6 || nth % 3 === 0
 
-describe("what others do between the steps of a call", () => {
+describe("a change by another process between the steps of a call", () => {
   for (const { name, run, spared } of acts) {
-    it.live(`${name}: the answer is typed, and nothing outside and nothing of others changes`, () =>
+    it.live(`is safe when ${name}: the error is declared, and nothing outside and nothing of the other process changes`, () =>
       losingNothing(
         Effect.gen(function* () {
           const self = yield* ground
@@ -163,7 +163,7 @@ describe("what others do between the steps of a call", () => {
               if (!isReached) break
               const what = `${operation.name}, before step ${nth}`
               if (failed?.isDeclared === false) wrong.push(`${what}: ${JSON.stringify(failed)}`)
-              // Without directories that are held, what was moved away cannot be found again.
+              // Without held directories, a staged file in a directory that was moved away cannot be found again.
               const after = others(self, spared, isHeld ? undefined : isTemporary)
               if (after !== before) wrong.push(`${what}: ${before} became ${after}`)
               if (JSON.stringify(picture(self.root)).includes(".~fsa-"))
@@ -198,7 +198,7 @@ const rootActs: ReadonlyArray<Act> = [
 
 describe("the root itself", () => {
   for (const { name, run } of rootActs) {
-    it.live(`${name} between the steps of a call: it is Unavailable, or goes on where it is; nothing else changes`, () =>
+    it.live(`${name} between the steps of a call is Unavailable or the call succeeds, and nothing else changes`, () =>
       losingNothing(
         Effect.gen(function* () {
           const wrong: Array<string> = []
