@@ -1,4 +1,4 @@
-/** What is interrupted: every operation of the service, the tree that it meets, and what that tree has become when it is through. */
+/** The operations to interrupt, the tree before each operation, and the tree after it. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { createHash } from "node:crypto"
@@ -6,7 +6,7 @@ import type { Algebra } from "../../src/filesystem/Filesystem.ts"
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 import type { Picture } from "./harness.ts"
 
-/** More than is moved without the thread pool. */
+/** A content too large to be written without the thread pool. */
 export const large = "0123456789abcdef".repeat(4200)
 
 export const before: Files = {
@@ -40,18 +40,18 @@ export const old: Picture = {
 export interface Case {
   readonly name: string
   readonly run: (fs: Algebra) => Effect.Effect<unknown, unknown>
-  /** What it changes; a path that is `undefined` goes. */
+  /** The entries that the operation changes. A path that is `undefined` is removed. */
   readonly makes: { readonly [path: string]: string | undefined }
   /**
-   * `whole`: the tree is the old one or the new one, and nothing else. `parts`: of a call on a tree some of it may have been done, each
-   * file is whole, and none has gone from both places.
+   * `whole`: the tree is the old one or the new one. `parts`: an operation on a tree may be partly done, but each file is
+   * complete and none is lost.
    */
   readonly leaves: "whole" | "parts"
-  /** It needs links, or attributes. */
+  /** Whether the operation needs links or attributes. */
   readonly isHostly?: boolean
 }
 
-/** The tree when all is done. */
+/** Returns the tree after the operation has succeeded. */
 export const after = ({ makes }: Case): Picture => {
   const out: Record<string, string> = { ...old }
   for (const [path, what] of Object.entries(makes)) {
@@ -65,7 +65,7 @@ const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
 
 const versionOfOld = createHash("sha256").update("old").digest("hex")
 
-/** In pieces, with a pause before each. */
+/** Returns a stream of three pieces with a pause before each. */
 const pieces = (text: string): Stream.Stream<Uint8Array> =>
   Stream.rechunk(
     Stream.fromIterable([0, 1, 2].map((i) => utf8(text).slice((i * text.length) / 3, ((i + 1) * text.length) / 3))),
@@ -169,7 +169,7 @@ export const changing: ReadonlyArray<Case> = [
   { name: "delete of a tree", run: (fs) => fs.delete("d", { recursive: true }), makes: moved, leaves: "parts" }
 ]
 
-/** Interrupted when it has told of a change. */
+/** Watches a directory until the watch reports a change. */
 const watching = (fs: Algebra): Effect.Effect<unknown, unknown> =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -197,12 +197,12 @@ export const readings: ReadonlyArray<Case> = [
   reading("edit that changes nothing", (fs) => fs.edit("a", { oldText: "old", newText: "new" }, { dryRun: true }))
 ]
 
-/** Apart from the others, since all searches of a program share the workers. */
+/** A search in a worker. It is not in the list above because all searches of a program share the workers. */
 export const searching: Case = reading("grep in a worker", (fs) => fs.grep("(n|e)+dle"))
 
 export const watchingCase: Case = { name: "watch", run: watching, makes: { "p/w": file("1") }, leaves: "whole" }
 
-/** The same for a tree of which some may be done: each path as it was or as it will be, and each content still somewhere. */
+/** Tests whether each path is as before or as after the operation, and no content is lost. */
 export const isInParts = (self: Case, found: Picture, also: Picture = {}): boolean => {
   const past: Picture = { ...old, ...also }
   const now: Picture = { ...after(self), ...also }

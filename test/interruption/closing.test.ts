@@ -1,4 +1,7 @@
-/** A layer may be closed while its filesystem is in use: what is under way ends, nothing acts on a number that is now another file's. */
+/**
+ * A layer is closed while its filesystem is in use. Running calls end, and none uses a descriptor number that now belongs to
+ * another file.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -22,14 +25,14 @@ const opened = (root: string) =>
 
 const planted = Effect.tap(temporary, (root) => Effect.sync(() => plantOnDisk(root, before)))
 
-/** A directory that nobody may touch, and a way to hand out freed numbers to files in it. */
+/** A directory that no call may touch, with a way to open its files on freed descriptor numbers. */
 const bystander = Effect.gen(function* () {
   const top = yield* temporary
   const secret = "what nobody asked for"
   for (let i = 0; i < 50; i++) real.writeFileSync(join(top, `f${i}`), secret)
   const untouched: Picture = onDisk(top)
   const held: Array<number> = []
-  /** As many as are free below the highest: whoever goes on with an old number now meets one of these. */
+  /** Opens more files than there are free numbers, so that a call with a stale number hits one of them. */
   const take = () => {
     for (let i = 0; i < 200; i++) {
       held.push(real.openSync(i % 4 === 0 ? top : join(top, `f${i % 50}`), i % 4 === 0 ? "r" : "r+"))
@@ -58,7 +61,7 @@ const operations: ReadonlyArray<(fs: Algebra, i: number) => Effect.Effect<unknow
   (fs) => fs.edit("x.txt", { oldText: "hay", newText: "hay", match: "all" }, { dryRun: true })
 ]
 
-/** Every file there is one that somebody wrote, whole. */
+/** Asserts that every file is complete. */
 const isWhole = (found: Picture, what: string): void => {
   const contents = new Set([
     `644 ${large}`,
@@ -77,56 +80,58 @@ const isWhole = (found: Picture, what: string): void => {
   }
 }
 
-describe("a layer that is closed with 1,000 calls in flight", () => {
+describe("closing a layer with 1,000 running calls", () => {
   const rounds = isSoak ? Array.from({ length: 60 }, (_, i) => i * i) : [0, 2, 20]
   for (const turns of rounds) {
-    it.live(`after ${turns} turns of the event loop: each ends or is Unavailable, and no descriptor is left`, () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const root = yield* planted
-          const other = yield* bystander
-          const { close, fs } = yield* opened(root)
-          const fibers = Array.from({ length: 1000 }, (_, i) =>
-            Effect.runFork(operations[i % operations.length]!(fs, i) as Effect.Effect<unknown, { readonly _tag: string }>)
-          )
-          for (let turn = 0; turn < turns; turn++)
-            yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
-          // Closing does not wait for what is under way, or it does: afterwards the numbers that are free get new owners.
-          yield* guard("closing never ended", close)
-          other.take()
-          const exits = yield* guard(
-            "a call never ended",
-            Effect.forEach(fibers, (fiber) => Fiber.await(fiber))
-          )
-          const tags: Record<string, number> = {}
-          for (const exit of exits) {
-            if (Exit.isSuccess(exit)) continue
-            const failure = exit.cause.reasons[0]!
-            const tag = failure._tag === "Fail" ? failure.error._tag : failure._tag
-            tags[tag] = (tags[tag] ?? 0) + 1
-          }
-          assert.deepStrictEqual(
-            Object.keys(tags).filter((tag) => tag !== "Unavailable"),
-            [],
-            JSON.stringify(tags)
-          )
-          yield* other.release
-          assert.deepStrictEqual(descriptorsIn(root), [])
-          assert.deepStrictEqual(other.look(), other.untouched)
-          for (const exit of exits) {
-            if (!Exit.isSuccess(exit) || typeof exit.value !== "string") continue
-            assert.notInclude(exit.value, other.secret)
-          }
-          isWhole(onDisk(root), `after ${turns} turns`)
-        })
-      )
+    it.live(
+      `after ${turns} turns of the event loop ends each call normally or with Unavailable, and leaves no descriptor`,
+      () =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const root = yield* planted
+            const other = yield* bystander
+            const { close, fs } = yield* opened(root)
+            const fibers = Array.from({ length: 1000 }, (_, i) =>
+              Effect.runFork(operations[i % operations.length]!(fs, i) as Effect.Effect<unknown, { readonly _tag: string }>)
+            )
+            for (let turn = 0; turn < turns; turn++)
+              yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
+            // Whether or not closing waits for running calls, freed descriptor numbers get new owners afterwards.
+            yield* guard("closing never ended", close)
+            other.take()
+            const exits = yield* guard(
+              "a call never ended",
+              Effect.forEach(fibers, (fiber) => Fiber.await(fiber))
+            )
+            const tags: Record<string, number> = {}
+            for (const exit of exits) {
+              if (Exit.isSuccess(exit)) continue
+              const failure = exit.cause.reasons[0]!
+              const tag = failure._tag === "Fail" ? failure.error._tag : failure._tag
+              tags[tag] = (tags[tag] ?? 0) + 1
+            }
+            assert.deepStrictEqual(
+              Object.keys(tags).filter((tag) => tag !== "Unavailable"),
+              [],
+              JSON.stringify(tags)
+            )
+            yield* other.release
+            assert.deepStrictEqual(descriptorsIn(root), [])
+            assert.deepStrictEqual(other.look(), other.untouched)
+            for (const exit of exits) {
+              if (!Exit.isSuccess(exit) || typeof exit.value !== "string") continue
+              assert.notInclude(exit.value, other.secret)
+            }
+            isWhole(onDisk(root), `after ${turns} turns`)
+          })
+        )
     )
   }
 })
 
-describe("when the layer has been closed", () => {
+describe("after the layer is closed", () => {
   for (const self of [...changing, ...readings].filter(({ name }) => name !== "sink")) {
-    it.live(`${self.name} is Unavailable, and touches nothing`, () =>
+    it.live(`${self.name} is Unavailable and touches nothing`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const root = yield* planted
@@ -148,7 +153,7 @@ describe("when the layer has been closed", () => {
     )
   }
 
-  it.live("a file that is still open can be read to its end or says that it is gone, never another's bytes", () =>
+  it.live("an open handle reads its own file or fails, and never reads another file", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = yield* planted
@@ -171,13 +176,13 @@ describe("when the layer has been closed", () => {
     )
   )
 
-  it.live("a watch that was open ends", () =>
+  it.live("an open watch ends", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = yield* planted
         const { close, fs } = yield* opened(root)
         const watch = Effect.runFork(Effect.exit(Stream.runDrain(fs.watch("d"))))
-        // It has begun when it tells of a change.
+        // The watch has begun when it reports a change.
         const seen = Effect.runFork(Stream.runHead(fs.watch("p")))
         for (let i = 0; seen.pollUnsafe() === undefined; i++) {
           yield* fs.write("p/w", `${i}`)
@@ -191,7 +196,7 @@ describe("when the layer has been closed", () => {
     )
   )
 
-  it.live("closing while a sink is staging leaves the old file, and nothing beside it", () =>
+  it.live("closing during a staged sink write keeps the old file and leaves no temporary file", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = yield* planted

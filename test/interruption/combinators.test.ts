@@ -1,4 +1,7 @@
-/** Combinators make several steps of one. What holds for the filesystems below holds for them, and what they keep in mind stays right. */
+/**
+ * Combinators that make several steps of one operation keep the guarantees of the filesystems below, and their own state stays
+ * correct.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -33,7 +36,7 @@ const planted = Effect.tap(temporary, (root) => Effect.sync(() => plantOnDisk(ro
 
 const memory = Effect.map(InMemory.make(), make)
 
-/** What the overlay shows is the tree; what it lies over stays as it is. */
+/** Makes an overlay on a disk. The lower filesystem must not change. */
 const overlaid = (upper: "memory" | "disk"): Benches =>
   Effect.gen(function* () {
     const root = yield* planted
@@ -49,7 +52,7 @@ const overlaid = (upper: "memory" | "disk"): Benches =>
     }
   })
 
-/** `n` is another disk, so what leads there has to be copied. */
+/** A second disk is mounted at `n`, so a move there is a copy and a removal. */
 const mounted: Benches = Effect.gen(function* () {
   const base = make(yield* InMemory.make())
   yield* plant(base.port, before)
@@ -66,7 +69,7 @@ const mounted: Benches = Effect.gen(function* () {
 const maxBytes = 1_000_000
 const maxFiles = 50
 
-/** What is counted is what is there: exactly what is left may still be written, and no byte more. */
+/** A filesystem with a quota. After each interruption exactly the free space can be written, and not one byte more. */
 const limited: Benches = Effect.gen(function* () {
   const base = yield* memory
   yield* plant(base.port, before)
@@ -123,9 +126,9 @@ for (const [name, bench, cases, copies, moments] of benches) {
   for (const moment of moments) {
     describe(`${name}, interrupted (${moment}):`, () => {
       for (const self of cases) {
-        // Where it is made of copies and deletions a tree that is moved may be found in both places, but never in neither.
+        // A move that copies and deletes may leave the tree in both places, but never in neither.
         const inParts = copies && self.name === "move of a tree"
-        // The one call on a single file that has to be made of two changes is tried at every point.
+        // A single-file move needs two changes here, so it is interrupted at every point.
         const bounds =
           copies && self.name === "move of a file" ? { dense: 1000 } : { apart: 50, dense: moment === "step" ? 4 : 10 }
         it.live(self.name, () => Effect.asVoid(sweep(inParts ? { ...self, leaves: "parts" } : self, moment, bench, bounds)))
@@ -134,14 +137,14 @@ for (const [name, bench, cases, copies, moments] of benches) {
   }
 }
 
-describe("a commit that is interrupted", () => {
+describe("an interrupted Overlay.commit", () => {
   const edits = [
     ["a", "new"],
     ["n/m/c", large],
     ["d/e/g", "TWO"]
   ] as const
   for (const moment of ["step", "call", "called"] as const) {
-    it.live(`shows the same as before, and goes on when it is asked again (${moment})`, () =>
+    it.live(`shows the same tree as before, and a second commit completes it (${moment})`, () =>
       Effect.gen(function* () {
         const points = yield* everyPoint(
           (nth) =>

@@ -1,6 +1,6 @@
 /**
- * A program in a process of its own, under a watchdog: what never ends, and what eats all memory, then fails a test and does not take
- * the runner with it. The watchdog is no measure of speed: what it ends would have taken many times as long, or for ever.
+ * Runs a program in a child process under a watchdog, so that an endless loop or exhausted memory fails one test only. The
+ * watchdog does not measure speed: it ends only programs that are many times too slow.
  */
 import * as Effect from "effect/Effect"
 import { spawn } from "node:child_process"
@@ -9,12 +9,12 @@ import { fileURLToPath } from "node:url"
 const project = fileURLToPath(new URL("../..", import.meta.url))
 
 export interface Outcome {
-  /** What it printed, without white space around it. */
+  /** The trimmed standard output. */
   readonly out: string
-  /** `undefined` where it was ended by a signal, its own (memory) or the watchdog's. */
+  /** The exit status, or `undefined` if a signal ended the program (out of memory, or the watchdog). */
   readonly status: number | undefined
   readonly isStuck: boolean
-  /** The end of what it said of itself. */
+  /** The end of the standard error. */
   readonly error: string
 }
 
@@ -36,13 +36,13 @@ const told = (effect) => Effect.match(effect, { onSuccess: () => "done", onFailu
 `
 
 export interface Options {
-  /** Until the watchdog ends it. @default 60 */
+  /** Seconds until the watchdog ends the program. @default 60 */
   readonly seconds?: number
-  /** MiB of objects. @default 1024 */
+  /** The heap limit in MiB. @default 1024 */
   readonly heap?: number
 }
 
-/** `body` is the program's text, after imports of what it is likely to need; `make`, `run`, `say` and `told` are there too. */
+/** Runs the program `body`. The prelude gives it the usual imports and `make`, `run`, `say` and `told`. */
 export const guarded = (body: string, { heap = 1024, seconds = 60 }: Options = {}): Effect.Effect<Outcome> =>
   Effect.callback((resume) => {
     const child = spawn(

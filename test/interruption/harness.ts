@@ -1,9 +1,9 @@
 /**
- * Interrupts an operation at one point after another until it runs to its end, and looks each time at what is left. The points are
+ * Interrupts an operation at one point after another until it succeeds, and checks what remains each time. The points are
  *
- * - `step`: each step of each fiber of the operation, where a busy scheduler may let others run and one of them interrupt
- * - `before`, `microtask`, `immediate`, `after`: at each primitive call of the port; as it starts, while it runs, when it has ended
- * - `call`, `called`: at each call of `node:fs`, from inside of it, before or after the system has done its work
+ * - `step`: each step of each fiber, where the scheduler may run other fibers
+ * - `before`, `microtask`, `immediate`, `after`: each primitive call of the port, from before it starts until after it ends
+ * - `call`, `called`: each call of `node:fs`, before or after the system does its work
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -22,17 +22,17 @@ import { directory, type Files } from "../../src/testing/Files.ts"
 
 export type Moment = "step" | "before" | "microtask" | "immediate" | "after" | "call" | "called"
 
-/** As they were, whatever stands in their place now. */
+/** The original functions of `node:fs`, whatever replaces them now. */
 export const real = { ...fs }
 
 export const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
-/** Who is to be interrupted, and when. */
+/** Interrupts one fiber at the nth point. */
 export class Trigger {
   readonly moment: Moment
   left: number
   victim: Fiber.Fiber<unknown, unknown> | undefined
-  /** It was reached while the operation ran. */
+  /** Whether the point was reached while the operation ran. */
   hasFired = false
 
   constructor(moment: Moment, nth: number) {
@@ -44,25 +44,28 @@ export class Trigger {
     this.victim?.interruptUnsafe()
   }
 
-  /** Whether this is the one. Counts only while somebody is there to be interrupted. */
+  /** Counts a point and tests whether it is the chosen one. Counts only while an operation runs. */
   next(): boolean {
     if (this.victim === undefined || this.hasFired || --this.left !== 0) return false
     return (this.hasFired = true)
   }
 }
 
-/** The same port, in which the trigger counts primitive calls and reads. Without accelerations, so that nothing goes past it. */
+/**
+ * Returns the port with a trigger at each primitive call and read. It has no accelerations, so that no call bypasses the
+ * trigger.
+ */
 const watched = (port: Backend, trigger: Trigger): Backend => {
   const advice = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.suspend(() => {
       if (!trigger.next()) return effect
       switch (trigger.moment) {
         case "microtask":
-          // What has been done, but not yet answered.
+          // Interrupt after the work is done and before the answer arrives.
           queueMicrotask(() => trigger.fire())
           return Effect.tap(effect, () => Effect.sleep(0))
         case "immediate":
-          // What has been asked, but not yet begun.
+          // Interrupt after the call is made and before its work begins.
           setImmediate(() => trigger.fire())
           return Effect.andThen(Effect.sleep(0), effect)
         case "after":
@@ -83,7 +86,7 @@ const watched = (port: Backend, trigger: Trigger): Backend => {
   }
 }
 
-/** Asks at each step of each fiber. */
+/** Makes a scheduler that counts each step of each fiber. */
 const stepping = (trigger: Trigger): Scheduler.Scheduler => {
   const usual = new Scheduler.MixedScheduler()
   return {
@@ -97,7 +100,7 @@ const stepping = (trigger: Trigger): Scheduler.Scheduler => {
   }
 }
 
-/** Not of the system, or of streams that stay as they are. */
+/** Tests whether an export of `node:fs` is a function to intercept. */
 const isCall = (name: string): boolean =>
   /^[a-z]/.test(name) &&
   typeof (fs as any)[name] === "function" &&
@@ -105,7 +108,7 @@ const isCall = (name: string): boolean =>
 
 const names = Object.keys(fs).filter(isCall)
 
-/** In place of all of `node:fs` that the host may call, while the effect runs. */
+/** Replaces the functions of `node:fs` while the effect runs. */
 const calling = <A, E, R>(trigger: Trigger, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
     const put = (name: string, value: unknown): void => void ((fs as any)[name] = value)
@@ -144,11 +147,11 @@ const calling = <A, E, R>(trigger: Trigger, effect: Effect.Effect<A, E, R>): Eff
     )
   })
 
-/** Against what never ends; it measures nothing. */
+/** Fails with a defect after 20 seconds, to end a test that hangs. It does not measure speed. */
 export const guard = <A, E>(what: string, effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.timeoutOrElse(effect, { duration: "20 seconds", orElse: () => Effect.die(new Error(what)) })
 
-/** Runs it to its end, however that comes, with the trigger pointed at it. */
+/** Runs the operation to its end as the victim of the trigger. */
 export const victimOf = <A, E>(trigger: Trigger, operation: Effect.Effect<A, E>): Effect.Effect<Exit.Exit<A, E>> => {
   const stepped =
     trigger.moment === "step" ? Effect.provideService(operation, Scheduler.Scheduler, stepping(trigger)) : operation
@@ -167,14 +170,14 @@ export const victimOf = <A, E>(trigger: Trigger, operation: Effect.Effect<A, E>)
   return trigger.moment === "call" || trigger.moment === "called" ? calling(trigger, run) : run
 }
 
-/** The filesystem as the operation meets it, over a port on which the trigger sits where it can see primitives. */
+/** Returns the filesystem for the operation. Its port has the trigger if the moment is one of a primitive call. */
 export const throughPort = (trigger: Trigger, port: Backend): Algebra =>
   derive(["before", "microtask", "immediate", "after"].includes(trigger.moment) ? watched(port, trigger) : port)
 
-/** Each path with what is there: nothing hidden, nothing followed. */
+/** Each path with its kind or content. It includes hidden entries and follows no link. */
 export type Picture = { readonly [path: string]: string }
 
-/** A directory of the machine, on a disk in memory where there is one. */
+/** A temporary directory, in memory if possible. */
 export const temporary: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
   Effect.sync(() =>
     real.mkdtempSync(join(real.realpathSync(real.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()), "fs-algebra-stop-"))
@@ -182,7 +185,7 @@ export const temporary: Effect.Effect<string, never, Scope.Scope> = Effect.acqui
   (path) => Effect.sync(() => real.rmSync(path, { recursive: true, force: true }))
 )
 
-/** A tree as `plant` takes it, put there without any of our own code. */
+/** Writes a tree as `plant` does, but with `node:fs` alone. */
 export const plantOnDisk = (root: string, files: Files): void => {
   for (const [path, entry] of Object.entries(files)) {
     const at = join(root, path)
@@ -210,7 +213,7 @@ export const onDisk = (top: string): Picture => {
   return out
 }
 
-/** The same through the port, for what is not on a disk. */
+/** Reads the picture through the port, for filesystems that are not on a disk. */
 export const throughIt = Effect.fnUntraced(function* (port: Backend): Effect.fn.Return<Picture, unknown> {
   const out: Record<string, string> = {}
   const stack = [FsPath.root]
@@ -237,7 +240,7 @@ export const throughIt = Effect.fnUntraced(function* (port: Backend): Effect.fn.
   return out
 })
 
-/** The open descriptors of this process that lead into a directory, or did. */
+/** Returns the open descriptors of this process that point into a directory, also if it was removed. */
 export const descriptorsIn = (directory: string): ReadonlyArray<string> =>
   process.platform !== "linux"
     ? []
@@ -250,23 +253,26 @@ export const descriptorsIn = (directory: string): ReadonlyArray<string> =>
         }
       })
 
-/** Whether it ended, or was interrupted; anything else is a fault of its own. */
+/** Tests whether the effect succeeded or was interrupted, and did not fail otherwise. */
 export const isClean = (exit: Exit.Exit<unknown, unknown>): boolean =>
   Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)
 
-/** To be closed by hand, and in any case when the test is over. */
+/** A scope that the test closes itself, or that closes with the test. */
 export const scopeUntilEnd: Effect.Effect<Scope.Closeable, never, Scope.Scope> = Effect.acquireRelease(Scope.make(), (scope) =>
   Scope.close(scope, Exit.void)
 )
 
 export interface Density {
-  /** Up to this point every one is tried; beyond it, except in the soak, only some. */
+  /** The number of points that are all tried. Later points are only sampled, except in the soak. */
   readonly dense: number
-  /** How far those lie apart, about. */
+  /** The average distance between sampled points. */
   readonly apart: number
 }
 
-/** Tries one point after another, for as long as `run` answers that it was reached. Answers how many there were. */
+/**
+ * Tries one point after another until `run` returns false, which means that the point was not reached. Returns the number of
+ * points.
+ */
 export const everyPoint = <E, R>(
   run: (nth: number) => Effect.Effect<boolean, E, R>,
   { apart, dense }: Density

@@ -1,4 +1,4 @@
-/** In memory every call changes all or nothing, wherever it is interrupted. */
+/** In memory every operation is atomic, whenever it is interrupted. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as InMemory from "../../src/backends/InMemory.ts"
@@ -28,7 +28,7 @@ for (const moment of moments) {
   })
 }
 
-describe("a search in a worker gives its place back, interrupted", () => {
+describe("an interrupted search in a worker frees its place in the pool", () => {
   const limits = ["before", "microtask", "immediate", "after", "step"] as const
   for (const moment of limits) {
     it.live(moment, () =>
@@ -48,4 +48,6 @@ describe("a search in a worker gives its place back, interrupted", () => {
   }
 })
 
-it.live("InMemory, a watch that is interrupted", () => Effect.asVoid(sweep(watchingCase, "step", bench, { dense: 100 })))
+it.live("an interrupted watch of InMemory leaves the tree intact", () =>
+  Effect.asVoid(sweep(watchingCase, "step", bench, { dense: 100 }))
+)

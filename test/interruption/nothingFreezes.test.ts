@@ -1,6 +1,6 @@
 /**
- * Nothing that a stranger's file holds stops the event loop. Each row is a computation over content of an odd shape. Twice the content
- * costs at most two and a half times the steps, and the event loop gets its turn after a bounded number of steps. No clock is looked at.
+ * No file content stops the event loop. Each row is a computation over content of an unusual shape. Double the content costs at
+ * most 2.5 times the steps, and the event loop runs after a bounded number of steps. No clock is used.
  */
 import { type Counted, counted } from "../steps.ts"
 import { assert, describe, it } from "@effect/vitest"
@@ -23,17 +23,17 @@ import * as Edit from "../../src/engine/edit.ts"
 import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 import { build } from "../history/zipBuilder.ts"
 
-/** Steps in a row: some 5 ms, and far fewer than any row takes in all that has to pause. */
+/** The most steps between two turns of the event loop, about 5 ms. Every row takes many more steps in total. */
 const maxHold = 2_500_000
 const maxGrowth = 2.5
 const size = 200_000
-/** Below so many steps what is done once outweighs the rest. */
+/** The fewest steps to compare. Below this number, fixed costs outweigh the rest. */
 const least = 20_000
 
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
 const filled = (unit: string, length: number): string => unit.repeat(Math.ceil(length / unit.length)).slice(0, length)
 
-/** Content of so many UTF-16 units. */
+/** Returns content of this many UTF-16 units. */
 type Shape = (length: number) => string
 
 const shapes: Readonly<Record<string, Shape>> = {
@@ -50,7 +50,7 @@ const shapes: Readonly<Record<string, Shape>> = {
 
 interface Row {
   readonly name: string
-  /** Of content so long. What it prepares is not counted. */
+  /** Returns the computation over content of this length. Its preparation is not counted. */
   readonly make: (length: number) => Effect.Effect<unknown, unknown>
   readonly size?: number
 }
@@ -70,7 +70,7 @@ const edits: Readonly<Record<string, (text: string) => ReadonlyArray<Edit.Edit>>
   ]
 }
 
-/** The diff of a million changed lines is cut off after a fixed number of steps, which takes longest. */
+/** The slowest edits. The diff of a million changed lines is cut off after a fixed number of steps. */
 const long = new Set(["all occurrences", "the whole text"])
 
 const editing: ReadonlyArray<Row> = Object.entries(shapes).flatMap(([shape, of]) =>
@@ -85,7 +85,7 @@ const editing: ReadonlyArray<Row> = Object.entries(shapes).flatMap(([shape, of])
     }))
 )
 
-/** Lines of a few kinds in an order that repeats itself nowhere, which makes comparing them hardest. */
+/** Returns lines of a few kinds in an order that never repeats, which is the hardest input for a diff. */
 const shuffled = (length: number, kinds: number, seed: number): string => {
   const lines: Array<number> = []
   let state = seed
@@ -164,7 +164,7 @@ const ignoring = (rule: string): Row => ({
     }).pipe(Effect.provide(Filesystem.layer(InMemory.make())))
 })
 
-/** An archive of so many empty files, deep in directories. */
+/** An archive of many empty files, deep in directories. */
 const unpacking: Row = {
   name: "the names of an archive",
   size: 2_000,
@@ -178,7 +178,7 @@ const rows = [unpacking, ignoring("!*a*"), ignoring("*a*/*c"), ...editing, ...ot
 
 const growth = (small: Counted, large: Counted): number => large.total / Math.max(small.total, least)
 
-describe("the event loop gets its turn and the work grows with the content:", () => {
+describe("the event loop keeps running, and the work grows in proportion to the content, for", () => {
   for (const { make, name, size: own = size } of rows) {
     it(name, async () => {
       const small = await counted(make(own))
@@ -198,7 +198,7 @@ describe("an edit of a large file", () => {
         const fs = yield* Filesystem.Filesystem
         yield* fs.write("data.json", text)
         const editing = yield* Effect.forkChild(fs.edit("data.json", [{ oldText: ",", newText: ";\n", match: "all" }]))
-        // An edit that does not pause is over when this fiber goes on.
+        // An edit that never pauses would be over when this fiber continues.
         for (let turns = 0; turns < 5; turns++) yield* Effect.yieldNow
         yield* Fiber.interrupt(editing)
         return yield* fs.readString("data.json")

@@ -1,4 +1,4 @@
-/** On a disk a call on one file changes all or nothing, a call on a tree whole files, and no descriptor stays open. */
+/** On a disk an operation on one file is atomic, an operation on a tree leaves complete files, and no descriptor stays open. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
@@ -36,7 +36,7 @@ for (const moment of moments) {
   })
 }
 
-describe("PosixHost that syncs what it writes, interrupted at every call of the system:", () => {
+describe("PosixHost with durability full, interrupted at every call of the system:", () => {
   for (const self of changing.filter(({ name }) => /^(write|sink|move|mkdir)/.test(name))) {
     it.live(self.name, () => sweep(self, "call", bench({ durability: "full" }), { dense: 40 }))
   }

@@ -1,4 +1,4 @@
-/** One case, interrupted at each point in turn on a filesystem of its own, and what must hold every time. */
+/** Interrupts one case at each point in turn, each time on a new filesystem, and checks what must hold. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -24,20 +24,20 @@ import {
 /** A filesystem that holds `before`, for one scope. */
 export interface Bench {
   readonly port: Backend
-  /** What the operation is called on, made of a port on which the trigger may sit. */
+  /** Makes the filesystem for the operation from a port, which may have a trigger. @default `Filesystem.make` */
   readonly derive?: (port: Backend) => Effect.Effect<Algebra, unknown, Scope.Scope>
-  /** What stands there besides, whatever happens, and cannot be removed. */
+  /** Entries that are always present and cannot be removed. */
   readonly also?: Picture
-  /** What is really there, whoever is asked. */
+  /** Reads the real tree, without the filesystem under test if possible. */
   readonly look: Effect.Effect<Picture, unknown>
-  /** What else must hold, when the operation is over and the filesystem not yet closed. */
+  /** Checks more after the operation, before the filesystem is closed. */
   readonly check?: (fs: Algebra, found: Picture, what: string) => Effect.Effect<void, unknown>
-  /** When it has been closed. */
+  /** Checks more after the filesystem is closed. */
   readonly closed?: (what: string) => void
 }
 
 export interface Bounds extends Partial<Density> {
-  /** Whether a call on a tree changes nothing, too, unless it is done. */
+  /** Whether an interrupted operation on a tree must change nothing. */
   readonly isAtomic?: boolean
 }
 
@@ -76,7 +76,7 @@ const judge = (self: Case, { also, exit, found, isAtomic, what }: Verdict): void
   )
 }
 
-/** All turns are free again: whatever is there can be written to and removed, at once. */
+/** Checks that all locks are free: every entry can be written to and removed without waiting. */
 const isFree = (fs: Algebra, found: Picture, kept: ReadonlyArray<string>, what: string): Effect.Effect<void, unknown> =>
   guard(
     `${what}: a turn was never given back`,
@@ -95,7 +95,7 @@ const isFree = (fs: Algebra, found: Picture, kept: ReadonlyArray<string>, what: 
     })
   )
 
-/** Answers how many points there were. */
+/** Runs the case once for each point. Returns the number of points. */
 export const sweep = (
   self: Case,
   moment: Moment,
