@@ -1,4 +1,4 @@
-/** Others whose answers are the measure: every ripgrep that is at hand, and git, each without any settings of the machine's. */
+/** The reference programs: every ripgrep on this machine, and git. Both run without the settings of the machine. */
 import { assert } from "@effect/vitest"
 import { execFileSync, spawnSync } from "node:child_process"
 import { devNull } from "node:os"
@@ -20,7 +20,7 @@ const bundled = async (): Promise<string | undefined> => {
 
 export interface Ripgrep {
   readonly name: string
-  /** What it prints; having found nothing is no failure. */
+  /** Returns the standard output. No match is not a failure. */
   readonly run: (cwd: string, args: ReadonlyArray<string>) => Buffer
 }
 
@@ -38,7 +38,7 @@ const ripgrepAt = (command: string, name: string): Ripgrep => ({
   }
 })
 
-/** The ones of the PATH and of @vscode/ripgrep. With none of them one that fails, where skipping is not allowed. */
+/** The ripgreps of the PATH and of @vscode/ripgrep. If there is none and FS_ALGEBRA_NO_SKIP is set, one that fails. */
 export const ripgreps: ReadonlyArray<Ripgrep> = await (async () => {
   const found: Array<Ripgrep> = []
   for (const [command, from] of [
@@ -63,7 +63,7 @@ export const saysNoGit = (what: string): void => {
   if (!hasGit) console.log(`skipped: ${what}, which needs git: apt-get install git`)
 }
 
-/** Runs git in a directory, with no settings and no ignore rules but those of that directory. */
+/** Runs git in a directory, with the settings and ignore rules of that directory alone. */
 export const git = (cwd: string, args: ReadonlyArray<string>, input = ""): string => {
   const env = {
     PATH: process.env["PATH"],
@@ -82,10 +82,13 @@ export const git = (cwd: string, args: ReadonlyArray<string>, input = ""): strin
   })
 }
 
-/** The names in an answer that ends each with a NUL. */
+/** Splits NUL-terminated names. */
 export const names = (output: string | Buffer): Array<string> => output.toString().split("\0").slice(0, -1)
 
-/** The same in the same order; where not, the first few that are too few and too many, and not thousands of lines. */
+/**
+ * Asserts equal names in equal order. Otherwise it reports the first five missing and extra names instead of thousands of
+ * lines.
+ */
 export const same = (ours: ReadonlyArray<string>, theirs: ReadonlyArray<string>, what: string): void => {
   const [mine, others] = [new Set(ours), new Set(theirs)]
   const missing = theirs.filter((one) => !mine.has(one)).slice(0, 5)

@@ -15,7 +15,7 @@ import { grow, pick, random, type Shape } from "./trees.ts"
 
 const shape: Shape = { directories: 500, files: 1500, strange: true }
 
-/** A large tree on disk, with all the backend can do and with the seven primitives alone. */
+/** Opens a large tree on disk twice: with all accelerations of the backend, and with the seven primitives alone. */
 const both = (seed: number, size: Shape = shape, options: Partial<PosixHost.PosixHostOptions> = {}) =>
   Effect.gen(function* () {
     const root = yield* fastDirectory
@@ -26,7 +26,7 @@ const both = (seed: number, size: Shape = shape, options: Partial<PosixHost.Posi
 
 type Call = (fs: Algebra, told: (path: string, why: string) => void) => Effect.Effect<unknown, { readonly _tag: string }>
 
-/** All that can be observed of a call. */
+/** Runs a call and returns its result or error and its `onSkip` reports. */
 const observe = (fs: Algebra, call: Call) =>
   Effect.suspend(() => {
     const told: Array<string> = []
@@ -74,7 +74,7 @@ const patterns = [
   "(a)\\1"
 ]
 
-/** One way to search, drawn at random. */
+/** Draws random options for a search. */
 const grepOptions = (next: () => number): GrepOptions => ({
   ...(next() < 0.3 && { ignoreCase: true }),
   ...(next() < 0.2 && { wholeWord: true }),
@@ -98,12 +98,12 @@ const rg = ["/usr/bin/rg", "rg"].find((command) => {
 
 const isSoak = process.env["FS_ALGEBRA_SOAK"] !== undefined
 
-/** Of two ways to ask the soak takes both; elsewhere it is one of them, in turn. */
+/** Returns both options in the soak, and otherwise one of them, alternately. */
 const inTurn = <A>(both: ReadonlyArray<A>, turn: number): ReadonlyArray<A> => (isSoak ? both : [both[turn % both.length]!])
 
-describe("a search by workers is the search by the seven primitives", () => {
+describe("a search by workers gives the same answers as a search by the seven primitives", () => {
   for (const seed of isSoak ? [1, 2, 3] : [2]) {
-    it.live(`walks and globs, tree ${seed}`, () =>
+    it.live(`for walks and globs, tree ${seed}`, () =>
       Effect.gen(function* () {
         const { fast, plain } = yield* both(seed)
         for (const [i, exclude] of excludes.entries()) {
@@ -126,7 +126,7 @@ describe("a search by workers is the search by the seven primitives", () => {
     )
 
     it.live(
-      `greps, tree ${seed}`,
+      `for greps, tree ${seed}`,
       () =>
         Effect.gen(function* () {
           const { fast, plain } = yield* both(seed)
@@ -151,7 +151,7 @@ describe("a search by workers is the search by the seven primitives", () => {
     )
   }
 
-  it.live("page by page it comes to the whole", () =>
+  it.live("for all pages of a search together", () =>
     Effect.gen(function* () {
       const { fast, plain } = yield* both(4)
       const whole = yield* plain.grep("foo|é", { maxMatches: Number.POSITIVE_INFINITY })
@@ -183,7 +183,7 @@ describe("a search by workers is the search by the seven primitives", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a hard link that is refused is said, also by the workers", () =>
+  it.live("for hard links that are rejected", () =>
     Effect.gen(function* () {
       const { fast, plain, root } = yield* both(5, { ...shape, strange: false }, { hardlinks: "reject" })
       execFileSync("sh", ["-c", `find . -type f -name 'a*' | head -50 | while read f; do ln "$f" "$f.second"; done`], {
@@ -193,7 +193,7 @@ describe("a search by workers is the search by the seven primitives", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("it goes on after the cursor also where much is passed over before it", () =>
+  it.live("after a cursor behind many excluded files", () =>
     Effect.gen(function* () {
       const { fast, plain, root } = yield* both(0, { ...shape, directories: 0 })
       for (let i = 0; i < 200; i++) writeFileSync(join(root, `a${i}.log`), "foo\n")
@@ -204,7 +204,7 @@ describe("a search by workers is the search by the seven primitives", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("an answer may be larger than what a worker sends at a time", () =>
+  it.live("for an answer larger than one message of a worker", () =>
     Effect.gen(function* () {
       const { fast, plain, root } = yield* both(0, { ...shape, directories: 0 })
       for (let i = 0; i < 150; i++)
@@ -221,7 +221,7 @@ describe("a search by workers is the search by the seven primitives", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a view that cannot be written searches as fast, and finds the same", () =>
+  it.live("through a read-only view", () =>
     Effect.gen(function* () {
       const { fast } = yield* both(8)
       const view = readOnly(fast)
@@ -230,7 +230,7 @@ describe("a search by workers is the search by the seven primitives", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live.skipIf(process.platform !== "linux")("with few descriptors nothing is lost, also of several searches at once", () =>
+  it.live.skipIf(process.platform !== "linux")("with few descriptors and several searches at once", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       for (let i = 0; i < 700; i++) {
@@ -243,7 +243,7 @@ describe("a search by workers is the search by the seven primitives", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("while others change the tree it fails on nothing and answers only what was there", () =>
+  it.live("and does not fail while another program changes the tree", () =>
     Effect.gen(function* () {
       const { fast, root } = yield* both(6, { ...shape, strange: false })
       const change = Effect.gen(function* () {
@@ -272,11 +272,11 @@ describe("a search by workers is the search by the seven primitives", () => {
   )
 })
 
-describe("beside ripgrep", () => {
+describe("a search beside ripgrep", () => {
   const shared = ["foo", "^import", "TODO|FIXME", "fo+bar?", "[Tt]odo", "a.b", "漢字", "x[0-9]"]
 
   it.live.skipIf(rg === undefined && process.env.FS_ALGEBRA_NO_SKIP === undefined)(
-    "the same lines of a tree of text (needs ripgrep: apt-get install ripgrep)",
+    "finds the same lines of text files (needs ripgrep: apt-get install ripgrep)",
     () =>
       Effect.gen(function* () {
         const { fast, root } = yield* both(7, { ...shape, strange: false })
@@ -288,7 +288,7 @@ describe("beside ripgrep", () => {
             yield* Stream.runDrain(fast.grepStream("[^]|^$", { onSkip: (path) => binary.push(path) }))
             const flags = ["--no-config", "-uu", "-n", "--null", "--no-heading", "--text", ...(ignoreCase ? ["-i"] : [])]
             const { status, stdout } = spawnSync(rg!, [...flags, "-e", pattern, "."], { cwd: root, maxBuffer: 2 ** 28 })
-            // 1 is nothing found.
+            // Status 1 means no match.
             assert.include([0, 1], status)
             const out = stdout.toString("latin1")
             const theirs = [...out.matchAll(/^\.\/([^\0\n]*)\0(\d+):/gm)]

@@ -1,7 +1,7 @@
-/** Globs that are likely to find something: made of the paths of a tree, some of whose parts are replaced. */
+/** Random globs that are likely to match: paths of a tree with some parts replaced by wildcards. */
 import { pick } from "./trees.ts"
 
-/** All that picomatch reads; what ripgrep reads in the same way; what git does. */
+/** The syntax of a glob: all of picomatch, or the part that ripgrep or git reads in the same way. */
 export type Dialect = "picomatch" | "ripgrep" | "git"
 
 type Next = () => number
@@ -15,7 +15,7 @@ const put = (name: string, index: number, sign: string): string =>
 
 const isPlain = (sign: string): boolean => /[A-Za-z0-9]/.test(sign)
 
-/** What only picomatch reads as it does. */
+/** Returns a pattern with syntax that only picomatch has. */
 const rare = (next: Next, name: string, other: string): string => {
   const [one, two] = [escape(name), escape(other)]
   return pick(next, [
@@ -59,7 +59,7 @@ const segmentOf = (next: Next, name: string, other: string, dialect: Dialect): s
   return rare(next, name, other)
 }
 
-/** Every wildcard is a `**` of its own segment, or stays in one. */
+/** Returns a random glob. Each `**` is a segment of its own; other wildcards stay within one segment. */
 export const globOf = (next: Next, paths: ReadonlyArray<string>, dialect: Dialect): string => {
   const names = pick(next, paths).split("/")
   const others = pick(next, paths).split("/")

@@ -1,6 +1,6 @@
 /**
- * Globs on a host, where directories are pruned and workers read: the answer is picomatch's over all paths, and ripgrep's and git's
- * where these read a pattern in the same way.
+ * Globs on a host, where workers read and directories are pruned. The result equals that of picomatch over all paths, and of
+ * ripgrep and git for patterns that they read in the same way.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -26,7 +26,7 @@ const planted = (seed: number) =>
     return { fs, next, root, tree }
   })
 
-/** By code point; a directory as its name and "/". */
+/** Sorts by code point. A directory sorts as its name with "/" at the end. */
 const inOrder = (paths: ReadonlyArray<string>, isDirectory: (path: string) => boolean = () => false): Array<string> =>
   paths
     .map((path) => [path, Buffer.from(isDirectory(path) ? `${path}/` : path)] as const)
@@ -40,7 +40,7 @@ const globbed = (fs: Algebra, pattern: string | ReadonlyArray<string>, options: 
 
 const options = { dot: true, posix: true, regex: false, nonegate: true, strictSlashes: true } as const
 
-/** What a glob means, from the decision and picomatch alone, of a path relative to the base. */
+/** Returns the specified meaning of a glob, from the rules and picomatch alone, for paths relative to the base. */
 const meaning = (glob: string): ((path: string, isDirectory: boolean) => boolean) => {
   const text = glob.replace(/^(?:\.?\/)+/, "").replace(/\/$/, "")
   const matches = picomatch(text, options)
@@ -49,7 +49,7 @@ const meaning = (glob: string): ((path: string, isDirectory: boolean) => boolean
     (isDirectory || !glob.endsWith("/")) && matches(isAnchored ? path : path.slice(path.lastIndexOf("/") + 1))
 }
 
-/** What ignore rules leave out: the last that matches decides, and a directory goes with all in it. */
+/** Returns whether exclude rules exclude a path. The last match decides, and an excluded directory excludes all entries in it. */
 const leavesOut = (rules: ReadonlyArray<string>, isDirectory: (path: string) => boolean): ((path: string) => boolean) => {
   const read = rules.map((rule) => {
     const takesBack = rule.startsWith("!") && !rule.startsWith("!(")
@@ -72,15 +72,15 @@ const all = ({ directories, files }: Tree): ReadonlyArray<string> => [...directo
 
 const isRefused = (error: { readonly _tag: string }): boolean => error._tag === "InvalidArgument"
 
-/** `undefined` for what is no pattern. */
+/** Returns the matches, or `undefined` for an invalid pattern. */
 const answer = (fs: Algebra, pattern: string | ReadonlyArray<string>, options?: GlobOptions) =>
   Effect.catch(globbed(fs, pattern, options), (error) => (isRefused(error) ? Effect.succeed(undefined) : Effect.fail(error)))
 
 const isSoak = process.env["FS_ALGEBRA_SOAK"] !== undefined
 
-describe("what is found is what picomatch matches of all paths", () => {
+describe("glob returns the paths that picomatch matches", () => {
   for (const seed of isSoak ? [1, 2] : [1]) {
-    it.live(`one pattern, tree ${seed}`, () =>
+    it.live(`for one pattern, tree ${seed}`, () =>
       Effect.gen(function* () {
         const { fs, next, tree } = yield* planted(seed)
         const directories = new Set(tree.directories)
@@ -100,13 +100,13 @@ describe("what is found is what picomatch matches of all paths", () => {
           same(yield* globbed(fs, pattern), inOrder(expected.filter((path) => !isDirectory(path))), `files of ${pattern}`)
           if (expected.length > 0) found++
         }
-        // Otherwise the comparison says little.
+        // Too few matches would prove little.
         assert.isAbove(found, 35)
         assert.isBelow(refused, 12)
       }).pipe(Effect.scoped)
     )
 
-    it.live(`several patterns below a base, and rules of what to leave out, tree ${seed}`, () =>
+    it.live(`for several patterns below a base with exclude rules, tree ${seed}`, () =>
       Effect.gen(function* () {
         const { fs, next, tree } = yield* planted(seed + 10)
         const directories = new Set(tree.directories)
@@ -141,12 +141,12 @@ describe("what is found is what picomatch matches of all paths", () => {
   }
 })
 
-/** For picomatch `?` and a set stand for a UTF-16 unit, for ripgrep and git for a byte. */
+/** Tests whether a path can be compared. `?` and a set match a UTF-16 unit in picomatch, and a byte in ripgrep and git. */
 const isComparable = (pattern: string) => (path: string) => /^[\0-\x7f]*$/.test(path) || !/[?[]/.test(pattern)
 
 /**
- * Without a wildcard git lists all below a directory of that name; a beginning "#" is a comment for ripgrep, which takes spaces from the end; and two backslashes are
- * for picomatch none that a name could hold.
+ * Tests whether both programs read the pattern alike. Without a wildcard git lists everything below a directory of that name.
+ * For ripgrep a leading "#" is a comment, and trailing spaces are removed. For picomatch two backslashes match no name.
  */
 const isShared = (pattern: string, dialect: Dialect): boolean =>
   !pattern.includes("\\\\") && (dialect === "git" ? /(?<!\\)[*?[]/.test(pattern) : !/^#| $/.test(pattern))
@@ -171,14 +171,14 @@ const beside = (
     assert.isAbove(found, count / 3)
   }).pipe(Effect.scoped)
 
-describe.each(ripgreps)("what is found is what $name finds", (rg) => {
+describe.each(ripgreps)("glob and $name", (rg) => {
   for (const seed of isSoak ? [21, 22] : [21]) {
-    it.live(`where both read a pattern alike, tree ${seed}`, () =>
+    it.live(`find the same files for patterns that both read alike, tree ${seed}`, () =>
       beside(seed, "ripgrep", 100, (root, pattern) => names(rg.run(root, ["--files", "-uu", "--null", "-g", pattern])))
     )
   }
 
-  it.live("and what is left out is what it leaves out", () =>
+  it.live("exclude the same files", () =>
     Effect.gen(function* () {
       const { fs, next, root, tree } = yield* planted(23)
       const comparable = tree.files.filter(isComparable("?"))
@@ -200,12 +200,12 @@ describe.each(ripgreps)("what is found is what $name finds", (rg) => {
   )
 })
 
-describe.runIf(hasGit)("what is found is what git finds with the magic word glob", () => {
+describe.runIf(hasGit)("glob and git with the magic word glob", () => {
   for (const seed of isSoak ? [31, 32] : [31]) {
-    it.live(`where both read a pattern alike, tree ${seed}`, () =>
+    it.live(`find the same files for patterns that both read alike, tree ${seed}`, () =>
       beside(seed, "git", 100, (root, pattern) => {
         git(root, ["init", "--quiet"])
-        // For git every pattern is anchored.
+        // Git anchors every pattern.
         const text = pattern.replace(/^\//, "")
         const glob = pattern.includes("/") ? text : `**/${text}`
         return names(git(root, ["ls-files", "--others", "-z", "--", `:(glob)${glob}`]))

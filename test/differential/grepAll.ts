@@ -1,4 +1,7 @@
-/** A program of its own, for limits that a process cannot take back: greps a directory several times at once and tells what it found. */
+/**
+ * Greps a directory several times at once and prints the counts. A separate program, because a process cannot raise its limits
+ * again.
+ */
 import * as Effect from "effect/Effect"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { make } from "../../src/filesystem/Filesystem.ts"

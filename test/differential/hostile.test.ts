@@ -1,6 +1,7 @@
 /**
- * Hostile patterns on a host, where workers search: the victim is the 300th of 500 files. The search answers, or ends as Timeout that
- * names it; the program goes on meanwhile, and afterwards nothing is left of it. Nothing is timed: turns of the event loop are counted.
+ * Hostile patterns on a host where workers search. Only the 300th of 500 files makes the pattern slow. The search succeeds or
+ * fails with a Timeout that names this file. Meanwhile the event loop runs, and afterwards no worker or descriptor is left. The
+ * tests count turns of the event loop and measure no time.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -17,13 +18,13 @@ import { guarded } from "../interruption/guarded.ts"
 
 const pad = (index: number): string => String(index).padStart(3, "0")
 
-/** In order; ten directories of fifty. */
+/** The files in order: ten directories of fifty. */
 const files = Array.from({ length: 500 }, (_, index) => `d${Math.floor(index / 50)}/f${pad(index)}`)
 const victim = files[299]!
 
 const budget = { ...standard, patternBudget: 200 }
 
-/** `text` in the victim, and in all others what the pattern finds at once, or at once does not. */
+/** Writes `text` to the victim and `other` to all other files. */
 const ground = (text: string, other: string) =>
   Effect.gen(function* () {
     const root = yield* fastDirectory
@@ -34,7 +35,7 @@ const ground = (text: string, other: string) =>
 
 const turn: Effect.Effect<void> = Effect.callback((resume) => void setImmediate(() => resume(Effect.void)))
 
-/** How often the event loop comes round while the effect runs. */
+/** Counts the turns of the event loop while the effect runs. */
 const turning = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<readonly [Exit.Exit<A, E>, turns: number]> =>
   Effect.suspend(() => {
     let turns = 0
@@ -61,12 +62,12 @@ interface Case {
   readonly name: string
   readonly pattern: string | RegExp
   readonly text: string
-  /** What one line of the other files says. @default "aab" */
+  /** One line of the other files. @default "aab" */
   readonly other?: string
   readonly options?: GrepOptions
 }
 
-/** Each works on its text for seconds at the least, most for longer than anybody lives. */
+/** Patterns that work on their text for seconds at least, most of them practically for ever. */
 const stuck: ReadonlyArray<Case> = [
   { name: "nested quantifiers", pattern: "^(a+)+$", text: letters, other: "aaa" },
   { name: "nested stars at any place", pattern: "(a*)*b\\d", text: `${"a".repeat(64)}! b`, other: "aab1" },
@@ -102,9 +103,9 @@ const stuck: ReadonlyArray<Case> = [
   }
 ]
 
-describe("a search that the 300th of 500 files brings to a stop", () => {
+describe("a search that hangs on the 300th of 500 files", () => {
   for (const { name, options, other = "aab", pattern, text } of stuck) {
-    it.live(`ends as Timeout naming it: ${name}`, () =>
+    it.live(`fails with a Timeout that names the file: ${name}`, () =>
       Effect.gen(function* () {
         const { fs } = yield* ground(text, other)
         const [exit, turns] = yield* turning(Effect.flip(fs.grep(pattern, options)))
@@ -116,7 +117,7 @@ describe("a search that the 300th of 500 files brings to a stop", () => {
     )
   }
 
-  it.live("has by then streamed what is in the files before it, each once and in order", () =>
+  it.live("has streamed the matches of the files before it, each once and in order", () =>
     Effect.gen(function* () {
       const { fs } = yield* ground(letters, "aaa")
       const streamed: Array<string> = []
@@ -128,7 +129,7 @@ describe("a search that the 300th of 500 files brings to a stop", () => {
     }).pipe(Effect.provideService(Limits, budget), Effect.scoped)
   )
 
-  it.live("that wants no more than is before it is answered", () =>
+  it.live("succeeds when its limit is reached before that file", () =>
     Effect.gen(function* () {
       const { fs } = yield* ground(letters, "aaa")
       const { matches, truncated } = yield* fs.grep("^(a+)+$", { maxMatches: 20 })
@@ -136,7 +137,7 @@ describe("a search that the 300th of 500 files brings to a stop", () => {
     }).pipe(Effect.provideService(Limits, budget), Effect.scoped)
   )
 
-  it.live("ends when it is interrupted, wherever it is, and others at the same time are answered", () =>
+  it.live("can be interrupted at any time, and later searches succeed", () =>
     Effect.gen(function* () {
       const { fs } = yield* ground(letters, "aaa")
       const endless = Effect.provideService(Limits, { ...standard, patternBudget: 2 ** 30 })
@@ -154,7 +155,7 @@ describe("a search that the 300th of 500 files brings to a stop", () => {
 
 const spaces = " ".repeat(100_000)
 
-/** Frightening, but each has an answer, or takes too long for its budget on some machines only. */
+/** Patterns that look dangerous but succeed, or exceed the budget only on slow machines. */
 const harmless: ReadonlyArray<Case> = [
   { name: "white space at the end of a line of 100,000", pattern: "\\s+$", text: `${spaces}x`, other: "x " },
   { name: "nothing that the text could begin with", pattern: "(x+x+)+y", text: "a".repeat(64), other: "xxy" },
@@ -168,7 +169,7 @@ const harmless: ReadonlyArray<Case> = [
   { name: "a range of 65,535", pattern: "a{0,65535}b", text: "a".repeat(1000), other: "ab" }
 ]
 
-describe("a search that looks as bad is answered, or is a Timeout that names the file:", () => {
+describe("a search that only looks dangerous succeeds, or fails with a Timeout that names the file, for", () => {
   for (const { name, options, other = "aab", pattern, text } of harmless) {
     it.live(name, () =>
       Effect.gen(function* () {
@@ -181,7 +182,7 @@ describe("a search that looks as bad is answered, or is a Timeout that names the
             files.filter((path) => !found.has(path) && path !== victim),
             []
           )
-          // What the engine itself says of each line, which here it can.
+          // The expected result of each line, from the engine itself.
           const expression = new RegExp(pattern)
           if (name !== harmless[0]!.name)
             assert.strictEqual(
@@ -198,10 +199,10 @@ describe("a search that looks as bad is answered, or is a Timeout that names the
   }
 })
 
-describe("nothing is left of searches that were stuck", () => {
-  it.live("no descriptor, when they are over", () =>
+describe("searches that hung", () => {
+  it.live("leave no descriptor open", () =>
     Effect.gen(function* () {
-      // Whatever a first worker opens for good is open from here on.
+      // The first worker opens some descriptors for good.
       const once = Effect.scoped(
         Effect.gen(function* () {
           const { fs } = yield* ground(letters, "aaa")
@@ -213,7 +214,7 @@ describe("nothing is left of searches that were stuck", () => {
         })
       ).pipe(Effect.provideService(Limits, budget))
       yield* once
-      // A worker that was ended may be there again or not: it has some of its own, fewer than fifteen searches would leave.
+      // A restarted worker has a few descriptors of its own, fewer than fifteen leaking searches would leave.
       const before = openDescriptors() + 10
       for (let i = 0; i < 5; i++) yield* once
       for (let turns = 100_000; turns > 0 && openDescriptors() > before; turns--) yield* turn
@@ -221,7 +222,7 @@ describe("nothing is left of searches that were stuck", () => {
     })
   )
 
-  it.live("no worker: the program ends by itself, and its threads are gone before", () =>
+  it.live("leave no worker: their threads end and the program ends by itself", () =>
     Effect.gen(function* () {
       const { error, isStuck, out, status } = yield* guarded(
         `
@@ -256,10 +257,10 @@ describe("nothing is left of searches that were stuck", () => {
   )
 })
 
-describe("an expression that V8 compiles for ever, which no thread can be stopped in", () => {
-  it.live("ends as Timeout or is refused, the layer is given back, and the program ends", () =>
+describe("an expression that V8 compiles for ever, in a thread that cannot be stopped", () => {
+  it.live("fails with Timeout or InvalidArgument or succeeds, and the layer and the program end", () =>
     Effect.gen(function* () {
-      // Two more optional letters double the time; `terminate` waits until it is over.
+      // Two more optional letters double the time, and `terminate` waits for the end of the compilation.
       const { error, isStuck, out } = yield* guarded(
         `
         import * as Fs from "node:fs"
@@ -303,8 +304,8 @@ const globs: ReadonlyArray<string> = [
   `!(${"*|".repeat(480)})`
 ]
 
-describe("globs that take picomatch minutes are answered over a host's tree, or refused, and the program goes on", () => {
-  it.live("each of them, in a tree thirty deep of names of 60 letters", () =>
+describe("globs that take picomatch minutes", () => {
+  it.live("succeed or are InvalidArgument in a tree of depth 30 with names of 60 letters, and the event loop runs", () =>
     Effect.gen(function* () {
       const { error, isStuck, out, status } = yield* guarded(
         `

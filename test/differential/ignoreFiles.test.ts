@@ -1,7 +1,4 @@
-/**
- * Ignore rules on a host, as workers read the tree: what is left is what git leaves, and where there are .ignore files too, what
- * ripgrep leaves.
- */
+/** Ignore rules on a host where workers read. The result equals that of git, and of ripgrep for trees with .ignore files. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -21,7 +18,7 @@ const everything = Number.POSITIVE_INFINITY
 
 const open = (root: string) => Effect.map(Effect.orDie(PosixHost.make({ root })), make)
 
-/** By code point; a directory as its name and "/". */
+/** Sorts by code point. A directory sorts as its name with "/" at the end. */
 const inOrder = (files: ReadonlyArray<string>, directories: ReadonlyArray<string>): Array<string> =>
   [...files.map((path) => [path, path] as const), ...directories.map((path) => [path, `${path}/`] as const)]
     .sort(([, one], [, two]) => Buffer.compare(Buffer.from(one), Buffer.from(two)))
@@ -35,7 +32,7 @@ const globbed = (fs: Algebra, path?: string) =>
     matches.map((match) => match.path as string)
   )
 
-/** What git ignores of a tree in which nothing is tracked. */
+/** Returns the paths that git ignores in a tree without tracked files. */
 const ignoredByGit = (root: string, { directories, files }: Tree): Set<string> => {
   const all = [...directories, ...files].map((path) => `${path}\0`).join("")
   return new Set(names(git(root, ["check-ignore", "--stdin", "-z", "--no-index"], all)))
@@ -51,13 +48,13 @@ const filesOfRipgrep = [
   "--no-ignore-parent",
   "--no-ignore-exclude"
 ].concat(
-  // .gitignore files count without a repository too.
+  // Use .gitignore files without a repository too.
   ["--no-require-git", "-g", "!.git"]
 )
 
-describe.runIf(hasGit)("with .gitignore files at many levels a walk is git's", () => {
+describe.runIf(hasGit)("a walk and a glob with .gitignore files at many levels", () => {
   for (const seed of [1, 3, 7, 9, 13, 14, 15, 16]) {
-    it.live(`tree ${seed}: entry by entry, in order, and below any directory`, () =>
+    it.live(`return the entries that git does not ignore, in order and below any directory, tree ${seed}`, () =>
       Effect.gen(function* () {
         const root = yield* fastDirectory
         const next = random(seed)
@@ -66,7 +63,7 @@ describe.runIf(hasGit)("with .gitignore files at many levels a walk is git's", (
         const ignored = ignoredByGit(root, tree)
         const files = tree.files.filter((path) => !ignored.has(path))
         const directories = tree.directories.filter((path) => !ignored.has(path))
-        // Otherwise the comparison says little; and from 128 directories on workers read.
+        // Too few entries would prove little, and workers read only from 128 directories on.
         assert.isAbove(directories.length, 250)
         assert.isAbove(ignored.size, 250)
         const listed = names(git(root, ["ls-files", "--cached", "--others", "--exclude-standard", "-z"]))
@@ -84,9 +81,9 @@ describe.runIf(hasGit)("with .gitignore files at many levels a walk is git's", (
   }
 })
 
-describe.each(ripgreps)("with .gitignore and .ignore files at many levels a walk is that of $name", (rg) => {
+describe.each(ripgreps)("a glob with .gitignore and .ignore files at many levels", (rg) => {
   for (const seed of [1, 3, 5, 8, 10, 17]) {
-    it.live(`tree ${seed}`, () =>
+    it.live(`returns the files of $name, tree ${seed}`, () =>
       Effect.gen(function* () {
         const root = yield* fastDirectory
         const next = random(seed)
@@ -104,8 +101,8 @@ describe.each(ripgreps)("with .gitignore and .ignore files at many levels a walk
 })
 
 /**
- * Where ripgrep 13 to 15 reads a rule otherwise than git, git's reading is the meaning; these are left out of the comparison above.
- * The issues are those of BurntSushi/ripgrep.
+ * The rules that ripgrep 13 to 15 reads differently from git. Git's reading is correct, and the comparison with ripgrep leaves
+ * them out. The issues are those of BurntSushi/ripgrep.
  */
 const departures: ReadonlyArray<readonly [why: string, rules: ReadonlyArray<string>]> = [
   [
@@ -124,7 +121,7 @@ const departures: ReadonlyArray<readonly [why: string, rules: ReadonlyArray<stri
   ["a backslash at the end matches nothing (#2236: in ripgrep it is an error)", ["a\\", "\\"]],
   ["three stars are two where they are a segment (ripgrep: one)", ["d/***/a", "***/a", "d/***"]],
   ["a byte order mark is no part of the first rule (ripgrep 13: it is)", ["\ufeffa"]],
-  // What stands before the first special sign is compared by itself, so that the globstar takes itself for a segment.
+  // Ripgrep compares the text before the first special character separately, so its globstar counts as a segment.
   ["a globstar right after text crosses slashes", ["foo**/bar", "foo**/f", "d**/a", "d**"]]
 ]
 
@@ -166,7 +163,7 @@ const named = [
   "é"
 ]
 
-describe.runIf(hasGit)("where git and ripgrep differ, git is right:", () => {
+describe.runIf(hasGit)("where git and ripgrep differ, ignore rules follow git:", () => {
   for (const [why, rules] of departures) {
     it.live(why, () =>
       Effect.gen(function* () {
@@ -186,7 +183,7 @@ describe.runIf(hasGit)("where git and ripgrep differ, git is right:", () => {
     )
   }
 
-  it.live("rules of the repository and the user that are not in the tree are nobody's", () =>
+  it.live("rules outside of the tree, of the repository or the user, have no effect", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       writeFileSync(join(root, "a"), "")

@@ -1,4 +1,7 @@
-/** Trees full of ignore files, whose rules speak of the names in the tree; large enough that workers read most of it. */
+/**
+ * Random trees with many ignore files whose rules match names in the tree. The trees are so large that workers read most of
+ * them.
+ */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { pick } from "./trees.ts"
@@ -6,7 +9,7 @@ import { pick } from "./trees.ts"
 export type Next = () => number
 
 const vocabulary = ["a", "b", "ab", "foo", "foobar", "bar", ".x", "é", "漢字", "a b", "A", "lib", "src", "d1", "d-2", "x.c"]
-/** Names that rules have to escape. */
+/** Names that rules must escape. */
 const awkward = ["#a", "!b", "a*", "[a]", "a ", "b\\", "q?", "{a,b}"]
 const endings = [".c", ".js", ".log", "", "", " ~"]
 
@@ -14,10 +17,10 @@ const escape = (text: string): string => text.replace(/[\\*?[\]#! ]/g, "\\$&")
 
 const classes = ["[ab]", "[a-f]", "[!a]", "[^b]", "[]a]", "[a-]", "[\\]a]", "[abé]"]
 const gitClasses = [...classes, "[[:alpha:]]", "[[:upper:][:digit:]]", "[z-a]", "[+-9]", "[[:foo:]]", "[", "[a"]
-/** At the beginning of a segment only, where none of them could stand for a slash. */
+/** Sets that both read alike. They stand only at the beginning of a segment, so that none can match a slash. */
 const sharedClasses = ["[ab]", "[a-f]", "[!a]", "[^b]", "[a-]"]
 
-/** `git`: all that git reads. `shared`: what ripgrep reads in the same way. */
+/** The rules of an ignore file: all of git's syntax, or the part that ripgrep reads in the same way. */
 export type Dialect = "git" | "shared"
 
 const segmentOf = (next: Next, dialect: Dialect): string => {
@@ -37,7 +40,7 @@ const segmentOf = (next: Next, dialect: Dialect): string => {
   return pick(next, ["a**", "**b", "foo**", "***", "\\a", "\\", "a\\/b", "***"])
 }
 
-/** Few rules may be for anything whatever, or nothing is left to compare. */
+/** Rules that match everything. They must be rare, or too few paths are left to compare. */
 const everything = ["*", "**", "/*", "*/", "/**", "**/*"]
 
 const ruleOf = (next: Next, dialect: Dialect): string => {
@@ -63,7 +66,7 @@ const lineOf = (next: Next, dialect: Dialect): string => {
   return `${next() < 0.35 ? "!" : ""}${rule}${end}${strange}`
 }
 
-/** The text of an ignore file. */
+/** Returns the text of an ignore file. */
 export const rulesOf = (next: Next, dialect: Dialect, lines: number): string => {
   const mark = dialect === "git" && next() < 0.1 ? "\ufeff" : ""
   const end = next() < 0.25 ? "\r\n" : "\n"
@@ -71,7 +74,7 @@ export const rulesOf = (next: Next, dialect: Dialect, lines: number): string => 
   return mark + all.join(end) + (next() < 0.7 ? end : "")
 }
 
-/** Paths from the root, in no order. */
+/** The paths of a tree, relative to its root and unordered. */
 export interface Tree {
   readonly directories: ReadonlyArray<string>
   readonly files: ReadonlyArray<string>
@@ -79,7 +82,7 @@ export interface Tree {
 
 const under = (directory: string, name: string): string => (directory === "" ? name : `${directory}/${name}`)
 
-/** Makes a tree below a directory that is there; `ignoring` is the names that its ignore files may have. */
+/** Makes a random tree below an existing directory. `ignoring` is the list of possible names of its ignore files. */
 export const growIgnoring = (
   root: string,
   next: Next,

@@ -1,6 +1,6 @@
 /**
- * The project's own node_modules, by us and by ripgrep. Where an answer differs for a file, this test has to show in its bytes why;
- * all else is the same, to the column.
+ * Compares searches of the project's node_modules with ripgrep, down to the column. A file may differ only if its bytes show a
+ * known reason.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -18,7 +18,7 @@ saysNoRipgrep("node_modules beside ripgrep")
 
 const root = fileURLToPath(new URL("../../node_modules", import.meta.url))
 
-/** What test runners write while they run. */
+/** The directories that test runners write to. */
 const changing = ["/.vite", "/.vite-temp", "/.vitest-cache", "/.cache"]
 
 const all = ["-uu", ...changing.flatMap((rule) => ["-g", `!${rule}`])]
@@ -31,7 +31,7 @@ const fs = Effect.map(Effect.orDie(PosixHost.make({ root })), make)
 const inOrder = (paths: ReadonlyArray<string>): Array<string> =>
   paths.toSorted((one, two) => Buffer.compare(Buffer.from(one), Buffer.from(two)))
 
-/** Why the two may differ about a file; `undefined` where nothing in it is a reason. */
+/** Returns the reason why a file may differ, or `undefined`. */
 const reasonIn = (path: string): string | undefined => {
   const bytes = readFileSync(join(root, path))
   if (bytes.length > maxFileSize) return "too large"
@@ -47,7 +47,7 @@ interface Line {
   readonly path: string
   readonly lineNumber: number
   readonly text: string
-  /** UTF-16 columns of the first match; none for a line around one. */
+  /** The UTF-16 columns of the first match, or `undefined` for a context line. */
   readonly columns: readonly [number, number] | undefined
 }
 
@@ -94,7 +94,7 @@ const linesOf = (rg: Ripgrep, args: ReadonlyArray<string>): Array<Line> => {
 const show = ({ columns, lineNumber, path, text }: Line): string =>
   `${path}:${lineNumber}${columns === undefined ? "-" : `:${columns.join("-")}:`}${text}`
 
-/** Each line once: one with a match is no line around another's. */
+/** Returns each line once. A line with a match is not also a context line. */
 const linesOfOurs = (matches: ReadonlyArray<GrepMatch>): Array<Line> => {
   const out = new Map<string, Line>()
   const add = (line: Line): void => {
@@ -121,7 +121,7 @@ const byPath = (lines: ReadonlyArray<Line>): Map<string, Array<string>> => {
   return out
 }
 
-/** Files in which the lines are not the same, with the first line that is not. */
+/** Returns the files whose lines differ, with the first difference. */
 const different = (ours: Map<string, Array<string>>, theirs: Map<string, Array<string>>): Array<readonly [string, string]> =>
   inOrder([...new Set([...ours.keys(), ...theirs.keys()])]).flatMap((path) => {
     const [mine, others] = [ours.get(path) ?? [], theirs.get(path) ?? []]
@@ -146,15 +146,15 @@ const rows: ReadonlyArray<readonly [pattern: string, options: GrepOptions, flags
   ["\\t \\t| \\t ", { context: [2, 0] }, ["-B", "2"], 0]
 ]
 
-/** ripgrep's globs are rules of which the last decides, so what changes is taken out last. */
+/** Moves the excluded directories to the end, because in ripgrep the last glob decides. */
 const ordered = (flags: ReadonlyArray<string>): ReadonlyArray<string> =>
   flags.includes("-g") ? [...flags, ...changing.flatMap((rule) => ["-g", `!${rule}`])] : flags
 
-// The soak asks every one that there is.
+// The soak compares with every ripgrep.
 const asked = process.env["FS_ALGEBRA_SOAK"] === undefined ? ripgreps.slice(-1) : ripgreps
 
 describe.each(asked)("beside $name", (rg) => {
-  it.live("a walk is the same, file by file", () =>
+  it.live("a walk returns the same files", () =>
     Effect.gen(function* () {
       const walked = yield* Stream.runCollect((yield* fs).walk(".", { exclude: changing }))
       const theirs = names(rg.run(root, ["--files", "--null", ...all]))
@@ -167,7 +167,7 @@ describe.each(asked)("beside $name", (rg) => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("globs find the same", () =>
+  it.live("globs return the same files", () =>
     Effect.gen(function* () {
       const globs = [
         "*.ts",
@@ -193,7 +193,7 @@ describe.each(asked)("beside $name", (rg) => {
   )
 
   for (const [pattern, options, flags, atLeast] of rows) {
-    it.live(`grep ${pattern} ${JSON.stringify(options)}`, () =>
+    it.live(`grep returns the same lines for ${pattern} ${JSON.stringify(options)}`, () =>
       Effect.gen(function* () {
         const heard = new Map<string, string>()
         const onSkip = (path: string, why: string): void => void heard.set(path, why)
@@ -206,14 +206,14 @@ describe.each(asked)("beside $name", (rg) => {
         })
         assert.isFalse(truncated)
         assert.strictEqual(filesMatched, new Set(matches.map(({ path }) => path)).size)
-        // Classes and cases of JavaScript, which a pattern that is not ASCII has no use for.
+        // Only a pattern that is not ASCII needs ripgrep's Unicode classes. Ours are those of JavaScript.
         const unicode = /^[\0-\x7f]*$/.test(pattern) ? ["--no-unicode"] : []
         const theirs = byPath(linesOf(rg, [...unicode, ...ordered(flags), "-e", pattern, "."]))
         const ours = byPath(linesOfOurs(matches))
         for (const [path, line] of different(ours, theirs)) {
           const reason = reasonIn(path)
           assert.isDefined(reason, `${path}: ${line}`)
-          // What is no text we have said so of; what is, has been searched.
+          // A binary or too large file must be reported as skipped, and all other files must be searched.
           const isSaid = heard.get(path) === "binary" || heard.get(path) === "tooLarge"
           assert.strictEqual(isSaid, !/CR|U\+2028/.test(reason!), `${path} has ${reason}, we said ${heard.get(path)}: ${line}`)
         }
@@ -226,7 +226,7 @@ describe.each(asked)("beside $name", (rg) => {
     )
   }
 
-  it.live("files with a match, and matches of each, are the same as it lists and counts", () =>
+  it.live("grep matches the same files with the same counts", () =>
     Effect.gen(function* () {
       const counts = new Map<string, number>()
       yield* Stream.runForEach((yield* fs).grepStream("import", { exclude: changing, maxFileSize }), ({ path }) =>

@@ -1,8 +1,11 @@
-/** Trees on disk that hold what searches stumble over, the same for the same seed, and large enough that workers take part. */
+/**
+ * Random trees on disk with content that is hard to search. The same seed gives the same tree. The trees are so large that
+ * workers take part.
+ */
 import { mkdirSync, symlinkSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 
-/** Numbers below 1 (mulberry32). */
+/** Returns a generator of numbers from 0 to below 1 (mulberry32). */
 export const random = (seed: number): (() => number) => {
   let state = seed >>> 0
   return () => {
@@ -76,7 +79,7 @@ const textOf = (next: () => number): string => {
   return text + (next() < 0.5 ? line(next) : "")
 }
 
-/** Text; rarely with bytes that are none, with a NUL early or late, nothing, or a lot. */
+/** Returns text, or rarely bytes that are not UTF-8, a NUL near the beginning or late, or a large content. */
 const contentOf = (next: () => number): Buffer => {
   const kind = next()
   const text = Buffer.from(textOf(next))
@@ -93,11 +96,11 @@ const rules = ["*.js", "!index.js", "/lib", "node_modules/", "a*", "**/test", "!
 export interface Shape {
   readonly directories: number
   readonly files: number
-  /** Whether names that no path can express and links are among them. */
+  /** Whether to include links, and names that are not valid paths. */
   readonly strange: boolean
 }
 
-/** Makes a tree in a directory that is there. */
+/** Makes a tree in an existing directory. */
 export const grow = (root: string, seed: number, { directories, files, strange }: Shape): void => {
   const next = random(seed)
   const all: Array<string> = [root]
