@@ -1,6 +1,6 @@
-/** The alternatives of a glob whose braces hold `**`, found in the plainest way: one pair of braces after another, as text. */
+/** Expands the alternatives of a glob whose braces contain `**`, in the simplest way: one pair of braces after another, as text. */
 
-/** The places of the signs that are not escaped, quoted or in brackets. */
+/** Returns the positions of characters that are not escaped, quoted or in brackets. */
 const signs = (text: string): ReadonlyArray<number> => {
   const found: Array<number> = []
   for (let at = 0; at < text.length; at++) {
@@ -23,7 +23,7 @@ export const alternatives = (text: string): ReadonlyArray<string> => {
   const places = signs(text)
   const within = new Set(places)
   for (const from of places) {
-    // A group ends at the sign that closes it, and its parts at the signs of its own level.
+    // A group ends at its closing character. Its alternatives are separated at its own nesting level.
     const extglob = text[from] === "(" && within.has(from - 1) ? text[from - 1]! : ""
     if (text[from] !== "{" && (text[from] !== "(" || /[!+*]/.test(extglob) || text[from + 1] === "?")) continue
     const [open, close, between] = text[from] === "{" ? ["{", "}", ","] : ["(", ")", "|"]

@@ -22,7 +22,7 @@ const found = (pattern: string, paths: string): string =>
     .filter((path) => test(make(pattern), path.replace(/\/$/, ""), path.endsWith("/")))
     .join(" ")
 
-describe("braces that hold ** stand for each of their alternatives", () => {
+describe("braces that contain ** stand for each of their alternatives:", () => {
   const tree = "a b .env k.pem a.ts d/a d/b d/.env d/k.pem d/e/a d/e/b d/e/.env src/a.ts src/d/b.ts"
   const rows: ReadonlyArray<readonly [pattern: string, expected: string]> = [
     ["{**/.env*,**/*.pem}", ".env k.pem d/.env d/k.pem d/e/.env"],
@@ -37,24 +37,24 @@ describe("braces that hold ** stand for each of their alternatives", () => {
     ["{**/e,x}/a", "d/e/a"],
     ["{d/**,a}", "a d/a d/b d/.env d/k.pem d/e/a d/e/b d/e/.env src/d/b.ts".replace(" src/d/b.ts", "")],
     ["{**,x}", tree],
-    // An alternative has slashes of its own: without one it stands at any depth, a leading one anchors it.
+    // Each alternative has its own anchoring: without a slash it matches at any depth, and a leading slash anchors it.
     ["{*.ts,d/**/b}", "a.ts d/b d/e/b src/a.ts src/d/b.ts"],
     ["{/*.ts,d/**/b}", "a.ts d/b d/e/b"],
     ["{./a,**/k.pem}", "a k.pem d/k.pem"],
-    // Without ** the whole is one pattern.
+    // Without ** the braces are part of one pattern.
     ["{*.ts,d/b}", "a.ts d/b"],
-    // What no path can be is left out of the union.
+    // An alternative that no path can match is dropped.
     ["{**/a,}", "a d/a d/e/a"],
-    // The same for groups that choose between alternatives as braces do.
+    // Groups of alternatives behave like braces.
     ["@(**/a|**/b)", "a b d/a d/b d/e/a d/e/b"],
     ["(**/a|k.pem)", "a k.pem d/a d/k.pem d/e/a"],
     ["?(**/e/)a", "a d/a d/e/a"]
   ]
   for (const [pattern, expected] of rows) {
-    it(`${pattern} matches what they match`, () => assert.strictEqual(found(pattern, tree), expected))
+    it(`${pattern} matches the paths that its alternatives match`, () => assert.strictEqual(found(pattern, tree), expected))
   }
 
-  it("a trailing slash asks for directories, in one alternative or for all of them", () => {
+  it("a trailing slash matches directories only, after one alternative or after the braces", () => {
     assert.strictEqual(found("{**/a,b}/", "a a/ x/a/ b b/ x/b/"), "a/ x/a/ b/ x/b/")
     assert.strictEqual(found("{**/a/,b}", "a a/ x/a/ b b/ x/b"), "a/ x/a/ b b/ x/b")
   })
@@ -66,20 +66,20 @@ describe("braces that hold ** stand for each of their alternatives", () => {
     assert.strictEqual(found("{**/a\\,b,c}", "a,b x/a,b c a b"), "a,b x/a,b c")
   })
 
-  it("an exclude that is taken back is taken back with all alternatives", () => {
+  it("an exclude rule that is negated is negated for all alternatives", () => {
     const matcher = make(["*", "!{**/a,**/b}"], { argument: "exclude", rules: true })
     const left = ["a", "b", "c", "x/a", "x/b", "x/c"].filter((path) => test(matcher, path))
     assert.deepStrictEqual(left, ["c", "x/c"])
   })
 
-  it("a walk does not enter where no alternative can match", () => {
+  it("a walk does not enter directories where no alternative can match", () => {
     const { below, start } = make("{src/**/a,docs/b}")
     assert.isDefined(below(start, "src"))
     assert.isDefined(below(start, "docs"))
     assert.isUndefined(below(start, "other"))
   })
 
-  it("together they stand for 1,024 patterns at the most", () => {
+  it("the braces of a pattern expand to at most 1,024 patterns", () => {
     const many = (count: number) => `{${Array.from({ length: count }, (_, index) => `**/a${index}`).join(",")}}`
     const longer = { limits: unlimited, caseSensitive: true }
     const options = { argument: "pattern" }
@@ -90,7 +90,7 @@ describe("braces that hold ** stand for each of their alternatives", () => {
     }
   })
 
-  it('".." is refused in every alternative, also where it comes about by their expansion', () => {
+  it('".." is rejected in every alternative, and when the expansion produces it', () => {
     for (const pattern of ["{**/a,..}/b", "{**/a,../b}", "{**/a,.}./b", "{a/**,b}/../c", "{**/a,..}"]) {
       assert.isTrue(isFault(compiled([pattern])), pattern)
     }
@@ -106,7 +106,7 @@ describe("braces that hold ** stand for each of their alternatives", () => {
     )
 
   it.prop(
-    "a glob matches what its alternatives match one by one",
+    "a glob matches the paths that its alternatives match one by one",
     {
       pattern: joined(parts, "", 1, 5),
       paths: Arbitrary.array(joined("a b c ab a.b xa {a,b} , x".split(" "), "/", 1, 4), { minLength: 8, maxLength: 8 }),
@@ -115,9 +115,9 @@ describe("braces that hold ** stand for each of their alternatives", () => {
     ({ directory, paths, pattern }) => {
       const whole = compiled([pattern])
       if (isFault(whole)) return
-      // A star at the end of braces would make an extglob of the parenthesis that follows.
+      // A star after the braces would turn the following parenthesis into an extglob.
       if (/[})]\(/.test(pattern)) return
-      // No path is empty, which an alternative may be.
+      // An alternative may be empty, but no path is empty.
       const each = alternatives(pattern).filter((text) => !/^(?:\.?\/)*$/.test(text))
       const matchers = each.map((text) => make(text))
       for (const path of paths) {
@@ -129,7 +129,7 @@ describe("braces that hold ** stand for each of their alternatives", () => {
   )
 })
 
-/** Older ones count without zeros and without steps. */
+/** Whether bash is new enough. Older versions count without leading zeros and steps. */
 const hasBash = spawnSync("bash", ["-c", "((BASH_VERSINFO[0] >= 4))"]).status === 0
 if (!hasBash && process.env["FS_ALGEBRA_NO_SKIP"] !== "1")
   console.log("skipped: ranges and classes beside bash; apt-get install bash")
@@ -196,7 +196,7 @@ beside("a class in brackets has the signs that bash gives it", () => {
   const brackets = names
     .flatMap((name) => [`[[:${name}:]]`, `[![:${name}:]]`])
     .concat(["[[:alpha:][:digit:]_]", "[[:punct:][:space:]]", "[^[:punct:]a]", "[][:digit:]]", "[[:upper:].-]", "[\\a\\d]"])
-  /** The codes of the signs that a bracket expression of bash matches. */
+  /** Returns the codes of the characters that a bracket expression of bash matches. */
   const members = (bracket: string): ReadonlySet<string> => {
     const tests = codes.map((code) => `[[ $'\\x${code.toString(16)}' == ${bracket} ]] && echo ${code}`)
     return new Set(bash([...tests, "true"].join("\n")))
@@ -220,15 +220,15 @@ beside("a class in brackets has the signs that bash gives it", () => {
     }
   })
 
-  it("a class that there is not is text, whatever its name", () => {
+  it("an unknown class is text, whatever its name", () => {
     for (const name of [...Object.getOwnPropertyNames(Object.prototype), "nothing", ""]) {
       assert.isFalse(test(make(`[[:${name}:]]`), "q"), name)
     }
   })
 })
 
-describe("a backslash makes the next sign a plain one", () => {
-  it("letters and digits too, which regular expressions read in their own way", () => {
+describe("a backslash makes the next character literal", () => {
+  it("for letters and digits too, which have a meaning in regular expressions", () => {
     for (const sign of "abBdDsSwWnrtvfcxuk0123456789pP_!@#%^&+=~,;:'<>-*?[]{}()|\"\\$.") {
       assert.isTrue(test(make(`a\\${sign}b`), `a${sign}b`), sign)
       assert.isFalse(test(make(`a\\${sign}b`), "a~~b"), sign)
@@ -238,7 +238,7 @@ describe("a backslash makes the next sign a plain one", () => {
   })
 })
 
-describe("what must not be without effect refuses what may not mean what it looks like:", () => {
+describe("strict compilation rejects a pattern that may not mean what it seems to mean:", () => {
   const rows: ReadonlyArray<readonly [pattern: string, detail: RegExp]> = [
     ["src\\gen", /"\\g" is the sign/],
     ["C:\\work", /"\\w" is the sign/],
@@ -270,7 +270,7 @@ describe("what must not be without effect refuses what may not mean what it look
     ["a**/b", /"\*\*" beside other signs/],
     ["***/.env", /"\*\*" beside other signs/],
     ["{src/**.env,**/a}", /"\*\*" beside other signs/],
-    // And what every search refuses.
+    // Patterns that every search rejects.
     ["", /blank/],
     [" ", /blank/],
     ["/", /blank/],
@@ -289,7 +289,7 @@ describe("what must not be without effect refuses what may not mean what it look
     })
   }
 
-  it("and takes what says what it means", () => {
+  it("strict compilation accepts unambiguous patterns", () => {
     for (const pattern of [
       ".env",
       "**/.env*",

@@ -18,7 +18,7 @@ const edited = (content: Uint8Array, edits: ReadonlyArray<Edit>, path = "a.txt")
   if ("_tag" in result) assert.fail(JSON.stringify(result))
   return result
 }
-/** The text after one edit. */
+/** Returns the text after one edit. */
 const once = (text: string, oldText: string, newText: string, match?: Edit["match"]): string =>
   Buffer.from(edited(utf8(text), [{ oldText, newText, match }]).bytes).toString()
 
@@ -27,7 +27,7 @@ const refused = (content: string | Uint8Array, edits: ReadonlyArray<Edit>): Faul
   if (!("_tag" in result)) assert.fail("it was edited")
   return result
 }
-/** Why one edit could not be made. */
+/** Returns the reason why an edit failed. */
 const why = (text: string, oldText: string, match?: Edit["match"]): string => {
   const fault = refused(text, [{ oldText, newText: "", match }])
   assert.deepInclude(fault, { _tag: "InvalidArgument", argument: "oldText" })
@@ -49,7 +49,7 @@ describe("an edit", () => {
     [anyOf(encodingNames), Arbitrary.array(textOf(pieces)), textOf(["", "b", "ö", "💡", "\r", "\r\n"])],
     ([name, parts, newText]) => {
       const encode = encodings[name]
-      // A NUL after the mark of UTF-16LE would make it that of UTF-32.
+      // A NUL after the byte order mark of UTF-16LE would make it the mark of UTF-32.
       const mark = name === "utf-8" ? "" : "\uFEFF."
       const rest = parts.length === 0 ? [""] : parts
       const between = (put: string) => encode(mark + rest.join(put))
@@ -61,13 +61,13 @@ describe("an edit", () => {
     }
   )
 
-  it("leaves the content that it was given alone", () => {
+  it("does not change the array that it was given", () => {
     const content = utf8("abc")
     edited(content, [{ oldText: "b", newText: "x" }])
     assert.deepStrictEqual(content, utf8("abc"))
   })
 
-  it("reaches beyond line 2,000", () => {
+  it("works beyond line 2,000", () => {
     const text = "line\n".repeat(5000)
     assert.strictEqual(once(`${text}here\n`, "here", "there"), `${text}there\n`)
   })
@@ -78,36 +78,36 @@ describe("an edit", () => {
     assert.strictEqual(once("aaaa", "aa", "b", "all"), "bb")
   })
 
-  it("takes the first match, every match, or the only one", () => {
+  it("replaces the first match, every match, or the only match", () => {
     assert.strictEqual(once("x y x", "x", "z", "first"), "z y x")
     assert.strictEqual(once("x y x", "x", "z", "all"), "z y z")
     assert.strictEqual(once("x y x", "y", "z", "unique"), "x z x")
     assert.strictEqual(once("x y x", "y", "z"), "x z x")
   })
 
-  it("takes its text literally, whatever it would mean elsewhere", () => {
+  it("takes the old and the new text literally", () => {
     assert.strictEqual(once("a.*b a+b", "a.*b", "$& $1 \\n"), "$& $1 \\n a+b")
   })
 
-  it("may put in nothing, and the same", () => {
+  it("may insert an empty text or the same text", () => {
     assert.strictEqual(once("abc", "b", ""), "ac")
     assert.strictEqual(once("abc", "abc", ""), "")
     assert.deepInclude(edited(utf8("abc\n"), [{ oldText: "b", newText: "b" }]), { replacements: 1, diff: "" })
   })
 
-  it("counts what it put in by code points, with the CRs of the place", () => {
+  it("counts inserted code points, with the CRs that it adds", () => {
     assert.strictEqual(edited(utf8("a a"), [{ oldText: "a", newText: "😀é", match: "all" }]).inserted, 4)
     assert.strictEqual(edited(utf8("a\r\nb"), [{ oldText: "a\nb", newText: "c\nd" }]).inserted, 4)
   })
 })
 
 describe("a byte order mark", () => {
-  it("stays, and text is matched after it", () => {
+  it("is kept, and text is matched after it", () => {
     assert.strictEqual(once("\uFEFFab\n", "ab", "c"), "\uFEFFc\n")
     assert.strictEqual(once("\uFEFFab\n", "ab\n", ""), "\uFEFF")
   })
 
-  it("goes only where an edit names it", () => {
+  it("is removed or added only by an edit that contains it", () => {
     assert.strictEqual(once("\uFEFFab\n", "\uFEFFab", "c"), "c\n")
     assert.strictEqual(once("ab\n", "ab", "\uFEFFab"), "\uFEFFab\n")
   })
@@ -118,7 +118,7 @@ describe("a byte order mark", () => {
     ["UTF-16 that ends within a character", "FF FE 61 00 62", "utf-16le", 4],
     ["UTF-16 with a lone surrogate", "FE FF 00 61 DC 00", "utf-16be", 4],
     ["UTF-32", "FF FE 00 00 61 00 00 00", "utf-8", 0]
-  ])("what is %s is not text", (_, hex, encoding, offset) => {
+  ])("%s is NotText", (_, hex, encoding, offset) => {
     const content = Uint8Array.from(Buffer.from(hex.replaceAll(" ", ""), "hex"))
     assert.deepStrictEqual(refused(content, [{ oldText: "a", newText: "b" }]), { _tag: "NotText", encoding, offset })
   })
@@ -151,19 +151,19 @@ describe("line endings", () => {
     assert.strictEqual(once(text, oldText, newText), expected)
   })
 
-  it("all means all, whatever their endings, each as it was", () => {
+  it("an edit of all matches finds lines of every ending and keeps each ending", () => {
     assert.strictEqual(once("a\r\nb\r\na\nb\n", "a\nb", "x\ny", "all"), "x\r\ny\r\nx\ny\n")
     assert.strictEqual(once("a,\r\na,\na,", ",", ";\n", "all"), "a;\r\n\r\na;\n\na;\n")
     assert.strictEqual(once("a\r\nb\nc\r\n", "\n", "\r\n", "all"), "a\r\nb\r\nc\r\n")
     assert.strictEqual(once("a\r\nb\nc\r\n", "\r\n", "\n", "all"), "a\nb\nc\n")
   })
 
-  it("a CRLF is not found where the file has LF, and it says so", () => {
+  it("a CRLF does not match an LF, and the error says so", () => {
     assert.match(why("one\ntwo\n", "one\r\ntwo\r\n"), /lines 1-2 .*line endings, LF in the file and CRLF in it/)
   })
 
   it.prop(
-    "an edit with LF does in a CRLF file what it does in an LF file",
+    "an edit with LF has the same result in a CRLF file as in an LF file",
     [textOf(["a", "b", "\n"]), textOf(["a", "b", "\n"]), textOf(["a", "x", "\n"])],
     ([text, oldText, newText]) => {
       if (oldText === "" || !text.includes("\n") || !text.includes(oldText)) return
@@ -174,7 +174,7 @@ describe("line endings", () => {
 })
 
 describe("several edits", () => {
-  it("all match the original, in any order", () => {
+  it("all match the original text, in any order", () => {
     const edits: ReadonlyArray<Edit> = [
       { oldText: "two", newText: "one" },
       { oldText: "one", newText: "three" },
@@ -188,7 +188,7 @@ describe("several edits", () => {
     }
   })
 
-  it("may touch, but not overlap", () => {
+  it("may touch but not overlap", () => {
     const touching = [
       { oldText: "ab", newText: "1" },
       { oldText: "cd", newText: "2" }
@@ -201,7 +201,7 @@ describe("several edits", () => {
     }
   })
 
-  it("are none when one of them does not match, and say which", () => {
+  it("change nothing if one of them does not match, and the error names that one", () => {
     const fault = refused("one two", [
       { oldText: "one", newText: "1" },
       { oldText: "three", newText: "3" }
@@ -209,7 +209,7 @@ describe("several edits", () => {
     assert.deepInclude(fault, { _tag: "InvalidArgument", argument: "edits[1].oldText" })
   })
 
-  it("say that they do not see each other's text", () => {
+  it("do not match text that another edit inserts, and the error says so", () => {
     const fault = refused("one two", [
       { oldText: "one", newText: "three four" },
       { oldText: "three", newText: "3" }
@@ -218,7 +218,7 @@ describe("several edits", () => {
   })
 })
 
-describe("what can never work is an invalid argument", () => {
+describe("an edit that can never succeed is InvalidArgument:", () => {
   const good = { oldText: "a", newText: "b" }
   const cases: ReadonlyArray<readonly [string, string, ReadonlyArray<Edit>]> = [
     ["no edits", "edits", []],
@@ -235,13 +235,13 @@ describe("what can never work is an invalid argument", () => {
     assert.deepStrictEqual(refused("a", edits), check(edits) as Fault)
   })
 
-  it("and is known without the file", () => {
+  it("a valid edit passes the check without the file", () => {
     assert.isUndefined(check([good, { oldText: "x", newText: "", match: "all" }]))
   })
 })
 
 describe("a limit", () => {
-  it("on what is put in is seen before any of it is made", () => {
+  it("on the result is checked before the result is built", () => {
     const edits: ReadonlyArray<Edit> = [{ oldText: "a", newText: "😀".repeat(1000), match: "all" }]
     const content = utf8("a".repeat(100_000))
     assert.deepStrictEqual(apply(content, edits, "a", 99_999_999), {
@@ -253,19 +253,19 @@ describe("a limit", () => {
     assert.strictEqual((apply(utf8("ab"), edits, "a", 1000) as Edited).inserted, 1000)
   })
 
-  it("on what a string can hold is no defect", () => {
+  it("on the length of a string is LimitExceeded and no defect", () => {
     const edits: ReadonlyArray<Edit> = [{ oldText: "a", newText: "x".repeat(1_000_000), match: "all" }]
     assert.deepInclude(apply(utf8("a".repeat(1000)), edits, "a"), { _tag: "LimitExceeded", limit: "maxStringLength" })
   })
 })
 
-describe("an ambiguous edit says how often and where it matches", () => {
-  it("naming the lines", () => {
+describe("the error of an ambiguous edit", () => {
+  it("tells the number of matches and their lines", () => {
     assert.match(why("x\ny\nx\n\nx = x\n", "x"), /occurs 4 times, on lines 1, 3 and 5;/)
     assert.match(why("x x\n", "x"), /occurs 2 times, on line 1;/)
     assert.match(why("a\r\nb\r\na\r\nb\r\n", "a\nb"), /occurs 2 times, on lines 1 and 3;/)
   })
-  it("but not hundreds of them", () => {
+  it("lists at most ten lines", () => {
     assert.match(
       why("x\n".repeat(500), "x"),
       /occurs 500 times, on lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and in 490 more places;/
@@ -273,7 +273,7 @@ describe("an ambiguous edit says how often and where it matches", () => {
   })
 })
 
-describe("an edit that matches nothing says what is nearest and why it differs:", () => {
+describe("the error of an edit without a match names the nearest text and the difference:", () => {
   const source = [
     'import x from "y"', // 1
     "",
@@ -319,16 +319,16 @@ describe("an edit that matches nothing says what is nearest and why it differs:"
     for (const match of ["first", "all"] as const) assert.match(why(source, oldText, match), expected)
   })
 
-  it("an empty file", () => {
+  it("an empty file is reported as empty", () => {
     assert.match(why("", "a"), /empty/)
     assert.match(why("\uFEFF", "a"), /empty/)
   })
 
-  it("several places are named", () => {
+  it("several similar places are named", () => {
     assert.match(why("  x = 1\n y = 2\n  x = 1\n", "\tx = 1"), /line 1 .*indentation.*line 3/)
   })
 
-  it("of a large file only the part around the likely place is compared, and that is said", () => {
+  it("a large file is compared only around the likely place, and the error says so", () => {
     const text = `${"filler\n".repeat(300_000)}const needle = haystack(1)\n`
     assert.match(
       why(text, "const  needle = haystack(1)"),
@@ -338,13 +338,13 @@ describe("an edit that matches nothing says what is nearest and why it differs:"
     assert.match(why(line, "needle  here"), /line 1 .*white space.*needle here.*\(only compared: line 1 of this large file\)/)
   })
 
-  it("a long text is compared where it begins to differ", () => {
+  it("a long text is compared from its first difference", () => {
     const lines = Array.from({ length: 1000 }, (_, i) => `line number ${i}`)
     const oldText = lines.slice(100, 900).join("\n").replace("number 650", "Number 650")
     assert.match(why(lines.join("\n"), oldText), /only in case: on line 651 .*\(only compared: lines \d+-\d+ of its 800\)/)
   })
 
-  it("a line quoted is cut to where it differs", () => {
+  it("a long line is cut to its difference", () => {
     const long = `${"0123456789".repeat(100)} left ${"0123456789".repeat(100)}`
     const detail = why(long, long.replace("left", "Left"))
     assert.isBelow(detail.length, 500)
@@ -352,7 +352,7 @@ describe("an edit that matches nothing says what is nearest and why it differs:"
   })
 })
 
-/** The content after the tool has applied the diff, or what it complained about. */
+/** Returns the content after the tool has applied the diff, or the output of the tool if it failed. */
 const patched = (
   directory: string,
   tool: "git" | "patch",
@@ -388,7 +388,7 @@ const scratch = Effect.acquireRelease(
 const lineNumbers = (count: number) => Array.from({ length: count }, (_, i) => `line ${i + 1}\n`)
 
 describe("a diff", () => {
-  it("has three lines of context, and the names that git uses", () => {
+  it("has three lines of context, and the file names of git's format", () => {
     const { diff } = edited(
       utf8(lineNumbers(20).join("")),
       [{ oldText: "line 10\n", newText: "ten\nand a half\n" }],
@@ -414,7 +414,7 @@ describe("a diff", () => {
     )
   })
 
-  it("has one hunk for changes six lines apart, two for more, with the second's lines moved", () => {
+  it("has one hunk for changes six lines apart, and two hunks for more", () => {
     const diffOf = (first: string, second: string) =>
       edited(utf8(lineNumbers(30).join("")), [
         { oldText: `${first}\n`, newText: `${first}\nnew\n` },
@@ -424,14 +424,14 @@ describe("a diff", () => {
     assert.deepStrictEqual(diffOf("line 10", "line 18"), ["@@ -8,6 +8,7 @@", "@@ -15,7 +16,6 @@"])
   })
 
-  it("has the lines that differ within a large edit, and no more", () => {
+  it("shows only the lines that differ within a large edit", () => {
     const oldText = lineNumbers(40).join("")
     const newText = oldText.replace("line 20\n", "twenty\n")
     const { diff } = edited(utf8(oldText), [{ oldText, newText }])
     assert.deepStrictEqual(diff.match(/^[-+@].*$/gm)!.slice(2), ["@@ -17,7 +17,7 @@", "-line 20", "+twenty"])
   })
 
-  it("is the smallest where an edit is of ordinary size", () => {
+  it("is minimal for an edit of ordinary size", () => {
     const oldText = lineNumbers(200).join("")
     const newText = oldText.replaceAll("5\n", "five\n").replaceAll("line 4", "x\nline 4")
     const { diff } = edited(utf8(oldText), [{ oldText, newText }])
@@ -447,7 +447,7 @@ describe("a diff", () => {
     assert.strictEqual(diffOf("ü"), "--- a/ü")
   })
 
-  it("tells where the last newline is missing", () => {
+  it("marks a missing newline at the end of the file", () => {
     assert.include(
       edited(utf8("a\nb"), [{ oldText: "b", newText: "c" }]).diff,
       "-b\n\\ No newline at end of file\n+c\n\\ No newline"
@@ -479,7 +479,7 @@ describe("a diff", () => {
     ["back\\slash.txt", "a\n", [{ oldText: "a", newText: "b" }]]
   ]
   for (const tool of tools) {
-    it.effect.each(awkward)(`is what ${tool} takes (%s, %j)`, ([path, text, edits]) =>
+    it.effect.each(awkward)(`is accepted by ${tool} (%s, %j)`, ([path, text, edits]) =>
       Effect.gen(function* () {
         const directory = yield* scratch
         const { bytes, diff } = edited(utf8(text), edits, path)
@@ -490,7 +490,7 @@ describe("a diff", () => {
 
     const line = anyOf(["a\n", "a\n", "b\n", "b\r\n", "c\n", "\n", "d x\n", "x\n", "x\r\n", "y\ny\ny\n", "ab\n"])
     it.effect.prop(
-      `makes ${tool} do what the edits did, whatever they are`,
+      `makes ${tool} produce the edited content, for random edits`,
       [Arbitrary.array(line, { minLength: 1, maxLength: 40 }), anyOf(["", "x", "z"]), textOf(["a\n", "b\n", "z", "\n"])],
       ([lines, last, newText]) =>
         Effect.scoped(

@@ -23,7 +23,7 @@ const brief = (matches: ReadonlyArray<GrepMatch>) =>
 const hostile = { "evil.txt": `${"a".repeat(64)}b\n`, "fine.txt": "aaa\n" }
 
 describe("grep", () => {
-  it.effect("lines end at LF and CRLF and at nothing else", () =>
+  it.effect("ends lines at LF and CRLF only", () =>
     on({ "a.txt": "x1\r\nx2\rx3\u2028x4\x0bx5\nno\nx6" }, (fs) =>
       Effect.map(fs.grep("x\\d$"), ({ matches }) =>
         assert.deepStrictEqual(brief(matches), ["a.txt:1:0-2:x1", "a.txt:2:9-11:x2\rx3\u2028x4\x0bx5", "a.txt:4:0-2:x6"])
@@ -31,7 +31,7 @@ describe("grep", () => {
     )
   )
 
-  it.effect("a byte order mark is not part of the first line", () =>
+  it.effect("leaves a byte order mark out of the first line", () =>
     on({ "a.txt": "\ufefffoo\nfoo" }, (fs) =>
       Effect.map(fs.grep("^foo"), ({ matches }) =>
         assert.deepStrictEqual(brief(matches), ["a.txt:1:0-3:foo", "a.txt:2:0-3:foo"])
@@ -39,7 +39,7 @@ describe("grep", () => {
     )
   )
 
-  it.effect("columns are UTF-16 units of the line", () =>
+  it.effect("reports columns in UTF-16 units", () =>
     on({ "a.txt": "é😀ab" }, (fs) =>
       Effect.map(fs.grep("ab"), ({ matches: [match] }) => {
         assert.strictEqual(match!.lineContent.slice(match!.matchStart, match!.matchEnd), "ab")
@@ -48,7 +48,7 @@ describe("grep", () => {
     )
   )
 
-  it.effect("context reaches to the edges of the file and no further", () =>
+  it.effect("limits context to the lines of the file", () =>
     on({ "a.txt": "1\n2\nhit\n4\n5", "b.txt": "hit" }, (fs) =>
       Effect.map(fs.grep("hit", { context: [1, 9] }), ({ matches }) =>
         assert.deepStrictEqual(
@@ -63,7 +63,7 @@ describe("grep", () => {
   )
 
   it.effect(
-    "what has a NUL early, or a match and bad UTF-8, is binary; what has bad UTF-8 and no match is text without one",
+    "skips files with an early NUL, or with invalid UTF-8 and a match, as binary; invalid UTF-8 without a match is searched",
     () =>
       on(
         {
@@ -83,7 +83,7 @@ describe("grep", () => {
       )
   )
 
-  it.effect("counts and names what is too large, and hears of it in a stream", () =>
+  it.effect("counts and reports files that are too large, also in a stream", () =>
     on({ "big.txt": "hit".repeat(10), "small.txt": "hit" }, (fs) =>
       Effect.gen(function* () {
         const { matches, skipped } = yield* fs.grep("hit", { maxFileSize: 10 })
@@ -95,7 +95,7 @@ describe("grep", () => {
     )
   )
 
-  it.effect("pages of any size answer every match once, in order, whatever comes and goes between them", () =>
+  it.effect("returns every match once and in order over pages of any size, also when files are removed in between", () =>
     on(Object.fromEntries(["a", "b", "c", "d"].map((name) => [`${name}.txt`, "hit 1\nno\nhit 2\nhit 3\n"])), (fs) =>
       Effect.gen(function* () {
         const all = brief((yield* fs.grep("hit")).matches)
@@ -123,7 +123,7 @@ describe("grep", () => {
     )
   )
 
-  it.effect("asked for none it answers none, and tells whether there are any", () =>
+  it.effect("with maxMatches 0 returns no match and tells whether there are any", () =>
     on({ "a.txt": "hit" }, (fs) =>
       Effect.gen(function* () {
         const some = yield* fs.grep("hit", { maxMatches: 0 })
@@ -134,7 +134,7 @@ describe("grep", () => {
     )
   )
 
-  it.effect("the default cap is the limit's, and a stream has none", () =>
+  it.effect("is limited by maxGrepMatches by default, and grepStream is not", () =>
     on({ "a.txt": "hit\n".repeat(30) }, (fs) =>
       Effect.gen(function* () {
         const capped = yield* fs.grep("hit")
@@ -155,14 +155,14 @@ describe("grep", () => {
     { glob: "[" },
     { exclude: " " }
   ]) {
-    it.effect(`${JSON.stringify(options)} is InvalidArgument`, () =>
+    it.effect(`with ${JSON.stringify(options)} is InvalidArgument`, () =>
       on({}, (fs) =>
         Effect.map(Effect.flip(fs.grep("a", options)), (error) => assert.strictEqual(error._tag, "InvalidArgument"))
       )
     )
   }
 
-  it.live("a hostile pattern ends as Timeout naming the file, while timers keep firing", () =>
+  it.live("ends a hostile pattern with a Timeout that names the file, and timers keep firing", () =>
     on(hostile, (fs) =>
       Effect.gen(function* () {
         let ticks = 0
@@ -171,19 +171,19 @@ describe("grep", () => {
         clearInterval(timer)
         assert.deepStrictEqual([error._tag, error.path], ["Timeout", "evil.txt"])
         assert.isAbove(ticks, 2)
-        // The worker that was ended has been replaced.
+        // The terminated worker has been replaced.
         assert.deepStrictEqual(brief((yield* fs.grep("^(a+)+$", { path: "fine.txt" })).matches), ["fine.txt:1:0-3:aaa"])
       }).pipe(Effect.provideService(Limits, { ...standard, patternBudget: 200 }))
     )
   )
 
-  it.live("interruption stops the work", () =>
+  it.live("stops the workers when it is interrupted", () =>
     on(hostile, (fs) =>
       Effect.gen(function* () {
         const search = yield* Effect.forkChild(fs.grep("^(a+)+$"), { startImmediately: true })
         yield* Effect.sleep("50 millis")
         yield* Fiber.interrupt(search)
-        // Both places in the pool are free again: two searches at once find an answer.
+        // Three searches at once succeed only if both places of the pool are free again.
         const found = yield* Effect.all(
           [1, 2, 3].map(() => fs.grep("(a)+", { path: "fine.txt" })),
           { concurrency: "unbounded" }
@@ -196,7 +196,7 @@ describe("grep", () => {
     )
   )
 
-  it.live("a program with idle workers ends", () =>
+  it.live("does not keep a program with idle workers alive", () =>
     Effect.sync(() => {
       const program = `
         import * as Effect from "effect/Effect"
@@ -213,7 +213,7 @@ describe("grep", () => {
     })
   )
 
-  it.effect("where patterns are matched can be replaced", () =>
+  it.effect("uses the Matching service if one is provided", () =>
     on({ "a.txt": "abc" }, (fs) =>
       Effect.gen(function* () {
         const found = [[{ lineNumber: 7, lineContent: "from elsewhere", matchStart: 0, matchEnd: 4 }]]
@@ -274,7 +274,7 @@ describe.runIf(ripgrep)("grep agrees with ripgrep", () => {
     ["(?P<a>o)o", {}, []]
   ]
   for (const [pattern, options, flags] of rows) {
-    it.effect(`${pattern} ${JSON.stringify(options)}`, () =>
+    it.effect(`for ${pattern} ${JSON.stringify(options)}`, () =>
       on(nested(), (fs) =>
         Effect.gen(function* () {
           const ours = brief((yield* fs.grep(pattern, options)).matches).map((line) => line.replace(/:\d+-\d+:/, ":"))
@@ -291,7 +291,7 @@ describe.runIf(ripgrep)("grep agrees with ripgrep", () => {
               }
             )
           } catch {
-            // Nothing found is status 1.
+            // Status 1 means no match.
           }
           const theirs = out
             .split("\n")

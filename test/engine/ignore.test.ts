@@ -13,7 +13,7 @@ import * as FsPath from "../../src/model/FsPath.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { mapBackend, path } from "./mapBackend.ts"
 
-/** What is left below a directory when the rules have been heard. */
+/** Returns the files below a directory that are not ignored. */
 const left = Effect.fnUntraced(function* (port: Backend, base = "."): Effect.fn.Return<Array<string>, unknown> {
   const out: Array<string> = []
   const todo: Array<readonly [FsPath.FsPath, Ignore.Rules]> = [[path(base), yield* Ignore.atBase(port, path(base))]]
@@ -33,7 +33,7 @@ const blank = (...names: ReadonlyArray<string>): Record<string, string> => Objec
 
 const segments = ["a", "b", "ab", "foo", "foobar", ".x", "a b", "é", "#a", "!b", "A", "a*", "[a]", "a ", "b\\"]
 
-/** Files at every mixture of names that the rules below speak of, none of them in the place of a directory. */
+/** Files at many combinations of the names in the rules below. No file has the path of a directory. */
 const files: ReadonlyArray<string> = segments.flatMap((one, i) =>
   [`${one}.f`, `${one}/d/a/b/foo`].concat(
     segments.filter((_, j) => (i + j) % 3 === 0).map((two) => `${one}/${two}`),
@@ -41,7 +41,7 @@ const files: ReadonlyArray<string> = segments.flatMap((one, i) =>
   )
 )
 
-/** A real working tree and the real git, without any rules but those of the tree. */
+/** The real git on a real working tree, with the rules of the tree alone. */
 class Git extends Context.Service<Git, (rules: Readonly<Record<string, string>>) => Array<string>>()("test/Git") {}
 
 const makeGit = (ignoreCase: boolean) =>
@@ -102,7 +102,7 @@ const directory = Arbitrary.schema(Schema.Literals(["a/", "foo/", "foo/da/", "é
 describe("ignore", () => {
   layer(Layer.effect(Git, makeGit(false)))("beside git", (it) => {
     it.effect.prop(
-      "the same files are left",
+      "random ignore files leave the same files as git",
       { top: text(parts), inner: text(parts), where: directory },
       ({ inner, top, where }) =>
         Effect.gen(function* () {
@@ -113,7 +113,7 @@ describe("ignore", () => {
       { arbitrary: { runs: 250 } }
     )
 
-    it.effect("and with rules on which git goes its own way", () =>
+    it.effect("corner cases of git leave the same files as git", () =>
       Effect.gen(function* () {
         const git = yield* Git
         const corners = [
@@ -142,10 +142,10 @@ describe("ignore", () => {
   })
 
   layer(Layer.effect(Git, makeGit(true)))("beside git where case does not distinguish", (it) => {
-    // git itself never matches a capital letter after a backslash, or in a set, when it ignores case.
+    // When git ignores case, it never matches a capital letter after a backslash or in a set.
     const plain = parts.filter((part) => !part.includes("\\") && !part.includes("["))
     it.effect.prop(
-      "the same files are left",
+      "random ignore files leave the same files as git",
       { top: text([...plain, "A", "FOO", "É"]) },
       ({ top }) =>
         Effect.gen(function* () {
@@ -158,7 +158,7 @@ describe("ignore", () => {
     )
   })
 
-  it.effect("the deepest file that says anything decides, and in it the last rule", () =>
+  it.effect("the last matching rule of the deepest file decides", () =>
     Effect.gen(function* () {
       const port = mapBackend({
         ".gitignore": "*.log\n!keep.log\n",
@@ -169,7 +169,7 @@ describe("ignore", () => {
     })
   )
 
-  it.effect("any .ignore goes before any .gitignore", () =>
+  it.effect(".ignore files take precedence over all .gitignore files", () =>
     Effect.gen(function* () {
       const port = mapBackend({
         ".ignore": "!a.log\nb.txt\n",
@@ -181,7 +181,7 @@ describe("ignore", () => {
     })
   )
 
-  it.effect("rules from above the base apply, and their anchors are where they stand", () =>
+  it.effect("rules above the base apply and stay anchored at their own directory", () =>
     Effect.gen(function* () {
       const port = mapBackend({
         ".gitignore": "/src/gen/*.ts\n/lib\n",
@@ -193,7 +193,7 @@ describe("ignore", () => {
     })
   )
 
-  it.effect("nothing is left below a base that is ignored, or lies in what is", () =>
+  it.effect("a base that is ignored, or is below an ignored directory, has no files", () =>
     Effect.gen(function* () {
       const port = mapBackend({ ".gitignore": "build/\n!build/keep/\n", ...blank("build/a", "build/keep/b") })
       assert.deepStrictEqual(yield* left(port, "build"), [])
@@ -201,7 +201,7 @@ describe("ignore", () => {
     })
   )
 
-  it.effect(".git is skipped, a file or a directory, at any level", () =>
+  it.effect(".git is skipped at any level, as a file or a directory", () =>
     Effect.gen(function* () {
       const port = mapBackend(blank(".git/config", "a", "sub/.git", "sub/b", ".github/c"))
       assert.deepStrictEqual(yield* left(port), [".github/c", "a", "sub/b"])
@@ -210,7 +210,7 @@ describe("ignore", () => {
     })
   )
 
-  it.effect("a rule file that is a link, gone or unreadable says nothing, and one that is a directory is none", () =>
+  it.effect("an ignore file that is a symlink, a directory or unreadable has no effect", () =>
     Effect.gen(function* () {
       const port = mapBackend(
         { "d/.gitignore/x": "", ".ignore": "*", ...blank("a") },
@@ -220,7 +220,7 @@ describe("ignore", () => {
     })
   )
 
-  it.effect("a backend that is gone is not taken for a missing file", () =>
+  it.effect("a failure of the backend is reported and not taken for a missing ignore file", () =>
     Effect.gen(function* () {
       const port = mapBackend({ ".gitignore": "*" }, { faults: { ".gitignore": { _tag: "Unavailable", detail: "gone" } } })
       const fault = yield* Effect.flip(left(port))
@@ -228,7 +228,7 @@ describe("ignore", () => {
     })
   )
 
-  it.effect("no rule can blow up", () =>
+  it.effect("hostile rules are matched without exponential work", () =>
     Effect.gen(function* () {
       const rules = [`${"*a".repeat(60)}*b`, `x${"**/".repeat(1300)}y`, `${"**/a/".repeat(800)}b`, `a${"/**".repeat(1300)}`]
       const port = mapBackend({ ".gitignore": rules.join("\n"), ["a".repeat(250)]: "", [`${"a/".repeat(500)}c`]: "" })

@@ -4,14 +4,14 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { inOrder } from "../../src/engine/inOrder.ts"
 
-/** What brings 0, 1, 2 … up to `end`, and counts how many it has brought. */
+/** Returns a source of the numbers from 0 to below `end`, which counts the numbers taken. */
 const counting = (end: number) => {
   const state = { brought: 0 }
   return { state, next: Effect.sync(() => (state.brought < end ? state.brought++ : undefined)) }
 }
 
 describe("inOrder", () => {
-  it.effect("answers in order, whichever is done first, at most so many at a time", () =>
+  it.effect("returns results in order and runs a limited number at a time", () =>
     Effect.gen(function* () {
       const gates = yield* Effect.forEach(Array.from({ length: 6 }), () => Deferred.make<void>())
       const { next, state } = counting(6)
@@ -20,7 +20,7 @@ describe("inOrder", () => {
       const run = (value: number) =>
         Effect.gen(function* () {
           most = Math.max(most, ++running)
-          // The last of those that run together opens for the others.
+          // The last running task unblocks the others.
           if (value % 3 === 2) yield* Effect.forEach(gates.slice(0, value), (gate) => Deferred.succeed(gate, undefined))
           else yield* Deferred.await(gates[value]!)
           running--
@@ -35,7 +35,7 @@ describe("inOrder", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("brings no more than it needs to answer what is ready", () =>
+  it.effect("takes no more from the source than the next result needs", () =>
     Effect.gen(function* () {
       const { next, state } = counting(100)
       const answer = yield* inOrder(next, Effect.succeed, 8)
@@ -44,7 +44,7 @@ describe("inOrder", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("a failure comes when its turn does", () =>
+  it.effect("fails at the position of the failed task", () =>
     Effect.gen(function* () {
       const { next } = counting(9)
       const answer = yield* inOrder(next, (value) => (value === 2 ? Effect.fail("two") : Effect.succeed(value)), 4)
@@ -53,7 +53,7 @@ describe("inOrder", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("what was started before nothing more could be brought is answered first", () =>
+  it.effect("returns the results of started tasks before a failure of the source", () =>
     Effect.gen(function* () {
       const { next } = counting(3)
       const failing = Effect.flatMap(next, (value) => (value === 2 ? Effect.fail("no more") : Effect.succeed(value)))
@@ -63,7 +63,7 @@ describe("inOrder", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("interrupted, it waits for the end of all that it has started", () =>
+  it.effect("waits for all started tasks when it is interrupted", () =>
     Effect.gen(function* () {
       const { next } = counting(9)
       const gate = yield* Deferred.make<void>()

@@ -11,7 +11,7 @@ const lower = (text: string) => text.replace(/[A-Z]/g, (letter) => letter.toLowe
 const holds = (text: string, needle: string, fold: boolean) =>
   fold ? lower(text).includes(lower(needle)) : text.includes(needle)
 
-/** Expression, flags, and the texts, worked out by hand. */
+/** The expression, its flags and the expected texts, derived by hand. */
 const table: ReadonlyArray<readonly [source: string, flags: string, texts: ReadonlyArray<string> | undefined]> = [
   ["^import .* from", "s", ["import "]],
   ["TODO|FIXME|throw new \\w+LoError", "s", ["TODO", "FIXME", "throw new "]],
@@ -102,7 +102,7 @@ const table: ReadonlyArray<readonly [source: string, flags: string, texts: Reado
   ["(".repeat(300) + "foo" + ")".repeat(300), "s", undefined]
 ]
 
-/** Where every sample of a piece comes from: whole numbers below one given. */
+/** Returns an integer from 0 to below the bound. All random choices of a sample use it. */
 type Next = (below: number) => number
 interface Piece {
   readonly source: string
@@ -224,7 +224,7 @@ const quantifiers: ReadonlyArray<readonly [sign: string, least: number, most: nu
 
 const oneOf = <A>(next: Next, all: ReadonlyArray<A>): A => all[next(all.length)]!
 
-/** A random expression, and what makes texts that it is likely to match. */
+/** Builds a random expression and a generator of texts that are likely to match. */
 const build = (next: Next, flags: string): Piece => {
   let names = 0
   const atom = (depth: number): Piece => {
@@ -260,7 +260,7 @@ const build = (next: Next, flags: string): Piece => {
   return next(6) === 1 ? { source: `(?<![A-Za-z0-9_])(?:${whole.source})(?![A-Za-z0-9_])`, sample: whole.sample } : whole
 }
 
-/** The same letters in other cases, among them those beyond ASCII that fold to letters of ASCII. */
+/** Changes the case of random letters, also to letters outside ASCII that fold to ASCII letters. */
 const recased = (text: string, next: Next): string =>
   text.replace(/[a-z]/gi, (letter) => {
     const kind = next(6)
@@ -288,14 +288,14 @@ const draw = (numbers: ReadonlyArray<number>): Next => {
 
 describe("literalsOf", () => {
   for (const [source, flags, texts] of table) {
-    it(`says of /${source.slice(0, 60)}/${flags} what is sure`, () => {
+    it(`returns the required texts of /${source.slice(0, 60)}/${flags}`, () => {
       const fold = flags.includes("i")
       void new RegExp(source, flags)
       assert.deepStrictEqual(literalsOf(source, flags, undefined), texts === undefined ? undefined : { texts, fold })
     })
   }
 
-  it("takes a literal for what it is", () => {
+  it("returns a literal pattern as its own text", () => {
     const of = (literal: string) => literalsOf("unused", "s", literal)
     assert.deepStrictEqual(of("a.b*"), { texts: ["a.b*"], fold: false })
     assert.deepStrictEqual(of("foo\nlonger"), { texts: ["longer"], fold: false })
@@ -304,12 +304,12 @@ describe("literalsOf", () => {
     assert.deepStrictEqual(of("{"), { texts: ["{"], fold: false })
   })
 
-  it("says nothing of an expression too long to be worth reading", () => {
+  it("returns nothing for an expression of more than 10,000 characters", () => {
     assert.deepStrictEqual(literalsOf("x".repeat(10_000), "s", undefined)?.texts, ["x".repeat(64)])
     assert.isUndefined(literalsOf("x".repeat(10_001), "s", undefined))
   })
 
-  it("understands what compile answers for any option", () => {
+  it("works on the output of compile for every option", () => {
     const of = (pattern: string | RegExp, options: Parameters<typeof compile>[1]) => {
       const made = compile(pattern, options, standard)
       if (isFault(made)) throw new Error("does not compile")
@@ -326,7 +326,7 @@ describe("literalsOf", () => {
   })
 
   for (const flags of ["i", "iu", "iv"]) {
-    it(`uses with "${flags}" only characters of which the engine knows no other cases than ASCII's`, () => {
+    it(`with flags "${flags}" uses only characters whose case variants are those of ASCII`, () => {
       const every = Array.from({ length: 0x110000 }, (_, point) => String.fromCodePoint(point)).join("")
       const units = Array.from({ length: 0x10000 }, (_, unit) => String.fromCharCode(unit)).join("")
       const unusable: Array<string> = []
@@ -344,7 +344,7 @@ describe("literalsOf", () => {
   }
 
   for (const flags of Object.keys(spellings)) {
-    it.effect(`holds of every match with "${flags}"`, () =>
+    it.effect(`returns a text that every match contains, with flags "${flags}"`, () =>
       Effect.gen(function* () {
         let said = 0
         let folded = 0
@@ -369,7 +369,7 @@ describe("literalsOf", () => {
           { runs: 2500 }
         )
         assert.isUndefined(Arbitrary.formatCheckFailure(result))
-        // A property of which nothing speaks holds of everything.
+        // Without matches the property would hold vacuously.
         assert.isAbove(said, 1500)
         assert.isAbove(folded, 300)
       })
@@ -377,7 +377,7 @@ describe("literalsOf", () => {
   }
 
   it.prop(
-    "gives texts that can be searched for in bytes",
+    "returns valid search texts of at most 64 bytes",
     [choices, Schema.Literals(Object.keys(spellings))],
     ([numbers, flags]) => {
       const { source } = build(draw(numbers), flags)

@@ -1,4 +1,4 @@
-/** Where a port can look at a whole path at once, links lead where they lead without that. */
+/** On a port that can look at a whole path at once, links resolve as on a port that cannot. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -11,7 +11,7 @@ import { type Backend, portable, type Seen } from "../../src/port/Backend.ts"
 import { laws } from "../../src/testing/Laws.ts"
 import { suite } from "../../src/testing/Suite.ts"
 
-/** With looks made of what the port tells of one after another. Each `declines`-th is declined. */
+/** Returns the port with `look`, built from its single calls. Every `declines`-th look is declined. */
 const looking = (port: Backend, onLook: () => void = () => {}, declines = 0): Backend => {
   let looks = 0
   const look = Effect.fnUntraced(function* (path: FsPath) {
@@ -45,7 +45,7 @@ suite(
   { laws: linkLaws, programs: 100 }
 )
 
-describe("a port that can look at whole paths", () => {
+describe("resolve on a port that can look at whole paths", () => {
   const tree = {
     a: { b: { c: { d: { f: "deep", up: { link: "../../c/d/f" }, round: { link: "round" } } } }, l: { link: "b/c/d" } }
   } as unknown as InMemory.Tree
@@ -62,7 +62,7 @@ describe("a port that can look at whole paths", () => {
     ["a/b/c/d/round", 1]
   ]
   for (const [path, expected] of cases) {
-    it.effect(`is asked no more often than links lead elsewhere: ${path}`, () =>
+    it.effect(`looks at most once more for each link that leads elsewhere: ${path}`, () =>
       Effect.gen(function* () {
         const port = yield* InMemory.make({ tree })
         let looks = 0

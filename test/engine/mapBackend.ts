@@ -1,4 +1,4 @@
-/** The least of a backend that reading rules needs: a map of files, its directories implied, with whatever a test wants to go wrong. */
+/** A minimal read-only backend over a map of files, with implied directories and optional faults. */
 import * as Effect from "effect/Effect"
 import type { FileStat, Kind } from "../../src/model/Entry.ts"
 import type { Fault } from "../../src/model/FsError.ts"
@@ -10,7 +10,7 @@ export const path = (text: string): FsPath.FsPath => text as FsPath.FsPath
 const notFound: Fault = { _tag: "NotFound" }
 const refuse = () => Effect.die(new Error("searches change nothing"))
 
-/** `links` are names of kind "symlink"; `faults` is what touching a path fails with. */
+/** Makes the backend. `links` are names of kind "symlink"; `faults` maps a path to the error of every access. */
 export const mapBackend = (
   files: Readonly<Record<string, string | Uint8Array>>,
   options: {

@@ -27,9 +27,9 @@ const refused = (pattern: unknown, options: Partial<CompileOptions> = {}, contex
 const found = (matcher: Matcher, paths: ReadonlyArray<string>): ReadonlyArray<string> =>
   paths.filter((path) => test(matcher, path))
 
-/** The meaning, word by word as it is decided: picomatch on the relative path, or on the name for what has no slash. */
+/** Returns the specified meaning: picomatch on the relative path, or on the name if the pattern has no slash. */
 const meaning = (pattern: string, caseSensitive: boolean): ((path: string) => boolean) => {
-  // picomatch takes any dot after a range for any character.
+  // picomatch reads a dot after a range as any character.
   const text = pattern
     .replace(/(?<!\\)\{(\w)\.\.(\w)\}/g, "[$1-$2]")
     .replace(/^(?:\.?\/)+/, "")
@@ -46,7 +46,7 @@ const meaning = (pattern: string, caseSensitive: boolean): ((path: string) => bo
   return (path) => matches(anchored ? path : path.slice(path.lastIndexOf("/") + 1))
 }
 
-/** The union of the alternatives, where braces hold `**`. */
+/** Returns the union of the alternatives, for braces that contain `**`. */
 const oracle = (pattern: string, caseSensitive: boolean): ((path: string) => boolean) => {
   const each = alternatives(pattern).filter((text) => !/^(?:\.?\/)*$/.test(text))
   const all = each.map((text) => meaning(text, caseSensitive))
@@ -108,17 +108,17 @@ const agrees = (parts: ReadonlyArray<string>, runs: number) =>
 
 describe("matcher", () => {
   const [commonInput, commonBody, commonRuns] = agrees(common, 6000)
-  it.prop("common patterns mean what picomatch says", commonInput, commonBody, commonRuns)
+  it.prop("common patterns mean what they mean in picomatch", commonInput, commonBody, commonRuns)
   const [rareInput, rareBody, rareRuns] = agrees(rare, 4000)
-  it.prop("rare patterns mean what picomatch says", rareInput, rareBody, rareRuns)
+  it.prop("rare patterns mean what they mean in picomatch", rareInput, rareBody, rareRuns)
 
-  // Where rows of segments and picomatch's translation would part, were they not told apart.
+  // Patterns for which matching by segments would differ from picomatch without special cases.
   const corners = (
     "a/**/{a,*} a/**/{b,} */**/{,b}* **/{a,*} {a/**,b}/c {a/**,b}} {a/**,b}, x{a/**,b} {**/b,a} {**,b}/c a{b/**} x**{a,b} " +
     "**.js *.* **/*.* *.*.js a++b c+++ a$$b ***. ***/a a/*** {1..3}a.b [!-[-a] [+-9] a[+-9]b a[/]b a|b/c {a.*,b} {a*,b}/**/* {.*,b}"
   ).split(" ")
   const around = "a b c x ab a/b a/c b/c a/b/c xa/b x/a.js a.js a. a.b c+ c+++ a+b a++b a$$b 1aXb 2a.b a[/]b a|b ] + } b} a/b}"
-  it("where picomatch has a way of its own, that is the meaning", () => {
+  it("corner cases of picomatch keep picomatch's meaning", () => {
     for (const pattern of [...corners, ...corners.map((corner) => `/${corner}`)]) {
       const matcher = make(pattern)
       const expected = oracle(pattern, true)
@@ -161,7 +161,7 @@ describe("matcher", () => {
     ["SRC/*", []]
   ]
   for (const [pattern, expected] of rows) {
-    it(`${pattern} finds what it should`, () => assert.deepStrictEqual(found(make(pattern), tree), expected))
+    it(`${pattern} matches the expected paths`, () => assert.deepStrictEqual(found(make(pattern), tree), expected))
   }
 
   it("a list of patterns is a union, in which ! does not negate", () => {
@@ -169,7 +169,7 @@ describe("matcher", () => {
     assert.deepStrictEqual(found(make(["!a.ts"]), [...tree, "!a.ts"]), ["!a.ts"])
   })
 
-  it("a trailing slash asks for directories, at any depth when it is the only one", () => {
+  it("a trailing slash matches directories only, and does not anchor the pattern", () => {
     const matcher = make("deep/")
     assert.isTrue(test(matcher, "src/deep", true))
     assert.isFalse(test(matcher, "src/deep", false))
@@ -177,20 +177,20 @@ describe("matcher", () => {
     assert.isFalse(test(make("**/!(deep)/"), "src/deep", true))
   })
 
-  it("names with U+2028, which picomatch takes for a line end, are found too", () => {
+  it("names with U+2028 match, although picomatch reads it as a line end", () => {
     for (const pattern of ["**", "**/*.ts", "a\u2028b/**", "**/@(c).ts"]) {
       assert.isTrue(test(make(pattern), "a\u2028b/c.ts"), pattern)
     }
   })
 
-  it("case does not distinguish where the backend's does not", () => {
+  it("patterns ignore case if the backend does", () => {
     assert.isTrue(test(make("SRC/*.TS", {}, insensitive), "src/a.ts"))
     assert.isTrue(test(make("[A-C]*/É", {}, insensitive), "bx/é"))
     assert.isTrue(test(make("@(SRC)/*", {}, insensitive), "src/a"))
     assert.isFalse(test(make("SRC/*.TS"), "src/a.ts"))
   })
 
-  describe("what is no pattern", () => {
+  describe("the check of a pattern", () => {
     const cases: ReadonlyArray<readonly [unknown, RegExp]> = [
       ["", /blank/],
       ["   ", /blank/],
@@ -229,7 +229,7 @@ describe("matcher", () => {
       ["a(?<n>b)", /no glob has/]
     ]
     for (const [pattern, detail] of cases) {
-      it(`${JSON.stringify(pattern)?.slice(0, 40)} is refused, with the reason`, () => {
+      it(`rejects ${JSON.stringify(pattern)?.slice(0, 40)} with the reason`, () => {
         const fault = refused(pattern)
         assert.strictEqual(fault._tag, "InvalidArgument")
         assert.strictEqual(fault.argument, "pattern")
@@ -237,24 +237,24 @@ describe("matcher", () => {
       })
     }
 
-    it("the parameter it came in is named", () => {
+    it("names the parameter in the error", () => {
       assert.strictEqual(refused("[", { argument: "exclude", rules: true }).argument, "exclude")
     })
 
-    it("the limit counts characters, and is the caller's", () => {
+    it("counts characters against the limit, which the caller can raise", () => {
       assert.isFalse(isFault(compile(["😀".repeat(1000)], { argument: "pattern" }, sensitive)))
       assert.isFalse(isFault(compile(["a".repeat(5000)], { argument: "pattern" }, { ...sensitive, limits: unlimited })))
     })
 
-    it("closers that nothing opened are text, and ten choices of two are not too many", () => {
+    it("accepts unmatched closing characters, and ten choices of two", () => {
       assert.isTrue(test(make("a]b}c"), "a]b}c"))
       assert.isTrue(test(make("{a,b}".repeat(10)), "abababbaba"))
       assert.isTrue(test(make("{a}"), "{a}"))
     })
   })
 
-  describe("no pattern can blow up", () => {
-    // picomatch needs minutes or more for each of these; what is claimed is that the test ends at all.
+  describe("a hostile pattern is matched without exponential work:", () => {
+    // picomatch needs minutes or more for each of these. The test asserts that matching ends at all.
     const cases: ReadonlyArray<readonly [string, string, boolean]> = [
       [`${"*a".repeat(20)}*b`, "a".repeat(60), false],
       [`${"*a".repeat(100)}*`, "a".repeat(255), true],
@@ -271,14 +271,14 @@ describe("matcher", () => {
     }
   })
 
-  describe("a walk learns where nothing can match", () => {
+  describe("a walk skips directories in which nothing can match", () => {
     const enters = (pattern: string | ReadonlyArray<string>, path: string, options: Partial<CompileOptions> = {}): boolean => {
       const matcher = make(pattern, options)
       let state: Matcher["start"] | undefined = matcher.start
       for (const name of path.split("/")) state = state && matcher.below(state, name)
       return state !== undefined
     }
-    it("beside a fixed beginning", () => {
+    it("outside a fixed prefix", () => {
       assert.isTrue(enters("src/**", "src/deep"))
       assert.isFalse(enters("src/**", "docs"))
       assert.isFalse(enters("{src,test}/*.ts", "docs"))
@@ -290,34 +290,34 @@ describe("matcher", () => {
       assert.isFalse(enters("*/*.ts", "a/b"))
       assert.isFalse(enters("/*.ts", "a"))
     })
-    it("never where a name may stand at any depth", () => {
+    it("but none if a name may match at any depth", () => {
       assert.isTrue(enters("*.ts", "a/b/c"))
       assert.isTrue(enters("!(a).ts", "a/b/c"))
     })
-    it("also in fnmatch, as far as its beginning is text", () => {
+    it("for fnmatch patterns too, as far as their prefix is text", () => {
       assert.isTrue(enters("src/*.py", "src/deep", { dialect: "fnmatch" }))
       assert.isFalse(enters("src/*.py", "docs", { dialect: "fnmatch" }))
     })
   })
 
-  describe("as rules to leave out", () => {
+  describe("exclude rules", () => {
     const excluded = (patterns: ReadonlyArray<string>, paths: ReadonlyArray<string>) =>
       found(make(patterns, { argument: "exclude", rules: true }), paths)
 
-    it("the last pattern that matches decides, and ! takes back", () => {
+    it("follow the last matching pattern, and ! includes again", () => {
       const paths = ["a.log", "keep.log", "b.txt"]
       assert.deepStrictEqual(excluded(["*.log", "!keep.log"], paths), ["a.log"])
       assert.deepStrictEqual(excluded(["!keep.log", "*.log"], paths), ["a.log", "keep.log"])
       assert.deepStrictEqual(excluded(["*.log", "!@(keep).log", "keep.*"], paths), ["a.log", "keep.log"])
     })
-    it("!( opens an extglob, and \\! is the sign", () => {
+    it("read !( as an extglob and \\! as the character", () => {
       assert.deepStrictEqual(excluded(["!(a).log"], ["a.log", "b.log"]), ["b.log"])
       assert.deepStrictEqual(excluded(["\\!a"], ["!a", "a"]), ["!a"])
     })
   })
 
   describe("fnmatch", () => {
-    // The answers of Python's fnmatch.fnmatchcase.
+    // The results of Python's fnmatch.fnmatchcase.
     const cases: ReadonlyArray<readonly [string, string, boolean]> = [
       ["*.py", "a/b/c.py", true],
       ["a*c", "a/b/c", true],
@@ -338,12 +338,12 @@ describe("matcher", () => {
     for (const [pattern, path, expected] of cases) {
       it(`${pattern} on ${path}`, () => assert.strictEqual(test(make(pattern, { dialect: "fnmatch" }), path), expected))
     }
-    it("refuses what path patterns refuse", () => {
+    it("rejects the same patterns as path patterns", () => {
       assert.match(refused("a[b", { dialect: "fnmatch" }).detail, /not closed/)
       assert.match(refused("../*", { dialect: "fnmatch" }).detail, /"\.\." segment/)
       assert.match(refused(" ", { dialect: "fnmatch" }).detail, /blank/)
     })
-    it("knows no case where the backend's does not", () => {
+    it("ignores case if the backend does", () => {
       assert.isTrue(test(make("SRC/[A-C]*", { dialect: "fnmatch" }, insensitive), "src/b"))
     })
   })

@@ -12,7 +12,7 @@ const matches = (pattern: string | RegExp, line: string, options: Pattern.Patter
 }
 
 describe("Pattern.compile", () => {
-  // What Python and ripgrep mean by these, on one line (C-20).
+  // The meaning in Python and ripgrep, on one line.
   const rows: ReadonlyArray<
     readonly [pattern: string | RegExp, line: string, match: string | null, options?: Pattern.PatternOptions]
   > = [
@@ -51,12 +51,12 @@ describe("Pattern.compile", () => {
     ["foo", "x_foo", null, { wholeWord: true }]
   ]
   for (const [pattern, line, match, options] of rows) {
-    it(`${String(pattern)} on ${JSON.stringify(line)} ${JSON.stringify(options ?? {})} is ${JSON.stringify(match)}`, () => {
+    it(`matches ${String(pattern)} on ${JSON.stringify(line)} ${JSON.stringify(options ?? {})} as ${JSON.stringify(match)}`, () => {
       assert.strictEqual(matches(pattern, line, options), match)
     })
   }
 
-  it("says of a word where it stands, not only that it does", () => {
+  it("reports the position of the whole word", () => {
     const compiled = compile("foo", { wholeWord: true }) as Pattern.Pattern
     assert.strictEqual(new RegExp(compiled.source, compiled.flags).exec("food foo")!.index, 5)
   })
@@ -75,15 +75,15 @@ describe("Pattern.compile", () => {
     ["a number", 1 as unknown as string, {}],
     ["nothing at all", undefined as unknown as string, {}]
   ] as ReadonlyArray<readonly [string, string | RegExp, Pattern.PatternOptions]>) {
-    it(`refuses ${name}`, () => {
+    it(`rejects ${name}`, () => {
       const compiled = compile(pattern, options)
       assert.deepInclude(compiled, { _tag: "InvalidArgument", argument: "pattern" })
     })
   }
 
-  it("a thousand characters are not too many", () => assert.notProperty(compile("a".repeat(1000)), "_tag"))
+  it("accepts a thousand characters", () => assert.notProperty(compile("a".repeat(1000)), "_tag"))
 
-  it("multiline knows no line ending but LF and CRLF", () => {
+  it("ends lines only at LF and CRLF with multiline", () => {
     const found = (pattern: string, text: string) => {
       const { flags, source } = compile(pattern, { multiline: true }) as Pattern.Pattern
       return [...text.matchAll(new RegExp(source, `${flags}g`))].map((match) => match[0])
@@ -94,7 +94,7 @@ describe("Pattern.compile", () => {
     assert.deepStrictEqual(found("\\Aa|c\\Z", "a\na\nc\nc"), ["a", "c"])
   })
 
-  it("knows which expressions cannot run away, and promises nothing for the others", () => {
+  it("estimates the steps of harmless expressions and calls all others unbounded", () => {
     const steps = (pattern: string | RegExp) => (compile(pattern) as Pattern.Pattern).steps(100)
     for (const harmless of ["abc", "a.c", "[a-z]x", "foo|bar|baz", "^import", "(abc)", "a+b"]) {
       assert.isBelow(steps(harmless), 1e6, harmless)
@@ -102,12 +102,13 @@ describe("Pattern.compile", () => {
     for (const hostile of ["^(a+)+$", "(a|a)(a|a)b", "(a*)*b", "(.)\\1", "(?=a+)b", "(?<!a+)b", "(a{2,9}){2,9}", "((a))+"]) {
       assert.strictEqual(steps(hostile), Number.POSITIVE_INFINITY, hostile)
     }
-    // Each quantifier more multiplies by the length of the line.
+    // Each further quantifier multiplies by the length of the line.
     assert.isAbove(steps("a*b*c*d*e*"), 1e9)
   })
 
-  // V8 24.21 takes 60 ms for the longest of the first and minutes for the shortest of the second, in which no worker can be ended.
-  it("refuses what V8 would take hours to compile, and nothing like it", () => {
+  // V8 24.21 takes 60 ms for the longest accepted expression and minutes for the shortest rejected one. No worker can be
+  // terminated during compilation.
+  it("rejects expressions that V8 would take hours to compile, and accepts similar harmless ones", () => {
     const rows: ReadonlyArray<readonly [accepted: string, refused: string]> = [
       ["a?".repeat(24) + "a".repeat(24), "a?".repeat(40) + "a".repeat(40)],
       ["[ab]?".repeat(20) + "c", "[ab]?".repeat(40) + "c".repeat(40)],
@@ -120,7 +121,7 @@ describe("Pattern.compile", () => {
     for (const [accepted, refused] of rows) {
       assert.notProperty(compile(accepted), "_tag", accepted)
       assert.deepInclude(compile(refused), { _tag: "InvalidArgument", argument: "pattern" }, refused)
-      // As text they are harmless.
+      // A literal pattern is harmless.
       assert.notProperty(compile(refused, { literal: true }), "_tag", refused)
     }
     assert.notProperty(compile(/^(?:\d{3}-)?\d{3}[ .]?\d{2}(?: ext\.? ?\d{1,5})?(?:\s*;\s*\w*=?"?[^"]*"?)?$/), "_tag")

@@ -1,4 +1,4 @@
-/** What is looked at in two steps, when another process comes in between. */
+/** Path resolution in two steps, when another process changes the tree between them. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as InMemory from "../../src/backends/InMemory.ts"
@@ -13,7 +13,7 @@ const tree = {
   lone: { link: "none/../in" }
 } as InMemory.Tree
 
-/** The link `l` is replaced by `next` when its text is about to be read, so many times. */
+/** Replaces the link `l` with `next` right before its text is read, up to `times` times. */
 const swapping = (port: Backend, next: (port: Backend) => Effect.Effect<unknown, unknown>, times = 1): Backend => {
   let left = times
   const links = port.links!
@@ -34,7 +34,7 @@ const byNothing: Step = (port) => port.remove("l" as never)
 const byFile: Step = (port) =>
   Effect.andThen(port.remove("l" as never), port.write<never, never>("l" as never, new TextEncoder().encode("file"), "create"))
 
-describe("a link that is replaced between the look at it and the reading of its text", () => {
+describe("a link that is replaced between its stat and the reading of its text:", () => {
   const cases: ReadonlyArray<
     readonly [string, Step, string, (fs: Algebra) => Effect.Effect<unknown, { readonly _tag: string }>, unknown]
   > = [
@@ -55,7 +55,7 @@ describe("a link that is replaced between the look at it and the reading of its 
     )
   }
 
-  it.effect("one that is never what it was seen to be is given up", () =>
+  it.effect("a link that never is a link when it is read fails with InvalidPath after a bounded number of reads", () =>
     Effect.gen(function* () {
       const port = yield* inMemory
       const links = port.links!
@@ -69,7 +69,7 @@ describe("a link that is replaced between the look at it and the reading of its 
   )
 })
 
-describe("a listing whose entries are out of reach for a moment", () => {
+describe("a listing whose entries disappear for a moment", () => {
   const unsized = (port: Backend, gone: (path: string) => boolean): Backend => ({
     ...port,
     accelerations: {},
@@ -78,7 +78,7 @@ describe("a listing whose entries are out of reach for a moment", () => {
   })
   const names = (fs: Algebra) => Effect.map(fs.list("in"), (all) => all.map(({ name, sizeBytes }) => `${name} ${sizeBytes}`))
 
-  it.effect("is whole where they come back", () =>
+  it.effect("is complete if they reappear", () =>
     Effect.gen(function* () {
       const port = yield* inMemory
       let left = 3
@@ -87,7 +87,7 @@ describe("a listing whose entries are out of reach for a moment", () => {
     })
   )
 
-  it.effect("leaves out what has left", () =>
+  it.effect("omits entries that were removed", () =>
     Effect.gen(function* () {
       const port = yield* inMemory
       const base = unsized(port, () => false)

@@ -13,7 +13,7 @@ const anyOf = <A extends string>(values: ReadonlyArray<A>) => Arbitrary.schema(S
 
 const notText = (encoding: string, offset: number): Fault => ({ _tag: "NotText", encoding, offset })
 
-/** What a decoder of the platform, given one byte at a time, has turned into characters before it gives up. */
+/** Returns the number of bytes that the platform's decoder accepts, given one byte at a time, or `undefined` if all are valid. */
 const oracle = (content: Uint8Array): number | undefined => {
   const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
   let decoded = 0
@@ -27,12 +27,12 @@ const oracle = (content: Uint8Array): number | undefined => {
 }
 
 describe("decode", () => {
-  it.prop("gives back what was encoded, a byte order mark too", [Arbitrary.schema(Schema.String)], ([text]) => {
+  it.prop("restores the encoded text, with its byte order mark", [Arbitrary.schema(Schema.String)], ([text]) => {
     const marked = `\uFEFF${text.toWellFormed()}`
     assert.strictEqual(decode(Uint8Array.from(Buffer.from(marked))), marked)
   })
 
-  // The maximal subparts of the Unicode Standard, tables 3-8 to 3-11, and its bounds.
+  // The maximal subparts of the Unicode Standard, tables 3-8 to 3-11, and the bounds of UTF-8.
   const cases: ReadonlyArray<readonly [string, number]> = [
     ["80", 0],
     ["61 FF", 1],
@@ -49,7 +49,7 @@ describe("decode", () => {
     ["E0 A0 80 EF BF BF E0 9F BF", 6],
     ["C3 C3 A9", 0]
   ]
-  it.each(cases)("%s is not UTF-8 from byte %d on", (hex, offset) => {
+  it.each(cases)("%s is NotText at byte %d", (hex, offset) => {
     assert.deepStrictEqual(decode(bytes(hex)), notText("utf-8", offset))
   })
 
@@ -71,19 +71,19 @@ describe("decode", () => {
     "90",
     "FF"
   ]
-  it.prop("finds the first bad byte where the platform's decoder does", [Arbitrary.array(anyOf(pieces))], ([parts]) => {
+  it.prop("finds the same first invalid byte as the platform's decoder", [Arbitrary.array(anyOf(pieces))], ([parts]) => {
     const content = bytes(parts.join(""))
     const offset = oracle(content)
     assert.deepStrictEqual(decode(content), offset === undefined ? Buffer.from(content).toString() : notText("utf-8", offset))
   })
 
-  it("finds the bad byte far from the beginning", () => {
+  it("finds an invalid byte far from the beginning", () => {
     const content = new Uint8Array(1_000_001).fill(0x61)
     content.set(bytes("F0 9F"), 1_000_000 - 1)
     assert.deepStrictEqual(decode(content), notText("utf-8", 999_999))
   })
 
-  it("knows other encodings by their labels", () => {
+  it("accepts other encodings by their labels", () => {
     assert.strictEqual(decode(bytes("E9"), "latin1"), "é")
     assert.strictEqual(decode(bytes("C3 A9"), "UTF8"), "é")
     assert.strictEqual(decode(bytes("FF FE 61 00"), "utf-16le"), "\uFEFFa")
@@ -105,23 +105,23 @@ describe("decode", () => {
     ["iso-2022-jp", "41 1B 24 42 24 22 80 21", 6],
     ["iso-2022-jp", "41 1B 24 42 80 21", 4]
   ]
-  it.each(others)("in %s, %s is no text from byte %d on", (encoding, hex, offset) => {
+  it.each(others)("in %s, %s is NotText at byte %d", (encoding, hex, offset) => {
     assert.deepStrictEqual(decode(bytes(hex), encoding), notText(encoding, offset))
   })
 
-  it("finds the bad byte of a long text in another encoding", () => {
+  it("finds an invalid byte in a long text of another encoding", () => {
     const content = new Uint8Array(200_000).fill(0x41)
     content.set(bytes("82 A0"), 65_535)
     content.set(bytes("81 FF"), 150_001)
     assert.deepStrictEqual(decode(content, "shift_jis"), notText("shift_jis", 150_001))
   })
 
-  it.each(["utf-9", "", "replacement", "hz-gb-2312", null as never, 8 as never])("%j is no encoding", (label) => {
+  it.each(["utf-9", "", "replacement", "hz-gb-2312", null as never, 8 as never])("%j is an invalid encoding", (label) => {
     const fault = decode(utf8("a"), label)
     assert.deepInclude(fault as Fault, { _tag: "InvalidArgument", argument: "encoding" })
   })
 
-  it("refuses more than a string can hold", () => {
+  it("rejects more bytes than a string can hold", () => {
     const allowed = 2 ** 29 - 24
     assert.deepStrictEqual(decode(new Uint8Array(allowed + 1)), {
       _tag: "LimitExceeded",
@@ -133,7 +133,7 @@ describe("decode", () => {
 })
 
 describe("encode", () => {
-  it.prop("is UTF-8 that decodes to the same text", [Arbitrary.schema(Schema.String)], ([text]) => {
+  it.prop("returns UTF-8 that decodes to the same text", [Arbitrary.schema(Schema.String)], ([text]) => {
     const encoded = encode(text.toWellFormed())
     assert.deepStrictEqual(encoded, Uint8Array.from(Buffer.from(text.toWellFormed())))
     assert.strictEqual(decode(encoded as Uint8Array), text.toWellFormed())
@@ -143,14 +143,14 @@ describe("encode", () => {
     ["a\uD800", "\\ud800 at index 1"],
     ["😀\uDC00b", "\\udc00 at index 2"],
     ["\uD83D\uD83D\uDE00", "\\ud83d at index 0"]
-  ])("refuses a lone surrogate and says where it is", (text, where) => {
+  ])("rejects a lone surrogate and reports its position", (text, where) => {
     const fault = encode(text) as Fault
     assert.deepInclude(fault, { _tag: "InvalidArgument", argument: "content" })
     assert.include(fault["detail"], where)
   })
 })
 
-/** The lines as they stand in the text, each with what ends it. */
+/** Splits a text into lines with their terminators. */
 const naive = (text: string): ReadonlyArray<string> => text.match(/[^\n]*\n|[^\n]+$/g) ?? []
 
 const texts = Arbitrary.map(
@@ -179,14 +179,14 @@ describe("page", () => {
     ["a\r", whole("a\r", 1, false)],
     ["a\r\r\n", whole("a\r", 1, true)],
     ["a\fb\vc\u0085d\u2028e\u2029f", whole("a\fb\vc\u0085d\u2028e\u2029f", 1, false)]
-  ])("%j has its lines and no more", (text, expected) => {
+  ])("%j has the expected lines", (text, expected) => {
     assert.deepStrictEqual(page(text, 0, -1), expected)
     assert.deepStrictEqual(page(text, 0, 2000), expected)
     assert.deepStrictEqual(page(text, 0, Number.POSITIVE_INFINITY), expected)
   })
 
   const text = "zero\none\r\ntwo\nthree"
-  it("answers a window and where to go on", () => {
+  it("returns a window and the offset of the next one", () => {
     assert.deepStrictEqual(page(text, 1, 2), {
       content: "one\r\ntwo",
       totalLines: 4,
@@ -206,7 +206,7 @@ describe("page", () => {
     })
   })
 
-  it("answers no lines for a limit of 0, and what is still to come", () => {
+  it("returns no lines for limit 0, and the next offset", () => {
     assert.deepStrictEqual(page(text, 1, 0), {
       content: "",
       totalLines: 4,
@@ -218,7 +218,7 @@ describe("page", () => {
     })
   })
 
-  it.each([4, 5, 1e9, Number.POSITIVE_INFINITY])("is empty and at the end when it starts past the end (%d)", (offset) => {
+  it.each([4, 5, 1e9, Number.POSITIVE_INFINITY])("is empty and at the end for an offset past the end (%d)", (offset) => {
     for (const limit of [-1, 0, 10]) {
       assert.deepStrictEqual(page(text, offset, limit), {
         content: "",
@@ -231,7 +231,7 @@ describe("page", () => {
     }
   })
 
-  it.prop("is the window that splitting the text gives", [texts, counts, counts], ([text, offset, limit]) => {
+  it.prop("equals the window of the split text", [texts, counts, counts], ([text, offset, limit]) => {
     const all = naive(text)
     const from = Math.min(offset, all.length)
     const window = all.slice(from, from + limit)
@@ -248,7 +248,7 @@ describe("page", () => {
     })
   })
 
-  it.prop("pages put together, each with its terminator, are the file", [texts, counts], ([text, size]) => {
+  it.prop("rebuilds the file from consecutive pages and their terminators", [texts, counts], ([text, size]) => {
     let rebuilt = ""
     for (let next: number | undefined = 0; next !== undefined;) {
       const result: ReturnType<typeof page> = page(text, next, size + 1)
@@ -269,16 +269,16 @@ describe("page", () => {
     [0, Number.NaN, "limit"],
     [0, Number.NEGATIVE_INFINITY, "limit"],
     [0, null as never, "limit"]
-  ])("offset %s with limit %s is an invalid %s", (offset, limit, argument) => {
+  ])("with offset %s and limit %s has an invalid %s", (offset, limit, argument) => {
     assert.deepInclude(checkPage(offset, limit), { _tag: "InvalidArgument", argument })
   })
 
-  it("any whole number is valid, and -1 as the limit", () => {
+  it("accepts any whole number, and -1 as the limit", () => {
     for (const offset of [0, 1, 2 ** 40]) for (const limit of [-1, 0, 1, 2 ** 40]) assert.isUndefined(checkPage(offset, limit))
   })
 })
 
-/** The bytes as chunks of the given sizes, over and over. */
+/** Splits the bytes into chunks of the given sizes, repeated cyclically. */
 const chunked = (content: Uint8Array, sizes: ReadonlyArray<number>): Array<Uint8Array> => {
   const chunks: Array<Uint8Array> = []
   for (let at = 0, i = 0; at < content.length; i++) {
@@ -305,7 +305,7 @@ const collected = <E>(stream: Stream.Stream<string, E>) =>
   })
 
 describe("lines", () => {
-  it.effect.prop("are the same however the bytes are cut", [texts, Arbitrary.array(counts)], ([text, sizes]) =>
+  it.effect.prop("are the same for any chunk sizes", [texts, Arbitrary.array(counts)], ([text, sizes]) =>
     Effect.gen(function* () {
       const { fault, found } = yield* collected(lines(each(chunked(utf8(text), sizes))))
       assert.isUndefined(fault)
@@ -317,7 +317,7 @@ describe("lines", () => {
   )
 
   it.effect.prop(
-    "end with the first bad byte, after all lines before it, however the bytes are cut",
+    "fail at the first invalid byte after all complete lines before it, for any chunk sizes",
     [Arbitrary.array(anyOf(["61", "0A", "0D0A", "C3A9", "F09F9880", "C3", "E282", "F09F", "80"])), Arbitrary.array(counts)],
     ([parts, sizes]) =>
       Effect.gen(function* () {
@@ -334,7 +334,7 @@ describe("lines", () => {
       })
   )
 
-  it.effect("one array of them comes for each chunk that completes some", () =>
+  it.effect("are emitted in one array for each chunk that completes lines", () =>
     Effect.gen(function* () {
       const chunks = ["a\nb\nc", "d", "e\r", "\nf\n", "g"].map(utf8)
       const arrays: Array<ReadonlyArray<string>> = []
@@ -343,7 +343,7 @@ describe("lines", () => {
     })
   )
 
-  it.effect("a chunk may be larger than what is decoded at once", () =>
+  it.effect("are correct for a chunk larger than the decoder's block", () =>
     Effect.gen(function* () {
       const text = "0123456789é\r\n".repeat(50_000)
       const { found } = yield* collected(lines(Stream.make(utf8(text))))
@@ -352,7 +352,7 @@ describe("lines", () => {
     })
   )
 
-  it.effect("a line may be longer than many chunks", () =>
+  it.effect("may be longer than many chunks", () =>
     Effect.gen(function* () {
       const part = utf8("é".repeat(40_000))
       const { found } = yield* collected(lines(each([...Array.from({ length: 50 }, () => part), utf8("\nend")])))
@@ -363,14 +363,14 @@ describe("lines", () => {
     })
   )
 
-  it.effect("a failure of the bytes is theirs, after the lines before it", () =>
+  it.effect("fail with the failure of the input, after the lines before it", () =>
     Effect.gen(function* () {
       const broken = Stream.concat(each([utf8("a\nb")]), Stream.fail("broken"))
       assert.deepStrictEqual(yield* collected(lines(broken)), { found: ["a"], fault: "broken" })
     })
   )
 
-  it.effect("can be run twice", () =>
+  it.effect("can be read twice from the same stream", () =>
     Effect.gen(function* () {
       const stream = lines(each([utf8("a\nb")]))
       assert.deepStrictEqual(yield* Stream.runCollect(stream), ["a", "b"])

@@ -10,7 +10,7 @@ import { hasher } from "../../src/runtime/hash.ts"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
 
-/** A file that answers at most `most` bytes a read. */
+/** Makes a handle on a file that returns at most `most` bytes a read. */
 const handleOf = (content: Uint8Array, most: number, reads: Array<readonly [number, number]> = []): Handle => ({
   stat: { path: parse("a") as FsPath, kind: "file", isFile: true, isDirectory: false, sizeBytes: content.length },
   read: (offset, length) =>
@@ -28,7 +28,7 @@ const random = (size: number) => {
 const expected = (content: Uint8Array) => createHash("sha256").update(content).digest("hex")
 
 describe("a version", () => {
-  // FIPS 180-2, appendix B, and the empty message.
+  // The examples of FIPS 180-2, appendix B, and the empty message.
   it.each([
     ["", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"],
     ["abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"],
@@ -40,7 +40,7 @@ describe("a version", () => {
     assert.strictEqual(ofBytes(utf8(text)), version)
   })
 
-  it.effect("of an open file is that of its bytes, however few of them come at a time", () =>
+  it.effect("of an open file is the hash of its bytes, for short reads too", () =>
     Effect.gen(function* () {
       const content = random(2_000_003)
       for (const most of [content.length, 65_536, 70_001]) {
@@ -50,7 +50,7 @@ describe("a version", () => {
     })
   )
 
-  it.effect("of a large file takes blocks of at most 1 MiB, each byte once", () =>
+  it.effect("of a large file is read in blocks of at most 1 MiB, each byte once", () =>
     Effect.gen(function* () {
       const reads: Array<readonly [number, number]> = []
       yield* ofHandle(handleOf(random(3_000_000), 1 << 20, reads))
@@ -64,14 +64,14 @@ describe("a version", () => {
     })
   )
 
-  it.effect("is the backend's own where it keeps one", () =>
+  it.effect("is the one that the backend's handle provides, if any", () =>
     Effect.gen(function* () {
       const handle: Handle = { ...handleOf(utf8("abc"), 3), read: () => Effect.die("read"), version: Effect.succeed("kept") }
       assert.strictEqual(yield* ofHandle(handle), "kept")
     })
   )
 
-  it.effect("of a file that became shorter is that of what is left", () =>
+  it.effect("of a file that became shorter is the hash of the remaining bytes", () =>
     Effect.gen(function* () {
       const handle = handleOf(utf8("abc"), 3)
       const longer: Handle = { ...handle, stat: { ...handle.stat, sizeBytes: 10 } }
@@ -79,7 +79,7 @@ describe("a version", () => {
     })
   )
 
-  it.effect("fails as reading fails", () =>
+  it.effect("fails with the fault of a failed read", () =>
     Effect.gen(function* () {
       const fault: Fault = { _tag: "IoError", code: "EIO", detail: "broken" }
       const handle: Handle = { ...handleOf(utf8("abc"), 3), read: () => Effect.fail(fault) }
@@ -87,7 +87,7 @@ describe("a version", () => {
     })
   )
 
-  it.effect("can be computed again by the same effect", () =>
+  it.effect("can be computed twice with the same effect", () =>
     Effect.gen(function* () {
       const version = ofHandle(handleOf(utf8("abc"), 2))
       assert.strictEqual(yield* version, expected(utf8("abc")))
@@ -95,7 +95,7 @@ describe("a version", () => {
     })
   )
 
-  it.effect("lets other fibers run while a large file is hashed, and stops when interrupted", () =>
+  it.effect("lets other fibers run while it is computed, and stops when it is interrupted", () =>
     Effect.gen(function* () {
       const block = new Uint8Array(1 << 20)
       let reads = 0
@@ -118,7 +118,7 @@ describe("a version", () => {
 })
 
 describe("a hasher", () => {
-  it.effect("goes on after a digest, so that what is appended needs no second reading", () =>
+  it.effect("can continue after a digest, so that an append needs no second read", () =>
     Effect.gen(function* () {
       const old = random(1_500_000)
       const appended = utf8("and more")

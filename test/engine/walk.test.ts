@@ -17,7 +17,7 @@ const paths = <E>(entries: Stream.Stream<{ readonly path: string }, E>) =>
 
 const denied: Fault = { _tag: "AccessDenied", why: "permission" }
 
-/** A filesystem on which some directories cannot be listed, and which notes what was. */
+/** Returns a filesystem on which some directories cannot be listed. It records every listing. */
 const guarded = (fs: Filesystem.Algebra, closed: ReadonlyArray<string>, listed: Array<string>): Filesystem.Algebra => {
   const port: Backend = {
     ...fs.port,
@@ -40,7 +40,7 @@ const tree: InMemory.Tree = {
 }
 
 describe("walk", () => {
-  it.effect("is in the order of whole paths, a directory just before what is in it, and enters no link", () =>
+  it.effect("returns entries in order of whole paths, each directory right before its entries, and follows no link", () =>
     on(tree, (fs) =>
       Effect.map(paths(fs.walk()), (found) =>
         assert.deepStrictEqual(found, [
@@ -62,7 +62,7 @@ describe("walk", () => {
     )
   )
 
-  it.effect("below a linked base the paths are the caller's", () =>
+  it.effect("keeps the caller's path for a base that is a link, as do glob and grep", () =>
     on(tree, (fs) =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* paths(fs.walk("link/lib")), ["link/lib/j.ts", "link/lib/k.js"])
@@ -79,7 +79,7 @@ describe("walk", () => {
     )
   )
 
-  it.effect("sizes are told when asked for, depth is bounded, what is excluded is not entered but said", () =>
+  it.effect("reports sizes on request, limits the depth, and reports excluded entries without entering them", () =>
     on(tree, (fs) =>
       Effect.gen(function* () {
         const sized = yield* Stream.runCollect(fs.walk("a", { sizes: true }))
@@ -108,7 +108,7 @@ describe("walk", () => {
     )
   )
 
-  it.effect("a missing base fails, a file is no directory, a directory that cannot be read fails with its own path", () =>
+  it.effect("fails for a missing base, a file, or an unreadable directory, which the error names", () =>
     on(tree, (fs) =>
       Effect.gen(function* () {
         const tag = (path: string) => Effect.map(Effect.flip(Stream.runDrain(fs.walk(path))), (error) => error._tag)
@@ -121,7 +121,7 @@ describe("walk", () => {
     )
   )
 
-  it.effect("ten thousand levels are no more than many", () =>
+  it.effect("handles ten thousand levels", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem.Filesystem
       let at = "."
@@ -141,7 +141,7 @@ describe("walk", () => {
 })
 
 describe("glob", () => {
-  it.effect("counts and names what it cannot read, and goes on", () =>
+  it.effect("reports directories that it cannot read, and continues", () =>
     on(tree, (fs) =>
       Effect.gen(function* () {
         const { matches, skipped } = yield* guarded(fs, ["src/lib"], []).glob("*.ts")
@@ -154,7 +154,7 @@ describe("glob", () => {
     )
   )
 
-  it.effect("enters only where something can match", () =>
+  it.effect("lists only directories in which something can match", () =>
     on(tree, (fs) =>
       Effect.gen(function* () {
         const listed: Array<string> = []
@@ -164,7 +164,7 @@ describe("glob", () => {
     )
   )
 
-  it.effect("answers the kinds that it is asked for", () =>
+  it.effect("returns the requested kinds", () =>
     on(tree, (fs) =>
       Effect.gen(function* () {
         const of = (pattern: string, kinds: Filesystem.GlobOptions["kinds"]) =>
@@ -177,7 +177,7 @@ describe("glob", () => {
     )
   )
 
-  it.effect("a missing base is not found, a file is no directory", () =>
+  it.effect("fails with NotFound for a missing base and NotADirectory for a file", () =>
     on(tree, (fs) =>
       Effect.gen(function* () {
         assert.strictEqual((yield* Effect.flip(fs.glob("*", { path: "nope" })))._tag, "NotFound")
@@ -187,7 +187,7 @@ describe("glob", () => {
     )
   )
 
-  it.effect("pages answer everything once, skips reach as far as the answer", () =>
+  it.effect("returns every match once over pages of any size, and reports skipped entries up to the last match", () =>
     on(tree, (fs) =>
       Effect.gen(function* () {
         const kinds = ["file", "directory", "symlink"] as const
@@ -206,14 +206,14 @@ describe("glob", () => {
         const exclude = ["a.txt", "lib", "z"]
         const cut = yield* fs.glob("*.ts", { maxMatches: 1, exclude })
         assert.deepStrictEqual([cut.matches[0]!.path, cut.skipped.ignored], ["a/deep/x.ts", 1])
-        // What the next page says is what came after, so that pages add up to the whole.
+        // The next page counts only later skips, so that the pages add up to the total.
         const rest = yield* fs.glob("*.ts", { exclude, after: cut.next })
         assert.deepStrictEqual([rest.matches.length, rest.skipped.ignored], [1, 2])
       })
     )
   )
 
-  it.effect("ignore files count from the root of the workspace, whatever the base", () =>
+  it.effect("applies ignore files from the root of the workspace, for any base", () =>
     on(
       {
         ".gitignore": "*.log\n/build/\n!keep.log\n",
@@ -234,7 +234,7 @@ describe("glob", () => {
 
   const Name = Schema.Literals(["a", "b-", "a.b", "é", "😀", "～", "z"])
   const Path = Schema.Array(Name).check(Schema.isMinLength(1), Schema.isMaxLength(3))
-  it.effect.prop("every stream is in the order of whole paths", [Schema.Array(Path)], ([all]) =>
+  it.effect.prop("returns entries in order of whole paths, as walk does", [Schema.Array(Path)], ([all]) =>
     Effect.gen(function* () {
       const fs = yield* Filesystem.Filesystem
       for (const names of all as ReadonlyArray<ReadonlyArray<string>>) yield* Effect.ignore(fs.write(names.join("/"), ""))
@@ -250,10 +250,10 @@ describe("glob", () => {
   )
 })
 
-describe("a name that is listed and that nothing is found by", () => {
+describe("a name that is listed but cannot be found", () => {
   const files: InMemory.Tree = { "odd.txt": "12", "plain.txt": "123" }
 
-  /** A filesystem that gives no sizes with its listings, and finds nothing by one of the names in them. */
+  /** Returns a filesystem whose listings have no sizes and whose `stat` does not find one name. */
   const odd = (fs: Filesystem.Algebra): Filesystem.Algebra =>
     Filesystem.make({
       ...fs.port,
@@ -282,7 +282,7 @@ describe("a name that is listed and that nothing is found by", () => {
   )
 })
 
-describe("a search of files that are listed and not found", () => {
+describe("a search of files that are listed but cannot be opened", () => {
   const many = 1000
 
   it.effect("lists their directory again a bounded number of times", () =>

@@ -18,7 +18,7 @@ import { changesOf, wholly } from "./wholly.ts"
 
 const tree = { a: "one", b: "two", d: { f: "deep" }, e: {} }
 
-/** A filesystem that notes which whole changes it was asked for. */
+/** A filesystem that records every change made in one step. */
 const noting = Effect.map(InMemory.make({ tree }), (port) => {
   const asked: Array<string> = []
   const note = <A>(what: string, path: string, effect: A): A => {
@@ -49,7 +49,7 @@ const changes: ReadonlyArray<(fs: Algebra) => Effect.Effect<unknown, unknown>> =
 
 const all = (fs: Algebra) => Effect.forEach(changes, (change) => Effect.exit(change(fs)))
 
-/** What goes in one step through a filesystem that was made of it. */
+/** Runs all changes on a filesystem derived from the recording one. Returns the changes made in one step. */
 const through = <E>(f: (self: Algebra) => Algebra | Effect.Effect<Algebra, E>) =>
   Effect.gen(function* () {
     const { asked, fs } = yield* noting
@@ -61,14 +61,14 @@ const through = <E>(f: (self: Algebra) => Algebra | Effect.Effect<Algebra, E>) =
 const everything = ["write a", "write new/b", "write a", "edit b", "makeDirectory made", "move b", "remove d"]
 
 describe("a change in one step", () => {
-  it.effect("is asked for where the port has a way to it", () =>
+  it.effect("is used if the port supports it", () =>
     Effect.gen(function* () {
       const asked = yield* through((self) => self)
       assert.deepStrictEqual(asked, everything)
     })
   )
 
-  it.effect("is refused by what comes before it, and is not asked for", () =>
+  it.effect("is not requested for a call that fails its checks", () =>
     Effect.gen(function* () {
       const { asked, fs } = yield* noting
       const refused: ReadonlyArray<
@@ -91,7 +91,7 @@ describe("a change in one step", () => {
     })
   )
 
-  it.effect("has the turn of its paths, so that whoever holds them is waited for", () =>
+  it.effect("waits for the locks of its paths", () =>
     Effect.gen(function* () {
       const { asked, fs } = yield* noting
       const before = yield* capture(fs.port)
@@ -104,7 +104,7 @@ describe("a change in one step", () => {
           for (let i = 0; i < 50; i++) yield* Effect.yieldNow
           assert.deepStrictEqual(yield* capture(fs.port), before)
           assert.strictEqual(fibers.length, changes.length)
-          // The content of a stream is staged by whoever can, and published in its turn.
+          // A stream is staged without a lock and published under it.
           assert.deepStrictEqual(asked, [])
         })
       )
@@ -131,14 +131,14 @@ describe("a change in one step", () => {
   ]
 
   for (const [what, f] of dropping) {
-    it.effect(`goes past nothing of ${what}: it is made step by step`, () =>
+    it.effect(`is not used through ${what}, which sees every single step`, () =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* through(f), [])
       })
     )
   }
 
-  it.effect("is not made where a rule forbids what it is made of", () =>
+  it.effect("is not made if a rule forbids a parent that it would create", () =>
     Effect.gen(function* () {
       const { fs } = yield* noting
       const guarded = make(enforce({ ...fs.port, rules: { permits: (_, path) => path !== "new" } }))
@@ -148,7 +148,7 @@ describe("a change in one step", () => {
     })
   )
 
-  it.effect("is made by a subdirectory where it makes nothing on the way", () =>
+  it.effect("is used by a subdirectory if no parent must be created", () =>
     Effect.gen(function* () {
       const { asked, fs } = yield* noting
       const inside = yield* subdirectory("d")(fs)
@@ -165,17 +165,17 @@ describe("a change in one step", () => {
     })
   )
 
-  it.effect("is counted like any other by traced", () =>
+  it.effect("is counted by traced", () =>
     Effect.gen(function* () {
       const asked = yield* through(traced)
       assert.deepStrictEqual(asked, everything)
       const found = (yield* Metric.snapshot).find(({ id }) => id === "fs_algebra_written_bytes_total")
-      // "1", one byte, one byte, and the file as edited.
+      // The sizes of "1", two single bytes, and the edited file.
       assert.strictEqual(found?.type === "Counter" ? found.state.count : undefined, 4)
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   )
 
-  it("is made by the double as its filesystem makes it", () => {
+  it("is provided by the test double for every operation", () => {
     assert.deepStrictEqual(Object.keys(changesOf(Effect.runSync(InMemory.make()))).sort(), [
       "edit",
       "makeDirectory",

@@ -1,4 +1,4 @@
-/** The whole changes that a port may bring along, made of the filesystem that it would be without them. */
+/** Implements the one-step changes of a port with the port's own primitive calls. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
@@ -53,7 +53,7 @@ export const changesOf = (port: Backend): Changes => {
   }
 }
 
-/** The port with them, and with what `change` makes of them. */
+/** Returns the port with these one-step changes, of which `change` may replace some. */
 export const wholly = (port: Backend, change: (right: Changes) => Partial<Accelerations> = () => ({})): Backend => {
   const right = changesOf(port)
   return { ...port, accelerations: { ...port.accelerations, ...right, ...change(right) } }
