@@ -1,4 +1,7 @@
-/** What a process that holds a claim does to others: while it lives, when it has been stopped, when it was killed. */
+/**
+ * The claim of a process on a file, as other processes see it: while the process runs, while it is stopped, and after it was
+ * killed.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -27,7 +30,7 @@ interface Ground {
   readonly claim: NonNullable<NonNullable<Backend["locks"]>["claim"]>
 }
 
-/** A root with the file `f`, of which the content is "old". */
+/** Opens a host on a new root. Its file `f` contains "old". */
 const ground = Effect.gen(function* () {
   const root = yield* scoped
   Fs.writeFileSync(join(root, "f"), "old")
@@ -35,7 +38,7 @@ const ground = Effect.gen(function* () {
   return { root, port, fs: make(port), claim: port.locks!.claim! } satisfies Ground as Ground
 })
 
-/** The directory in which the claims on a file lie. */
+/** Returns the directory of the claims on a file. */
 const claimsOn = (file: string): string => {
   const { dev, ino } = Fs.statSync(dirname(file))
   const key = createHash("sha256")
@@ -45,7 +48,7 @@ const claimsOn = (file: string): string => {
   return join(Installation.directory()!, "claims", key)
 }
 
-/** The names of those that hold or want a file, or have waited long for it. */
+/** Returns the entries of the processes that hold a claim on a file or wait for it. */
 const entriesOf = (file: string): ReadonlyArray<string> => {
   try {
     return Fs.readdirSync(claimsOn(file))
@@ -54,17 +57,17 @@ const entriesOf = (file: string): ReadonlyArray<string> => {
   }
 }
 
-/** The same for `f`. */
+/** Returns the entries for `f`. */
 const entries = ({ root }: Ground): ReadonlyArray<string> => entriesOf(join(root, "f"))
 
-/** The name of a claim of this process on `f`. */
+/** Returns the name of a claim of this process on `f`. */
 const nameOf = (self: Ground) =>
   self.claim(
     at("f"),
     Effect.sync(() => entries(self)[0]!)
   )
 
-/** Looks again and again, in real time. */
+/** Waits until the condition holds, in real time. */
 const until = (holds: () => boolean): Effect.Effect<void> =>
   Effect.callback((resume) => {
     const timer = setInterval(() => {
@@ -77,7 +80,7 @@ const until = (holds: () => boolean): Effect.Effect<void> =>
 
 const isWaiting = (self: Ground): boolean => entries(self).some((name) => name.endsWith(".wait"))
 
-/** Another process that has the claim on a file. */
+/** Starts another process that holds the claim on a file. */
 const holder = ({ root }: Ground, path = "f") =>
   Effect.promise(async () => {
     const program = start("./holder.ts", { what: "hold", root, path } satisfies Order)
@@ -90,7 +93,7 @@ const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChild(effec
 const conditional = (fs: Algebra) => Effect.flatMap(fs.version("f"), (ifMatch) => fs.write("f", "mine", { ifMatch }))
 
 describe("a claim", () => {
-  it.live("lies in the private directory of the installation, and leaves nothing", () =>
+  it.live("is kept in the private directory of the installation, and is removed afterwards", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const { claim, root } = self
@@ -111,7 +114,7 @@ describe("a claim", () => {
     Effect.gen(function* () {
       const self = yield* ground
       const path = claimsOn(join(self.root, "f"))
-      // The directory was there, as the call found, and is gone when Node looks at it.
+      // The directory exists for the system call, and is gone when Node looks at it.
       let removals = 2
       const making = yield* failing("mkdirSync", (made: unknown, options: unknown) => {
         if (made !== path || removals-- <= 0) return undefined
@@ -123,7 +126,7 @@ describe("a claim", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("fails where no descriptor or memory is left for it, or the disk fails, and the effect does not run", () =>
+  it.live("fails with IoError without descriptors or memory or on a disk error, and the effect does not run", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const path = claimsOn(join(self.root, "f"))
@@ -146,7 +149,7 @@ describe("a claim", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("ends with success, failure, defect and interruption", () =>
+  it.live("ends after success, failure, defect and interruption", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const { claim, root } = self
@@ -161,7 +164,7 @@ describe("a claim", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is on one file: others go on, also where a root lies in another", () =>
+  it.live("excludes claims on the same file only, also from a root inside another root", () =>
     Effect.gen(function* () {
       const { claim, fs, root } = yield* ground
       yield* fs.write("d/f", "x")
@@ -194,7 +197,7 @@ describe("a claim", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is taken by what has a precondition and by edit, and by nothing else", () =>
+  it.live("is taken by operations with a precondition and by edit, and by no other", () =>
     Effect.gen(function* () {
       const { fs, port, root } = yield* ground
       const claimed: Array<string> = []
@@ -242,8 +245,8 @@ describe("a claim", () => {
   )
 })
 
-describe("another process that has a file", () => {
-  it.live("is waited for, and what it wrote is seen", () =>
+describe("a claim of another process", () => {
+  it.live("is waited for, and the written content is seen afterwards", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)
@@ -260,7 +263,7 @@ describe("another process that has a file", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is waited for while it is stopped", () =>
+  it.live("is waited for while its process is stopped", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)
@@ -276,7 +279,7 @@ describe("another process that has a file", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is waited for without a mark where none can be made, and leaves no descriptor", () =>
+  it.live("is waited for without an entry if none can be made, and no descriptor is left open", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)
@@ -287,14 +290,14 @@ describe("another process that has a file", () => {
       const waiting = yield* Effect.forkChild(self.claim(at("f"), Effect.void), { startImmediately: true })
       yield* until(() => marking.calls() >= 3)
       yield* Fiber.interrupt(waiting)
-      // The directory of the file, which is kept for a moment.
+      // The host keeps the directory of the file open for a moment.
       assert.isAtMost(openDescriptors(), before + 1)
       other.process.kill("SIGKILL")
       yield* Effect.promise(() => other.ended)
     }).pipe(Effect.scoped)
   )
 
-  it.live("keeps nobody when it was killed, waited for or not", () =>
+  it.live("does not block after its process was killed, whether or not a call already waits", () =>
     Effect.gen(function* () {
       const self = yield* ground
       for (const waits of [false, true]) {
@@ -312,7 +315,7 @@ describe("another process that has a file", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("does not keep those who write without a precondition", () =>
+  it.live("does not block writes without a precondition", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)
@@ -325,7 +328,7 @@ describe("another process that has a file", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("can be waited for no longer: interruption leaves nothing", () =>
+  it.live("can be waited for interruptibly, and no entry is left", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)
@@ -339,7 +342,7 @@ describe("another process that has a file", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("makes a call fail as busy that has waited for half a minute", () =>
+  it.live("makes a call fail as busy after half a minute", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)
@@ -367,8 +370,8 @@ describe("another process that has a file", () => {
   )
 })
 
-describe("what killed processes have left of claims", () => {
-  it.live("goes at the first claim of another process", () =>
+describe("the claim of a killed or unknown process", () => {
+  it.live("is removed at the first claim of another process", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const killed = yield* holder(self)
@@ -383,7 +386,7 @@ describe("what killed processes have left of claims", () => {
     }).pipe(Effect.scoped)
   )
 
-  /** An entry of a process that cannot be looked up here. */
+  /** Makes a claim of a process that cannot be looked up here. */
   const theirs = (self: Ground, mine: string): string => {
     const name = mine.replace(/^[0-9a-z]+/, "0").replace(/\.[0-9a-f]{12}\./, ".0123456789ab.")
     assert.notStrictEqual(name, mine)
@@ -392,7 +395,7 @@ describe("what killed processes have left of claims", () => {
     return join(claimsOn(join(self.root, "f")), name)
   }
 
-  it.live("stays while a process that cannot be looked up gives signs of life, and goes two seconds after the last", () =>
+  it.live("holds while an unknown process refreshes it, and is removed two seconds after the last refresh", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const entry = theirs(self, yield* nameOf(self))
@@ -402,7 +405,7 @@ describe("what killed processes have left of claims", () => {
         return isWaiting(self)
       })
       const before = Fs.statSync(entry).mtimeMs / 1000
-      // Each try makes an entry, and takes it back.
+      // Each try makes an entry and removes it again.
       for (let tries = 0; tries < 3; tries++) {
         const { mtimeNs } = Fs.statSync(dirname(entry), { bigint: true })
         Fs.writeFileSync(entry, "")
@@ -415,7 +418,7 @@ describe("what killed processes have left of claims", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("stays although the thread that looks at it stood still after it made its own entry", () =>
+  it.live("holds even if the waiting thread was paused after making its own entry", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const entry = theirs(self, yield* nameOf(self))
@@ -441,7 +444,7 @@ describe("what killed processes have left of claims", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("keeps nobody by a time in the future", () =>
+  it.live("does not block if its time is in the future", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const entry = theirs(self, yield* nameOf(self))
@@ -451,12 +454,12 @@ describe("what killed processes have left of claims", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is told from a live one by when its process started, not by its number alone", () =>
+  it.live("is recognized by the start time of its process, not by the pid alone", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const mine = yield* nameOf(self)
       Fs.mkdirSync(claimsOn(join(self.root, "f")))
-      // This very process, as if it had had a predecessor with its number.
+      // The pid of this process with another start time, as of an earlier process.
       const [where, number, rest] = mine.split("-")
       const theirs = `${where}-${number}-1${rest!.slice(rest!.indexOf(".")).replace(/^\.[0-9a-f]{12}/, ".0123456789ab")}`
       Fs.writeFileSync(join(claimsOn(join(self.root, "f")), theirs), "")
@@ -466,8 +469,8 @@ describe("what killed processes have left of claims", () => {
   )
 })
 
-describe("where a claim cannot be made", () => {
-  it.live("because something else has its name, the version is checked without it", () =>
+describe("a claim that cannot be made", () => {
+  it.live("because its name is taken is skipped, and the version is still checked", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const claims = claimsOn(join(self.root, "f"))
@@ -481,7 +484,7 @@ describe("where a claim cannot be made", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("because the file's directory is not there, the call says so as it would without", () =>
+  it.live("because the directory is missing does not change the error of the call", () =>
     Effect.gen(function* () {
       const { claim, fs } = yield* ground
       assert.strictEqual(yield* claim(at("no/f"), Effect.succeed(1)), 1)
@@ -498,7 +501,7 @@ describe("where a claim cannot be made", () => {
   const nobody = 65534
 
   it.runIf(isRoot || process.env["FS_ALGEBRA_NO_SKIP"] !== undefined)(
-    "because the directory may not be written to, the call fails as the same write without a precondition",
+    "because the directory is not writable gives the error of a write without a precondition",
     async () => {
       const root = scratch()
       Fs.chmodSync(root, 0o755)
@@ -518,7 +521,7 @@ describe("where a claim cannot be made", () => {
   )
 
   it.runIf(isRoot || process.env["FS_ALGEBRA_NO_SKIP"] !== undefined)(
-    "because another user's process has one, it is made all the same: users do not wait for each other",
+    "because another user holds one is made anyway, so users do not wait for each other",
     async () => {
       const root = scratch()
       Fs.chmodSync(root, 0o1777)
@@ -536,7 +539,7 @@ describe("where a claim cannot be made", () => {
   )
 })
 
-describe("what a stranger plants in the names that claims once had", () => {
+describe("an entry in the tree with a name that claims had in older versions", () => {
   const name = `.~fsa-claim-${createHash("sha256").update("f").digest("hex").slice(0, 18)}.tmp`
   const plants: ReadonlyArray<readonly [what: string, plant: (at: string) => void]> = [
     ["a file", (at) => Fs.writeFileSync(at, "x")],
@@ -562,7 +565,7 @@ describe("what a stranger plants in the names that claims once had", () => {
     ]
   ]
   for (const [what, plant] of plants) {
-    it.live(`neither hinders nor delays an edit, and is left alone: ${what}`, () =>
+    it.live(`does not hinder or delay an edit, and is left alone: ${what}`, () =>
       Effect.gen(function* () {
         const { fs, root } = yield* ground
         plant(join(root, name))

@@ -1,6 +1,6 @@
 /**
- * Another program moves a directory away, back or replaces it before every primitive call of a tool that changes files. The tool
- * succeeds or says why it failed, and a failure leaves the files outside of that directory as they were.
+ * Another program moves, restores or replaces a directory before every primitive call of a tool that changes files. The tool
+ * must succeed or report its failure, and a failure must not change files outside of that directory.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
@@ -100,11 +100,11 @@ const run = ({ make, view }: Ground, work: Work, acts: ReadonlyMap<number, Act>)
     })
   )
 
-describe("a directory that another program exchanges amid a change", () => {
+describe("a directory that another program moves during a change", () => {
   for (const [where, ground] of Object.entries(grounds)) {
     const { distances, path, top } = ground
     for (const [name, work] of Object.entries(works)) {
-      it.effect(`is no defect of ${name} ${where}`, () =>
+      it.effect(`causes no defect in ${name} ${where}`, () =>
         Effect.gen(function* () {
           const { calls } = yield* run(ground, work, new Map())
           assert.isAbove(calls, 0)
@@ -130,7 +130,7 @@ describe("a directory that another program exchanges amid a change", () => {
     }
   }
 
-  it.effect("is a Conflict for a file whose content stays the same, also when the directory comes and goes", () =>
+  it.effect("causes no defect for a file whose content stays the same, also when the directory comes back", () =>
     Effect.gen(function* () {
       const same: FileChange = { path: p("d/b.txt"), before: versionOf("b\n"), after: bytesOf("b\n") }
       const other: FileChange = { path: p("z.txt"), before: versionOf("z\n"), after: bytesOf("Z\n") }

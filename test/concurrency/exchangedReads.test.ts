@@ -1,6 +1,6 @@
 /**
- * Another program moves or exchanges a directory while it is read, before every primitive call of a read in turn. The read answers one
- * whole tree, or says what it skipped, or fails; it never answers a part silently.
+ * Another program moves or exchanges a directory before every primitive call of a read. The read must return one consistent
+ * tree, report what it skipped, or fail. It must never return a part silently.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Fs from "node:fs"
@@ -93,7 +93,7 @@ const run = (ground: typeof memory, read: Read, plan: Plan) =>
     })
   )
 
-/** The answer of a read of a tree that nobody changes, after these acts. */
+/** Returns the result of a read after these acts, without concurrent changes. */
 const settled = (ground: typeof memory, read: Read, acts: ReadonlyArray<Act>) =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -104,10 +104,10 @@ const settled = (ground: typeof memory, read: Read, acts: ReadonlyArray<Act>) =>
     })
   )
 
-describe("a directory that another program moves or exchanges while it is read", () => {
+describe("a directory that another program moves or exchanges during a read", () => {
   for (const [where, ground] of Object.entries(grounds)) {
     for (const [name, read] of Object.entries(reads)) {
-      it.effect(`is answered as one whole tree, or said, by ${name} in ${where}`, () =>
+      it.effect(`is returned as one consistent tree or reported by ${name} in ${where}`, () =>
         Effect.gen(function* () {
           const { calls } = yield* run(ground, read, [])
           assert.isAbove(calls, 0)
@@ -140,7 +140,7 @@ describe("a directory that another program moves or exchanges while it is read",
   }
 })
 
-/** A walk that does something with its first entry, before it has read any directory below its base. */
+/** Walks `d` and runs `act` at the first entry, before the walk reads any directory below its base. */
 const amid = (fs: Algebra, act: () => void): Effect.Effect<ReadonlyArray<string>, unknown> => {
   let isFirst = true
   return Effect.map(
@@ -156,7 +156,7 @@ const amid = (fs: Algebra, act: () => void): Effect.Effect<ReadonlyArray<string>
   )
 }
 
-/** More levels than a walk reads before it answers. */
+/** More levels than a walk reads ahead. */
 const deep = "a/b/c/e/f/g"
 
 const onHost = <A>(run: (fs: Algebra, root: string) => Effect.Effect<A, unknown, Scope.Scope>) =>
@@ -173,7 +173,7 @@ const onHost = <A>(run: (fs: Algebra, root: string) => Effect.Effect<A, unknown,
 const moveIn = (root: string, from: string, to: string): void => Fs.renameSync(join(root, from), join(root, to))
 
 describe("a walk of a host", () => {
-  it.effect("goes on in the directory that it began with when another takes its name", () =>
+  it.effect("continues in its first directory when another directory takes its name", () =>
     onHost((fs, root) =>
       Effect.gen(function* () {
         const before = yield* amid(fs, () => undefined)
@@ -186,7 +186,7 @@ describe("a walk of a host", () => {
     )
   )
 
-  it.effect("fails with Unavailable when that directory is taken apart elsewhere", () =>
+  it.effect("fails with Unavailable when that directory is moved and removed", () =>
     onHost((fs, root) =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(
@@ -201,7 +201,7 @@ describe("a walk of a host", () => {
     )
   )
 
-  it.effect("takes a directory that is removed for empty", () =>
+  it.effect("treats a directory that is removed as empty", () =>
     onHost((fs, root) =>
       Effect.gen(function* () {
         const found = yield* amid(fs, () => Fs.rmSync(join(root, "d/old-b"), { recursive: true }))
@@ -212,11 +212,11 @@ describe("a walk of a host", () => {
   )
 })
 
-describe("a program that exchanges two directories all the time", () => {
+describe("a program that constantly exchanges two directories", () => {
   const rounds = 200
   for (const [name, read] of Object.entries(reads)) {
     it.effect(
-      `is no reason for ${name} on a host to answer a part`,
+      `does not make ${name} on a host return a part`,
       () =>
         onHost((fs, root) =>
           Effect.gen(function* () {
@@ -250,7 +250,7 @@ describe("a program that exchanges two directories all the time", () => {
 })
 
 describe("a scan of a tree for a snapshot or an archive", () => {
-  it.effect("has a directory that was away for a moment", () =>
+  it.effect("includes a directory that was away for a moment", () =>
     Effect.gen(function* () {
       const run = (acts: Plan) =>
         Effect.scoped(

@@ -1,11 +1,11 @@
-/** A filesystem on whose tree another program works: a step of it runs before chosen primitive calls. */
+/** A filesystem that another program changes: its acts run before chosen primitive calls. */
 import * as Effect from "effect/Effect"
 import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
 import type { Fault } from "../../src/model/FsError.ts"
 import { around, type Backend } from "../../src/port/Backend.ts"
 import { p } from "../agent/changing.ts"
 
-/** One step of the other program. */
+/** One change by the other program. */
 export type Act = (port: Backend) => Effect.Effect<unknown, Fault>
 
 const aside = p("aside")
@@ -28,7 +28,7 @@ export const instead =
       port.write<never, never>(p(`${path}/${file}`), new TextEncoder().encode(content), "create")
     )
 
-/** Runs each act before the primitive call of its number, counted from `begin` on, from 1. An act that fails is left out. */
+/** Runs each act before the primitive call of its number, counted from 1 after `begin`. Failures of acts are ignored. */
 export const disturbed = (
   self: Algebra,
   acts: ReadonlyMap<number, Act>

@@ -1,6 +1,6 @@
 /**
- * Holds a claim, or waits for one, and says so; writes into the file what it is told, and lets go. `what` "hold" says `held` while it
- * has the claim and does nothing more until a line comes; "tell" tells which fault a write meets.
+ * Holds a claim for a test. With `what` "hold" it prints `held`, waits for a line, writes the line to the file and ends. With
+ * "tell" it prints the results of several writes.
  */
 import * as Effect from "effect/Effect"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
@@ -11,7 +11,7 @@ export interface Order {
   readonly what: "hold" | "tell"
   readonly root: string
   readonly path: string
-  /** Who it is from now on. It starts as whoever may read these files. */
+  /** The user id to switch to. The process starts with the user of the test. */
   readonly user?: number
 }
 

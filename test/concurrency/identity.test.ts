@@ -1,4 +1,4 @@
-/** Who a process is, and whether it has ended: against processes that live, are stopped, and were killed. */
+/** The identity of a process and whether it has ended, for processes that run, are stopped, or were killed. */
 import { assert, describe, it } from "@effect/vitest"
 import { execFileSync, spawn } from "node:child_process"
 import * as Fs from "node:fs"
@@ -9,7 +9,7 @@ const at = (path: string): string => fileURLToPath(new URL(`../../src/${path}`, 
 const module = at("runtime/processIdentity.ts")
 const program = `import(${JSON.stringify(module)}).then(({ self }) => { console.log(self()); process.stdin.resume() })`
 
-/** A process that has said who it is. */
+/** Starts a process that prints its identity. */
 const other = async () => {
   const child = spawn(process.execPath, ["-e", program], { stdio: ["pipe", "pipe", "inherit"] })
   const ended = new Promise((resolve) => child.once("close", resolve))
@@ -17,7 +17,7 @@ const other = async () => {
   return { child, ended, identity }
 }
 
-/** What is asked of /proc and of the source of chance: when the host is imported, and when somebody then wants to know. */
+/** Counts the reads of /proc and of random bytes, at the import of the host and at the first use of the identity. */
 const asking = `
   const crypto = require("node:crypto"), fs = require("node:fs")
   let asked = 0, lacks = false
@@ -49,7 +49,7 @@ const asking = `
 
 describe("the identity of a process", () => {
   it.runIf(Fs.existsSync("/proc/self/stat"))(
-    "is asked for when it is wanted, not by an import, and never guessed for want of descriptors",
+    "is read at its first use and not by an import, and the lack of descriptors is an error",
     () => {
       const said = JSON.parse(execFileSync(process.execPath, ["-e", asking], { encoding: "utf8" }))
       assert.deepInclude(said, { imported: 0, failed: true, isAsked: true, isRemembered: true })
@@ -58,13 +58,13 @@ describe("the identity of a process", () => {
     }
   )
 
-  it("is short, and made of what may stand in a name", () => {
+  it("is short, and contains only characters that are valid in a name", () => {
     assert.match(Identity.self(), /^[0-9a-z-]{3,40}$/)
     assert.isTrue(Identity.isIdentity(Identity.self()))
     for (const text of ["", "claim", `${Identity.self()}.x`, "a-b", "A-b-c"]) assert.isFalse(Identity.isIdentity(text), text)
   })
 
-  it("is its own, alive while it runs and while it is stopped, dead when it was killed", async () => {
+  it("differs for each process, and is dead only after the process has ended, not while it is stopped", async () => {
     const { child, ended, identity } = await other()
     assert.isTrue(Identity.isIdentity(identity))
     assert.notStrictEqual(identity, Identity.self())
@@ -77,18 +77,18 @@ describe("the identity of a process", () => {
     assert.isTrue(Identity.isDead(identity))
   })
 
-  it.runIf(Fs.existsSync("/proc/self/stat"))("is dead where another process has its number", async () => {
+  it.runIf(Fs.existsSync("/proc/self/stat"))("is dead if another process has its pid", async () => {
     const { child, ended, identity } = await other()
     const [where, , started] = identity.split("-")
     const mine = Identity.self().split("-")
     assert.isTrue(Identity.isDead(`${where}-${mine[1]}-${Number.parseInt(started!, 36) - 1}`))
-    // Of somebody else, who may not be signalled.
+    // Process 1 belongs to another user and may not be signalled.
     assert.isTrue(Identity.isDead(`${where}-1-zzzzzz`))
     child.kill("SIGKILL")
     await ended
   })
 
-  it("cannot be told of another machine, nor of what is no identity", () => {
+  it("is undecided for another machine and for text that is no identity", () => {
     assert.isUndefined(Identity.isDead(`0${Identity.self().slice(1)}`.replace(/^0+/, "z")))
     for (const text of ["", "claim", "a-b", Identity.self().split("-").slice(0, 2).join("-")]) {
       assert.isUndefined(Identity.isDead(text), text)

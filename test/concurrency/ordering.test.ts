@@ -1,7 +1,6 @@
 /**
- * The order of what the fibers of one program do (C-42), as properties: calls that concern the same names act one after another, in the
- * order in which they came, so that all of them together come to what they would come to one by one. What concerns other names
- * goes on meanwhile, and who only reads never waits.
+ * The order of concurrent calls in one program (C-42), as properties. Calls on overlapping paths run one after another in the
+ * order of their start. Other calls run meanwhile, and reads never wait.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
@@ -29,7 +28,7 @@ const posixHost: Make = Effect.flatMap(scoped, (root) => Effect.map(PosixHost.ma
 const mounted = (outer: Make, inner: Make): Make =>
   Effect.flatMap(outer, (fs) => Effect.flatMap(inner, (other) => mount("a", other)(fs)))
 
-/** Each with one that does the same one by one. */
+/** Each filesystem, with one that runs the same calls sequentially as the oracle. */
 const filesystems: ReadonlyArray<readonly [name: string, make: Make, oracle: Make]> = [
   ["InMemory", inMemory, inMemory],
   ["PosixHost", posixHost, inMemory],
@@ -54,7 +53,7 @@ type Command = typeof Command.Type
 
 const Program = Schema.Array(Command).check(Schema.isMinLength(2), Schema.isMaxLength(14))
 
-/** With what it writes: no two calls of a program write the same. */
+/** Runs a command. `n` makes the written text unique. */
 const run = (fs: Algebra, command: Command, n: number): Effect.Effect<unknown, { readonly _tag: string }> => {
   const { path } = command
   switch (command.call) {
@@ -82,8 +81,8 @@ const run = (fs: Algebra, command: Command, n: number): Effect.Effect<unknown, {
 }
 
 /**
- * All but moves from one side of a mount to the other: those take the turn of one side after that of the other, so that between the
- * two another call may come first.
+ * Drops moves from one side of a mount to the other. Such a move locks one side after the other, so that another call may run
+ * in between.
  */
 const onOneSide = (name: string, program: ReadonlyArray<Command>): ReadonlyArray<Command> =>
   name.includes("mounted")
@@ -103,14 +102,14 @@ const begin = Effect.fnUntraced(function* (make: Make) {
 
 describe.each(filesystems)("%s", (name, make, oracle) => {
   it.live.prop(
-    "what many fibers do comes to what it would in the order in which they came",
+    "runs concurrent calls with the same result as one after another in the order of their start",
     [Program],
     ([all]) =>
       Effect.gen(function* () {
         const program = onOneSide(name, all)
         const fs = yield* begin(make)
         const gate = yield* Deferred.make<void>()
-        // Nobody begins before all have come, so that each waits for those before it.
+        // No call begins before all have started, so that each waits for those before it.
         const first = yield* start(fs.port.locks!.exclusive(["." as FsPath], Deferred.await(gate)))
         const fibers = []
         for (const [n, command] of program.entries()) fibers.push(yield* start(outcome(run(fs, command, n))))
@@ -126,7 +125,7 @@ describe.each(filesystems)("%s", (name, make, oracle) => {
   )
 
   it.live.prop(
-    "what concerns other names goes on while a name is held, what concerns it or what is above or below it waits",
+    "runs calls on other paths while a path is locked, and calls on overlapping paths wait",
     [Path, Program],
     ([held, all]) =>
       Effect.gen(function* () {
@@ -139,13 +138,13 @@ describe.each(filesystems)("%s", (name, make, oracle) => {
         const waiting = []
         for (const [n, command] of program.entries()) {
           const paths = ("to" in command ? [command.path, command.to] : [command.path]).map((path) => path as FsPath)
-          // What is refused by its names alone waits for nothing.
+          // A call that its paths alone make invalid waits for nothing.
           if (paths.length === 2 && (isWithin(paths[0]!, paths[1]!) || paths[1] === "a")) continue
           if (paths.some((path) => taken.some((other) => overlap(path, other)))) {
             waiting.push(yield* start(outcome(run(fs, command, n))))
             taken.push(...paths)
           } else yield* outcome(run(fs, command, n))
-          // Readers are held up by nobody.
+          // Reads never wait.
           for (const path of paths) yield* outcome(fs.readString(path))
           yield* fs.list(".")
         }
@@ -164,7 +163,7 @@ describe.each(filesystems)("%s", (name, make, oracle) => {
   const patterns = Arbitrary.schema(Sizes)
 
   it.live.prop(
-    "who reads sees what one of the writers wrote, and never goes back",
+    "lets a reader see only complete versions, in the order of the writes",
     [patterns],
     ([sizes]) =>
       Effect.gen(function* () {
@@ -178,7 +177,7 @@ describe.each(filesystems)("%s", (name, make, oracle) => {
           while (!(yield* Deferred.isDone(done))) {
             const seen = yield* fs.readString("b/f")
             assert.isTrue(states.has(seen), `${seen.length} characters: ${[...new Set(seen)].join()}`)
-            // An empty text is that of more than one writer.
+            // Several writers may write an empty text.
             if (seen !== "" && last !== "") assert.isAtLeast(states.get(seen)!, states.get(last)!)
             if (seen !== "") last = seen
             yield* Effect.yieldNow

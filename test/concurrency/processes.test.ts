@@ -1,6 +1,6 @@
 /**
- * Four processes with fifty fibers each on one file. What they say of themselves is held against each other and against the disk: of
- * each version there is one successor, and whatever was reported as done is there.
+ * Four processes with up to fifty fibers each on one file. Their reports must agree with each other and with the disk: each
+ * version has one successor, and every reported change is there.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { createHash } from "node:crypto"
@@ -22,7 +22,10 @@ const ground = (files: Record<string, string>): string => {
 const same: ReadonlyArray<Way> = ["host", "host", "host", "host"]
 const mixed: ReadonlyArray<Way> = ["below", "subdirectory", "mount", "caseless"]
 
-/** Who loses asks again, so that the work grows with their square: by four ways there are as many in the soak alone. */
+/**
+ * Returns the number of fibers of each process. A fiber that loses tries again, so the work grows with the square. The mixed ways have
+ * fewer fibers, except in the soak.
+ */
 const fibersOf = (ways: ReadonlyArray<Way>): number => (soak || ways === same ? 50 : 15)
 
 const four = (root: string, what: Task["what"], ways: ReadonlyArray<Way>, times = rounds) =>
@@ -30,7 +33,7 @@ const four = (root: string, what: Task["what"], ways: ReadonlyArray<Way>, times 
 
 const all = (reports: ReadonlyArray<Report>): ReadonlyArray<Step> => reports.flatMap(({ won }) => won)
 
-/** Everything in the shared directory, hidden names too. */
+/** Returns every entry of the shared directory, hidden ones too. */
 const names = (root: string): ReadonlyArray<string> => Fs.readdirSync(join(root, "shared")).sort()
 const content = (root: string, name: string): string => Fs.readFileSync(join(root, "shared", name), "utf8")
 
@@ -44,7 +47,7 @@ describe("four processes", () => {
     ["a root below, a subdirectory, a mount and a mount without case", mixed]
   ] as const) {
     it(
-      `replace, append to and edit one file by ${by} with ifMatch: one winner per version, no lost update`,
+      `replace, append to and edit one file by ${by} with ifMatch: each version has one successor and no update is lost`,
       async () => {
         const root = ground({ log: "start\n" })
         const steps = all(await four(root, "extend", ways))
@@ -53,7 +56,7 @@ describe("four processes", () => {
           steps.map(([was]) => was),
           "winners of one version"
         )
-        // From the first file along the versions that were reported, to what is there.
+        // Follow the reported versions from the first file to the current one.
         const next = new Map<unknown, string | null>(steps)
         let version: string | null | undefined = versionOf("start\n")
         for (let count = 0; count < steps.length; count++) version = next.get(version)
@@ -67,7 +70,7 @@ describe("four processes", () => {
     )
 
     it(
-      `edit one file by ${by} without ifMatch: no edit is lost, and none has to be repeated`,
+      `edit one file by ${by} without ifMatch: no edit is lost`,
       async () => {
         const root = ground({ log: "end\n" })
         await four(root, "edit", ways)
@@ -82,7 +85,7 @@ describe("four processes", () => {
   }
 
   it(
-    "create one file with ifMatch null: one of them does, and it is that one's",
+    "create one file with ifMatch null: exactly one succeeds, and the file has its content",
     async () => {
       const root = ground({})
       const files = Array.from({ length: 5 * rounds }, (_, round) => `new${round}`)
@@ -95,7 +98,7 @@ describe("four processes", () => {
   )
 
   it(
-    "create, replace and delete one file with ifMatch: each version has one end",
+    "create, replace and delete one file with ifMatch: each version ends once",
     async () => {
       const root = ground({})
       const steps = all(await four(root, "recreate", same, 2 * rounds))
@@ -109,7 +112,7 @@ describe("four processes", () => {
         ended.filter((version) => !made.includes(version)),
         []
       )
-      // Each file that came to be either went, or is there.
+      // Each created file was deleted or still exists.
       const count = (of: ReadonlyArray<unknown>): number => of.filter((version) => version === null).length
       assert.strictEqual(count(steps.map(([was]) => was)) - count(steps.map(([, is]) => is)), left.length)
       assert.deepStrictEqual(names(root), left.length === 0 ? [] : ["file"])

@@ -1,4 +1,4 @@
-/** A program that exchanges the directories `d` and `x/new` of a root until it is killed. */
+/** Exchanges the directories `d` and `x/new` of a root until it is killed. */
 import * as Fs from "node:fs"
 import { join } from "node:path"
 
@@ -7,7 +7,7 @@ const move = (from: string, to: string): void => Fs.renameSync(join(root, from),
 
 process.stdout.write("ready\n")
 for (let round = 0; ; round++) {
-  // A new name each time, so that a read that misses the directory can see it has been moved and not removed.
+  // A new name each time, so that a read that misses the directory can see that it was moved and not removed.
   move("d", `e-${round}`)
   move("x/new", "d")
   move(`e-${round}`, "x/new")

@@ -1,6 +1,6 @@
 /**
- * One of several processes that work on one file: says that it is ready, waits for a line, does its task with all its fibers at once,
- * and tells what became of it as one line of JSON.
+ * A process that works on one file together with others. It prints a line when it is ready and waits for a line. Then it runs its task on
+ * all fibers at once, and prints a report as one line of JSON.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -15,7 +15,7 @@ import type { Report, Step, Task, Way } from "./workers.ts"
 
 const task = JSON.parse(process.argv[2]!) as Task
 
-/** A filesystem, and the path that a file of the shared directory has in it. */
+/** A filesystem, and the path of a shared file in it. */
 interface Reached {
   readonly fs: Algebra
   readonly at: (name: string) => string
@@ -44,11 +44,11 @@ let conflicts = 0
 
 type Attempt = Effect.Effect<Step | undefined, unknown>
 
-/** `undefined` where another came first. */
+/** Returns `undefined` for a conflict. */
 const orConflict = (attempt: Effect.Effect<Step, { readonly _tag: string }>): Attempt =>
   Effect.catch(attempt, (error) => (error._tag === "Conflict" ? Effect.succeed(undefined) : Effect.fail(error)))
 
-/** Again until it has succeeded `rounds` times, from the beginning each time. */
+/** Repeats the attempt until it has succeeded `rounds` times. */
 const persistently = (attempt: () => Attempt, rounds: number): Effect.Effect<void, unknown> =>
   Effect.gen(function* () {
     for (let left = rounds; left > 0;) {
@@ -65,7 +65,7 @@ const persistently = (attempt: () => Attempt, rounds: number): Effect.Effect<voi
 
 const append = { mode: "append" } as const
 
-/** Adds one line to the text that was read, by one of all the calls that take a precondition. */
+/** Adds one line to the text that was read, with each of the calls that take a precondition. */
 const extensions: ReadonlyArray<
   (fs: Algebra, path: string, text: string, line: string) => Effect.Effect<unknown, { readonly _tag: string }>
 > = [

@@ -1,4 +1,4 @@
-/** The processes of `worker.ts`: what they are told, what they tell, and how they are started, all at one moment. */
+/** Starts the processes of `worker.ts` at the same moment. Also defines their tasks and reports. */
 import { afterAll } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -8,21 +8,21 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 
-/** By which filesystem a process reaches the shared directory. */
+/** The kind of filesystem through which a process reaches the shared directory. */
 export type Way = "host" | "below" | "subdirectory" | "mount" | "caseless"
 
 export interface Task {
   readonly what: "extend" | "edit" | "create" | "recreate"
   readonly way: Way
   readonly root: string
-  /** In what is written by it; no other process has it. */
+  /** The name of the process, which makes its written lines unique. */
   readonly name: string
   readonly fibers: number
-  /** Successes of each fiber. */
+  /** The number of successes of each fiber. */
   readonly rounds: number
 }
 
-/** The version that was there, and what was put in its place; `null` is no file. */
+/** The version that was replaced and the new one. `null` is no file. */
 export type Step = readonly [was: string | null, is: string | null]
 
 export interface Report {
@@ -30,7 +30,7 @@ export interface Report {
   readonly conflicts: number
 }
 
-/** On a disk in memory where there is one: these tests make and remove by the thousand. */
+/** A disk in memory if possible, because these tests make and remove thousands of files. */
 const memory = Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
 
 const directories: Array<string> = []
@@ -41,18 +41,18 @@ const clear = (): void => {
   for (const path of directories.splice(0)) Fs.rmSync(path, { recursive: true, force: true })
 }
 
-// The one when all goes well, the other when the test process is ended early.
+// `afterAll` cleans up normally, and `exit` if the test process is ended early.
 afterAll(clear)
 process.once("exit", clear)
 
-/** A directory that goes when the tests of the file have ended. */
+/** Makes a directory that is removed after the tests of the file. */
 export const scratch = (): string => {
   const path = Fs.mkdtempSync(join(Fs.realpathSync(memory), "fs-algebra-concurrency-"))
   directories.push(path)
   return path
 }
 
-/** One that goes with its scope. */
+/** A directory that is removed with its scope. */
 export const scoped: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(Effect.sync(scratch), (path) =>
   Effect.sync(() => {
     directories.splice(directories.indexOf(path), 1)
@@ -62,7 +62,7 @@ export const scoped: Effect.Effect<string, never, Scope.Scope> = Effect.acquireR
 
 export interface Program {
   readonly process: ChildProcess
-  /** Its next line. */
+  /** Waits for the next line of the output. */
   readonly line: () => Promise<string>
   readonly say: (line: string) => void
   readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null; readonly errors: string }>
@@ -111,7 +111,7 @@ export const start = (program: string, argument: unknown): Program => {
   }
 }
 
-/** Runs the tasks at the same time, each in its process. */
+/** Runs each task in a process of its own, all at the same time. */
 export const together = async (tasks: ReadonlyArray<Task>): Promise<ReadonlyArray<Report>> => {
   const programs = tasks.map((task) => start("./worker.ts", task))
   await Promise.all(programs.map((program) => program.line()))
