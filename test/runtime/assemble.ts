@@ -1,6 +1,6 @@
 /**
- * Assembles src/runtime/kernel.wat and writes the bytes into src/runtime/kernel.ts: `npm run kernel`. Whoever changes the one runs it,
- * and kernel.test.ts holds both against each other.
+ * Assembles src/runtime/kernel.wat and writes the bytes to src/runtime/kernel.ts (`npm run kernel`). Run it after a change of
+ * the source. kernel.test.ts compares both files.
  */
 import { readFileSync, writeFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
@@ -8,7 +8,7 @@ import makeWabt from "wabt"
 
 const path = (name: string) => fileURLToPath(new URL(`../../src/runtime/${name}`, import.meta.url))
 
-/** The bytes that the source means, in base64. */
+/** Returns the assembled bytes in base64. */
 export const assemble = async (source = readFileSync(path("kernel.wat"), "utf8")): Promise<string> => {
   const wabt = await makeWabt()
   const module = wabt.parseWat("kernel.wat", source, { simd: true, mutable_globals: true })
@@ -21,7 +21,7 @@ export const assemble = async (source = readFileSync(path("kernel.wat"), "utf8")
   }
 }
 
-/** What stands in kernel.ts for these bytes, in lines of its width. */
+/** Returns the constant of kernel.ts for these bytes. */
 const constant = (base64: string): string =>
   ["export const code =", (base64.match(/.{1,120}/g) ?? [""]).map((part) => `  "${part}"`).join(" +\n")].join("\n")
 

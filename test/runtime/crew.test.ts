@@ -17,7 +17,7 @@ import { progress } from "../../src/runtime/serve.ts"
 import { batchOf, content, expected, queries, query, question } from "./searched.ts"
 
 const start: Start = (program, shared) => new Worker(program, { eval: true, execArgv: [], env: {}, workerData: shared })
-/** A worker that dies of opening a file named so, and one that never lives. */
+/** Workers that exit when they open a file named `die`, and workers that cannot be started. */
 const mortal: Start = (program, shared) =>
   start(
     `const files = require("node:fs"); const open = files.openSync;
@@ -28,7 +28,7 @@ const impossible: Start = () => {
   throw new Error("no threads here")
 }
 
-/** Ends before it was there. */
+/** A worker that fails before it is online. */
 class Stillborn extends EventEmitter {
   ref() {}
   unref() {}
@@ -65,12 +65,12 @@ const evil = `${"a".repeat(64)}b\n`
 
 for (const [name, begin] of Object.entries({ workers: start, "without workers": impossible })) {
   describe(`crew, ${name}`, () => {
-    it("answers what the plain engine answers, to each its own", async () => {
+    it("returns the results of the plain engine to each caller", async () => {
       const crew = make(2, begin)
       const contents = Array.from({ length: 60 }, (_, seed) => content(seed, (seed * seed * 7) % 5000))
       const names = contents.map((_, i) => `f${i}`)
       await using(crew, Object.fromEntries(contents.map((bytes, i) => [names[i]!, bytes])), async (base) => {
-        // More queries than a worker remembers, twice.
+        // More queries than a worker caches, each twice.
         const asked = [...queries.slice(0, 20), ...queries.slice(0, 20)]
         const answers = await Promise.all(asked.map((query) => search(crew, query, batchOf(base, names))))
         for (const [i, answer] of answers.entries()) {
@@ -79,7 +79,7 @@ for (const [name, begin] of Object.entries({ workers: start, "without workers": 
       })
     })
 
-    it("lists directories in the order of whole paths", async () => {
+    it("lists directories in order of whole paths", async () => {
       const crew = make(2, begin)
       await using(crew, { b: "", "a.b": "", "\uffee": "", "\ud83d\ude00": "", "\ufffd": "" }, async (base) => {
         mkdirSync(join(base, "a"))
@@ -98,7 +98,7 @@ for (const [name, begin] of Object.entries({ workers: start, "without workers": 
           join(base, "to")
         ])
         assert.deepStrictEqual(answer.map(brief), [
-          // "a.b" before "a/", and what is beyond U+FFFF last.
+          // "a.b" comes before "a/", and characters above U+FFFF come last.
           [["a.b", "a", "b", "empty", "to", "\uffee", "\ufffd", "\ud83d\ude00"], [0, 1, 0, 1, 2, 0, 0, 0], true],
           [["l", "x"], [2, 0], false],
           [[""], [], false],
@@ -110,7 +110,7 @@ for (const [name, begin] of Object.entries({ workers: start, "without workers": 
       })
     })
 
-    it("a withdrawn question is not answered, and those behind it are", async () => {
+    it("does not answer a withdrawn question, and answers the questions behind it", async () => {
       const crew = make(1, begin)
       await using(crew, { a: "foo" }, async (base) => {
         const withdrawn: Array<number> = []
@@ -130,7 +130,7 @@ for (const [name, begin] of Object.entries({ workers: start, "without workers": 
       })
     })
 
-    it("an expression that the engine cannot run is the fault of its search alone", async () => {
+    it("fails only the search whose expression cannot run", async () => {
       const crew = make(1, begin)
       await using(crew, { a: "foo" }, async (base) => {
         const answer = await search(crew, query(question("(")), batchOf(base, ["a"]))
@@ -139,7 +139,7 @@ for (const [name, begin] of Object.entries({ workers: start, "without workers": 
       })
     })
 
-    it("who asks a crew that has ended is told, and who waits for one that ends", async () => {
+    it("answers waiting questions when it ends, and fails later ones", async () => {
       const crew = make(1, begin)
       await using(crew, { a: "foo" }, async (base) => {
         const waiting = [
@@ -158,7 +158,7 @@ for (const [name, begin] of Object.entries({ workers: start, "without workers": 
 }
 
 describe("crew", () => {
-  it("an expression that takes too long names its file, and the others go on", async () => {
+  it("names the file of an expression that exceeds its budget, and answers the other questions", async () => {
     const crew = make(2, start)
     await using(crew, { a: "aaa", b: evil, c: "foo" }, async (base) => {
       const [overrun, ...others] = await Promise.all([
@@ -171,30 +171,30 @@ describe("crew", () => {
     })
   })
 
-  it("the budget is each file's own", async () => {
+  it("applies the budget to each file separately", async () => {
     const crew = make(1, start)
     const names = Array.from({ length: 400 }, (_, i) => `f${i}`)
     await using(crew, Object.fromEntries(names.map((name) => [name, `${"a".repeat(18)}b`])), async (base) => {
-      // Together they take longer than it.
+      // All files together take longer than the budget.
       const answer = await search(crew, hostile, batchOf(base, names), 1000)
       assert.isFalse("_tag" in answer, JSON.stringify(answer))
     })
   })
 
-  it("the withdrawal of an endless search frees its worker", async () => {
+  it("frees its worker when an endless search is withdrawn", async () => {
     let seen: Int32Array | undefined
     const crew = make(1, (program, shared) => start(program, (seen ??= shared)))
     await using(crew, { b: evil, c: "foo" }, async (base) => {
       const withdraw = crew.search(hostile, batchOf(base, ["b"]), 600_000, () => assert.fail("it was withdrawn"))
       const behind = search(crew, foo, batchOf(base, ["c"]))
-      // Once the worker is at it.
+      // Wait until the worker runs the search.
       while (Atomics.load(seen!, progress.ticket) !== 1) await new Promise((resolve) => setImmediate(resolve))
       withdraw()
       assert.isFalse("_tag" in (await behind))
     })
   })
 
-  it("it is told once, of whatever becomes of a question, when no thread is at it any more", async () => {
+  it("reports the end of a withdrawn question once, when no thread works on it any more", async () => {
     let seen: Int32Array | undefined
     const crew = make(1, (program, shared) => start(program, (seen ??= shared)))
     await using(crew, { a: "foo", b: evil }, async (base) => {
@@ -209,7 +209,7 @@ describe("crew", () => {
       const waiting = asked("waiting", "a", foo)
       const listing = crew.list([base], () => answered.push("listing"), over("listing"))
       while (Atomics.load(seen!, progress.ticket) !== 2) await new Promise((resolve) => setImmediate(resolve))
-      // What no worker has come to is over at once, although another question holds the only one up.
+      // A question that no worker has started is over at once, although another question blocks the only worker.
       for (const withdraw of [next, waiting, listing]) withdraw()
       assert.deepStrictEqual(overs.sort(), ["listing", "next", "waiting"])
       stuck()
@@ -222,7 +222,7 @@ describe("crew", () => {
     })
   })
 
-  it("a worker that dies answers for the file it was at, and others do its other work", async () => {
+  it("fails the file at which a worker died, and does the worker's other work elsewhere", async () => {
     const crew = make(1, mortal)
     await using(crew, { a: "foo", die: "foo" }, async (base) => {
       const answers = await Promise.all([
@@ -236,7 +236,7 @@ describe("crew", () => {
     })
   })
 
-  it("a worker that ends before it was there leaves its work to this thread", async () => {
+  it("searches on the calling thread if a worker ends before it is online", async () => {
     const crew = make(2, stillborn)
     await using(crew, { a: "foo" }, async (base) => {
       const answers = await Promise.all(Array.from({ length: 5 }, () => search(crew, foo, batchOf(base, ["a"]))))
@@ -247,7 +247,7 @@ describe("crew", () => {
     })
   })
 
-  it("a worker that could not start once does not cost the guard against patterns", async () => {
+  it("still enforces budgets if one worker could not start", async () => {
     let starts = 0
     const crew = make(1, (program, shared) => (starts++ === 0 ? stillborn : start)(program, shared))
     await using(crew, { a: "foo", b: evil }, async (base) => {
@@ -260,31 +260,34 @@ describe("crew", () => {
     })
   })
 
-  it.skipIf(process.platform !== "linux")("leaves no descriptor open, also where workers are ended at work", async () => {
-    const open = () => readdirSync("/proc/self/fd").length
-    const crew = make(2, start)
-    let before = 0
-    await using(crew, { a: "foo", b: evil }, async (base) => {
-      // The first worker may leave what the runtime keeps for all that follow.
-      await search(crew, foo, batchOf(base, ["a"]))
-      await search(crew, hostile, batchOf(base, ["b"]), 100)
-      await list(crew, [base, join(base, "none")])
-      await crew.end()
-      before = open()
-      const again = make(2, start)
-      for (let i = 0; i < 3; i++) {
-        await Promise.all([
-          search(again, hostile, batchOf(base, ["a", "b"]), 100),
-          search(again, foo, batchOf(base, ["a", "none", "b"])),
-          list(again, [base, join(base, "none"), join(base, "a")])
-        ])
-      }
-      await again.end()
-      assert.isAtMost(open(), before)
-    })
-  })
+  it.skipIf(process.platform !== "linux")(
+    "leaves no descriptor open, even if workers are terminated during a search",
+    async () => {
+      const open = () => readdirSync("/proc/self/fd").length
+      const crew = make(2, start)
+      let before = 0
+      await using(crew, { a: "foo", b: evil }, async (base) => {
+        // The first worker may leave descriptors that the runtime keeps for later ones.
+        await search(crew, foo, batchOf(base, ["a"]))
+        await search(crew, hostile, batchOf(base, ["b"]), 100)
+        await list(crew, [base, join(base, "none")])
+        await crew.end()
+        before = open()
+        const again = make(2, start)
+        for (let i = 0; i < 3; i++) {
+          await Promise.all([
+            search(again, hostile, batchOf(base, ["a", "b"]), 100),
+            search(again, foo, batchOf(base, ["a", "none", "b"])),
+            list(again, [base, join(base, "none"), join(base, "a")])
+          ])
+        }
+        await again.end()
+        assert.isAtMost(open(), before)
+      })
+    }
+  )
 
-  it("a program with idle workers, or a withdrawn search, ends by itself", () => {
+  it("lets a program with idle workers or a withdrawn search end by itself", () => {
     const base = mkdtempSync(join(tmpdir(), "fs-algebra-crew-"))
     try {
       writeFileSync(join(base, "a"), "foo")
@@ -313,7 +316,7 @@ describe("crew", () => {
     }
   })
 
-  it.live("everybody shares one, which ends when nobody has had it for a while", () =>
+  it.live("is shared, and ends a while after its last user", () =>
     Effect.gen(function* () {
       vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
       const [one, other] = [yield* Scope.make(), yield* Scope.make()]

@@ -25,9 +25,9 @@ const thrownBy = (run: () => unknown): unknown => {
   return "nothing"
 }
 
-describe("directories that are made with those above", () => {
+describe("makeDirectories", () => {
   it(
-    "the first that was made is answered, as by Node",
+    "returns the first directory that it made, as Node does",
     within((top) => {
       Fs.mkdirSync(join(top, "a"))
       for (const path of ["a", "a/b/c", "a/b/c", "d", "e/f"]) {
@@ -41,7 +41,7 @@ describe("directories that are made with those above", () => {
     })
   )
 
-  it.effect("another process may remove them at the same time", () =>
+  it.effect("succeeds although another process removes directories at the same time", () =>
     Effect.gen(function* () {
       const top = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-directories-"))
       yield* Effect.addFinalizer(() => Effect.sync(() => Fs.rmSync(top, { recursive: true, force: true })))
@@ -59,7 +59,7 @@ describe("directories that are made with those above", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("another process may remove one and make it again between two looks", () =>
+  it.effect("succeeds although another process removes and re-creates a directory between two looks", () =>
     Effect.gen(function* () {
       const top = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-directories-"))
       yield* Effect.addFinalizer(() => Effect.sync(() => Fs.rmSync(top, { recursive: true, force: true })))
@@ -76,7 +76,7 @@ describe("directories that are made with those above", () => {
   )
 
   it(
-    "all of them have the mode",
+    "gives the mode to every directory that it makes",
     within((top) => {
       makeDirectories(join(top, "a/b"), 0o700)
       if (process.platform === "win32") return
@@ -85,7 +85,7 @@ describe("directories that are made with those above", () => {
   )
 
   it(
-    "a link to a directory is one, and a file in the way is an error",
+    "accepts a link to a directory, and fails if a file is in the way",
     within((top) => {
       Fs.mkdirSync(join(top, "there"))
       Fs.symlinkSync("there", join(top, "link"))
@@ -108,10 +108,10 @@ describe("directories that are made with those above", () => {
     })
   )
 
-  it.runIf(process.platform === "linux")("it ends where a directory takes no entries", () => {
+  it.runIf(process.platform === "linux")("ends with an error in a directory that takes no entries", () => {
     const module = new URL("../../src/runtime/directories.ts", import.meta.url).href
     const program = `import(${JSON.stringify(module)}).then((m) => m.makeDirectories("/proc/fs-algebra/x")).catch((e) => console.log(e.code))`
-    // In a process of its own, since nothing ends it otherwise.
+    // A separate process, because an endless loop could not be stopped otherwise.
     const { stdout } = spawnSync(process.execPath, ["-e", program], { timeout: 20_000, encoding: "utf8" })
     assert.strictEqual(stdout, "ENOENT\n")
   })

@@ -1,9 +1,9 @@
-/** Puts the finished text of the worker's program into a built package, whose directory is given. */
+/** Writes the text of the worker's program into a built package. */
 import { writeFileSync } from "node:fs"
 import { resolve } from "node:path"
 import { pathToFileURL } from "node:url"
 
-/** `directory`: what the compiler has written to. */
+/** Embeds the program. `directory` is the output directory of the compiler. */
 export const embed = async (directory: string): Promise<void> => {
   const file = resolve(directory, "runtime/program.js")
   const { program } = (await import(pathToFileURL(file).href)) as { readonly program: () => string }

@@ -14,7 +14,7 @@ const scratch = (): string => {
   return directory
 }
 
-/** Asks another process, whose user has this state directory, for its private directory and for the code of a text. */
+/** Runs another process with this state directory. Returns its private directory and its code for a text. */
 const ask = (state: string, text = "text"): { readonly directory: string | null; readonly code: string } =>
   JSON.parse(
     execFileSync(
@@ -30,7 +30,7 @@ const ask = (state: string, text = "text"): { readonly directory: string | null;
   )
 
 describe("installation", () => {
-  it("a code is accepted for its own text only", () => {
+  it("accepts a code for its own text only", () => {
     const code = Installation.codeOf("a")
     assert.match(code, /^[0-9a-f]{32}$/)
     assert.isTrue(Installation.isCodeOf("a", code))
@@ -40,13 +40,13 @@ describe("installation", () => {
     assert.isFalse(Installation.isCodeOf("a", "é".repeat(32)))
   })
 
-  it("two processes of one user make the same code, and those of another state directory do not", () => {
+  it("makes the same code in two processes of one user, and another code for another state directory", () => {
     const [one, other] = [scratch(), scratch()]
     assert.strictEqual(ask(one).code, ask(one).code)
     assert.notStrictEqual(ask(one).code, ask(other).code)
   })
 
-  it("the directory and the key are the user's alone", () => {
+  it("makes a directory and a key that only the user can read", () => {
     const state = scratch()
     Fs.mkdirSync(join(state, "fs-algebra"), { mode: 0o755 })
     assert.strictEqual(ask(state).directory, join(state, "fs-algebra"))
@@ -55,7 +55,7 @@ describe("installation", () => {
     assert.deepStrictEqual(Fs.readdirSync(join(state, "fs-algebra")), ["key"])
   })
 
-  it("a key that others can read, a short one, a link and a directory in its place are not used", () => {
+  it("ignores a key that others can read, a short key, a link, and a directory in its place", () => {
     const forged = "k".repeat(32)
     const place = (make: (key: string) => void): string => {
       const state = scratch()
@@ -70,11 +70,11 @@ describe("installation", () => {
       Fs.symlinkSync(`${key}.target`, key)
     })
     const directory = place((key) => Fs.mkdirSync(key))
-    // A key that is not used is replaced by one that lives as long as the process, so two processes differ.
+    // An ignored key is replaced by one for the life of the process, so two processes differ.
     for (const state of [readable, short, link, directory]) assert.notStrictEqual(ask(state).code, ask(state).code)
   })
 
-  it("a state directory that is a file gives way to one in the temporary directory", () => {
+  it("uses the temporary directory if the state directory is a file", () => {
     const state = scratch()
     Fs.mkdirSync(join(state, "tmp"))
     const file = join(state, "file")
@@ -93,7 +93,7 @@ describe("installation", () => {
     assert.isTrue(String(answer).startsWith(join(state, "tmp")), answer)
   })
 
-  it("a process that lacks a descriptor takes neither another directory nor a key of its own", () => {
+  it("fails for lack of a descriptor, instead of using another directory or key", () => {
     const state = scratch()
     const { code } = ask(state)
     const program = `

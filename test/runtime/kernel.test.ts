@@ -21,7 +21,7 @@ type Triple = readonly [line: number, start: number, end: number]
 const bytes = (text: string) => Buffer.from(text, "latin1")
 const put = (kernel: Kernel, at: number, content: Uint8Array) => kernel.memory().set(content, kernel.data + at)
 
-/** All lines, going on as long as the room was used up. */
+/** Returns all lines, continuing as long as the room for results is full. */
 const all = (kernel: Kernel, from: number, end: number, line = 1): ReadonlyArray<Triple> => {
   const triples: Array<Triple> = []
   for (;;) {
@@ -42,7 +42,7 @@ const find = (kernel: Kernel, content: Uint8Array, needles: ReadonlyArray<string
 
 const lower = (text: string) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 
-/** What the lines of a text are, without any of our means. */
+/** Returns the matching lines without the kernel. */
 const oracle = (
   text: string,
   needles: ReadonlyArray<string>,
@@ -65,7 +65,7 @@ const oracle = (
 
 const textOf = (parts: ReadonlyArray<string>, minLength: number, maxLength: number) =>
   Arbitrary.map(Arbitrary.array(Arbitrary.schema(Schema.Literals(parts)), { minLength, maxLength }), (all) => all.join(""))
-// Among them pairs that differ in the bit of the case and are no letters, and what is no ASCII.
+// Include pairs that differ in the case bit but are no letters, and characters outside ASCII.
 const letters = ["a", "a", "b", "A", "B", "@", "`", "[", "{", "\u00c1", "\u00e1", "\0"]
 const run = "aaaaaaaaaaaaaaa"
 const contents = textOf([...letters, "\n", "\n", "\n\n", run, `${run}b`, `b${run}${run}`, "ab", "aba"], 0, 60)
@@ -78,11 +78,11 @@ const wanted = Arbitrary.array(
 )
 
 describe("the kernel", () => {
-  it("is what its source says", async () => {
+  it("is assembled from its source", async () => {
     assert.strictEqual(code, await assemble())
   })
 
-  it("is missing where its code cannot be run", () => {
+  it("is undefined if its code cannot be run", () => {
     assert.isUndefined(makeSimd(Buffer.from("no module").toString("base64")))
     const context = createContext({ Buffer })
     runInContext("delete globalThis.WebAssembly", context)
@@ -93,11 +93,11 @@ describe("the kernel", () => {
   for (const [name, make] of kernels) {
     describe(name, () => {
       const kernel = make()
-      // Each of these uses up its room, some in the middle of a text and some at its end.
+      // The room of each is full several times, in the middle of a text and at its end.
       const small = [make(1), make(2), make(3)]
 
       it.prop(
-        "finds what splitting the text finds, whatever lies around it and however small its room",
+        "finds the lines that splitting the text finds, for any surrounding bytes and any room",
         {
           before: textOf(["a", "b", "ab", "\n"], 0, 20),
           content: contents,
@@ -121,7 +121,7 @@ describe("the kernel", () => {
         { arbitrary: { runs: 1500 } }
       )
 
-      it("finds needles of every length at every place of 130 bytes", () => {
+      it("finds needles of every length at every position of 130 bytes", () => {
         for (let length = 1; length <= 70; length++) {
           const needle = Array.from({ length }, (_, i) => String.fromCharCode(97 + (i % 7))).join("")
           for (let at = 0; at + length <= 130; at++) {
@@ -132,7 +132,7 @@ describe("the kernel", () => {
         }
       })
 
-      it("compares each of the first 64 bytes of a needle, and none after", () => {
+      it("compares the first 64 bytes of a needle only", () => {
         const needle = Array.from({ length: 64 }, (_, i) => String.fromCharCode(33 + i))
           .join("")
           .padEnd(255, "z")
@@ -147,7 +147,7 @@ describe("the kernel", () => {
         }
       })
 
-      it("folds the letters of ASCII and no other byte", () => {
+      it("ignores the case of ASCII letters only", () => {
         const every = Array.from({ length: 256 }, (_, byte) => String.fromCharCode(byte)).filter((one) => one !== "\n")
         for (const one of every) {
           const found = find(kernel, bytes(every.join("\n")), [one], true).map(([line]) => every[line - 1])
@@ -158,7 +158,7 @@ describe("the kernel", () => {
         }
       })
 
-      it("finds what lies across the pieces in which it goes through a text", () => {
+      it("finds needles across the boundaries of its blocks", () => {
         for (const piece of [32_768, 65_536, 131_072]) {
           const size = piece + 200
           for (const needle of ["n", "needle", "n".repeat(64)]) {
@@ -173,7 +173,7 @@ describe("the kernel", () => {
         }
       })
 
-      it("names each line once, in order, where a later piece holds an earlier needle", () => {
+      it("returns each line once and in order, even if a later block contains an earlier needle", () => {
         const lines = Array.from({ length: 30_000 }, (_, i) =>
           i % 7 === 0 ? "one" : i % 11 === 0 ? "two one" : i % 13 === 0 ? "two" : ""
         )
@@ -181,7 +181,7 @@ describe("the kernel", () => {
         assert.deepStrictEqual(find(kernel, bytes(text), ["two", "one", "three"]), oracle(text, ["one", "two"], false, 0, 1))
       })
 
-      it("has room for many thousand lines, and goes on after them", () => {
+      it("has room for many thousand lines, and continues after them", () => {
         const text = "a\n".repeat(50_000)
         kernel.needles([bytes("a")], false)
         put(kernel, 0, bytes(text))
@@ -193,14 +193,14 @@ describe("the kernel", () => {
         assert.deepStrictEqual(find(kernel, bytes(text), ["a"]), oracle(text, ["a"], false, 0, 1))
       })
 
-      it("finds no needle with a line feed in what counts of it, for no line holds one", () => {
+      it("never matches a needle with a line feed in its first 64 bytes", () => {
         assert.deepStrictEqual(find(kernel, bytes("a\nb\na"), ["a\nb", "\n", "a\n"]), [])
         assert.deepStrictEqual(find(kernel, bytes("a\nb\na"), ["a\nb", "b"]), [[2, 2, 3]])
         const long = "x".repeat(64)
         assert.deepStrictEqual(find(kernel, bytes(`a\n${long}`), [`${long}\n`]), [[2, 2, 66]])
       })
 
-      it("finds nothing in nothing, and nothing without a needle", () => {
+      it("finds nothing in an empty text and nothing without needles", () => {
         assert.deepStrictEqual(find(kernel, bytes(""), ["a"]), [])
         assert.deepStrictEqual(find(kernel, bytes("a\na"), []), [])
         assert.strictEqual(kernel.lines(1, 0, 1), 0)
@@ -208,7 +208,7 @@ describe("the kernel", () => {
         assert.isFalse(kernel.hasNul(0, 0))
       })
 
-      it("counts line feeds and sees zeros at every place, and none outside", () => {
+      it("counts line feeds and finds zeros at every position, and none outside of the range", () => {
         const size = 200
         for (let at = 0; at < size; at++) {
           const text = Buffer.alloc(size, "x")
@@ -245,7 +245,7 @@ describe("the kernel", () => {
         }
       })
 
-      it("counts a text of nothing but line feeds", () => {
+      it("counts a text of line feeds only", () => {
         put(kernel, 0, Buffer.alloc(100_000, 10))
         for (const end of [1, 63, 64, 65, 4096, 99_999]) assert.strictEqual(kernel.count(0, end), end)
       })
@@ -261,7 +261,7 @@ describe("the kernel", () => {
         assert.isTrue(one.hasNul(size - 1, size))
       })
 
-      it("grows, keeps what it holds, and its needles", () => {
+      it("keeps its content and needles when it grows", () => {
         const one = make()
         const size = one.capacity()
         assert.deepStrictEqual(find(one, bytes("a\nneedle"), ["needle"]), [[2, 2, 8]])
@@ -279,7 +279,7 @@ describe("the kernel", () => {
         assert.deepStrictEqual(all(one, end - 6, end), [[1, end - 6, end]])
       })
 
-      it("has a memory of its own", () => {
+      it("has its own memory", () => {
         const [one, two] = [make(), make()]
         assert.deepStrictEqual(find(one, bytes("one"), ["one"]), [[1, 0, 3]])
         assert.deepStrictEqual(find(two, bytes("two"), ["two"]), [[1, 0, 3]])
@@ -287,7 +287,7 @@ describe("the kernel", () => {
         assert.strictEqual(one.memory().toString("latin1", one.data, one.data + 3), "one")
       })
 
-      it("refuses an empty needle and a 17th", () => {
+      it("rejects an empty needle and a 17th needle", () => {
         assert.throws(() => kernel.needles([bytes("a"), bytes("")], false), RangeError)
         assert.throws(
           () =>

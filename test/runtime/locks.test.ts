@@ -11,7 +11,7 @@ import { make } from "../../src/runtime/locks.ts"
 const path = (text: string) => text as FsPath
 
 describe("locks", () => {
-  it.effect("one path is taken in order of arrival", () =>
+  it.effect("grant one path in order of arrival", () =>
     Effect.gen(function* () {
       const locks = make()
       const order: Array<number> = []
@@ -28,7 +28,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("other paths go on while one is held", () =>
+  it.effect("do not block other paths", () =>
     Effect.gen(function* () {
       const locks = make()
       const gate = yield* Deferred.make<void>()
@@ -40,7 +40,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("a directory waits for the writers below it, and the root for everybody", () =>
+  it.effect("make a directory wait for writers below it, and the root for all writers", () =>
     Effect.gen(function* () {
       for (const above of ["a", "."]) {
         const locks = make()
@@ -82,7 +82,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("failure and defect give the path back", () =>
+  it.effect("release a path after failure and defect", () =>
     Effect.gen(function* () {
       const locks = make()
       assert.isTrue(Exit.isFailure(yield* Effect.exit(locks.exclusive([path("a")], Effect.fail("no")))))
@@ -91,7 +91,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("interruption at any point gives the place back", () =>
+  it.effect("release a path after interruption at any point", () =>
     Effect.gen(function* () {
       const locks = make()
       for (let round = 0; round < 200; round++) {
@@ -117,7 +117,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("names that differ in case are one where case does not distinguish", () =>
+  it.effect("treat names that differ in case as one if the filesystem ignores case", () =>
     Effect.gen(function* () {
       const locks = make({ caseSensitive: false })
       const gate = yield* Deferred.make<void>()
@@ -151,7 +151,7 @@ describe("locks", () => {
   const requests = Arbitrary.schema(
     Schema.Array(Schema.Array(Name).check(Schema.isMinLength(1), Schema.isMaxLength(2))).check(Schema.isMaxLength(12))
   )
-  it.effect.prop("nobody is inside with a path that another holds, and all get their turn", [requests], ([all]) =>
+  it.effect.prop("never admit two holders of overlapping paths, and admit everyone in the end", [requests], ([all]) =>
     Effect.gen(function* () {
       const locks = make()
       const inside: Array<ReadonlyArray<FsPath>> = []
@@ -174,7 +174,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("who is alone makes calls of its own, in turn, while those of others wait", () =>
+  it.effect("let calls within `alone` run in order, while other calls wait", () =>
     Effect.gen(function* () {
       const locks = make()
       const log: Array<string> = []
@@ -215,7 +215,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("who is alone twice gets a path that only the outer one holds", () =>
+  it.effect("let an inner `alone` lock a path that only the outer one holds", () =>
     Effect.gen(function* () {
       const locks = make()
       const inner = locks.alone([path("a")], locks.exclusive([path("b"), path("a/c")], Effect.succeed("went")))
@@ -226,7 +226,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("what outlives the effect that was alone waits like anybody else", () =>
+  it.effect("make a call that outlives its `alone` wait like any other", () =>
     Effect.gen(function* () {
       const locks = make()
       const log: Array<string> = []

@@ -4,13 +4,13 @@ import { Matching, plainly } from "../../src/runtime/matching.ts"
 import { content, expected, queries, query as queryOf, question, textOf } from "./searched.ts"
 
 const contents = Array.from({ length: 60 }, (_, seed) => content(seed, (seed * seed * 7) % 5000))
-// What is given may be a part of something larger, which nobody may take along.
+// Each content is a view of a larger buffer, whose other bytes must not be searched.
 const views = contents.map((bytes) => new Uint8Array([1, 2, 3, ...bytes, 4, 5]).subarray(3, 3 + bytes.length))
 
-describe("contents at hand are searched by the rules of the plain engine,", () => {
+describe("matching of contents in memory", () => {
   const wanted = queries.map((query) => contents.map((bytes, i) => expected(bytes, query, i === 0 ? 2 : 1)))
 
-  it.effect("on this thread, without anything of Node, and by the workers", () =>
+  it.effect("gives the results of the plain engine on this thread, without Node, and by workers", () =>
     Effect.gen(function* () {
       const matching = yield* Matching
       for (const [i, query] of queries.entries()) {
@@ -25,7 +25,7 @@ describe("contents at hand are searched by the rules of the plain engine,", () =
     })
   )
 
-  it.effect("also where there is more than a worker answers at a time", () =>
+  it.effect("gives them for more results than a worker sends at a time", () =>
     Effect.gen(function* () {
       const matching = yield* Matching
       const many = Array.from({ length: 12 }, (_, i) => Buffer.from(`foo ${i}\n`.repeat(60_000)))
@@ -42,7 +42,7 @@ describe("contents at hand are searched by the rules of the plain engine,", () =
     })
   )
 
-  it.effect("with the text of those that have matches", () =>
+  it.effect("returns the text of each content with a match", () =>
     Effect.gen(function* () {
       const matching = yield* Matching
       const query = { ...queries[0]!, withText: true }

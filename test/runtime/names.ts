@@ -1,10 +1,10 @@
-/** Temporary names as other processes make them, and as strangers forge them. */
+/** Temporary names of other processes, and forged ones. */
 import { execFileSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import * as Installation from "../../src/runtime/installation.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 
-/** The identity of a process that has ended. */
+/** Returns the identity of a process that has ended. */
 export const dead = (): string => {
   const pid = execFileSync("sh", ["-c", "echo $$"], { encoding: "utf8" }).trim()
   return `${Identity.self().split("-")[0]}-${Number(pid).toString(36)}-1`
@@ -13,12 +13,12 @@ export const dead = (): string => {
 /** The identity of a process that cannot be looked up here. */
 export const elsewhere = "elsewhere-1-1"
 
-/** A temporary name that a process of this installation made. */
+/** Returns a temporary name with the valid code of this installation. */
 export const signed = (owner: string, kind?: string): string => {
   const text = `.~fsa-${kind === undefined ? "" : `${kind}-`}${owner}-${randomBytes(9).toString("hex")}`
   return `${text}-${Installation.codeOf(text)}.tmp`
 }
 
-/** The same without the key. */
+/** Returns a temporary name with an invalid code. */
 export const forged = (owner: string, kind?: string): string =>
   signed(owner, kind).replace(/[0-9a-f]{32}\.tmp$/, `${randomBytes(16).toString("hex")}.tmp`)

@@ -7,7 +7,7 @@ import * as OpenRoots from "../../src/runtime/openRoots.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { directory } from "../backends/posixHost.ts"
 
-/** `app`, and beside it what a comparison of beginnings takes for it. */
+/** Makes the directory `app`, neighbours with a common prefix, and links. */
 const ground = Effect.map(directory, (top) => {
   for (const name of ["app/inner", "app-old", "other"]) Fs.mkdirSync(join(top, name), { recursive: true })
   Fs.symlinkSync(join(top, "app"), join(top, "link"))
@@ -18,7 +18,7 @@ const ground = Effect.map(directory, (top) => {
 })
 
 describe("an allowed directory", () => {
-  it.effect("admits itself and what is really below it, by whatever way, made or not", () =>
+  it.effect("admits itself and every path below it, through links too, whether or not the path exists", () =>
     Effect.gen(function* () {
       const top = yield* ground
       const app = join(top, "app")
@@ -38,7 +38,7 @@ describe("an allowed directory", () => {
     })
   )
 
-  it.effect("admits nothing that only begins like it, leads out of it, or cannot be resolved", () =>
+  it.effect("admits no neighbour with the same prefix, no path that leads out, and no path that cannot be resolved", () =>
     Effect.gen(function* () {
       const top = yield* ground
       for (const path of [
@@ -63,8 +63,8 @@ describe("an allowed directory", () => {
   )
 })
 
-describe("a directory for what no workspace may reach", () => {
-  it.effect("is refused inside every root that is open, and only as long as it is", () =>
+describe("a directory that no workspace may reach", () => {
+  it.effect("is rejected inside every open root, as long as the root is open", () =>
     Effect.gen(function* () {
       const top = yield* ground
       const store = join(top, "app/inner/store")
@@ -88,7 +88,7 @@ describe("a directory for what no workspace may reach", () => {
 })
 
 describe("a store", () => {
-  it.effect("is nobody's root, nor is anything in it, as long as it is in use", () =>
+  it.effect("and its entries cannot be opened as a root while the store is in use", () =>
     Effect.gen(function* () {
       const top = yield* ground
       const inside = ["app", "app/inner", "link/inner", "app/../app/inner"]

@@ -22,7 +22,7 @@ const place: Effect.Effect<string, never, Scope.Scope> = Effect.map(
   }
 )
 
-/** Links, and PATH entries by which a program in or behind `served` could be found. */
+/** PATH entries, with links, through which a program in or behind `served` could be found. */
 const traps: ReadonlyArray<readonly [what: string, links: Readonly<Record<string, string>>, entry: string]> = [
   ["the served directory", {}, "served/bin"],
   ["the served directory by way of ..", {}, "good/../served/bin"],
@@ -34,10 +34,10 @@ const traps: ReadonlyArray<readonly [what: string, links: Readonly<Record<string
   ["a circle of links", { "links/a": "b", "links/b": "a" }, "links/a"]
 ]
 
-describe.skipIf(process.platform === "win32")("a program is looked for in the PATH", () => {
+describe.skipIf(process.platform === "win32")("the search of the PATH for a program", () => {
   for (const [what, links, entry] of traps) {
     for (const how of ["is avoided", "is an open root"] as const) {
-      it.effect(`but not by ${what}, where the directory ${how}`, () =>
+      it.effect(`skips ${what} if the directory ${how}`, () =>
         Effect.gen(function* () {
           const base = yield* place
           for (const [name, text] of Object.entries(links)) Fs.symlinkSync(text, join(base, name))
@@ -46,7 +46,7 @@ describe.skipIf(process.platform === "win32")("a program is looked for in the PA
           const path = `${base}/${entry}`
           const [found, none] = [find("tool", `${path}:${base}/good`, avoid), find("tool", path, avoid)]
           close()
-          // The program looks for others in the same entries. A directory with a link to one program can hold good ones.
+          // The child gets the PATH too. A directory with a link to one bad program can contain good programs, so it is kept.
           const kept = links["links/tool"] === undefined ? "" : `${path}:`
           assert.deepStrictEqual(found, { program: join(base, "good/tool"), path: `${kept}${base}/good` })
           assert.isUndefined(none)
@@ -56,7 +56,7 @@ describe.skipIf(process.platform === "win32")("a program is looked for in the PA
   }
 
   for (const entry of ["", ".", "bin", "./bin", "../served"]) {
-    it.effect(`but not by the entry ${JSON.stringify(entry)}, which depends on the working directory`, () =>
+    it.effect(`skips the entry ${JSON.stringify(entry)}, which depends on the working directory`, () =>
       Effect.gen(function* () {
         const base = yield* place
         const before = process.cwd()
@@ -69,7 +69,7 @@ describe.skipIf(process.platform === "win32")("a program is looked for in the PA
     )
   }
 
-  it.effect("where an avoided directory has a link on its own way", () =>
+  it.effect("resolves links in the path of an avoided directory", () =>
     Effect.gen(function* () {
       const base = yield* place
       Fs.symlinkSync("../served", join(base, "links/served"))
@@ -77,7 +77,7 @@ describe.skipIf(process.platform === "win32")("a program is looked for in the PA
     })
   )
 
-  it.effect("a neighbour whose name begins alike counts", () =>
+  it.effect("uses a neighbour with the same prefix", () =>
     Effect.gen(function* () {
       const base = yield* place
       Fs.renameSync(join(base, "good"), join(base, "served-tools"))

@@ -1,4 +1,4 @@
-/** What a search has to answer for a file's bytes, by the plain engine's rules: the whole text decoded, and `scan`. */
+/** The expected results of a search of a file, by the rules of the plain engine: the decoded text and `scan`. */
 import * as fs from "node:fs"
 import { isAscii, isUtf8 } from "node:buffer"
 import { acrossLines } from "../../src/runtime/acrossLines.ts"
@@ -44,14 +44,14 @@ export const expected = (bytes: Uint8Array, { maxBytes, most, question }: Query,
   return found.length > 0 && !isUtf8(bytes) ? "binary" : found
 }
 
-/** With little room for candidates, so that the search has to go on after what the kernel has found. */
+/** Kernels, two of them with little room for candidates, so that the search must continue after a full room. */
 export const kernels: Record<string, () => Kernel> = {
   plain: () => makePlain(3),
   "WebAssembly, little room": () => makeSimd(code, 3)!,
   WebAssembly: () => makeSimd(code)!
 }
 
-/** To a clock that stands, all ways are as fast, and the first is taken; one that goes prefers whichever comes. */
+/** Makes a searcher. With a constant clock all strategies seem equally fast, and the searcher takes the first one. */
 export const searcherWith = (kernel: Kernel, now = () => 0, calls: Tools["fs"] = fs): Searcher =>
   makeSearcher({ fs: calls, isAscii, isUtf8, kernel, scan, acrossLines, now })
 
@@ -62,7 +62,7 @@ export const searchAll = (searcher: Searcher, query: Query, batch: Paths) => {
   return { found: found(packed), texts: packed.texts }
 }
 
-/** A seeded generator: the same tests each time. */
+/** Returns a seeded generator, so that each run has the same tests. */
 export const random = (seed: number) => {
   let state = seed
   const below = (limit: number): number => {
@@ -79,7 +79,7 @@ const words =
 const gaps = [" ", " ", "  ", "", "\t", "\n", "\n", "\n", "\n\n", "\r\n", "\r\n", "\r", "\r\r\n", "\v", "\u2029"]
 const bad = [[0xff], [0xc3], [0xe2, 0x82], [0xed, 0xa0, 0x80], [0xf0, 0x9f, 0x98], [0xc0, 0x80]]
 
-/** A file's content: mostly lines of words, sometimes with what makes it no text. */
+/** Returns the content of a file: lines of words, sometimes with bytes that make it binary. */
 export const content = (seed: number, length: number): Buffer => {
   const { below, of } = random(seed)
   const isPlain = below(3) === 0
@@ -95,7 +95,7 @@ export const content = (seed: number, length: number): Buffer => {
     size += part.length
   }
   const all = Buffer.concat(parts).subarray(0, length)
-  // Half a character at the end is as good as any other bad byte.
+  // Cutting may leave half a character at the end, which is invalid UTF-8 too.
   if (below(8) === 0) all.set(of(bad).slice(0, all.length), below(Math.max(1, all.length - 4)))
   if (below(10) === 0 && all.length > 0) all[below(all.length)] = 0
   return all
@@ -108,7 +108,7 @@ const both = (source: string, options: Partial<Question>, texts: ReadonlyArray<s
 
 const word = (source: string): string => `(?<![A-Za-z0-9_])(?:${source})(?![A-Za-z0-9_])`
 
-/** With and without what every matching line holds. */
+/** The queries, some of them with and without the texts that every match contains. */
 export const queries: ReadonlyArray<Query> = [
   ...both("ZQX_needle", { literal: "ZQX_needle" }, ["ZQX_needle"]),
   ...both("^import .* from", {}, ["import "]),

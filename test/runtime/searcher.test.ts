@@ -21,7 +21,7 @@ import {
   textOf
 } from "./searched.ts"
 
-/** A directory with these files for as long as `use` runs. */
+/** Makes a directory with these files while `use` runs. */
 const holding = (files: Record<string, Uint8Array | string>, use: (base: string) => void): void => {
   const base = mkdtempSync(join(tmpdir(), "fs-algebra-searcher-"))
   try {
@@ -55,7 +55,7 @@ const edges = [
   `${"ab".repeat(400)}x\n${"a".repeat(500)}`
 ]
 const contents = [...edges.map((text) => Buffer.from(text)), ...small]
-/** Around the sizes at which the buffer, a piece or what is decoded at a time ends. */
+/** Sizes around the ends of the buffer, of a block, and of the decoder's block. */
 const large = [65_537, 200_000, mebibyte, 1.6 * mebibyte].map((length, i) => content(1000 + i, length))
 const named = (all: ReadonlyArray<Uint8Array>) => Object.fromEntries(all.map((bytes, i) => [`f${i}`, bytes]))
 
@@ -82,17 +82,17 @@ for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
         }
       })
 
-    it("finds in small files what the plain engine finds in their text", () => agree(contents, queries, 1))
+    it("finds the same matches in small files as the plain engine", () => agree(contents, queries, 1))
 
-    it("finds it in files that are searched in pieces", () =>
+    it("finds the same matches in files that are read in blocks", () =>
       agree(
         large,
-        // What is not up to the kernel need not be seen with each, and the rest is in the soak.
+        // Queries without needles do not use the kernel, so each kernel runs only some of them. The soak runs more.
         queries.filter(({ needles }, i) => (isSoak && needles !== undefined) || i % 3 === turn),
         1
       ))
 
-    it("finds at most so many lines per file, in files no larger than asked for", () =>
+    it("limits the lines per file and the size of files", () =>
       agree(
         [...small.slice(0, 60), large[1]!, large[3]!],
         queries
@@ -101,11 +101,11 @@ for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
         1
       ))
 
-    it("starts at the line that is asked for, in the first file only", () => {
+    it("starts at the requested line, in the first file only", () => {
       for (const bytes of [small[70]!, small[77]!, large[1]!]) agree([bytes, small[50]!], queries.slice(0, 12), 9)
     })
 
-    it("answers the text of each file that has a match", () =>
+    it("returns the text of each file with a match", () =>
       holding(
         {
           a: "foo\n",
@@ -125,7 +125,7 @@ for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
         }
       ))
 
-    it("a line longer than a piece is one line", () =>
+    it("treats a line longer than a block as one line", () =>
       holding({ a: `foo\n${"x".repeat(3 * mebibyte)}foo${"y".repeat(3 * mebibyte)}\r\nfoo` }, (base) => {
         for (const needles of [undefined, { texts: ["foo"], fold: false }]) {
           const { found } = searchAll(searcherWith(make()), query(question("fo+"), { needles }), batchOf(base, ["a"]))
@@ -135,7 +135,7 @@ for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
         }
       }))
 
-    it("bad bytes anywhere in a large file with a match make it binary, before the match and after it", () =>
+    it("reports a large file with a match and invalid bytes as binary, whether they come before or after the match", () =>
       holding(
         {
           before: Buffer.concat([Buffer.from([255]), Buffer.from("\nx".repeat(2 * mebibyte)), Buffer.from("\nfoo")]),
@@ -154,7 +154,7 @@ for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
         }
       ))
 
-    it("two searches may take turns", () =>
+    it("can alternate between two searches", () =>
       holding(named(small), (base) => {
         const searcher = searcherWith(make())
         const batch = batchOf(base, Object.keys(named(small)))
@@ -173,7 +173,7 @@ for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
 describe("searcher", () => {
   const searcher = searcherWith(kernels["WebAssembly"]!())
 
-  it("what is no file any more is said to be so, and nothing waits for it", () =>
+  it("reports entries that are not regular files without waiting for them", () =>
     holding({ file: "foo", other: "foo" }, (base) => {
       mkdirSync(join(base, "directory"))
       symlinkSync("file", join(base, "link"))
@@ -195,7 +195,7 @@ describe("searcher", () => {
       assert.deepStrictEqual(devices.found, ["unreadable", "unreadable"])
     }))
 
-  it("a device that gives less than it was asked for is no file either", () => {
+  it("reports a device that returns short reads as unreadable", () => {
     const readSync = (file: number, into: NodeJS.ArrayBufferView, offset: number, length: number, position: number | null) =>
       fs.readSync(file, into, offset, Math.min(length, 1000), position)
     const calls = { ...fs, readSync: readSync as typeof fs.readSync }
@@ -207,7 +207,7 @@ describe("searcher", () => {
     assert.deepStrictEqual(found.found, ["unreadable"])
   })
 
-  it("several directories, some without files", () =>
+  it("searches several directories, some without files", () =>
     holding({ a: "foo", b: "bar\nfoo" }, (base) => {
       const batch = { bases: [base, base, base], counts: [1, 0, 2], names: "a/b/a", from: 1 }
       const { found } = searchAll(searcher, query(question("foo", { literal: "foo" })), batch)
@@ -217,7 +217,7 @@ describe("searcher", () => {
       )
     }))
 
-  it("nothing to search is nothing found", () => {
+  it("returns no results for no files", () => {
     assert.deepStrictEqual(searchAll(searcher, query(question("x")), { bases: [], counts: [], names: "", from: 1 }).found, [])
   })
 })
@@ -259,7 +259,7 @@ describe("acrossLines", () => {
   const many = (values: ReadonlyArray<string>, most: number, suffix: () => string) =>
     Array.from({ length: 1 + below(most) }, () => of(values) + suffix()).join("")
 
-  it("finds in a text of lines the very same as in each of them", () => {
+  it("finds the same matches in a text as in its single lines", () => {
     let compared = 0
     for (let i = 0; i < 30_000; i++) {
       const source = many(pieces, 5, () => of(["", "", "", "*", "+", "?", "{2}", "+?", "{1,3}"]))
@@ -295,7 +295,7 @@ describe("acrossLines", () => {
     assert.isAbove(compared, 10_000)
   })
 
-  it("knows where it cannot tell", () => {
+  it("is undefined for expressions that cannot be searched across lines", () => {
     for (const source of [
       "(?=a)",
       "(?<=a)b",

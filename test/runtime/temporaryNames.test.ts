@@ -10,7 +10,7 @@ import * as Names from "./names.ts"
 
 const module = fileURLToPath(new URL("../../src/runtime/temporaryNames.ts", import.meta.url))
 
-/** Another process of this installation that has made a name and still runs. */
+/** Starts another process of this installation, which makes a name and keeps running. */
 const other = async () => {
   const program = `import(${JSON.stringify(module)}).then(({ make }) => { console.log(make("exchange")); process.stdin.resume() })`
   const child = spawn(process.execPath, ["-e", program], { stdio: ["pipe", "pipe", "inherit"] })
@@ -20,7 +20,7 @@ const other = async () => {
 }
 
 describe("a temporary name", () => {
-  it("of this process is in progress until it is forgotten, and a leftover then", () => {
+  it("of this process is in progress until it is forgotten, then a leftover", () => {
     const name = TemporaryNames.make("claim")
     assert.isTrue(isTemporaryName(name))
     assert.isAtMost(name.length, 128)
@@ -30,7 +30,7 @@ describe("a temporary name", () => {
     assert.deepStrictEqual(TemporaryNames.verify(name), { ...told, state: "leftover" })
   })
 
-  it("is forgotten when its step or effect ends, also by an exception and a failure", () => {
+  it("is forgotten when its step or effect ends, also by an exception or a failure", () => {
     const names: Array<string> = []
     TemporaryNames.during((name) => assert.isTrue(TemporaryNames.isInProgress(names[names.push(name) - 1]!)))
     assert.throws(() => TemporaryNames.during((name) => assert.fail(names[names.push(name) - 1]!)))
@@ -46,7 +46,7 @@ describe("a temporary name", () => {
     assert.strictEqual(new Set(names).size, 3)
   })
 
-  it("of another process is in progress while that runs or is stopped, and a leftover when it was killed", async () => {
+  it("of another process is in progress while the process runs or is stopped, and a leftover after it was killed", async () => {
     const { child, ended, name } = await other()
     assert.deepInclude(TemporaryNames.verify(name), { kind: "exchange", isOwnProcess: false, state: "in progress" })
     child.kill("SIGSTOP")
@@ -57,11 +57,11 @@ describe("a temporary name", () => {
     assert.isTrue(TemporaryNames.isLeftover(name))
   })
 
-  it("of a process that cannot be looked up here is a stranger's", () => {
+  it("of a process that cannot be looked up is not recognized", () => {
     assert.isUndefined(TemporaryNames.verify(Names.signed(Names.elsewhere)))
   })
 
-  it("without the right code is a stranger's, whichever process it names", () => {
+  it("with an invalid code is not recognized, whichever process it names", () => {
     const [dead, own] = [Names.dead(), TemporaryNames.make()]
     assert.isTrue(TemporaryNames.isLeftover(Names.signed(dead)))
     const names = [
@@ -88,7 +88,7 @@ describe("a temporary name", () => {
 })
 
 describe("a name derived from a temporary name", () => {
-  it("is in progress as long as that is, and is never a leftover that a listing removes", () => {
+  it("is in progress as long as the temporary name, and never counts as a leftover", () => {
     const name = TemporaryNames.make("exchange")
     const part = TemporaryNames.derive(name, "old3")
     assert.notStrictEqual(part, name)

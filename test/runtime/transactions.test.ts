@@ -5,7 +5,7 @@ import { replacing } from "../backends/posixFailures.ts"
 
 const somewhere: Transactions.Root = { path: "/nowhere", device: "0", inode: "0" }
 
-/** A record of this process, for one scope. */
+/** Makes a record of this process for one scope. */
 const record = (state: Transactions.State) =>
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -17,7 +17,7 @@ const record = (state: Transactions.State) =>
   )
 
 describe("the records of transactions", () => {
-  it.effect("a record is listed although it gets another state between the list of names and the look at its file", () =>
+  it.effect("include a record whose state changes while they are listed", () =>
     Effect.gen(function* () {
       const id = yield* record("forward")
       let isAdvanced = false
