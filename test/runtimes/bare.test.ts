@@ -5,7 +5,7 @@ import type * as Kit from "./kit.ts"
 
 const kit = inBareRealm<typeof Kit>(await bundled("iife"))
 
-describe("a runtime that has nothing but the globals of the web, and bytes of two realms", () => {
+describe("the library in a realm with only the globals of the web", () => {
   it("keeps every law in memory, in an overlay and with a mount", async () => {
     const { broken, held } = await kit.conformance({
       programs: 30,

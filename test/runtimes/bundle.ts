@@ -1,4 +1,4 @@
-/** Programs made by bundlers for other runtimes, and a realm that has nothing but the globals of the web. */
+/** Programs bundled for other runtimes, and a realm with only the globals of the web. */
 import { fileURLToPath } from "node:url"
 import { createContext, runInContext } from "node:vm"
 import { rolldown } from "rolldown"
@@ -13,7 +13,7 @@ export const bundled = async (format: "iife" | "es"): Promise<string> => {
   return output[0].code
 }
 
-/** What every runtime that keeps to the Minimum Common Web API has beside the language. */
+/** The globals of every runtime with the Minimum Common Web API. */
 const globals = [
   "AbortController",
   "AbortSignal",
@@ -43,8 +43,8 @@ const globals = [
 ] as const
 
 /**
- * Runs a script where there is no Node, and returns its global `kit`. The realm has its own Uint8Array, RegExp and Error, and an encoder
- * of another realm, as test runners with a simulated browser have. `more`: other globals it gets.
+ * Runs a script in a realm without Node and returns its global `kit`. The realm has its own Uint8Array, RegExp and Error, but
+ * an encoder of another realm, as in test runners with a simulated browser. `more` adds globals.
  */
 export const inBareRealm = <A>(script: string, more: Record<string, unknown> = {}): A => {
   const known = Object.fromEntries(globals.map((name) => [name, (globalThis as Record<string, unknown>)[name]]))

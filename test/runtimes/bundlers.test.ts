@@ -17,10 +17,10 @@ const installed = join(project, "node_modules/fs-algebra")
 
 const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { readonly exports: Record<string, string> }
 
-/** The barrel and every subpath. The debug page's server needs an optional package. */
+/** The barrel and every subpath except `debug`, whose server needs an optional package. */
 const entrances = Object.keys(exports).filter((name) => !name.endsWith(".json") && name !== "./debug")
 
-/** An application that has the package without its optional peers. */
+/** Makes an application that has the package without its optional peers. */
 beforeAll(async () => {
   execFileSync(process.execPath, [
     join(root, "node_modules/typescript/bin/tsc"),
@@ -59,7 +59,7 @@ const layer = PosixHost.layer({ root: process.argv[2] })
 console.log(JSON.stringify([modules.every((module) => Object.keys(module).length >= 0), await Effect.runPromise(Effect.provide(program, layer))]))
 `
 
-// Every value is looked at, so that no bundler leaves one out.
+// Every value is used, so that no bundler drops one.
 const inMemory = `${all}
 import * as Effect from "effect/Effect"
 import { Filesystem, InMemory } from "fs-algebra"
@@ -74,14 +74,14 @@ export const run = () =>
 `
 
 interface Web {
-  /** Subpaths without a value. */
+  /** The subpaths without a value. */
   readonly empty: ReadonlyArray<string>
   readonly run: () => Promise<string>
 }
 
 type Platform = "node" | "browser"
 
-/** Each makes one file, minified, in which functions keep their names. */
+/** Bundlers that make one minified file in which functions keep their names. */
 const bundlers: Readonly<Record<string, (input: string, platform: Platform) => Promise<string>>> = {
   esbuild: async (input, platform) => {
     const { outputFiles } = await build({
@@ -115,7 +115,7 @@ const bundlers: Readonly<Record<string, (input: string, platform: Platform) => P
       root: project,
       configFile: false,
       logLevel: "silent",
-      // As for a server, with its dependencies in the bundle.
+      // A bundle for a server, with its dependencies in it.
       ...(platform === "node" ? { ssr: { noExternal: true } } : {}),
       build: {
         write: false,
@@ -134,16 +134,16 @@ const bundlers: Readonly<Record<string, (input: string, platform: Platform) => P
   }
 }
 
-describe("the package in an application that has none of its optional peers", () => {
+describe("the package in an application without its optional peers", () => {
   for (const [name, bundle] of Object.entries(bundlers)) {
-    it(`bundled by ${name} for Node, all of it, searches a host with and without a worker`, async () => {
+    it(`searches a host with and without a worker when ${name} bundles it for Node`, async () => {
       const file = join(project, `${name}.mjs`)
       writeFileSync(file, await bundle("node.js", "node"))
       const answer = execFileSync(process.execPath, [file, join(project, "files")], { encoding: "utf8" })
       assert.deepStrictEqual(JSON.parse(answer), [true, [1, 1]])
     })
 
-    it(`bundled by ${name} for a browser, the barrel and every subpath load, and the barrel works in memory`, async () => {
+    it(`loads every subpath and works in memory when ${name} bundles it for a browser`, async () => {
       const { empty, run } = inBareRealm<Web>(await bundle("web.js", "browser"))
       assert.deepStrictEqual([...empty], [])
       assert.strictEqual(await run(), "hello")
@@ -155,7 +155,7 @@ describe("the package in an application that has none of its optional peers", ()
     ["mcp --http", ["mcp", "--http", "0"]],
     ["a container", ["exec", "--image", "debian", "--", "true"]]
   ] as const) {
-    it(`the command line says that ${what} needs @effect/platform-node, and how to install it`, () => {
+    it(`tells at the command line that ${what} needs @effect/platform-node, and how to install it`, () => {
       const bin = join(installed, "dist/cli/bin.js")
       const options = {
         cwd: join(project, "files"),
@@ -170,7 +170,7 @@ describe("the package in an application that has none of its optional peers", ()
     })
   }
 
-  it("is as large in a bundle for browsers as the guide says, and imports no module of Node", async () => {
+  it("has the bundle sizes of the guide, and imports no module of Node in a browser bundle", async () => {
     const guide = readFileSync(join(root, "src/guides/getting-started.md"), "utf8")
     const rows = [...guide.matchAll(/^\| `((?:import|export) [^`]*)` \| (\d+) \| (\d+) \|$/gm)]
     assert.isAtLeast(rows.length, 4)
@@ -203,7 +203,7 @@ describe("the package in an application that has none of its optional peers", ()
     }
   })
 
-  it("is required by a CommonJS module, its conformance kit too", () => {
+  it("can be required by a CommonJS module, its conformance kit too", () => {
     const script = `console.log(typeof require("fs-algebra").InMemory.layer, typeof require("fs-algebra/testing").suite)`
     const answer = execFileSync(process.execPath, ["--input-type=commonjs", "-e", script], { cwd: project, encoding: "utf8" })
     assert.strictEqual(answer.trim(), "function function")

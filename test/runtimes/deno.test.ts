@@ -4,7 +4,7 @@ import { expected } from "./expected.ts"
 
 describe.runIf(isInstalled("deno"))("the library in Deno", () => {
   it(
-    "keeps every law but those of names that are not UTF-8 in memory and on a host, and makes archives, snapshots and tools",
+    "keeps every law except those of names that are not UTF-8, in memory and on a host, and makes archives, snapshots and tools",
     { timeout: patience },
     async () => {
       const { features, host, memory } = await runOnHost("deno", {

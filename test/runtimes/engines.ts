@@ -1,4 +1,4 @@
-/** The runtimes beside Node. They have a manifest of their own, so that an installation of this project stays small. */
+/** The runtimes other than Node. They have their own package.json, so that an installation of this project stays small. */
 import { execFile } from "node:child_process"
 import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -11,7 +11,7 @@ import type { Report } from "./kit.ts"
 
 const here = fileURLToPath(new URL(".", import.meta.url))
 
-/** Returns whether the package is installed in this directory. Says how to install it where it is missing and may be. */
+/** Tests whether the package is installed. If not, prints how to install it, or throws if FS_ALGEBRA_NO_SKIP is 1. */
 export const isInstalled = (name: string): boolean => {
   if (existsSync(join(here, "node_modules", name))) return true
   const lacking = `skipped: the library in ${name}; npm ci --ignore-scripts --prefix test/runtimes`
@@ -34,11 +34,14 @@ export const binary = (name: keyof typeof binaries): string => join(here, "node_
 export const forWeb = (format: "esm" | "iife"): Promise<string> =>
   bundle({ entryPoints: [kit], minify: true, keepNames: true, platform: "browser", format })
 
-/** Bundles the program for a runtime with Node's modules. Only the built package bears to be minified: its workers' program is a text. */
+/**
+ * Bundles the program for a runtime with Node's modules. It is not minified, because the program of the workers is built from
+ * source text.
+ */
 export const forHost = (): Promise<string> =>
   bundle({ entryPoints: [join(here, "hostKit.ts")], platform: "node", format: "esm" })
 
-/** Bundles the laws on a host as a script, for a realm that has Node's modules. */
+/** Bundles the laws on a host as a script for a realm with Node's modules. */
 export const forRealm = (): Promise<string> =>
   bundle({ entryPoints: [join(here, "hosts.ts")], platform: "node", format: "iife" })
 
@@ -53,16 +56,16 @@ const bundle = async (options: BuildOptions): Promise<string> => {
   return outputFiles[0]!.text
 }
 
-/** A directory of its own, in memory where there is a disk of it, and the function that removes it. */
+/** Makes a directory, in memory if possible, and returns it with a function that removes it. */
 export const scratch = (): { readonly path: string; readonly remove: () => void } => {
   const path = mkdtempSync(join(existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), "fs-algebra-runtime-"))
   return { path, remove: () => rmSync(path, { recursive: true, force: true }) }
 }
 
-/** Milliseconds that a run may take: seconds by itself, minutes where every core is busy. */
+/** The timeout of a run in milliseconds. A run takes seconds, but minutes on a busy machine. */
 export const patience = 400_000
 
-/** Runs a program that ends, and returns what it printed as JSON. */
+/** Runs a program to its end and parses its output as JSON. */
 const run = (program: string, args: ReadonlyArray<string>, env: Record<string, string>): Promise<unknown> =>
   new Promise((resolve, reject) => {
     execFile(
@@ -82,7 +85,7 @@ interface HostReport {
   readonly features: unknown
 }
 
-/** Runs the program for hosts. `names`: whether the runtime knows names as bytes or as text alone. */
+/** Runs the program for hosts. `names` tells whether the runtime handles names on disk as bytes or as text. */
 export const runOnHost = async (
   name: "bun" | "deno",
   { args, names }: { readonly args: ReadonlyArray<string>; readonly names: Names }
@@ -91,7 +94,7 @@ export const runOnHost = async (
   try {
     const main = join(path, "main.mjs")
     writeFileSync(main, await forHost())
-    // Each would else write below the user's home, or ask for a newer release of itself.
+    // Without these variables the runtimes write to the user's home or look for updates.
     const env = { HOME: path, DENO_DIR: join(path, "cache"), DENO_NO_UPDATE_CHECK: "1", DO_NOT_TRACK: "1" }
     return (await run(binary(name), [...args, main, path, names], env)) as HostReport
   } finally {

@@ -1,4 +1,4 @@
-/** What `features` of the kit gives in every runtime. */
+/** The expected result of `features` of the kit in every runtime. */
 import { createHash } from "node:crypto"
 
 export const expected = {

@@ -1,4 +1,4 @@
-/** The program that Bun and Deno run: the laws in memory and on a directory of the machine, archives, snapshots and tools. */
+/** The program for Bun and Deno: the laws in memory and on a host directory, archives, snapshots and tools. */
 import { hostConformance, type Names } from "./hosts.ts"
 import { conformance, features } from "./kit.ts"
 

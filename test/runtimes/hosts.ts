@@ -1,4 +1,4 @@
-/** The laws on a directory of the machine. */
+/** The laws on a host directory. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { execFileSync } from "node:child_process"
@@ -9,10 +9,10 @@ import type { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { Bench } from "../../src/testing/Law.ts"
 import { check, type Report } from "./kit.ts"
 
-/** What the runtime takes names on disk for. */
+/** The form in which the runtime handles names on disk. */
 export type Names = "bytes" | "text"
 
-/** Neither call takes the name as an argument of the runtime under test, which might not know it. */
+/** Makes unusual entries with external programs, because the runtime under test may not support such names. */
 const bench = (root: string, names: Names): Bench => ({
   makeOther: (path) => Effect.sync(() => void execFileSync("mkfifo", [join(root, path)])),
   makeUnaddressable:

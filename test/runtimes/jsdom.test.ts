@@ -10,7 +10,7 @@ import { expected } from "./expected.ts"
 import { conformance, features } from "./kit.ts"
 
 describe("the library in tests with a simulated browser", () => {
-  it("has a document, as an application's tests have", () => {
+  it("runs beside a document", () => {
     assert.strictEqual(typeof (globalThis as any).document.createElement, "function")
   })
 

@@ -1,6 +1,6 @@
 /**
- * The program that each runtime runs: the laws of the conformance kit on InMemory and on what is made of it, archives, snapshots and tools.
- * It uses nothing but what every runtime has.
+ * The program that each runtime runs: the laws on InMemory and its combinators, archives, snapshots and tools. It uses only
+ * features that every runtime has.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -17,18 +17,17 @@ import { agreement } from "../../src/testing/Agreement.ts"
 import { verdict } from "../../src/testing/Law.ts"
 import { laws } from "../../src/testing/Laws.ts"
 
-/** What a run found. `broken` says for each broken law which filesystem broke it, and how. */
+/** The result of a run. `broken` names each broken law with its filesystem and error. */
 export interface Report {
   readonly held: number
   readonly broken: ReadonlyArray<string>
 }
 
 export interface Settings {
-  /** Random programs held against the model. */
+  /** The number of random programs compared with the model. */
   readonly programs: number
-  /** Whether threads end a pattern that backtracks without end. Without them those laws would never come to an end. */
+  /** Whether threads can stop a pattern that backtracks endlessly. Without threads the laws of such patterns would never end. */
   readonly hasThreads: boolean
-  /** @default ["InMemory"] */
   readonly filesystems?: ReadonlyArray<keyof typeof inMemory> | undefined
 }
 
@@ -39,7 +38,7 @@ const hostile = new Set([
   "searching goes on after a hostile pattern"
 ])
 
-/** A run finds the same as the one before. */
+/** The seed of the random programs, fixed for equal runs. */
 const seed = 19
 
 const another = Effect.map(InMemory.make(), make)
@@ -85,14 +84,14 @@ interface Handlers {
 
 const text = "a line that comes again and again, so that it can be packed\n".repeat(2000)
 
-/** Returns the archive with the packed content of its first file spoilt: no block of deflate begins like this. */
+/** Returns the archive with an invalid deflate block in the content of its first file. */
 const spoilt = (zip: Uint8Array): Uint8Array => {
   const out = new Uint8Array(zip)
   const at = 30 + out[26]! + out[27]! * 256 + out[28]! + out[29]! * 256
   return out.fill(0xff, at, at + 8)
 }
 
-/** Sends a tree through both kinds of archive, layers others over it, takes a snapshot and calls a tool. Returns what each step shows. */
+/** Runs archives, combinators, a snapshot and a tool on a small tree. Returns the result of each step. */
 export const features = (): Promise<unknown> =>
   Effect.gen(function* () {
     const fs = yield* Filesystem

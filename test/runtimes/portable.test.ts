@@ -13,7 +13,7 @@ import { Sha } from "../../src/runtime/sha.ts"
 
 let state = 1
 
-/** Returns the next of a fixed row of numbers below `limit`. */
+/** Returns the next pseudo-random number below `limit`, from a fixed sequence. */
 const below = (limit: number): number => {
   state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0
   return Math.floor((state / 2 ** 32) * limit)
@@ -21,7 +21,7 @@ const below = (limit: number): number => {
 
 const bytes = (): Uint8Array<ArrayBuffer> => Uint8Array.from({ length: below(300) }, () => below(256))
 
-/** Characters of one to four bytes, and surrogates that stand alone. */
+/** Returns text with characters of one to four bytes and lone surrogates. */
 const text = (): string =>
   Array.from({ length: below(40) }, () => String.fromCodePoint(below(0x110000) >> [0, 4, 9, 14][below(4)]!)).join("")
 
@@ -29,9 +29,9 @@ const often = (check: () => void): void => {
   for (let i = 0; i < 300; i++) check()
 }
 
-describe("what stands in for Node", () => {
+describe("the replacement for Node's modules", () => {
   for (const name of ["sha1", "sha256"] as const) {
-    it(`${name} of bytes in parts is Node's`, () =>
+    it(`computes the ${name} of bytes in parts as Node does`, () =>
       often(() => {
         const parts = Array.from({ length: below(5) }, bytes)
         const [own, node] = [new Sha(name), createHash(name)]
@@ -43,13 +43,13 @@ describe("what stands in for Node", () => {
       }))
   }
 
-  it("a checksum in parts is Node's", () =>
+  it("computes a checksum in parts as Node does", () =>
     often(() => {
       const [one, other] = [bytes(), bytes()]
       assert.strictEqual(Web.crc32(other, Web.crc32(one, 0)), crc32(other, crc32(one)))
     }))
 
-  it("encodes and decodes as Node's Buffer", () =>
+  it("encodes and decodes as Node's Buffer does", () =>
     often(() => {
       const [value, written] = [bytes(), text()]
       const [own, node] = [PortableBuffer.from(value), Buffer.from(value)]
@@ -67,14 +67,14 @@ describe("what stands in for Node", () => {
       assert.strictEqual(PortableBuffer.byteLength(written), Buffer.byteLength(written))
     }))
 
-  it("compares and joins as Node's Buffer", () =>
+  it("compares and joins as Node's Buffer does", () =>
     often(() => {
       const [one, other] = [bytes(), bytes()]
       assert.strictEqual(PortableBuffer.compare(one, other), Buffer.compare(one, other))
       assert.isTrue(PortableBuffer.concat([one, other]).equals(Buffer.concat([one, other])))
     }))
 
-  it("packs what zlib unpacks, and unpacks what zlib packs", async () => {
+  it("deflates for zlib and inflates the output of zlib", async () => {
     for (const size of [0, 1, 70_000]) {
       const content = new Uint8Array(size).map((_, index) => index % 251)
       const packed = await Effect.runPromise(Web.deflate(content))
@@ -84,7 +84,7 @@ describe("what stands in for Node", () => {
     }
   })
 
-  it("unpacks nothing that is larger than it says, cut off, or has something behind it", async () => {
+  it("rejects deflated data that is too large, truncated or followed by other bytes", async () => {
     const packed = deflateRawSync(new Uint8Array(1_000_000))
     const behind = Buffer.concat([packed, Buffer.from("x")])
     for (const [input, size] of [
@@ -104,13 +104,13 @@ const malformed: ReadonlyArray<readonly [what: string, bytes: Uint8Array]> = [
   ["nothing", new Uint8Array()]
 ]
 
-describe("malformed deflate", () => {
+describe("malformed deflate data", () => {
   for (const [name, { inflate, inflating }] of [
     ["Node's zlib", Node],
     ["the streams of the web", Web]
   ] as const) {
     for (const [what, bytes] of malformed) {
-      it.effect(`${what} is refused by ${name}, and no defect`, () =>
+      it.effect(`is an error and no defect of ${name}: ${what}`, () =>
         Effect.gen(function* () {
           assert.isUndefined(yield* inflate(bytes, 1000))
           const pump = yield* inflating
@@ -128,7 +128,7 @@ describe("values of another realm", () => {
     "({ bytes: new Uint8Array([1, 2]), words: new Uint16Array(2), regex: /a/i, error: new Error(), liar: { [Symbol.toStringTag]: 'Uint8Array', exec() {} } })"
   )
 
-  it("are bytes or regular expressions where they are that", () => {
+  it("are recognized as bytes or regular expressions", () => {
     assert.isFalse(elsewhere.bytes instanceof Uint8Array)
     assert.isTrue(isBytes(elsewhere.bytes))
     assert.isTrue(isBytes(Buffer.from("a")))
@@ -139,7 +139,7 @@ describe("values of another realm", () => {
     }
   })
 
-  it("are written and searched for", async () => {
+  it("can be written and searched for", async () => {
     const found = Effect.gen(function* () {
       const fs = yield* Filesystem
       yield* fs.writeBytes("a", elsewhere.bytes)
@@ -151,7 +151,7 @@ describe("values of another realm", () => {
 })
 
 describe("a defect below InMemory", () => {
-  it("stays a defect, and is not taken for a full disk", async () => {
+  it("stays a defect, and is not reported as a full disk", async () => {
     const { allocUnsafe } = Buffer
     const write = Effect.flatMap(Filesystem, (fs) => fs.write("a", "text")).pipe(Effect.provide(InMemory.layer()))
     Buffer.allocUnsafe = () => {

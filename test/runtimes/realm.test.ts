@@ -4,8 +4,8 @@ import { inBareRealm } from "./bundle.ts"
 import { forRealm, patience, scratch } from "./engines.ts"
 import type * as Hosts from "./hosts.ts"
 
-describe("a realm of its own that has Node's modules, as Jest makes one for each test file", () => {
-  it("keeps every law on a host, whose errors are of another realm", { timeout: patience }, async () => {
+describe("the library in a separate realm with Node's modules, as Jest makes for each test file", () => {
+  it("keeps every law on a host, whose errors belong to another realm", { timeout: patience }, async () => {
     const globals = { process, Buffer, setImmediate, clearImmediate, require: createRequire(import.meta.url) }
     const { hostConformance } = inBareRealm<typeof Hosts>(await forRealm(), globals)
     const directory = scratch()

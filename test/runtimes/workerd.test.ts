@@ -15,7 +15,7 @@ export default {
   }
 }`
 
-/** Two services with the same program: without and with the modules of Node that the runtime has. */
+/** Two services with the same program, without and with the Node modules of the runtime. */
 const config = `using Workerd = import "/workerd/workerd.capnp";
 const config :Workerd.Config = (
   services = [(name = "bare", worker = .bare), (name = "node", worker = .node)],
