@@ -20,7 +20,7 @@ const names = (fs: Algebra, path = ".") => Effect.map(fs.list(path), (entries) =
 const fails = <A, E, R>(effect: Effect.Effect<A, E, R>, expected: object) =>
   Effect.map(Effect.flip(effect), (error) => assert.deepInclude(error as object, expected))
 
-/** Waits, in the middle of the stream, until it is told to go on. */
+/** A stream that pauses in its middle until the test lets it continue. */
 const halting = Effect.gen(function* () {
   const [started, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
   const halt = Stream.drain(Stream.fromEffect(Effect.andThen(Deferred.succeed(started, undefined), Deferred.await(go))))
@@ -35,7 +35,7 @@ const halting = Effect.gen(function* () {
 describe("readOnly", () => {
   const isReadOnly = { _tag: "AccessDenied", why: "readOnly" }
 
-  it.effect("refuses every change before any look at the backend, even at an invalid path", () =>
+  it.effect("rejects every change before it uses the backend, even for an invalid path", () =>
     Effect.gen(function* () {
       const base = yield* InMemory.make({ tree })
       const die = () => Effect.die("the backend was asked")
@@ -56,7 +56,7 @@ describe("readOnly", () => {
     })
   )
 
-  it.effect("has no way past it at the port", () =>
+  it.effect("rejects every change at the port too", () =>
     Effect.gen(function* () {
       const base = yield* memory({ tree })
       const before = yield* capture(base.port)
@@ -75,7 +75,7 @@ describe("readOnly", () => {
     })
   )
 
-  it.effect("reads as before", () =>
+  it.effect("reads like the filesystem below", () =>
     Effect.gen(function* () {
       const base = yield* memory({ tree })
       const fs = readOnly(base)
@@ -88,7 +88,7 @@ describe("readOnly", () => {
 
 describe("subdirectory", () => {
   it.effect.prop(
-    "is a filesystem of its own, and changes nothing beside it",
+    "behaves like a filesystem of its own, and changes nothing outside of it",
     [program],
     Effect.fnUntraced(function* ([steps]) {
       const whole = yield* memory({ tree: { beside: "beside", in: { there: tree, beside: "beside" } } })
@@ -105,7 +105,7 @@ describe("subdirectory", () => {
     { arbitrary: { runs: 100 } }
   )
 
-  it.effect("is there or fails, and is not made", () =>
+  it.effect("fails for a missing directory, and does not create it", () =>
     Effect.gen(function* () {
       const whole = yield* memory({ tree: { ...tree, out: { link: "../x" } } })
       const before = yield* capture(whole.port)
@@ -118,7 +118,7 @@ describe("subdirectory", () => {
     })
   )
 
-  it.effect("goes through a link to it once, and tells people where it is", () =>
+  it.effect("resolves a link to the directory once, and reports its real path as root", () =>
     Effect.gen(function* () {
       const whole = yield* memory({ tree })
       const fs = yield* subdirectory("ld")(whole)
@@ -130,7 +130,7 @@ describe("subdirectory", () => {
     })
   )
 
-  it.effect("a link out of it escapes, also where it would stay in the whole", () =>
+  it.effect("rejects a link that leads out of it, even if the link stays inside the whole filesystem", () =>
     Effect.gen(function* () {
       const whole = yield* memory({
         tree: { secret: "s", d: { up: { link: "../secret" }, e: { in: { link: "../f" } }, f: "f" } }
@@ -144,7 +144,7 @@ describe("subdirectory", () => {
     })
   )
 
-  it.effect("its root is a root, at the port too", () =>
+  it.effect("protects its root, at the port too", () =>
     Effect.gen(function* () {
       const whole = yield* memory({ tree: { d: {}, e: {} } })
       const fs = yield* subdirectory("d")(whole)
@@ -159,7 +159,7 @@ describe("subdirectory", () => {
     })
   )
 
-  it.effect("shares the locks and the rules of the whole", () =>
+  it.effect("shares the locks and rules of the whole filesystem", () =>
     Effect.gen(function* () {
       const sealed = yield* memory({ tree, allowDelete: false })
       yield* fails((yield* subdirectory("a")(sealed)).delete("x"), { _tag: "AccessDenied", why: "readOnly" })
@@ -190,7 +190,7 @@ describe("subdirectory", () => {
     })
   )
 
-  it.effect("is watched by its own paths", () =>
+  it.effect("reports watched changes with its own paths", () =>
     Effect.gen(function* () {
       const whole = yield* memory({ tree })
       const fs = yield* subdirectory("a/d")(whole)
@@ -219,7 +219,7 @@ const Bounds = Schema.Struct({
 
 describe("quota", () => {
   it.effect.prop(
-    "refuses what would pass a bound, with DiskFull and nothing changed, and nothing else",
+    "rejects exactly the calls that would exceed a bound, with DiskFull and without any change",
     [program, Arbitrary.schema(Bounds)],
     Effect.fnUntraced(function* ([steps, spare]) {
       const base = yield* memory({ tree })
@@ -229,7 +229,7 @@ describe("quota", () => {
       for (const step of steps) {
         yield* tick
         const before = yield* capture(base.port)
-        // What would become of it without the quota, on a copy.
+        // Run the call without the quota on a copy.
         const free = yield* memory()
         yield* copied(before, free)
         const expected = yield* run(free, step)
@@ -248,7 +248,7 @@ describe("quota", () => {
         assert.isAtMost(now.bytes, bounds.maxBytes)
         assert.isAtMost(now.files, bounds.maxFiles)
       }
-      // What is left is exactly what is left.
+      // Exactly the remaining space can be written.
       const now = usage(yield* capture(base.port))
       const rest = bounds.maxBytes - now.bytes
       if (now.files < bounds.maxFiles) {
@@ -260,7 +260,7 @@ describe("quota", () => {
     { arbitrary: { runs: 300 } }
   )
 
-  it.effect("a stream is refused as soon as it would pass, and leaves nothing behind", () =>
+  it.effect("rejects a stream as soon as it exceeds the bound, and leaves no partial file", () =>
     Effect.gen(function* () {
       const base = yield* memory({ tree: { f: "12345" } })
       const fs = yield* quota({ maxBytes: 10 })(base)
@@ -284,7 +284,7 @@ describe("quota", () => {
     })
   )
 
-  it.effect("a write that fails or is interrupted gives back what it had taken", () =>
+  it.effect("returns the reserved space of a write that fails or is interrupted", () =>
     Effect.gen(function* () {
       const base = yield* memory()
       const fs = yield* quota({ maxBytes: 10, maxFiles: 1 })(base)
@@ -301,7 +301,7 @@ describe("quota", () => {
     })
   )
 
-  it.effect("a stream that replaces is settled against the file that it really replaces", () =>
+  it.effect("checks a replacing stream against the file that it really replaces", () =>
     Effect.gen(function* () {
       const base = yield* memory({ tree: { f: "12345678" } })
       const fs = yield* quota({ maxBytes: 10 })(base)
@@ -318,7 +318,7 @@ describe("quota", () => {
     })
   )
 
-  it.effect("writers together cannot pass what each alone would keep", () =>
+  it.effect("holds for concurrent writers together", () =>
     Effect.gen(function* () {
       const base = yield* InMemory.make()
       let most = 0
@@ -362,7 +362,7 @@ describe("quota", () => {
     })
   )
 
-  it.effect("counts what a write under way has made of it", () =>
+  it.effect("counts a write that is running when the quota is made", () =>
     Effect.gen(function* () {
       const base = yield* memory()
       const held = yield* Deferred.make<void>()
@@ -381,7 +381,7 @@ describe("quota", () => {
     })
   )
 
-  it.effect("a path through a link is settled where it leads", () =>
+  it.effect("counts a write through a link at its target", () =>
     Effect.gen(function* () {
       const base = yield* memory({ tree: { d: { f: "12345" }, ld: { link: "d" }, lf: { link: "d/f" } } })
       const fs = yield* quota({ maxBytes: 5, maxFiles: 3 })(base)
@@ -392,7 +392,7 @@ describe("quota", () => {
     })
   )
 
-  it.effect("what is over a bound already stays, may shrink, and is not counted twice", () =>
+  it.effect("lets files above a bound stay and shrink", () =>
     Effect.gen(function* () {
       const base = yield* memory({ tree: { f: "1234567890", g: { h: "x" } } })
       const fs = yield* quota({ maxBytes: 4, maxFiles: 1 })(base)
@@ -406,7 +406,7 @@ describe("quota", () => {
     })
   )
 
-  it.effect("bounds one thing and not the other, and nothing without bounds", () =>
+  it.effect("can bound bytes or files alone, or nothing", () =>
     Effect.gen(function* () {
       const base = yield* memory()
       const files = yield* quota({ maxFiles: 2 })(base)
@@ -420,7 +420,7 @@ describe("quota", () => {
     })
   )
 
-  it.effect("fails where what is there cannot be counted, and a bound that is none is a defect", () =>
+  it.effect("fails if the existing files cannot be counted, and dies for an invalid bound", () =>
     Effect.gen(function* () {
       const base = yield* InMemory.make({ tree })
       const broken = make({
@@ -436,7 +436,7 @@ describe("quota", () => {
   )
 })
 
-/** Makes the tree of a capture again, with its modes. */
+/** Creates the tree of a capture, with its modes. */
 const copied = Effect.fnUntraced(function* (captured: Record<string, unknown>, fs: Algebra) {
   for (const [path, entry] of Object.entries(captured) as ReadonlyArray<
     [string, { text?: string; link?: string; mode?: number }]
@@ -501,7 +501,7 @@ describe("traced", () => {
   const observed = <A, E>(effect: Effect.Effect<A, E>, spans: Spans) =>
     Effect.provideService(Effect.provideService(effect, Tracer.Tracer, spans.tracer), Metric.MetricRegistry, new Map())
 
-  it.effect("one span and the metrics per call, streams and failures included", () => {
+  it.effect("records one span and the metrics of each call, also for streams and failures", () => {
     const spans = recording()
     return observed(
       Effect.gen(function* () {
@@ -533,7 +533,7 @@ describe("traced", () => {
     )
   })
 
-  it.effect("tells how long a call took by the clock, and an interruption and a defect from an error", () => {
+  it.effect("measures the duration with the clock, and tells interruptions and defects from errors", () => {
     const spans = recording()
     return observed(
       Effect.gen(function* () {
@@ -561,7 +561,7 @@ describe("traced", () => {
     )
   })
 
-  it.effect("without it there is nothing, and twice is once", () => {
+  it.effect("records nothing without it, and once if it is applied twice", () => {
     const spans = recording()
     return observed(
       Effect.gen(function* () {
@@ -577,7 +577,7 @@ describe("traced", () => {
     )
   })
 
-  it.effect("stays on under other decorators", () => {
+  it.effect("keeps recording below other decorators", () => {
     const spans = recording()
     return observed(
       Effect.gen(function* () {
@@ -598,7 +598,7 @@ describe("traced", () => {
     )
   })
 
-  it.effect("a layer is decorated, with what else it has", () => {
+  it.effect("can decorate a layer together with other decorators", () => {
     const spans = recording()
     return observed(
       Effect.gen(function* () {
@@ -624,7 +624,7 @@ describe("retry", () => {
   const timeout: Fault = { _tag: "Timeout", detail: "injected" }
   const unavailable: Fault = { _tag: "Unavailable", detail: "injected" }
 
-  /** Fails with each of the faults in turn before it does anything, in whatever is asked. */
+  /** Makes a filesystem whose calls fail with each of the faults in turn, before or after their work. */
   const failing = Effect.fnUntraced(function* (faults: ReadonlyArray<Fault>, when: "before" | "after" = "before") {
     const base = yield* InMemory.make({ tree })
     const left = [...faults]
@@ -664,7 +664,7 @@ describe("retry", () => {
     timeout,
     unavailable
   ]) {
-    it.effect(`reads again after ${fault._tag} ${String(fault["code"] ?? "")}`, () =>
+    it.effect(`repeats a read after ${fault._tag} ${String(fault["code"] ?? "")}`, () =>
       Effect.gen(function* () {
         const { asked, fs } = yield* failing([fault, fault])
         assert.isTrue(Exit.isSuccess(yield* inTime(retry({ times: 2 })(fs).stat("c"))))
@@ -674,7 +674,7 @@ describe("retry", () => {
   }
 
   for (const fault of [io("EIO"), permission, { _tag: "InvalidPath", detail: "injected" } as Fault]) {
-    it.effect(`does not after ${fault._tag} ${String(fault["code"] ?? "")}`, () =>
+    it.effect(`does not repeat a read after ${fault._tag} ${String(fault["code"] ?? "")}`, () =>
       Effect.gen(function* () {
         const { asked, fs } = yield* failing([fault])
         assert.isTrue(Exit.isFailure(yield* inTime(retry({ times: 5 })(fs).list("a"))))
@@ -684,7 +684,7 @@ describe("retry", () => {
   }
 
   for (const fault of [io("EMFILE"), io("ENFILE"), io("EAGAIN"), busy]) {
-    it.effect(`changes again after ${fault._tag} ${String(fault["code"] ?? "")}, since nothing was done`, () =>
+    it.effect(`repeats a change after ${fault._tag} ${String(fault["code"] ?? "")}, because nothing was done`, () =>
       Effect.gen(function* () {
         const { asked, base, fs } = yield* failing([fault, fault])
         assert.isTrue(Exit.isSuccess(yield* inTime(retry({ times: 2 })(fs).write("c", "more", { mode: "append" }))))
@@ -695,17 +695,19 @@ describe("retry", () => {
   }
 
   for (const fault of [timeout, unavailable, io("EINTR"), io("EBUSY"), io("ECONNRESET")]) {
-    it.effect(`does not after ${fault._tag} ${String(fault["code"] ?? "")}, which may have come too late`, () =>
-      Effect.gen(function* () {
-        const { asked, base, fs } = yield* failing([fault], "after")
-        assert.isTrue(Exit.isFailure(yield* inTime(retry({ times: 5 })(fs).write("c", "!", { mode: "append" }))))
-        assert.strictEqual(asked(), 1)
-        assert.strictEqual(yield* make(base).readString("c"), "content of c!")
-      })
+    it.effect(
+      `does not repeat a change after ${fault._tag} ${String(fault["code"] ?? "")}, because it may have been done`,
+      () =>
+        Effect.gen(function* () {
+          const { asked, base, fs } = yield* failing([fault], "after")
+          assert.isTrue(Exit.isFailure(yield* inTime(retry({ times: 5 })(fs).write("c", "!", { mode: "append" }))))
+          assert.strictEqual(asked(), 1)
+          assert.strictEqual(yield* make(base).readString("c"), "content of c!")
+        })
     )
   }
 
-  it.effect("a stream is written once, whatever the fault", () =>
+  it.effect("never repeats a write of a stream", () =>
     Effect.gen(function* () {
       for (const fault of [io("EAGAIN"), busy]) {
         const { asked, fs } = yield* failing([fault])
@@ -716,7 +718,7 @@ describe("retry", () => {
     })
   )
 
-  it.effect("pauses twice as long each time, varied by a fifth, and then gives up with the last fault", () =>
+  it.effect("doubles the pause each time, varied by a fifth, and fails with the last fault", () =>
     Effect.gen(function* () {
       const { asked, fs } = yield* failing(Array.from({ length: 10 }, () => timeout))
       const reader = yield* Effect.forkChild(Effect.flip(retry({ times: 3, base: "100 millis" })(fs).stat("c")))
@@ -734,7 +736,7 @@ describe("retry", () => {
     })
   )
 
-  it.effect("a handle's reads are tried again too, and a whole file read fast", () =>
+  it.effect("repeats reads of a handle and accelerated reads", () =>
     Effect.gen(function* () {
       const base = yield* InMemory.make({ tree })
       let left = 2
@@ -756,7 +758,7 @@ describe("retry", () => {
     })
   )
 
-  it("a number of times that is none is a defect", () => {
+  it("throws for an invalid number of times", () => {
     for (const times of [-1, 1.5, Number.NaN]) assert.throws(() => retry({ times }), RangeError)
   })
 })

@@ -22,7 +22,7 @@ const host = Layer.unwrap(
 
 const store = FileStore.layer
 
-/** The same claim over both kinds of backend. */
+/** Runs the same test on InMemory and on PosixHost. */
 const onBoth = (name: string, body: Effect.Effect<void, unknown, FileStore.FileStore | Filesystem | Scope.Scope>) => {
   it.effect(`${name} (in memory)`, () => Effect.provide(body, Layer.provideMerge(store, InMemory.layer())))
   it.effect(`${name} (on a host)`, () => Effect.provide(body, Layer.provideMerge(store, host)))
@@ -30,7 +30,7 @@ const onBoth = (name: string, body: Effect.Effect<void, unknown, FileStore.FileS
 
 describe("FileStore", () => {
   onBoth(
-    "reads back what it wrote, parents made, and answers the bytes",
+    "reads what it wrote, creates parents, and returns the number of bytes",
     Effect.gen(function* () {
       const self = yield* FileStore.FileStore
       assert.strictEqual(yield* self.write("a/b/c.txt", "hé\nlo\n"), 7)
@@ -47,7 +47,7 @@ describe("FileStore", () => {
   )
 
   onBoth(
-    "replaces what is there",
+    "replaces an existing file",
     Effect.gen(function* () {
       const self = yield* FileStore.FileStore
       yield* self.write("a", "first")
@@ -57,7 +57,7 @@ describe("FileStore", () => {
   )
 
   onBoth(
-    "reads every line unless it is told which",
+    "reads all lines by default, and a window on request",
     Effect.gen(function* () {
       const self = yield* FileStore.FileStore
       const lines = Array.from({ length: 5000 }, (_, i) => `line ${i}`)
@@ -77,7 +77,7 @@ describe("FileStore", () => {
   )
 
   onBoth(
-    "fails to read what is missing, a directory, and what is no text",
+    "fails to read a missing file, a directory, and a file that is not text",
     Effect.gen(function* () {
       const self = yield* FileStore.FileStore
       yield* (yield* Filesystem).writeBytes("binary", new Uint8Array([0x61, 0xff]))
@@ -90,7 +90,7 @@ describe("FileStore", () => {
   )
 
   onBoth(
-    "deletes files and whole directories, and counts the files",
+    "deletes files and whole directories, and returns the number of files",
     Effect.gen(function* () {
       const self = yield* FileStore.FileStore
       for (const path of ["tests/a", "tests/b/c", "tests/b/d/e", "kept"]) yield* self.write(path, "x")
@@ -106,7 +106,7 @@ describe("FileStore", () => {
   )
 
   onBoth(
-    "deletes nothing where nothing is",
+    "deletes nothing at a missing path",
     Effect.gen(function* () {
       const self = yield* FileStore.FileStore
       yield* self.write("f", "x")
@@ -117,7 +117,7 @@ describe("FileStore", () => {
   )
 
   onBoth(
-    "lists by name, with kinds and sizes, and nothing where nothing is",
+    "lists entries by name with kinds and sizes, and nothing for a missing directory",
     Effect.gen(function* () {
       const self = yield* FileStore.FileStore
       yield* self.write("b.txt", "12345")
@@ -153,7 +153,7 @@ describe("FileStore", () => {
   )
 
   onBoth(
-    "greps in the order of path and line, in the files of a glob",
+    "greps in order of path and line, in the files of a glob",
     Effect.gen(function* () {
       const self = yield* FileStore.FileStore
       yield* self.write("b.txt", "one\nTODO two")
@@ -171,7 +171,7 @@ describe("FileStore", () => {
   )
 
   onBoth(
-    "knows no caps, whatever limits are in force",
+    "ignores the limits of the environment",
     Effect.gen(function* () {
       const self = yield* FileStore.FileStore
       const deep = `${"d/".repeat(20)}${"n".repeat(100)}`
@@ -196,7 +196,7 @@ describe("FileStore", () => {
   )
 
   onBoth(
-    "gives the whole tree as bytes and makes the tree what they say, as often as it is asked",
+    "makes a snapshot of the whole tree, which can be restored repeatedly",
     Effect.gen(function* () {
       const self = yield* FileStore.FileStore
       const fs = yield* Filesystem
@@ -220,7 +220,7 @@ describe("FileStore", () => {
   )
 
   onBoth(
-    "restores what another store on another backend has given",
+    "restores a snapshot of another store on another backend",
     Effect.gen(function* () {
       const self = yield* FileStore.FileStore
       const other = make(yield* InMemory.make({ tree: { a: { b: "from memory" }, run: new Uint8Array([0xfe]) } }))
@@ -232,7 +232,7 @@ describe("FileStore", () => {
   )
 
   onBoth(
-    "restores nothing from what is no archive, or a part of one, or no bytes at all",
+    "rejects invalid or truncated snapshots without any change",
     Effect.gen(function* () {
       const self = yield* FileStore.FileStore
       yield* self.write("kept", "x")
@@ -252,7 +252,7 @@ describe("FileStore", () => {
   )
 
   onBoth(
-    "knows caps for archives alone, of entries and of bytes",
+    "applies the limits of archives, for entries and bytes",
     Effect.gen(function* () {
       const self = yield* FileStore.FileStore
       yield* self.write(`${"d/".repeat(20)}${"n".repeat(100)}`, "12345")
@@ -273,7 +273,7 @@ describe("FileStore", () => {
     })
   )
 
-  it.effect("restores only where both writing and deleting are permitted, and asks that first", () =>
+  it.effect("restores only if writing and deleting are permitted, and checks the permissions first", () =>
     Effect.gen(function* () {
       for (const options of [{ readOnly: true }, { allowWrite: false }, { allowDelete: false }]) {
         const fs = make(yield* InMemory.make({ tree: { f: "x" }, ...options }))

@@ -17,7 +17,7 @@ const fails = <A, E, R>(effect: Effect.Effect<A, E, R>, expected: object) =>
   Effect.map(Effect.flip(effect), (error) => assert.deepInclude(error as object, expected))
 const isRoot = { _tag: "AccessDenied", why: "root" }
 
-/** Each primitive lets others go on first, so that whatever can come between does. */
+/** Makes every primitive call yield first, so that other fibers run in between. */
 const yielding = (port: Backend): Backend => ({
   ...port,
   accelerations: undefined,
@@ -27,7 +27,7 @@ const yielding = (port: Backend): Backend => ({
   remove: (path) => Effect.andThen(Effect.yieldNow, port.remove(path))
 })
 
-/** What must stay when "a/d" is mounted on: the one thing in which a mount is not like a tree. */
+/** Tests whether a mount at "a/d" protects this path. In this respect a mount differs from a plain tree. */
 const stays = (path: string) => path === "a" || path === "a/d"
 const touchesMount = (step: Step): boolean =>
   step._tag === "setMode" ||
@@ -45,9 +45,9 @@ const mounted = Effect.fnUntraced(function* () {
   return { outer, inner, fs: yield* mount("a/d", inner)(outer) }
 })
 
-describe("a mount is one tree", () => {
+describe("a mounted filesystem", () => {
   it.effect.prop(
-    "every call is answered as on one tree, and what it hides stays as it was",
+    "answers every call like one tree, and leaves the hidden directory unchanged",
     [program],
     Effect.fnUntraced(function* ([steps]) {
       const whole = yield* memory({ tree })
@@ -64,7 +64,7 @@ describe("a mount is one tree", () => {
     { arbitrary: { runs: 300 } }
   )
 
-  it.effect("is made where nothing is, with its parents, and listed there", () =>
+  it.effect("is mounted at a missing path by creating its parents, and is listed there", () =>
     Effect.gen(function* () {
       const outer = yield* memory({ tree: { z: "z" } })
       const fs = yield* mount("p/q/m", yield* memory({ tree: { f: "inside" } }))(outer)
@@ -78,7 +78,7 @@ describe("a mount is one tree", () => {
     })
   )
 
-  it.effect("what is mounted on stays listed when it is taken away underneath", () =>
+  it.effect("stays listed when the directory below the mount is removed", () =>
     Effect.gen(function* () {
       const { fs, outer } = yield* mounted()
       yield* outer.delete("a/d", { recursive: true })
@@ -92,7 +92,7 @@ describe("a mount is one tree", () => {
     })
   )
 
-  it.effect("neither it nor what holds it can be deleted, moved or replaced, nor can the root", () =>
+  it.effect("cannot be deleted, moved or replaced, nor can its parents and the root", () =>
     Effect.gen(function* () {
       const { fs, inner } = yield* mounted()
       yield* inner.delete("z")
@@ -111,7 +111,7 @@ describe("a mount is one tree", () => {
     })
   )
 
-  it.effect("a rename between the sides answers EXDEV at the port, and is a copy above it", () =>
+  it.effect("answers EXDEV to a rename between the sides at the port, and copies in the service", () =>
     Effect.gen(function* () {
       const { fs, inner, outer } = yield* mounted()
       yield* fails(fs.port.rename(at("c"), at("a/d/c"), { replace: false }), {
@@ -127,7 +127,7 @@ describe("a mount is one tree", () => {
     })
   )
 
-  it.effect("refuses what is no directory, and makes nothing then", () =>
+  it.effect("rejects a path that is no directory, and creates nothing", () =>
     Effect.gen(function* () {
       const outer = yield* memory({ tree: { f: "f", dangling: { link: "nowhere" }, dir: {}, good: { link: "dir" } } })
       const inner = yield* memory({ tree: { x: "x" } })
@@ -146,7 +146,7 @@ describe("a mount is one tree", () => {
     })
   )
 
-  it.effect("a full disk is no directory to mount on", () =>
+  it.effect("reports a full disk instead of a missing directory", () =>
     Effect.gen(function* () {
       const outer = yield* InMemory.make()
       const full = make({ ...outer, makeDirectory: () => Effect.fail({ _tag: "DiskFull" }) })
@@ -154,7 +154,7 @@ describe("a mount is one tree", () => {
     })
   )
 
-  it.effect("may be on a mount, and in one", () =>
+  it.effect("can be mounted over a mount, and inside a mount", () =>
     Effect.gen(function* () {
       const { fs } = yield* mounted()
       const inside = yield* mount("a/d/deep/m", yield* memory({ tree: { in: "in" } }))(fs)
@@ -197,7 +197,7 @@ describe("the sides of a mount", () => {
     })
   )
 
-  it.effect("have links and attributes where they have them alone", () =>
+  it.effect("support links and attributes only if they do so alone", () =>
     Effect.gen(function* () {
       const plain = make({
         ...(yield* InMemory.make({ tree: { f: "f", l: { link: "f" } } })),
@@ -221,7 +221,7 @@ describe("the sides of a mount", () => {
     })
   )
 
-  it.effect("are reached by links of each other, as the text says, and not from outside of the whole", () =>
+  it.effect("are reached by each other's links, but not from outside of the whole tree", () =>
     Effect.gen(function* () {
       const outer = yield* memory({ tree: { secret: "outside", in: { link: "m/f" }, m: {} } })
       const inner = yield* memory({
@@ -239,7 +239,7 @@ describe("the sides of a mount", () => {
     })
   )
 
-  it.effect("where one refuses links both do", () =>
+  it.effect("refuse links if one of them does", () =>
     Effect.gen(function* () {
       const strict = yield* InMemory.make({ tree: { f: "f", l: { link: "f" } } })
       const fs = yield* mount("m", make({ ...strict, rules: { ...strict.rules, symlinks: "refuse" } }))(yield* memory({ tree }))
@@ -249,7 +249,7 @@ describe("the sides of a mount", () => {
     })
   )
 
-  it.effect("are watched together, without what is hidden", () =>
+  it.effect("are watched together, without hidden entries", () =>
     Effect.gen(function* () {
       const { fs, inner, outer } = yield* mounted()
       const seen: Array<string> = []
@@ -273,7 +273,7 @@ describe("the sides of a mount", () => {
     })
   )
 
-  it.effect("follow one rule of case, the one that tells less apart", () =>
+  it.effect("ignore case if one of them does", () =>
     Effect.gen(function* () {
       const folding = { caseInsensitive: true }
       for (const [one, other] of [
@@ -298,7 +298,7 @@ describe("the sides of a mount", () => {
 })
 
 describe("the locks of a mount", () => {
-  it.effect("the root's takes both sides, and each side is shared with whoever else has it", () =>
+  it.effect("take both sides for the root, and are shared with other users of each side", () =>
     Effect.gen(function* () {
       const { fs, inner, outer } = yield* mounted()
       const done: Array<string> = []
@@ -333,7 +333,7 @@ describe("the locks of a mount", () => {
     })
   )
 
-  it.effect("a side of the same backend is locked once, and nobody waits for itself", () =>
+  it.effect("take a backend that is on both sides once, without deadlock", () =>
     Effect.gen(function* () {
       const whole = yield* memory({ tree: { shared: { f: "f" }, g: "g" } })
       const fs = yield* mount("m", yield* subdirectory("shared")(whole))(whole)
@@ -346,7 +346,7 @@ describe("the locks of a mount", () => {
     })
   )
 
-  it.effect("all paths of a request are held, on whichever side and however they lead to one backend", () =>
+  it.effect("hold all paths of a request, on both sides and for each path to one backend", () =>
     Effect.gen(function* () {
       const whole = yield* memory({ tree: { shared: { f: "f" }, g: "g" } })
       const fs = yield* mount("m", yield* subdirectory("shared")(whole))(whole)
@@ -375,7 +375,7 @@ describe("the locks of a mount", () => {
     })
   )
 
-  it.effect("random transfers through crossed, nested and doubled mounts all end, and lose nothing", () =>
+  it.effect("do not deadlock or lose files in random moves through crossed, nested and doubled mounts", () =>
     Effect.gen(function* () {
       const files = Array.from({ length: 6 }, (_, i) => `f${i}`)
       const full = (side: string) => Object.fromEntries(files.map((name) => [name, `${side} ${name}`]))
@@ -423,7 +423,7 @@ describe("the locks of a mount", () => {
 })
 
 describe("between the sides of a mount", () => {
-  it.effect("a directory is copied into another name of itself, once", () =>
+  it.effect("a directory is copied into another name of itself once", () =>
     Effect.gen(function* () {
       const memory = make(yield* InMemory.make({ tree: { shared: { "a.txt": "1", deep: { "b.txt": "2" } } } }))
       const fs = yield* mount("m", yield* subdirectory("shared")(memory))(memory)

@@ -29,14 +29,14 @@ const tagOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<
   Effect.map(Effect.flip(effect), ({ _tag }) => _tag)
 
 const cases = [
-  ["below", { lower: { caseInsensitive: true } }],
-  ["above", { upper: { caseInsensitive: true } }],
-  ["at all", { lower: { caseInsensitive: true }, upper: { caseInsensitive: true } }]
+  ["the lower filesystem ignores", { lower: { caseInsensitive: true } }],
+  ["the upper filesystem ignores", { upper: { caseInsensitive: true } }],
+  ["both filesystems ignore", { lower: { caseInsensitive: true }, upper: { caseInsensitive: true } }]
 ] as const
 
-describe("an overlay is a copy that has not been made", () => {
+describe("an overlay behaves like a copy:", () => {
   it.effect.prop(
-    "answers every call as a copy would, shows the same tree, and leaves the lower one as it was",
+    "it answers every call like a copy, shows the same tree, and does not change the lower filesystem",
     [program],
     Effect.fnUntraced(function* ([steps]) {
       const copy = yield* memory({ tree })
@@ -54,7 +54,7 @@ describe("an overlay is a copy that has not been made", () => {
 
   for (const [where, options] of cases) {
     it.effect.prop(
-      `does so over an overlay, and where case does not distinguish ${where}`,
+      `it does so over another overlay if ${where} case`,
       [program],
       Effect.fnUntraced(function* ([steps]) {
         const copy = yield* memory({ tree, caseInsensitive: true })
@@ -75,7 +75,7 @@ describe("an overlay is a copy that has not been made", () => {
   }
 
   it.effect.prop(
-    "a commit makes the lower tree what the overlay shows, and the overlay empty",
+    "commit writes the shown tree to the lower filesystem, and empties the overlay",
     [program, program],
     Effect.fnUntraced(function* ([first, second]) {
       const copy = yield* memory({ tree })
@@ -97,7 +97,7 @@ describe("an overlay is a copy that has not been made", () => {
   )
 
   it.effect.prop(
-    "changes are what two captures differ in",
+    "changes returns the difference of the two trees",
     [program],
     Effect.fnUntraced(function* ([steps]) {
       const { fs, lower } = yield* layers()
@@ -118,7 +118,7 @@ describe("an overlay is a copy that has not been made", () => {
   )
 
   it.effect.prop(
-    "a discard shows the lower tree again, times included",
+    "discard shows the lower tree again, with its times",
     [program],
     Effect.fnUntraced(function* ([steps]) {
       const { fs, lower, upper } = yield* layers()
@@ -134,7 +134,7 @@ describe("an overlay is a copy that has not been made", () => {
   )
 
   it.effect.prop(
-    "a commit that is interrupted anywhere loses nothing, and the next one goes on",
+    "a commit that is interrupted anywhere loses nothing, and the next commit completes it",
     [program, Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 40 })))],
     Effect.fnUntraced(function* ([steps, allowed]) {
       const copy = yield* memory({ tree })
@@ -168,7 +168,7 @@ describe("an overlay is a copy that has not been made", () => {
 })
 
 describe("overlay", () => {
-  it.effect("a deleted file is gone, and can be made anew without what it was", () =>
+  it.effect("hides a deleted file, and a new file of that name starts empty", () =>
     Effect.gen(function* () {
       const { fs, lower } = yield* layers({ a: { f: "old" } })
       yield* fs.delete("a/f")
@@ -180,7 +180,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("a directory made where one was deleted is empty", () =>
+  it.effect("shows a directory as empty if it replaces a deleted one", () =>
     Effect.gen(function* () {
       const { fs } = yield* layers({ d: { e: { f: "f" }, g: "g" } })
       yield* fs.delete("d", { recursive: true })
@@ -191,7 +191,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("what the upper tree held before stands before the lower one", () =>
+  it.effect("shows existing entries of the upper filesystem instead of lower ones", () =>
     Effect.gen(function* () {
       const { fs } = yield* layers(
         { d: { below: "1", both: "lower" }, f: { hidden: "2" }, g: "file" },
@@ -215,7 +215,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("a file that is moved or overwritten keeps its mode, one that is moved its time", () =>
+  it.effect("keeps the mode of a moved or overwritten file, and the time of a moved one", () =>
     Effect.gen(function* () {
       const lower = yield* memory({ tree: { f: "f", g: "g", d: { h: "h" } } })
       for (const path of ["f", "g", "d/h"]) yield* lower.setAttributes(path, { mode: 0o640 })
@@ -238,7 +238,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("a directory that may not be written to is moved with what is in it", () =>
+  it.effect("moves a read-only directory with its entries", () =>
     Effect.gen(function* () {
       const lower = yield* memory({ tree: { d: { e: { f: "f" } }, to: {} } })
       yield* lower.setAttributes("d/e", { mode: 0o555 })
@@ -261,7 +261,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("works over a filesystem that may only be read, and its commit is refused there", () =>
+  it.effect("works over a read-only filesystem, and rejects a commit to it", () =>
     Effect.gen(function* () {
       const lower = readOnly(yield* memory({ tree }))
       const fs = overlay(yield* memory())(lower)
@@ -274,7 +274,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("has the permissions of the upper tree and the paths of the lower one", () =>
+  it.effect("has the permissions of the upper filesystem and the path rules of the lower one", () =>
     Effect.gen(function* () {
       const { fs } = yield* layers(tree, { upper: { allowDelete: false }, lower: { policy: "branch" } })
       assert.deepInclude(yield* Effect.flip(fs.delete("c")), { _tag: "AccessDenied", why: "readOnly" })
@@ -287,7 +287,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("links are treated as the stricter of the two does", () =>
+  it.effect("treats links like the stricter of both filesystems", () =>
     Effect.gen(function* () {
       const lower = yield* InMemory.make({ tree })
       const strict = make({ ...lower, rules: { ...lower.rules, symlinks: "refuse" } })
@@ -296,7 +296,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("a large file is copied up in blocks", () =>
+  it.effect("copies a large file up in blocks", () =>
     Effect.gen(function* () {
       const base = yield* InMemory.make({ tree: { big: new Uint8Array(3_000_000).fill(7) } })
       let largest = 0
@@ -319,7 +319,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("fibers that copy up the same file do not disturb each other", () =>
+  it.effect("copies a file up correctly for concurrent appends", () =>
     Effect.gen(function* () {
       const { fs } = yield* layers({ d: { f: "" } })
       const parts = Array.from({ length: 20 }, (_, i) => `<${i}>`)
@@ -331,7 +331,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("they do not at the port either, where nothing waits", () =>
+  it.effect("copies a file up correctly for concurrent appends at the port, without locks", () =>
     Effect.gen(function* () {
       const lower = yield* InMemory.make({ tree: { d: { f: "old" } } })
       const upper = yield* InMemory.make()
@@ -351,7 +351,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("a file deleted while a stream is appended to it is made of the stream alone", () =>
+  it.effect("writes only the appended stream if the file is deleted meanwhile", () =>
     Effect.gen(function* () {
       const { fs } = yield* layers({ f: "old" })
       const [started, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -374,7 +374,7 @@ describe("overlay", () => {
     ["commit", commit, "append", "oldnew"],
     ["commit", commit, "overwrite", "new"]
   ] as const) {
-    it.effect(`a stream (${mode}) that ends after a ${name} is written all the same`, () =>
+    it.effect(`completes a stream (${mode}) that ends after a ${name}`, () =>
       Effect.gen(function* () {
         const { fs, lower, upper } = yield* layers({ d: { e: { f: "old" } } })
         const [started, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -395,7 +395,7 @@ describe("overlay", () => {
     )
   }
 
-  it.effect("a copy up that is interrupted leaves nothing in the upper tree", () =>
+  it.effect("leaves no file in the upper filesystem when a copy up is interrupted", () =>
     Effect.gen(function* () {
       const base = yield* InMemory.make({ tree: { f: "text" } })
       const reading = yield* Deferred.make<void>()
@@ -418,7 +418,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("a rename that fails above has hidden nothing below", () =>
+  it.effect("hides no lower entry when a rename in the upper filesystem fails", () =>
     Effect.gen(function* () {
       const lower = yield* memory({ tree })
       const base = yield* InMemory.make()
@@ -439,7 +439,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("links and attributes need both sides", () =>
+  it.effect("needs both sides for links and attributes", () =>
     Effect.gen(function* () {
       const lower = yield* InMemory.make({ tree })
       const plain = make({ ...(yield* InMemory.make()), links: undefined, attributes: undefined })
@@ -450,7 +450,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("tells what is changed here, and what is changed below as far as it shows", () =>
+  it.effect("reports its own changes, and changes of the lower filesystem that are visible", () =>
     Effect.gen(function* () {
       const { fs, lower } = yield* layers({ a: { f: "f", g: "g" } })
       const seen: Array<string> = []
@@ -471,7 +471,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("cases are told apart only where both sides do", () =>
+  it.effect("ignores case if one side does", () =>
     Effect.gen(function* () {
       for (const [, options] of cases) {
         const { fs } = yield* layers({ Docs: { "Read.md": "r" } }, options)
@@ -489,7 +489,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("of two names below that only differ in case one is shown, and they have one lock", () =>
+  it.effect("shows one of two lower names that differ in case only, and locks them together", () =>
     Effect.gen(function* () {
       const { fs } = yield* layers({ d: { a: "small", A: "large" } }, { upper: { caseInsensitive: true } })
       assert.deepStrictEqual(yield* names(fs, "d"), ["A"])
@@ -504,7 +504,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("a name spelt anew is committed in its new spelling", () =>
+  it.effect("commits a name in its new spelling", () =>
     Effect.gen(function* () {
       const { fs, lower } = yield* layers({ Readme: "r", d: { x: "x" }, f: "f" }, { lower: { caseInsensitive: true } })
       yield* fs.move("Readme", "README")
@@ -518,7 +518,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("a commit keeps what was only in the lower tree from being only in memory", () =>
+  it.effect("keeps a moved file on the lower disk at every moment of a commit", () =>
     Effect.gen(function* () {
       const base = yield* InMemory.make({ tree: { d: { precious: "p" } } })
       const lost: Array<string> = []
@@ -545,7 +545,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("a commit rewrites a file in place and touches nothing else", () =>
+  it.effect("rewrites only the changed file in place on commit", () =>
     Effect.gen(function* () {
       const base = yield* InMemory.make({ tree })
       const done: Array<string> = []
@@ -566,7 +566,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("is told, committed and discarded only by itself", () =>
+  it.effect("is required by changes, commit and discard: any other filesystem is Unsupported", () =>
     Effect.gen(function* () {
       const { fs, lower } = yield* layers()
       yield* fs.write("c", "changed")
@@ -579,7 +579,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("one whose upper tree lies in the lower one can be committed without waiting for itself", () =>
+  it.effect("can be committed without deadlock if its upper filesystem is inside the lower one", () =>
     Effect.gen(function* () {
       const lower = yield* memory({ tree: { ...tree, ".changes": {} } })
       const upper = yield* subdirectory(".changes")(lower)
@@ -591,7 +591,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("writers in the overlay wait for a commit, and nothing of theirs is lost", () =>
+  it.effect("loses no write that runs concurrently with a commit", () =>
     Effect.gen(function* () {
       const { fs, lower } = yield* layers({})
       const writes = Effect.forEach(
@@ -611,5 +611,5 @@ describe("overlay", () => {
   )
 })
 
-/** Long enough for what is under way to be told. */
+/** Yields often enough for pending events to arrive. */
 const TestYields = Effect.forEach(Array.from({ length: 20 }), () => Effect.yieldNow, { discard: true })

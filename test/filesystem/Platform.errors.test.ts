@@ -32,7 +32,7 @@ describe("an error of Platform.toFileSystem", () => {
     fs.makeTempDirectory({ directory: "zz" })
   ]
 
-  it.effect("has ours as its cause, and nowhere a path of the host", () =>
+  it.effect("has our error as its cause, and contains no path of the host", () =>
     Effect.gen(function* () {
       const root = yield* planted
       const fs = yield* overHost(root)
@@ -60,7 +60,7 @@ describe("an error of Platform.toFileSystem", () => {
     })
   )
 
-  it.effect("is PermissionDenied where the Filesystem may not be changed, and nothing changes", () =>
+  it.effect("is PermissionDenied for every change of a read-only Filesystem, and nothing changes", () =>
     Effect.gen(function* () {
       const root = yield* planted
       const context = yield* Layer.build(served(PosixHost.layer({ root, readOnly: true })))
@@ -98,7 +98,7 @@ describe("an error of Platform.toFileSystem", () => {
     })
   )
 
-  it.effect("is PermissionDenied on every way out", () =>
+  it.effect("is PermissionDenied for every path that leads out of the root", () =>
     Effect.gen(function* () {
       const root = yield* planted
       Fs.symlinkSync("../outside", join(root, "out"))
@@ -121,7 +121,7 @@ describe("an error of Platform.toFileSystem", () => {
     })
   )
 
-  it.effect("is Busy where somebody else is at it", () =>
+  it.effect("is Busy if the backend is busy", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const busy = make({ ...port, stat: () => Effect.fail({ _tag: "AccessDenied", why: "busy" }) })
@@ -131,7 +131,7 @@ describe("an error of Platform.toFileSystem", () => {
     })
   )
 
-  it.effect("says which limit was in the way", () =>
+  it.effect("has the exceeded limit as its cause", () =>
     Effect.gen(function* () {
       const fs = yield* overMemory({ a: "1234", b: "", c: "" })
       const tight = { ...Limits.standard, maxFileSize: 3, maxReadBytes: 3, maxListEntries: 2 }
@@ -150,7 +150,7 @@ describe("an error of Platform.toFileSystem", () => {
 })
 
 describe("Platform.toFileSystem", () => {
-  it.effect("denies access where the permission bits let nobody", () =>
+  it.effect("denies access by the permission bits", () =>
     Effect.gen(function* () {
       const fs = yield* overMemory({ a: "x", d: {} })
       yield* fs.chmod("a", 0o444)
@@ -162,7 +162,7 @@ describe("Platform.toFileSystem", () => {
     })
   )
 
-  it.effect("puts temporary files into the root where no directory is named, for the owner only, until their scope ends", () =>
+  it.effect("makes temporary files in the root by default, for the owner only, until their scope ends", () =>
     Effect.gen(function* () {
       const fs = yield* overMemory()
       yield* Effect.scoped(
@@ -179,7 +179,7 @@ describe("Platform.toFileSystem", () => {
     })
   )
 
-  it.effect("gives no temporary name twice, whatever the random numbers", () =>
+  it.effect("never returns a temporary name twice, even for equal random numbers", () =>
     Effect.gen(function* () {
       const fs = yield* overMemory()
       const seeded = Random.withSeed(fs.makeTempDirectory(), "the same")
@@ -187,7 +187,7 @@ describe("Platform.toFileSystem", () => {
     })
   )
 
-  it.effect("leaves nothing of a copy that fails half way", () =>
+  it.effect("leaves no part of a copy that fails half way", () =>
     Effect.gen(function* () {
       const root = yield* planted
       execFileSync("mkfifo", [join(root, "d", "pipe")])
@@ -198,7 +198,7 @@ describe("Platform.toFileSystem", () => {
     })
   )
 
-  it.effect("tells a FIFO from a file, and neither reads nor writes it", () =>
+  it.effect("reports a FIFO as Unknown, and neither reads nor writes it", () =>
     Effect.gen(function* () {
       const root = yield* planted
       execFileSync("mkfifo", [join(root, "pipe")])

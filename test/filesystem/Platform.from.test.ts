@@ -36,7 +36,7 @@ const failWith = (tag: PlatformError.SystemErrorTag, code?: string) =>
   )
 
 describe("the root of Platform.fromFileSystem", () => {
-  it.effect("that is missing, a file, or below a file fails, with the root as it was given", () =>
+  it.effect("fails if it is missing, a file or below a file, and the error names it as given", () =>
     Effect.gen(function* () {
       const root = yield* temporary
       const node = yield* nodes
@@ -48,7 +48,7 @@ describe("the root of Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("that is a link is what the link leads to, also after the link leads elsewhere", () =>
+  it.effect("is the target of a link, even after the link changes", () =>
     Effect.gen(function* () {
       const top = yield* temporary
       const node = yield* nodes
@@ -63,7 +63,7 @@ describe("the root of Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("may be the root of everything", () =>
+  it.effect("can be the root directory", () =>
     Effect.gen(function* () {
       const fs = yield* over(yield* overMemory({ d: { f: "x" } }), { root: "/" })
       assert.strictEqual(yield* fs.readString("/d/f"), "x")
@@ -75,7 +75,7 @@ describe("the root of Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("may be a directory of another Filesystem, and nothing leads out of it", () =>
+  it.effect("can be a directory of another Filesystem, and no link leads out of it", () =>
     Effect.gen(function* () {
       const base = yield* overMemory({ secret: "s", d: { inside: "i", up: { link: "../secret" } } })
       const fs = yield* over(base, { root: "d" })
@@ -90,7 +90,7 @@ describe("the root of Platform.fromFileSystem", () => {
   )
 })
 
-describe("what a PlatformError means", () => {
+describe("the translation of a PlatformError", () => {
   // The table of behaviours.md.
   const byCode: ReadonlyArray<readonly [code: string, expected: object]> = [
     ["ENOENT", { _tag: "NotFound" }],
@@ -134,18 +134,18 @@ describe("what a PlatformError means", () => {
     })
 
   for (const [code, expected] of byCode) {
-    // A tag that says something else shows that the code counts first.
-    it.effect(`is its cause's code: ${code}`, () =>
+    // A tag with another meaning shows that the code takes precedence.
+    it.effect(`uses the code of its cause: ${code}`, () =>
       Effect.map(writing(failWith("WouldBlock", code)), (error) => assert.deepInclude(error, expected))
     )
   }
   for (const [tag, expected] of byTag) {
-    it.effect(`is its tag where there is no code: ${tag}`, () =>
+    it.effect(`uses its tag if there is no code: ${tag}`, () =>
       Effect.map(writing(failWith(tag)), (error) => assert.deepInclude(error, expected))
     )
   }
 
-  it.effect("is the error that it was made of, where that was one of ours", () =>
+  it.effect("restores an error that was one of ours", () =>
     Effect.gen(function* () {
       const fs = yield* over(yield* overMemory({ d: {} }), { root: "/" })
       const error = yield* Effect.flip(fs.port.links!.make(p("d/l"), "../../out"))
@@ -155,7 +155,7 @@ describe("what a PlatformError means", () => {
 })
 
 describe("Platform.fromFileSystem", () => {
-  it.effect("creates where there are no hard links, and overwrites nothing", () =>
+  it.effect("creates a file without hard links, and overwrites none", () =>
     Effect.gen(function* () {
       const { fs, root } = yield* onNode(() => ({ link: () => failWith("Unknown", "ENOTSUP") }))
       yield* fs.write("a", "first", { mode: "create" })
@@ -164,7 +164,7 @@ describe("Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("leaves nothing where a create without hard links fails at its last step", () =>
+  it.effect("leaves no file when a create without hard links fails at its last step", () =>
     Effect.gen(function* () {
       const { fs, root } = yield* onNode(() => ({
         link: () => failWith("Unknown", "ENOTSUP"),
@@ -175,7 +175,7 @@ describe("Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("cuts back an append that came to a full disk", () =>
+  it.effect("truncates the file again when an append fails on a full disk", () =>
     Effect.gen(function* () {
       const { fs, root } = yield* onNode((node, root) => ({
         writeFile: (path, bytes, options) =>
@@ -195,7 +195,7 @@ describe("Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("does not take along what comes into a directory while that is being removed", () =>
+  it.effect("keeps an entry that is created in a directory while it is deleted", () =>
     Effect.gen(function* () {
       const { fs, root } = yield* onNode((node, root) => ({
         rename: (from, to) =>
@@ -210,7 +210,7 @@ describe("Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("does not replace a link that has come while the new content was being written", () =>
+  it.effect("does not replace a link that is created during a write", () =>
     Effect.gen(function* () {
       const { fs, root } = yield* onNode((node, root) => ({
         writeFile: (path, bytes, options) =>
@@ -230,7 +230,7 @@ describe("Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("reads of an open file no more than it was when it was opened", () =>
+  it.effect("reads an open file up to its size when it was opened", () =>
     Effect.gen(function* () {
       const { fs, root } = yield* onNode()
       Fs.writeFileSync(join(root, "a"), "old")
@@ -241,7 +241,7 @@ describe("Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("hides its writes in progress also over a Filesystem, and keeps their names to itself", () =>
+  it.effect("hides its staged files over a Filesystem too, and their names cannot be used", () =>
     Effect.gen(function* () {
       const base = yield* overMemory()
       const fs = yield* over(base, { root: "/" })
@@ -259,7 +259,7 @@ describe("Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("opens where links cannot be refused by opening", () =>
+  it.effect("opens files on a FileSystem that does not support noFollow", () =>
     Effect.gen(function* () {
       const { fs, root } = yield* onNode((node) => ({
         open: (path, options) =>
@@ -272,7 +272,7 @@ describe("Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("lists names that no path can express, and removes them with their directory", () =>
+  it.effect("lists names that are not valid paths, and removes them with their directory", () =>
     Effect.gen(function* () {
       const { fs, root } = yield* onNode()
       Fs.mkdirSync(join(root, "d"))
@@ -283,7 +283,7 @@ describe("Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("lists a name that is no text, though it cannot be asked for", () =>
+  it.effect("lists a name that is not UTF-8 as not addressable", () =>
     Effect.gen(function* () {
       const { fs, root } = yield* onNode()
       Fs.writeFileSync(Buffer.concat([Buffer.from(join(root, "bad-")), Buffer.from([0xff])]), "x")
@@ -298,7 +298,7 @@ describe("Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("asks for the type of an entry where the listing leaves it open", () =>
+  it.effect("looks up the type of an entry if the listing does not tell it", () =>
     Effect.gen(function* () {
       const { fs, root } = yield* onNode((node) => ({
         readDirectoryEntries: (path) =>
@@ -314,7 +314,7 @@ describe("Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("keeps the times that it sets, to the millisecond, also before 1970", () =>
+  it.effect("stores times to the millisecond, also before 1970", () =>
     Effect.gen(function* () {
       const { fs } = yield* onNode()
       yield* fs.write("a", "x")
@@ -326,7 +326,7 @@ describe("Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("keeps the permission bits of what it replaces, and is at no time more open", () =>
+  it.effect("keeps the permission bits of a replaced file, and never widens them", () =>
     Effect.gen(function* () {
       const modes: Array<number> = []
       const { fs, root } = yield* onNode((node, root) => ({

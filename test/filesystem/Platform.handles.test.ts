@@ -15,7 +15,7 @@ const all = (file: FileSystem.File) =>
 
 const before = { "a.txt": "0123456789", d: { "b.txt": "b" } }
 
-/** The same claim over both kinds of backend. */
+/** Runs the same test on InMemory and on PosixHost. */
 const onBoth = (name: string, body: (fs: FileSystem.FileSystem) => Effect.Effect<void, unknown, Scope.Scope>) => {
   it.effect(`${name} (in memory)`, () => Effect.flatMap(overMemory(before), body))
   it.effect(`${name} (on a host)`, () =>
@@ -33,7 +33,7 @@ const failing = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>) =>
   Effect.exit(Effect.scoped(Effect.andThen(effect, Effect.fail("the program failed"))))
 
 describe("a handle that writes", () => {
-  onBoth("shows what it holds at once, and others see it at sync and when the scope has closed", (fs) =>
+  onBoth("shows its content at once, and publishes it at sync and when its scope closes", (fs) =>
     Effect.gen(function* () {
       yield* Effect.scoped(
         Effect.gen(function* () {
@@ -52,7 +52,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("r+ publishes nothing over what another has written since it was opened", (fs) =>
+  onBoth("r+ does not overwrite a change by another writer since it was opened", (fs) =>
     Effect.gen(function* () {
       const closed = yield* Effect.exit(
         Effect.scoped(
@@ -71,7 +71,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("r+ closes well when its caller has met the Conflict and written nothing since", (fs) =>
+  onBoth("r+ closes normally after a reported conflict if nothing was written since", (fs) =>
     Effect.gen(function* () {
       yield* Effect.scoped(
         Effect.gen(function* () {
@@ -85,7 +85,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("r+ publishes over what it has published itself, and over nothing else", (fs) =>
+  onBoth("r+ overwrites its own published content, and no other", (fs) =>
     Effect.gen(function* () {
       const closed = yield* Effect.exit(
         Effect.scoped(
@@ -106,7 +106,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("r+ does not bring a removed file back", (fs) =>
+  onBoth("r+ does not restore a removed file", (fs) =>
     Effect.gen(function* () {
       const closed = yield* Effect.exit(
         Effect.scoped(
@@ -131,7 +131,7 @@ describe("a handle that writes", () => {
     )
   }
 
-  onBoth("w that writes nothing leaves nothing in the file", (fs) =>
+  onBoth("w without a write truncates the file", (fs) =>
     Effect.gen(function* () {
       yield* Effect.scoped(fs.open("a.txt", { flag: "w" }))
       assert.strictEqual(yield* fs.readFileString("a.txt"), "")
@@ -139,7 +139,7 @@ describe("a handle that writes", () => {
   )
 
   for (const flag of ["w", "w+"] as const) {
-    onBoth(`${flag} shows at once what it has written to whoever looks through the same FileSystem`, (fs) =>
+    onBoth(`${flag} shows its content at once through the same FileSystem`, (fs) =>
       Effect.gen(function* () {
         yield* fs.symlink("a.txt", "link")
         const file = yield* fs.open("a.txt", { flag })
@@ -158,7 +158,7 @@ describe("a handle that writes", () => {
   }
 
   for (const flag of ["w", "wx", "w+", "wx+"] as const) {
-    onBoth(`${flag} makes the file at once, and takes it away when the scope fails`, (fs) =>
+    onBoth(`${flag} creates the file at once, and removes it when the scope fails`, (fs) =>
       Effect.gen(function* () {
         yield* failing(
           Effect.gen(function* () {
@@ -173,7 +173,7 @@ describe("a handle that writes", () => {
     )
   }
 
-  onBoth("leaves what it has made and published, also when the scope then fails", (fs) =>
+  onBoth("keeps a created and published file, even if the scope fails later", (fs) =>
     Effect.gen(function* () {
       yield* failing(
         Effect.flatMap(fs.open("new.txt", { flag: "wx" }), (file) => Effect.andThen(file.writeAll(text("new")), file.sync))
@@ -182,14 +182,14 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("leaves what it has made and synced, also when that is empty", (fs) =>
+  onBoth("keeps a created and synced file, even if it is empty", (fs) =>
     Effect.gen(function* () {
       yield* failing(Effect.flatMap(fs.open("new.txt", { flag: "wx" }), (file) => file.sync))
       assert.isTrue(yield* fs.exists("new.txt"))
     })
   )
 
-  onBoth("publishes under the limits that it was opened with", (fs) =>
+  onBoth("publishes under the limits with which it was opened", (fs) =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const file = yield* Scope.provide(fs.open("a.txt", { flag: "w" }), scope)
@@ -199,7 +199,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("does not take away what someone else has written into the file it made", (fs) =>
+  onBoth("does not remove its created file if another writer has written to it", (fs) =>
     Effect.gen(function* () {
       yield* failing(Effect.andThen(fs.open("new.txt", { flag: "w" }), fs.writeFileString("new.txt", "theirs")))
       assert.strictEqual(yield* fs.readFileString("new.txt"), "theirs")
@@ -225,7 +225,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("with x excludes a second one from the moment it is opened", (fs) =>
+  onBoth("with x excludes a second handle as soon as it is opened", (fs) =>
     Effect.gen(function* () {
       yield* fs.open("lock", { flag: "wx" })
       const error = yield* Effect.flip(fs.open("lock", { flag: "wx" }))
@@ -233,7 +233,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("is whole beside another: the last to finish wins", (fs) =>
+  onBoth("replaces the content of another handle as a whole: the last to close wins", (fs) =>
     Effect.gen(function* () {
       const first = yield* Scope.make()
       const second = yield* Scope.make()
@@ -247,7 +247,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("fails typed at sync, and with a defect when its scope closes, where its directory has gone", (fs) =>
+  onBoth("fails with an error at sync and with a defect at the end of its scope if its directory is gone", (fs) =>
     Effect.gen(function* () {
       const exit = yield* Effect.exit(
         Effect.scoped(
@@ -265,7 +265,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("refuses what is over the limit of a write, when it is written", (fs) =>
+  onBoth("rejects a write above the limit at once", (fs) =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(
         Effect.scoped(
@@ -282,7 +282,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("with a mode has it before there is content", (fs) =>
+  onBoth("with a mode creates the file with that mode before its content", (fs) =>
     Effect.gen(function* () {
       const file = yield* fs.open("secret", { flag: "w", mode: 0o600 })
       assert.strictEqual(yield* fs.readFileString("secret"), "")
@@ -295,7 +295,7 @@ describe("a handle that writes", () => {
   )
 })
 
-describe("a call on the name of an unpublished handle", () => {
+describe("a call on the path of an unpublished handle", () => {
   const looks: ReadonlyArray<[string, (fs: FileSystem.FileSystem) => Effect.Effect<unknown, unknown>]> = [
     ["stat of its directory", (fs) => fs.stat("d")],
     ["stat of the root", (fs) => fs.stat("/")],
@@ -386,7 +386,7 @@ describe("a call on the name of an unpublished handle", () => {
     )
   }
 
-  onBoth("writeFile that appends does so after the written content", (fs) =>
+  onBoth("writeFile that appends does so after the handle's content", (fs) =>
     Effect.gen(function* () {
       yield* Effect.scoped(
         Effect.gen(function* () {
@@ -452,7 +452,7 @@ describe("a call on the name of an unpublished handle", () => {
     })
   )
 
-  onBoth("rename leaves the old name to a handle that writes on", (fs) =>
+  onBoth("rename moves the content, and later writes of the handle re-create the old name", (fs) =>
     Effect.gen(function* () {
       yield* Effect.scoped(
         Effect.gen(function* () {
@@ -476,14 +476,14 @@ describe("a handle that appends", () => {
     })
   )
 
-  onBoth("takes the file it made away when the scope fails before anything was written", (fs) =>
+  onBoth("removes the file that it created when the scope fails before a write", (fs) =>
     Effect.gen(function* () {
       yield* failing(fs.open("new.txt", { flag: "ax" }))
       assert.isFalse(yield* fs.exists("new.txt"))
     })
   )
 
-  onBoth("reads where its cursor is, which writing leaves", (fs) =>
+  onBoth("reads at its own cursor, which writes do not move", (fs) =>
     Effect.gen(function* () {
       const file = yield* fs.open("a.txt", { flag: "a+" })
       yield* file.readAlloc(4)
@@ -493,7 +493,7 @@ describe("a handle that appends", () => {
     })
   )
 
-  onBoth("fails where the file has gone, and makes no other", (fs) =>
+  onBoth("fails if the file was removed, and creates no other", (fs) =>
     Effect.gen(function* () {
       const file = yield* fs.open("a.txt", { flag: "a" })
       yield* fs.remove("a.txt")
@@ -504,7 +504,7 @@ describe("a handle that appends", () => {
 })
 
 describe("a handle that reads", () => {
-  onBoth("reads the file as it was opened, whatever happens to the name", (fs) =>
+  onBoth("reads the file as it was opened, even if the path is replaced or removed", (fs) =>
     Effect.gen(function* () {
       const file = yield* fs.open("a.txt")
       yield* fs.writeFileString("a.txt", "new")
@@ -525,7 +525,7 @@ describe("a handle that reads", () => {
     })
   )
 
-  it.effect("asks the backend for no more than it was asked for, however large the file", () =>
+  it.effect("reads only the requested bytes of a large file from the backend", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ tree: { large: new Uint8Array(4 * 1024 * 1024) } })
       const asked: Array<number> = []
@@ -595,7 +595,7 @@ describe("a sink", () => {
     })
   )
 
-  onBoth("leaves none that it made when its stream fails", (fs) =>
+  onBoth("removes the file that it created when its stream fails", (fs) =>
     Effect.gen(function* () {
       for (const options of [{}, { flag: "wx" }, { mode: 0o600 }, { flag: "w+", mode: 0o600 }] as const) {
         yield* Effect.flip(Stream.run(broken, fs.sink("new.txt", options)))
@@ -604,21 +604,21 @@ describe("a sink", () => {
     })
   )
 
-  onBoth("that appends keeps what was fully written when its stream fails", (fs) =>
+  onBoth("that appends keeps the written part when its stream fails", (fs) =>
     Effect.gen(function* () {
       yield* Effect.flip(Stream.run(broken, fs.sink("a.txt", { flag: "a" })))
       assert.strictEqual(yield* fs.readFileString("a.txt"), "0123456789new")
     })
   )
 
-  onBoth("takes a file streamed onto itself", (fs) =>
+  onBoth("can write a file that is streamed from itself", (fs) =>
     Effect.gen(function* () {
       yield* Stream.run(fs.stream("a.txt"), fs.sink("a.txt"))
       assert.strictEqual(yield* fs.readFileString("a.txt"), "0123456789")
     })
   )
 
-  onBoth("fails typed and consumes nothing where it cannot write", (fs) =>
+  onBoth("fails with an error and consumes nothing if it cannot write", (fs) =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(
         Stream.run(

@@ -6,7 +6,7 @@ import * as Pages from "../../src/filesystem/platform/pages.ts"
 
 const page = 64 * 1024
 
-/** Where something may go wrong: about the edges of pages. */
+/** Positions around the edges of pages. */
 const Offset = Schema.Literals([0, 1, 100, page - 1, page, page + 1, 2 * page - 1, 2 * page, 3 * page + 7])
 
 const Step = Schema.TaggedUnion({
@@ -15,7 +15,7 @@ const Step = Schema.TaggedUnion({
   read: { offset: Offset, length: Schema.Literals([0, 1, 50, page, 3 * page]) }
 })
 
-/** The content as one array, which is all that pages are to seem. */
+/** Makes the model of pages: the content as one array. */
 const modelled = (before: Uint8Array) => {
   let bytes = before
   const resize = (size: number) => {
@@ -39,7 +39,7 @@ const agree = (actual: Uint8Array, expected: Uint8Array) => assert.isTrue(Buffer
 
 describe("pages", () => {
   it.effect.prop(
-    "are what one array with the same writes would be",
+    "behave like one array with the same writes",
     [Schema.Literals([0, 1, page, page + 500, 3 * page]), Arbitrary.array(Arbitrary.schema(Step), { maxLength: 12 })],
     ([size, program]) =>
       Effect.scoped(

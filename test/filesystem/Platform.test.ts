@@ -36,11 +36,11 @@ const memory = served(
 )
 
 describe("Platform.toFileSystem", () => {
-  describe("answers as effect's Node implementation, with the same tree afterwards", () => {
+  describe("gives the same answer and tree as effect's Node implementation", () => {
     it("in at least 120 calls", () => assert.isAtLeast(cases.length, 120))
 
     for (const self of cases) {
-      it.effect(self.differs === undefined ? self.name : `${self.name}: not, since ${self.differs.why}`, () =>
+      it.effect(self.differs === undefined ? self.name : `${self.name}: differs, because ${self.differs.why}`, () =>
         Effect.gen(function* () {
           const nodeRoot = yield* planted
           const hostRoot = yield* planted

@@ -16,7 +16,7 @@ const grounds: ReadonlyArray<readonly [string, Effect.Effect<Ground, unknown, Sc
   ["ours in memory", Effect.map(overMemory(), (fs) => ({ fs, at: (path: string) => path }))]
 ]
 
-/** What is told from the moment the watch is installed, and a way to wait for one of it. */
+/** Starts a watch. Returns the events seen so far and a way to wait for one. */
 const watched = ({ at, fs }: Ground, path: string, recursive: boolean) =>
   Effect.gen(function* () {
     const ready = yield* Deferred.make<void>()
@@ -39,7 +39,7 @@ const watched = ({ at, fs }: Ground, path: string, recursive: boolean) =>
 
 for (const [name, ground] of grounds) {
   describe(`watching, ${name}`, () => {
-    it.live("tells of direct entries by name, and not of what is deeper", () =>
+    it.live("reports direct entries by name, and not deeper ones", () =>
       Effect.gen(function* () {
         const here = yield* ground
         const { at, fs } = here
@@ -57,7 +57,7 @@ for (const [name, ground] of grounds) {
       })
     )
 
-    it.live("tells of what is deeper when it is asked to, relative to the directory", () =>
+    it.live("reports deeper entries on request, relative to the directory", () =>
       Effect.gen(function* () {
         const here = yield* ground
         const { at, fs } = here
@@ -70,7 +70,7 @@ for (const [name, ground] of grounds) {
       })
     )
 
-    it.live("tells of a file by its own name", () =>
+    it.live("reports a file by its own name", () =>
       Effect.gen(function* () {
         const here = yield* ground
         const { at, fs } = here
@@ -87,7 +87,7 @@ for (const [name, ground] of grounds) {
       })
     )
 
-    it.live("of what is missing is NotFound", () =>
+    it.live("fails with NotFound for a missing path", () =>
       Effect.gen(function* () {
         const { at, fs } = yield* ground
         const error = yield* Effect.flip(Stream.runDrain(fs.watch(at("none"))))

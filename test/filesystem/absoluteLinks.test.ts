@@ -1,4 +1,4 @@
-/** Absolute links that lead into the root, through everything that stands between a host and a caller. */
+/** Absolute links that lead into the root, through every layer between a host and a caller. */
 import { assert, describe, it } from "@effect/vitest"
 import { NodeFileSystem } from "@effect/platform-node"
 import * as Effect from "effect/Effect"
@@ -30,7 +30,7 @@ const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelea
   (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
 )
 
-/** A root with links that lead into it by its whole path, one out of it, and a directory beside it. */
+/** Makes a root with absolute links into it, a link that leads out, and a directory beside it. */
 const planted = Effect.map(directory, (top) => {
   const [root, outside] = [join(top, "root"), join(top, "outside")]
   for (const at of [join(root, "d/e"), outside]) Fs.mkdirSync(at, { recursive: true })
@@ -77,7 +77,7 @@ describe("absolute links into the root", () => {
     )
   }
 
-  it.live("are followed where the machine does not show descriptors", () =>
+  it.live("are followed on a machine that does not show descriptors", () =>
     Effect.gen(function* () {
       const { root } = yield* planted
       const fs = make(yield* checked({ root }))
@@ -86,7 +86,7 @@ describe("absolute links into the root", () => {
     })
   )
 
-  it.live("name the root by its real path and by the path that it was given by", () =>
+  it.live("can name the root by its real path or by the path with which it was opened", () =>
     Effect.gen(function* () {
       const { root, top } = yield* planted
       const alias = join(top, "alias")
@@ -99,7 +99,7 @@ describe("absolute links into the root", () => {
     })
   )
 
-  it.live("name a root that has been moved by where it is now", () =>
+  it.live("name a moved root by its current path", () =>
     Effect.gen(function* () {
       const { root, top } = yield* planted
       const fs = yield* host(root)
@@ -110,7 +110,7 @@ describe("absolute links into the root", () => {
     })
   )
 
-  it.live("name nothing by the given path of a root that was moved, when a stranger takes its place", () =>
+  it.live("do not name a moved root by its old path when another directory takes its place", () =>
     Effect.gen(function* () {
       const { root, top } = yield* planted
       const fs = yield* host(root)
@@ -129,7 +129,7 @@ describe("absolute links into the root", () => {
     }
   })
 
-  it.live("of a mounted host that climb out of its root are refused", () =>
+  it.live("of a mounted host are refused if they climb out of its root", () =>
     Effect.gen(function* () {
       const { root } = yield* planted
       Fs.symlinkSync(`${root}/../conf`, join(root, "up"))
@@ -142,7 +142,7 @@ describe("absolute links into the root", () => {
     })
   )
 
-  it.live("of the lower tree of an overlay name its root, whatever the upper tree calls absolute", () =>
+  it.live("of the lower tree of an overlay name its root, whatever the upper filesystem uses as root", () =>
     Effect.gen(function* () {
       const { root } = yield* planted
       const fs = overlay(yield* memory({ absoluteLinks: "root" }))(yield* host(root))
@@ -164,7 +164,7 @@ describe("absolute links into the root", () => {
     })
   )
 
-  it.live("lead within a directory of the root only where they stay in it", () =>
+  it.live("lead into a subdirectory only if they stay in it", () =>
     Effect.gen(function* () {
       const { root } = yield* planted
       Fs.writeFileSync(join(root, "above"), "above")
@@ -176,7 +176,7 @@ describe("absolute links into the root", () => {
     })
   )
 
-  it.live("of a mounted host lead into the mount, and never to what is outside of it", () =>
+  it.live("of a mounted host lead into the mount, and never outside of it", () =>
     Effect.gen(function* () {
       const [one, two] = [yield* planted, yield* planted]
       Fs.symlinkSync(join(one.root, "d/f"), join(two.root, "across"))
@@ -190,7 +190,7 @@ describe("absolute links into the root", () => {
     })
   )
 
-  it.live("that were copied up in an overlay still lead into what it shows, and are written down with their text", () =>
+  it.live("that were copied up in an overlay lead into the shown tree, and are committed with their text", () =>
     Effect.gen(function* () {
       const { root } = yield* planted
       const lower = yield* host(root)
@@ -206,7 +206,7 @@ describe("absolute links into the root", () => {
     })
   )
 
-  it.live("with links refused or reported are as other links are", () =>
+  it.live("follow the symlinks option like other links", () =>
     Effect.gen(function* () {
       const { root } = yield* planted
       assert.deepStrictEqual(yield* whyOf((yield* host(root, { symlinks: "refuse" })).readString("ld/f")), [
@@ -253,7 +253,7 @@ describe("absolute links into the root", () => {
     )
   }
 
-  it.live("are left out of a ZIP and reported, since they lead out of it wherever it is unpacked", () =>
+  it.live("are skipped and reported in a ZIP, because they would lead out of it", () =>
     Effect.gen(function* () {
       const { root } = yield* planted
       const skipped: Array<string> = []
@@ -264,7 +264,7 @@ describe("absolute links into the root", () => {
   )
 
   it.live(
-    "whose target is swapped for a link to the outside lead nowhere else",
+    "never lead outside while their target is swapped for a link",
     () =>
       Effect.gen(function* () {
         const { root, top } = yield* planted
@@ -296,7 +296,7 @@ describe("absolute links into the root", () => {
 describe("absolute links in memory", () => {
   const tree = { d: { f: "inside" }, l: { link: "/d/f" }, top: { link: "/" }, climbs: { link: "/../d/f" } }
 
-  it.effect("lead out unless the root is said to be theirs", () =>
+  it.effect('lead out of the root unless absoluteLinks is "root"', () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* whyOf((yield* memory({ tree })).readString("l")), escape)
       const fs = yield* memory({ tree, absoluteLinks: "root" })

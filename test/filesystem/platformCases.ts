@@ -1,6 +1,6 @@
 /**
- * One table of calls that effect's Node implementation and ours must answer alike, on the same tree. `at` makes a path of the table
- * one of the filesystem: absolute on the disk for Node's, relative to the root for ours.
+ * A table of calls that effect's Node implementation and ours must answer alike, on the same tree. `at` makes a path for the
+ * filesystem: absolute on the disk for Node's, relative to the root for ours.
  */
 import { ByteSize, Effect, Exit, type FileSystem, Option, type PlatformError, type Scope, Stream } from "effect"
 import * as Cause from "effect/Cause"
@@ -11,11 +11,11 @@ type At = (path: string) => string
 export interface Case {
   readonly name: string
   readonly call: (fs: Fs, at: At) => Effect.Effect<unknown, PlatformError.PlatformError, Scope.Scope>
-  /** Why ours answers something else, and what. The tree afterwards is then ours too. */
+  /** The reason for a different answer, and that answer. With `tree: "ours"` the tree afterwards differs too. */
   readonly differs?: { readonly why: string; readonly answer: unknown; readonly tree?: "same" | "ours" }
 }
 
-/** What every case finds. Links are relative, `x.sh` and `tools` have modes of their own. */
+/** The tree before each case. Links are relative; `modes` has the modes. */
 export const tree = {
   "a.txt": "hello a",
   "b.txt": "bbb",
@@ -46,7 +46,7 @@ const mtime = (info: FileSystem.File.Info) => Option.getOrThrow(info.mtime).getT
 
 export const reason = (error: PlatformError.PlatformError) => `${error._tag} ${error.reason._tag}`
 
-/** The outcome of one call among several. */
+/** Returns the value or the error of one of several calls. */
 const tried = <A>(effect: Effect.Effect<A, PlatformError.PlatformError, Scope.Scope>) =>
   Effect.match(effect, { onFailure: reason, onSuccess: (value) => ({ value: value as unknown }) })
 
@@ -54,7 +54,7 @@ const table: Array<Case> = []
 const add = (name: string, call: Case["call"], differs?: Case["differs"]) =>
   table.push({ name, call, ...(differs && { differs }) })
 
-// ── looking ──
+// ── reading ──
 for (const path of [
   "a.txt",
   "d",
@@ -84,7 +84,7 @@ for (const path of ["a.txt", "la", "ld", "dang", "loop", "zz", "a.txt/x", "d"]) 
 }
 add("access readable file", (fs, at) => fs.access(at("a.txt"), { readable: true }))
 add("access readable directory", (fs, at) => fs.access(at("d"), { readable: true }))
-add("access readable missing", (fs, at) => fs.access(at("zz"), { readable: true }))
+add("access readable missing path", (fs, at) => fs.access(at("zz"), { readable: true }))
 add("access writable file", (fs, at) => fs.access(at("a.txt"), { writable: true }))
 add("access writable directory", (fs, at) => fs.access(at("d"), { readable: true, writable: true }))
 add("access writable through a link", (fs, at) => fs.access(at("la"), { writable: true }))
@@ -94,7 +94,7 @@ add("readFile answers bytes", (fs, at) => Effect.map(fs.readFile(at("a.txt")), (
 add("readFileString with an encoding", (fs, at) => fs.readFileString(at("a.txt"), "utf-16le"))
 add("readFileString with an unknown encoding", (fs, at) => fs.readFileString(at("a.txt"), "klingon"))
 add("readDirectory of a file, recursively", (fs, at) => fs.readDirectory(at("a.txt"), { recursive: true }))
-add("readDirectory of what is missing, recursively", (fs, at) => fs.readDirectory(at("zz"), { recursive: true }))
+add("readDirectory of a missing path, recursively", (fs, at) => fs.readDirectory(at("zz"), { recursive: true }))
 add("readDirectory recursively, in some order", (fs, at) =>
   Effect.map(fs.readDirectory(at("d"), { recursive: true }), (names) => names.sort())
 )
@@ -112,10 +112,10 @@ add("glob with an exclusion", (fs, at) => fs.glob("**/*.txt", { root: at("."), e
 add("glob with a missing root", (fs, at) => fs.glob("*", { root: at("zz") }))
 add("NUL in a path", (fs, at) => fs.readFile(at("a\0b")))
 add("NUL in a path to write", (fs, at) => fs.writeFileString(at("a\0b"), ""))
-add("NUL in a path that is asked for", (fs, at) => fs.exists(at("a\0b")))
+add("NUL in a path to exists", (fs, at) => fs.exists(at("a\0b")))
 add("a name of 300 characters", (fs, at) => fs.stat(at("x".repeat(300))))
 add("dot segments", (fs, at) => fs.readFileString(at("./d/../a.txt")))
-add("dot dot after what is missing", (fs, at) => fs.readFileString(at("zz/../a.txt")), {
+add("dot dot after a missing path", (fs, at) => fs.readFileString(at("zz/../a.txt")), {
   why: "`..` is resolved lexically (C-02)",
   answer: "hello a"
 })
@@ -130,12 +130,12 @@ add("stream in chunks", (fs, at) =>
   Effect.map(Stream.runCollect(fs.stream(at("a.txt"), { chunkSize: 3 })), (chunks) => chunks.map(string))
 )
 add("stream past the end", (fs, at) => Stream.runCollect(fs.stream(at("a.txt"), { offset: 99 })))
-add("stream of more than there is", (fs, at) =>
+add("stream of more bytes than the file has", (fs, at) =>
   Effect.map(Stream.runCollect(fs.stream(at("a.txt"), { bytesToRead: 99 })), (chunks) => chunks.map(string))
 )
-add("stream of nothing", (fs, at) => Stream.runCollect(fs.stream(at("a.txt"), { bytesToRead: 0 })))
+add("stream of no bytes", (fs, at) => Stream.runCollect(fs.stream(at("a.txt"), { bytesToRead: 0 })))
 add("stream with a negative chunk", (fs, at) => Stream.runCollect(fs.stream(at("a.txt"), { chunkSize: -1 })))
-add("stream of what is missing", (fs, at) => Stream.runCollect(fs.stream(at("zz"))))
+add("stream of a missing path", (fs, at) => Stream.runCollect(fs.stream(at("zz"))))
 add("stream of a directory", (fs, at) => Stream.runCollect(fs.stream(at("d"))))
 
 // ── writing ──
@@ -182,15 +182,15 @@ add("writeFile with a private mode, new", (fs, at) =>
 add("writeFile with a mode, existing", (fs, at) =>
   Effect.andThen(fs.writeFileString(at("b.txt"), "X", { mode: 0o777 }), Effect.map(fs.stat(at("b.txt")), info))
 )
-add("writeFile with a mode that is none", (fs, at) => fs.writeFileString(at("n"), "X", { mode: -1 }))
-add("writeFile with a flag that is none", (fs, at) => fs.writeFileString(at("n"), "X", { flag: "zz" as "w" }))
+add("writeFile with an invalid mode", (fs, at) => fs.writeFileString(at("n"), "X", { mode: -1 }))
+add("writeFile with an invalid flag", (fs, at) => fs.writeFileString(at("n"), "X", { flag: "zz" as "w" }))
 add("writeFile keeps the mode of what it replaces", (fs, at) =>
   Effect.andThen(fs.writeFileString(at("x.sh"), "X"), Effect.map(fs.stat(at("x.sh")), info))
 )
 add("sink with a mode", (fs, at) =>
   Effect.andThen(Stream.run(Stream.make(text("XY")), fs.sink(at("n"), { mode: 0o640 })), Effect.map(fs.stat(at("n")), info))
 )
-add("sink of nothing", (fs, at) => Stream.run(Stream.empty, fs.sink(at("a.txt"))))
+add("sink of an empty stream", (fs, at) => Stream.run(Stream.empty, fs.sink(at("a.txt"))))
 add("truncate to nothing", (fs, at) => fs.truncate(at("a.txt")))
 add("truncate shorter", (fs, at) => fs.truncate(at("a.txt"), 3))
 add("truncate longer", (fs, at) => fs.truncate(at("a.txt"), 10))
@@ -199,7 +199,7 @@ add("truncate to a negative length", (fs, at) => fs.truncate(at("a.txt"), -1))
 add("truncate to a fraction", (fs, at) => fs.truncate(at("a.txt"), 1.5))
 add("truncate to NaN", (fs, at) => fs.truncate(at("zz"), Number.NaN))
 add("truncate of a directory", (fs, at) => fs.truncate(at("d")))
-add("truncate of what is missing", (fs, at) => fs.truncate(at("zz")))
+add("truncate of a missing path", (fs, at) => fs.truncate(at("zz")))
 
 // ── handles ──
 const handle =
@@ -242,7 +242,7 @@ add(
   )
 )
 add(
-  "sizes that are none",
+  "invalid and empty sizes",
   handle("r", (file) =>
     steps(file.readAlloc(-1), file.readAlloc(1.5), file.readAlloc(0), file.read(new Uint8Array(0)), all(file))
   )
@@ -252,7 +252,7 @@ add(
   handle("r+", (file) => steps(file.seek(9n, "start"), file.write(text("!")), file.seek(0n, "start"), all(file), file.sync))
 )
 add(
-  "a write at a position that is none",
+  "a write at an invalid position",
   handle("r+", (file) => steps(file.seek(1n << 62n, "start"), file.write(text("!")), file.writeAll(text("!"))))
 )
 add(
@@ -282,11 +282,11 @@ add(
   )
 )
 add(
-  "truncating by nothing, a fraction, a negative",
+  "truncating to a fraction, and without a length",
   handle("r+", (file) => steps(file.truncate(1.5), file.truncate(), Effect.map(file.stat, info)))
 )
 add(
-  "many writes here and there",
+  "many writes at different positions",
   handle("w+", (file) =>
     steps(
       ...Array.from({ length: 20 }, (_, i) =>
@@ -313,7 +313,7 @@ add("open with a mode", (fs, at) =>
   Effect.flatMap(fs.open(at("n"), { flag: "w", mode: 0o600 }), (file) => Effect.map(file.stat, info))
 )
 
-// ── names ──
+// ── paths ──
 add("makeDirectory", (fs, at) => fs.makeDirectory(at("n")))
 add("makeDirectory with a slash after it", (fs, at) => fs.makeDirectory(at("n/")))
 for (const recursive of [false, true]) {
@@ -326,7 +326,7 @@ for (const recursive of [false, true]) {
 add("makeDirectory with a mode", (fs, at) => Effect.asVoid(fs.makeDirectory(at("n/m/o"), { recursive: true, mode: 0o777 })))
 add("makeDirectory with a private mode", (fs, at) => fs.makeDirectory(at("n"), { mode: 0o700 }))
 add("makeDirectory with a mode, existing", (fs, at) => fs.makeDirectory(at("d"), { recursive: true, mode: 0o700 }))
-add("makeDirectory with a mode that is none", (fs, at) => fs.makeDirectory(at("n"), { mode: -1 }))
+add("makeDirectory with an invalid mode", (fs, at) => fs.makeDirectory(at("n"), { mode: -1 }))
 for (const path of ["a.txt", "d", "empty", "la", "ld", "dang", "zz", "a.txt/x"]) {
   add(`remove ${path}`, (fs, at) => fs.remove(at(path)))
   add(`remove ${path}, recursively`, (fs, at) => fs.remove(at(path), { recursive: true }))
@@ -414,7 +414,7 @@ add("symlink to an absolute target", (fs, at) => fs.symlink("/etc/passwd", at("n
   answer: "PlatformError PermissionDenied",
   tree: "ours"
 })
-add("link of what is missing", (fs, at) => fs.link(at("zz"), at("n")))
+add("link of a missing path", (fs, at) => fs.link(at("zz"), at("n")))
 add("link", (fs, at) => fs.link(at("a.txt"), at("n")), {
   why: "the port has no hard links",
   answer: "PlatformError BadArgument",
@@ -429,14 +429,14 @@ for (const path of ["a.txt", "d", "la", "zz", "a.txt/x", "dang"]) {
   )
 }
 add("chmod with the bits of the type", (fs, at) => fs.chmod(at("a.txt"), 0o100600))
-add("chmod with a mode that is none", (fs, at) => fs.chmod(at("a.txt"), -1))
+add("chmod with an invalid mode", (fs, at) => fs.chmod(at("a.txt"), -1))
 add("chmod with a fraction", (fs, at) => fs.chmod(at("a.txt"), 1.5))
 add("chmod set-user-ID", (fs, at) => fs.chmod(at("a.txt"), 0o4755), {
   why: "no file of ours gives another's rights (security.md)",
   answer: "PlatformError BadArgument",
   tree: "ours"
 })
-add("chown of what is missing", (fs, at) => fs.chown(at("zz"), 0, 0))
+add("chown of a missing path", (fs, at) => fs.chown(at("zz"), 0, 0))
 add("chown", (fs, at) => fs.chown(at("a.txt"), 0, 0), { why: "the port knows no owners", answer: "PlatformError BadArgument" })
 add("utimes with dates", (fs, at) =>
   Effect.andThen(fs.utimes(at("a.txt"), new Date(1), new Date(-5000)), Effect.map(fs.stat(at("a.txt")), mtime))
@@ -444,8 +444,8 @@ add("utimes with dates", (fs, at) =>
 add("utimes in fractions of a second", (fs, at) =>
   Effect.andThen(fs.utimes(at("a.txt"), 1.5, 1.25), Effect.map(fs.stat(at("a.txt")), mtime))
 )
-add("utimes with what is no time", (fs, at) => fs.utimes(at("a.txt"), Number.NaN, Number.NaN))
-add("utimes with a date that is none", (fs, at) => fs.utimes(at("a.txt"), new Date(Number.NaN), new Date(Number.NaN)), {
+add("utimes with an invalid number", (fs, at) => fs.utimes(at("a.txt"), Number.NaN, Number.NaN))
+add("utimes with an invalid date", (fs, at) => fs.utimes(at("a.txt"), new Date(Number.NaN), new Date(Number.NaN)), {
   why: "Node takes it for some time; there is none that it could mean",
   answer: "PlatformError BadArgument"
 })
@@ -471,9 +471,9 @@ add("makeTempDirectory without a prefix, after a slash", (fs, at) =>
     return shape(path)
   })
 )
-add("makeTempDirectory in what is missing", (fs, at) => fs.makeTempDirectory({ directory: at("zz") }))
+add("makeTempDirectory in a missing directory", (fs, at) => fs.makeTempDirectory({ directory: at("zz") }))
 add("makeTempDirectory in a file", (fs, at) => fs.makeTempDirectory({ directory: at("a.txt") }))
-add("makeTempDirectoryScoped goes with its scope", (fs, at) =>
+add("makeTempDirectoryScoped is removed with its scope", (fs, at) =>
   Effect.gen(function* () {
     const path = yield* Effect.scoped(
       Effect.tap(fs.makeTempDirectoryScoped({ directory: at("empty") }), (path) => fs.writeFileString(`${path}/f`, "x"))
@@ -489,13 +489,13 @@ add("makeTempFile", (fs, at) =>
     return [shape(path), found]
   })
 )
-add("makeTempFileScoped takes its directory along", (fs, at) =>
+add("makeTempFileScoped removes its directory too", (fs, at) =>
   Effect.gen(function* () {
     const path = yield* Effect.scoped(fs.makeTempFileScoped({ directory: at("empty") }))
     return [shape(path), yield* fs.readDirectory(at("empty"))]
   })
 )
-add("makeTempFile in what is missing", (fs, at) => fs.makeTempFile({ directory: at("zz") }))
+add("makeTempFile in a missing directory", (fs, at) => fs.makeTempFile({ directory: at("zz") }))
 
 export const cases: ReadonlyArray<Case> = table
 
@@ -520,7 +520,7 @@ const plain = (value: unknown, root: string): unknown =>
             ? Object.fromEntries(Object.entries(value).map(([key, item]) => [key, plain(item, root)]))
             : value
 
-/** What the call answers, without the root in it, or why it fails. Handles are closed. */
+/** Returns the answer or the error of a call, with paths relative to the root. Closes handles. */
 export const outcome = (self: Case, fs: Fs, root: string): Effect.Effect<unknown> =>
   Effect.map(
     Effect.exit(Effect.scoped(self.call(fs, (path) => (root === "/" ? path : path === "." ? root : `${root}/${path}`)))),

@@ -1,4 +1,4 @@
-/** What the tests of Platform stand on: directories that go with their scope, and effect's FileSystem over each kind of filesystem. */
+/** Helpers for the tests of Platform: temporary directories, and effect's FileSystem over each kind of filesystem. */
 import { NodeFileSystem } from "@effect/platform-node"
 import { Context, Effect, FileSystem, Layer } from "effect"
 import * as Fs from "node:fs"

@@ -1,6 +1,6 @@
 /**
- * Random programs of calls, and everything about a tree that a caller can see, for comparing a filesystem with another that is known to
- * be right. Each step takes a millisecond of the test's clock, so that times can be compared too.
+ * Random programs of calls, and captures of a tree, to compare a filesystem with a reference. Each step takes a millisecond of
+ * the test's clock, so that times can be compared too.
  */
 import { Arbitrary, type DateTime, Effect, Exit, Schema, Stream } from "effect"
 import * as Cause from "effect/Cause"
@@ -56,7 +56,7 @@ export type Step = typeof Step.Type
 export const step = Arbitrary.schema(Step)
 export const program = Arbitrary.array(step, { maxLength: 24 })
 
-/** What every program finds. */
+/** The tree before each program. */
 export const tree = {
   a: { x: "ax", y: "a longer text", d: { z: "adz", deep: { w: "w" } } },
   b: { x: "bx" },
@@ -104,7 +104,7 @@ const described = (error: unknown): unknown =>
     ? { tag: error._tag, why: "why" in error ? error.why : undefined, path: "path" in error ? error.path : undefined }
     : error
 
-/** What the step answers, or how it fails. Where the source of a sink fails too, it is free which of the two is told. */
+/** Returns the result or the error of a step. If the source of a sink fails too, either failure is allowed. */
 export const run = (fs: Algebra, step: Step): Effect.Effect<unknown> =>
   Effect.map(Effect.exit(call(fs, step)), (exit) =>
     Exit.isSuccess(exit)
@@ -123,7 +123,7 @@ const read = (port: Backend, path: FsPath.FsPath) =>
 
 const millis = (time: DateTime.Utc | undefined) => time?.epochMilliseconds
 
-/** Every name that the port lists, hidden ones of writes in progress included, with what stands there. */
+/** Returns every entry that the port lists, with its content. Includes hidden entries of running writes. */
 export const capture = Effect.fnUntraced(function* (port: Backend): Effect.fn.Return<Record<string, unknown>, Fault> {
   const out: Record<string, unknown> = {}
   const stack = [FsPath.root]
@@ -144,6 +144,6 @@ export const capture = Effect.fnUntraced(function* (port: Backend): Effect.fn.Re
   return Object.fromEntries(Object.entries(out).sort(([a], [b]) => FsPath.compare(a, b)))
 })
 
-/** The same without times, which a commit makes anew for links and what is only in the lower tree keeps. */
+/** Removes the times. A commit renews the times of links and keeps those of unchanged lower files. */
 export const timeless = (captured: Record<string, unknown>): Record<string, unknown> =>
   Object.fromEntries(Object.entries(captured).map(([path, entry]) => [path, { ...(entry as object), at: undefined }]))

@@ -46,8 +46,8 @@ for (const [name, layer] of Object.entries(backends)) {
       return yield* program(yield* Filesystem.Filesystem)
     }).pipe(Effect.provide(layer(options)))
 
-  describe(`${name}, what reviews have found`, () => {
-    it.live("what comes after a write in progress sees what it wrote", () =>
+  describe(`${name}, regressions found in reviews`, () => {
+    it.live("a call after a running write sees the written content", () =>
       on((fs) =>
         Effect.gen(function* () {
           const big = "x".repeat(4 * 1024 * 1024)
@@ -68,7 +68,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("what comes after a delete in progress finds nothing there", () =>
+    it.live("a call after a running delete finds nothing", () =>
       on((fs) =>
         Effect.gen(function* () {
           for (const next of [
@@ -86,7 +86,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("without permission to delete, what only writes works and takes back what it made", () =>
+    it.live("without permission to delete, writes work and remove what they created on failure", () =>
       on(
         (fs) =>
           Effect.gen(function* () {
@@ -106,7 +106,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("no link's text leads to a name that no path may have", () =>
+    it.live("a link cannot lead to an invalid name", () =>
       on((fs) =>
         Effect.gen(function* () {
           for (const target of [".~fsa-q.tmp", "a\nb", "a\0b", "x/\x7f"]) {
@@ -121,7 +121,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("a link to a file or directory of a stranger with a temporary name leads there, and nothing is made by it", () =>
+    it.live("a link to a foreign entry with a temporary name is followed, and creates nothing there", () =>
       on((fs) =>
         Effect.gen(function* () {
           for (const name of [".~fsa-q.tmp", Names.forged(Names.dead())]) {
@@ -154,7 +154,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("a sink whose new parents another takes back makes them again", () =>
+    it.live("a sink re-creates its new parents if another call removes them", () =>
       on((fs) =>
         Effect.gen(function* () {
           const [fail, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -177,7 +177,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("a sink is refused by its place before its stream is run", () =>
+    it.live("a sink fails for an invalid target before its stream runs", () =>
       on((fs) =>
         Effect.gen(function* () {
           yield* fs.write("d/f", "old")
@@ -190,7 +190,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("arguments are checked before anything is looked for", () =>
+    it.live("arguments are checked before paths", () =>
       on((fs) =>
         Effect.gen(function* () {
           assert.strictEqual(yield* tag(fs.read("nope", { encoding: "nope" })), "InvalidArgument")
@@ -204,7 +204,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("errors of a transfer show both ends as they were written", () =>
+    it.live("errors of a transfer show both paths as written", () =>
       on((fs) =>
         Effect.gen(function* () {
           yield* fs.write("f.txt", "")
@@ -220,7 +220,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("a program without types gets errors, not defects", () =>
+    it.live("arguments of wrong types give errors, not defects", () =>
       on((fs) =>
         Effect.gen(function* () {
           const odd = Object.create(null) as never
@@ -230,7 +230,7 @@ for (const [name, layer] of Object.entries(backends)) {
           assert.strictEqual(yield* tag(fs.grep("x", { context: [1] as never })), "InvalidArgument")
           assert.strictEqual(yield* tag(fs.glob("*", null as never)), "success")
           assert.strictEqual(yield* tag(fs.glob("*", { path: null as never })), "InvalidPath")
-          // Node's functions take an encoding in the place of options.
+          // Functions of Node accept an encoding instead of options.
           for (const options of [null, "utf8", 7]) yield* fs.write("f", "12345", options as never)
           yield* fs.write("f", "12345")
           assert.strictEqual(yield* tag(fs.setAttributes("f", null as never)), "success")
@@ -248,7 +248,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("asked for no matches at all, a glob tells how to go on", () =>
+    it.live("a glob with maxMatches 0 returns a cursor", () =>
       on((fs) =>
         Effect.gen(function* () {
           yield* fs.write("a", "")
@@ -263,7 +263,7 @@ for (const [name, layer] of Object.entries(backends)) {
 }
 
 describe("a file that cannot be read", () => {
-  it.effect("is not appended to when the append cannot tell its version", () =>
+  it.effect("is not appended to if the append must return its version", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ tree: { f: "1234" } })
       const denied = () => Effect.fail({ _tag: "AccessDenied" as const, why: "permission" })
@@ -276,8 +276,8 @@ describe("a file that cannot be read", () => {
   )
 })
 
-describe("a file that another process makes, and removes again before it is looked at", () => {
-  it.effect("is a Conflict for whoever expected none, as bytes and as a stream", () =>
+describe("a file that another process creates and removes again", () => {
+  it.effect("is a Conflict for a write that expects no file, of bytes and of a stream", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const write = () => Effect.fail({ _tag: "AlreadyExists" as const })

@@ -7,7 +7,7 @@ import type { FsPath } from "../../src/model/FsPath.ts"
 
 const linkMode: Fault = { _tag: "InvalidArgument", argument: "mode", detail: "a link has no permission bits of its own" }
 
-/** A file that is a link each time its attributes are set, so often. */
+/** Makes a filesystem on which `f` is a link the first few times its attributes are set. */
 const swapped = (times: number) =>
   Effect.map(InMemory.make({ tree: { f: "x", l: { link: "f" } } }), (port) => {
     let left = times
@@ -16,8 +16,8 @@ const swapped = (times: number) =>
     return make({ ...port, attributes: { set } })
   })
 
-describe("setAttributes of what somebody else exchanges for a link meanwhile", () => {
-  it.effect("is done when it is a file again", () =>
+describe("setAttributes of a file that another program exchanges with a link", () => {
+  it.effect("succeeds when it is a file again", () =>
     Effect.gen(function* () {
       const fs = yield* swapped(3)
       yield* fs.setAttributes("f", { mode: 0o600 })
@@ -25,7 +25,7 @@ describe("setAttributes of what somebody else exchanges for a link meanwhile", (
     })
   )
 
-  it.effect("does not blame the mode when it never is", () =>
+  it.effect("fails with IoError if it stays a link, and does not blame the mode", () =>
     Effect.gen(function* () {
       const fs = yield* swapped(Number.POSITIVE_INFINITY)
       assert.strictEqual((yield* Effect.flip(fs.setAttributes("f", { mode: 0o600 })))._tag, "IoError")

@@ -1,4 +1,4 @@
-/** What the types of versions and preconditions let a program say. `tsc` checks the lines that expect an error. */
+/** The types of versions and preconditions. `tsc` checks the lines that expect an error. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -6,7 +6,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import { make } from "../../src/filesystem/Filesystem.ts"
 
 describe("a version", () => {
-  it.effect("is a string where it was asked for, and guards what follows", () =>
+  it.effect("is a string if it was requested, and can guard the next call", () =>
     Effect.gen(function* () {
       const fs = make(yield* InMemory.make({ tree: { a: "old" } }))
       const page = yield* fs.read("a", { version: true })
@@ -21,7 +21,7 @@ describe("a version", () => {
     })
   )
 
-  it.effect("that nobody asked for has no name, and one that may be absent guards nothing", () =>
+  it.effect("that was not requested has no type, and an absent one is rejected as precondition", () =>
     Effect.gen(function* () {
       const fs = make(yield* InMemory.make({ tree: { a: "old" } }))
       const page = yield* fs.read("a")
