@@ -11,7 +11,7 @@ const sources = readdirSync(src, { recursive: true, encoding: "utf8" })
   .sort()
 const text = (file: string) => readFileSync(join(src, file), "utf8")
 
-/** Without comments and the contents of strings, so that prose about Date or console is no use of them. */
+/** Returns the source without comments and string contents, so that words such as Date in prose do not count. */
 const code = (file: string) =>
   text(file)
     .replace(/\/\*[^]*?\*\/|\/\/[^\n]*/g, "")
@@ -31,7 +31,7 @@ const is =
   (specifier: string) =>
     specifiers.some((prefix) => specifier === prefix || specifier.startsWith(`${prefix}/`))
 
-/** The table of the design: what a folder may import beside its own files and effect's root modules. */
+/** The imports that each folder may have, besides its own files and effect's root modules. */
 const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly packages: (specifier: string) => boolean }> = {
   model: { folders: [], packages: () => false },
   port: { folders: ["model"], packages: () => false },
@@ -39,7 +39,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
   engine: { folders: ["model", "port", "runtime"], packages: is("picomatch") },
   filesystem: { folders: ["model", "port", "engine", "runtime"], packages: () => false },
   backends: {
-    // Opening a root finishes what a killed process has left there; loaded only where there is something to finish.
+    // Opening a root completes the transactions of killed processes. These modules are loaded only if there are any.
     folders: [
       "model",
       "port",
@@ -72,7 +72,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     packages: (specifier) =>
       node(specifier) || is("effect/http", "effect/http-api", "effect/encoding", "@effect/platform-node")(specifier)
   },
-  // What runs in the browser knows the server by its answers alone; build.ts makes one program of it.
+  // The page in the browser knows only the answers of the server. build.ts bundles the page.
   "debug/page": {
     folders: ["debug/model.ts", "debug/partOfLine.ts"],
     packages: is("preact", "@preact", "@codemirror", "@lezer", "@tanstack", "dompurify", "marked", "jsonc-parser", "papaparse")
@@ -102,10 +102,10 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
 }
 
 describe("architecture", () => {
-  it("finds the sources", () => assert.isAbove(sources.length, 30))
+  it("reads the sources", () => assert.isAbove(sources.length, 30))
 
   for (const file of sources.filter((file) => file !== "index.ts")) {
-    it(`${file} imports only what its layer may`, () => {
+    it(`${file} imports only the folders and packages of its layer`, () => {
       const folder = [file, "debug/page"].find((key) => key in table && file.startsWith(key)) ?? file.split("/")[0]!
       const rule = table[folder]!
       assert.isDefined(rule, `${folder} is not in the table`)
@@ -128,16 +128,16 @@ describe("architecture", () => {
       }
     })
 
-    // A bundle for a browser may name no module of Node, and runtime/node.ts looks them up.
+    // A browser bundle must not import modules of Node. runtime/node.ts looks them up at run time.
     if (!/^(?:cli|debug|testing)\//.test(file)) {
-      it(`${file} imports nothing of Node but types`, () => {
+      it(`${file} imports only types from Node`, () => {
         for (const { specifier, typeOnly } of imports(file)) {
           if (node(specifier)) assert.isTrue(typeOnly, `${file} imports ${specifier}`)
         }
       })
     }
 
-    // The process and the page are edges.
+    // The process and the page are the edges of the program and may use globals.
     if (file !== "cli/bin.ts" && !file.startsWith("debug/page/")) {
       it(`${file} takes time, randomness, output and configuration from services`, () => {
         const body = code(file)
@@ -159,7 +159,7 @@ describe("architecture", () => {
   )
   const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 
-  it("the barrel names every public module, and nothing else", () => {
+  it("the barrel exports exactly the public modules", () => {
     const lines = text("index.ts")
       .replace(/\/\*[^]*?\*\//g, "")
       .trim()
@@ -170,7 +170,7 @@ describe("architecture", () => {
     )
   })
 
-  it("the export map names every public module, the barrel, the testing kit, the debug view, and nothing else", () => {
+  it("the export map contains exactly the public modules, the barrel, the testing kit and the debug view", () => {
     const expected: Record<string, string> = {
       "./package.json": "./package.json",
       ".": "./dist/index.js",
@@ -185,7 +185,7 @@ describe("architecture", () => {
     for (const file of sources) assert.isAtMost(text(file).split("\n").length, 700, file)
   })
 
-  it("nothing stands at the top level but what the layout names", () => {
+  it("the top level contains only the files and folders of the layout", () => {
     const allowed = new Set([
       "package.json",
       "package-lock.json",

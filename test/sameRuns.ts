@@ -1,7 +1,4 @@
-/**
- * Random tests draw the same each time, so that a change is judged by what it changes; the soak draws anew. Effect's Random, from which
- * the seeds of properties come, stands on Math.random.
- */
+/** Makes random tests repeatable, except in the soak. Seeds of properties come from effect's Random, which uses Math.random. */
 const mulberry32 = (seed: number) => (): number => {
   seed = (seed + 0x6d2b79f5) | 0
   let t = Math.imul(seed ^ (seed >>> 15), 1 | seed)

@@ -1,6 +1,6 @@
 /**
- * Directories for tests that are gone when the tests are, also when these were killed: a process of its own waits for the end of a pipe that
- * this one holds, and removes them then.
+ * Temporary directories that are removed after the tests, even if the test process is killed: a child process waits for the end
+ * of a pipe that the test process holds, and then removes them.
  */
 import { spawn } from "node:child_process"
 import * as Fs from "node:fs"
@@ -13,7 +13,7 @@ const remover = 'cat >/dev/null; chmod -R u+rwX "$1" 2>/dev/null; rm -rf -- "$1"
 
 const make = (base: string): string => {
   const directory = Fs.mkdtempSync(join(base, "fs-algebra-scratch-"))
-  // Whoever the tests run something as must get through.
+  // Tests run programs as other users, who must be able to enter the directory.
   Fs.chmodSync(directory, 0o755)
   const child = spawn("sh", ["-c", remover, "sh", directory], { detached: true, stdio: ["pipe", "ignore", "ignore"] })
   child.unref()
@@ -23,7 +23,7 @@ const make = (base: string): string => {
 
 const made = new Map<string, string>()
 
-/** Below a directory that is there. */
+/** Makes a directory below an existing one, once for each test process. */
 export const within = (base: string): string => {
   const known = made.get(base)
   if (known !== undefined && Fs.existsSync(known)) return known
@@ -32,8 +32,8 @@ export const within = (base: string): string => {
   return directory
 }
 
-/** In memory where there is a disk of it. */
+/** Returns a directory in memory if possible. */
 export const inMemory = (): string => within(memory)
 
-/** On a disk that may hold programs and devices. */
+/** Returns a directory on a disk that may hold programs and devices. */
 export const onDisk = (): string => within(Fs.realpathSync(tmpdir()))

@@ -1,7 +1,7 @@
 /**
- * Counts the work of a computation, so that a test can say how it grows and how long the event loop waits without looking at a clock.
- * V8 counts how often each block of our sources runs; what the engine itself does with long strings and arrays is counted by length.
- * Import this file before the sources it measures: V8 counts the blocks only of functions that it compiles afterwards.
+ * Counts the steps of a computation, for tests of growth and of pauses without a clock. V8 counts the runs of each block of our
+ * sources. Work of the engine on long strings and arrays is counted by length. Import this file before the measured sources: V8
+ * counts only blocks of functions that it compiles afterwards.
  */
 import { Session } from "node:inspector"
 import * as Effect from "effect/Effect"
@@ -11,7 +11,7 @@ session.connect()
 session.post("Profiler.enable")
 session.post("Profiler.startPreciseCoverage", { callCount: true, detailed: true })
 
-/** Units of text or elements of an array that the engine works off in the time of one step of ours. */
+/** The characters or array elements that the engine processes in the time of one step. */
 const perStep = 8
 
 let native = 0
@@ -22,7 +22,7 @@ interface Sized {
 
 type Method = (this: Sized, ...args: Array<never>) => unknown
 
-/** Adds the cost of a method to the count. Where it searches, what is behind the place found costs nothing. */
+/** Adds the cost of built-in methods to the count. A search costs only the part up to the match. */
 const count = (
   prototype: object,
   names: ReadonlyArray<string>,
@@ -82,7 +82,7 @@ interface Coverage {
   }>
 }
 
-/** The steps since it was called last. */
+/** Returns the steps since the previous call. */
 const taken = (): number => {
   let steps = native
   native = 0
@@ -97,13 +97,13 @@ const taken = (): number => {
 }
 
 export interface Counted {
-  /** All steps. */
+  /** The number of all steps. */
   readonly total: number
-  /** The most steps between two turns of the event loop. */
+  /** The largest number of steps between two turns of the event loop. */
   readonly longest: number
 }
 
-/** Runs the effect to its end, whatever that is, and counts. */
+/** Runs the effect to its end, also if it fails, and returns the counted steps. */
 export const counted = (effect: Effect.Effect<unknown, unknown>): Promise<Counted> => {
   taken()
   const stop = counting()
