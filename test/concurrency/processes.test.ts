@@ -26,7 +26,7 @@ const mixed: ReadonlyArray<Way> = ["below", "subdirectory", "mount", "caseless"]
  * Returns the number of fibers of each process. A fiber that loses tries again, so the work grows with the square. The mixed ways have
  * fewer fibers, except in the soak.
  */
-const fibersOf = (ways: ReadonlyArray<Way>): number => (soak || ways === same ? 50 : 15)
+const fibersOf = (ways: ReadonlyArray<Way>): number => (soak ? 50 : ways === same ? 25 : 10)
 
 const four = (root: string, what: Task["what"], ways: ReadonlyArray<Way>, times = rounds) =>
   together(ways.map((way, n) => ({ what, way, root, name: `p${n}`, fibers: fibersOf(ways), rounds: times })))

@@ -14,7 +14,7 @@ import * as Snapshots from "../../src/history/Snapshots.ts"
 import { chooser, disturb, plant, read } from "./awkward.ts"
 
 const memory = Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
-const programs = process.env["FS_ALGEBRA_SOAK"] === "1" ? 200 : 6
+const programs = process.env["FS_ALGEBRA_SOAK"] === "1" ? 200 : 3
 
 interface Place {
   readonly root: string

@@ -26,7 +26,7 @@ import { build } from "../history/zipBuilder.ts"
 /** The most steps between two turns of the event loop, about 5 ms. Every row takes many more steps in total. */
 const maxHold = 2_500_000
 const maxGrowth = 2.5
-const size = 200_000
+const size = 100_000
 /** The fewest steps to compare. Below this number, fixed costs outweigh the rest. */
 const least = 20_000
 
