@@ -1,4 +1,3 @@
-/** Describes each failure to a model: one sentence on what happened, and one on what to do next. */
 import * as Effect from "effect/Effect"
 import type { AccessDenied, InvalidArgument, NotFound } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
@@ -147,7 +146,6 @@ type Conflict = Extract<ToolFailure, { readonly _tag: "Conflict" }>
 
 type Knowing = Pick<Call, "filesystem" | "memory">
 
-/** Names the lines that changed, if this session still has the text it saw. */
 const whatChanged = ({ expected, path }: Conflict, { filesystem, memory }: Knowing): Effect.Effect<string> => {
   const before = expected === null ? undefined : memory.textOf(expected)
   if (before === undefined) return Effect.succeed("")

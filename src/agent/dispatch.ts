@@ -283,7 +283,6 @@ export const invokeUnknown = <R>(
 /** Drops nulls at any depth; models send null for arguments that they leave out. */
 const withoutNulls = (input: unknown): unknown => (input === undefined || input === null ? {} : stripped(input))
 
-/** The depth limit of the search for nulls; no parameter is nested that deeply. */
 const deepest = 16
 
 const stripped = (value: unknown, depth = 0): unknown =>

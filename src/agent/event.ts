@@ -11,7 +11,6 @@ const contents: ReadonlySet<string> = new Set(["code", "content", "new_string", 
 
 const sized = (text: string): string => (text.length === 1 ? "1 character" : `${text.length} characters`)
 
-/** The depth limit for arguments that may not even have decoded. */
 const deepest = 16
 
 /** Makes a value fit for JSON, so that a log of events can be saved. */
@@ -41,7 +40,6 @@ const sizeOf = (value: Fields): number | undefined => {
 
 const isWriteMode = Schema.is(WriteMode)
 
-/** Returns the requested mode, or the mode that the tool chose by itself. */
 const modeOf = ({ mode: asked }: Fields, { mode: had }: Fields): string | undefined =>
   typeof asked === "string" ? asked : isWriteMode(had) ? had : undefined
 

@@ -7,7 +7,6 @@ import { below, type FsPath, relative } from "../model/FsPath.ts"
 export interface Memory {
   /** The session that owns this memory. A session that works on several filesystems has a memory for each. */
   readonly session: object
-  /** The version of a file that this session has read or written last. */
   readonly seen: (path: FsPath) => string | undefined
   readonly saw: (path: FsPath, version: string, text?: string) => void
   /** Copies the knowledge of a path, and of all paths below it, to another path. */

@@ -159,7 +159,6 @@ const isFalse = (value: unknown): boolean => truth(value) === false
 const isNothing = (value: unknown): boolean => value === "" || (Array.isArray(value) && value.length === 0)
 const isUtf8 = (value: unknown): boolean => typeof value === "string" && /^utf-?8$/i.test(value)
 
-/** Parameters that only hold words for the user. */
 const talk = ["explanation", "description", "justification", "instructions", "instruction"]
 
 /** The file types of ripgrep that are not just a file extension; any other type is the extension of its files. */
@@ -344,7 +343,6 @@ const asChoice = (value: unknown, choices: ReadonlyArray<unknown>): unknown => {
 
 const propertiesOf = (node: Node): Sent => (isRecord(node["properties"]) ? node["properties"] : {})
 
-/** Converts a value to the type in its schema if its meaning is certain. */
 const retyped = (value: unknown, node: Node): unknown => {
   if (Array.isArray(node["enum"]) && typeof value === "string") return asChoice(value, node["enum"])
   const { type } = node
@@ -365,7 +363,6 @@ const retyped = (value: unknown, node: Node): unknown => {
   )
 }
 
-/** Rewrites arguments that do not decode to the tool's own names and types, as far as their meaning is certain. */
 export const understood = (definition: AnyDefinition<unknown>, sent: unknown): unknown => {
   if (!isRecord(sent)) return sent
   const { schema } = documentOf(definition)

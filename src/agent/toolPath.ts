@@ -25,7 +25,6 @@ export const withoutMount = (text: string, mountPoint: MountPoint): string => {
   return mount === undefined ? text : `${mount[1]}${text.slice(mount[0].length)}`
 }
 
-/** Fails if the path of a file ends in a slash, which names a directory. */
 export const checkFile = (tool: string, input: string): Effect.Effect<void, InvalidPath> =>
   /[^/\s]\s*\/+\s*$/.test(input)
     ? Effect.fail(new InvalidPath({ operation: tool, path: input, detail: 'it ends in "/", which names a directory' }))

@@ -29,8 +29,8 @@ const announced = <P extends Schema.Struct.Fields>(
   }) as never
 
 /**
- * Sets the id by which handlers are found. Effect derives the id from the name, so two tools with one name would share a
- * handler.
+ * Sets the id by which handlers are found, because the id that effect derives from the name would be shared by two tools with
+ * one name.
  */
 const identified = <T extends Tool.Any>(tool: T, id: string): T =>
   Object.assign(Object.create(Object.getPrototypeOf(tool) as object) as T, tool, { id })

@@ -36,7 +36,6 @@ const meant = (name: string, known: ReadonlyArray<string>): string | undefined =
   return nearest?.candidate
 }
 
-/** Shows a short value as it is, and a long one by its kind. */
 const sent = (value: unknown): string =>
   (typeof value === "string" && value.length <= longestName) || typeof value === "number" || typeof value === "boolean"
     ? JSON.stringify(value)
@@ -94,7 +93,6 @@ const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1({
     issue._tag === "MissingKey" ? missing : issue._tag === "UnexpectedKey" ? unexpected : SchemaIssue.defaultLeafHook(issue)
 })
 
-/** Returns the names of the parameters at a place: those of the tool itself, or of the objects in a list. */
 const namesAt = (definition: AnyDefinition<unknown>, path: ReadonlyArray<PropertyKey>): ReadonlyArray<string> => {
   const document = documentOf(definition)
   const resolved = (node: unknown): Readonly<Record<string, unknown>> => {
@@ -115,7 +113,6 @@ const namesAt = (definition: AnyDefinition<unknown>, path: ReadonlyArray<Propert
   return Object.keys(isRecord(inside["properties"]) ? inside["properties"] : {})
 }
 
-/** Returns one text per place, up to a maximum, and the number of the others. */
 const wrongs = (definition: AnyDefinition<unknown>, input: unknown, error: Schema.SchemaError) => {
   const { issues } = issuesOf(error.issue)
   const out = new Map<string, string>()

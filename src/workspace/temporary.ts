@@ -22,7 +22,6 @@ export interface Directory {
   readonly remove: Effect.Effect<void>
 }
 
-/** The use of a temporary directory, which is part of its name. */
 export type Purpose = "snapshots" | "vfs" | "workspace"
 
 const named = /^(fs-algebra-(?:snapshots|vfs|workspace)-([0-9a-z-]+)\.[0-9a-f]{8})\.([\w-]{22})$/

@@ -18,10 +18,7 @@ const failed = (result: Called): Result.ToolResult<never> => Result.error(result
 
 const interrupted = Result.error("The call was interrupted.")
 
-/**
- * Turns the exit of a call into a result. A defect is passed on; an interruption becomes a failed result, because the run ended
- * that way.
- */
+/** Passes a defect on, and turns an interruption into a failed result, because the run ended that way. */
 const resultOf = (exit: Exit.Exit<Called>): Effect.Effect<Called> =>
   Exit.isSuccess(exit)
     ? Effect.succeed(exit.value)

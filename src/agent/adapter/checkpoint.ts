@@ -16,7 +16,7 @@ import { underWay } from "./refusals.ts"
 
 const longestId = 100
 
-/** Returns a checkpoint id that is safe as a file name. Model providers may send any text as the id of a call. */
+/** Returns an id that is safe as a file name, because model providers may send any text as the id of a call. */
 const idOf = ({ callId, tool }: Invocation): string => {
   const label = labelled(callId).replaceAll(/[/\\\u0080-\u009f]/g, "_")
   if (label === callId && label.length <= longestId) return checkpointTag(tool, callId)
@@ -34,7 +34,7 @@ const keeping = (checkpoint: Checkpoint.Operations, id: string, room: Effect.Eff
   called: () => `checkpoint ${id}`
 })
 
-/** Runs the call while no other call changes the session or the files. A rollback would otherwise undo their changes too. */
+/** Runs the call while no other call changes the session or the files, because a rollback would undo those changes too. */
 const undisturbed = <A, E, R>(
   checkpoint: Checkpoint.Operations,
   { filesystem }: Invocation,

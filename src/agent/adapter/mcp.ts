@@ -16,7 +16,6 @@ import * as Prompt from "../Prompt.ts"
 import type { SectionError } from "../Section.ts"
 import { make } from "./run.ts"
 
-/** Plans a server of one run, whose session all its clients share. */
 export const planning =
   <R>(
     adapter: Adapter,

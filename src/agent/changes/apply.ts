@@ -53,7 +53,7 @@ const changedBy = ({ after, path }: FileChange): Changed => ({
   version: after === null ? null : Version.ofBytes(after)
 })
 
-/** Returns a fault if the layer's options forbid a change. This check comes before any file access. */
+/** Returns a fault if the layer's options forbid a change, before any file access. */
 const refusal = ({ may }: Caller.Caller, ends: ReadonlyArray<End>): Fault | undefined => {
   for (const { after, path } of ends) {
     const action = after === null ? "delete" : "write"
@@ -69,7 +69,7 @@ const applyOne = Effect.fnUntraced(function* (port: Backend, { after, before, pa
   yield* Write.bytes(port, path, after, plan)
 })
 
-/** Claims every file against other processes. All processes claim in the same order, so that no two wait for each other. */
+/** Claims every file against other processes, in the same order in each, so that no two wait for each other. */
 const claimingAll = <A, E, R>(
   port: Backend,
   places: ReadonlyArray<Place>,

@@ -59,7 +59,6 @@ const tooMany = (count: number): Refused =>
     "Nothing was changed; send them in several calls, or write the file whole with write_file."
   )
 
-/** Returns the places, with the parameters beside the list as their defaults. */
 const placesOf = (params: Params): ReadonlyArray<Place> | Refused => {
   const { edits, if_match, new_string, old_string, path, replace_all } = params
   if (edits !== undefined && edits.length > 0) {

@@ -9,7 +9,6 @@ import * as FsPath from "../../model/FsPath.ts"
 import { Limits } from "../../model/Limits.ts"
 import type { Backend } from "../../port/Backend.ts"
 
-/** One path of a change: a file that gets this content or is removed. */
 export interface End {
   /** The path as the caller wrote it. */
   readonly path: FsPath.FsPath
@@ -121,7 +120,6 @@ const nodeAfter =
     return stat?.kind === "directory" || entries.size > 0 ? { kind: "directory", entries } : undefined
   }
 
-/** Returns a fault if the changes create entries below something that is no directory. */
 const misplaced = (spot: Spot): Fault | undefined => {
   if (spot.below.size === 0 || spot.stat?.kind === "directory") return undefined
   const [below] = spot.below.values()

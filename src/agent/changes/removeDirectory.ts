@@ -79,7 +79,6 @@ const swap = Effect.fnUntraced(function* (
   return found.counted
 })
 
-/** Tests whether a tree contains anything but directories. */
 const holdsFiles = Effect.fnUntraced(function* (port: Backend, path: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
   const { path: top, stat } = yield* resolveLink(port, path)
   if (stat?.kind !== "directory") return true

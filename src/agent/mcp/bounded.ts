@@ -20,7 +20,6 @@ export interface Bounds {
 const header = "mcp-session-id"
 
 interface Session {
-  /** The number of requests that are not answered yet. */
   requests: number
   usedAt: number
 }
@@ -104,7 +103,6 @@ const bounding = ({ maxSessions = 1000, sessionIdleTimeout = "1 day" }: Bounds) 
   return { deleting, posting }
 }
 
-/** Provides a router that bounds the sessions of the one server whose routes are added to it. */
 export const layer = (bounds: Bounds): Layer.Layer<HttpRouter.HttpRouter, never, HttpRouter.HttpRouter> =>
   Layer.effect(
     HttpRouter.HttpRouter,

@@ -24,7 +24,6 @@ const seen = Effect.gen(function* () {
   return (yield* inForce).reduce((self, policy) => policy.filesystem?.(self, memory) ?? self, base)
 })
 
-/** Sends the notices; if the backend cannot watch, there are none. */
 const notices = (server: McpServer.McpServer["Service"]): Effect.Effect<void, never, Filesystem> =>
   Effect.flatMap(seen, (fs) =>
     fs.watch().pipe(

@@ -7,7 +7,6 @@ import * as Effect from "effect/Effect"
 export interface Flow {
   readonly hasRoom: () => boolean
   readonly room: Effect.Effect<void>
-  /** Waits until the client reads answers again, if it has stopped. */
   readonly calm: Effect.Effect<void>
   readonly took: (bytes: number) => void
   readonly call: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>

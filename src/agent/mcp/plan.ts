@@ -26,7 +26,6 @@ import * as Tools from "./tools.ts"
 export interface Plan<R = Filesystem> {
   readonly info: Info
   readonly registrations: Layer.Layer<never, never, McpServer.McpServer | R>
-  /** Provides change notices, from the time of the first subscription. */
   readonly changes: (subscribed: Effect.Effect<void>) => Layer.Layer<never, never, McpServer.McpServer | R>
 }
 

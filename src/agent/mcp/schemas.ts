@@ -3,7 +3,6 @@ import type { Json } from "../sent.ts"
 
 const isRecord = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Removes the bounds that every safe integer has. */
 const withoutBounds = (node: unknown): unknown => {
   if (Array.isArray(node)) return node.map(withoutBounds)
   if (!isRecord(node)) return node
@@ -27,7 +26,6 @@ export const inputSchema = (parameters: Schema.Struct<Schema.Struct.Fields>): Js
   type: "object"
 })
 
-/** The fields of every structured result beside its value. */
 const common: Json = {
   message: { type: "string", description: "The text of the result, as a model reads it" },
   cut: {

@@ -98,7 +98,6 @@ export interface Serving<E, R> {
   readonly certain?: string | undefined
 }
 
-/** Serves until the client disconnects or the registration fails. */
 export const serve = Effect.fnUntraced(function* <E, R>({ certain, ends, flow, info, register }: Serving<E, R>) {
   const [subscribed, ready] = [yield* Latch.make(), yield* Latch.make(certain === undefined)]
   const failed = yield* Deferred.make<never, E>()

@@ -35,7 +35,6 @@ export interface Guarding {
 
 export interface Guarded {
   readonly stdio: Stdio.Stdio
-  /** Completes when the first message has been answered. */
   readonly answered: Effect.Effect<void>
   /** Completes when no more requests can come in, or no more answers go out. */
   readonly gone: Effect.Effect<void>
@@ -145,7 +144,6 @@ export const guard = Effect.fnUntraced(function* (
 
 const answerStart = /^\{"jsonrpc":"2\.0","id":(-?\d+(?:\.\d+)?|"(?:[^"\\]|\\.)*"|null)[,}]/
 
-/** Returns the ids that an answer names, or `undefined` for a notice. */
 const answeredBy = (text: string | Uint8Array): ReadonlyArray<unknown> | undefined => {
   if (typeof text !== "string") return undefined
   if (text.startsWith("[")) return (JSON.parse(text) as ReadonlyArray<{ readonly id?: unknown }>).map(({ id }) => id)

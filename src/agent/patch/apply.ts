@@ -73,14 +73,12 @@ const indented = (hunk: Hunk, { less, more }: Indent): Hunk => ({
   )
 })
 
-/** Added lines that replace the lines `from` to `to` of the file. */
 interface Run {
   readonly from: number
   readonly to: number
   readonly added: ReadonlyArray<Line>
 }
 
-/** Returns the ending for an added line, taken from the line that it replaces or follows. */
 const modelEnding = (lines: Lines, { from, to }: Run, index: number): string => {
   const model = from < to ? Math.min(from + index, to - 1) : from > 0 ? from - 1 : 0
   const ending = lines.count === 0 ? "\n" : lines.ending(model)
@@ -103,7 +101,6 @@ const asFile = (lines: Lines, run: Run, saysEnd: boolean): string => {
 const asPatch = (added: ReadonlyArray<Line>): string =>
   added.map(({ open, text }) => (open === true ? text : `${text}\n`)).join("")
 
-/** Splits a hunk into its changes between lines of context. */
 const runsOf = (hunk: Hunk, at: number): ReadonlyArray<Run> => {
   const runs: Array<Run> = []
   let from = at

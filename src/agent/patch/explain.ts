@@ -10,7 +10,6 @@ export interface Where {
   readonly patch: FilePatch
   readonly index: number
   readonly lines: Lines
-  /** The line below the previous hunk. */
   readonly from: number
   readonly shift: number
 }
@@ -105,7 +104,6 @@ export const misplaced = function* (where: Where, anchor?: string): Steps<Refuse
   return failed(where, why, readAgain(where, nearby(where, why)))
 }
 
-/** Returns the line to read from: the stated place, or else the first line that the explanation names. */
 const nearby = (where: Where, why: string): number => {
   const { above } = hunkOf(where)
   const named = /\blines? (\d+)/.exec(why)

@@ -1,6 +1,5 @@
 import { type Refused, refused } from "../definition.ts"
 
-/** The sign of a line: kept, removed or added. */
 export type Sign = " " | "-" | "+"
 
 export interface Line {

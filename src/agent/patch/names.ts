@@ -32,7 +32,6 @@ export const nameIn = (text: string): string => {
   return found === null ? text.trim() : unquoted(found[1]!)
 }
 
-/** Parses the text after `--- ` or `+++ `. */
 export const nameOf = (rest: string): Name => {
   const found = quoted.exec(rest)
   const tab = found === null ? rest.indexOf("\t") : found[0].length
@@ -66,7 +65,6 @@ export const pairOf = (old: Name, now: Name): Pair => {
   return [old.isAbsent ? undefined : from, now.isAbsent ? undefined : to]
 }
 
-/** Returns the name that both sides share in a line `diff --git a/x b/x`. */
 export const commonName = (rest: string): string | undefined => {
   const first = quoted.exec(rest)
   if (first !== null) return bare(unquoted(first[1]!))

@@ -16,7 +16,6 @@ const linesOf = (patch: string): ReadonlyArray<string> => {
   return isOwn ? lines.map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line)) : lines
 }
 
-/** Parses the files of a patch, in order and at least one. Otherwise refuses with the line and the reason. */
 export const parse = (patch: string): ReadonlyArray<FilePatch> | Refused => {
   if (patch.trim() === "") return refused("The patch is empty.", forms)
   const lines = linesOf(patch)

@@ -42,7 +42,6 @@ interface Sought {
   readonly last: (to: number, least: number) => Steps<number>
 }
 
-/** Returns the index of the first of ascending numbers that is at least `least`. */
 const lowerBound = (numbers: Int32Array, least: number): number => {
   let low = 0
   let high = numbers.length
@@ -177,7 +176,6 @@ export const finder = (lines: Lines, form: FilePatch["form"]): Finder => {
   const meter: Meter = { spent: 0 }
   const linesLike = anchorLines(lines, meter)
 
-  /** Returns the lines where the last anchor may stand, each anchor below the one before. */
   const anchored = function* (anchors: ReadonlyArray<string>, from: number): Steps<ReadonlyArray<number> | Found> {
     let found: ReadonlyArray<number> | undefined
     for (const anchor of anchors) {
@@ -189,7 +187,6 @@ export const finder = (lines: Lines, form: FilePatch["form"]): Finder => {
     return found ?? []
   }
 
-  /** Places a hunk that only adds lines, by its stated place or its anchors alone. */
   const addition = function* (hunk: Hunk, from: number, shift: number): Steps<Found> {
     const { above, anchors, atEnd } = hunk
     const isLast = hunk.lines.some(({ open }) => open)

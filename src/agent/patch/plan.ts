@@ -82,7 +82,6 @@ interface Patched {
   readonly deviations: ReadonlyArray<Deviation>
 }
 
-/** Returns the bytes with the hunks applied; bytes outside the hunks are copied. */
 const patched = Effect.fnUntraced(function* (
   call: Call,
   path: FsPath,
@@ -120,7 +119,6 @@ const lineCount = (bytes: Uint8Array): number => {
 }
 
 interface Plan {
-  /** The outcomes by the new path of each file. */
   readonly outcomes: Map<FsPath, Outcome>
   readonly taken: Set<FsPath>
 }
@@ -191,7 +189,6 @@ const update = Effect.fnUntraced(function* (call: Call, plan: Plan, section: Sec
 
 const kindOf = ({ from, to }: Section) => (from === undefined ? add : to === undefined ? remove : from === to ? update : move)
 
-/** Computes all outcomes, or fails with the first problem. Changes nothing. */
 export const planOf = Effect.fnUntraced(function* (
   call: Call,
   sections: ReadonlyArray<Section>

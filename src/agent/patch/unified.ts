@@ -73,7 +73,6 @@ const headers: ReadonlyArray<Header> = [
   ["GIT binary patch", binary]
 ]
 
-/** Lines that show that the patch is not a unified diff of text. */
 const foreign: ReadonlyArray<readonly [pattern: RegExp, what: string]> = [
   [/^diff --(?:cc|combined) |^@@@+ /, "belongs to a combined diff of a merge; send a diff against one side"],
   [/^\*{15}$/, "belongs to a context diff; send a unified one"],

@@ -21,9 +21,7 @@ const refusal: Fault = { _tag: "AccessDenied", why: "policy" }
 const denied: Effect.Effect<never, Fault> = Effect.fail(refusal)
 
 /**
- * Tests whether a path is a temporary file of a write in progress.
- *
- * No caller's path and no link leads to such a file. A move between it and another path is judged by the other path.
+ * Tests for a temporary file of a write in progress. A move between such a file and another path is judged by the other path.
  */
 const isOurs = (path: FsPath.FsPath): boolean => TemporaryNames.isPathInProgress(path)
 
@@ -106,7 +104,6 @@ const confine = (self: Backend, rules: Rules): Backend => {
       return Effect.andThen(inside, moved)
     })
 
-  /** Fails if the link leads to a hidden path, even through other links. */
   const leadsToNothingHidden = (link: FsPath.FsPath): Effect.Effect<void, Fault> =>
     Effect.catch(Effect.asVoid(resolve(confined, link)), (fault) =>
       fault._tag === "AccessDenied" && fault["why"] === "policy" ? Effect.fail(fault) : Effect.void

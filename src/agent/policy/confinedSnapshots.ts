@@ -28,7 +28,6 @@ const isPermitted =
     return rules.asFile(access, path) && rules.asDirectory(access, path)
   }
 
-/** Tests whether a caller can express the path of a change. */
 const isAddressable = ({ path }: Change): boolean => FsPath.parse(path) === path
 
 /** Returns the paths of permitted changes that contain no forbidden change. */

@@ -78,7 +78,6 @@ export const guarded = (self: Algebra, memory: Memory, mutates: boolean): Algebr
             })
     })
 
-  /** Fails if the path is a directory with a file at another version than the session has seen. */
   const treeAsSeen = (operation: string, path: string): Effect.Effect<void, AccessDenied> =>
     Effect.matchEffect(self.stat(path), {
       onFailure: () => Effect.void,

@@ -31,7 +31,6 @@ const tooMany = (path: string): Refused =>
     "Take smaller directories below it one by one, or ask the user to do it."
   )
 
-/** Judges every file below a directory, because all of them go with it. */
 const findingBelow = (invocation: Invocation, path: FsPath.FsPath): Effect.Effect<Finding> =>
   Effect.map(unreadBelow(invocation, path), (unread): Finding => {
     if (unread === "too many") return tooMany(path)

@@ -37,7 +37,6 @@ export interface Rules {
 }
 
 interface Side {
-  /** Tests whether a glob matches the path or a directory above it. */
   readonly names: (path: FsPath.FsPath, isDirectory: boolean) => boolean
   /** Tests whether a glob could match something below the path. */
   readonly reaches: (path: FsPath.FsPath) => boolean

@@ -10,7 +10,6 @@ interface Failed {
 
 export interface Keeping<T> {
   readonly take: Effect.Effect<T, Failed>
-  /** Restores the kept state and releases it. */
   readonly back: (taken: T) => Effect.Effect<void, Failed>
   /** Returns the name of the kept state, such as "snapshot 1", for the case that the restore fails. */
   readonly called: (taken: T) => string

@@ -43,7 +43,6 @@ const below = ({ addressable, at, named }: Spot, child: Child): Spot => ({
 
 interface Census {
   readonly files: ReadonlyArray<Spot>
-  /** The directories that cannot be listed. */
   readonly closed: ReadonlyArray<Spot>
 }
 

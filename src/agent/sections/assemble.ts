@@ -95,7 +95,6 @@ export const assemble = Effect.fnUntraced(function* <T extends AnyDefinition<unk
   return Object.freeze(section) as Workspace<Needed<T, C, P>>
 })
 
-/** Returns the options of a clone, for the other session and with cloned children. */
 export const forSession = <O extends Pick<AnyCommon, "children" | "session">>(
   options: O,
   session: Session.Operations

@@ -63,7 +63,6 @@ const lazily = (filesystem: Algebra, made: Made): Snapshots.Operations => ({
 const ended = ({ detail }: Unavailable): SnapshotError =>
   new SnapshotError({ operation: "Snapshots", reason: "unavailable", detail })
 
-/** Adds Snapshots of the filesystem to the services unless they have one. */
 export const withSnapshots = Effect.fnUntraced(function* (filesystem: Algebra, services: Context.Context<never>) {
   const { Snapshots } = yield* Effect.promise(() => import("../../history/Snapshots.ts"))
   if (Option.isSome(Context.getOption(services, Snapshots))) return services

@@ -35,6 +35,5 @@ export const planned = (options: Mounting): Effect.Effect<Previews, MountError> 
 export const hydrated = (filesystem: Algebra, options: Mounting): Effect.Effect<Previews, MountError | FsError> =>
   mounting(options, ({ hydrate }, mounts, allowed) => hydrate(filesystem, mounts, allowed))
 
-/** Lists the mounts in Markdown; empty if there are none. */
 export const rendered = (previews: Previews): Effect.Effect<string> =>
   previews.length === 0 ? Effect.succeed("") : Effect.map(loaded, ({ render }) => render(previews))

@@ -10,7 +10,6 @@ export interface Kit {
   readonly remove: string
   readonly search: ReadonlyArray<string>
   readonly writesBinary: boolean
-  /** The argument that takes the version that was read. */
   readonly version: string
 }
 
@@ -120,7 +119,6 @@ export const workspace = ({ kit, limits, mounted }: Facts, directory: string | u
     digest
   )
 
-/** Returns the digest of a workspace, or instructions to explore it. */
 export const digest = (text: string, kit: Kit | undefined): string => {
   if (text !== "") return `What is known of the workspace:\n\n${text}`
   const explore =

@@ -32,7 +32,6 @@ const withChildren = <R>(section: Section<R>, children: ReadonlyArray<Section<R>
   }
 }
 
-/** Clones a section by its own `clone`, or else clones only its children. */
 const cloned = <R>(section: Section<R>, session: Session.Operations): Effect.Effect<Section<R>, SectionError, Scope.Scope> =>
   section.clone === undefined
     ? Effect.map(clonedEach(section.children, session), (children) =>

@@ -36,7 +36,6 @@ export const fit = (count: number, render: (shown: number) => string, { budget, 
   return low
 }
 
-/** Joins the lines, with `end` as the last line unless it is empty. */
 export const joined = (lines: ReadonlyArray<string>, end: string): string => (end === "" ? lines : [...lines, end]).join("\n")
 
 /** Joins the lines. If they do not fit, joins those that fit and `rest`, which says how to get the others. */

@@ -2,7 +2,6 @@
 export const maxLine = 2000
 
 export interface Excerpt {
-  /** The text, with a mark if it is cut. */
   readonly shown: string
   /** The UTF-16 columns of the shown part. */
   readonly start: number

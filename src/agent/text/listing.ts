@@ -27,7 +27,6 @@ export const listing = (entry: Listed): string => {
 export interface Counts {
   readonly files: number
   readonly directories: number
-  /** The number of links and other special entries. */
   readonly others: number
 }
 

@@ -1,4 +1,4 @@
-/** Formats matches file by file. A context line is shown once, even if it belongs to several matches. */
+/** Shows a context line once, even if it belongs to several matches. */
 import type { GrepMatch } from "../../model/Entry.ts"
 import { type Excerpt, excerpt, maxLine, numbered } from "./lines.ts"
 

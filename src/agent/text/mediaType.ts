@@ -61,5 +61,4 @@ export const mediaTypeOf = (bytes: Uint8Array): MediaType | undefined => {
 
 const viewable: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"])
 
-/** Tests whether models accept the type as an image. */
 export const isViewable = (type: string): boolean => viewable.has(type)

@@ -14,7 +14,6 @@ const naming = (paths: ReadonlyArray<string>, count: number): string => {
   return shown.length === 0 ? "" : ` (${listed(more > 0 ? [...shown, `${more} more`] : shown)})`
 }
 
-/** Describes the files that a search skipped, for the end of its message; empty if there are none. */
 export const skipped = ({ binary, ignored, tooLarge, unreadable, unreadablePaths }: Skipped): string => {
   const reasons = [
     ignored > 0 ? `${ignored} ignored` : "",

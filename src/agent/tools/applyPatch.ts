@@ -51,7 +51,6 @@ const remember = Effect.fnUntraced(function* ({ memory }: Call, { action, change
   memory.saw(change.path, version, "_tag" in document ? undefined : document.text)
 })
 
-/** Names the difference that the search for a hunk ignored. */
 const passedOver = ({ indented, level }: Deviation): string =>
   level === 2
     ? "blanks at line ends"

@@ -38,7 +38,6 @@ const valueOf = ({ matches, next, skipped, truncated }: GlobResult): typeof Valu
   ...(next !== undefined && { next })
 })
 
-/** @internal */
 export const glob = define({
   name: "glob",
   description:

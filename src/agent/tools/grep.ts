@@ -182,7 +182,6 @@ const optionsOf = (params: typeof parameters.Type, path: FsPath, mountPoint: Mou
   after: params.after || undefined
 })
 
-/** @internal */
 export const grep = define({
   name: "grep",
   description:

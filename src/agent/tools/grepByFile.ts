@@ -18,7 +18,6 @@ export interface ByFile {
   readonly next: string | undefined
 }
 
-/** A line number greater than any in a file. */
 const lastLine = 2_000_000_000
 
 const endOf = (path: string): string => `${lastLine}:${path}`

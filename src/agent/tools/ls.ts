@@ -20,13 +20,11 @@ const Value = Schema.Struct({
 const entryOf = ({ kind, name, path, sizeBytes }: FileEntry): (typeof Value.Type)["entries"][number] =>
   kind === "file" && sizeBytes !== undefined ? { name, path, kind, size_bytes: sizeBytes } : { name, path, kind }
 
-/** Tests whether a name follows another in the order of listings. */
 const follows = ({ filesystem }: Call, after: string): ((entry: FileEntry) => boolean) =>
   filesystem.port.info.caseSensitive
     ? ({ name }) => compare(name, after) > 0
     : ({ name }) => (compare(fold(name), fold(after)) || compare(name, after)) > 0
 
-/** @internal */
 export const ls = define({
   name: "ls",
   description:

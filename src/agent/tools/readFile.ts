@@ -49,7 +49,6 @@ interface Window {
   readonly limit: number | undefined
 }
 
-/** Returns the budget of a page whose value also has these fields. */
 const budgetOf = ({ sent, settings }: Call, fields: object): PageBudget => ({
   ...settings,
   sent: (message, value) => sent(message, () => ({ ...fields, ...value() }))
@@ -165,7 +164,6 @@ const tooLarge = (path: FsPath, actual: number, allowed: number): ToolFailure =>
     'Read a part of its bytes with encoding="base64", offset and limit in bytes.'
   )
 
-/** Reads a file that is not UTF-8, or is too large, according to its first bytes. */
 const notUtf8 = Effect.fnUntraced(function* (
   path: FsPath,
   window: Window,
@@ -235,7 +233,6 @@ const attachmentOf = (value: typeof Value.Type, message: string): Attachment | u
   return { path, mediaType: type, base64: content, message: content.length > maxShown ? summary : message }
 }
 
-/** @internal */
 export const readFile = define({
   name: "read_file",
   description:

@@ -42,7 +42,6 @@ export const globOf = (pattern: string, mountPoint: MountPoint): string => witho
 
 export const continued = (next: string): string => `continue with after=${JSON.stringify(next)}`
 
-/** Formats the last line: the matches, the skipped files, and how to continue. */
 export const footer = (found: string, skipped: Entry.Skipped, next: string | undefined): string => {
   const over = Words.skipped(skipped)
   return [next === undefined ? found : `${found}, and more`, over, next === undefined ? "" : continued(next)]

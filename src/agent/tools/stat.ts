@@ -31,7 +31,6 @@ const message = ({ created_at, is_symlink, kind, mode, modified_at, path, size_b
     ...(version === undefined ? [] : [`version ${version}`])
   ].join("\n")
 
-/** @internal */
 export const stat = define({
   name: "stat",
   description: "Show what a path is: kind, size, times, mode, link or not, and the version of a file.",

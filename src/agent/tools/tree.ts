@@ -20,7 +20,6 @@ const defaultEntries = 500
 /** The largest number of entries to read, for display or for counts. */
 const mostSeen = 50_000
 const named = 5
-/** The largest number of names of ignored or unreadable entries in a value. */
 const maxSkipped = 100
 
 const Value = Schema.Struct({
@@ -136,7 +135,6 @@ const footer = ({ ignored, isComplete, unreadable }: Seen, shown: Shown, path: F
 const hiddenIn = ({ children }: Seen, { opened }: Shown, path: string): number =>
   (children.get(path)?.length ?? 0) - (opened.get(path)?.length ?? 0)
 
-/** @internal */
 export const tree = define({
   name: "tree",
   description: "Show a directory as a tree, some levels deep, with counts of what is not shown.",

@@ -20,7 +20,6 @@ export interface Pair {
   readonly snapshots: Snapshots
 }
 
-/** A function that makes an effect interruptible, for use where an interruption is safe. */
 type Unmask = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 const masked: Unmask = (effect) => effect
@@ -39,7 +38,7 @@ const holding = <A, E, R>(
   return snapshots.exclusively?.(held) ?? held
 }
 
-/** Removes a snapshot. A failure is only logged, because a leftover snapshot does no harm but takes space. */
+/** Removes a snapshot. A failure is only logged, because a leftover snapshot only takes space. */
 const forgetting = ({ snapshots }: Pair, snapshot: FilesystemSnapshot): Effect.Effect<void> =>
   Effect.ignoreCause(snapshots.forget(snapshot), { log: "Warn", message: "fs-algebra: a snapshot could not be forgotten" })
 
@@ -124,7 +123,6 @@ export const make = (pair: Pair): Operations => {
 
   const isKnown = (id: string): boolean => [...all.values()].some(({ filesystem }) => filesystem.snapshotId === id)
 
-  /** Adds a snapshot to the session's record, removes one, or both. */
   const recorded = (
     more: FilesystemSnapshot | undefined,
     less: FilesystemSnapshot | undefined

@@ -35,7 +35,6 @@ export const changed = ({ file, isWhole, request: { hostPath } }: Origin): Mount
     : new MountError({ hostPath, reason: "changed", path: file.path, detail: `${JSON.stringify(file.path)} ${detail}` })
 }
 
-/** Returns the id of git's blob with the current content. */
 export const idOfContent = (origin: Origin): Effect.Effect<string, MountError> => {
   const { file, source } = origin
   return Effect.flatMap(

@@ -66,7 +66,6 @@ const contentsOf = (ends: Places<Wanted>["ends"]) => (at: FsPath.FsPath) => {
   )
 }
 
-/** Maps a fault to the path that the caller gave, and a changed content to the source. */
 const asCaller =
   (ends: Places<Wanted>["ends"]) =>
   (problem: Fault | Mismatch | Foreign): Problem => {

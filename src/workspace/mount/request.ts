@@ -7,7 +7,6 @@ import { type HostMount, MountError } from "./model.ts"
 export interface Request {
   readonly hostPath: string
   readonly isAbsolute: boolean
-  /** The names of `hostPath`, without empty ones and ".". */
   readonly names: ReadonlyArray<string>
   readonly mountPath: FsPath.FsPath | undefined
   readonly include: ReadonlyArray<string>

@@ -14,7 +14,6 @@ import { MountError } from "./model.ts"
 import type { Request } from "./request.ts"
 
 export interface Root {
-  /** The path with all links resolved. */
   readonly real: string
   readonly port: Backend
 }
@@ -64,7 +63,6 @@ const realRoot = (root: string): string | MountError => {
   return OpenRoots.isInStore(real) ? wrong("outside", inStore) : real
 }
 
-/** Returns the real paths of all allowed roots, or the error of the first invalid one. */
 export const realRoots = (allowedRoots: ReadonlyArray<string>): ReadonlyArray<string> | MountError => {
   const out: Array<string> = []
   for (const root of allowedRoots) {

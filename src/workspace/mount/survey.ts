@@ -80,7 +80,6 @@ class Surveying {
   readonly files: Array<SourceFile> = []
   readonly leftOut: Array<LeftOut> = []
   bytes = 0
-  /** The subdirectories of the directory that is being read. */
   readonly #below: Array<Place> = []
   #followed = 0
 

@@ -6,7 +6,6 @@ import * as Stream from "effect/Stream"
 export interface Feed<A> {
   readonly isRead: () => boolean
   readonly tell: (value: A) => void
-  /** The values since the stream was run. */
   readonly stream: Stream.Stream<A>
 }
 

@@ -8,7 +8,6 @@ const chunk = 1024 * 1024
 
 const newline = 10
 
-/** Turns a fault into a SessionError with the path that the caller gave. */
 export const toError =
   (operation: string, path: string) =>
   (fault: Fault): SessionError =>
@@ -48,7 +47,6 @@ export const hashOf = (path: string): Effect.Effect<string, Fault> => Effect.sco
 
 export interface Overlong {
   readonly _tag: "Overlong"
-  /** The number of the line, from 1. */
   readonly line: number
 }
 
@@ -98,7 +96,6 @@ export const eachLine = <E>(
     return Effect.flatMap(pieces(path, split), () => (length > 0 ? finish() : Effect.void))
   })
 
-/** The signal that ends the reading after the first line. */
 interface FirstLine {
   readonly _tag: "FirstLine"
   readonly line: Uint8Array

@@ -80,7 +80,6 @@ export interface OpenArchive {
   readonly opened: Opened
 }
 
-/** Opens the archive of a dump. Fails if the dump names an archive that cannot be found. */
 const archiveOf = Effect.fnUntraced(function* (
   path: string,
   named: Named
@@ -123,14 +122,12 @@ const stampOf = (path: string): string => {
   return `${ino} ${size} ${ctimeNs}`
 }
 
-/** The signal that another dump has replaced the one that was being read. */
 export interface Replaced {
   readonly _tag: "Replaced"
 }
 
 const replaced: Replaced = { _tag: "Replaced" }
 
-/** Reads the sessions and the archive of one dump. `named` returns the archive that belongs to the sessions. */
 const pairAt = Effect.fnUntraced(function* <A, E>(
   path: string,
   read: Effect.Effect<A, E>,

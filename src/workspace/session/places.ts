@@ -8,7 +8,6 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
 export interface Places {
   readonly directory: string
-  /** The name of both files without their extension. */
   readonly name: string
   readonly lines: string
   readonly archive: string
@@ -19,7 +18,6 @@ const [linesEnding, archiveEnding] = [".jsonl", ".fs.zip"] as const
 /** The largest file name that every disk accepts, in bytes. */
 const longestName = 255
 
-/** The largest name of a dump in bytes. */
 export const longestStem = longestName - archiveEnding.length
 
 export const placesIn = (directory: string, name: string): Places => ({
@@ -79,7 +77,6 @@ const removeQuietly = (path: string): void => {
   }
 }
 
-/** Tests whether a dump creates this name in its hidden directory. */
 const isOwn = (name: string): boolean =>
   /^(archive|lines[1-9]?|[0-9a-f]{64}\.fs\.zip)$/.test(name) || TemporaryNames.isLeftover(name)
 
@@ -99,7 +96,6 @@ export const leave = (path: string, keeps: boolean): void => {
   if (!keeps) removeQuietly(path)
 }
 
-/** Removes the hidden directories of dead processes of this installation. */
 export const sweep = (places: Places): void => {
   try {
     for (const entry of hiddenOf(places)) if (TemporaryNames.isLeftover(entry)) removeLeftover(join(places.directory, entry))

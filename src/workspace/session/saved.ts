@@ -36,7 +36,6 @@ const Envelope = Schema.toCodecJson(
 
 const itemsCodec = ({ schema }: AnySlice) => Schema.toCodecJson(Schema.Array(schema as Schema.Codec<unknown, unknown>))
 
-/** Shortens a message to one line of at most 500 characters. */
 const short = (text: string): string => {
   const line = text.replace(/\s*\n\s*/g, " ")
   return line.length > 500 ? `${line.slice(0, 500)}…` : line

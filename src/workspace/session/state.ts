@@ -49,7 +49,6 @@ export class State {
     return entry?.slice === slice ? entry : undefined
   }
 
-  /** Returns the entry of the slice, or a new one if the slice is not installed. */
   entryOf(operation: string, slice: AnySlice): Entry | SessionError {
     const there = this.#entries.get(slice.name)
     if (there?.slice === slice) return there

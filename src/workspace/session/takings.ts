@@ -71,7 +71,6 @@ export class Takings {
     })
   }
 
-  /** Releases the captured state of a participant that leaves the session. */
   withdraw(participant: Participant): Effect.Effect<void> {
     return Effect.suspend(() => {
       const its: Array<Share> = []

@@ -40,7 +40,6 @@ export interface Written {
   readonly encoding: string | null
   readonly sizeBytes: number
   readonly at: DateTime.Utc
-  /** The creation time, used if the file is new. */
   readonly created: DateTime.Utc
 }
 

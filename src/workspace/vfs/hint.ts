@@ -11,7 +11,6 @@ export interface Sniffer {
   readonly hint: () => Hint
 }
 
-/** Returns the number of trailing bytes that begin an incomplete character. */
 const unfinished = (bytes: Uint8Array): number => {
   for (let back = 1; back <= 3 && back <= bytes.length; back++) {
     const byte = bytes[bytes.length - back]!
@@ -40,7 +39,6 @@ export const sniffer = (): Sniffer => {
   }
 }
 
-/** Passes the bytes through unchanged, and gives them to the sniffer. */
 export const through = <E, R>(
   content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
   { push }: Sniffer

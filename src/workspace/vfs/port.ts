@@ -16,10 +16,8 @@ import * as Hint from "./hint.ts"
 import * as Tree from "./tree.ts"
 
 export interface Source {
-  /** Returns the current directory; `undefined` if there is none. */
   readonly current: () => Tree.Tree | undefined
   readonly provide: Effect.Effect<unknown, Fault>
-  /** Called after the facts about a directory's files have changed. */
   readonly changed: (tree: Tree.Tree) => void
 }
 
@@ -34,7 +32,6 @@ const dated = (tree: Tree.Tree, stat: FileStat): FileStat => {
   return createdAt === undefined ? stat : { ...stat, createdAt }
 }
 
-/** Returns the walk for a missing directory: each requested directory fails with the fault. */
 const failing = <V extends Visit>(fault: Fault): Explorer<V> => {
   let asked: ReadonlyArray<V> = []
   return {
@@ -131,7 +128,6 @@ export const make = (source: Source, info: Info, rules: Rules, locks: Locks, has
       return Effect.forEach(left, (directory) => pruneAbove(tree, directory), { discard: true })
     })
 
-  /** Updates the facts after a partial removal. */
   const lookAgain = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
     Effect.forEach(
       Files.within(tree.files, path),

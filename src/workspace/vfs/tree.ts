@@ -15,7 +15,6 @@ import type { Files } from "./files.ts"
 
 const host = platform === "win32" ? WindowsHost.make : PosixHost.make
 
-/** The parent of the directories, and the properties of a filesystem in it. */
 export interface Ground {
   readonly path: string
   readonly info: Info
@@ -36,7 +35,6 @@ export interface Tree {
   readonly path: string
   readonly port: Backend
   files: Files
-  /** The directories from which the current transaction has moved entries away. */
   readonly left: Set<FsPath>
   users: number
   isRetired: boolean

@@ -11,7 +11,6 @@ const notFound = 127
 
 const interpreters = { javascript: "node", python: "python3", sh: "sh" } as const
 
-/** Lists the languages of the image, if one is missing. */
 const otherLanguages = Effect.map(
   asking((sandbox) => sandbox.exec(["sh", "-c", 'for name in node python3 sh; do command -v "$name"; done'])),
   ({ stdout }) => {

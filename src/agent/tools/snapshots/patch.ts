@@ -14,7 +14,6 @@ type Side = { readonly isFile: boolean; readonly text: string | undefined }
 
 export interface Patch {
   readonly isFile: boolean
-  /** The numbers of lines; absent if there are no lines to compare. */
   readonly lines?: { readonly added: number; readonly removed: number }
   readonly diff: string
 }
@@ -56,7 +55,6 @@ const named = (diff: string, isNew: boolean, isGone: boolean): string => {
   return `${from}\n${to}${diff.slice(second)}`
 }
 
-/** Makes the patch of a path; a side without the path is `undefined`. */
 export const patchOf = (path: FsPath, before: Backend | undefined, after: Backend | undefined): Effect.Effect<Patch, FsError> =>
   Effect.gen(function* () {
     const old = before === undefined ? nothing : yield* sideAt(before, path)

@@ -27,7 +27,7 @@ export const contentOf = (bytes: Uint8Array): Content => {
 
 const groups = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/
 
-/** Decodes base64, which may contain line breaks; `undefined` if it is invalid. */
+/** Decodes base64 with or without line breaks; `undefined` if it is invalid. */
 export const bytesOf = (text: string): Uint8Array | undefined => {
   const bare = text.replace(/[ \t\r\n]/g, "")
   return groups.test(bare) ? Buffer.from(bare, "base64") : undefined

@@ -17,7 +17,6 @@ const strictModes: typeof modes = { create: "create", overwrite: "replace", appe
 const invalid = (call: Call, path: FsPath, argument: string, detail: string): InvalidArgument =>
   new InvalidArgument({ operation: call.tool, path, argument, detail })
 
-/** Returns the encoding of the file; for a missing file, text. */
 const ownEncoding = (
   { filesystem }: Call,
   path: FsPath
@@ -40,7 +39,6 @@ const encodingOf = Effect.fnUntraced(function* (
   return own
 })
 
-/** Returns the full version for a shortened one, as the tools show versions. */
 const versionOf = Effect.fnUntraced(function* (
   call: Call,
   path: FsPath,
