@@ -19,7 +19,7 @@ export const sentText =
 
 const splitsPair = (text: string, at: number): boolean => (text.charCodeAt(at - 1) & 0xfc00) === 0xd800
 
-/** Cuts a text to its longest beginning of at most `room` characters of JSON. */
+/** Cuts a text to its longest beginning that fits, measured as JSON. */
 const cutText = (text: string, room: number): string => {
   if (text.length <= room && JSON.stringify(text).length <= room) return text
   let [low, high] = [0, Math.min(text.length, room)]
@@ -43,10 +43,7 @@ const cutList = (list: ReadonlyArray<unknown>, room: number): ReadonlyArray<unkn
   return kept.length === list.length && kept.every((item, index) => item === list[index]) ? list : kept
 }
 
-/**
- * Shortens every text and list in a value to at most `room` characters of JSON each. Returns the value itself if nothing is
- * longer.
- */
+/** Shortens every text and list in a value to a length in characters of JSON. Returns the value itself if nothing is longer. */
 const cut = (value: unknown, room: number): unknown => {
   if (typeof value === "string") return cutText(value, room)
   if (Array.isArray(value)) return cutList(value, room)

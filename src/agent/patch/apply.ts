@@ -39,7 +39,7 @@ const endingsOf = (lines: Lines, hunk: Hunk, level: Level, speaks: boolean): End
 
 const withoutCr = (text: string): string => (text.endsWith("\r") ? text.slice(0, -1) : text)
 
-/** The difference in indentation between the file and the hunk: the file has `more`, or lacks `less`. */
+/** The difference in indentation between the file and the hunk: text that only the file has, or only the hunk. */
 interface Indent {
   readonly more: string
   readonly less: string

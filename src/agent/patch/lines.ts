@@ -83,7 +83,7 @@ const startsOf = function* (text: string, first: number): Steps<ReadonlyArray<nu
   return starts
 }
 
-/** Splits a text into lines at LF. A byte order mark is not part of the first line unless `mark` is "within". */
+/** Splits a text into lines at LF. By default a byte order mark is not part of the first line. */
 export const linesOf = function* (text: string, mark: "apart" | "within" = "apart"): Steps<Lines> {
   const starts = yield* startsOf(text, mark === "apart" && text.startsWith("\uFEFF") ? 1 : 0)
   const start = (line: number): number => starts[line]!

@@ -38,7 +38,7 @@ interface Sought {
   readonly stands: (at: number) => boolean
   /** Returns the first place at or after `from`, or -1. */
   readonly next: (from: number) => Steps<number>
-  /** Returns the last place at or before `to` and not before `least`, or -1. */
+  /** Returns the last place within the bounds, both inclusive, or -1. */
   readonly last: (to: number, least: number) => Steps<number>
 }
 

@@ -146,7 +146,7 @@ const shownOf = (window: Window, settings: PageBudget): ReadonlyArray<Line> => {
   return narrow(fit(most, (width) => sent(narrow(width)), settings))
 }
 
-/** Makes the page. `asked` is the requested offset, which may be past the end. */
+/** Makes the page. The requested offset may be past the end. */
 export const page = (window: Window, asked: number, settings: PageBudget): Page => {
   const lines = shownOf(window, settings)
   return {

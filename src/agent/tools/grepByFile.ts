@@ -59,8 +59,8 @@ const first = (found: ByFile, count: number): ByFile =>
     : { ...found, files: found.files.slice(0, count), next: endOf(found.files[count - 1]!.path) }
 
 /**
- * Counts at most `most` files, and of those as many as `fits` allows. If that cuts the result, the last page is searched again
- * up to the cut. The numbers of searched and skipped files therefore belong to the answer.
+ * Counts as many files as were requested and fit. If that cuts the result, the last page is searched again up to the cut. The
+ * numbers of searched and skipped files therefore belong to the answer.
  */
 export const byFile = Effect.fnUntraced(function* (
   page: (after: string | undefined, maxMatches: number) => Effect.Effect<GrepResult, GrepError>,

@@ -81,7 +81,7 @@ interface Shown {
   readonly count: number
 }
 
-/** Chooses the first `most` entries, level by level; the last directory may be incomplete. */
+/** Chooses the first entries, level by level; the last directory may be incomplete. */
 const choose = ({ children }: Seen, base: FsPath, depth: number, most: number): Shown => {
   const opened = new Map<string, ReadonlyArray<GlobMatch>>()
   let left = most

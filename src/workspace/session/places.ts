@@ -56,7 +56,7 @@ const hiddenOf = ({ directory, name }: Places): ReadonlyArray<string> => {
   return Fs.readdirSync(directory).filter((entry) => entry.startsWith(start) && isKind(join(directory, entry), "isDirectory"))
 }
 
-/** Creates a hidden directory, which is in use until `leave`. */
+/** Creates a hidden directory, which is in use until it is released. */
 export const enter = ({ directory, name }: Places): string => {
   const made = TemporaryNames.make(kindOf(name))
   const path = join(directory, made)
@@ -90,7 +90,7 @@ const removeLeftover = (path: string): void => {
   }
 }
 
-/** Ends the use of a hidden directory, and removes it unless `keeps`. It is kept if it has the only archive of a committed dump. */
+/** Ends the use of a hidden directory, and removes it unless it has the only archive of a committed dump. */
 export const leave = (path: string, keeps: boolean): void => {
   TemporaryNames.forget(basename(path))
   if (!keeps) removeQuietly(path)

@@ -90,7 +90,7 @@ export class State {
     )
   }
 
-  /** Applies the steps, notifies the holders of cells except `by`, and publishes the changes. */
+  /** Applies the steps, notifies the other holders of cells, and publishes the changes. */
   change(cause: SliceChanged["cause"], steps: ReadonlyArray<Step>, by?: Holder): void {
     this.#mayChange()
     const others: Array<Entry> = []

@@ -43,7 +43,7 @@ const headline = ({ durationMillis, exitCode, processLimit, timedOut }: ExecResu
   return `${timedOut ? `exit code ${exitCode}: the time was up after ${time}` : `exit code ${exitCode} after ${time}`}${refused}`
 }
 
-/** Formats a result. `cut` shortens each stream; without it the streams are left out. */
+/** Formats a result. Without a function that shortens each stream, the streams are left out. */
 export const answerOf = (
   result: ExecResult,
   { budget, measure }: Call["settings"],
