@@ -114,7 +114,6 @@ interface Exported {
 
 interface MakeOptions extends SurveyOptions {
   readonly layout?: Layout | undefined
-  /** Reports the skipped entries before the first byte. */
   readonly report: (skipped: ReadonlyArray<SkippedEntry>) => Effect.Effect<void>
 }
 

@@ -136,7 +136,6 @@ const exchangeOnce = <E>(
   return recorded(record, () => state, made, cleared)
 }
 
-/** Returns the highest directory on the same disk, which differs from the root's disk. */
 const topOfDisk = (port: Backend, directory: FsPath.FsPath, token: string): Effect.Effect<FsPath.FsPath, Fault> =>
   Effect.suspend(() => {
     const probe = probeOf(token)

@@ -19,7 +19,6 @@ export interface Merge<E> {
   readonly after: DirectoryNode
   readonly content: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array, E>
   readonly changes: ReadonlyArray<Change>
-  /** All conflicts in path order, also the resolved ones. */
   readonly conflicts: ReadonlyArray<Conflict>
 }
 

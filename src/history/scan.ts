@@ -19,7 +19,6 @@ import { ahead } from "./ahead.ts"
 import { isSameStamp, type Stamp, stampOf } from "./stamp.ts"
 import { blobHasher, blobId, type DirectoryNode, type FileNode, type LinkNode, type Node } from "./tree.ts"
 
-/** A file or symlink with its stamp at the time of reading. */
 export type Known = (FileNode | LinkNode) & { readonly stamp?: Stamp | undefined }
 
 export interface Scan {
@@ -103,7 +102,6 @@ interface Draft {
   readonly entries: Map<string, Node>
   readonly directories: Array<readonly [segment: string, draft: Draft]>
   readonly unread: Array<Looked>
-  /** True if the directory disappeared after its parent was read. */
   isGone: boolean
 }
 
@@ -317,7 +315,6 @@ interface Read {
   readonly mode: number | undefined
 }
 
-/** Reads a file. Returns `undefined` if it is no file any more or was replaced during the read. */
 const readFile = <E>(port: Backend, path: FsPath, sink: Sink<E>): Effect.Effect<Read | undefined, Fault | E> => {
   const opened = Effect.scoped(
     Effect.flatMap(port.open(path), (handle): Effect.Effect<Read | undefined, Fault | E> => {
@@ -363,7 +360,6 @@ const readTwice = <E>(port: Backend, path: FsPath, sink: Sink<E>): Effect.Effect
 
 const unsteady = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "it changes whenever it is read" })
 
-/** Reads the unread files of one directory, until the stamps before and after each read are equal. */
 const readUnread = Effect.fnUntraced(function* <E>(port: Backend, draft: Draft, sink: Sink<E>, done: (file: Looked) => void) {
   let unread: ReadonlyArray<Looked> = draft.unread
   const hasStamps = port.history?._tag === "Directory"

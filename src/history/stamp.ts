@@ -7,7 +7,6 @@ export interface Stamp {
   readonly inode: number
 }
 
-/** Copies the fields of a stamp, without those of a larger object. */
 export const stampOf = ({ changed, inode, mode, modified, sizeBytes }: Stamp): Stamp => ({
   sizeBytes,
   mode,

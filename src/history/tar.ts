@@ -290,7 +290,6 @@ const absolute = (name: string) => Effect.fail(refuse("name", "the name is absol
 const whole = 1024 * 1024
 const chunk = 256 * 1024
 
-/** Reads a tar archive. The contents are available until the scope ends. */
 export const read = <E, R>(
   input: Stream.Stream<Uint8Array, E, R>,
   rules: NameRules

@@ -22,7 +22,6 @@ export interface Source {
   readonly tree: DirectoryNode
   /** Fetches the entries of a directory on demand. @default the entries in the node */
   readonly entries?: ((directory: DirectoryNode) => Effect.Effect<ReadonlyMap<string, Node>, Fault>) | undefined
-  /** Fetches the mode of a directory whose node has none. */
   readonly mode?: ((directory: DirectoryNode) => Effect.Effect<number | undefined, Fault>) | undefined
   /** Converts absolute targets of links to relative ones, like the captured filesystem. @default none leads into the tree */
   readonly relative?: Links["relative"]

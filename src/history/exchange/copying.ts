@@ -42,7 +42,6 @@ const copyLink = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect
   return links === undefined ? Effect.fail(noCopy) : Effect.flatMap(links.read(from), (target) => links.make(to, target))
 }
 
-/** Copies one entry; a directory without its contents, writable until it is filled. */
 const copyOne = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, stat: FileStat): Effect.Effect<void, Fault> => {
   if (stat.kind === "file") return copyFile(port, from, to, false)
   if (stat.kind === "symlink") return Effect.andThen(copyLink(port, from, to), setAttributes(port, to, stat))
@@ -90,7 +89,6 @@ const loosened = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath)
   }
 })
 
-/** Moves an entry. The copy is complete before the removal of the original starts. */
 const moved = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, replace: boolean): Effect.Effect<void, Fault> =>
   Effect.uninterruptibleMask(
     Effect.fnUntraced(function* (restore) {

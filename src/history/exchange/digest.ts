@@ -15,7 +15,6 @@ import type { Move } from "./plan.ts"
 
 export const hasher = (): Hash => createHash("sha256")
 
-/** The common fields of staged entries. An undefined `mode` is not part of the digest. */
 interface Common {
   readonly path: FsPath.FsPath
   readonly mode: number | undefined

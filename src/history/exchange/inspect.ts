@@ -78,6 +78,6 @@ const inspectStep = Effect.fnUntraced(function* (port: Backend, step: Step): Eff
   yield* inspectWhole(port, path, before)
 })
 
-/** Inspects the entries that the steps remove or replace, and records their state. */
+/** Inspects the entries of the steps, and records their state in `was` and `opens`. */
 export const inspect = (port: Backend, { steps }: Plan): Effect.Effect<void, Fault> =>
   Effect.forEach(steps, (step) => inspectStep(port, step), { discard: true })

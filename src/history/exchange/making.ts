@@ -6,10 +6,8 @@ import type { Backend, NewEntry } from "../../port/Backend.ts"
 
 export interface Making<E> {
   readonly entry: NewEntry
-  /** The final path of the entry, for faults. */
   readonly path: FsPath
   readonly alone: Effect.Effect<void, E>
-  /** Runs after the port has created the entry with its mode. */
   readonly made: Effect.Effect<void>
 }
 

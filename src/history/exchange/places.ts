@@ -34,5 +34,4 @@ export const isSlotOf = (token: string, name: string): boolean => {
   return part !== undefined && TemporaryNames.derive(token, part) === name
 }
 
-/** Returns the name of the probe that tests whether two directories are on one disk. */
 export const probeOf = (token: string): string => TemporaryNames.derive(token, "probe")

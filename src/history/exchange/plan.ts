@@ -18,7 +18,6 @@ export interface Mark {
   readonly modified?: number
 }
 
-/** The part of a step that a record stores. */
 export interface Move {
   readonly path: FsPath.FsPath
   readonly region: number
@@ -78,7 +77,6 @@ export const modeOf = (node: Node | undefined): number | undefined =>
 
 const root: Fault = { _tag: "AccessDenied", why: "root" }
 
-/** A region that gets its index when the first entry is moved in it. */
 interface Lazy extends Region {
   index: number | undefined
 }

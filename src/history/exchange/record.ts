@@ -22,7 +22,6 @@ export interface Part {
   readonly regions: ReadonlyArray<Region | undefined>
   readonly steps: ReadonlyArray<Move>
   readonly modes: ReadonlyArray<ModeChange>
-  /** The directories at or above which a probe may exist. */
   readonly probes: ReadonlyArray<FsPath.FsPath>
   /** The start of the transaction by the clock of the root: milliseconds since 1970. */
   readonly since: number | undefined

@@ -24,7 +24,6 @@ const time = (stat: FileStat | undefined): number => stat?.modifiedAt?.epochMill
 
 const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory"
 
-/** Returns the stat of a path, or `undefined` if the path or a directory above it is absent. */
 const statOf = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | undefined, Fault> =>
   Effect.catchIf(locate(path, port.stat(path)), isGone, () => Effect.succeed(undefined))
 

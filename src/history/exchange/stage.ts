@@ -37,7 +37,6 @@ const mismatch = (path: FsPath.FsPath): Effect.Effect<never, Mismatch> => Effect
 
 const noLinks: Fault = { _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }
 
-/** The temporary path of an entry and its final path. */
 interface Named {
   readonly at: FsPath.FsPath
   readonly path: FsPath.FsPath
@@ -122,7 +121,6 @@ const makeFile = Effect.fnUntraced(function* <E>(
 const isPlain = (error: unknown): error is Readonly<Record<string, unknown>> =>
   typeof error === "object" && error !== null && Object.getPrototypeOf(error) === Object.prototype
 
-/** Converts a fault of the temporary path to one of the final path. Errors of the content stay unchanged. */
 const shown = <E>(error: E, at: FsPath.FsPath, path: FsPath.FsPath): E =>
   isPlain(error) && (error["path"] === undefined || error["path"] === at) ? { ...error, path } : error
 
@@ -154,7 +152,6 @@ const makeDirectory = <E>(
     })
   })
 
-/** Creates the new entries of a step completely, except for modes that are set later. Returns the created entries. */
 const stageStep = Effect.fnUntraced(function* <E>(
   port: Backend,
   step: Step,

@@ -138,7 +138,6 @@ const undo = Effect.fnUntraced(function* (
 })
 
 interface Reached {
-  /** The number of steps that were at least started. */
   steps: number
   modes: boolean
 }

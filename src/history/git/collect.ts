@@ -49,7 +49,6 @@ const look = (path: string): Fs.Stats | undefined => Fs.lstatSync(path, { throwI
 
 const removeQuietly = (path: string): void => Fs.rmSync(path, { force: true, recursive: true })
 
-/** Returns the directory for new packs: on the disk of the store, and invisible to readers. */
 const workIn = (directory: string): string => join(directory, "packing")
 
 const looseRefs = (directory: string): number => {
@@ -120,7 +119,6 @@ const tipsOf = ({ git }: Store): Effect.Effect<ReadonlySet<string>, StoreFault> 
     ({ stdout }) => new Set(stdout.toString().split("\n").filter(isId))
   )
 
-/** Returns a function that takes chunks and calls `visit` with each complete line, without the newline. */
 const byLine = (visit: (line: Buffer) => void): ((bytes: Buffer) => void) => {
   let rest: Buffer | undefined
   return (bytes) => {
@@ -209,7 +207,6 @@ async function* outputOf({ child, end }: Running): AsyncGenerator<Buffer> {
 
 async function* nothing(): AsyncGenerator<Buffer> {}
 
-/** Fails with the error of `rev-list` if that process failed, else with the fault that followed. */
 const reasonOf = (running: Running | undefined, fault: StoreFault): Effect.Effect<never, StoreFault> =>
   running === undefined || (running.child.exitCode ?? 0) === 0
     ? Effect.fail(fault)
@@ -290,7 +287,6 @@ const aloneWith = ({ store, tips, turn: self }: Work, run: () => void): Effect.E
       )
   )
 
-/** Runs a job. Returns the packs that exist afterwards, or `undefined` if the objects could not be removed. */
 const perform = (work: Work, job: Job, all: ReadonlyArray<Pack>): Effect.Effect<ReadonlyArray<Pack> | undefined, StoreFault> =>
   Effect.gen(function* () {
     const { packDirectory } = work.store

@@ -25,7 +25,6 @@ const targetOf = (reader: Reader, id: string): Effect.Effect<string, StoreFault>
       : Effect.fail(storeFault("corrupt", `${id} is no target of a link`))
   })
 
-/** A directory as stored: its subdirectories have ids and no entries yet. */
 export interface Shallow {
   readonly mode: number
   readonly entries: ReadonlyMap<string, TreeEntry>

@@ -110,7 +110,6 @@ export const encodeIndex = Effect.fnUntraced(function* (packed: Packed, checksum
 })
 
 interface Loaded {
-  /** The checksum of the pack, which is also the last part of the pack. */
   readonly checksum: Buffer
   readonly has: (id: Buffer) => boolean
 }

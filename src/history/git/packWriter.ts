@@ -39,7 +39,6 @@ export interface PackWriter {
 export interface SizeMismatch {
   readonly _tag: "SizeMismatch"
   readonly expected: number
-  /** The number of bytes received, up to the point where the excess was detected. */
   readonly actual: number
 }
 
@@ -221,7 +220,6 @@ const makePart = (path: string) => {
 
 type Part = ReturnType<typeof makePart>
 
-/** Creates a compressor that runs outside this thread. */
 const compressor = (isIncompressible: boolean, onData: (bytes: Buffer) => void) => {
   const deflate = zlib().createDeflate({ level: isIncompressible ? 0 : level, chunkSize: partBytes })
   const ended = new Promise<void>((resolve, reject) => deflate.on("data", onData).once("end", resolve).once("error", reject))

@@ -11,10 +11,8 @@ import { countIn, idAt, offsetsIn, searchIn, whyUnfit } from "./indexFile.ts"
 
 export interface Pack {
   readonly name: string
-  /** The size of pack and index together. */
   readonly bytes: number
   readonly count: number
-  /** Returns the position of the object in the index, or -1. */
   readonly find: (id: Buffer) => number
   readonly id: (at: number) => string
   /** One byte per object: 1 if the object is reachable. */
@@ -25,7 +23,6 @@ export interface Pack {
 
 const corrupt = (path: string, detail: string): StoreFault => storeFault("corrupt", `the store is damaged: ${path}: ${detail}`)
 
-/** The bytes of a pack before its first object and after its last. */
 const [packHeader, packTrailer] = [12, 20] as const
 
 /** Computes the share of unreachable bytes from the offsets. An object ends where the next one begins. */

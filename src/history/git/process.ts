@@ -43,7 +43,6 @@ export interface Running {
 export interface End {
   readonly code: number | null
   readonly signal: string | null
-  /** At most the first 64 KiB. */
   readonly stderr: string
   readonly error?: NodeJS.ErrnoException | undefined
 }
@@ -105,7 +104,6 @@ const readable = (text: string): string => {
   return oneLine.length > 500 ? `${oneLine.slice(0, 500)}…` : oneLine
 }
 
-/** Meanings of git's messages; the first match counts. */
 const meanings: ReadonlyArray<readonly [words: RegExp, reason: StoreFault["reason"], advice: string]> = [
   [/no space left|out of diskspace|disk quota exceeded/i, "io", "the disk is full"],
   [/read-only file system|permission denied/i, "unavailable", "the store may not be written"],
@@ -189,7 +187,6 @@ const started = ({ path, program }: Program, args: ReadonlyArray<string>, cwd: s
     dispose
   )
 
-/** Writes the input to the process. Returns the error of the source, if it fails. */
 const feed = async ({ child }: Running, input: RunOptions["input"]): Promise<unknown> => {
   try {
     if (input === undefined || typeof input === "string" || isBytes(input)) child.stdin.end(input)

@@ -95,7 +95,6 @@ const converse = ({ child, end }: Running, hasBodies: boolean): Conversation => 
       else handle.unref()
     }
   }
-  /** Sends all questions of one turn of the event loop in one write. */
   const send = (text: string): void => {
     if (unsent === "") process.nextTick(flush)
     unsent += text

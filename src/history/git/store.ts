@@ -18,7 +18,6 @@ import * as Turns from "./turns.ts"
 import { codeOf } from "../../model/systemError.ts"
 
 export interface Store {
-  /** The absolute path, without symlinks. */
   readonly directory: string
   readonly packDirectory: string
   readonly git: Process.Git
@@ -250,7 +249,6 @@ const check = (directory: string): void => {
   Fs.chmodSync(directory, 0o700)
 }
 
-/** Creates the directory if needed and checks it. Returns its path without symlinks. */
 const settle = (given: string): string => {
   const path = resolve(given)
   const isLink = look(path)?.isSymbolicLink() === true

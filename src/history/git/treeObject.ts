@@ -73,7 +73,6 @@ const bodyOf = (rows: ReadonlyArray<Row>): Buffer => {
   return body
 }
 
-/** Encodes a directory with these permission bits. An entry without a mode gets the default. */
 export const encodeTree = (entries: ReadonlyMap<string, TreeEntry>, mode?: number): EncodedTree => {
   const rows: Array<Row> = []
   const lines: Array<string> = []

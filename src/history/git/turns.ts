@@ -32,7 +32,6 @@ const pattern = /^(([0-9a-z-]+)\.[0-9a-f]{12})\.[0-9a-z]+\.(holder|collector|rem
 
 export const directoryOf = (store: string): string => join(store, "turns")
 
-/** Tests whether the owner of a turn is dead; `undefined` if only the age of the file can decide. */
 const isDead = (path: string, owned: string, identity: string): boolean | undefined => {
   if (owned === owner()) return !held.has(path)
   // Another thread of this process may have ended.

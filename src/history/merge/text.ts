@@ -9,7 +9,6 @@ import { perItem, type Steps } from "../../runtime/steps.ts"
 import { type Edit, edits, type Lines, numbering } from "./lines.ts"
 
 export interface LineRange {
-  /** The 1-based first line; for an empty range, the line that would follow. */
   readonly start: number
   readonly lines: number
 }
@@ -58,7 +57,6 @@ const regions = function* (ours: ReadonlyArray<Edit>, theirs: ReadonlyArray<Edit
 
 type Span = readonly [start: number, end: number]
 
-/** Returns the lines of a side that replace the region of the base. The edits lie inside the region. */
 const spanOf = ({ from, to }: Region, own: ReadonlyArray<Edit>): Span => {
   const first = own[0]!
   const last = own.at(-1)!

@@ -18,7 +18,6 @@ export interface FileMerge {
 }
 
 export interface TreeMerge {
-  /** The merged tree, with the preferred side at every conflict. */
   readonly merged: DirectoryNode
   readonly toMerge: ReadonlyArray<FileMerge>
   readonly conflicts: ReadonlyArray<Conflict>
@@ -174,7 +173,6 @@ const mergeSpelling = ({ base, ours, theirs }: Triple): Maybe<string> => {
   return ours === theirs || base === theirs ? ours : base === ours ? theirs : undefined
 }
 
-/** Tests whether one side removed an entry that the other only renamed in case. */
 const isRespelled = ({ base, ours, theirs }: Triple): boolean =>
   base !== undefined && (ours === undefined) !== (theirs === undefined) && (ours ?? theirs) !== base
 

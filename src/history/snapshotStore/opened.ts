@@ -1,4 +1,3 @@
-/** Reads an archive on disk: only its manifest, or its whole content with all checks. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Fault } from "../../model/FsError.ts"

@@ -100,7 +100,6 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
         })
       )
 
-    /** Opens an archive. Fails if its bytes have changed since they were written. */
     const open = Effect.fnUntraced(function* (
       path: string,
       expected: string

@@ -1,4 +1,3 @@
-/** Excludes a `.git` at the root from capture and restore. */
 import type { FsPath } from "../../model/FsPath.ts"
 import type { DirectoryNode } from "../tree.ts"
 

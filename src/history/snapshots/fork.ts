@@ -78,7 +78,6 @@ export const fork = Effect.fnUntraced(function* (
 
 const noFork = storeFault("refused", "this filesystem is no fork of a snapshot of this one")
 
-/** Returns the node at a path of the fork; a directory without its entries. */
 const nodeAt = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<Node | undefined, Fault> {
   const stat = yield* port.stat(path)
   const mode = stat?.mode === undefined ? undefined : { mode: stat.mode & 0o777 }

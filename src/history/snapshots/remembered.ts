@@ -30,7 +30,6 @@ const codeLength = 32
 /** Flags that do not follow a symlink and do not block on a pipe. */
 const readable = Fs.constants.O_RDONLY | (Fs.constants.O_NOFOLLOW ?? 0) | (Fs.constants.O_NONBLOCK ?? 0)
 
-/** Returns the file for a root; several roots can share a store. */
 const fileOf = (directory: string, root: string): string =>
   join(directory, `seen-${createHash("sha256").update(root).digest("hex").slice(0, 16)}`)
 
@@ -48,7 +47,6 @@ const Written = Schema.Struct({
   packs: Schema.Array(Schema.String)
 })
 
-/** A directory. Its subdirectories follow, each with everything in it. */
 type Line = readonly [mode: number | null, id: string, directories: ReadonlyArray<string>, leaves: ReadonlyArray<Leaf>]
 
 const nothing = { modified: -1, changed: -1, inode: 0, mode: 0 }
@@ -109,7 +107,6 @@ const nodeOf = ([, what, mode, sizeBytes, modified, changed, inode, bits]: Leaf)
 
 interface Open {
   readonly entries: Map<string, Node>
-  /** The subdirectories still to read, the next one last. */
   readonly left: Array<string>
   readonly finish: () => DirectoryNode
 }

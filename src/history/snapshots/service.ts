@@ -89,7 +89,6 @@ const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 const isSnapshot = Schema.is(FilesystemSnapshot)
 
-/** Returns the reason why a snapshot value belongs to another strategy, root or store, by the value alone. */
 const incompatibility = (strategy: Strategy, port: Backend, snapshot: FilesystemSnapshot): string | undefined => {
   if (!strategy.commitRef.test(snapshot.commitRef)) return `its commitRef is none of a snapshot kept by ${strategy.name}`
   if (snapshot.rootPath !== strategy.rootPath && snapshot.rootPath !== port.info.root) return "it is of another root"
@@ -206,7 +205,6 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
     )
   })
 
-  /** Forgets a snapshot; a failure only wastes space and is logged. */
   const forgetting = (kept: Kept): Effect.Effect<void> =>
     Effect.ignore(strategy.forget(kept), { log: "Warn", message: "fs-algebra: a snapshot could not be forgotten" })
 

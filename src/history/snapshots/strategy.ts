@@ -23,7 +23,6 @@ export interface Label {
 export interface Kept {
   readonly snapshot: FilesystemSnapshot
   readonly label: Label
-  /** The number of files and symlinks, and their bytes. */
   readonly census: Effect.Effect<{ readonly files: number; readonly bytes: number }, Problem>
   /** The id of the newest snapshot at the time when this one was taken. */
   readonly previous?: string | undefined

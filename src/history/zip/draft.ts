@@ -16,9 +16,7 @@ interface Drafted extends DirectoryNode {
 interface Place {
   readonly node: Drafted
   readonly places: Map<string, Place>
-  /** The spellings of the entries by collision key. */
   readonly names: Map<string, string>
-  /** True if the archive has an entry for the directory itself. */
   isNamed: boolean
 }
 

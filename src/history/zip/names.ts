@@ -26,7 +26,6 @@ export const judged = <A>(run: () => A): Effect.Effect<A, ArchiveError> =>
 
 export interface NameRules {
   readonly limits: LimitsShape
-  /** The path policy of the filesystem that the names come from or go to. */
   readonly policy: FsPath.PathPolicy | undefined
 }
 
@@ -64,7 +63,6 @@ export const pathOf = (name: string, entry: string, { limits, policy }: NameRule
   return path as FsPath.FsPath
 }
 
-/** The longest symlink target, in bytes, that every system accepts. */
 const longestTarget = 4095
 
 const whyLeads = (path: FsPath.FsPath, target: string): string | undefined => {

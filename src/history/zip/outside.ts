@@ -104,9 +104,7 @@ export const open = (
 const readable = Fs.constants.O_RDONLY | (Fs.constants.O_NONBLOCK ?? 0)
 
 export interface Target {
-  /** The path with the symlinks of its directory resolved. */
   readonly path: string
-  /** The directories that were created, the outermost first. */
   readonly made: ReadonlyArray<string>
 }
 

@@ -35,9 +35,7 @@ export interface Archived extends Contents {
   readonly manifest: Manifest.Manifest
 }
 
-/** A filesystem that restores its own archive, including the entries carried verbatim. */
 export interface Home {
-  /** The kind of the filesystem; a filesystem of another kind cannot use such entries. */
   readonly backend: string
   readonly caseSensitive: boolean
 }
@@ -54,7 +52,6 @@ interface Entry extends Listed {
   readonly mode: number | undefined
   readonly place: FsPath
   readonly isInside: boolean
-  /** The file node; its id is set when the content has been read. */
   readonly file: Drafted<FileNode>
   readonly link: Drafted<LinkNode>
   data: number
@@ -130,7 +127,6 @@ const chunk = 256 * 1024
 /** Unpacked bytes and entries between two yields to other fibers. */
 const sliceBytes = 1024 * 1024
 const sliceEntries = 128
-/** Names checked between two yields, while nothing is unpacked. */
 const sliceNames = 256
 
 const eachInSlices = Effect.fnUntraced(function* <A>(

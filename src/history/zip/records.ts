@@ -42,7 +42,6 @@ const wide = (bytes: Buffer, at: number): number => {
   return Number(value)
 }
 
-/** A buffered reader for small pieces in ascending order. */
 export class Window {
   readonly #source: Source
   #block: Buffer = Buffer.alloc(0)
@@ -256,7 +255,6 @@ export const directory = Effect.fnUntraced(function* (
 
 const localLength = 30
 
-/** The flags that affect how an entry is read. */
 const meaningful = flag.encrypted | flag.descriptor | flag.patched | flag.strong | flag.utf8 | flag.masked
 
 const sameName = (bytes: Buffer, { rawName }: Listed): boolean => bytes.equals(rawName)

@@ -21,7 +21,6 @@ export type Item = (
   | { readonly kind: "symlink"; readonly path: FsPath; readonly target: string }
   | { readonly kind: "directory"; readonly path: FsPath; readonly mode: number | undefined; readonly isEmpty: boolean }
 ) & {
-  /** Set for an entry that a generic import would reject. */
   readonly isOdd?: true
 }
 
@@ -131,7 +130,6 @@ const targetAt = ({ links }: Backend, path: FsPath): Effect.Effect<string | unde
 interface Entered {
   readonly path: FsPath
   readonly children: ReadonlyArray<Judged>
-  /** True if this directory or one above it is carried verbatim. */
   readonly isOdd: boolean
   next: number
 }
@@ -156,7 +154,6 @@ export const survey = Effect.fnUntraced(function* (
         : judgeChildren(path, children, rules, whyNot)
       return { path, children: judged, isOdd, next: 0 }
     })
-  /** Decides whether the archive contains an entry that an import would reject. Fails if `odd` is `refuse`. */
   const admit = (why: ArchiveError, path: string, isLost: boolean): Effect.Effect<boolean, ArchiveError> => {
     if (odd === "refuse") return Effect.fail(why)
     if (odd === "keep" && !isLost) return Effect.succeed(true)

@@ -36,7 +36,6 @@ const longestName = 0xffff
 const modeOf = (type: number, mode: number | undefined): number | undefined =>
   mode === undefined ? undefined : type | (mode & 0o777)
 
-/** The place of the tree in an archive: below `files/` beside a manifest, or at the top level without one. */
 export type Layout = "manifest" | "plain"
 
 /** Tests whether a plain archive could be mistaken for one with a manifest, or for one that lost its content. */
