@@ -25,8 +25,9 @@ export interface Waiter {
   readonly part: ((entry: Afferent) => void) | undefined
   /** True if an entry has arrived for the request since its deadline was set. */
   isHeard: boolean
+  /** The longest time without any entry, in milliseconds. */
   patience: number
-  /** The deadline in milliseconds since 1970, which `ended` sets. */
+  /** The deadline in milliseconds since 1970, set when the wait begins. */
   deadline: number
   end: End | undefined
   resume: ((end: End) => void) | undefined

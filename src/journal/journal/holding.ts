@@ -67,7 +67,7 @@ const freeze = (record: object): void => {
 const hasBytes = (record: object): boolean =>
   Object.values(record).some((value) => isObject(value) && (isBytes(value) || (isPlain(value) && hasBytes(value))))
 
-/** Freezes an entry that the caller owns, as `hold` does with its copies. */
+/** Freezes an entry that the caller owns, unless it has bytes. */
 export const seal = <E>(entry: E): E => {
   if (isObject(entry) && !hasBytes(entry)) freeze(entry)
   return entry

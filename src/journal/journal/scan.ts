@@ -56,7 +56,7 @@ export const start = (descriptor: number): Effect.Effect<(Point & { readonly ser
 
 interface Going {
   point: Point
-  /** The lines of an incomplete group. `ahead` is the point after them. */
+  /** The lines of an incomplete group. The next field is the point after these lines. */
   group: Array<Placed>
   ahead: Point
 }

@@ -5,7 +5,7 @@
 import * as Effect from "effect/Effect"
 
 export interface Signal {
-  /** Waits for the next `wake`, or ends at once if `isOver` returns true. After a wake, the condition may still be false. */
+  /** Waits for the next `wake`, or ends at once if the condition is true. After a wake, the condition may still be false. */
   readonly wait: (isOver: () => boolean) => Effect.Effect<void>
   readonly wake: () => void
   readonly waiting: () => number

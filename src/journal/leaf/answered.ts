@@ -1,5 +1,5 @@
 /**
- * Remembers the ids of answered requests for `window` positions. A request that repeats a remembered id is a duplicate and is ignored. A
+ * Remembers the ids of answered requests for 4,096 positions. A request that repeats a remembered id is a duplicate and is ignored. A
  * request that repeats an older id is a new request. The rule depends on positions only, so a later leaf decides the same.
  */
 import { isTerminal } from "../FileSystemEntry.ts"
@@ -10,7 +10,7 @@ export const window = 4_096
 export interface Answered {
   readonly move: (recorded: { readonly position: number; readonly entry: unknown }) => void
   readonly expect: (correlationId: string, position: number) => void
-  /** Tests whether the id has an answer at a later position, or at most `window` positions before the current one. */
+  /** Tests whether the id has an answer at a later position, or within the window before the current one. */
   readonly has: (correlationId: string) => boolean
   readonly find: (correlationId: string) => number | undefined
   readonly add: (correlationId: string) => void

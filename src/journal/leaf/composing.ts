@@ -30,7 +30,7 @@ const entryOf = (name: string): FileEntry => ({
 
 const fail = (work: Work, fault: Fault): Answering => Effect.fail(errorOf(fault, work.intent, work.shown))
 
-/** Returns the owner's answer for the path; `otherwise` if this leaf does not own the path, or has no directory there. */
+/** Returns the owner's answer for the path; the fallback if this leaf does not own the path, or has no directory there. */
 const own = <A>(
   work: Work,
   execute: Answering,

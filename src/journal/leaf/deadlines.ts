@@ -12,7 +12,7 @@ export interface Deadlines<Key> {
   readonly renew: (key: Key) => void
   readonly drop: (key: Key) => void
   readonly has: (key: Key) => boolean
-  /** Calls `expired` for each key whose deadline passes, and forgets the key. Never ends. */
+  /** Runs the handler for each key whose deadline passes, and forgets the key. Never ends. */
   readonly run: Effect.Effect<never>
 }
 

@@ -33,7 +33,7 @@ export const invalid = (argument: string, detail: string): InvalidArgument =>
 const isWhole = (value: unknown, least: number): value is number =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= least
 
-/** Returns the number or its default. Throws InvalidArgument, which `of` returns, so that only the first problem is reported. */
+/** Returns the number or its default. Throws InvalidArgument, which the parser of the options returns, so that only the first problem is reported. */
 const whole = (argument: string, value: number | undefined, otherwise: number, least: number): number => {
   if (value === undefined) return otherwise
   if (isWhole(value, least)) return value

@@ -41,7 +41,7 @@ export interface Step<A, E, R> {
   readonly path: FsPath
   readonly asked: Entry
   readonly run: Effect.Effect<A, E, R>
-  /** Returns the entry for a completed step. The value is missing if only `look` has shown that the step is done. */
+  /** Returns the entry for a completed step. The value is missing if only the later check has shown that the step is done. */
   readonly answer: (value?: A) => Entry
   /** Creates the effect that examines whether the step was done. Called only after a failure. */
   readonly look: () => Look

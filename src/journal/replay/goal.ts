@@ -73,7 +73,7 @@ const special = (path: FsPath.FsPath): Fault => ({
   detail: "it is neither file, directory nor link, and could not be brought back"
 })
 
-/** Returns the actual tree at a path. With `as`, also records the file contents under that path of the target tree. */
+/** Returns the actual tree at a path. With a target path, also records the file contents under that path of the target tree. */
 export const treeAt = Effect.fnUntraced(function* (
   undoing: Undoing,
   path: FsPath.FsPath,
@@ -144,7 +144,7 @@ const namesOf = ({ now, places }: Undoing, origin: FsPath.FsPath): ReadonlySet<s
   return names
 }
 
-/** Returns the tree that a path had in the beginning, without the children in `except`. */
+/** Returns the tree that a path had in the beginning, without the excluded children. */
 const originTree = Effect.fnUntraced(function* (
   undoing: Undoing,
   origin: FsPath.FsPath,
