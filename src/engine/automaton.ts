@@ -15,7 +15,6 @@ type Node =
   | { readonly _tag: "Repeat"; readonly node: Node; readonly least: number; readonly most: number }
   | { readonly _tag: "Look"; readonly node: Node; readonly negative: boolean }
 
-/** Thrown for an unsupported expression, with the reason as its message. */
 export class NotAGlob extends Error {}
 
 const parse = (source: string, ignoreCase: boolean): Node => {
@@ -200,7 +199,6 @@ const survey = (
   return holds
 }
 
-/** Compiles an expression to a test of whole texts. Throws NotAGlob for unsupported or too complex expressions. */
 export const compileExpression = (source: string, ignoreCase: boolean): Test => {
   const { steps, weight } = assemble(parse(source, ignoreCase))
   const comesFrom: Array<Array<number>> = steps.map(() => [])

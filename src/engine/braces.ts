@@ -117,7 +117,6 @@ class Reading {
       else out.push(text)
     }
     let dots = 0
-    /** The previous sign, if it makes a following parenthesis an extglob. */
     let extglob = ""
     while (this.#at < this.#text.length) {
       const sign = this.#text[this.#at]!
@@ -271,7 +270,6 @@ const textOf = (pieces: ReadonlyArray<Piece>): string =>
     })
     .join("")
 
-/** Counts the patterns that all braces stand for, including braces that picomatch expands later. */
 const width = (pieces: ReadonlyArray<Piece>): number =>
   pieces.reduce((product, piece) => {
     if (!isGroup(piece)) return product

@@ -64,7 +64,6 @@ const coarse = function* (before: string, replacements: ReadonlyArray<Replacemen
     do {
       const { end, start, text } = replacements[i]!
       after.add(before.slice(at, start) + text)
-      // `whole` tracks a final line ending without scanning `after` again.
       if (text !== "") whole = text.endsWith("\n")
       else if (start > at) whole = isNewline(before, start - 1)
       at = end
@@ -98,7 +97,6 @@ interface Budget {
 
 const partOf = (text: string, { starts }: Lines, from: number, to: number): string => text.slice(starts[from], starts[to])
 
-/** Yields the lines of a change that really differ. Yielded numbers are work units. */
 const fine = function* (before: string, change: Change, budget: Budget): Generator<Change | number, void> {
   const { after, from, to } = change
   if (!isMany(before, from, to) && !isMany(after, 0, after.length)) {
@@ -141,7 +139,6 @@ const header = (sign: string, side: string, path: string): string => {
   return `${sign} ${shown}${name.includes(" ") ? "\t" : ""}\n`
 }
 
-/** Adds the file header to the hunks of a diff; returns "" if there are none. */
 export const named = (path: string, hunks: string): string =>
   hunks === "" ? "" : header("---", "a", path) + header("+++", "b", path) + hunks
 

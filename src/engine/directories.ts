@@ -78,7 +78,6 @@ export const inTurn = <A, E, R>(
 export const takingBack = (step: Effect.Effect<unknown, Fault>): Effect.Effect<void> =>
   Effect.ignore(Effect.provideService(step, TakingBack, true))
 
-/** Adds the path to a fault, for calls that involve two paths. */
 export const at = <A, R>(path: string, effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
   Effect.mapError(effect, (fault) => located(fault, path))
 
@@ -187,7 +186,6 @@ const stepByStep = (port: Backend, path: FsPath.FsPath, options: MakeDirectoryPl
     if (fault !== undefined) return Effect.fail(fault)
     const one = port.makeDirectory(found.path)
     return Effect.catch(options.parents ? withParents<void, never, never>(port, found.path, one) : one, (fault) =>
-      // Another process may have created the directory first.
       fault._tag === "AlreadyExists" && options.existOk
         ? Effect.flatMap(port.stat(found.path), (stat) => (stat?.kind === "directory" ? Effect.void : Effect.fail(exists)))
         : Effect.fail(fault)

@@ -31,7 +31,6 @@ export interface Edit {
 export interface Edited {
   readonly bytes: Uint8Array
   readonly replacements: number
-  /** A unified diff with three lines of context; empty if nothing changed. */
   readonly diff: string
   readonly inserted: number
 }
@@ -48,7 +47,6 @@ const nameOf = (edits: ReadonlyArray<Edit>, index: number, field: string): strin
 
 const matches: ReadonlySet<unknown> = new Set([undefined, "unique", "first", "all"])
 
-/** Returns InvalidArgument for edits that are invalid for every file. */
 export const check = (edits: ReadonlyArray<Edit>): Fault | undefined => {
   if (edits.length === 0) return invalid("edits", "there are none; give at least one")
   for (const [index, edit] of edits.entries()) {
@@ -70,7 +68,6 @@ interface Placed extends Replacement {
   readonly edit: number
 }
 
-/** Selects the matches that an edit replaces, or explains in a fault why there are none. */
 const select = function* (
   text: string,
   find: Find,

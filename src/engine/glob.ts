@@ -74,7 +74,6 @@ export const collect = (port: Backend, base: Walk.Base, self: GlobPlan): Effect.
     let last: string | undefined
     let isTruncated = false
 
-    /** Collects one item, and returns false to stop. One match more than fits shows truncation. */
     const take = (item: FileEntry | Passed): boolean => {
       if (item instanceof Passed) skips.add(item.path, item.why, item.key)
       else if (matches.length === most) isTruncated = true

@@ -36,7 +36,6 @@ export interface GrepPlan {
   readonly limits: LimitsShape
 }
 
-/** A directory or a single file: the caller's path, the resolved path and the kind. */
 export interface Base {
   readonly path: FsPath.FsPath
   readonly at: FsPath.FsPath
@@ -112,7 +111,6 @@ const tellOf = (skip: Skips.Skip, { found, key, path }: Outcome): void => {
   if (isSkip(found)) skip(path, found, key ?? path)
 }
 
-/** Returns a function that collects matches without context lines from each batch, at most `most` in all. */
 const bare = (skip: Skips.Skip, most: number): ((batch: ReadonlyArray<Outcome>) => ReadonlyArray<GrepMatch>) => {
   let left = most
   return (batch) => {

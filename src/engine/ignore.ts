@@ -37,7 +37,6 @@ interface Level {
   readonly positions: Positions
 }
 
-/** The rules that apply in one directory: the levels of each kind of file, starting at the root. */
 export interface Rules {
   readonly git: ReadonlyArray<Level>
   readonly own: ReadonlyArray<Level>
@@ -179,7 +178,6 @@ const rowsOf = (
       }
       if (last().length > 0) return afterLiteral(segments, rest, anchored, fold)
       segments.pop()
-      // At least one name must precede an escaped slash.
       if (rest.startsWith("\\")) segments.push([STAR])
       segments.push(GLOBSTAR)
       if (rest === "") return [segments]
@@ -216,7 +214,6 @@ const afterLiteral = (head: Array<Segment>, rest: string, anchored: boolean, fol
 
 const maxRule = 4096
 
-/** Characters of rules that are parsed before a yield to other fibers. */
 const slice = 2 ** 15
 
 const parse = Effect.fnUntraced(function* (bytes: Uint8Array, caseSensitive: boolean): Effect.fn.Return<File> {
@@ -306,7 +303,6 @@ export const judging = function* (self: Rules, name: string, directory: boolean)
   return { ignored, below: { ...self, git, own: yield* goingBelow(self.own, bytes) } }
 }
 
-/** Returns an upper bound of the steps for a child whose name has this length. */
 export const cost = ({ everything, git, own }: Rules, length: number): number => {
   let sum = 0
   if (!everything) for (const { file, positions } of own.concat(git)) sum += file.rows.cost(positions, length)

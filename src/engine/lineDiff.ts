@@ -4,7 +4,6 @@
  */
 import { perItem, type Steps, stride } from "../runtime/steps.ts"
 
-/** A run of common lines, with 0-based line numbers. */
 export interface Block {
   readonly before: number
   readonly after: number
@@ -35,7 +34,6 @@ export interface Lines {
 /** V8 hashes strings above 16,383 units by their length alone, so a map would compare each with all others. */
 const maxKey = 4096
 
-/** Creates a function that numbers the lines of several texts consistently. */
 export const numbering = (): ((text: string) => Steps<Lines>) => {
   const known = new Map<string, number>()
   const idOf = (key: string): number => {
@@ -90,7 +88,6 @@ export const blocks = function* (
       out[out.length - 1] = { before: last.before, after: last.after, length: last.length + length }
     } else out.push({ before, after, length })
   }
-  // The two searches meet after half of the edits.
   const maxD = Math.ceil(Math.max(0, maxEdits) / 2)
   // The furthest x on each diagonal, forwards and backwards. The number of diagonals is bounded by the edits.
   const offset = Math.min(a.length + b.length, maxD) + 1
@@ -174,7 +171,6 @@ export const blocks = function* (
     return best > 0 && best < n + m ? { x, y, u: x, v: y } : undefined
   }
 
-  /** Returns the middle of a shortest path, or the furthest point reached inside the region. */
   const split = function* (region: Region): Steps<Snake | undefined> {
     const limit = Math.min((region.aHi - region.aLo + region.bHi - region.bLo + 1) >> 1, maxD)
     forward[offset + 1] = 0

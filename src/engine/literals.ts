@@ -16,7 +16,6 @@ type Texts = ReadonlyArray<string>
 
 const mostTexts = 16
 const mostBytes = 64
-/** Longer texts bring no benefit. */
 const mostCharacters = 64
 const mostMembers = 4
 const mostDepth = 200
@@ -87,7 +86,6 @@ const needlesOf = (texts: Texts, mode: Mode): Texts | undefined => {
   const parting = !mode.fold ? unusable : mode.unicode ? unusableFoldedUnicode : unusableFolded
   const pieces = unique(texts.map((text) => cut(longest(text.split(parting)))))
   if (pieces.includes("") || pieces.length > mostTexts ** 2) return undefined
-  // A text that contains the longer needle also contains the shorter one.
   const needed = pieces.filter((text) => !pieces.some((other) => other !== text && text.includes(other)))
   return needed.length > mostTexts ? undefined : needed
 }
@@ -117,14 +115,12 @@ interface Known {
 const within = ({ exact, needles }: Known, mode: Mode): Texts | undefined =>
   needles ?? (exact === undefined ? undefined : needlesOf(exact, mode))
 
-/** Returns all concatenations, or `undefined` for more than `most` or for texts that are too long. */
 const joined = (first: Texts, second: Texts, most: number): Texts | undefined => {
   if (first.length * second.length > most) return undefined
   const texts = unique(first.flatMap((one) => second.map((other) => one + other)))
   return texts.every((text) => text.length <= mostCharacters) ? texts : undefined
 }
 
-/** Joins adjacent texts to runs as far as possible. `whole` is true if a single run covers all parts. */
 const runsOf = (
   parts: ReadonlyArray<Known>,
   most: number
@@ -252,7 +248,6 @@ const escapesOf = (unicode: boolean): ReadonlyArray<Escape> => [
 const escapesByUnit = escapesOf(false)
 const escapesByPoint = escapesOf(true)
 
-/** Parses an expression that the engine has already compiled. Returns `undefined` if a part is not understood. */
 const parse = (source: string, mode: Mode): Node | undefined => {
   if (source.length > mostSource) return undefined
   let at = 0
@@ -274,7 +269,6 @@ const parse = (source: string, mode: Mode): Node | undefined => {
   const text = (texts: Texts): Node => textOf(texts, mode)
 
   const escape = (): string | undefined => {
-    // A group name in another spelling, or no group name.
     if (source.startsWith("\\k<", at) && !/^\\k<[\w$]+>/.test(source.slice(at, at + 1000))) {
       giveUp()
       return undefined

@@ -39,7 +39,6 @@ export interface State {
 
 export interface Matcher {
   readonly start: State
-  /** Returns the state in a child directory, or `undefined` if nothing below can match. */
   readonly below: (state: State, name: string) => State | undefined
   readonly matches: (state: State, name: string, directory: boolean) => boolean
   readonly cost: (state: State, length: number) => number
@@ -78,7 +77,6 @@ const spelling = ({ anchored, text }: Trimmed): Row["segments"] => {
   return anchored ? names : [GLOBSTAR, ...names]
 }
 
-/** Adds a pattern without globstars in braces to `out`. Returns the reason if the pattern is invalid. */
 const addPattern = (trimmed: Trimmed, pattern: number, caseSensitive: boolean, out: Compiled): string | undefined => {
   const { anchored, directory, text } = trimmed
   const shape = { pattern, directory }
@@ -106,7 +104,6 @@ const addPattern = (trimmed: Trimmed, pattern: number, caseSensitive: boolean, o
   return undefined
 }
 
-/** Adds a pattern to `out`. Returns the reason if the pattern is invalid. */
 const addPath = (
   whole: string,
   pattern: number,
@@ -127,7 +124,6 @@ const addPath = (
       const wrong = addPattern(trimmed, pattern, caseSensitive, out)
       if (wrong !== undefined) return wrong
     }
-    // picomatch also accepts a path that equals the pattern literally.
     const given = trim(whole)
     if (patterns[0] !== whole) out.rows.push({ pattern, directory: given.directory, segments: spelling(given) })
     return undefined
@@ -203,7 +199,6 @@ export interface CompileOptions {
   readonly strict?: boolean | undefined
 }
 
-/** Compiles patterns to one matcher, or returns the fault of the first invalid pattern. */
 export const compile = (
   patterns: ReadonlyArray<string>,
   { argument, dialect, rules = false, strict = false }: CompileOptions,

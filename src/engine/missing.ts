@@ -17,7 +17,6 @@ interface Relisted {
   readonly newKinds: ReadonlySet<Kind>
 }
 
-/** Compares a later listing of a directory with the first. Without the first (`undefined`), no child counts as new. */
 const relistedOf = (listed: ReadonlyArray<Child> | undefined, children: ReadonlyArray<Child>): Relisted => {
   const kinds = new Map(children.map((child) => [keyOf(child), child.kind]))
   const newKinds = new Set<Kind>()
@@ -54,7 +53,6 @@ export class Relistings {
     return undefined
   }
 
-  /** Returns the fate of a child according to a new listing, and keeps the listing for other children. */
   take(listed: ReadonlyArray<Child> | undefined, children: ReadonlyArray<Child>, segment: string, kind: Kind): Became {
     this.#cost += children.length
     return fateOf((this.#last = relistedOf(listed, children)), segment, kind)
@@ -73,7 +71,6 @@ interface Unreadable {
   readonly found: "unreadable"
 }
 
-/** The outcomes in the order of the files, or the outcomes before a failure and its fault. */
 type Answer<O> = ReadonlyArray<O> | { readonly done: ReadonlyArray<O>; readonly fault: Fault }
 
 export interface Seeking<F, O> {

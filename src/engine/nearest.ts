@@ -49,7 +49,6 @@ export const ambiguous = function* (text: string, places: ReadonlyArray<Match>, 
 
 const absent = "it does not occur in the file"
 
-/** Explains why a text does not occur, with the most likely cause. */
 export const explain = function* (text: string, sought: string): Steps<string> {
   if (text === "" || text === "\uFEFF") return `${absent}, which is empty`
   if (sought.trim() === "") return `${absent}; it is only white space, so name the text beside it`
@@ -70,7 +69,6 @@ export const explain = function* (text: string, sought: string): Steps<string> {
   }`
 }
 
-/** The line number that a listing shows before a line. */
 const number = /^ *\d+(?: \| ?|\t|→)/
 
 /** Detects a text copied from a listing together with its line numbers. */
@@ -96,7 +94,6 @@ const withoutNumbers = function* (text: string, sought: string): Steps<string | 
 }
 
 interface Line {
-  /** The line number, 1-based. */
   readonly number: number
   readonly text: string
   readonly folded: string
@@ -104,7 +101,6 @@ interface Line {
 
 interface Lines {
   readonly lines: ReadonlyArray<Line>
-  /** Descriptions of the compared parts; empty if everything was compared. */
   readonly bounds: ReadonlyArray<string>
 }
 
@@ -119,7 +115,6 @@ const plain = (text: string): string =>
         .replaceAll(/[\u00ad\u200b-\u200d\u2060\ufeff]/g, "")
     : text
 
-/** Combining marks, and two characters that become combining marks when normalized. */
 const marks = /[\p{M}\uff9e\uff9f]+/gu
 
 /** Replaces compatibility characters by their equivalents, except in long runs of marks. */
@@ -136,7 +131,6 @@ const normal = (text: string): string => {
 
 const fold = (text: string): string => lower(blanks(plain(text)))
 
-/** Work units per UTF-16 unit, normalization included. */
 const perFold = 8
 
 const notBlank = function* (lines: ReadonlyArray<string>, first: number): Steps<ReadonlyArray<Line>> {
@@ -202,7 +196,6 @@ const longestOf = <A>(values: ReadonlyArray<A>, length: (value: A) => number): A
   values.reduce((longest, value) => (length(value) > length(longest) ? value : longest))
 
 interface Sought extends Lines {
-  /** True if the first or the last sought line may be only a part of a line. */
   readonly opens: boolean
   readonly closes: boolean
 }
@@ -336,7 +329,6 @@ const differences = (
   return reasons
 }
 
-/** Finds the place where most of the sought lines match in order, and describes the first that differs. */
 const overlap = function* ({ lines }: Lines, sought: Sought): Steps<string | undefined> {
   const wanted = sought.lines
   const known = new Map<string, Array<number>>()
@@ -363,7 +355,6 @@ const overlap = function* ({ lines }: Lines, sought: Sought): Steps<string | und
     }
   }
   yield spent
-  // A single matching bracket is not significant.
   if (weights[best]! < 4) return undefined
   const at = best - wanted.length
   const first = wanted.findIndex((line, index) => !relation(sought, index)(lines[at + index]?.folded ?? "", line.folded))
@@ -385,7 +376,6 @@ const pairs = (text: string): ReadonlyArray<number> => {
   return out
 }
 
-/** Finds the line that shares the most character pairs with the longest sought line. */
 const similar = function* ({ lines }: Lines, { lines: wanted }: Sought): Steps<string | undefined> {
   const line = longestOf(wanted, ({ folded }) => folded.length)
   const sought = new Set(pairs(line.folded.slice(0, 1000)))
@@ -422,7 +412,6 @@ const compared = (line: string, sought: string, escape = false): string => {
   return `the file has ${quoted(line, start + from, escape)}, it has ${quoted(sought, from, escape)}`
 }
 
-/** Returns the place in a long line where the sought text would begin. */
 const beginning = (line: string, sought: string): number => {
   const few = 6
   for (let i = 0; i < sought.length && i < 1000; i += few) {

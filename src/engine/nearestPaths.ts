@@ -37,13 +37,11 @@ export const looksLike = (name: string, candidate: string): number => {
   if (a === "" || a.length > longestName || b.length > longestName) return Number.POSITIVE_INFINITY
   const most = Math.max(1, Math.floor(a.length / 3))
   if (b.startsWith(a)) return b.length - a.length
-  // The distance is at least the difference in length.
   if (Math.abs(a.length - b.length) > most) return Number.POSITIVE_INFINITY
   const distance = editDistance(a, b)
   return distance <= most ? distance : Number.POSITIVE_INFINITY
 }
 
-/** Finds names that are similar to a name, nearest first. */
 export const alike = function* (
   name: string,
   entries: ReadonlyArray<{ readonly name: string; readonly addressable: boolean }>

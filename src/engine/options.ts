@@ -1,4 +1,3 @@
-/** The options of searches, and the validation of their numbers. */
 import type { Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { LimitsShape } from "../model/Limits.ts"
@@ -86,7 +85,6 @@ export interface GrepOptions extends SearchOptions {
 
 export type Why = "ignored" | "binary" | "tooLarge" | "unreadable"
 
-/** The settings that a plan depends on besides its arguments. */
 export interface PlanContext {
   readonly limits: LimitsShape
   readonly caseSensitive: boolean
@@ -96,7 +94,6 @@ export const invalid = (argument: string, detail: string): Fault => ({ _tag: "In
 
 export const isFault = (value: unknown): value is Fault => typeof value === "object" && value !== null && "_tag" in value
 
-/** Validates a whole number from 0, or Infinity for no bound. */
 export const count = (
   argument: string,
   value: unknown,

@@ -11,7 +11,6 @@ import type { LimitsShape } from "../model/Limits.ts"
 export interface Pattern {
   readonly source: string
   readonly flags: string
-  /** Set if the pattern is plain text and case-sensitive. */
   readonly literal: string | undefined
   readonly multiline: boolean
   /** Returns an upper bound of the steps on a line of `length` characters; Infinity if unknown. */
@@ -50,7 +49,6 @@ const translate = (source: string, multiline: boolean, dotAll: boolean): string 
 
 const needsUnicode = (source: string): boolean => /(?:^|[^\\])(?:\\\\)*\\(?:[pP]\{|u\{)/.test(source)
 
-/** Inline flags at the start: `(?i)`, `(?m)`, `(?s)` and combinations. */
 const prefix = /^\(\?([ims]+)\)/
 
 interface Read {
@@ -96,7 +94,6 @@ const check = (pattern: string | RegExp, options: PatternOptions, limits: Limits
     : undefined
 }
 
-/** An item of an expression, or a quantifier. A group counts as its brackets. */
 const item =
   /\\(?:[pP]\{[^}]*\}|u\{[^}]*\}|k<[^>]*>|[^])|\[(?:\\[^]|[^\]\\])*\]|\((?:\?(?:<?[=!]|<[^>]*>|[a-z-]*:))?|[*+?]\??|\{\d+(?:,\d*)?\}\??|[^]/g
 
@@ -116,7 +113,6 @@ const optionalInRow = (source: string): number => {
    */
   let here = { row: 0, isEmpty: true, isAnyEmpty: false }
   const above: Array<typeof here> = []
-  /** The previous item, which the next quantifier may still change. */
   let last: { row: number; isOptional: boolean } | undefined
   const settle = (): void => {
     if (last === undefined) return

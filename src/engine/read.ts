@@ -23,7 +23,6 @@ export const open = (port: Backend, path: FsPath): Effect.Effect<Handle, Fault, 
     Effect.flatMap(port.open(at), (handle) => (handle.stat.kind === "file" ? Effect.succeed(handle) : Effect.fail(notAFile)))
   )
 
-/** Reads `length` bytes from `offset`, or fewer if the file was truncated meanwhile. */
 export const range = (handle: Handle, offset: number, length: number): Effect.Effect<Uint8Array, Fault> =>
   length === 0
     ? Effect.sync(() => new Uint8Array(0))

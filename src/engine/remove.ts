@@ -79,14 +79,12 @@ const mayGo = (name: string): boolean => TemporaryNames.verify(name)?.isPart ===
 const sweep = Effect.fnUntraced(function* (port: Backend, at: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
   const children = yield* port.list(at)
   if (!children.every((child) => mayGo(child.name))) return false
-  // Another process may already have removed some of them.
   for (const child of children) yield* Effect.catch(port.remove(FsPath.join(at, child.name)), ignoreGone)
   return true
 })
 
 interface Frame {
   readonly path: FsPath.FsPath
-  /** Set within a leftover, whose entries are not counted. */
   readonly isHidden: boolean
   listed: boolean
 }
@@ -121,7 +119,6 @@ export const removeTree = Effect.fnUntraced(function* (
   return { deleted, directories }
 })
 
-/** Ignores a directory that listing its parent or another process has removed. */
 const nothingIfGone = (fault: Fault): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   fault._tag === "NotFound" ? Effect.succeed([]) : Effect.fail(fault)
 

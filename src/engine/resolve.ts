@@ -17,7 +17,6 @@ import * as Eager from "./eager.ts"
 
 export interface Resolved {
   readonly path: FsPath.FsPath
-  /** Absent if the entry does not exist. */
   readonly stat: FileStat | undefined
   /** True if the entry does not exist because a component of the path is not a directory. */
   readonly blocked: boolean
@@ -51,13 +50,11 @@ export const escapes = (directory: FsPath.FsPath, target: string): boolean => {
   return false
 }
 
-/** Returns the reason why nothing can be created at a resolved path. */
 export const noPlace = ({ blocked, lost }: Resolved): Fault | undefined =>
   blocked ? notADirectory : lost === true ? notFound : undefined
 
 const isGone = ({ _tag }: Fault): boolean => _tag === "InvalidArgument" || _tag === "NotFound" || _tag === "NotADirectory"
 
-/** Returns the remaining names up to the first "..". `todo` holds the next name last. */
 const ahead = (todo: ReadonlyArray<string>): FsPath.FsPath => {
   const names: Array<string> = []
   for (let i = todo.length - 1; i >= 0 && todo[i] !== ".."; i--) {
@@ -151,7 +148,6 @@ const throughLinks = Effect.fnUntraced(function* (
       if (unfit !== undefined) return yield* Effect.fail(unfit)
       const segments = target.split("/")
       for (let i = segments.length - 1; i >= 0; i--) todo.push(segments[i]!)
-      // A symlink to "." leads to its own directory.
       stat = yield* sight.stat(here, todo)
       continue
     }
@@ -167,7 +163,6 @@ const throughLinks = Effect.fnUntraced(function* (
   return { path: here, stat, blocked: false }
 })
 
-/** Returns the result for a name below a missing entry or a non-directory, where nothing can exist. */
 const nowhere = (at: FsPath.FsPath, name: string, stat: FileStat | undefined): Resolved => {
   const found = { path: FsPath.join(at, name), stat: undefined }
   return stat === undefined ? { ...found, blocked: false, lost: true } : { ...found, blocked: true }

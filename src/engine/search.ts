@@ -32,7 +32,6 @@ import { type Directory, Walker } from "./walker.ts"
 export interface Outcome {
   readonly path: FsPath.FsPath
   readonly found: ReadonlyArray<Found> | Why | "gone"
-  /** True if the matches already contain their path. */
   readonly isComplete?: boolean
   readonly key?: string | undefined
   readonly text?: string | undefined
@@ -108,10 +107,8 @@ const load = (
   )
 }
 
-/** Steps that one batch may run on this thread: a few milliseconds. */
 const fewSteps = 4_000_000
 
-/** Returns an upper bound for the cost of a file. Stops counting above `most`. */
 const costOf = ({ literal, steps }: Pattern.Pattern, bytes: Uint8Array, most: number): number => {
   if (literal !== undefined) return bytes.length
   let cost = 0
@@ -141,7 +138,6 @@ interface Search {
   isHard: boolean
 }
 
-/** Returns the number of leading files that can be searched on this thread. */
 const quick = ({ isHard, plan }: Search, files: ReadonlyArray<Loaded>): number => {
   if (isHard) return 0
   let left = fewSteps
@@ -159,7 +155,6 @@ interface Broken<A> {
 
 const isBroken = <A>(answer: ReadonlyArray<A> | Broken<A>): answer is Broken<A> => "fault" in answer
 
-/** Handles a batch that failed at the file `index`: searches the files before it again. */
 const broken = <A>(
   { plan }: Search,
   path: FsPath.FsPath,
@@ -235,7 +230,6 @@ const matchAll = (self: Search, files: ReadonlyArray<Loaded | Outcome>): Effect.
 
 const readsAhead = 8
 
-/** Loads the files of a batch in one call if the backend supports that, and otherwise a few at a time. */
 const loadAll = (
   { base, plan, port }: Search,
   files: ReadonlyArray<{ readonly path: FsPath.FsPath } | Outcome>

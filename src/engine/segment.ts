@@ -22,7 +22,6 @@ export type Fold = (unit: number) => number
 
 export interface Test {
   (name: string): boolean
-  /** Set if only one name passes. */
   readonly only?: string
   /** Steps per unit of a name, if the test is more than a comparison. */
   readonly weight?: number
@@ -91,7 +90,6 @@ const general = (elements: ReadonlyArray<Element>, fold: Fold | undefined): Test
 
 export const exactly = (text: string): Test => Object.assign((name: string) => name === text, { only: text })
 
-/** Compiles a test of a whole name. Adjacent stars count as one. */
 export const compileTest = (source: ReadonlyArray<Element>, fold?: Fold): Test => {
   const elements = source
     .filter((element, index) => element !== STAR || source[index - 1] !== STAR)
@@ -144,7 +142,6 @@ interface Ends {
 const higher = ({ directory: only, pattern, test }: Place, name: string, directory: boolean, found: number): number =>
   pattern > found && (directory || !only) && (test === GLOBSTAR || test(name)) ? pattern : found
 
-/** Returns the highest pattern above `least` that one of these places matches, or `least`. */
 const highest = (places: ReadonlyArray<Place>, name: string, directory: boolean, least: number): number => {
   let found = least
   // Descend from the last pattern, so that after the first match hardly any other is tested.
@@ -163,7 +160,6 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
       if (test === GLOBSTAR && index > 0 && segments[index - 1] === GLOBSTAR) return
       places.push({ test, last: index === segments.length - 1, pattern, directory })
     })
-    // Consecutive globstars are merged, so the remaining one may be the last of its row.
     const end = places.length - 1
     places[end] = { ...places[end]!, last: true }
   }

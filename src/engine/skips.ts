@@ -5,7 +5,6 @@ import type { Skipped } from "../model/Entry.ts"
 import { compare, type FsPath } from "../model/FsPath.ts"
 import type { Why } from "./options.ts"
 
-/** Receives skipped entries. `key` is the position in the order of whole paths. */
 export interface Skip {
   (path: FsPath, why: Why, key: string): void
 }
@@ -63,7 +62,6 @@ export const make = (
   }
 }
 
-/** The internal signal that stops a search with enough results. */
 const enough: unique symbol = Symbol("fs-algebra/enough")
 
 export const untilFull = <A, E, R>(found: Stream.Stream<A, E, R>, take: (item: A) => boolean): Effect.Effect<void, E, R> =>

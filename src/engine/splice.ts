@@ -13,7 +13,6 @@ export interface Document {
   readonly bytes: Uint8Array
   readonly text: string
   readonly encode: (text: string) => Steps<Uint8Array>
-  /** Bytes per UTF-16 unit; absent if they vary. */
   readonly width: number | undefined
 }
 
@@ -49,7 +48,6 @@ const utf8Size = function* (text: string, from: number, to: number): Steps<numbe
   let size = to - from
   for (let i = from; i < to; i++) {
     const unit = text.charCodeAt(i)
-    // A surrogate pair takes four bytes, two for each surrogate.
     if (unit >= 0x80) size += unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 1 : 2
     if ((i - from) % stride === stride - 1) yield stride
   }

@@ -31,7 +31,6 @@ interface Choice {
 export type Segments = ReadonlyArray<ReadonlyArray<Element> | undefined>
 
 export interface Glob {
-  /** Absent if the pattern is wide. */
   readonly rows: ReadonlyArray<Segments> | undefined
   /** The leading literal segments. A wide pattern can match only below them. */
   readonly prefix: ReadonlyArray<string>
@@ -88,7 +87,6 @@ const strict = (element: Element): Element => (element === LOOSE ? STAR : elemen
 export const unitsOf = (text: string): Array<number> =>
   Array.from({ length: text.length }, (_, index) => text.charCodeAt(index))
 
-/** Tests for a globstar at the end, the only place where braces may contain one. */
 const endsOpen = (tokens: ReadonlyArray<Token>): boolean => {
   const last = tokens.at(-1)
   return last === GLOBSTAR || (isChoice(last) && last.options.some(endsOpen))
@@ -226,7 +224,6 @@ const read = (text: string, ignoreCase: boolean): Read => {
   return { tokens, wide, divided }
 }
 
-/** Returns the leading segments that match exactly one name each, never the last segment. */
 const plainPrefix = (text: string): ReadonlyArray<string> => {
   const segments = text.split("/").slice(0, -1)
   const end = segments.findIndex((segment) => !/^[^\\*?[\]{}()|"!+@$^]+$/.test(segment))

@@ -54,7 +54,6 @@ export const decoded = function* (bytes: Uint8Array, encoding = "utf-8"): Steps<
 
 export const decode = (bytes: Uint8Array, encoding = "utf-8"): string | Fault => atOnce(decoded(bytes, encoding))
 
-/** Work units for a quarter of a byte of non-ASCII text. */
 const perDecoded = 8
 
 const tooLong = (actual: number): Fault => ({
@@ -199,7 +198,6 @@ export const paged = function* (text: string, offset: number, limit: number): St
 
 export const page = (text: string, offset: number, limit: number): Page => atOnce(paged(text, offset, limit))
 
-/** Returns the index after at most `most` lines, and the number of lines skipped. */
 const skipLines = function* (text: string, from: number, most: number): Steps<readonly [end: number, lines: number]> {
   let at = from
   let lines = 0
@@ -282,7 +280,6 @@ const makeSplitter = (): Splitter => {
     }
     let from = 0
     for (; at !== -1; at = text.indexOf("\n", from)) {
-      // The CR before this LF may have been in an earlier piece.
       const whole = line + text.slice(from, at)
       found.push(whole.endsWith("\r") ? whole.slice(0, -1) : whole)
       from = at + 1

@@ -134,7 +134,6 @@ const transfer = (
     return attempt(from, to, 8)
   })
 
-/** Replaces a resolved path in a fault by the caller's path. */
 const renamed = (fault: Fault, source: Resolved, from: FsPath.FsPath, target: Resolved, to: FsPath.FsPath): Fault =>
   fault["path"] === source.path ? { ...fault, path: from } : fault["path"] === target.path ? { ...fault, path: to } : fault
 
@@ -146,14 +145,12 @@ export const copy = (
 ): Effect.Effect<TransferResult, Fault> => transfer(port, "copy", from, to, overwrite, (ends) => copyTree(port, ends))
 
 interface Made {
-  /** Removed again if they are empty. */
   readonly directories: Array<FsPath.FsPath>
   readonly leaves: Array<Leaf>
 }
 
 interface Leaf {
   readonly path: FsPath.FsPath
-  /** Unset for a file until the write has ended. */
   stat: FileStat | undefined
 }
 
@@ -200,7 +197,6 @@ const withdraw = Effect.fnUntraced(function* (
   }
 })
 
-/** Records the created entry even if the fiber is interrupted meanwhile. */
 const noting = <A, E, R>(made: Made, leaf: Leaf, make: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.uninterruptible(Effect.tap(make, () => Effect.sync(() => made.leaves.push(leaf))))
 
@@ -365,7 +361,6 @@ const copyFile = (
 const wholeFile = 1024 * 1024
 const chunk = 64 * 1024
 
-/** Sets the permission bits of the original, unless the new entry already has them. */
 const copyMode = (
   port: Backend,
   source: FileStat,
@@ -379,7 +374,6 @@ const copyMode = (
       ? locate(to, port.attributes.set(to, { mode: source.mode }))
       : Effect.catch(locate(to, port.attributes.set(to, { mode: source.mode, isCopy: true })), unlessForbidden)
 
-/** Error codes of disks that store no permission bits. */
 const bitless = new Set<unknown>(["ENOTSUP", "EOPNOTSUPP", "ENOSYS"])
 
 /**

@@ -50,5 +50,4 @@ const ofContent = (handle: Handle): Effect.Effect<string, Fault> =>
     return Effect.map(absorb(handle, hash), hash.digest)
   })
 
-/** Returns the version of an open file: the backend's own, or one computed from the content in constant memory. */
 export const ofHandle = (handle: Handle): Effect.Effect<string, Fault> => handle.version ?? ofContent(handle)

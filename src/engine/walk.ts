@@ -1,4 +1,3 @@
-/** Plans walks and turns them into streams. The traversal itself is in `walker.ts`. */
 import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -24,7 +23,6 @@ export interface Plan {
   readonly include: Matcher.Matcher | undefined
   readonly exclude: Matcher.Matcher | undefined
   readonly gitignore: boolean
-  /** The walk itself visits all kinds. */
   readonly kinds: ReadonlySet<Kind>
   readonly maxDepth: number
   readonly sizes: boolean
@@ -89,7 +87,6 @@ export const searchPlan = (options: SearchFor, context: PlanContext): Plan | Fau
   }
 }
 
-/** Repeats an effect until it returns `undefined`, and streams the items of each batch. */
 export const pulled = <A, E>(next: Effect.Effect<ReadonlyArray<A> | undefined, E>): Stream.Stream<A, E> => {
   const pull: Effect.Effect<readonly [A, ...Array<A>], E | Cause.Done> = Effect.flatMap(
     next,

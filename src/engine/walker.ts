@@ -22,7 +22,6 @@ import { Passed } from "./passed.ts"
 import { measure } from "./sizes.ts"
 import type { Base, Plan } from "./walk.ts"
 
-/** Matching steps, each a few nanoseconds, before a yield to other fibers. */
 const slice = 2 ** 18
 /** Steps for classifying a child besides matching, and for reading a directory. */
 const eachChild = 24
@@ -37,7 +36,6 @@ const chunk = 4096
 const ahead = 4096
 const farAhead = 8192
 const nextTo = 256
-/** Unread directories that are examined for reading. */
 const inSight = 512
 
 /**
@@ -55,7 +53,6 @@ interface Way {
   readonly path: FsPath.FsPath
   readonly at: FsPath.FsPath
   readonly depth: number
-  /** True if a path can express every name above the directory. */
   readonly addressable: boolean
   readonly include: Matcher.State | undefined
   readonly exclude: Matcher.State | undefined
@@ -73,14 +70,12 @@ export class Directory implements Visit, Way {
   readonly exclude: Matcher.State | undefined
   ignore: Ignore.Rules | undefined
   sizes: ReadonlyMap<Child, number> | undefined
-  /** The contents in order: results, skipped entries and directories. */
   items: Array<unknown> = []
   answered = 0
   fault: Fault | undefined
   isAsked = false
   isDecided = false
   looks = 0
-  /** Absent for a large directory. */
   listed: ReadonlyArray<Child> | undefined
   relistings: Relistings | undefined
   /** Subdirectories to read and files to search. The backend keeps the directory open until there are none. */
@@ -153,7 +148,6 @@ export class Walker<A> {
     return Effect.andThen(this.#advance(), this.next)
   })
 
-  /** Releases a directory once `files` of its emitted files have been searched. */
   done(directory: Directory, files: number): void {
     directory.uses -= files
     if (directory.uses === 0) this.#explorer.leave(directory)
@@ -171,7 +165,6 @@ export class Walker<A> {
     })
   }
 
-  /** Emits items until a directory must be read first or a chunk is full. */
   #emit(out: Array<A | Passed>): Fault | undefined {
     for (let directory = this.#current; directory !== undefined && directory.isDecided; directory = this.#current) {
       const { fault, items } = directory
@@ -201,7 +194,6 @@ export class Walker<A> {
     return new Passed(path, "unreadable", keyIn(path, "directory"))
   }
 
-  /** Requests the next directories, but not a few of them while many are being read. */
   #ask(): void {
     const room = this.#explorer.room()
     if (room === 0) return
@@ -216,7 +208,6 @@ export class Walker<A> {
     this.#explorer.read(wanted)
   }
 
-  /** Classifies the children of directories that have been read, or waits for the next one. */
   #advance(): Effect.Effect<void, Fault> {
     if (this.#deciding === undefined && this.#arrived.length === 0) {
       for (const { children, visit } of this.#explorer.take()) this.#arrived.push([visit, children])
@@ -311,7 +302,6 @@ export class Walker<A> {
     })
   }
 
-  /** Prepares the classification of the children. Returns an effect if ignore files or sizes must be read first. */
   #enter(directory: Directory, all: ReadonlyArray<Child>): Effect.Effect<void, Fault> | undefined {
     const children = all.some(({ name }) => TemporaryNames.isInProgress(name))
       ? all.filter(({ name }) => !TemporaryNames.isInProgress(name))
@@ -457,7 +447,6 @@ export class Walker<A> {
     )
   }
 
-  /** Returns the state for entering a child, or `undefined` if nothing in the child can be a result. */
   #way(directory: Directory, child: Child): Way | undefined {
     const { exclude, include, maxDepth } = this.#plan
     if (directory.depth >= maxDepth) return undefined
@@ -476,7 +465,6 @@ export class Walker<A> {
     }
   }
 
-  /** Tests whether everything in the directory comes before the start of the page. */
   #isBefore(path: FsPath.FsPath): boolean {
     const { from } = this.#plan
     if (from === undefined) return false

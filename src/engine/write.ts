@@ -21,7 +21,6 @@ const alreadyExists: Fault = { _tag: "AlreadyExists" }
 
 export type Expected = string | null | undefined
 
-/** Fails with Conflict unless the file has the expected version, or is absent if `null` is expected. */
 const holds = (port: Backend, at: FsPath.FsPath, expected: string | null): Effect.Effect<void, Fault> =>
   Effect.flatMap(port.stat(at), (stat) => {
     if (stat === undefined) return expected === null ? Effect.void : Effect.fail({ _tag: "Conflict", expected, actual: null })
@@ -166,7 +165,6 @@ const once = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Plan): 
 const mayLieElsewhere = (fault: Fault): boolean =>
   fault._tag === "NotFound" || fault._tag === "NotAFile" || fault._tag === "NotADirectory"
 
-/** The internal signal that a symlink leads to another path, whose lock must be taken instead. */
 const elsewhere: Fault = { _tag: "IoError", detail: "it is a link" }
 
 const versioned = (done: Written | undefined, plan: Plan, ofContent: () => string): Written | undefined =>

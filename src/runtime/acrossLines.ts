@@ -36,7 +36,6 @@ export const acrossLines = (question: Question): RegExp | undefined => {
     else if (part === "\\s") out += "[^\\S\\n]"
     else if (part === "[^]") out += "[^\\n]"
     else if (/^\\[WDpP]/.test(part) || (part.length > 1 && part.startsWith("["))) {
-      // A class of ordinary characters contains no line feed.
       out += /^\[[\w \-.,:;/@#%&"'$+*|()]+\]$/.test(part) && !part.includes("-") ? part : `(?:(?!\\n)${part})`
     }
     else if (/^\\[^dwSbBtvfr^$\\.*+?()[\]{}|/-]/.test(part)) return undefined

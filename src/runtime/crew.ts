@@ -52,12 +52,10 @@ export interface Crew {
 
 const builtin = <A>(name: string): A => process.getBuiltinModule(name) as A
 
-/** Starts a worker with this program and the `shared` memory. Throws if workers are not available. */
 export type Start = (program: string, shared: Int32Array) => WorkerThreads.Worker
 
 const startWorker: Start = (program, shared) => {
   const { Worker } = builtin<typeof WorkerThreads>("node:worker_threads")
-  // The worker needs none of the program's flags and environment.
   return new Worker(program, { eval: true, execArgv: [], env: {}, workerData: shared })
 }
 
@@ -170,7 +168,6 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     }
     if (isEnded) for (const job of left) if (!job.isWithdrawn) job.answer(failed(noMore))
   }
-  /** Ends a job together with its thread. */
   const retireFor = (slot: Slot, job: Job, end: End | undefined): void => {
     slot.jobs.splice(slot.jobs.indexOf(job), 1)
     release(job)
@@ -239,7 +236,6 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     slots.push(slot)
     return slot
   }
-  /** Returns a worker for the next job: an idle one, a new one, or one with room for a second job. */
   const next = (): Slot | undefined => {
     if (lists.length + searches.length === 0) return undefined
     const idle = slots.find(({ jobs }) => jobs.length === 0)

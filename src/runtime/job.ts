@@ -5,7 +5,6 @@ import type { Packed } from "./packed.ts"
 import type { Batch, Contents, Search, Searcher } from "./searcher.ts"
 import type { Order, Report } from "./serve.ts"
 
-/** The results of a batch, or the file at which the search ran too long or failed. */
 export type Searched =
   | Packed
   | { readonly _tag: "Overrun"; readonly index: number }
@@ -28,7 +27,6 @@ export interface Job {
   /** List jobs go before searches. */
   readonly isList: boolean
   readonly order: (slot: Slot, ticket: number) => Order
-  /** Returns a function that does some work on this thread and returns true when the job is answered. */
   readonly inline: (parts: Inline) => () => boolean
   readonly answer: (end: End) => void
   readonly over: () => void

@@ -89,7 +89,6 @@ export const makeSimd = (code: string, room = 16_384): Kernel | undefined => {
   if (wasm === undefined) return undefined
 
   const page = 65_536
-  /** Bytes that the kernel may read beyond the end. */
   const slack = 64
   const longest = 64
   const data = wasm.data.value
@@ -162,7 +161,6 @@ export const makePlain = (room = 16_384): Kernel => {
   const lowered = Buffer.alloc(block + longest)
 
   const lower = (byte: number): number => (byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte)
-  /** Returns the bytes of [at, end) to search in. */
   const piece = (at: number, end: number): Buffer => {
     if (!folds) return memory.subarray(at, end)
     for (let i = at; i < end; i++) lowered[i - at] = lower(memory[i]!)
@@ -187,7 +185,6 @@ export const makePlain = (room = 16_384): Kernel => {
       text = piece(start, Math.min(stop + longest - 1, end))
       hits.fill(-1)
     }
-    /** Returns the position of the first needle from `at` on, or `stop` if there is none before. */
     const best = (): number => {
       let first = stop
       for (let i = 0; i < wanted.length; i++) {

@@ -23,7 +23,6 @@ export type Lister = (directory: string, withStats?: boolean) => Listing | strin
 export const makeLister = (
   fs: Pick<typeof Fs, "openSync" | "readdirSync" | "readlinkSync" | "lstatSync" | "closeSync" | "constants">
 ): Lister => {
-  /** Open flags with O_PATH, for which Node has no constant. */
   const flags = 0o10000000 | fs.constants.O_DIRECTORY | fs.constants.O_NOFOLLOW
 
   const rank = (unit: number): number => (unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit)

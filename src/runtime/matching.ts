@@ -15,11 +15,9 @@ import { scan } from "./scan.ts"
 
 export interface Matched {
   readonly found: FileFound
-  /** The searched text, if the query wants the text and there is a match. */
   readonly text?: string | undefined
 }
 
-/** The result for each content in order, or the content at which the search ran too long or failed. */
 export type Answer =
   | ReadonlyArray<Matched>
   | { readonly _tag: "Overrun"; readonly index: number }

@@ -120,7 +120,6 @@ export const randomUUID = (): string => {
 
 export type Hash = NodeCrypto.Hash
 
-/** Returns an incremental hash. Without Node it has only `update`, `copy` and `digest("hex")`. */
 export const createHash = (algorithm: "sha1" | "sha256"): Hash =>
   isNode ? crypto().createHash(algorithm) : (new Sha(algorithm) as unknown as Hash)
 

@@ -46,7 +46,6 @@ export const resolved = (path: string): string | undefined => {
 export const isInside = (base: string, path: string): boolean =>
   path === base || path.startsWith(base.endsWith(sep) ? base : base + sep)
 
-/** The number of symlinks that Linux follows. */
 const mostLinks = 40
 
 const textOf = (path: string): string | undefined => {
@@ -91,7 +90,6 @@ export const leadsInto = (path: string, directories: ReadonlyArray<string>): boo
   return false
 }
 
-/** Returns the real path if it lies in one of the allowed directories. */
 export const allowed = (path: string, bases: ReadonlyArray<string>): string | undefined => {
   const real = resolved(path)
   if (real === undefined) return undefined
@@ -135,7 +133,6 @@ export const register = roots.add
 
 export const open = (): ReadonlyArray<string> => [...roots.directories]
 
-/** Registers an existing directory that no workspace may reach, until the returned function is called. */
 export const registerStore = stores.add
 
 const isInsideAny = (bases: Iterable<string>, path: string): boolean => {

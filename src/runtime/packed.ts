@@ -15,7 +15,6 @@ export interface Packed {
   readonly files: Int32Array<ArrayBuffer>
   /** Per match: line number, matchStart, matchEnd, and the end of its line in `bytes`. */
   readonly meta: Int32Array<ArrayBuffer>
-  /** The contents of the lines, one after another, in UTF-8. */
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly isAscii: boolean
   /** One text per file with matches, in order. */
@@ -32,7 +31,6 @@ const nothing: ReadonlyArray<Found> = []
 const decoded = 2 ** 15
 
 export interface Unpacking {
-  /** Builds about `most` more matches; returns whether all are done. */
   readonly step: (most: number) => boolean
   readonly all: Array<FileFound>
 }
@@ -44,7 +42,6 @@ export const unpacking = (packed: Packed, pathOf?: (file: number) => FsPath): Un
   const bytes = Buffer.from(packed.bytes.buffer, packed.bytes.byteOffset, packed.bytes.byteLength)
   const all: Array<FileFound> = []
   let match = 0
-  /** `text` holds the lines up to the match `known` and begins at the byte `origin`. */
   let known = 0
   let text: string | undefined
   let origin = 0
@@ -53,7 +50,6 @@ export const unpacking = (packed: Packed, pathOf?: (file: number) => FsPath): Un
   let found: Array<Found> = []
   let left = 0
 
-  /** Decodes the following lines together, if they are ASCII. */
   const decode = (): void => {
     origin = start
     do known += 4
@@ -108,7 +104,6 @@ export const found = (packed: Packed): Array<FileFound> => {
 
 const nothingFound = { found: nothing }
 
-/** Adds the text of each file with matches, if texts were requested. */
 export const withTexts = (
   all: ReadonlyArray<FileFound>,
   texts: ReadonlyArray<string> | undefined

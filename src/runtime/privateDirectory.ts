@@ -18,7 +18,6 @@ export const throwPassing = (error: unknown): void => {
 export const isPrivate = (stats: NodeFs.Stats): boolean =>
   process.geteuid === undefined || (stats.uid === process.geteuid() && (stats.mode & 0o077) === 0)
 
-/** Creates a missing directory. Returns true if only this user can access it. Throws temporary errors. */
 export const makePrivateDirectory = (path: string): boolean => {
   try {
     fs().mkdirSync(path, { recursive: true, mode: 0o700 })

@@ -37,9 +37,6 @@ interface Status {
   readonly fields: ReadonlyArray<string>
 }
 
-/**
- * Parses `/proc/<which>/stat` after the program's name, which can contain any character: first the state, then numbers.
- */
 const statusOf = (which: number | "self", tell = quietly): Status | undefined => {
   const text = tell(() => fs().readFileSync(`/proc/${which}/stat`, "latin1"))
   return text === undefined

@@ -11,7 +11,6 @@ import { scan } from "./scan.ts"
 import { makeSearcher } from "./searcher.ts"
 import { progress, serve } from "./serve.ts"
 
-/** Returns the program. It defines `__name` because some tools wrap functions in calls of it. */
 export const program = (): string => `
 const __name = (target) => target;
 const fs = require("node:fs");

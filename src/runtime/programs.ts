@@ -11,7 +11,6 @@ import * as OpenRoots from "./openRoots.ts"
 
 export interface Program {
   readonly program: string
-  /** The PATH without the rejected entries, for the program and its children. */
   readonly path: string
 }
 

@@ -10,14 +10,12 @@ export type { Found, Question } from "../model/search.ts"
 /** Returns up to `most` matching lines from line `from` (1-based) on, with the first match of each. */
 export const scan = (question: Question, text: string, from: number, most: number): Array<Found> => {
   const { literal, multiline } = question
-  // Text with a line end occurs in no line.
   if (literal !== undefined && !multiline && literal.includes("\n")) return []
   const regex = new RegExp(question.source, multiline ? `${question.flags}g` : question.flags)
   const size = text.length
   const start = text.charCodeAt(0) === 0xfeff ? 1 : 0
   const found: Array<Found> = []
 
-  /** Returns the end of the line at `at`, without and with its terminator. */
   const ends = (at: number): readonly [content: number, next: number] => {
     const lf = text.indexOf("\n", at)
     if (lf === -1) return [size, size]
@@ -48,7 +46,6 @@ export const scan = (question: Question, text: string, from: number, most: numbe
   const finder = (wanted: string): ((from: number) => number) => {
     const head = wanted.slice(0, 200)
     if (head === wanted) return (from) => text.indexOf(wanted, from)
-    /** For each prefix of `wanted`, the length of its longest proper prefix that is also its suffix. */
     const again = new Int32Array(wanted.length)
     for (let i = 1, same = 0; i < wanted.length; again[i++] = same) {
       while (same > 0 && wanted.charCodeAt(i) !== wanted.charCodeAt(same)) same = again[same - 1]!

@@ -22,9 +22,7 @@ export type Batch = Paths | Contents
 export interface Paths {
   readonly bases: ReadonlyArray<string>
   readonly counts: ReadonlyArray<number>
-  /** All names, joined by "/". */
   readonly names: string
-  /** The 1-based first line to search in the first file. */
   readonly from: number
   /** Set when a file with several hard links counts as "unreadable". */
   readonly refuseHardlinks?: boolean
@@ -69,7 +67,6 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
   /** The codes of skipped files. `again` says nothing about the file: no descriptor was free to open it. */
   const [binary, tooLarge, unreadable, gone, again] = [-1, -2, -3, -4, -5]
 
-  /** Bytes of a large file that are searched at a time. */
   const piece = 2 ** 20
   /** Bytes decoded at a time when every line is tested; longer strings are many times slower to make. */
   const decoded = 2 ** 16
@@ -191,7 +188,6 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
 
     let count = 0
     let from = 1
-    /** The first match in the line that `first` tested last. */
     let matchStart = 0
     let matchEnd = 0
 
@@ -245,16 +241,13 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       return matchStart !== -1
     }
 
-    /** Returns the end of a line's content, given the position of its line feed or of the end of the text. */
     const contentEnd = (start: number, end: number, stop: number): number =>
       end < stop && end > start && memory[base + end - 1] === 13 ? end - 1 : end
 
-    /** Tests each candidate line of the kernel. */
     const test = (triples: Int32Array, candidates: number, stop: number): void => {
       const low = triples[1]!
       const high = triples[candidates * 3 - 1]!
       const ascii = isAscii(bytesOf(low, high))
-      // Candidates that are close together are decoded together.
       const text = ascii && high - low <= Math.min(decoded, candidates * 1024) && candidates > 2 ? latin1(low, high) : undefined
       for (let i = 0; i < candidates * 3 && !isEnough(); i += 3) {
         if (triples[i]! < from) continue
@@ -298,7 +291,6 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       for (let match = expression.exec(text); match !== null; match = expression.exec(text)) {
         const { index } = match
         const begin = index === 0 ? 0 : text.lastIndexOf("\n", index - 1) + 1
-        // No line follows the last line feed.
         if (begin === text.length) return
         const lf = text.indexOf("\n", index)
         const end = lf === -1 ? text.length : lf > begin && text.charCodeAt(lf - 1) === 13 ? lf - 1 : lf
@@ -317,7 +309,6 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
         expression.lastIndex = lf + 1
       }
     }
-    /** Tests all lines, a piece at a time. */
     const everything = (start: number, stop: number, line: number): void => {
       for (let at = start; at < stop && !isEnough();) {
         let end = stop
@@ -372,7 +363,6 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       if (bytes > maxBytes) return tooLarge
       const isTogether = isWhole || withText
       let size = bytes
-      /** The bytes in the buffer, and the bytes read from the file so far. */
       let held = piece
       let done = piece
       const more = (target: number): void => {

@@ -32,7 +32,6 @@ const isPrime = (value: number): boolean => {
   return true
 }
 
-/** Returns the first 32 fractional bits of the cube roots of the first 64 primes. */
 const makeConstants = (): Int32Array => {
   const out = new Int32Array(64)
   for (let prime = 2, i = 0; i < 64; prime++) if (isPrime(prime)) out[i++] = (Math.cbrt(prime) % 1) * 2 ** 32
@@ -72,7 +71,6 @@ const algorithms = { sha1, sha256 } as const
 
 const block = 64
 
-/** An incremental hash with the part of `node:crypto`'s Hash that this library uses. */
 export class Sha {
   readonly #algorithm: Algorithm
   readonly #state: Uint32Array

@@ -22,7 +22,6 @@ export const slice = 2 ** 18
 /** The work for one line, match or list element, in units. */
 export const perItem = 16
 
-/** Runs the computation and yields to other fibers after each slice. */
 export const inSlices = <A>(steps: () => Steps<A>): Effect.Effect<A> =>
   Effect.suspend(() => {
     const running = steps()

@@ -15,7 +15,6 @@ import * as Identity from "./processIdentity.ts"
 
 const randomHex = (bytes: number): string => randomBytes(bytes).toString("hex")
 
-/** Returns the mark of this copy of the module; each thread has its own. */
 const thread = (): string => (threadMark ??= randomHex(3))
 let threadMark: string | undefined
 
@@ -41,7 +40,6 @@ export const make = (kind?: string): string => {
   return name
 }
 
-/** Ends the progress of a name. A file that still has it is a leftover. */
 export const forget = (name: string): void => void inUse.delete(name)
 
 export const during = <A>(use: (name: string) => A): A => {
@@ -70,7 +68,6 @@ export interface Verified {
   readonly owner: string
   readonly kind: string | undefined
   readonly isOwnProcess: boolean
-  /** True if `derive` made the name. */
   readonly isPart: boolean
   readonly state: "in progress" | "leftover"
 }
@@ -110,7 +107,6 @@ export const isOurs = (name: string): boolean => verify(name) !== undefined
 
 const some = (path: string, test: (name: string) => boolean): boolean => path.includes(".~fsa-") && path.split("/").some(test)
 
-/** Tests whether a path contains a name that this installation made. */
 export const isPathOfOurs = (path: string): boolean => some(path, isOurs)
 
 /** Tests whether a path contains a name in progress, in any case, for disks that ignore case. */

@@ -27,9 +27,7 @@ import { codeOf } from "../model/systemError.ts"
  */
 export type State = "turn" | "preparing" | "forward" | "back" | "done"
 
-/** A host directory, identified by device and inode as well as by path. */
 export interface Root {
-  /** The real path. */
   readonly path: string
   readonly device: string
   readonly inode: string
@@ -49,7 +47,6 @@ export interface Entry {
   readonly state: State
   readonly header: Header
   readonly file: string
-  /** Milliseconds since 1970, by the clock of the private directory. */
   readonly modified: number
 }
 
@@ -71,7 +68,6 @@ export const fileOf = (directory: string, id: string, state: State): string => j
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = Fs.constants
 
-/** The longest header in bytes. A longer one is not from this library. */
 const longestHeader = 256 * 1024
 
 /** The largest record in bytes, because recovery reads a record whole. */
@@ -130,7 +126,6 @@ const opened = <A>(file: string, use: (descriptor: number, stats: Fs.Stats) => A
   }
 }
 
-/** Runs a step that reads records. Fails with Unavailable on a temporary system error. */
 const reading = <A>(read: () => A): Effect.Effect<A, Fault> =>
   Effect.try({
     try: read,
@@ -150,7 +145,6 @@ const readEntry = (file: string, id: string, state: State): Entry | "gone" | und
     return header === undefined ? undefined : { id, state, header: asItIs(header), file, modified: stats.mtimeMs }
   })
 
-/** Returns the part after the header, or `undefined` if the record cannot be read any more. */
 export const bodyOf = ({ file }: Entry): Effect.Effect<string | undefined, Fault> =>
   reading(() => {
     const text = opened(file, (descriptor) => Fs.readFileSync(descriptor, "utf8"))
@@ -188,7 +182,6 @@ const sweepDraft = (file: string, now: number): void => {
 
 const maxLists = 8
 
-/** Reads all records. If one disappears it may have a new state and name, so all are listed again. */
 const readAll = (now: number | undefined, left = maxLists): Listing => {
   const top = directory()
   if (top === undefined) return none
@@ -227,7 +220,6 @@ export const isSame = (one: Root, other: Root): boolean => one.device === other.
 
 const token = /^\.~fsa-[0-9a-z-]+\.tmp$/
 
-/** Tests whether a record may use this name for its staging directories. */
 export const isToken = (name: string): boolean => token.test(name)
 
 const isDirectory = (path: string): boolean => {
@@ -304,7 +296,6 @@ export interface Draft {
   readonly discard: () => void
 }
 
-/** Starts a record; returns `undefined` if this user can have no private directory. Throws system errors. */
 export const draft = (id: string, header: Header, isDurable: boolean): Draft | undefined => {
   const top = makeDirectory()
   if (top === undefined) return undefined

@@ -20,10 +20,8 @@ const homeOf = (find: () => string): ReadonlyArray<string> => {
   }
 }
 
-/** Returns the home of the environment and that of the user; a parent program may have made them differ. */
 const homes = (): ReadonlyArray<string> => [...homeOf(homedir), ...homeOf(() => userInfo().homedir)]
 
-/** Describes a resolved directory that is too wide for one project. */
 export const widthOf = (root: string): string | undefined => {
   if (dirname(root) === root) return "the whole machine"
   const places = homes()

@@ -29,7 +29,6 @@ export interface Staged {
   readonly descriptor: number
   readonly place: Place
   readonly segment: string
-  /** Once set, the descriptor is closed, and mode and owner are final. */
   stat: FileStat | undefined
   isPublished: boolean
 }
@@ -100,7 +99,6 @@ const discard = (staged: Staged): void => {
   staged.place.release()
 }
 
-/** Runs `use` with an empty temporary file next to the path. Removes the file afterwards, unless it was published. */
 export const staging = <A, E, R>(
   confined: Confined,
   path: FsPath,
@@ -204,7 +202,6 @@ const unsettled = (fault: Fault): Fault => ({
   cause: fault["cause"]
 })
 
-/** Flushes the names in the path's directory to disk, if the durability requires it. */
 export const settleName = (confined: Confined, path: FsPath, durability: Durability): Effect.Effect<void, Fault> =>
   durability !== "full"
     ? Effect.void

@@ -42,7 +42,6 @@ const isWorthwhile = (fault: Fault): boolean => {
   return isTransient(fault)
 }
 
-/** Retries an effect with growing delays while descriptors are lacking or an entry is busy. */
 export const patiently = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
   Effect.retry(effect, { schedule: patience, while: isWorthwhile })
 
@@ -59,7 +58,6 @@ export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => {
   })
 }
 
-/** Starts a call in the thread pool and waits uninterruptibly for its end. */
 export const awaited = <A>(start: (done: (error: Error | null, value: A) => void) => void): Effect.Effect<A, Fault> =>
   Effect.uninterruptible(
     Effect.callback<A, Fault>((resume) =>

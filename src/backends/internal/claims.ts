@@ -29,9 +29,7 @@ import { type Confined, look, maxLooks, type Place } from "./confined.ts"
 import { codeOf } from "../../model/systemError.ts"
 import { closeQuietly, unlinkQuietly } from "./hostBytes.ts"
 
-/** Milliseconds to wait in all before the call fails. */
 const patience = 30_000
-/** Milliseconds to wait before a process leaves a mark. */
 const politeness = 250
 /** Milliseconds, at most, between two attempts, at first and at last. */
 const [shortest, longest] = [2, 20] as const
@@ -52,7 +50,6 @@ const top = (): string | undefined => {
 const directoryOf = (all: string, { stats }: Place, file: string): string =>
   join(all, sha256(Buffer.from(`${stats.dev}:${stats.ino}:${fold(file.normalize())}`)).slice(0, 32))
 
-/** Returns the identity of this copy of the module, of which each thread has its own. */
 const owner = (): string => (ownName ??= `${Identity.self()}.${randomBytes(6).toString("hex")}`)
 let ownName: string | undefined
 
@@ -281,11 +278,9 @@ const permanent: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>([
   "PathTooLong"
 ])
 
-/** Tests whether the private directory can never accept a claim. */
 const permitsNone = (fault: Fault): boolean =>
   fault._tag === "AccessDenied" ? fault["why"] !== "busy" : permanent.has(fault._tag)
 
-/** Returns `undefined` if the path's directory does not exist or claims are impossible. */
 const placeOf = (confined: Confined, path: FsPath): string | Fault | undefined => {
   const all = top()
   if (all === undefined) return undefined

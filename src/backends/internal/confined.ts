@@ -24,13 +24,10 @@ export interface Place {
   readonly stats: Fs.Stats
   at(segment: string): HostPath
   enter(segment: string): Place | Fault
-  /** Tests whether the data read through its paths really came from this directory. */
   held(): boolean
-  /** Tests whether the requested path still leads to this directory. */
   isSame(): boolean
   open(): number
   release(): void
-  /** Set once the leftovers in the directory have been removed. */
   isSwept: boolean
 }
 
@@ -54,7 +51,6 @@ export interface Confined {
   readonly holds: (descriptor: number, place: Place, segment: string) => boolean
   /** Removes a file that this process created under the name in a wrong place. Never removes another file. */
   readonly withdraw: (descriptor: number, place: Place, segment: string) => void
-  /** Set if another user owns created entries. Only root may change owners. */
   readonly owner?: Owner | undefined
   /** Returns a path to an open file that survives renames. Absent if the system has none. */
   readonly alias?: ((descriptor: number) => string) | undefined
@@ -65,7 +61,6 @@ export const notFound: Fault = { _tag: "NotFound" }
 export const notADirectory: Fault = { _tag: "NotADirectory" }
 export const closed: Fault = { _tag: "Unavailable", detail: "this filesystem has been closed" }
 
-/** Attempts of a call whose directories change meanwhile. */
 export const maxLooks = 8
 
 export const unstable: Fault = { _tag: "IoError", detail: "the directories on the way keep changing" }
@@ -88,7 +83,6 @@ const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = Fs.constants
 /** Linux's flag to hold a file without permission to read or write it. Node has no name for it. */
 export const O_PATH = 0o10000000
 
-/** The flags that open a directory only to hold it, without following a symlink. */
 export const holding = (platform === "linux" ? O_PATH : O_RDONLY | O_NONBLOCK) | O_DIRECTORY | O_NOFOLLOW
 
 /** Changes the owner of a new entry, without following a symlink. If that fails, `unmake` removes the entry. */

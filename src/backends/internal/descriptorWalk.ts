@@ -73,7 +73,6 @@ const deleted = " (deleted)"
  */
 const isAt = (descriptor: number, expected: HostPath): boolean | undefined => {
   try {
-    // Compare bytes if text cannot represent the path exactly.
     if (typeof expected !== "string" || isDoubtful(expected)) {
       return readLinkBytes(alias(descriptor)).equals(Buffer.from(expected)) && isThere(descriptor)
     }
@@ -181,7 +180,6 @@ class Lease implements Place {
  */
 export const make = (descriptor: number, caseSensitive: boolean): Confined => {
   const top = hold(descriptor)
-  /** Changes when the root is moved. */
   let topPath = whereIs(descriptor)
   const kept = new Map<FsPath, Directory>()
   let room = capacity
@@ -244,7 +242,6 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
     } catch (error) {
       const code = codeOf(error)
       if (code === "ENOENT") return notFound
-      // For a symlink, the code is ENOTDIR or ELOOP.
       if (code === "ENOTDIR" || code === "ELOOP") return notADirectory
       throw error
     }
@@ -282,7 +279,6 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
 
   const place = (directory: Directory, path: FsPath): Place => new Lease(directory, path, walker)
 
-  /** Detects a move of the root, which changes all paths inside. */
   const locate = (): void => {
     const now = whereIs(descriptor)
     if (now.toString() === topPath.toString()) return

@@ -45,7 +45,6 @@ const table: Readonly<Record<string, Row>> = {
   EILSEQ: invalid,
   ELOOP: { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" },
   ETIMEDOUT: { _tag: "Timeout", detail: "the disk did not answer" },
-  // Node rejects a path that contains NUL with this code.
   ERR_INVALID_ARG_VALUE: invalid
 }
 
@@ -58,7 +57,6 @@ export const fromErrno = (error: unknown, kind?: Kind): Fault => {
   return faultOf(error.code, error, kind)
 }
 
-/** Returns the fault for a code that is more accurate than the error's own. */
 export const faultOf = (code: string, error: SystemError, kind?: Kind): Fault => {
   const row = (Object.hasOwn(table, code) ? table[code] : undefined) ?? byNumber[error.errno ?? 0] ?? ioError
   return { ...(typeof row === "function" ? row(error, kind, code) : row), cause: error }
@@ -67,7 +65,6 @@ export const faultOf = (code: string, error: SystemError, kind?: Kind): Fault =>
 const exhausted = new Set(["EMFILE", "ENFILE"])
 const passing = new Set(["EBUSY", "EAGAIN", ...exhausted])
 
-/** Tests whether the process or the machine has no descriptors left. */
 export const isExhausted = (fault: Fault): boolean => exhausted.has(codeOf(fault["cause"]) ?? "")
 
 export const isTransient = (fault: Fault): boolean => passing.has(codeOf(fault["cause"]) ?? "")

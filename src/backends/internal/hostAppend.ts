@@ -88,7 +88,6 @@ const cutBack = (confined: Confined, path: FsPath, { descriptor, isNew, stats, w
   }
 }
 
-/** Returns the stat after the append, even if it cannot be read. */
 const statOf = (path: FsPath, { descriptor, stats, written }: Target): FileStat => {
   try {
     return toStat(path, Fs.fstatSync(descriptor))

@@ -27,7 +27,6 @@ const undecodable: Fault = { _tag: "InvalidPath", detail: "the text of a link on
 const isFollowed = (place: Place, link: Fs.Stats): boolean =>
   (place.stats.mode & 0o1002) !== 0o1002 || link.uid === process.geteuid?.() || link.uid === place.stats.uid
 
-/** Returns `undefined` if another entry has replaced the symlink since it was inspected. */
 const textAt = (at: HostPath): Buffer | undefined => {
   try {
     return readLinkBytes(at)
@@ -72,7 +71,6 @@ export interface Values {
  */
 const toSeconds = (millis: number): string => String(Number.isInteger(millis / 1000) ? millis / 1000 : millis / 1000 + 5e-7)
 
-/** Returns the special bits of a directory, such as the sticky bit. Those of files are not kept. */
 const specialBits = (stats: Fs.Stats): number => (stats.isDirectory() ? stats.mode & 0o7000 : 0)
 
 const times = (stats: Fs.Stats, modifiedAt: DateTime.Utc): [accessed: string, modified: string] => [
@@ -92,7 +90,6 @@ const setNamed = (at: HostPath, stats: Fs.Stats, { mode, modifiedAt }: Values): 
   if (modifiedAt !== undefined) Fs.lutimesSync(at, ...times(stats, modifiedAt))
 }
 
-/** Sets attributes through the path of a descriptor, which the system resolves like a symlink. */
 const setHeld = (alias: HostPath, stats: Fs.Stats, { mode, modifiedAt }: Values): undefined => {
   if (mode !== undefined) Fs.chmodSync(alias, mode | specialBits(stats))
   if (modifiedAt !== undefined) Fs.utimesSync(alias, ...times(stats, modifiedAt))

@@ -29,7 +29,6 @@ export const readSync = (descriptor: number, bytes: Uint8Array, offset: number):
   return done
 }
 
-/** Reads from `offset` until the array is full or the file ends. Returns the number of bytes. */
 export const read = (descriptor: number, bytes: Uint8Array, offset: number): Effect.Effect<number, Fault> => {
   const from = (done: number): Effect.Effect<number, Fault> =>
     Effect.flatMap(
@@ -39,7 +38,6 @@ export const read = (descriptor: number, bytes: Uint8Array, offset: number): Eff
   return bytes.length > inlineBytes ? from(0) : attempt(() => readSync(descriptor, bytes, offset))
 }
 
-/** Bytes written so far, also after a failure. */
 export interface Progress {
   written: number
 }
@@ -54,7 +52,6 @@ const writeSync = (descriptor: number, bytes: Uint8Array, progress: Progress): F
   return undefined
 }
 
-/** Writes all bytes at the position of the descriptor, `piece` bytes per system call. */
 export const write = (
   descriptor: number,
   bytes: Uint8Array,

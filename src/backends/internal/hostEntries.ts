@@ -55,7 +55,6 @@ const entriesOf = (place: Place, encoding: "utf8" | "buffer"): Effect.Effect<Rea
     (isLarge) => (isLarge ? inSlices(place, encoding) : atOnce(place, encoding))
   )
 
-/** Returns `undefined` if the child no longer exists. */
 const lookedAt = (place: Place, name: Buffer): Child | undefined => {
   const child = childOf(fromBytes(name), "other")
   const stats = look(place.at(child.key ?? child.name))

@@ -38,7 +38,6 @@ const slice = 128
 const maxHeld = 1536
 let allHeld = 0
 
-/** Returns a quarter of the descriptors that this process may open. */
 const quarter = (): number => {
   const limit = /^Max open files\s+(\d+)/m.exec(Fs.readFileSync("/proc/self/limits", "latin1"))
   return limit === null ? maxHeld : Number(limit[1]) >> 2
@@ -104,7 +103,6 @@ const make = <V extends Visit>(
   const isAlone = workers === undefined || searches
   const held = new Map<Visit, Held>()
   const withdrawals = new Set<() => void>()
-  /** The most urgent directory is the last one. */
   let here: Array<V> = []
   let done: Array<Reading<V>> = []
   /** Directories that need a full listing by the port, because the fast one was not plain. */
@@ -170,7 +168,6 @@ const make = <V extends Visit>(
     return { place: lent.place, giveBack: () => giveBack(lent) }
   }
 
-  /** Returns `undefined` on failure, which a later attempt reports. */
   const borrow = (visit: V, isRead = false): Lent | undefined => {
     try {
       const lent = lend(visit, isRead)
@@ -201,7 +198,6 @@ const make = <V extends Visit>(
     else done.push({ visit, children })
   }
 
-  /** Sends one job to a worker: directories whose parents are open. */
   const send = (crew: Crew, visits: ReadonlyArray<V>): void => {
     const paths: Array<string> = []
     const sent: Array<V> = []

@@ -93,7 +93,6 @@ export interface Opened {
 
 const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = Fs.constants
 
-/** Codes of open when another entry has replaced the inspected file. */
 const changed = new Set(["ELOOP", "ENXIO", "EISDIR", "ENOENT"])
 
 const openHere = (
@@ -126,7 +125,6 @@ const openHere = (
   }
 }
 
-/** Opens an existing regular file. Flags that keep the open safe are added to `flags`. */
 export const openFile = (confined: Confined, path: FsPath, flags: number, hardlinks: Hardlinks): Opened | Fault => {
   if (path === root) return notAFile
   for (let looks = 0; looks < maxLooks; looks++) {
@@ -143,9 +141,6 @@ const openToRead = (confined: Confined, path: FsPath, hardlinks: Hardlinks): Ope
 
 const cut = (bytes: Uint8Array, length: number): Uint8Array => (length === bytes.length ? bytes : bytes.slice(0, length))
 
-/**
- * Creates the handle of an open file. Its descriptor is closed once the handle is closed and no read is in progress.
- */
 const handleOf = (path: FsPath, { descriptor, stats }: Opened): { readonly handle: Handle; readonly close: () => void } => {
   const stat = toStat(path, stats)
   let reading = 0
@@ -195,7 +190,6 @@ const wholeOf = (path: FsPath, stats: Fs.Stats, bytes: Uint8Array): Whole => {
   return { stat: stat.sizeBytes === bytes.length ? stat : { ...stat, sizeBytes: bytes.length }, bytes }
 }
 
-/** Reads a small file in one step. Returns `undefined` for a larger one. */
 export const wholeNow = (
   confined: Confined,
   path: FsPath,

@@ -17,7 +17,6 @@ export const openDirectory = (confined: Confined, path: FsPath): Place | Fault =
   return place
 }
 
-/** Retries if another directory has replaced the one at the path meanwhile. */
 export const withDirectory = <A>(
   confined: Confined,
   path: FsPath,
@@ -40,7 +39,6 @@ export const withDirectory = <A>(
   return look(maxLooks)
 }
 
-/** Removes leftovers in the directory with `sweeps`, and omits them. */
 export const list = (confined: Confined, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   withDirectory(confined, path, (place) =>
     Effect.map(children(place), (found) => (sweeps ? found.filter(({ name }) => !sweep(place, name)) : found))

@@ -10,7 +10,6 @@ import type { Kind } from "../../model/Entry.ts"
 import type { Child } from "../../port/Backend.ts"
 import { escaped } from "../../runtime/escapedName.ts"
 
-/** Text if that represents the system path exactly, otherwise bytes. */
 export type HostPath = string | Buffer
 
 const mark = "\u0000"

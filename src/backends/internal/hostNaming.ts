@@ -33,7 +33,6 @@ export const makeDirectory = (confined: Confined, path: FsPath): Fault | undefin
         return giveAway(confined, at, Fs.rmdirSync)
       })
 
-/** Returns `changed` if the kind changed between inspection and removal. */
 const removeAt = (at: HostPath): Fault | "changed" | undefined => {
   const found = look(at)
   if (found === undefined) return notFound
@@ -62,7 +61,6 @@ export const remove = (confined: Confined, path: FsPath): Fault | undefined => {
 const misfit = (source: Fs.Stats, target: Fs.Stats): Fault | undefined =>
   source.isDirectory() === target.isDirectory() ? undefined : source.isDirectory() ? notADirectory : notAFile
 
-/** Removes leftovers in a directory. Returns true if it is then empty. */
 const clear = (place: Place, segment: string): boolean => {
   const directory = place.enter(segment)
   if (isFault(directory)) return false

@@ -30,9 +30,7 @@ interface Part {
   readonly bases: ReadonlyArray<string>
   readonly counts: ReadonlyArray<number>
   readonly names: ReadonlyArray<string>
-  /** The index of each of these files among all files. */
   readonly places: ReadonlyArray<number>
-  /** The reasons why the other files cannot be searched. */
   readonly lost: ReadonlyMap<number, Unsearched>
   readonly giveBack: () => void
 }
@@ -89,7 +87,6 @@ const borrow = <V extends Visit>(lend: Lend<V>, items: ReadonlyArray<Item<V>>, s
   return { end, bases, counts, names, places, lost, giveBack: () => returns.forEach((giveBack) => giveBack()) }
 }
 
-/** `closed` returns the reason why no file can be searched any more. */
 interface Search<V extends Visit> {
   readonly crew: Crew
   readonly lend: Lend<V>

@@ -60,7 +60,6 @@ export const ofListing = ({ kinds: codes, names, stats }: Listing): ReadonlyArra
   return out
 }
 
-/** Returns the stamps of the entries that still exist, without writes in progress. */
 export const stampsOf = (place: Place, children: ReadonlyArray<Child>): ReadonlyArray<Stamped> => {
   const out: Array<Stamped> = []
   for (const { addressable, name, key = name } of children) {
@@ -76,7 +75,6 @@ export const namesNow = (place: Place): ReadonlyArray<Child> => {
   return names.some(isDoubtful) ? childrenNow(place) : names.map((name) => childOf(name, "other"))
 }
 
-/** Returns `undefined` for a large directory, and for one that was replaced meanwhile. */
 const now = (confined: Confined, path: FsPath): ReadonlyArray<Stamped> | undefined | Fault => {
   const place = openDirectory(confined, path)
   if (isFault(place)) return place

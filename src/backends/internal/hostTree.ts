@@ -26,7 +26,6 @@ export interface Removed {
 
 /** Removals before a yield to the event loop: one or two milliseconds. */
 const slice = 128
-/** Readings of a directory that others fill meanwhile. */
 const maxReadings = 100
 /** Directories held open at once. Each needs a descriptor. */
 const maxHeld = 16
@@ -39,9 +38,7 @@ interface Frame {
   readonly stats: Fs.Stats
   /** Absent while enough directories below are held. */
   place: Place | undefined
-  /** Set for a temporary entry, and inside one. */
   readonly isHidden: boolean
-  /** The remaining entries. Absent until the directory is read. */
   entries: Array<Child> | undefined
   readings: number
 }
@@ -149,7 +146,6 @@ const removal = (holder: Place, path: FsPath) => {
 
   const readAgain = (frame: Frame): undefined => void (frame.entries = undefined)
 
-  /** Continues after another entry has taken the name of a directory. */
   const replaced = (frame: Frame): Fault | undefined => {
     release(frame)
     if (frame.above !== undefined) return readAgain(frame.above)
@@ -185,7 +181,6 @@ const removal = (holder: Place, path: FsPath) => {
 
   return {
     start,
-    /** Returns a large directory that the thread pool must read and pass to `opened`. */
     unread: (): { readonly frame: Frame; readonly place: Place } | undefined =>
       current?.entries === undefined && current?.place !== undefined && !isSmall(current.place)
         ? { frame: current, place: current.place }

@@ -28,11 +28,8 @@ interface Watched {
   readonly names: Map<string, number | undefined>
 }
 
-/** Directories between two yields to the event loop. */
 const slice = 64
-/** Entries of one directory between two yields. */
 const manyEntries = 1000
-/** The time between two checks of a directory without events. */
 const patience = "1 second"
 /** Events that wait for a slow reader before changes are merged. */
 const bufferSize = 1024
@@ -53,7 +50,6 @@ const isVisible = (name: string): boolean => parse(name) === name && !TemporaryN
 
 const inodeOf = (stats: Fs.Stats): number | undefined => (stats.isDirectory() ? stats.ino : undefined)
 
-/** Returns NotFound if the directory is no longer at its path, or the fault of a closed filesystem. */
 const whyGone = (confined: Confined, path: FsPath, place: Place): Fault | undefined => {
   const now = openDirectory(confined, path)
   if (!isFault(now)) now.release()

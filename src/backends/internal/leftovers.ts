@@ -20,7 +20,6 @@ export const sweep = (place: Place, segment: string): boolean => {
     Fs.unlinkSync(at)
     return true
   } catch {
-    // The next process that lists the directory tries again.
     return false
   }
 }

@@ -25,7 +25,6 @@ interface Branch<E> {
   readonly items: Array<Children<E> | undefined>
 }
 
-/** Entries with equal hashes, which only an attacker would create. */
 interface Bucket<E> {
   readonly kind: "bucket"
   readonly owner: object
@@ -38,7 +37,6 @@ const leafSize = 16
 const bits = 5
 const fan = 1 << bits
 const mask = fan - 1
-/** All bits of a hash are used up at this shift. */
 const depth = 35
 
 /** Belongs to no tree, so the first change copies it. */
@@ -60,7 +58,6 @@ const indexIn = <E extends Entry>(items: ReadonlyArray<E>, hash: number, text: s
   return -1
 }
 
-/** Returns the entry whose key is the part of `text` from `start` to `end`. */
 export const get = <E extends Entry>(self: Children<E>, text: string, start: number, end: number): E | undefined =>
   find(self, hashOf(text, start, end), text, start, end, 0)
 

@@ -26,14 +26,12 @@ export const empty: Content = make(new Uint8Array(0), 0)
  */
 const pooled = 4096
 
-/** Allocates bytes with undefined content. Returns `undefined` if the memory is exhausted. */
 const allocate = (length: number): Uint8Array | undefined => {
   try {
     if (length >= pooled) return new Uint8Array(length)
     const part = Buffer.allocUnsafe(length)
     return new Uint8Array(part.buffer, part.byteOffset, length)
   } catch (error) {
-    // V8 throws a RangeError when memory is exhausted. Any other error is a defect.
     if (error instanceof RangeError) return undefined
     throw error
   }

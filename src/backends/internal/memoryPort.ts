@@ -59,7 +59,6 @@ const handleOf = (file: File, path: FsPath): Handle => {
   }
 }
 
-/** Returns the content without a copy, which is safe because contents are immutable. */
 const wholeOf = (file: File, path: FsPath): Whole => ({
   stat: statOf(file, path),
   bytes: Content.view(file.content),

@@ -17,7 +17,6 @@ import * as Locks from "../../runtime/locks.ts"
 import { capturedIn, slice, TreeState } from "./memoryState.ts"
 import { isFault, type MemoryTree } from "./memoryTree.ts"
 
-/** Shared by all filesystems on one session while at least one exists. */
 interface Common {
   /** The locks for participants of the session; `locks` also lock the session. */
   readonly own: Locks.Locks
@@ -25,7 +24,6 @@ interface Common {
   readonly caseSensitive: boolean
   readonly first: TreeState
   members: number
-  /** Counts all filesystems so far, to make unique participant names. */
   joined: number
 }
 
@@ -92,7 +90,6 @@ const keeping = (tree: MemoryTree, keep: () => void, why: () => Fault | undefine
   }
 }
 
-/** Makes reads and restores fail while `why` returns a fault. */
 const showing = (port: Backend, why: () => Fault | undefined): Backend => {
   const unless =
     <Args extends ReadonlyArray<unknown>, A, R>(read: (...args: Args) => Effect.Effect<A, Fault, R>) =>
@@ -118,7 +115,6 @@ export interface Options {
   readonly port: (tree: MemoryTree, locks: Locks.Locks) => Backend
 }
 
-/** Creates the backend. The given tree is used only if the session has none. */
 export const make = (
   session: Slices,
   tree: MemoryTree,
@@ -135,7 +131,6 @@ export const make = (
       refused = state.caseSensitive === caseSensitive ? undefined : notShown
       if (refused === undefined) tree.restore(capturedIn(state))
     }
-    /** Shows the tree of the session. Stores the initial tree if the session has none. */
     const changed = (latest: TreeState | undefined): void => {
       if (latest === undefined) cell.set(common.first)
       show(latest ?? common.first)

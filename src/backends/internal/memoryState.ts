@@ -45,7 +45,6 @@ export class TreeState {
 
 export const capturedIn = (state: TreeState): Captured => ({ root: reveal(state) })
 
-/** Milliseconds since 1970, without fractions. */
 const Time = Schema.Int.check(Schema.isBetween({ minimum: -8.64e15, maximum: 8.64e15 }))
 const Mode = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 0o7777 }))
 const listed = { path: Schema.String, createdAt: Time, modifiedAt: Time }
@@ -104,7 +103,6 @@ const fromBase64 = (text: string): Uint8Array | undefined => {
 
 type Said = Pick<Node, "createdAt" | "modifiedAt" | "mode">
 
-/** Builds a tree with an owner of its own, so that every user copies the nodes before a change. */
 class Builder {
   readonly root: Directory
   readonly #owner: object = {}
@@ -126,7 +124,6 @@ class Builder {
     return { key, hash: Children.hashOf(key, 0, key.length), name: own, owner: this.#owner }
   }
 
-  /** Returns the reason if the entry cannot be at this path. */
   #add(path: string, made: (place: Pick<Node, "key" | "hash" | "name" | "owner">) => Node): string | undefined {
     const parsed = parse(path)
     if (typeof parsed !== "string") return String(parsed["detail"])

@@ -16,7 +16,6 @@ import * as Children from "./memoryChildren.ts"
 import * as Content from "./memoryContent.ts"
 
 interface Common {
-  /** The name, folded if the tree ignores case. */
   readonly key: string
   readonly hash: number
   readonly name: string
@@ -50,7 +49,6 @@ export interface Captured {
 }
 
 export interface Listener {
-  /** If nobody listens, changes need not be determined. */
   readonly isActive: () => boolean
   readonly tell: (tag: WatchEvent["_tag"], path: FsPath) => void
 }
@@ -109,7 +107,6 @@ const permissions = 0o7777
 const inside = (node: Node | undefined): Children.Children<Node> =>
   node?.kind === "directory" ? node.children : Children.empty
 
-/** Visits both sides of every entry that is not identical, each directory before its contents. */
 export const forEachDifference = (
   before: Directory,
   after: Directory,
@@ -128,7 +125,6 @@ export const forEachDifference = (
   }
 }
 
-/** Reports first the removed entries, the innermost first, then new and changed ones, the outermost first. */
 const tellDifferences = (before: Directory, after: Directory, tell: Listener["tell"]): void => {
   const removed: Array<FsPath> = []
   const present: Array<readonly [tag: "Created" | "Updated", path: FsPath]> = []
@@ -143,7 +139,6 @@ const tellDifferences = (before: Directory, after: Directory, tell: Listener["te
   for (const [tag, path] of present) tell(tag, path)
 }
 
-/** Returns the node at a path below a directory. `key` is the path, folded if the tree ignores case. */
 export const find = (top: Directory, key: FsPath): Node | undefined => {
   if (key === root) return top
   let at: Node | undefined = top
@@ -201,7 +196,6 @@ export const make = (options: {
     return (top = known = directory)
   }
 
-  /** Returns the parent directory of a path for reading. `slash` is the index of the last "/". */
   const findHolder = (key: string, slash: number): Directory | undefined => {
     const isNear = key.startsWith(prefix)
     let at = isNear ? known : top

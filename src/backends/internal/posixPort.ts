@@ -45,7 +45,6 @@ export const backend = (confined: Confined, options: PosixHostOptions, crew?: Cr
   const rules: Rules = { ...fromOptions(options), symlinks, preservePermissions }
   const maySweep = rules.permits?.("delete") !== false
 
-  /** Flushes a change of names to disk if the durability requires it. */
   const settled = <A>(change: Effect.Effect<A, Fault>, ...paths: ReadonlyArray<FsPath>): Effect.Effect<A, Fault> =>
     durability === "full"
       ? Effect.tap(change, () => Effect.forEach(paths, (path) => settleName(confined, path, durability), { discard: true }))

@@ -88,7 +88,6 @@ export const open = (backend: string, options: HostOptions): Effect.Effect<Confi
     ({ confined }) => confined
   )
 
-/** Opens a directory above the root, to recover a transaction that involves both. */
 const openAbove = (root: string): Effect.Effect<Backend, Fault, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(

@@ -1,4 +1,3 @@
-/** Faults of a directory that cannot be a root, for all host backends. */
 import { type Fault, type NotADirectory, promote, type StatError, type Unsupported } from "../../model/FsError.ts"
 import type { Info } from "../../port/Backend.ts"
 import { codeOf } from "../../model/systemError.ts"
@@ -29,6 +28,5 @@ const other = ({ cause }: Fault): Fault => {
   return { _tag: "IoError", ...(code === undefined ? {} : { code }), detail: "the root cannot be made or opened" }
 }
 
-/** Converts a fault to an error with the root as given. The caller's own path may be shown. */
 export const promoteRoot = (fault: Fault, backend: string, path: string): RootError =>
   promote(expected.has(fault._tag) ? fault : other(fault), backend, path) as RootError

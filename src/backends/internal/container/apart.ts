@@ -21,7 +21,6 @@ import type { ContainerOptions, Plan } from "./options.ts"
 
 export interface Apart {
   readonly port: Backend
-  /** Returns the container for commands. Starts another one if the last has died and the loss was reported. */
   readonly running: Effect.Effect<Container, Fault>
 }
 
@@ -29,9 +28,6 @@ const lost: Fault = unavailable(
   "the container has ended, and its files with it; the next command starts another container, with no files in it"
 )
 
-/**
- * Creates a port that delegates to the port of the current container. `now` fails with the reason why there is none.
- */
 const following = (latest: () => Backend, now: Effect.Effect<Backend, Fault>): Backend => {
   const first = latest()
   const by = <A, E, R>(use: (port: Backend) => Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>

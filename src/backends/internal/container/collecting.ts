@@ -15,7 +15,6 @@ export interface Collecting {
 const each = <E>(stream: Stream.Stream<Uint8Array, E>, use: (chunk: Uint8Array) => Effect.Effect<void>): Effect.Effect<void> =>
   Effect.ignore(Stream.runForEach(stream, use))
 
-/** Creates a collector of the first `most` bytes. */
 export const collecting = (most: number): Collecting => {
   const parts: Array<Uint8Array> = []
   let length = 0
@@ -33,7 +32,6 @@ export const collecting = (most: number): Collecting => {
   }
 }
 
-/** The first and last bytes of a stream, and whether bytes between them are missing. */
 export interface Ends {
   readonly first: Buffer
   readonly last: Buffer
@@ -45,7 +43,6 @@ export interface CollectingEnds {
   readonly take: (chunk: Uint8Array) => void
 }
 
-/** Creates a collector of the first `most` bytes and the last `most` bytes of the rest. */
 export const collectingEnds = (most: number): CollectingEnds => {
   const first = collecting(most)
   let taken = 0

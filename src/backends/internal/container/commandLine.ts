@@ -128,13 +128,11 @@ export const exec = ({ command, directory, environment, hasInput, mark, name }: 
   ...command
 ]
 
-/** Runs `script` in a shell with an input. `mark` identifies all its processes. */
 export const session = (name: string, script: string, mark = "session"): ReadonlyArray<string> => [
   ...inside(name, true, { [marker]: mark }),
   script
 ]
 
-/** Tests whether the user inside may write in the workspace. */
 export const probe = (name: string): ReadonlyArray<string> => [
   ...inside(name, false, { [marker]: "probe" }),
   "if [ -w . ]; then echo ready; else echo foreign; fi"
@@ -155,7 +153,6 @@ export const chown = ({ uid, gid }: Owner, path: string): ReadonlyArray<string> 
 
 export const version: ReadonlyArray<string> = ["--version"]
 
-/** Removes a container with its volumes, even while it runs. */
 export const remove = (name: string): ReadonlyArray<string> => ["rm", "--force", "--volumes", name]
 
 export const listing: ReadonlyArray<string> = ["ps", "--all", "--filter", `label=${label}=1`, "--format", "{{.Names}}"]
@@ -177,5 +174,4 @@ export const ownerOf = (name: string): ReadonlyArray<string> => [
   name
 ]
 
-/** Parses the identity of the owning process. Returns `undefined` for a label without one. */
 export const owner = (output: string): string | undefined => /^"([0-9a-z-]+)"\s*$/.exec(output)?.[1]

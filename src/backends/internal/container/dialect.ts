@@ -3,10 +3,8 @@ export type Dialect = "podman" | "docker" | "nerdctl"
 /** The name of a program may carry its version or a variant: podman-remote, docker-28.2. */
 const known = /^(podman|docker|nerdctl)(?:[-._0-9][-._0-9A-Za-z]*)?$/
 
-/** Tests for the path of a program. Anything else is a name to find in the PATH. */
 export const isPath = (engine: string): boolean => /[/\\]/.test(engine)
 
-/** Returns the command line of an engine by the file name of its program. */
 export const dialectOf = (engine: string): Dialect | undefined =>
   known.exec(engine.slice(engine.search(/[^/\\]*$/)).replace(/\.exe$/i, ""))?.[1] as Dialect | undefined
 

@@ -44,7 +44,6 @@ export const words = (said: string): string => {
   return line.length > mostSaid ? `${line.slice(0, mostSaid)}…` : line
 }
 
-/** Tests for the messages of podman and docker when their service does not respond. */
 export const isUnreachable = (said: string): boolean =>
   /cannot connect to|unable to connect to|connection refused|error during connect|trying to connect to/i.test(said)
 
@@ -72,7 +71,6 @@ const hints: ReadonlyArray<readonly [said: (words: string) => boolean, hint: (pr
 export const processLimitHint =
   "Run fewer processes at once, or allow more: the option pids of the container, --pids on the command line."
 
-/** Creates the fault of a failed engine command, with the engine's message. */
 export const failed = (program: string, what: string, { code, stderr }: Pick<Ended, "code" | "stderr">): Fault => {
   const said = words(stderr)
   return unavailable(

@@ -23,25 +23,20 @@ export interface Command extends Pick<ExecOptions, "detach" | "onOutput"> {
   readonly environment: Readonly<Record<string, string>> | undefined
   readonly input: Uint8Array | Stream.Stream<Uint8Array> | undefined
   readonly timeout: Duration.Input
-  /** Tests whether no other command runs in the container. */
   readonly isAlone: () => boolean
-  /** Bytes kept of the beginning and of the end of each stream. */
   readonly most: number
 }
 
 export interface Outcome {
   /** A command has not begun if the directory could not be entered, or the container had ended before. */
   readonly state: "begun" | "notEntered" | "ended"
-  /** Absent after a timeout. */
   readonly code: number | undefined
   readonly stdout: Ends
   readonly stderr: Ends
-  /** True if the container reached its process limit while the command ran. */
   readonly isRefused: boolean
 }
 
 interface Running {
-  /** Tests whether the engine's client has ended. */
   readonly isEnded: () => boolean
   /** Returns the start time (clock ticks since boot) and the pid; empty before the start. */
   readonly since: () => string
@@ -60,7 +55,6 @@ const longest = "20 seconds"
 /** All processes are gone, some may be left, or the container did not answer in time. */
 type Killing = "done" | "again" | "unanswered"
 
-/** Kills all processes of a command. Ends the container if that fails for `longest`. */
 const killAll = (container: Container, mark: string, running: Running): Effect.Effect<void> => {
   const once = (wait: number): Effect.Effect<Killing> =>
     Effect.suspend(() => {
@@ -149,7 +143,6 @@ const started = Effect.fnUntraced(function* (
   const kill = killAll(container, mark, running)
   /** Kills the remaining processes. Those without a mark are included only if no other command can own them. */
   const clear = Effect.suspend(() => killAll(container, mark, isAlone() ? running : { ...running, since: () => "" }))
-  // Kill the command before its client, if the caller is interrupted.
   yield* Effect.addFinalizer(() => (isEnded ? Effect.void : kill))
   return { announced, clear, finishing, kill, stdout, stderr }
 })

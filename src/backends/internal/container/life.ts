@@ -22,7 +22,6 @@ import { codeOf, type Engine, failed, inRealTime, isUnreachable, unavailable } f
 
 export interface Container {
   readonly name: string
-  /** Tests whether the container or the client that holds it has ended. */
   readonly isEnded: () => boolean
   readonly ended: Effect.Effect<void>
   /**
@@ -32,15 +31,12 @@ export interface Container {
    * A command reports `since` about itself.
    */
   readonly kill: (mark: string, since: string) => Effect.Effect<number, Fault>
-  /** Tests whether the process that reported `since` still runs. */
   readonly isRunning: (since: string) => Effect.Effect<boolean, Fault>
-  /** Returns how often the container was refused a process, according to its last answer. */
   readonly refused: () => number
   readonly end: Effect.Effect<void>
 }
 
 export interface Life {
-  /** Returns the running container, or starts one for all concurrent callers. */
   readonly running: Effect.Effect<Container, Fault>
   readonly latest: () => Container | undefined
 }
@@ -72,7 +68,6 @@ const remove = (engine: Engine, name: string, times = 50): Effect.Effect<void> =
   return inRealTime(Effect.ignore(Effect.timeoutOption(again, "30 seconds")))
 }
 
-/** The dialogue with the first process: a ready message, then answers. */
 interface Talk {
   readonly ready: Effect.Effect<void>
   readonly take: (line: string) => void
@@ -119,7 +114,6 @@ const inLines = (take: (line: string) => void): ((chunk: Uint8Array) => void) =>
   }
 }
 
-/** Sends a request to the child of the first process and waits for the answer. */
 const ask = (
   talk: Talk,
   orders: Queue.Queue<Uint8Array, Cause.Done>,
@@ -139,7 +133,6 @@ export interface How {
   /** Runs directly before each start, to check that the validated host paths are unchanged. */
   readonly check?: Effect.Effect<void, Fault> | undefined
   readonly argsOf: (name: string) => ReadonlyArray<string>
-  /** Runs before the container counts as ready. */
   readonly settle: (name: string) => Effect.Effect<void, Fault>
 }
 

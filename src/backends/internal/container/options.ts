@@ -97,7 +97,6 @@ export interface Mount {
   readonly readOnly: boolean
 }
 
-/** The settings of a container with all defaults applied. */
 export interface Plan {
   readonly engine: Dialect
   readonly program: string
@@ -107,7 +106,6 @@ export interface Plan {
   readonly hostDirectory: string | undefined
   readonly start: "lazy" | "eager"
   readonly user: Owner
-  /** True if the user inside maps to this process's user outside, for a rootless engine. */
   readonly keepsId: boolean
   readonly memoryBytes: number
   readonly cpus: number
@@ -275,7 +273,6 @@ const reasons = (options: ContainerOptions): Finding =>
 
 const invalid = ([argument, detail]: NonNullable<Finding>): Fault => ({ _tag: "InvalidArgument", argument, detail })
 
-/** Resolves the source of a mount, or returns the reason why it is not permitted. */
 const mountOf = (mount: ContainerMount, workdir: string, roots: ReadonlyArray<string>): Mount | Fault => {
   const detail = mountFinding(mount, workdir)
   if (detail !== undefined) return invalid(["mounts", detail])

@@ -28,7 +28,6 @@ const cache: Effect.Effect<string> = Effect.map(
   (given) => Path.join(Path.isAbsolute(given) ? given : Path.join(homedir(), ".cache"), "fs-algebra", "overlays")
 )
 
-/** Each overlay directory is named after its process. */
 const named = /^([0-9a-z-]+)\.[0-9a-f]{24}$/
 
 /** Makes all directories accessible again, because programs may have removed their permissions. */
@@ -86,7 +85,6 @@ const secured = (directory: string): boolean => {
   return true
 }
 
-/** Creates an overlay directory, which is removed with the scope. Also removes leftover ones. */
 export const make: Effect.Effect<string, Fault, Scope.Scope> = Effect.gen(function* () {
   const parent = yield* cache
   const name = `${Identity.self()}.${random()}`

@@ -31,7 +31,6 @@ const shapeFault = (command: ReadonlyArray<string>, { cwd, env, stdin }: ExecOpt
   return undefined
 }
 
-/** Returns NaN for an invalid timeout. */
 const secondsOf = (timeout: Duration.Input): number => {
   if (typeof timeout === "number" && Number.isNaN(timeout)) return Number.NaN
   try {
@@ -57,7 +56,6 @@ const judge = (asked: Omit<bounds.Asked, "stdin">, options: ExecOptions, seconds
 }
 
 interface Bound {
-  /** Bytes kept of each half. */
   readonly most: number
   readonly cut: (text: string) => Cut
 }
@@ -123,11 +121,9 @@ const programs = {
 } as const
 
 export const make = ({ engine, files, plan, running }: Places): typeof Sandbox.Service => {
-  /** The number of running commands. */
   let commands = 0
   let hasDetached = false
 
-  /** Returns the absolute working directory inside. Fails like a stat of the directory. */
   const placeOf = (cwd: string | undefined): Effect.Effect<string, Fault> => {
     if (cwd === undefined || FsPath.parse(cwd) === FsPath.root) return Effect.succeed(plan.workdir)
     return Effect.flatMap(Effect.mapError(files.stat(cwd), FsError.toFault), ({ isDirectory, path }) =>

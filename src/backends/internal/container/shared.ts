@@ -29,7 +29,6 @@ export const promote = (fault: Fault, path: string): ContainerError =>
 
 export interface Shared {
   readonly port: Backend
-  /** The real path on the host. */
   readonly directory: string
   /** Fails if the path leads to a directory other than the served one. */
   readonly check: Effect.Effect<void, Fault>
@@ -77,7 +76,6 @@ export const make = (
     )
     const owner = ownerOf(plan, caller)
     const isOurs = plan.hostDirectory === undefined
-    // A read-only directory keeps its owner.
     if (owner !== undefined && (isOurs || !plan.isReadOnly)) {
       yield* Effect.mapError(Overlay.giveTo(confined, owner), (fault) => promote(fault, root))
     }

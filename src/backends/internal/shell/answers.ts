@@ -4,7 +4,6 @@
  * Everything before the end line is arbitrary content: it may contain any bytes, and no length in it is trusted.
  */
 
-/** The size of a status with its newline in bytes, with a margin. */
 const longest = 8
 
 export interface Answer {
@@ -17,7 +16,6 @@ export interface Answers {
   readonly begin: (mark: string) => void
   /** Returns `unasked` for output without a request or after the end. */
   readonly take: (chunk: Uint8Array) => Answer | "unasked" | undefined
-  /** Includes discarded bytes. */
   readonly size: () => number
   readonly soFar: () => Buffer
 }

@@ -23,17 +23,14 @@ export interface Means {
 }
 
 const maxDirectories = 256
-/** Files in one request, and bytes of their contents. */
 const maxFiles = 256
 const maxContent = 16 * 1024 * 1024
 /** Bytes of all paths in one request, because the system limits the arguments of a program. */
 const maxNames = 96 * 1024
-/** Arguments above this size in bytes are sent as input. */
 const longLine = 512
 /** A larger directory (in bytes) is listed alone, because its listing may be too large to combine. */
 const heavy = 8192
 
-/** Returns `undefined` for a name that no disk can have. */
 const nameOf = (path: FsPath): Uint8Array | undefined => {
   const name = onDisk(path)
   return isFault(name) ? undefined : name
@@ -48,7 +45,6 @@ const requestOf = (call: string, args: ReadonlyArray<Uint8Array>): Request =>
     ? { call, arguments: args, repeats: true }
     : { call: "bulk_taken", arguments: [call], input: Buffer.from(args.map(quoted).join(" "), "latin1"), repeats: true }
 
-/** Returns the end of the names from `start` on that fit into one request. */
 const fitting = (names: ReadonlyArray<Uint8Array>, start: number, most: number): number => {
   let bytes = 0
   let end = start
@@ -62,11 +58,9 @@ const fitting = (names: ReadonlyArray<Uint8Array>, start: number, most: number):
 
 interface Told {
   readonly child: Child
-  /** The size, also of a directory. */
   readonly sizeBytes: number
 }
 
-/** Parses the listed entries by directory. Returns `undefined` for invalid output. */
 const toldOf = (output: Buffer): Map<string, Array<Told>> | undefined => {
   const found = new Map<string, Array<Told>>()
   const all = output.toString("latin1").split("//\n")
@@ -90,7 +84,6 @@ const toldOf = (output: Buffer): Map<string, Array<Told>> | undefined => {
 
 const hasComplaint = (errors: string): boolean => /[^\n]/.test(errors)
 
-/** Tests whether all error messages concern listed entries that are missing. */
 const isGone = (errors: string): boolean =>
   hasComplaint(errors) && errors.split("\n").every((line) => line === "" || line.endsWith(": No such file or directory"))
 
@@ -103,7 +96,6 @@ const isFinal = ({ _tag }: Fault): boolean => _tag === "Unavailable" || _tag ===
 const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pathOf: (visit: V) => FsPath): Explorer<V> => {
   let asked: Array<V> = []
   let done: Array<Reading<V>> = []
-  /** The large subdirectories of each directory that has been read. */
   const large = new WeakMap<Visit, ReadonlySet<string>>()
 
   const isLarge = ({ above, segment }: V): boolean => above !== undefined && large.get(above)?.has(segment) === true
@@ -123,7 +115,6 @@ const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pa
       onFailure: (fault) => ({ visit, children: fault })
     })
 
-  /** Returns `undefined` for each directory that must be requested alone. */
   const understood = (visits: ReadonlyArray<V>, names: ReadonlyArray<Uint8Array>, { errors, output }: Reply) => {
     const end = output.indexOf(10)
     const said = output.toString("latin1", 0, end)
@@ -226,7 +217,6 @@ interface Contents {
   readonly wholes: ReadonlyMap<number, Whole>
 }
 
-/** Parses the contents of files, whose indexes start at 1. Returns `undefined` for invalid output. */
 const contentsOf = (
   paths: ReadonlyArray<FsPath>,
   names: ReadonlyArray<Uint8Array>,

@@ -33,7 +33,6 @@ const seen: Readonly<Record<number, Fault>> = {
 
 const ioError = (code: string, detail: string): Fault => ({ _tag: "IoError", code, detail })
 
-/** Messages of glibc, musl and the shells. */
 const said: ReadonlyArray<readonly [words: string, fault: Fault]> = [
   ["No such file or directory", notFound],
   ["No such file", notFound],
@@ -73,7 +72,6 @@ const said: ReadonlyArray<readonly [words: string, fault: Fault]> = [
 
 const endsWith = (line: string): Fault | undefined => said.find(([words]) => line.endsWith(words))?.[1]
 
-/** Returns the error messages of the tools, the last one first. */
 export const complaints = (errors: string): ReadonlyArray<string> =>
   errors
     .split("\n")

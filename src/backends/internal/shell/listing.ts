@@ -96,7 +96,6 @@ const listed = Effect.fnUntraced(function* (place: Place, name: Uint8Array): Eff
   }
 })
 
-/** Removes leftovers in the directory with `sweeps`, and omits them. */
 export const list = (place: Place, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   Effect.gen(function* () {
     const name = nameOf(path)

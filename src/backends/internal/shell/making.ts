@@ -13,11 +13,9 @@ import type { Reply } from "./session.ts"
 /** Entries in one request, and bytes of their paths. The system limits a program's arguments. */
 const maxEntries = 1024
 const maxNames = 96 * 1024
-/** Bytes of one request, and of a file that is created this way. */
 const maxInput = 1024 * 1024
 const maxFile = 64 * 1024
 
-/** The plain operations create entries with these modes. */
 const [fileMode, directoryMode] = [0o644, 0o755]
 
 const special: Readonly<Record<string, string>> = { "\n": "\\n", "%": "%%", "\\": "\\\\" }
@@ -38,7 +36,6 @@ const formatOf = (bytes: Uint8Array): string => {
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
 interface Asked {
-  /** The index among all entries. */
   readonly index: number
   readonly mode: number
   readonly isFile: boolean
@@ -56,10 +53,6 @@ const askedOf = ({ bytes, mode, path }: NewEntry, index: number): Asked | undefi
   return { index, mode: bits, isFile, nameLength: name.length, text }
 }
 
-/**
- * Returns the end (exclusive) of the entries from `start` that fit into one request: any directories, and files of one
- * mode.
- */
 const fitting = (all: ReadonlyArray<Asked>, start: number): number => {
   let [names, input] = [0, 0]
   let end = start
@@ -82,7 +75,6 @@ const fitting = (all: ReadonlyArray<Asked>, start: number): number => {
  */
 const [firstPlace, placesOfOne] = [4, 3]
 
-/** Parses which entries were created. Returns `undefined` for a malformed answer. */
 const madeOf = (count: number, { output }: Reply): ReadonlyArray<boolean> | undefined => {
   const [, digits = "", removed = ""] = /^([01]*)\n((?:[0-9]+ )*)\n$/.exec(output.toString("latin1")) ?? []
   if (digits.length !== count) return undefined

@@ -8,7 +8,6 @@ import { faultOf, invalidName, pathTooLong } from "./faults.ts"
 import type { Reply, Request, Session } from "./session.ts"
 
 export interface Place {
-  /** The absolute path of the root without symlinks. */
   readonly directory: string | Uint8Array
   readonly ask: (request: Request) => Effect.Effect<Reply, Fault>
 }
@@ -17,7 +16,6 @@ const longestName = 255
 /** Bytes of a path: one less than the system's limit, which includes the terminating byte. */
 const longestPath = 4095
 
-/** Returns the name of a path in the root, or the fault of a name that no disk can have. */
 export const nameOf = (path: FsPath): Uint8Array | Fault => {
   if (path === root) return Buffer.from(".")
   const name = Buffer.concat([Buffer.from("."), Buffer.from(hostPath("/", path))])
@@ -36,7 +34,6 @@ const unexpected: Fault = { _tag: "IoError", detail: "the container's shell answ
 export const understood = <A>(value: A | undefined): Effect.Effect<A, Fault> =>
   value === undefined ? Effect.fail(unexpected) : Effect.succeed(value)
 
-/** Resolves the root. Fails with NotFound, NotADirectory or AccessDenied. */
 export const make = (session: Session, directory: string): Effect.Effect<Place, Fault> =>
   Effect.gen(function* () {
     const reply = yield* session.request({ call: "root", arguments: [directory], repeats: true })

@@ -66,7 +66,6 @@ const attributesOf = (place: Place.Place): Attributes => {
   }
 }
 
-/** Returns the entry that could not be removed, if the message of the tool names it clearly. */
 const atFault = ({ errors }: Reply): string | undefined => /'\.\/([^'\\\n]+)':/.exec(errors)?.[1]
 
 const removeTree = (place: Place.Place, path: FsPath) =>

@@ -43,7 +43,6 @@ export const stat = (place: Place, path: FsPath): Effect.Effect<FileStat | undef
 
 interface Loaded {
   readonly stat: FileStat
-  /** Absent if the file is too large. */
   readonly bytes: Uint8Array | undefined
 }
 
@@ -52,7 +51,6 @@ const loadedOf = (path: FsPath, output: Buffer, most: number): Loaded | undefine
   const stat = toStat(path, output.toString("latin1", 0, Math.max(0, end)))
   if (stat === undefined) return undefined
   if (stat.sizeBytes > most) return { stat, bytes: undefined }
-  // Take as many bytes as the file had when it was opened, or fewer if it was truncated.
   const bytes = output.subarray(end + 1, end + 1 + stat.sizeBytes)
   return { stat: bytes.length === stat.sizeBytes ? stat : { ...stat, sizeBytes: bytes.length }, bytes }
 }
@@ -62,7 +60,6 @@ const load = (place: Place, path: FsPath, most: number): Effect.Effect<Loaded, F
     ? Effect.fail(notAFile)
     : Effect.flatMap(looked(place, "load", path, String(most)), ({ output }) => understood(loadedOf(path, output, most)))
 
-/** Returns `undefined` for a large file. */
 export const whole = (place: Place, path: FsPath, maxBytes: number): Effect.Effect<Whole | undefined, Fault> =>
   Effect.map(load(place, path, Math.min(maxBytes, block)), ({ bytes, stat }) => bytes && { stat, bytes })
 

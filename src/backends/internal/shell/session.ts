@@ -24,7 +24,6 @@ import type { Fault } from "../../../model/FsError.ts"
 import * as Answers from "./answers.ts"
 import { lastAnswer } from "./script.ts"
 
-/** A started process, which ends when its input ends. */
 export interface Shell {
   readonly stdin: Sink.Sink<void, Uint8Array, never, unknown>
   readonly stdout: Stream.Stream<Uint8Array, unknown>
@@ -35,7 +34,6 @@ export interface Shell {
 
 export interface Request {
   readonly call: string
-  /** Any bytes except NUL. */
   readonly arguments: ReadonlyArray<string | Uint8Array>
   /** Read by the function with `take`; at most 1 MiB, so that other requests wait only briefly. */
   readonly input?: Uint8Array | undefined
@@ -78,7 +76,6 @@ const maxTries = 3
 const mostErrors = 64 * 1024
 /** Milliseconds for a shell to end by itself. */
 const grace = 2000
-/** Checks for output within the time of silence. */
 const looks = 8
 
 const closed: Fault = { _tag: "Unavailable", detail: "this filesystem has been closed" }
@@ -119,7 +116,6 @@ type Outcome = Effect.Effect<Reply, Fault>
 interface Job {
   readonly request: Request
   tries: number
-  /** Absent once the caller no longer waits. */
   done: ((outcome: Outcome) => void) | undefined
 }
 
@@ -143,12 +139,9 @@ interface Running {
   readonly input: Queue.Queue<Uint8Array, Cause.Done>
   readonly output: Answers.Answers
   readonly errors: Answers.Answers
-  /** Completed when the shell is abandoned. */
   readonly ended: Deferred.Deferred<void>
-  /** Completed when the process has ended. */
   readonly over: Deferred.Deferred<void>
   requests: number
-  /** Received chunks. */
   words: number
   isReady: boolean
   job: Job | undefined
@@ -239,7 +232,6 @@ const conversation = (most: number, patience: number, begin: () => void) => {
     }
     if (!self.isReady && reply.status !== 0) return end(self, lacking(reply))
     self.isReady = true
-    // End the shell before anyone can send another request.
     if (isLast) end(self)
     settle(job, Effect.succeed(reply))
     next()

@@ -12,7 +12,6 @@ const line = /^(\d+) \d+ \d+:\d+ ([0-9a-f]+) (-?\d+) (\S+) ([^/]*)\/([^/]*)\s*$/
 /** Programs inside may print anything, and the expression takes longer the more spaces it contains. */
 const longest = 400
 
-/** Returns the milliseconds within the second. */
 const fraction = (time: string): number => Number((/\.(\d{1,3})/.exec(time)?.[1] ?? "0").padEnd(3, "0"))
 
 const millisOf = (seconds: string, time: string): number => Number(seconds) * 1000 + fraction(time)

@@ -52,7 +52,6 @@ const putSmall = (place: Place, path: FsPath, bytes: Uint8Array, mode: Mode): Ef
     (reply) => statOf(path, reply)
   )
 
-/** Sends content in blocks. Returns the number of bytes. */
 const fill = <E, R>(
   place: Place,
   temporary: FsPath,

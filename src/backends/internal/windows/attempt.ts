@@ -14,7 +14,6 @@ import { fromWindows, isBusy } from "./errors.ts"
 /** 50, 100, … 800 ms, each with 20 % jitter; 1.5 seconds in all. */
 const patience = Schedule.exponential("50 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 5 }))
 
-/** Tests whether another handle on the file caused the fault, or may have caused it. */
 export const isInUse = (fault: Fault): boolean => isBusy(fault["cause"])
 
 const isPassing = (fault: Fault): boolean => isInUse(fault) || isExhausted(fault)

@@ -17,7 +17,6 @@ export const readSync = (disk: WindowsDisk, descriptor: number, bytes: Uint8Arra
   return done
 }
 
-/** Reads from `offset` until the array is full or the file ends. Returns the number of bytes. */
 export const read = (
   disk: WindowsDisk,
   descriptor: number,
@@ -43,7 +42,6 @@ export interface Progress {
   readonly appends?: boolean
 }
 
-/** Writes with one system call, which may write only a part. Returns the number of bytes. */
 const writeSome = (
   disk: WindowsDisk,
   descriptor: number,
@@ -56,7 +54,6 @@ const writeSome = (
     ? patiently(awaited<number>((end) => disk.write(descriptor, bytes, done, length, position, end)))
     : attempt(() => disk.writeSync(descriptor, bytes, done, length, position))
 
-/** Writes all bytes after those written before, `piece` bytes per system call. */
 export const write = (
   disk: WindowsDisk,
   descriptor: number,

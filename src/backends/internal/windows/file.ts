@@ -41,10 +41,8 @@ export const stat = (walker: Walker, path: FsPath): FileStat | undefined | Fault
   return absent(found)._tag === "NotFound" ? undefined : found
 }
 
-/** Codes of open when another entry has replaced the inspected file. */
 const changed = new Set(["EISDIR", "ENOENT", "ELOOP"])
 
-/** Opens an existing file, and verifies that the open file is the inspected one. */
 export const openFile = (walker: Walker, path: FsPath, flags: number): Opened | Fault => {
   if (path === root) return notAFile
   const { disk } = walker
@@ -83,7 +81,6 @@ export const open = (walker: Walker, handles: Handles, path: FsPath): Effect.Eff
     () => openToRead(walker, path)
   )
 
-/** Reads a small file in one step. Returns `undefined` for a larger one. */
 export const whole = (walker: Walker, path: FsPath, maxBytes: number): Effect.Effect<Whole | undefined, Fault> =>
   attempt(() => {
     const opened = openToRead(walker, path)
@@ -131,7 +128,6 @@ const isGone = (fault: Fault): boolean => fault._tag === "NotFound" || fault._ta
 const swept = (walker: Walker, place: Place, found: ReadonlyArray<Child>): ReadonlyArray<Child> =>
   found.filter(({ name }) => !sweep(walker, place.at(name), name))
 
-/** Removes leftovers in the directory with `sweeps`, and omits them. */
 export const list = (walker: Walker, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> => {
   const listing = (left: number): Effect.Effect<ReadonlyArray<Child>, Fault> =>
     Effect.flatMap(

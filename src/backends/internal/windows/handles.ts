@@ -53,7 +53,6 @@ interface Reader {
   isClosed: boolean
 }
 
-/** The readers of one file, or of all files below a directory. */
 export type InTheWay = { readonly file: WindowsStats } | { readonly directory: FsPath }
 
 export interface Handles {
@@ -63,9 +62,7 @@ export interface Handles {
     open: () => Opened | Fault
   ) => Effect.Effect<Handle, Fault, Scope.Scope>
   readonly has: (what: InTheWay) => boolean
-  /** Makes all these readers close their files. */
   readonly release: (what: InTheWay) => Effect.Effect<void, Fault>
-  /** Updates the paths of readers after the move of a directory. */
   readonly moved: (from: FsPath, to: FsPath) => void
 }
 

@@ -27,7 +27,6 @@ const unknown: Fault = { _tag: "InvalidPath", detail: "the disk does not take su
 /** Names that would lead to another place, whoever has created them. */
 const misleading = /^\.{0,2}$|[\\/\u0000]/
 
-/** Returns the name of a key, if a listing could have returned that key. */
 const nameOf = (key: string): string | Fault => {
   const name = Buffer.from(key.slice(1), "hex").toString("utf16le")
   return keyOf(name) === key && !isExpressible(name) && !misleading.test(name) ? name : unknown
@@ -49,7 +48,6 @@ export const childOf = (name: string, kind: Kind): Child =>
     ? { name, kind, addressable: true }
     : { name: escaped(toBytes(name)), kind, addressable: false, key: keyOf(name) }
 
-/** Encodes text as WTF-8. */
 export const toBytes = (text: string): Buffer => {
   if (text.isWellFormed()) return Buffer.from(text)
   const parts: Array<Buffer> = []

@@ -1,7 +1,6 @@
 import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
 import { lookAt, type Walker } from "./walk.ts"
 
-/** Removes the leftover with this name. Returns true if the name is then free. */
 export const sweep = ({ disk }: Walker, at: string, name: string): boolean => {
   if (!TemporaryNames.isLeftover(name)) return false
   try {

@@ -19,7 +19,6 @@ import { spotOf, stably, type Walker } from "./walk.ts"
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
 
-/** Returns `undefined` if another entry has replaced the link since it was inspected. */
 const textAt = ({ disk }: Walker, at: string): string | undefined => {
   try {
     return disk.readlinkSync(at)

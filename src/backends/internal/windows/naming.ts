@@ -114,7 +114,6 @@ export const remove = (walker: Walker, handles: Handles, path: FsPath): Effect.E
   return Effect.mapError(removed, absent)
 }
 
-/** Removes leftovers. Returns true if the directory is then empty. */
 const clear = (walker: Walker, path: FsPath): boolean => {
   const place = walker.directory(path)
   if (isFault(place)) return false
@@ -215,7 +214,6 @@ const respell = (walker: Walker, from: Spot, to: Spot, replace: boolean): Fault 
   })
 }
 
-/** Tests whether two spots are one entry with two spellings of its name. */
 const isRespelling = (from: Spot, source: WindowsStats, to: Spot): boolean =>
   to.stats !== undefined &&
   isSameFile(source, to.stats) &&

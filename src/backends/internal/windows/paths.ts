@@ -43,7 +43,6 @@ const withoutPrefix = (text: string): string | undefined => {
   return found[1] === undefined ? (drive.test(rest) ? rest : undefined) : `\\\\${rest}`
 }
 
-/** Parses an absolute path with backslashes. Returns `undefined` for other paths. */
 const absolute = (text: string): Absolute | undefined => {
   const plain = withoutPrefix(text)
   if (plain === undefined) return undefined
@@ -57,7 +56,6 @@ const absolute = (text: string): Absolute | undefined => {
 const join = ({ kind, names, volume }: Absolute): string =>
   names.length === 0 ? (kind === "drive" ? `${volume}\\` : volume) : [volume, ...names].join("\\")
 
-/** Shares that are not disks. */
 const pipes = /^(?:pipe|mailslot|ipc\$)$/i
 
 /**
@@ -129,7 +127,6 @@ const isSameName = (self: string, that: string): boolean => {
   return true
 }
 
-/** Returns the names below the root, or `undefined` for a path outside. */
 const within = (root: WindowsRoot, found: Absolute | undefined): ReadonlyArray<string> | undefined => {
   if (found === undefined || !isSameName(root.volume, found.volume)) return undefined
   if (found.names.includes("..") || found.names.includes(".")) return undefined
@@ -138,7 +135,6 @@ const within = (root: WindowsRoot, found: Absolute | undefined): ReadonlyArray<s
     : undefined
 }
 
-/** Tests whether an absolute system path, as `realpath` returns it, is the root or below it. */
 export const isWithinRoot = (root: WindowsRoot, native: string): boolean => within(root, absolute(native)) !== undefined
 
 const relative = (directory: FsPath, names: ReadonlyArray<string>): string => {

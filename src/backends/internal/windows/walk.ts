@@ -73,7 +73,6 @@ export const below = (directory: string, name: string): string =>
  */
 const untold = new Set(["EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "UNKNOWN"])
 
-/** Returns `undefined` if the system reports no final name. */
 export const finalNameOf = (disk: WindowsDisk, at: string): string | undefined => {
   try {
     return disk.realpathSync.native(at)
@@ -91,7 +90,6 @@ const quietly = <A>(run: () => A): A | undefined => {
   }
 }
 
-/** Compares by upper case, like Windows. */
 export const isSameName = (self: string, that: string): boolean => self === that || self.toUpperCase() === that.toUpperCase()
 
 /** Creates the walker of a root with the stats `pinned`. `final` is the form of its path in final names. */
@@ -190,7 +188,6 @@ export interface Spot {
   readonly stats: WindowsStats | undefined
 }
 
-/** Returns the place and the stats of a path, whose parent must be a directory. */
 export const spotOf = (walker: Walker, path: FsPath, makesDirectory = false): Spot | Fault => {
   const at = walker.native(path, makesDirectory)
   if (isFault(at)) return at

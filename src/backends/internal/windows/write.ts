@@ -63,7 +63,6 @@ interface Staged {
   readonly descriptor: number
   readonly place: Place
   readonly name: string
-  /** Once set, the descriptor is closed. */
   stat: FileStat | undefined
   isPublished: boolean
 }
