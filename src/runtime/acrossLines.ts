@@ -37,8 +37,7 @@ export const acrossLines = (question: Question): RegExp | undefined => {
     else if (part === "[^]") out += "[^\\n]"
     else if (/^\\[WDpP]/.test(part) || (part.length > 1 && part.startsWith("["))) {
       out += /^\[[\w \-.,:;/@#%&"'$+*|()]+\]$/.test(part) && !part.includes("-") ? part : `(?:(?!\\n)${part})`
-    }
-    else if (/^\\[^dwSbBtvfr^$\\.*+?()[\]{}|/-]/.test(part)) return undefined
+    } else if (/^\\[^dwSbBtvfr^$\\.*+?()[\]{}|/-]/.test(part)) return undefined
     else out += part
   }
   try {

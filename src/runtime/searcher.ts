@@ -3,7 +3,7 @@
  * thread of its own.
  *
  * Bytes are searched before they are decoded, and only lines are decoded. The result is exactly that of `scan` on the
- * whole text; engine/grep.ts defines which files are binary. All code is in one function without outside references, so
+ * whole text; engine/search.ts defines which files are binary. All code is in one function without outside references, so
  * that its source can run in a worker.
  */
 import type * as Fs from "node:fs"
