@@ -12,7 +12,6 @@ import { Screen } from "./screen.ts"
 
 export type Format = "zip" | "tar"
 
-/** The name for standard input or output. */
 export const standard = "-"
 
 export const file = (description: string): Argument.Argument<string> =>

@@ -72,7 +72,6 @@ const isNumber = /^-[\d.]/
 const isFlag = (arg: string, flags: Flags): boolean =>
   arg.startsWith("-") && arg !== "-" && (!isNumber.test(arg) || flags.other.has(arg[1]!))
 
-/** Rewrites the flag at `index`. Returns its words and the number of arguments it took. */
 const written = (
   flags: Flags,
   args: ReadonlyArray<string>,

@@ -18,7 +18,6 @@ export interface OpenContainer {
   (options: ContainerOptions): Layer.Layer<Filesystem | Sandbox, FsError.FsError>
 }
 
-/** The function that opens a container. Tests replace it. */
 export const Engine: Context.Reference<OpenContainer> = Context.Reference<OpenContainer>("fs-algebra/cli/Engine", {
   defaultValue: () => (options) =>
     Layer.unwrap(

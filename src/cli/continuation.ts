@@ -1,4 +1,3 @@
-/** Says on standard error that an answer was cut, and how to get the rest. */
 import * as Effect from "effect/Effect"
 import { remark } from "./answer.ts"
 import { errorLook } from "./look.ts"

@@ -36,7 +36,6 @@ export const named = (paths: ReadonlyArray<string>): ReadonlyArray<Directory> =>
   })
 }
 
-/** Opens each directory and mounts it under its name. The filesystem around the mounts is otherwise empty. */
 export const beside = <E, R>(
   directories: ReadonlyArray<Directory>,
   open: (path: string) => Layer.Layer<Filesystem, E, R>

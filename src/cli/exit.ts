@@ -36,7 +36,6 @@ export const ownMistake = 70
 
 export const exitCodeOf = (tag: FsError["_tag"]): number => exitCodes.find((row) => row.tags.includes(tag))!.code
 
-/** Ends the command with this code. Everything has been reported before. */
 export class Quit extends Data.TaggedError("Quit")<{ readonly code: number }> {}
 
 export class Complaint extends Data.TaggedError("Complaint")<{

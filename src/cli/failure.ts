@@ -60,7 +60,6 @@ const complain = Effect.fnUntraced(function* (complaint: Complaint) {
 
 export const report = Effect.fnUntraced(function* (error: FsError.FsError) {
   const { command, json } = yield* Settings
-  // The hint names similar paths already.
   const { nearest: _, ...fault } = FsError.toFault(error)
   const shown = json || error.operation === opening ? error : FsError.promote(fault, command, error.path)
   return yield* complain(

@@ -81,7 +81,6 @@ export const kinds: Flag.Flag<ReadonlyArray<Kind>> = Flag.String("kinds").pipe(
   Flag.withDefault(["file"] as const)
 )
 
-/** The range A:B; either end may be absent. */
 export type Span = readonly [from: number | undefined, to: number | undefined]
 
 const spanOf = (text: string, least: number): Option.Option<Span> => {

@@ -1,4 +1,3 @@
-/** Formats numbers for people; `--json` has the numbers themselves. */
 import * as DateTime from "effect/DateTime"
 
 export { bytes, count, whole } from "../model/numbers.ts"

@@ -11,10 +11,8 @@ export interface Look {
   readonly yellow: (text: string) => string
   readonly cyan: (text: string) => string
   readonly magenta: (text: string) => string
-  /** Formats a name or path, on one line. */
   readonly name: (name: string) => string
   readonly text: (text: string) => string
-  /** Formats lines of a file, with their line endings. */
   readonly lines: (text: string) => string
   /** Formats a name in the colour of its kind; a directory ends in a slash. */
   readonly entry: (name: string, kind: Kind) => string

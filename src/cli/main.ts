@@ -106,7 +106,6 @@ const environment = Layer.mergeAll(
   )
 )
 
-/** The edit distance up to which effect/cli suggests a flag. */
 const farthest = 2
 
 /** Returns the most similar flags, among effect/cli's suggestions from the command and the flags that all commands share. */

@@ -58,7 +58,6 @@ const arranged = (
   }
 }
 
-/** Formats matches for a pipe as `path:line:text`, with - for : on context lines. */
 export const matched = (look: Look): Lines<GrepMatch> =>
   arranged(
     {

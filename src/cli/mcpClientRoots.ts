@@ -126,7 +126,6 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
 
   let current = yield* first
 
-  /** Closes a ground when its last call has ended. */
   const retire = Effect.fnUntraced(function* (ground: Ground) {
     ground.isOver = true
     if (ground.calls > 0) yield* Deferred.await(ground.idle)

@@ -36,7 +36,6 @@ import { workspaceLayer } from "./workspace.ts"
 export interface Input {
   readonly tools: string
   readonly readOnly: boolean
-  /** True if tools may remove and move files. */
   readonly deletes: boolean
   readonly limits: "agent" | "standard" | "unlimited"
   readonly mountPoint: string | undefined
@@ -174,7 +173,6 @@ export const isOffered = ({ deletes }: Input, tool: AnyDefinition | { readonly n
 export const offering = (input: Input) =>
   input.deletes ? Layer.empty : policy({ name: "noDelete", offers: (tool) => isOffered(input, tool) })
 
-/** Tests whether a model can restore a snapshot by itself. */
 const hasRestore = (tools: McpServer.Options["tools"], { readOnly, snapshots }: Input): boolean =>
   !readOnly && (tools === "all" || snapshots === true || (Array.isArray(tools) && tools.includes("restore")))
 
@@ -257,7 +255,6 @@ const serve = Effect.fnUntraced(function* ({ input, version }: Told) {
   yield* Effect.provide(running(options, input.http), yield* ground(input))
 })
 
-/** A parsed command line, with its directories. */
 export interface Told extends Omit<Quick, "roots"> {
   readonly version: string
   readonly root: string
@@ -297,7 +294,6 @@ const settingsOf = ({
   json
 })
 
-/** Reports a failure, and fails with its exit code. */
 const checked = <A, E extends Failure, R>(told: Told, self: Effect.Effect<A, E, R>) =>
   Effect.provideService(reported(self), Settings, settingsOf(told))
 

@@ -20,7 +20,6 @@ const unrestorable =
   ({ detail }: SnapshotError) =>
     new SnapshotRestoreError({ snapshotId, reason: "unavailable", detail })
 
-/** Hides the path of the store from clients. */
 const withoutPlace =
   (gitDir: string) =>
   ({ detail, operation, reason }: SnapshotError): SnapshotError =>

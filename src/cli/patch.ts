@@ -13,7 +13,6 @@ import type { Backend } from "../port/Backend.ts"
 import { atOnce } from "../runtime/steps.ts"
 import * as humanise from "./humanise.ts"
 
-/** The largest file to compare by line. */
 export const maxBytes = 8 * 1024 * 1024
 
 /** The size of the beginning that git tests for binary content. */
@@ -64,7 +63,6 @@ const letters: Readonly<Record<string, string>> = { "\t": "t", "\n": "n", "\r": 
 
 const escaped = (character: string): string => `\\${letters[character] ?? character.charCodeAt(0).toString(8).padStart(3, "0")}`
 
-/** Quotes a name as git does, if a line cannot contain it. */
 const quoted = (raw: string): string => {
   const special = isUtf8(Buffer.from(raw, "latin1")) ? /[\0-\x1f"\\\x7f]/g : /[\0-\x1f"\\\x7f-\xff]/g
   return special.test(raw) ? `"${raw.replace(special, escaped)}"` : raw

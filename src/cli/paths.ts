@@ -18,7 +18,6 @@ const ancestors = (path: string): ReadonlyArray<string> => {
 
 const isBelow = (path: string): boolean => path.split(sep)[0] !== ".." && !isAbsolute(path)
 
-/** Returns the path relative to the root, or `undefined` if it lies outside. */
 const inside = (root: string, path: string): string | undefined => {
   const top = resolved(root)
   const typed = resolve(path)
@@ -33,7 +32,6 @@ const inside = (root: string, path: string): string | undefined => {
   return undefined
 }
 
-/** The root as an absolute path, with links kept. */
 const rootDirectory = Effect.gen(function* () {
   const { root } = yield* Settings
   const { directory } = yield* Screen

@@ -7,7 +7,6 @@ export const name = "@effect/platform-node"
 export const isMissing = (cause: unknown): boolean =>
   isSystemError(cause) && cause.code === "ERR_MODULE_NOT_FOUND" && cause.message.includes(name)
 
-/** Loads a module that needs the package. `what` is the part of the command line that needs it. */
 export const loading = <A>(what: string, load: () => Promise<A>): Effect.Effect<A, Complaint> =>
   Effect.catch(Effect.tryPromise({ try: load, catch: (cause) => cause }), (cause) =>
     isMissing(cause)

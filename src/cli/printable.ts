@@ -15,7 +15,6 @@ const escaped = (character: string): string => {
   return code < 256 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`
 }
 
-/** Escapes text, keeping lines and tabs. */
 export const printableText = (text: string): string => text.replace(unsafe, escaped)
 
 export const printableName = (name: string): string => name.replace(unsafeInName, escaped)

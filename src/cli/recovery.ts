@@ -25,5 +25,4 @@ export const telling = (permits: (path: FsPath) => boolean): Effect.Effect<Recov
     }
   })
 
-/** The recovery for commands without rules of their own, which may finish everything. */
 export const everything = telling(() => true)

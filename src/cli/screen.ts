@@ -17,15 +17,12 @@ export interface ScreenShape {
   readonly directory: string
   /** The absolute directory for the state of this user's programs; absent if unknown. */
   readonly stateDirectory?: string | undefined
-  /** True if standard output is a terminal. */
   readonly isTerminal: boolean
-  /** True if standard input is a terminal. */
   readonly isInteractive: boolean
   /** True if standard error is a terminal that can be drawn on. */
   readonly showsProgress: boolean
   readonly colors: boolean
   readonly errorColors: boolean
-  /** The width of the terminal, in characters. */
   readonly columns: number
   /** Writes to standard output; completes when the stream has accepted the content. */
   readonly write: (content: string | Uint8Array) => Effect.Effect<void, OutputFailed>

@@ -45,7 +45,6 @@ export interface SearchBases {
 
 const keyOf = ({ isDirectory, path }: SearchBase): string => (path === FsPath.root ? "" : isDirectory ? `${path}/` : path)
 
-/** Tests whether a search of `self` finds everything that a search of `that` finds. */
 const covers = (self: SearchBase, that: SearchBase): boolean =>
   self !== that && FsPath.isWithin(self.path, that.path) && (that.gitignore || !self.gitignore)
 

@@ -37,10 +37,8 @@ export class Settings extends Context.Service<
     readonly directories?: ReadonlyArray<Directory> | undefined
     readonly backend: "host" | "memory" | "container"
     readonly container: Container
-    /** The treatment of files with several hard links. @default "allow" */
     readonly hardlinks?: "allow" | "reject" | undefined
     readonly mounts: ReadonlyArray<MountFlag>
-    /** The file to record changes in, as typed. */
     readonly journal?: string | undefined
     readonly json: boolean
   }

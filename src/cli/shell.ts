@@ -12,7 +12,6 @@ export interface CommandLine {
   (...words: ReadonlyArray<string>): string
 }
 
-/** Makes command lines for the same program and the same root. */
 export const commandLine =
   (program: string, root: string): CommandLine =>
   (...words) =>

@@ -39,7 +39,9 @@ export const noSnapshots = (store: string | undefined) =>
 const nothingKept = (line: CommandLine): Complaint =>
   unknown("there is no snapshot of this root yet", `Take one: ${line("snapshot")}`)
 
-/** Returns the named snapshot. `instead` returns a hint if the text was probably meant as something else. */
+/**
+ * Returns the named snapshot. If there is none, the caller's hint may say that the text was probably meant as something else.
+ */
 export const choose = Effect.fnUntraced(function* <R = never>(
   { line, snapshots }: Store,
   text: string,

@@ -129,7 +129,6 @@ const using = Effect.fnUntraced(function* <A, E, R>(
   )
 })
 
-/** Runs the body with the snapshots of this root. A missing store is created. */
 export const withStore = <A, E, R>(options: StoreOptions, body: (store: Store) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(storeDirectory(options.store), (directory) => using(directory, options, body))
 

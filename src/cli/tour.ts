@@ -33,7 +33,6 @@ const widest = 100
 const colour = /^\u001b\[[0-9;]*m/
 const graphemes = new Intl.Segmenter()
 
-/** Cuts a line, which may contain colours, to one row of the terminal. */
 const inOneRow = (line: string, columns: number): string => {
   if (displayWidth(line) <= columns) return line
   let [shown, room, isColoured] = ["", columns - 1, false]

@@ -47,7 +47,6 @@ export const findablePattern = Effect.fnUntraced(function* (fs: Algebra) {
 
 export interface Passage {
   readonly path: FsPath.FsPath
-  /** A line that occurs once in the file. */
   readonly line: string
 }
 

@@ -23,12 +23,10 @@ import { withProgress } from "./progress.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 
-/** Opens an absolute directory of the machine. */
 export interface OpenHost {
   (root: string, hardlinks?: "allow" | "reject"): Layer.Layer<Filesystem, FsError.FsError>
 }
 
-/** The function that opens a directory of the machine. Tests replace it. */
 export const Host: Context.Reference<OpenHost> = Context.Reference<OpenHost>("fs-algebra/cli/Host", {
   defaultValue: () => (root, hardlinks) =>
     Layer.unwrap(

@@ -47,7 +47,6 @@ export interface DumpSource {
  * @since 0.1.0
  */
 export interface WorkspaceSource {
-  /** The filesystem, which is only read. */
   readonly filesystem: Algebra
   /** The snapshots. An effect runs again at each request and may return `undefined` for none yet. @default none */
   readonly snapshots?: Operations | Effect.Effect<Operations | undefined, SnapshotError> | undefined

@@ -132,11 +132,10 @@ const textOf = (bytes: Uint8Array, isWhole: boolean): string | undefined => {
 
 type Told = Pick<FileContent, "kind" | "media_type" | "media_name" | "encoding" | "content" | "truncated">
 
-/** The part of a large text to show: by its number from 0, or by a line in it. */
 export interface Wanted {
   readonly part?: number | undefined
   readonly line?: number | undefined
-  /** The object that identifies the tree for `Parts.keptIndexOf`. @default the filesystem */
+  /** The identity of the tree in the cache of text parts. @default the filesystem */
   readonly tree?: object | undefined
 }
 
@@ -214,7 +213,6 @@ const checked = (path: string): FsPath.FsPath | DebugError => {
     : refuse("missing", `there is no file ${JSON.stringify(path.slice(0, 200))}: a path is as the tree says it`)
 }
 
-/** Returns the target of a link, or `undefined` if the path is no link. */
 const linkAt = (fs: Algebra, path: FsPath.FsPath): Effect.Effect<string | undefined> =>
   fs.port.links === undefined
     ? Effect.succeed(undefined)

@@ -114,7 +114,6 @@ export const changesPage =
     Effect.gen(function* () {
       const last = yield* journal.last
       const filter: Filter = path === undefined ? {} : { paths: [path] }
-      // Keep one change more than the page, to learn whether there are more.
       const kept: Array<Change> = []
       yield* Stream.runForEach(changes(journal, filter), (change) =>
         Effect.sync(() => {

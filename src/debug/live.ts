@@ -12,7 +12,6 @@ import type { LiveEvent } from "./model.ts"
 
 const interval = "1 second"
 
-/** The time within which several events are combined. */
 const lull = "100 millis"
 
 /** The largest number of events to combine, and of paths to name. */
@@ -22,8 +21,7 @@ const [most, namable] = [10_000, 500]
 const kept = 256
 
 /**
- * Shares streams with all listeners. `happenings` reach the current listeners; the latest of `states` reaches new listeners
- * too.
+ * Shares streams with all listeners. Transient events reach the current listeners; the latest state reaches new listeners too.
  */
 export const toAll = ({
   happenings = [],

@@ -147,7 +147,6 @@ export type DumpFile = typeof DumpFile.Type
 export const FilesystemMeta = Schema.Struct({
   name: Schema.String,
   created_at: Schema.optionalKey(Time),
-  /** The number of files and links. */
   file_count: Count,
   total_bytes: Count,
   /** The size of the archive itself. */
@@ -225,7 +224,6 @@ export const FileContent = Schema.Struct({
   ),
   /** The SHA-256 of the whole content, in hexadecimal. */
   version: Schema.optionalKey(Schema.String),
-  /** The permissions, such as "0644". */
   mode: Schema.optionalKey(Schema.String),
   modified_at: Schema.optionalKey(Time)
 })
@@ -272,7 +270,6 @@ export const SnapshotInfo = Schema.Struct({
   label: Schema.String,
   created_at: Time,
   tag: Schema.optionalKey(Schema.String),
-  /** The tool whose change the snapshot precedes. */
   tool: Schema.optionalKey(Schema.String),
   call_id: Schema.optionalKey(Schema.String)
 })
@@ -299,7 +296,6 @@ export const HistoryItem = Schema.Struct({
   session_id: Schema.optionalKey(Schema.String),
   /** The index in `/api/events`. */
   event_index: Schema.optionalKey(Count),
-  /** The position in the journal. */
   position: Schema.optionalKey(Count),
   correlation_id: Schema.optionalKey(Schema.String),
   /** The SHA-256 of the content after the change, if known. */

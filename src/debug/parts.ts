@@ -80,7 +80,6 @@ interface Known {
   readonly index: Index
 }
 
-/** The number of indexes to keep per tree. */
 const capacity = 16
 
 const known = new WeakMap<object, Map<string, Known>>()

@@ -1,4 +1,3 @@
-/** Lists a whole tree flat or nested, and compares two trees. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../filesystem/Filesystem.ts"
@@ -58,7 +57,6 @@ const walked = (fs: Algebra, collector: Collector): Effect.Effect<void, DebugErr
     })
   ).pipe(Effect.mapError(unreadable), Effect.provideService(Limits, unlimited))
 
-/** The number of directories that are read at once. */
 const abreast = 8
 
 /** Collects the tree of a directory of the machine by `stamps`, which includes the sizes and takes half the time of a walk. */

@@ -28,11 +28,9 @@ export interface Workspace {
   readonly snapshots: Kept
   readonly journal: Files | undefined
   readonly title: string
-  /** The path on the machine, for people. */
   readonly path: string
 }
 
-/** The number of cached views of snapshots. */
 const capacity = 8
 
 const detailed = (snapshots: Operations, snapshot: FilesystemSnapshot) =>

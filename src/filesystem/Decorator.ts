@@ -223,7 +223,6 @@ export interface RetryOptions {
   readonly base?: Duration.Input | undefined
 }
 
-/** Error codes which show that the system did nothing. */
 const undone = new Set<unknown>(["EMFILE", "ENFILE", "EAGAIN"])
 
 const passing = new Set<unknown>([

@@ -267,7 +267,6 @@ export interface Algebra {
   /** Tests whether a path is reachable; false also for an invalid path. Fails only if the backend is gone. */
   readonly exists: (path: string) => Effect.Effect<boolean, BackendError>
   readonly stat: (path: string) => Effect.Effect<FileStat, StatError>
-  /** Lists the entries of one directory, by name. */
   readonly list: (path?: string) => Effect.Effect<ReadonlyArray<FileEntry>, ListError>
   /** Walks everything below a directory. Every stream of entries or matches is in path order. */
   readonly walk: (path?: string, options?: WalkOptions) => Stream.Stream<FileEntry, ListError>
@@ -283,7 +282,6 @@ export interface Algebra {
   /** Returns the SHA-256 of the file's bytes, in hex. */
   readonly version: (path: string) => Effect.Effect<string, StreamError>
   readonly stream: (path: string, options?: StreamOptions) => Stream.Stream<Uint8Array, StreamError>
-  /** Streams the lines without their terminators. */
   readonly lines: (path: string) => Stream.Stream<string, StreamError | NotText>
 
   readonly write: Versioning<[path: string, content: string], WriteOptions, WriteResult, WriteError>

@@ -10,7 +10,6 @@ import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, follow } from "../port/Backend.ts"
 import { composed } from "./locking.ts"
 
-/** Keeps the first of names that differ only in case. */
 const distinct = (children: ReadonlyArray<Child>): ReadonlyArray<Child> => {
   const shown = new Map<string, Child>()
   for (const child of children) {

@@ -105,7 +105,6 @@ const within = (outer: Calls, inner: Calls | undefined): Calls =>
 
 const traces = new WeakSet<Calls>()
 
-/** Tests whether the calls are traced already, because a second span would add nothing. */
 export const isTraced = (port: Backend): boolean => port.calls !== undefined && traces.has(port.calls)
 
 export const around = (self: Backend): Backend => {

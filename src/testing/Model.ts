@@ -317,7 +317,6 @@ const flatten = (at: Directory, prefix: string): ReadonlyArray<readonly [path: s
     return [[path, node] as const, ...(node.kind === "directory" ? flatten(node, `${path}/`) : [])]
   })
 
-/** Returns everything below a directory, ordered by whole paths. */
 const below = (self: Model, at: Directory, names: Names): ReturnType<typeof flatten> => {
   const sortKey = (path: string, node: Node): string => folded(self, node.kind === "directory" ? `${path}/` : path)
   return flatten(at, names.map((name) => `${name}/`).join(""))

@@ -140,7 +140,6 @@ const permissions: ReadonlyArray<PolicyLaw> = [
   )
 ]
 
-/** The path that each policy makes of an input; `undefined` if the input is invalid. */
 const spellings: ReadonlyArray<readonly [policy: PathPolicy, input: string, path: string | undefined, ref: string]> = [
   ["standard", "d/../source.txt", "source.txt", "C-02"],
   ["standard", "./d//f/", "d/f", "C-03, C-04"],

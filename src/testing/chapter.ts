@@ -27,9 +27,7 @@ export const limited =
 
 type Tagged = { readonly _tag: string }
 
-/** The forms of the laws in one chapter. */
 export interface Chapter {
-  /** Returns the law that `body` passes on a fresh filesystem. */
   readonly law: (name: string, ref: string, body: (fs: Algebra) => Effect.fn.Return<void, unknown, Scope.Scope>) => Law
   /** Checks that the call returns the value; for a record, only the given fields. */
   readonly answers: <A, E>(

@@ -28,7 +28,6 @@ export const isSame = (self: Model, one: Names, other: Names): boolean =>
 
 export const child = (self: Model, at: Directory, name: string) => at.entries.get(folded(self, name))
 
-/** The place to which a path leads in the model. */
 export interface Place {
   /** The names without links, each spelled as in its directory. */
   readonly names: Names

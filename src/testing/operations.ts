@@ -7,7 +7,6 @@ import type { Ability } from "./Law.ts"
 
 export interface PathCall {
   readonly operation: string
-  /** The parameter that takes the path, for calls with two paths. */
   readonly parameter?: string
   readonly run: (fs: Algebra, path: string) => Effect.Effect<unknown, FsError | Unsupported>
   readonly needs: ReadonlyArray<Ability>

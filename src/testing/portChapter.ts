@@ -1,4 +1,3 @@
-/** The forms of laws about the port alone, which do not use the service. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { FileStat } from "../model/Entry.ts"

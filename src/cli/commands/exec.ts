@@ -45,7 +45,6 @@ const environment = Effect.fnUntraced(function* (settings: ReadonlyArray<string>
   return Object.fromEntries(env)
 })
 
-/** Makes the streams of a command. `failed` fails when reading the input or writing the output fails. */
 const streams = Effect.fnUntraced(function* (readsInput: boolean, isCollected: boolean) {
   const screen = yield* Screen
   const failed = yield* Deferred.make<never, OutputFailed | IoError>()

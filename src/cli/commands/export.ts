@@ -22,7 +22,6 @@ const Answer = Schema.Struct({
   format: Schema.Literals(["zip", "tar"]),
   bytes: Schema.Int,
   files: Schema.optionalKey(Schema.Int),
-  /** The entries that were left out because no import would accept them. */
   skipped: Schema.Array(Schema.Struct({ path: Schema.String, reason: Schema.String, detail: Schema.String }))
 })
 

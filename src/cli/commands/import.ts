@@ -27,7 +27,6 @@ const Answer = Schema.Struct({
   file: Schema.String,
   format: Schema.Literals(["zip", "tar"]),
   files: Schema.Int,
-  /** The snapshot of the tree before the import. */
   safety: Schema.optionalKey(FilesystemSnapshot)
 })
 

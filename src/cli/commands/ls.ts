@@ -51,7 +51,6 @@ interface Listing {
   readonly entries: ReadonlyArray<FileEntry>
 }
 
-/** Lists a directory, or a single file under its path. */
 const listingOf = (fs: Algebra, path: string) =>
   fs.list(path).pipe(
     Effect.map((entries): Listing => ({ path, isDirectory: true, entries })),

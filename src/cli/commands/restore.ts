@@ -18,7 +18,6 @@ import { subcommand } from "../subcommand.ts"
 
 const Answer = Schema.Struct({
   snapshot: FilesystemSnapshot,
-  /** The snapshot of the state before the restore. */
   safety: Schema.optionalKey(FilesystemSnapshot),
   dryRun: Schema.Boolean,
   changes: Schema.Array(Change)

@@ -15,7 +15,6 @@ import { withProgress } from "../progress.ts"
 import { quote } from "../shell.ts"
 import { type About, subcommand } from "../subcommand.ts"
 
-/** Returns the path of `a/b` in a directory: in `c` it is `c/b`. */
 export const inDirectory = (from: string, directory: string): string => {
   const name = from.replace(/\/+$/, "").split("/").at(-1)!
   const above = directory.replace(/\/+$/, "")

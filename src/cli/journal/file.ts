@@ -24,7 +24,6 @@ const wrongFile = (tag: "NotFound" | "NotAFile", file: string, what: string, hin
     code: exitCodeOf(tag)
   })
 
-/** Returns the absolute path of the journal, which may not exist. */
 export const placeOf = (file: string): Effect.Effect<string, Complaint, Screen> =>
   Effect.flatMap(Screen, ({ directory }) =>
     file.trim() === ""
@@ -66,7 +65,6 @@ export const toWrite = Effect.fnUntraced(function* (file: string) {
 /** Tests whether the journal has content; only a new journal can be made chained. */
 export const isBegun = (place: string): boolean => (statSync(place, { throwIfNoEntry: false })?.size ?? 0) > 0
 
-/** Opens the journal for reading, even while another process writes it. */
 export const reading = Effect.fnUntraced(function* (file: string) {
   const path = yield* existing(file)
   const { Entry, makeFile } = yield* Effect.promise(() => import("../../journal/Journal.ts"))

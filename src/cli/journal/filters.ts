@@ -53,7 +53,6 @@ export const filterOf = Effect.fnUntraced(function* ({
   }
 })
 
-/** Streams the entries after the position, without end. */
 export const following = (journal: Scrivener<Entry>, filter: Filter, after: number): Entries =>
   journal.tail(seenFrom(filter, after)).pipe(
     select(filter),

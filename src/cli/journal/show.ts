@@ -21,7 +21,6 @@ import { checked } from "./positions.ts"
 /** An entry as in the file, without the fields that chain the file. */
 const Shown = Schema.Struct({ position: Schema.Int, at: Schema.Finite, entry: Entry })
 
-/** Reads the first chunk of a content, which people are shown. */
 const start = (journal: Scrivener<Entry>, content: Content): Effect.Effect<Uint8Array, JournalError> =>
   isBytes(content)
     ? Effect.succeed(content)
@@ -30,7 +29,6 @@ const start = (journal: Scrivener<Entry>, content: Content): Effect.Effect<Uint8
         Option.getOrElse(() => new Uint8Array())
       )
 
-/** Decodes a text that may be cut in the middle of a character. */
 const textOf = (bytes: Uint8Array): string | undefined => {
   for (let end = bytes.length; end >= Math.max(0, bytes.length - 3); end--) {
     const text = decode(bytes.subarray(0, end))

@@ -34,7 +34,6 @@ export interface UndoOptions {
 
 const shown = 5
 
-/** Lists the paths changed after the position whose state differs from the journal. */
 const conflicting = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
   fs: Algebra,

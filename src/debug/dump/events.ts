@@ -19,7 +19,6 @@ const textIn = (fields: Fields, name: string): string | undefined =>
 const countIn = (fields: Fields, name: string): number | undefined =>
   Number.isSafeInteger(fields[name]) && (fields[name] as number) >= 0 ? (fields[name] as number) : undefined
 
-/** The fields that may hold the time of an item. */
 const times = ["at", "timestamp", "time", "createdAt", "created_at"]
 
 /** Reads a time: ISO 8601, or milliseconds since 1970. */

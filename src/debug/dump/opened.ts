@@ -37,9 +37,7 @@ export interface Opened {
   readonly sessions: ReadonlyArray<Saved>
   readonly events: ReadonlyArray<Event>
   readonly archive: Archive | undefined
-  /** The problem if there is an archive that cannot be read; `problems` contains it too. */
   readonly archiveProblem: string | undefined
-  /** The problems of lines that cannot be read; `problems` contains them too. */
   readonly sessionProblems: ReadonlyArray<string>
   readonly problems: ReadonlyArray<string>
 }
@@ -100,7 +98,6 @@ const told = (problem: Problem, path: string): string => {
     : promote(problem as Fault, "debug", path).message
 }
 
-/** Finds the archive of the lines by the hash that they name. */
 const found = (
   place: Place,
   keep: (sessions: Sessions) => void

@@ -22,7 +22,6 @@ export interface Slice extends SliceInfo {
   readonly all: ReadonlyArray<unknown>
 }
 
-/** Returns the slice of the given session, or of the first session that has one of that name. */
 export const sliceOf = (sessions: ReadonlyArray<Saved>, name: string, session: string | undefined): Slice | undefined => {
   for (const { sessionId, slices } of sessions) {
     if (session !== undefined && session !== sessionId) continue

@@ -52,7 +52,6 @@ export const useAsked = <A,>(
 const deceiving =
   /(?:(?!(?<=\p{Extended_Pictographic}\ufe0f?)\u200d(?=\p{Extended_Pictographic}))(?![\ufe0e\ufe0f])(?:[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}))/gu
 
-/** Spaces at the ends of a name, where they are invisible. */
 const edges = /(?<=^ *) | (?= *$)/g
 
 const spelled = (character: string): string => {

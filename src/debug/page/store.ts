@@ -113,11 +113,9 @@ export const isWrapping = computed(() => wrapKept.held.value === "yes")
 export const switchWrapping = (): void => wrapKept.set(isWrapping.value ? "no" : "yes")
 
 const historyKept = remember("fs-algebra.history", ["no", "yes"], "no")
-/** True if the history of a file is shown beside the file. */
 export const isHistoryShown = computed(() => historyKept.held.value === "yes")
 export const switchHistory = (): void => historyKept.set(isHistoryShown.value ? "no" : "yes")
 
-/** Returns the address of a file in the chosen snapshot. */
 export const fileHref = (path: string, params: Readonly<Record<string, string | undefined>> = {}): string =>
   hrefOf("files", path, { at: at.value, ...params })
 
@@ -153,7 +151,6 @@ const knows = async (asked: Promise<Meta>): Promise<boolean> => {
   }
 }
 
-/** The failure of a user's action, until it is dismissed. */
 export const failure = signal<string | undefined>(undefined)
 
 const byHand = async (asked: Promise<Meta>): Promise<boolean> => {

@@ -24,7 +24,6 @@ const unsupported = (feature: string): Effect.Effect<never, Fault> => Effect.fai
 
 const opaque = (kind: Kind): Kind => (kind === "symlink" ? "other" : kind)
 
-/** Shows symlinks as `other` on a backend that cannot read them. */
 const withoutLinks = (self: Backend): Backend =>
   self.links !== undefined
     ? self

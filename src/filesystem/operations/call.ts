@@ -24,7 +24,6 @@ const inProgress: Fault = { _tag: "InvalidPath", detail: "it belongs to a write 
 export const invalid = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
 export const unsupported = (feature: string): Fault => ({ _tag: "Unsupported", feature })
 
-/** The error tags that the type of an operation lists. */
 export type Tags = ReadonlySet<string>
 
 export const tags = {

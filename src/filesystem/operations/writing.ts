@@ -118,7 +118,6 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
       ? Effect.fail(notAFile)
       : Effect.map(Write.bytes(port, path, bytes, plan), ({ version }) => result(path, bytes.length, plan, version))
 
-  /** Wraps a stream to count, check and hash its bytes. */
   const observed = (source: Stream.Stream<Uint8Array>, plan: Write.Plan, limits: LimitsShape) => {
     const digest = plan.version ? hasher() : undefined
     let size = 0

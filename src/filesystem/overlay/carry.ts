@@ -97,7 +97,6 @@ const makeInPlace = (
     ? withContent(from, path, (content, stat) => Effect.andThen(to.write(path, content, mode), setMode(to, path, stat.mode)))
     : makeAt(from, path, stat, to, path)
 
-/** Copies an entry. Fails with AlreadyExists if the path is taken, unless `replace` is set. */
 export const carry = (
   from: Backend,
   path: FsPath.FsPath,

@@ -33,7 +33,6 @@ const makeHidden = (keyOf: Layers["keyOf"]): Hidden => {
       if (at === FsPath.root) return false
     }
   }
-  /** Forgets paths below other hidden paths. */
   const prune = (): void => {
     for (const path of hidden) if (path !== FsPath.root && covers(FsPath.parent(path))) hidden.delete(path)
     roomy = Math.max(1024, hidden.size * 2)
@@ -82,10 +81,6 @@ export const make = (upper: Backend, lower: Backend): Layers => {
   const keyOf: Layers["keyOf"] = upper.info.caseSensitive ? (path) => path : FsPath.fold
   const hidden = makeHidden(keyOf)
 
-  /**
-   * Tests whether the upper tree has something other than a directory above the path, which hides the lower tree below
-   * it.
-   */
   const isBlocked = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
     for (let slash = path.indexOf("/"); slash !== -1; slash = path.indexOf("/", slash + 1)) {
       const stat = yield* upper.stat(path.slice(0, slash) as FsPath.FsPath)

@@ -56,7 +56,6 @@ export const make = (layers: Layers): Backend => {
   const telling = <A, E, R>(effect: Effect.Effect<A, E, R>, news: () => void): Effect.Effect<A, E, R> =>
     Effect.onExit(effect, (exit) => (Exit.isSuccess(exit) ? Effect.sync(news) : Effect.void))
 
-  /** Checks that a new entry can be made: the path is free and its parent is a directory. */
   const vacant = (path: FsPath.FsPath): Effect.Effect<void, Fault> =>
     Effect.flatMap(stat(path), (found) => (found === undefined ? inDirectory(path) : exists))
 
@@ -205,7 +204,6 @@ export const make = (layers: Layers): Backend => {
   const showsThrough = (path: FsPath.FsPath): Effect.Effect<boolean, Fault> =>
     Effect.map(upper.stat(path), (above) => above === undefined && !hidden.covers(path))
 
-  /** Streams the changes of other programs in the lower tree that show through. */
   const changesBelow = (path: FsPath.FsPath): Stream.Stream<WatchEvent, Fault> =>
     Stream.unwrap(
       Effect.map(below(path), (stat) =>

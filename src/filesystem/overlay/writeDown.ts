@@ -76,7 +76,6 @@ const writeOne = Effect.fnUntraced(function* (layers: Layers, difference: Differ
   yield* carry(upper, path, above, lower, { replace: under !== undefined })
 })
 
-/** Renames the existing entry to the new spelling, on a tree that ignores case. */
 const respell = (lower: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
   lower.info.caseSensitive
     ? Effect.void

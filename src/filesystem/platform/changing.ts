@@ -72,7 +72,6 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
       Effect.andThen(fs.stat(path), Effect.fail(new FsError.Unsupported({ operation: method, path, feature })))
     )
 
-  /** Returns the directories that the call will create, the deepest first. */
   const missing = Effect.fnUntraced(function* (
     path: string,
     recursive: boolean

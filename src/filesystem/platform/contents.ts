@@ -41,7 +41,6 @@ export const pinned = (path: string, handle: Handle): Content => ({
   appends: false
 })
 
-/** Returns the content of a directory, which is opened only for its stat; reading fails. */
 export const directory = (path: string, stat: FileStat): Content => ({
   stat: Effect.succeed(stat),
   read: () => Effect.fail(new FsError.NotAFile({ operation: "open", path })),
@@ -76,7 +75,7 @@ interface Staging {
   readonly version: string | undefined
   /** True if the initial content differs from the file. */
   readonly isChanged: boolean
-  /** Runs if the scope fails before a `sync`. `shown` is the version that `show` published last. */
+  /** Runs if the scope fails before a `sync`, with the version that was published last. */
   readonly discard: (shown: string | undefined) => Effect.Effect<void>
   readonly limits: LimitsShape
 }
@@ -103,7 +102,6 @@ export const staged = ({ answer, fs }: Bridge, staging: Staging): Opened => {
       Effect.map(Effect.mapError(run, promoted(path)), () => void (isChanged = true))
     )
   const content = Stream.mapError(pages.content, promoted(path))
-  /** The version that this handle opened or last published. */
   let current = version
   /** Replaces only the version that this handle knows. Fails with Conflict if others have written since. */
   const replace = (ifMatch: string): Effect.Effect<void, Failed> =>

@@ -23,9 +23,8 @@ const reserved: Fault = { _tag: "InvalidPath", detail: "names of this form are k
 export interface Ground {
   readonly fs: FileSystem
   readonly at: (path: FsPath.FsPath) => string
-  /** Looks up a path; `undefined` if it is absent. Only valid after `reach`, `seek` or `place`. */
+  /** Looks up a path whose components were checked before; `undefined` if it is absent. */
   readonly look: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
-  /** Looks up a path; `undefined` also if a component is no directory. */
   readonly seek: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
   readonly reach: (path: FsPath.FsPath) => Effect.Effect<File.Info, Fault>
   /** Looks up a path at which an entry could be created: its directory must exist. */
@@ -65,7 +64,7 @@ const numberOf = Effect.fnUntraced(function* (fs: FileSystem, above: string): Ef
   }
 })
 
-/** Creates the ground for a directory. `top` must be a real path. */
+/** Creates the basis for a directory, which must be given by its real path. */
 export const make = (fs: FileSystem, top: string): Effect.Effect<Ground> => {
   const above = top.endsWith("/") ? top : `${top}/`
   return Effect.map(numberOf(fs, above), (suffix) => {

@@ -71,7 +71,8 @@ export const make = (bridge: Bridge): Looking => {
     )
 
   /**
-   * Streams events of the direct entries, or of all if `deep`; for a file, the events of its directory that concern it.
+   * Streams events of the direct entries, or of all entries if recursive; for a file, the events of its directory that concern
+   * it.
    */
   const events = (path: string, at: Place, deep: boolean): Stream.Stream<WatchEvent, PlatformError> => {
     const base = at.stat.isDirectory ? at.path : FsPath.parent(at.path)

@@ -144,7 +144,6 @@ export const make = (bridge: Bridge): Handles => {
       return yield* Effect.fail(new FsError.Unsupported({ operation: "open", path, feature: "attributes" }))
     }
     const made = found.stat === undefined && (yield* create(path, exclusive))
-    // Removes the created file again, unless another program has written to it.
     const discard = (shown = sha256(empty)): Effect.Effect<void> =>
       made ? Effect.ignore(fs.delete(found.path, { ifMatch: shown })) : Effect.void
     const prepared = Effect.gen(function* () {

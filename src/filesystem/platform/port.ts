@@ -54,7 +54,6 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
       ? { name, kind: kindOf(type), addressable: true }
       : { name: escaped(name), kind: kindOf(type), addressable: false, key: name }
 
-  /** Looks up an entry whose kind or name the listing does not show reliably. */
   const settled = (directory: FsPath.FsPath, name: string): Effect.Effect<Child | undefined, Fault> =>
     Effect.map(look(FsPath.join(directory, name)), (found) =>
       found !== undefined

@@ -53,7 +53,7 @@ export const make = (ground: Ground): Backend["write"] => {
   const discard = (path: FsPath): Effect.Effect<void> => Effect.ignore(ask(fs.remove(at(path), { force: true })))
 
   /**
-   * Calls `use` with a temporary name beside the path, and removes that file. It stays if `given` is set and `use` succeeds.
+   * Calls `use` with a temporary name beside the path, and removes that file afterwards, unless it was renamed to its target.
    */
   const withAside = <A, E, R>(
     path: FsPath,
@@ -131,7 +131,6 @@ export const make = (ground: Ground): Backend["write"] => {
         )
     )
 
-  /** Appends, and removes the appended part if not all of it could be written. */
   const extend = <E, R>(path: FsPath, add: Effect.Effect<void, Fault | E, R>): Effect.Effect<FileStat, Fault | E, R> =>
     Effect.flatMap(
       Effect.tap(look(path), (found) => admits(found, "append")),

@@ -97,7 +97,6 @@ const codeFinding = (code: string): Finding => {
     : undefined
 }
 
-/** Returns the first violation of a limit, if there is one. */
 export const check = (
   tool: string,
   { code, command, cwd, env, stdin, timeout_seconds: seconds }: Asked

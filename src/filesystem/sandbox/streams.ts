@@ -44,7 +44,6 @@ const encoder = new TextEncoder()
 // A byte order mark is part of the output.
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
-/** Returns the whole characters in the first `max` bytes. */
 export const textOf = (bytes: Uint8Array, max: number): string =>
   decoder.decode(bytes.length <= max ? bytes : bytes.subarray(0, edgeBefore(bytes, max)))
 

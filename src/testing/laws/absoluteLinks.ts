@@ -14,7 +14,6 @@ const writingAbsolute = on("absolute links", "write")
 const texts = on("absolute texts")
 const writingTexts = on("absolute texts", "write")
 
-/** Links with absolute targets, and relative links whose path leads through absolute ones. */
 const absolutes = (fs: Algebra): Files => {
   const root = absoluteRoot(fs)
   return {

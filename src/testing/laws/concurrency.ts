@@ -129,7 +129,6 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
   })
 ]
 
-/** Calls on a single file or directory, which change nothing when they fail. */
 const single = [
   ["overwrite", (fs) => fs.write("p/a", "new")],
   ["overwrite of a file", (fs) => fs.write("d/f", "new")],

@@ -21,7 +21,6 @@ interface Row {
   readonly text: string | Uint8Array
   readonly pattern: string | RegExp
   readonly options?: GrepOptions
-  /** The expected matches, as line number and matched text. */
   readonly expected: ReadonlyArray<string>
 }
 

@@ -48,7 +48,6 @@ export const limitLaws: ReadonlyArray<Law> = [
   })
 ]
 
-/** A tree that produces many kinds of failures. */
 const failures: Files = { "d/f": "x", bad: bytes(0xff), "source.txt": "a" }
 
 const encode = Schema.encodeUnknownEffect(Schema.toCodecJson(FsError))

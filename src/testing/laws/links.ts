@@ -20,7 +20,6 @@ const inside: Files = { "d/f": "text\n", lf: link("d/f"), ld: link("d"), "d/up":
 
 const targetsOutside = ["/etc/passwd", "..", "../outside", "a/../../outside", "d/../../fs/d/f", "/"]
 
-/** A tree with three links that lead out of the root. */
 const out: Files = { "d/f": "inside\n", out: link("../outside"), absolute: link("/etc/passwd"), "d/deep": link("../../x") }
 
 const chain = (length: number): Files => {

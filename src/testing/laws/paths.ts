@@ -16,7 +16,6 @@ const caseful = chapter({ kind: "service", needs: ["write", "case sensitive"] })
 
 const fixture: Files = { "source.txt": "a", "a/b.txt": "x" }
 
-/** Returns a law that every call with a path rejects this one and changes nothing. */
 const refusedEverywhere = (
   name: string,
   ref: string,

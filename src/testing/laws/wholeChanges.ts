@@ -25,7 +25,6 @@ const paths = ["text.txt", "binary.bin", "empty", "d", "none", "d/e/f", "d/e/new
 
 type Outcome = Effect.Effect<unknown, { readonly _tag: string }>
 
-/** A call below the base directory of one side. */
 type Call = (fs: Algebra, base: string) => Outcome
 
 const sides = (tree: Files): Files =>
@@ -41,7 +40,6 @@ const below = (base: string, all: Picture): Picture =>
     Object.entries(all).flatMap(([path, entry]) => (path.startsWith(`${base}/`) ? [[path.slice(base.length), entry]] : []))
   )
 
-/** Returns the result of the call, without the name of its side. */
 const outcome = (call: Outcome, base: string): Effect.Effect<string> =>
   Effect.match(call, {
     onSuccess: (value) => JSON.stringify(value ?? null).replaceAll(`${base}/`, ""),
@@ -67,7 +65,6 @@ const alike = (way: keyof Accelerations, what: string, calls: () => ReadonlyArra
 
 const modes: ReadonlyArray<WriteMode> = ["create", "overwrite", "append", "replace", "appendExisting"]
 
-/** Returns the current version of the file, or a version that no file has. */
 const versionOf = (fs: Algebra, path: string): Effect.Effect<string> => Effect.orElseSucceed(fs.version(path), () => "none")
 
 const conditions: ReadonlyArray<

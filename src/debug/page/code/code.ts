@@ -138,7 +138,6 @@ const look = EditorView.theme({
 
 export const codeTheme: Extension = [look, syntaxHighlighting(highlighting)]
 
-/** The listeners for clicks on a line number. */
 export const onLine = Facet.define<(line: number) => void>()
 
 /** The label beside a line; by default its number in the editor. */
@@ -159,7 +158,7 @@ const numbers = lineNumbers({
 
 const wrapping = new Compartment()
 
-/** Returns the effect that turns wrapping of long lines on or off. In `base` it is off. */
+/** Returns the effect that turns wrapping of long lines on or off. By default it is off. */
 export const wrappingEffect = (isWrapping: boolean): StateEffect<unknown> =>
   wrapping.reconfigure(isWrapping ? EditorView.lineWrapping : [])
 

@@ -40,13 +40,11 @@ export const CodeView = ({
   path,
   text
 }: {
-  /** The path whose name chooses the language. */
   readonly path: string
   readonly text: string
   readonly label: string
   readonly firstLine?: number | undefined
   readonly isWrapping: boolean
-  /** The line to mark and scroll to, counted like `firstLine`. */
   readonly line?: number | undefined
   readonly onChooseLine?: ((line: number) => void) | undefined
 }) => {

@@ -1,9 +1,8 @@
 /**
- * Lays out the lines of a text in the editor. While long lines are wrapped, a line of more than `maxPiece` characters is split
- * into several. A browser needs seconds to break a line of megabytes, and repeats it for each change.
+ * Lays out the lines of a text in the editor. While long lines are wrapped, a line of more than 5,000 characters is split into
+ * several. A browser needs seconds to break a line of megabytes, and repeats it for each change.
  */
 
-/** The longest line that the editor wraps by itself, in characters. */
 const maxPiece = 5000
 
 export interface Layout {

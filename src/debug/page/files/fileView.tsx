@@ -101,7 +101,6 @@ const CopyButton = ({
   )
 }
 
-/** Downloads the unchanged bytes under the file's own name. */
 const download = (file: FileContent): void => {
   const url = URL.createObjectURL(new Blob([bytesOf(file)], { type: "application/octet-stream" }))
   const link = document.createElement("a")

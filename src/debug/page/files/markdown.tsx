@@ -63,7 +63,6 @@ const written = (html: string): string => {
 
 const marked = new Marked({ gfm: true, async: false, renderer: { html: ({ text }) => written(text) } })
 
-/** Moves the source of an image aside until its target is known. */
 const holdBack = (node: Element): void => {
   if (node.localName !== "img") return
   const source = node.getAttribute("src")

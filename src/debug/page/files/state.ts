@@ -113,7 +113,6 @@ export const rows = computed(() => (shown.value === undefined ? [] : rowsOf(show
 
 export const query = signal("")
 const filter = computed(() => (shown.value === undefined ? undefined : new Filter(shown.value.tree)))
-/** The matches of the filter; `undefined` if it is empty. */
 export const found = computed(() => (query.value.trim() === "" ? undefined : filter.value?.find(query.value)))
 /** Builds the index of the filter early, so that the first letter is not delayed. */
 export const prepareFilter = (): void => {

@@ -11,7 +11,6 @@ export interface Node {
   /** The depth, from 1; 0 for the root. */
   readonly depth: number
   readonly parent: Node | undefined
-  /** The size; for a directory, of everything below it. */
   size: number
   files: number
   readonly children: Array<Node>
@@ -115,7 +114,6 @@ export const openAtFirst = (tree: Tree): ReadonlySet<string> => {
 
 export interface Found {
   readonly node: Node
-  /** The positions of matched characters in the path. */
   readonly marks: ReadonlySet<number>
 }
 
@@ -139,7 +137,6 @@ const match = (lower: string, nameAt: number, words: ReadonlyArray<string>): num
       score += 4
       continue
     }
-    // The characters in order, with others between them.
     let at = -1
     let gaps = 0
     for (const letter of word) {

@@ -54,7 +54,6 @@ const Row = ({
   readonly entry: DiffEntry
   readonly href: string
   readonly isChosen: boolean
-  /** True if Tab stops at this row. */
   readonly isStop: boolean
 }) => (
   <a class="item changed" role="option" aria-selected={isChosen} tabIndex={isStop ? 0 : -1} href={href}>

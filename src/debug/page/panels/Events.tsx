@@ -60,7 +60,6 @@ const Row = ({
   readonly event: Event
   readonly href: string
   readonly isChosen: boolean
-  /** True if Tab stops at this row. */
   readonly isStop: boolean
   readonly beginning: number | undefined
 }) => {

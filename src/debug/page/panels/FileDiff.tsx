@@ -14,7 +14,6 @@ import { shown } from "./words.ts"
 
 type Editors = typeof EditorsModule
 
-/** Loads the editor and the language together, so that the text appears highlighted. */
 const useEditors = (path: string): { readonly editors: Editors; readonly language: Extension } | undefined => {
   const [ready, set] = useState<{ readonly path: string; readonly editors: Editors; readonly language: Extension }>()
   useEffect(() => {

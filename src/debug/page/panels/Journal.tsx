@@ -61,7 +61,6 @@ const Row = ({
   readonly about: string | undefined
   readonly href: string
   readonly isChosen: boolean
-  /** True if Tab stops at this row. */
   readonly isStop: boolean
   /** True if the row belongs to the same request as the hovered or chosen row. */
   readonly isPartner: boolean

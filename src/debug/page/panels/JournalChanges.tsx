@@ -1,4 +1,3 @@
-/** Lists the changes in a journal, latest first. A row combines a request with its answers. */
 import { useEffect, useState } from "preact/hooks"
 import type { HistoryItem } from "../../model.ts"
 import * as Api from "../api.ts"

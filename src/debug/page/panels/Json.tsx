@@ -72,7 +72,6 @@ const Node = ({
   readonly value: unknown
   readonly name?: string | undefined
   readonly depth: number
-  /** The number of levels that are unfolded at first. */
   readonly open: number
   readonly comma: boolean
 }) => {

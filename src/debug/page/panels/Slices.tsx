@@ -73,7 +73,6 @@ const Slice = ({
   readonly slice: SliceInfo
   readonly depth: number
   readonly isChosen: boolean
-  /** True if Tab stops at this row. */
   readonly isStop: boolean
 }) => (
   <a

@@ -30,7 +30,6 @@ const ticksOf = ([from, to]: Span, width: number): ReadonlyArray<number> => {
   return ticks
 }
 
-/** Returns the span of all marks, with a margin on both sides. */
 const extentOf = (marks: ReadonlyArray<Mark>): Span => {
   let [from, to] = [Infinity, -Infinity]
   for (const { millis } of marks) [from, to] = [Math.min(from, millis), Math.max(to, millis)]
@@ -83,7 +82,6 @@ export const Timeline = ({
   readonly chosen?: number | undefined
   readonly span?: Span | undefined
   readonly onSpan?: ((span: Span | undefined) => void) | undefined
-  /** Called with the time that was clicked. */
   readonly onPoint?: ((millis: number) => void) | undefined
 }) => {
   const element = useRef<HTMLDivElement>(null)

@@ -29,7 +29,6 @@ export interface Compared {
 /** The longest change that is compared by character, in characters of both sides. */
 const longest = 20_000
 
-/** Compares by line, and then by character within short changes. */
 const byLines = (before: string, after: string): ReadonlyArray<Change> => {
   const [a, b] = [linesOf(before), linesOf(after)]
   const changes: Array<Change> = []
@@ -75,7 +74,6 @@ const totalsOf = (chunks: ReadonlyArray<Chunk>, a: Text, b: Text): { readonly ad
   return { added, deleted }
 }
 
-/** Shows the old number of a line that still exists. */
 class Before extends GutterMarker {
   readonly text: string
   constructor(text: string) {

@@ -46,7 +46,6 @@ export const diffLines = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): R
     else hunks.push({ fromA, toA, fromB, toB })
   }
 
-  /** Returns the lines that occur exactly once on both sides. */
   const anchors = (fromA: number, toA: number, fromB: number, toB: number): ReadonlyArray<Pair> => {
     const inB = new Map<string, number>()
     for (let i = fromB; i < toB; i++) inB.set(b[i]!, inB.has(b[i]!) ? -1 : i)

@@ -3,7 +3,6 @@ import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact
 import { useKeys } from "../shell/keys.ts"
 import { absolute, ago, millisOf, partsOf, shown } from "./words.ts"
 
-/** Tests whether an element outside the list handles arrow keys itself. */
 const isElsewhere = (target: EventTarget | null): boolean =>
   target instanceof Element && target !== document.body && target.closest(".panel-keys") === null
 

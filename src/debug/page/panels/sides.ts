@@ -50,7 +50,6 @@ const endingsOf = (text: string): string => {
   return kinds.length === 0 ? "none" : kinds.join(" and ")
 }
 
-/** Describes differences that a comparison by line does not show. */
 export const remarksOf = ({ after, before }: Sides): ReadonlyArray<string> => {
   if (before === undefined || after === undefined) return []
   const remarks: Array<string> = []

@@ -4,7 +4,6 @@ import { plainName } from "../components.tsx"
 /** Formats a text in one line, with invisible characters as escapes. */
 export const shown = plainName
 
-/** Formats a text of several lines, with invisible characters as escapes. */
 export const shownText = (text: string): string => text.replace(/[^\n\t]+/g, plainName)
 
 export const count = (n: number, one: string, many = `${one}s`): string => `${n.toLocaleString("en")} ${n === 1 ? one : many}`

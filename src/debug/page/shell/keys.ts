@@ -10,7 +10,6 @@ export interface Key {
 
 export const keys = signal<ReadonlyArray<Key>>([])
 
-/** Tests whether the element handles letters itself. */
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   (target.isContentEditable ||

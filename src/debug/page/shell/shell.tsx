@@ -53,7 +53,6 @@ const tabs = computed(() => {
 
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 })
 
-/** Returns the address of a view; a chosen snapshot stays chosen. */
 const viewHref = (view: View): string =>
   view === "files" || view === "changes" ? hrefOf(view, "", { at: at.value }) : hrefOf(view)
 
