@@ -1,6 +1,6 @@
 /**
- * Where nothing escapes, the library is an ordinary filesystem: each call is made on one tree through it and on an equal one through
- * plain `node:fs`, which has to answer the same, fail with the error that stands for the same kind, and leave the same tree.
+ * Without escapes the library is an ordinary filesystem. Each call runs on one tree through the library and on an equal
+ * one through plain `node:fs`. Both must give the same result or an error of the same kind, and the same tree.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
@@ -19,7 +19,7 @@ interface Pair {
   readonly name: string
   readonly ours: (fs: Algebra, path: string) => Effect.Effect<unknown, { readonly _tag: string }>
   readonly plain: (at: string, root: string) => unknown
-  /** What the documents say otherwise of than the system's own call, by where a path leads or whether it ends in a link. */
+  /** The tag that the documents require instead of the system's own error, by the row of the table. */
   readonly but?: (row: Row) => string | undefined
 }
 
@@ -46,11 +46,11 @@ const written = (
   name,
   ours: (fs, path) => Effect.asVoid(fs.write(path, text, { mode, createParents: false })),
   plain: writeWith(O_WRONLY | flags),
-  // Who names nothing has forgotten the name.
+  // An empty path is a mistake of the caller.
   but: (row) => (row.path === "" ? "InvalidPath" : but?.(row))
 })
 
-/** A file in the way of something to be made; where only looking is done there is nothing, and the system says so of both alike. */
+/** Returns NotFound for a read below a file, which the system reports as ENOTDIR. */
 const below = (row: Row): string | undefined => (row.leads.is === "blocked" ? "NotFound" : undefined)
 
 const belowItself = (row: Row): string | undefined => (row.link === undefined ? below(row) : undefined)
@@ -96,7 +96,7 @@ const pairs: ReadonlyArray<Pair> = [
     plain: (at) => Fs.readlinkSync(at),
     but: (row) => belowItself(row) ?? (leadsTo(row, "file", "directory") && !isLink(row) ? "InvalidArgument" : undefined)
   },
-  // A directory in the way is one to every mode, also to `create`, unless a link to it is.
+  // A directory is NotAFile in every mode, also in `create`, unless a link leads to it.
   written("write, create", "create", O_CREAT | O_EXCL, (row) =>
     leadsTo(row, "directory") && !isLink(row) ? "NotAFile" : undefined
   ),
@@ -112,12 +112,12 @@ const pairs: ReadonlyArray<Pair> = [
   {
     name: "symlink",
     ours: (fs, path) => fs.symlink(path, "source.txt"),
-    // Ours makes the parents.
+    // The library creates the parents.
     plain: (at) => {
       try {
         Fs.mkdirSync(dirname(at), { recursive: true })
       } catch {
-        // The link says what is wrong.
+        // The following call reports the error.
       }
       Fs.symlinkSync("source.txt", at)
     }
@@ -163,7 +163,7 @@ const pairs: ReadonlyArray<Pair> = [
   }
 ]
 
-/** A directory that would be copied into itself. */
+/** Tests whether the copy would copy a directory into itself. */
 const within = ({ leads }: Row): boolean => "at" in leads && (leads.at === "." || leads.at === "in")
 
 const attempt = (run: () => unknown): unknown => {
@@ -174,26 +174,26 @@ const attempt = (run: () => unknown): unknown => {
   }
 }
 
-/** The text of a link may name its root, which is another for each side. */
+/** Replaces the root in the text of a link, because each side has another root. */
 const rootless = (outcome: unknown, root: string): unknown => {
   const text = (outcome as { readonly answers?: unknown }).answers
   return typeof text === "string" ? { answers: text.replace(root, "$ROOT") } : outcome
 }
 
-/** Without what two calls one after the other cannot have in common, the moment. */
+/** Returns the tree without times, which two calls in sequence cannot share. */
 const left = (root: string): unknown =>
   Object.entries(seen(root))
     .map(([path, { mode, what }]) => [path, what.replace(root, "$ROOT"), what.startsWith(">") ? 0 : mode.toString(8)])
     .sort()
 
-/** Lengths are also a matter of our own limits, where the disk has an opinion of its own it counts. */
+/** Tests whether the row is comparable. Too long names count only where the disk itself limits them. */
 const isOrdinary = (layout: Layout, { leads }: Row): boolean =>
   leads.is !== "escape" && leads.is !== "invalid" && (leads.is !== "tooLong" || layout.isHostOnly === true)
 
-/** A slash behind a file's name in a link's text: the system wants a directory there, here it is no part of the name. */
+/** Tests for a slash after a file's name in a link's text. The system requires a directory there; the library ignores it. */
 const isSlashed = ({ links }: Layout): boolean => Object.values(links).some((text) => /[^/]\/\.?$/.test(text))
 
-/** Of two cases the one is tried, in the next row the other; a soak tries both. */
+/** Runs every second case, alternating between rows; the soak runs all. */
 const oneIn = process.env["FS_ALGEBRA_SOAK"] === "1" ? 1 : 2
 
 let turn = 0
@@ -238,7 +238,7 @@ const runLayout = Effect.fnUntraced(function* (layout: Layout) {
               otherwise === undefined ? rootless(plain, theirs) : { fails: otherwise },
               at
             )
-            if (otherwise === undefined) assert.deepStrictEqual(left(mine), left(theirs), `${at}: what is left`)
+            if (otherwise === undefined) assert.deepStrictEqual(left(mine), left(theirs), `${at}: the tree afterwards`)
           } catch (error) {
             wrong.push(`${String((error as Error).message)}, node:fs ${JSON.stringify(plain).slice(0, 200)}`)
           }
@@ -249,11 +249,11 @@ const runLayout = Effect.fnUntraced(function* (layout: Layout) {
   if (wrong.length > 0) assert.fail(`${wrong.length} are wrong\n${wrong.slice(0, 40).join("\n")}`)
 })
 
-describe("where nothing escapes it is as with node:fs", () => {
+describe("calls that do not escape, as compared with node:fs", () => {
   for (const layout of layouts) {
     if (!layout.rows.some((row) => isOrdinary(layout, row)) || isSlashed(layout)) continue
     it.live(layout.claim, () => Effect.scoped(runLayout(layout)))
   }
 
-  it("every call has been made", () => assert.strictEqual(triedPairs.size, pairs.length))
+  it("cover every operation", () => assert.strictEqual(triedPairs.size, pairs.length))
 })

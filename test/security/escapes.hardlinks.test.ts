@@ -1,4 +1,4 @@
-/** Files with another name outside, and what the machine is asked to promise: options that refuse instead of hoping. */
+/** Files with another name outside, and options that refuse what the host cannot promise. */
 import { assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -19,7 +19,9 @@ interface Ground {
   readonly outside: string
 }
 
-/** `f`, `d/f`, and by a link `l`, is a file that also has a name outside; `twin` and `d/twin` are one file, both inside. */
+/**
+ * Plants `f` and `d/f`, a file that has another name outside, with a link `l` to it, and `twin` and `d/twin`, one file inside.
+ */
 const planted = (hardlinks?: "allow" | "reject", isBelow = false): Effect.Effect<Ground, unknown, Scope.Scope> =>
   Effect.gen(function* () {
     const top = yield* directory
@@ -42,7 +44,7 @@ type Call = (fs: Algebra, path: string) => Effect.Effect<unknown, unknown>
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
 const touched = DateTime.makeUnsafe(981_173_106_000)
 
-/** They would tell what is in it, or change it under its other name. */
+/** The calls that would show the content of the file, or change it under its other name. */
 const refused: Readonly<Record<string, Call>> = {
   read: (fs, path) => fs.read(path),
   readString: (fs, path) => fs.readString(path),
@@ -61,7 +63,7 @@ const refused: Readonly<Record<string, Call>> = {
   time: (fs, path) => fs.setAttributes(path, { modifiedAt: touched })
 }
 
-/** They make a new file of that name, and leave the old one to its other names. */
+/** The calls that create a new file of the name, and keep the old file for its other names. */
 const splitting: Readonly<Record<string, Call>> = {
   overwrite: (fs, path) => fs.write(path, "mine"),
   replace: (fs, path) => fs.writeBytes(path, utf8("mine"), { mode: "replace" }),
@@ -75,7 +77,7 @@ const outsideOf = ({ outside }: Ground): unknown => {
   return { ino, mode, mtimeMs, size, content: Fs.readFileSync(`${outside}/secret`, "utf8") }
 }
 
-/** Everything inside; a directory's own time may tell of a file that was staged in it. */
+/** Returns everything inside except the times of directories, which a staged file changes. */
 const standing = ({ root }: Ground): unknown =>
   Object.entries(seen(root)).map(([path, { mode, rest, what }]) => [path, mode, what, what === "/" ? "" : rest])
 
@@ -90,7 +92,7 @@ for (const [name, isBelow] of [
 ] as const) {
   describe(`hardlinks: "reject" on ${name}`, () => {
     for (const [operation, call] of Object.entries(refused)) {
-      it.live(`${operation} is refused, by each name and through a link, and changes nothing`, () =>
+      it.live(`${operation} is refused by each name and through a link, and changes nothing`, () =>
         Effect.gen(function* () {
           const ground = yield* planted("reject", isBelow)
           const before = [standing(ground), outsideOf(ground)]
@@ -105,7 +107,7 @@ for (const [name, isBelow] of [
     }
 
     for (const [operation, call] of Object.entries(splitting)) {
-      it.live(`${operation} makes a file of its own, and the other names keep theirs`, () =>
+      it.live(`${operation} creates a separate file, and the other names keep theirs`, () =>
         Effect.gen(function* () {
           const ground = yield* planted("reject", isBelow)
           const before = outsideOf(ground)
@@ -114,13 +116,13 @@ for (const [name, isBelow] of [
           assert.strictEqual(Fs.readFileSync(`${ground.root}/d/f`, "utf8"), secret)
           assert.deepStrictEqual(outsideOf(ground), before)
           assert.strictEqual(Fs.lstatSync(`${ground.outside}/secret`).nlink, 2)
-          // And from now on it is an ordinary one.
+          // The new file is an ordinary one.
           assert.strictEqual(yield* ground.fs.readString("f"), "mine")
         }).pipe(Effect.scoped)
       )
     }
 
-    it.live("a precondition fails without telling what it was compared with", () =>
+    it.live("a precondition fails without the version of the file", () =>
       Effect.gen(function* () {
         const ground = yield* planted("reject", isBelow)
         const before = outsideOf(ground)
@@ -137,7 +139,7 @@ for (const [name, isBelow] of [
       }).pipe(Effect.scoped)
     )
 
-    it.live("delete and move take the name, and leave the file to the others", () =>
+    it.live("delete and move affect only the name, and the other names keep the file", () =>
       Effect.gen(function* () {
         const ground = yield* planted("reject", isBelow)
         const before = outsideOf(ground)
@@ -150,7 +152,7 @@ for (const [name, isBelow] of [
       }).pipe(Effect.scoped)
     )
 
-    it.live("copying one, or a tree with one in it, is refused and leaves nothing", () =>
+    it.live("a copy of such a file, or of a tree with one, is refused and leaves nothing", () =>
       Effect.gen(function* () {
         const ground = yield* planted("reject", isBelow)
         for (const path of ["f", "d"]) {
@@ -161,7 +163,7 @@ for (const [name, isBelow] of [
       }).pipe(Effect.scoped)
     )
 
-    it.live("they are listed, stat'ed and found by name; a search of contents counts them as unreadable", () =>
+    it.live("such files are listed, have a stat and are found by name; a grep counts them as unreadable", () =>
       Effect.gen(function* () {
         const { fs } = yield* planted("reject", isBelow)
         assert.deepInclude(yield* fs.stat("f"), { kind: "file", sizeBytes: secret.length })
@@ -181,9 +183,9 @@ for (const [name, isBelow] of [
   })
 }
 
-describe('hardlinks: "allow", and nothing said', () => {
+describe('hardlinks: "allow", and the default', () => {
   for (const hardlinks of ["allow", undefined] as const) {
-    it.live(`${hardlinks ?? "by default"}: a file is a file, however many names it has`, () =>
+    it.live(`${hardlinks ?? "by default"}: a file with several names is an ordinary file`, () =>
       Effect.gen(function* () {
         const { fs, outside, root } = yield* planted(hardlinks)
         for (const [operation, call] of Object.entries(refused)) {
@@ -193,13 +195,13 @@ describe('hardlinks: "allow", and nothing said', () => {
           Fs.rmSync(`${root}/d/twin`)
           Fs.linkSync(`${root}/twin`, `${root}/d/twin`)
         }
-        // What is changed in place is changed by every name: that is what "reject" is for.
+        // A change in place shows under every name, which "reject" prevents.
         assert.strictEqual(yield* fs.readString("f"), secret)
         yield* fs.write("f", "more", { mode: "append" })
         yield* fs.setAttributes("f", { mode: 0o600 })
         assert.strictEqual(Fs.readFileSync(`${outside}/secret`, "utf8"), `${secret}more`)
         assert.strictEqual(Fs.lstatSync(`${outside}/secret`).mode & 0o777, 0o600)
-        // Replacing is atomic, and therefore splits all the same.
+        // A replacement is atomic, and therefore splits the names too.
         yield* fs.write("f", "mine")
         assert.strictEqual(Fs.readFileSync(`${outside}/secret`, "utf8"), `${secret}more`)
         assert.strictEqual(Fs.readFileSync(`${root}/f`, "utf8"), "mine")
@@ -210,7 +212,7 @@ describe('hardlinks: "allow", and nothing said', () => {
 
 type Level = Info["confinement"]
 
-/** What a host can give, the strongest first. */
+/** The levels of a host, the strongest first. */
 const levels: ReadonlyArray<Level> = ["race-free", "race-free-open", "best-effort"]
 
 const given = (options: Partial<PosixHost.PosixHostOptions>) =>
@@ -222,13 +224,13 @@ const given = (options: Partial<PosixHost.PosixHostOptions>) =>
 const levelHere = Effect.map(given({}), (result) => (result._tag === "Success" ? result.success : undefined))
 
 describe("requireConfinement", () => {
-  it.live("what is given is one of the levels of a host", () =>
+  it.live("the confinement of a host is one of its levels", () =>
     Effect.gen(function* () {
       assert.include(levels, yield* levelHere)
     }).pipe(Effect.scoped)
   )
 
-  it.live("of what the machine gives, or less, it builds and gives that", () =>
+  it.live("succeeds for the level of the machine and for weaker ones", () =>
     Effect.gen(function* () {
       const level = (yield* levelHere)!
       for (const required of levels.slice(levels.indexOf(level))) {
@@ -238,7 +240,7 @@ describe("requireConfinement", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("of more than the machine gives it is Unsupported, and names what was required", () =>
+  it.live("gives Unsupported for a stronger level than the machine has, and names the level", () =>
     Effect.gen(function* () {
       const level = (yield* levelHere)!
       const stronger = [...levels.slice(0, levels.indexOf(level)), "virtual" as const, "total" as Level]
@@ -249,12 +251,12 @@ describe("requireConfinement", () => {
         )
         assert.strictEqual(error._tag, "Unsupported", required)
         assert.include(error.message, required)
-        assert.isFalse(Fs.existsSync(root), "nothing is made for what cannot be given")
+        assert.isFalse(Fs.existsSync(root), "nothing is created when the level is not available")
       }
     }).pipe(Effect.scoped)
   )
 
-  it.live("what is made of a filesystem promises what it promises", () =>
+  it.live("derived filesystems have the confinement of their source", () =>
     Effect.gen(function* () {
       const root = yield* directory
       Fs.mkdirSync(`${root}/d`)

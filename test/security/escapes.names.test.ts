@@ -1,6 +1,7 @@
 /**
- * Names that no path can express: bytes that are not UTF-8, and control characters. They are made by `node:fs` from bytes; the library
- * shows them, leaves them out of searches, removes them with their directory, and never takes one for another.
+ * Names that no path can express: bytes that are not UTF-8, and control characters. The tests create them by `node:fs` from
+ * bytes. The library shows them, skips them in searches, removes them with their directory, and never confuses them with
+ * others.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -15,14 +16,14 @@ import { directory } from "./escapes/grounds.ts"
 const bytes = (...parts: ReadonlyArray<string | number>): Buffer =>
   Buffer.concat(parts.map((part) => (typeof part === "string" ? Buffer.from(part) : Buffer.from([part]))))
 
-/** The name on disk, and how it is shown: what cannot be is `\xff`, and a backslash is doubled. */
+/** The names on disk and their shown forms: a byte that cannot be shown becomes `\xff`, and a backslash is doubled. */
 const inexpressible: ReadonlyArray<readonly [name: Buffer, shown: string]> = [
   [bytes("bad", 0xff), "bad\\xff"],
   [bytes("bad", 0xfe), "bad\\xfe"],
   [bytes("bad", 0xff, 0xfe), "bad\\xff\\xfe"],
   [bytes(0xff), "\\xff"],
   [bytes("a", 0xff, "b\\c"), "a\\xffb\\\\c"],
-  // The beginning of U+FFFD, a slash and two dots in overlong forms, half of a surrogate pair, and what lies beyond Unicode.
+  // The beginning of U+FFFD, overlong forms of a slash and two dots, half of a surrogate pair, and a value beyond Unicode.
   [bytes(0xef, 0xbf), "\\xef\\xbf"],
   [bytes("..", 0xc0, 0xaf, "etc"), "..\\xc0\\xafetc"],
   [bytes(0xc0, 0xae, 0xc0, 0xae), "\\xc0\\xae\\xc0\\xae"],
@@ -35,13 +36,13 @@ const inexpressible: ReadonlyArray<readonly [name: Buffer, shown: string]> = [
   [bytes("é\u0001ü", 0xfc), "é\\x01ü\\xfc"]
 ]
 
-/** Names of the first kind's neighbours, which are ordinary. */
+/** Ordinary names that look like the names above. */
 const ordinary = ["\ufffd", "bad\ufffd", "bad\\xff", "\\xff", "line\\x0abreak", "badÿ", "é\u0085", "\u2028", "\u202ebad"]
 
 const at = (directory: string, name: Buffer | string): Buffer =>
   Buffer.concat([Buffer.from(`${directory}/`), Buffer.from(name as string)])
 
-/** Each file's content is its own name, in hexadecimal, so that one taken for another is seen. */
+/** Returns the name in hexadecimal as the file's content, so that a confusion shows. */
 const contentOf = (name: Buffer | string): string => `inside ${Buffer.from(name as string).toString("hex")}\n`
 
 const fill = (where: string): void => {
@@ -49,7 +50,7 @@ const fill = (where: string): void => {
   for (const name of ordinary) Fs.writeFileSync(at(where, name), contentOf(name))
 }
 
-/** All below, by bytes. */
+/** Returns everything below a directory, by bytes. */
 const onDisk = (top: string | Buffer, out: Record<string, string> = {}, path = ""): Record<string, string> => {
   for (const entry of Fs.readdirSync(top, { withFileTypes: true, encoding: "buffer" })) {
     const host = Buffer.concat([Buffer.from(top as string), Buffer.from("/"), entry.name])
@@ -67,7 +68,7 @@ interface Ground {
 
 const odd = bytes("odd", 0xff)
 
-/** `d` holds every name; beside it stands a directory that no path can express, with the same in it. */
+/** Plants a directory `d` with every name, and beside it a directory with a name that no path can express. */
 const planted = (
   open: (top: string) => Effect.Effect<Algebra, unknown, Scope.Scope>
 ): Effect.Effect<Ground, unknown, Scope.Scope> =>
@@ -89,7 +90,7 @@ const grounds: ReadonlyArray<readonly [string, Effect.Effect<Ground, unknown, Sc
   ]
 ]
 
-/** Whatever somebody might write for such a name. */
+/** Returns the ways in which a caller may try to spell such a name. */
 const spellings = ([name, shown]: (typeof inexpressible)[number]): ReadonlyArray<string> => [
   shown,
   name.toString("utf8"),
@@ -100,7 +101,7 @@ const spellings = ([name, shown]: (typeof inexpressible)[number]): ReadonlyArray
 
 for (const [name, ground] of grounds) {
   describe(`names that no path can express, on ${name}`, () => {
-    it.live("are listed, shown escaped, each different, as not addressable", () =>
+    it.live("are listed escaped and distinct, as not addressable", () =>
       Effect.gen(function* () {
         const { fs } = yield* ground
         const entries = yield* fs.list("d")
@@ -122,14 +123,14 @@ for (const [name, ground] of grounds) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("their neighbours are read as themselves", () =>
+    it.live("do not hide their neighbours, which are read normally", () =>
       Effect.gen(function* () {
         const { fs } = yield* ground
         for (const name of ordinary) assert.strictEqual(yield* fs.readString(`d/${name}`), contentOf(name))
       }).pipe(Effect.scoped)
     )
 
-    it.live("no spelling reaches one of them", () =>
+    it.live("are reached by no spelling", () =>
       Effect.gen(function* () {
         const { fs, root } = yield* ground
         const before = onDisk(root)
@@ -159,7 +160,7 @@ for (const [name, ground] of grounds) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("what is written by a spelling of one is another file, and all others stay as they are", () =>
+    it.live("are not touched by a write to a spelling, which creates another file", () =>
       Effect.gen(function* () {
         const { fs, root } = yield* ground
         const before = onDisk(root)
@@ -177,7 +178,7 @@ for (const [name, ground] of grounds) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("a walk shows them, and what is below one; a search leaves them out and says so", () =>
+    it.live("appear in a walk with the entries below them, and are skipped and counted by a search", () =>
       Effect.gen(function* () {
         const { fs } = yield* ground
         const walked = yield* Stream.runCollect(fs.walk())
@@ -200,7 +201,7 @@ for (const [name, ground] of grounds) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("a directory that no path can express cannot be named as the base of anything", () =>
+    it.live("cannot be the base of a call", () =>
       Effect.gen(function* () {
         const { fs } = yield* ground
         for (const path of ["odd\\xff", "odd\ufffd", "oddÿ", "odd\\xff/plain", "odd\ufffd/plain"]) {
@@ -211,7 +212,7 @@ for (const [name, ground] of grounds) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("a directory that holds them is not empty, and goes with all of them when it is removed", () =>
+    it.live("keep their directory from being empty, and are removed with it", () =>
       Effect.gen(function* () {
         const { fs, root } = yield* ground
         assert.strictEqual((yield* Effect.flip(fs.delete("d")))._tag, "DirectoryNotEmpty")
@@ -224,7 +225,7 @@ for (const [name, ground] of grounds) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("a tree is copied and moved with them, byte for byte", () =>
+    it.live("are copied and moved with their tree, byte for byte", () =>
       Effect.gen(function* () {
         const { fs, root } = yield* ground
         Fs.renameSync(at(root, odd), Buffer.concat([Buffer.from(`${root}/d/`), odd]))
@@ -237,7 +238,7 @@ for (const [name, ground] of grounds) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("a link whose text is not UTF-8 leads nowhere, can be seen and removed", () =>
+    it.live("in the text of a link make it lead nowhere; the link is listed and can be removed", () =>
       Effect.gen(function* () {
         const { fs, root } = yield* ground
         Fs.symlinkSync(at("d", bytes("bad", 0xff)), `${root}/l`)

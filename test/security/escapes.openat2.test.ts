@@ -1,6 +1,6 @@
 /**
- * Random trees and paths: what is found through links is what openat2(RESOLVE_BENEATH) finds, the same inode, and what leaves is
- * refused where it refuses, but for a few differences that are counted and named in `escapes/resolution.ts`.
+ * Random trees and paths: the library must find the inode that openat2(RESOLVE_BENEATH) finds, and refuse the paths that it
+ * refuses. The few allowed differences are counted and explained in `escapes/resolution.ts`.
  */
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
@@ -32,8 +32,8 @@ afterAll(() => Fs.rmSync(scratch, { recursive: true, force: true }))
 
 const oracle = compile(scratch)
 if (typeof oracle === "string") {
-  if (process.env["FS_ALGEBRA_NO_SKIP"] === "1") throw new Error(`openat2 cannot be asked: ${oracle}`)
-  console.log(`skipped: the kernel as the oracle, the walk over data stands in for it: ${oracle}`)
+  if (process.env["FS_ALGEBRA_NO_SKIP"] === "1") throw new Error(`openat2 is not available: ${oracle}`)
+  console.log(`skipped: the kernel as oracle; the walk over data replaces it: ${oracle}`)
 }
 
 interface Planted {
@@ -41,11 +41,11 @@ interface Planted {
   readonly tree: Tree
   readonly root: string
   readonly questions: ReadonlyArray<Question & { readonly asked: string }>
-  /** Which path an inode is. */
+  /** The path of each inode. */
   readonly places: ReadonlyMap<string, string>
 }
 
-/** Each directory and file gets a time of its own, by which an answer tells what it is of. */
+/** Returns a different time for each entry, which identifies the entry in a result. */
 const timeOf = (index: number): number => 1_000_000_000 + index * 1000
 
 const timesOf = (tree: Tree): ReadonlyMap<string, number> =>
@@ -56,7 +56,7 @@ const plantAt = (seed: number): Planted => {
   const tree = complete(randomTree(next))
   const root = `${scratch}/${seed}/root`
   Fs.mkdirSync(root, { recursive: true })
-  // The same names outside, for a way out to be noticed.
+  // Plants the same names outside, so that an escape shows.
   plant(
     `${scratch}/${seed}`,
     Object.fromEntries(Object.entries(tree).filter(([path]) => !path.includes("/") && path !== "root"))
@@ -87,7 +87,7 @@ const standIn =
       return { ok: inode, kind: isDirectory(what) ? "directory" : isFile(what) ? "file" : "symlink" }
     })
 
-/** What the library answers, in the words of `Verdict`. */
+/** Returns the library's answer in the form of `Verdict`. */
 const found = Effect.fnUntraced(function* (
   fs: Algebra,
   links: Algebra,
@@ -103,12 +103,12 @@ const found = Effect.fnUntraced(function* (
   if (stat._tag === "Failure") return { fails: stat.failure._tag, why: (stat.failure as { readonly why?: string }).why }
   const time = DateTime.toEpochMillis(stat.success.modifiedAt!) / 1000
   return {
-    at: [...times].find(([, mine]) => mine === time)?.[0] ?? `what was never planted, of ${time}`,
+    at: [...times].find(([, mine]) => mine === time)?.[0] ?? `an unknown entry with the time ${time}`,
     kind: stat.success.kind
   }
 })
 
-/** What is read there is what stands there. */
+/** Checks the content that the library reads. */
 const content = Effect.fnUntraced(function* (fs: Algebra, asked: string, what: string, tree: Tree, at: string) {
   if (isFile(what)) assert.strictEqual(yield* fs.readString(asked), textOf(what))
   else {
@@ -157,22 +157,22 @@ const checkOne = Effect.fnUntraced(function* (
     normal(asked) === undefined ? { fails: "InvalidPath" } : asPromised(tree, path, follow)
   const ours = yield* found(fs, links, questions[index]!, times)
   if ("fails" in promised) {
-    assert.strictEqual("fails" in ours ? ours.fails : ours.at, promised.fails, "what C-39 says")
+    assert.strictEqual("fails" in ours ? ours.fails : ours.at, promised.fails, "the verdict of C-39")
     if (promised.fails === "AccessDenied") assert.strictEqual((ours as { readonly why?: string }).why ?? "escape", "escape")
   } else {
     const what = whatIs(tree, promised.at)!
     assert.strictEqual(
       (ours as { readonly at: string }).at,
       isLink(what) ? `link ${textOf(what)}` : promised.at,
-      "what C-39 says"
+      "the verdict of C-39"
     )
     if (follow) yield* content(fs, asked, what, tree, promised.at)
   }
   if (normal(asked) === undefined) return
-  // And what the kernel says, of which the walk over data is a copy.
+  // Also compare with the kernel, of which the walk over data is a copy.
   const copy = asKernel(tree, path, follow)
   const [place, no] = "ok" in answer ? [places.get(answer.ok), undefined] : [undefined, answer.no]
-  assert.isTrue(isCopied(copy, place, no), `the kernel says ${place ?? no}, its copy ${JSON.stringify(copy)}`)
+  assert.isTrue(isCopied(copy, place, no), `the kernel gives ${place ?? no}, its copy ${JSON.stringify(copy)}`)
   count(answers, kernelWord(answer))
   if ("ok" in answer && "at" in promised) {
     assert.strictEqual(promised.at, places.get(answer.ok), "the same inode as the kernel's")
@@ -241,7 +241,7 @@ const checkBatch = Effect.fnUntraced(function* (from: number, size: number) {
 
 describe("resolution beneath a root", () => {
   it.live(
-    `of ${pathsEach} paths in each of ${trees} random trees is openat2's`,
+    `of ${pathsEach} paths in each of ${trees} random trees agrees with openat2`,
     () =>
       Effect.gen(function* () {
         for (let from = 0; from < trees; from += batch) yield* checkBatch(from, Math.min(batch, trees - from))
@@ -252,12 +252,12 @@ describe("resolution beneath a root", () => {
     isSoak ? 3_600_000 : 120_000
   )
 
-  it("has met every kind of answer, and every difference that is allowed", () => {
+  it("covers every kind of answer and every allowed difference", () => {
     for (const kind of ["ok", "ENOENT", "ENOTDIR", "ELOOP", "EXDEV"]) assert.isAbove(answers.get(kind) ?? 0, 20, kind)
     for (const [, why] of differences) assert.isAbove(reasons.get(why) ?? 0, 0, why)
   })
 
-  it("names a difference that is not allowed", () => {
+  it("reports a difference that is not allowed", () => {
     assert.include(reasonFor("EXDEV", "ok") ?? "", "unexplained")
     assert.include(reasonFor("ENOENT", "ok") ?? "", "unexplained")
     assert.include(reasonFor("ok", "ENOENT") ?? "", "unexplained")

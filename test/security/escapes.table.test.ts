@@ -1,4 +1,7 @@
-/** Layouts of links × every operation × what it is run on: the answer by hand, and what is outside the same to the byte. */
+/**
+ * Runs every operation on every layout of links and every filesystem. The expected results are written by hand, and nothing
+ * outside may change.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type Ground, type Kind, kinds, type Snapshot } from "./escapes/grounds.ts"
@@ -9,7 +12,7 @@ import { complete, isLink, normal, textOf, type Tree } from "./escapes/tree.ts"
 
 const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
-/** The first link on the way, by the names alone. */
+/** Returns the first link within the path, by the names alone. */
 const firstLink = (tree: Tree, path: string): string | undefined => {
   const names = path.split("/")
   for (let i = 1; i <= names.length; i++) {
@@ -19,14 +22,14 @@ const firstLink = (tree: Tree, path: string): string | undefined => {
   return undefined
 }
 
-/** What a row means where links are refused: what goes through one is, what acts on one is not. */
+/** Returns the meaning of a row with `symlinks: "refuse"`: a path through a link is refused, an operation on a link is not. */
 const underRefuse = (row: Row, tree: Tree): Row => {
   const path = typeof row.path === "string" ? normal(row.path) : undefined
   const first = path === undefined ? undefined : firstLink(tree, path)
   return first === undefined ? row : { path: row.path, leads: refused, link: first === path ? first : undefined }
 }
 
-/** Only `stat`, and `exists` with it, tell of the link itself where links are reported. */
+/** Returns the expectation with `symlinks: "report"`: only `stat` and `exists` report the link itself. */
 const underReport = (method: Method, self: Case): Expected => {
   if (self.link === undefined || (method.name !== "stat" && method.name !== "exists")) return method.expects(self)
   const size = Buffer.byteLength(textOf(self.tree[self.link]!))
@@ -43,7 +46,7 @@ const whats = (snapshot: Snapshot): Tree =>
 
 const sortedTree = (tree: Tree): ReadonlyArray<readonly [string, string]> => Object.entries(complete(tree))
 
-/** Contents, modes and times; a directory's own time may tell of a name that came and went. */
+/** Returns contents, modes and times, without the times of directories, which temporary names change. */
 const standing = (snapshot: Snapshot, but: (path: string) => boolean): Snapshot =>
   Object.fromEntries(
     Object.entries(snapshot).flatMap(([path, seen]) =>
@@ -56,7 +59,7 @@ const outcomeOf = (ground: Ground, method: Method, path: string) =>
     onSuccess: (answers) => ({ answers }) as Record<string, unknown>,
     onFailure: (error) => {
       const { _tag, why } = error as { readonly _tag: string; readonly why?: string }
-      assert.notInclude(JSON.stringify(error), ground.hidden, "no error names a place of the machine")
+      assert.notInclude(JSON.stringify(error), ground.hidden, "no error contains a path of the machine")
       assert.notInclude(String((error as Error).message), ground.hidden)
       assert.notInclude(JSON.stringify(error), "secret")
       return (why === undefined ? { fails: _tag } : { fails: _tag, why }) as Record<string, unknown>
@@ -72,7 +75,7 @@ const state = (ground: Ground): State => ({ inside: ground.inside(), outside: gr
 
 const nameOf = (method: Method, row: Row): string => `${method.name} ${JSON.stringify(row.path)?.slice(0, 120)}`
 
-/** What is wrong with the answer. */
+/** Checks the result of a call. */
 const checkAnswer = Effect.fnUntraced(function* (ground: Ground, method: Method, row: Row, expected: Expected) {
   const { leaves: _, sets: __, ...answer } = { leaves: undefined, sets: undefined, ...expected }
   const outcome = yield* outcomeOf(ground, method, row.path)
@@ -81,11 +84,11 @@ const checkAnswer = Effect.fnUntraced(function* (ground: Ground, method: Method,
 
 const checkState = (ground: Ground, before: State, expected: Expected, at: string): void => {
   const { leaves, sets } = { leaves: undefined, sets: undefined, ...expected }
-  assert.deepStrictEqual(ground.outside(), before.outside, `${at}: what is outside`)
+  assert.deepStrictEqual(ground.outside(), before.outside, `${at}: the outside`)
   const after = ground.inside()
-  assert.deepStrictEqual(sortedTree(whats(after)), sortedTree(leaves ?? ground.tree), `${at}: what is inside`)
+  assert.deepStrictEqual(sortedTree(whats(after)), sortedTree(leaves ?? ground.tree), `${at}: the inside`)
   const isOther = (path: string): boolean => path === sets?.at || after[path]?.what !== before.inside[path]?.what
-  assert.deepStrictEqual(standing(after, isOther), standing(before.inside, isOther), `${at}: what it has nothing to do with`)
+  assert.deepStrictEqual(standing(after, isOther), standing(before.inside, isOther), `${at}: the unrelated entries`)
   if (sets?.mode !== undefined) assert.strictEqual(after[sets.at]?.mode, sets.mode, at)
   if (sets?.modifiedAt !== undefined) assert.strictEqual(after[sets.at]?.modifiedAt, sets.modifiedAt, at)
 }
@@ -99,7 +102,7 @@ interface Run {
   readonly wrong: Array<string>
 }
 
-/** Notes what fails instead of ending there, so that one mistake does not hide the others. */
+/** Notes a failed check and continues, so that one mistake does not hide the others. */
 const noting = <E, R>({ wrong }: Run, check: Effect.Effect<void, E, R>): Effect.Effect<void, E, R> =>
   Effect.catchDefect(check, (error) => Effect.sync(() => void wrong.push(String((error as Error).message ?? error))))
 
@@ -115,20 +118,20 @@ const alone = (run: Run, method: Method, row: Row, expected: Expected): Effect.E
     })
   )
 
-/** What may change nothing is run one after the other and looked at once; only if something has changed, each on its own. */
+/** Runs the calls that change nothing in sequence and compares once. After a difference, each call runs alone. */
 const together = Effect.fnUntraced(function* (run: Run, row: Row, group: ReadonlyArray<readonly [Method, Expected]>) {
   run.ground.reset()
   const before = state(run.ground)
   for (const [method, expected] of group) yield* noting(run, checkAnswer(run.ground, method, row, expected))
   try {
-    checkState(run.ground, before, { answers: undefined }, `what must change nothing ${JSON.stringify(row.path)}`)
+    checkState(run.ground, before, { answers: undefined }, `calls that must change nothing ${JSON.stringify(row.path)}`)
   } catch (error) {
     run.wrong.push(String((error as Error).message))
     for (const [method, expected] of group) yield* alone(run, method, row, expected)
   }
 })
 
-/** One case in so many is tried, in every layout others of the methods, so that none is left out; a soak tries all. */
+/** Returns n to run every nth case, with other operations in each layout, so that each operation runs. The soak runs all. */
 const oneIn = (kind: Kind): number => (isSoak ? 1 : kind.name === "PosixHost" ? 4 : kind.name === "InMemory" ? 5 : 10)
 
 let turn = 0
@@ -168,7 +171,7 @@ for (const kind of kinds) {
 }
 
 describe("the table", () => {
-  it("has been run", () => {
+  it("covers every operation on every filesystem", () => {
     console.log(`${layouts.length} layouts, ${methods.length} operations: ${cases} cases`)
     assert.isAbove(cases, isSoak ? 150_000 : 15_000)
     for (const [kind, names] of triedOn) assert.strictEqual(names.size, tried.length, kind.name)

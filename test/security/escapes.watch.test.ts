@@ -1,4 +1,4 @@
-/** Watching is the one operation that does not end, so it has a table of its own: it begins inside, or says why it does not. */
+/** The table for watching, the one operation that does not end: a watch starts inside the root, or fails with a reason. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -22,7 +22,7 @@ const refusals: Partial<Record<Row["leads"]["is"], { readonly _tag: string; read
   tooLong: { _tag: "PathTooLong" }
 }
 
-/** A watch that should not have begun would never end. */
+/** Checks that a watch is refused. The timeout ends a watch that starts by mistake. */
 const refused = Effect.fnUntraced(function* (ground: Ground, row: Row) {
   const error = yield* Effect.flip(Effect.timeout(Stream.runHead(ground.fs.watch(row.path)), "20 seconds"))
   const { _tag, why } = error as { readonly _tag: string; readonly why?: string }
@@ -30,7 +30,7 @@ const refused = Effect.fnUntraced(function* (ground: Ground, row: Row) {
   assert.notInclude(JSON.stringify(error), ground.hidden)
 })
 
-/** Something is made where the path leads until it is seen, by the path that was watched. */
+/** Writes where the path leads until the watch reports it, by the watched path. */
 const watched = Effect.fnUntraced(function* (ground: Ground, row: Row, at: string) {
   const first = yield* Deferred.make<WatchEvent, unknown>()
   const watching = yield* Effect.forkChild(

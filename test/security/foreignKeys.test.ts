@@ -1,6 +1,6 @@
 /**
- * Names that every object of JavaScript has (`constructor`, `__proto__`, …), wherever a file, a model, a user or a stranger's data may
- * give one: none is taken for an entry of a table, and none is lost.
+ * Names that every JavaScript object has (`constructor`, `__proto__`, …), from files, models, users or foreign data. None may
+ * be confused with an entry of a table, and none may be lost.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
@@ -44,7 +44,7 @@ const grounds: ReadonlyArray<readonly [string, () => Effect.Effect<Algebra, neve
   ["a host", () => host]
 ]
 
-/** A file and a directory of each name, each with a file of each name. */
+/** A file and a directory of each name, each directory with a file of its own name. */
 const planted = Object.fromEntries([
   ...names.map((name) => [`d/${name}`, name] as const),
   ...names.map((name) => [`${name}/${name}`, `in ${name}`] as const)
@@ -54,13 +54,13 @@ const plantAll = (fs: Algebra) =>
   Effect.forEach(Object.entries(planted), ([path, text]) => fs.write(path, text), { discard: true })
 
 describe("names that every object has", () => {
-  it("are all there, and __proto__ with them", () => {
+  it("include __proto__ and the methods", () => {
     assert.includeMembers(names, ["constructor", "toString", "hasOwnProperty", "__proto__", "valueOf"])
   })
 
   for (const [ground, made] of grounds) {
     describe(`on ${ground}`, () => {
-      it.live("are names of files and directories like any other", () =>
+      it.live("are ordinary names of files and directories", () =>
         Effect.gen(function* () {
           const fs = yield* made()
           yield* plantAll(fs)
@@ -82,7 +82,7 @@ describe("names that every object has", () => {
         }).pipe(Effect.scoped)
       )
 
-      it.live("in a .gitignore are no classes, and hide nothing from a search", () =>
+      it.live("in a .gitignore are no character classes, and hide nothing from a search", () =>
         Effect.gen(function* () {
           const fs = yield* made()
           const rules = names.map((name) => `[[:${name}:]]\nx[[:${name}:]a]`).join("\n")
@@ -97,7 +97,7 @@ describe("names that every object has", () => {
         }).pipe(Effect.scoped)
       )
 
-      it.live("come through archives and snapshots", () =>
+      it.live("survive archives and snapshots", () =>
         Effect.gen(function* () {
           const fs = yield* made()
           yield* plantAll(fs)
@@ -122,7 +122,7 @@ describe("names that every object has", () => {
     })
   }
 
-  it.live("are no kit of tools and no tool of the MCP server, and no encoding", () =>
+  it.live("are no toolkits, no tools of the MCP server, and no encodings", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ "a.txt": "a\n", ".gitignore": "[[:constructor:]]\n" })
       for (const name of names) {
@@ -168,7 +168,7 @@ describe("names that every object has", () => {
     })
   )
 
-  it.effect("are no dialect of globs", () =>
+  it.effect("are no dialects of globs", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       for (const name of names) {
@@ -178,7 +178,7 @@ describe("names that every object has", () => {
     })
   )
 
-  it.effect("may be the parameters of a tool, which says what is wrong with them", () =>
+  it.effect("can be parameters of a tool, which explains wrong arguments", () =>
     Effect.gen(function* () {
       for (const name of names.filter((name) => name !== "__proto__")) {
         const tool = define({
@@ -204,7 +204,7 @@ describe("names that every object has", () => {
     })
   )
 
-  it("are codes and arguments of which nothing is known", () => {
+  it("are unknown codes and arguments", () => {
     for (const name of names) {
       const error = Object.assign(new Error("odd"), { code: name })
       assert.strictEqual(faultOf(name, error)._tag, "IoError")
@@ -228,7 +228,7 @@ describe("names that every object has", () => {
     }).pipe(Effect.provide(Platform.toFileSystem.pipe(Layer.provide(Layer.effect(Filesystem, memory)))))
   )
 
-  it.live("are names of sessions, slices and tags, before and after a dump", () =>
+  it.live("can name sessions, slices and tags, before and after a dump", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const slices = names.map((name) => Slice.make(name, Schema.String))
@@ -246,7 +246,7 @@ describe("names that every object has", () => {
   class Asked extends Schema.TaggedClass<Asked>("test/Asked")("Asked", { correlationId: Schema.String }) {}
   class Given extends Schema.TaggedClass<Given>("test/Given")("Given", { correlationId: Schema.String }) {}
 
-  it.live("are names of branches, of which nothing is settled beforehand", () =>
+  it.live("can name correlations of branches, of which none counts as settled beforehand", () =>
     Effect.gen(function* () {
       for (const name of names) {
         const [from, to] = [yield* Journal.makeMemory<Asked>(), yield* Journal.makeMemory<Given>()]

@@ -1,7 +1,7 @@
 /**
- * What an edit says of text that is not there, and the diff of what it has done, cost in proportion to the file, whatever is in it.
- * Where steps can be counted they are; the rest runs in a process of its own, under a watchdog, at sizes that anything worse than a
- * small multiple of the length would turn into hours.
+ * The explanation of a failed edit and the diff of an edit take time in proportion to the file, whatever it contains. Some
+ * tests count steps. The others run in a separate process under a watchdog, at sizes for which anything worse than a small
+ * multiple of the length takes hours.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
@@ -14,11 +14,14 @@ const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
 
 const fault = (text: string, edit: Partial<Edit>): string => {
   const edited = apply(utf8(text), [{ oldText: "", newText: "", ...edit }], "f")
-  assert.isTrue("_tag" in edited, "it was made")
+  assert.isTrue("_tag" in edited, "the edit succeeded")
   return String((edited as { readonly detail?: string }).detail)
 }
 
-/** What is given to `normalize`, in UTF-16 units: all of it, and the longest run of marks, which ICU sorts in quadratic time. */
+/**
+ * Measures the input of `normalize` in UTF-16 units: the total, and the longest run of marks, which ICU sorts in quadratic
+ * time.
+ */
 const normalized = (run: () => unknown): { readonly longest: number; readonly total: number } => {
   const text: { normalize: (form?: string) => string } = String.prototype
   const original = text.normalize
@@ -41,7 +44,7 @@ describe("a long text to find", () => {
   const unit = Schema.Literals(["a", "b", "é", "\n"])
   const pieces = Schema.Literals(["whole", "without its end", "without its beginning", "its end", "word", "a"])
   it.prop(
-    "is found where a short one would be, however much it repeats itself",
+    "is found like a short one, however repetitive it is",
     [
       Arbitrary.array(Arbitrary.schema(unit), { minLength: 1, maxLength: 4 }),
       Schema.Int,
@@ -72,8 +75,8 @@ describe("a long text to find", () => {
   )
 })
 
-describe("the explanation of an edit that was not made is bounded:", () => {
-  it("of a megabyte of the same line a few are named", () => {
+describe("the explanation of a failed edit is bounded:", () => {
+  it("it names a few lines of a megabyte of equal lines", () => {
     const text = "the same line again\n".repeat(52_429)
     assert.match(
       fault(text, { oldText: "the same line again\n" }),
@@ -83,14 +86,14 @@ describe("the explanation of an edit that was not made is bounded:", () => {
     assert.isBelow(fault(text, { oldText: "the same line again \n".repeat(50_000) }).length, 1500)
   })
 
-  it("of 100,000 lines that all differ a part is compared, and that is said", () => {
+  it("it compares a part of 100,000 different lines, and says so", () => {
     const lines = Array.from({ length: 100_000 }, (_, i) => `line ${(i * 7919) % 100_003}`)
     const said = fault(lines.join("\n"), { oldText: lines.toReversed().join("\n") })
     assert.match(said, /only compared: lines \d+-\d+ of this large file and lines 1-200 of its 100000/)
     assert.isBelow(said.length, 1500)
   })
 
-  it("of one line of a megabyte a short piece is shown", () => {
+  it("it shows a short piece of a line of a megabyte", () => {
     for (const unit of ["a", "ab", " ", "\t", "\r", "é", "\u{1f600}", "\u00ad", "1 | "]) {
       const text = unit.repeat(1024 * 1024)
       const said = fault(text, { oldText: `${unit.repeat(1000)}!` })
@@ -98,8 +101,8 @@ describe("the explanation of an edit that was not made is bounded:", () => {
     }
   })
 
-  it("never gives the engine a run of combining marks that it would take forever to sort", () => {
-    // The last is a letter that becomes a mark.
+  it("it never normalises a long run of combining marks, which takes quadratic time", () => {
+    // The last one is a letter that becomes a mark.
     for (const two of ["\u0301\u0323", "\u0301\uff9e"]) {
       const marks = two.repeat(2000)
       const { longest, total } = normalized(() => fault(`a${marks}\n`, { oldText: `b${marks}!` }))
@@ -108,13 +111,13 @@ describe("the explanation of an edit that was not made is bounded:", () => {
     }
   })
 
-  it("compares look-alikes beside such a run, and the run itself", () => {
+  it("it compares look-alikes beside such a run, and the run itself", () => {
     const marks = "\u0301".repeat(2000)
     assert.match(fault(`a “b” a${marks} “c”\n`, { oldText: `a "b" a${marks} "c"\n` }), /only in characters that look alike/)
     assert.notMatch(fault(`a${marks}\n`, { oldText: `a${marks}\u0301\n` }), /look alike/)
   })
 
-  it("of a text that is far longer than the file a part is compared, and that is said", () => {
+  it("it compares a part of a text far longer than the file, and says so", () => {
     const oldText = "\ufdfa".repeat(2_000_000)
     assert.isBelow(normalized(() => fault("y\n", { oldText })).total, 1_000_000)
     assert.match(fault("y\n", { oldText }), /only compared: the beginning of line 1 of its 1\)/)
@@ -123,17 +126,21 @@ describe("the explanation of an edit that was not made is bounded:", () => {
 
   const cases: ReadonlyArray<readonly [name: string, text: string, oldText: string]> = [
     [
-      "combining marks that are out of order",
+      "with combining marks that are out of order",
       '"a" + "\\u0301\\u0323".repeat(1_000_000)',
       '"b" + "\\u0323\\u0301".repeat(1000)'
     ],
-    ["a text to find that nearly occurs everywhere", 'near(1_000_000) + "a".repeat(2_000_000)', '"x" + "a".repeat(1_000_000)'],
-    ["white space of a whole file", '" ".repeat(2_000_000) + "x"', '"y" + " ".repeat(1_000_000) + "z"'],
-    ["line numbers that go on and on", '(" ".repeat(1_000_000) + "1").repeat(2)', '"1".repeat(1_000_000) + "x"'],
-    ["line endings of a whole file", '"\\r\\n".repeat(1_000_000)', '"\\n".repeat(500_000) + "x"'],
-    ["returns that end no line", '"\\r".repeat(2_000_000)', '"\\r\\n".repeat(100_000)'],
-    ["lines of brackets", '"}\\n".repeat(1_000_000)', '"}\\n".repeat(150) + "{\\n".repeat(150)'],
-    ["ligatures that become long", '"\\uFDFA".repeat(1_000_000)', '"x\\uFDFA".repeat(100)']
+    [
+      "with a text to find that nearly occurs everywhere",
+      'near(1_000_000) + "a".repeat(2_000_000)',
+      '"x" + "a".repeat(1_000_000)'
+    ],
+    ["with a file of white space", '" ".repeat(2_000_000) + "x"', '"y" + " ".repeat(1_000_000) + "z"'],
+    ["with very long line numbers", '(" ".repeat(1_000_000) + "1").repeat(2)', '"1".repeat(1_000_000) + "x"'],
+    ["with a file of line endings", '"\\r\\n".repeat(1_000_000)', '"\\n".repeat(500_000) + "x"'],
+    ["with carriage returns that end no line", '"\\r".repeat(2_000_000)', '"\\r\\n".repeat(100_000)'],
+    ["with lines of brackets", '"}\\n".repeat(1_000_000)', '"}\\n".repeat(150) + "{\\n".repeat(150)'],
+    ["with ligatures that become long", '"\\uFDFA".repeat(1_000_000)', '"x\\uFDFA".repeat(100)']
   ]
   for (const [name, text, oldText] of cases) {
     it.live(name, () =>
@@ -146,7 +153,7 @@ describe("the explanation of an edit that was not made is bounded:", () => {
         `,
           { heap: 4096, seconds: 30 }
         )
-        assert.isFalse(isStuck, "never came back")
+        assert.isFalse(isStuck, "did not end")
         assert.strictEqual(out, '"InvalidArgument"', error)
       })
     )
@@ -156,18 +163,22 @@ describe("the explanation of an edit that was not made is bounded:", () => {
 describe("the diff of an edit is bounded:", () => {
   const cases: ReadonlyArray<readonly [name: string, text: string, edit: string]> = [
     [
-      "a megabyte of one line becomes 100,000 different ones",
+      "when a megabyte of one line becomes 100,000 different ones",
       '"the same\\n".repeat(120_000)',
       "{ oldText: text, newText: lines(100_000, 7919) }"
     ],
-    ["100,000 different lines in another order", "lines(100_000, 1)", "{ oldText: text, newText: lines(100_000, 7919) }"],
-    ["every line is touched", '"the same\\n".repeat(300_000)', '{ oldText: "same", newText: "other", match: "all" }'],
     [
-      "many large changes, each of which alone would be small enough",
+      "when 100,000 different lines change their order",
+      "lines(100_000, 1)",
+      "{ oldText: text, newText: lines(100_000, 7919) }"
+    ],
+    ["when every line changes", '"the same\\n".repeat(300_000)', '{ oldText: "same", newText: "other", match: "all" }'],
+    [
+      "with many large changes, each of which is small enough alone",
       '(lines(1500, 1) + "sep\\n").repeat(600)',
       '{ oldText: lines(1500, 1), newText: lines(1500, 7), match: "all" }'
     ],
-    ["one line of 8 MB", '"ab".repeat(4_000_000)', '{ oldText: "a".repeat(1) + "b", newText: "c", match: "first" }']
+    ["in one line of 8 MB", '"ab".repeat(4_000_000)', '{ oldText: "a".repeat(1) + "b", newText: "c", match: "first" }']
   ]
   for (const [name, text, edit] of cases) {
     it.live(name, () =>
@@ -182,7 +193,7 @@ describe("the diff of an edit is bounded:", () => {
         `,
           { heap: 4096, seconds: 30 }
         )
-        assert.isFalse(isStuck, "never came back")
+        assert.isFalse(isStuck, "did not end")
         assert.strictEqual(out, "true", error)
       })
     )

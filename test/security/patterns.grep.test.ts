@@ -1,7 +1,7 @@
 /**
- * Whatever the regular expression and the text, a search ends in bounded time, says Timeout and where, and the program goes on
- * meanwhile. Nothing is timed here: a timer of the same program has to fire while the pattern works, steps are counted, and what
- * could hang for ever runs in a process of its own.
+ * For any regular expression and text, a search ends in bounded time with Timeout and the path, and the program
+ * continues meanwhile. Nothing is timed: a timer of the program must fire during the search, steps are counted, and searches
+ * that could hang run in a separate process.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -26,7 +26,7 @@ const on = <A, E>(
     return yield* program(yield* Filesystem.Filesystem)
   }).pipe(Effect.provide(InMemory.layer({ tree })), Effect.provideService(Limits, { ...standard, ...limits }))
 
-/** How often a timer fires while the effect runs. */
+/** Counts how often a timer fires while the effect runs. */
 const ticking = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<readonly [Exit.Exit<A, E>, ticks: number]> =>
   Effect.suspend(() => {
     let ticks = 0
@@ -39,7 +39,7 @@ const ticking = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<readonly [Exi
 
 const letters = `${"a".repeat(64)}!`
 
-describe("a catastrophic expression ends as Timeout naming the file, and timers fire meanwhile:", () => {
+describe("a catastrophic expression ends as Timeout with the path, and timers fire meanwhile:", () => {
   const cases: ReadonlyArray<readonly [name: string, pattern: string | RegExp, text: string, Filesystem.GrepOptions?]> = [
     ["nested quantifiers", "^(a+)+$", letters],
     ["nested quantifiers, lazy", "^(a+?)+?$", letters],
@@ -48,17 +48,17 @@ describe("a catastrophic expression ends as Timeout naming the file, and timers 
     ["alternatives that overlap", "^(a|a)*$", letters],
     ["alternatives that overlap in part", "^(a|ab|aba)*$", `${"aba".repeat(40)}!`],
     ["classes that overlap", "^([a-z]|[a-c]|\\w)*$", letters],
-    ["optionals in a repetition", "^(a?a?)*$", letters],
-    ["counted in counted", "^(a{1,40}){1,40}$", letters],
-    ["a bomb of counts", "^(?:(?:(?:(?:a{0,100}){0,100}){0,100}){0,100}){0,100}b", "a".repeat(400)],
+    ["optional parts in a repetition", "^(a?a?)*$", letters],
+    ["counts within counts", "^(a{1,40}){1,40}$", letters],
+    ["nested counts", "^(?:(?:(?:(?:a{0,100}){0,100}){0,100}){0,100}){0,100}b", "a".repeat(400)],
     ["backreferences", "^(a*)(a*)(a*)(a*)\\1\\2\\3\\4$", `${"a".repeat(2001)}!`],
     ["a named backreference", "^(?P<x>a+)+(?P=x)b$", letters],
     ["in a lookahead", "^(?=(a+)+$)", letters],
     ["in a negative lookahead", "^(?!(a|a)*$)x", letters],
     ["in a lookbehind", "(?<=^(a+)+)!", `y${letters}`],
     ["white space at the end, which is only quadratic", "\\s+$", `${" ".repeat(1_000_000)}x`],
-    ["three stars side by side, which is only a fourth power", "a*a*a*b", "a".repeat(100_000)],
-    ["optionals that overlap", "^(a|a?)+$", letters],
+    ["three adjacent stars, which is only a fourth power", "a*a*a*b", "a".repeat(100_000)],
+    ["optional parts that overlap", "^(a|a?)+$", letters],
     ["with flag i", "(?i)^(A+)+$", letters],
     ["with flag u", "^(\\p{L}+)+$", letters],
     ["with flag v and sets", /^([[a-z]--[q]]+)+$/v, letters],
@@ -85,7 +85,7 @@ describe("a catastrophic expression ends as Timeout naming the file, and timers 
   }
 })
 
-describe("what only looks dangerous is answered rightly:", () => {
+describe("an expression that only looks dangerous gives the right matches:", () => {
   const cases: ReadonlyArray<readonly [pattern: string | RegExp, text: string, lines: ReadonlyArray<number>]> = [
     ["^(a+)+$", "aaa\nb\naaaa", [1, 3]],
     ["(x+x+)+y", "xxxxxxy", [1]],
@@ -123,7 +123,7 @@ describe("what only looks dangerous is answered rightly:", () => {
     )
   }
 
-  it.live("an expression that remembers where it was is asked anew for each line and each file", () => {
+  it.live("with lastIndex starts anew for each line and each file", () => {
     const sticky = /a/gy
     sticky.lastIndex = 7
     return on({ f: "a\na", g: "ba" }, (fs) =>
@@ -134,7 +134,7 @@ describe("what only looks dangerous is answered rightly:", () => {
     )
   })
 
-  it.live("an empty match advances, also over lines", () =>
+  it.live("with an empty match advances, also over lines", () =>
     on({ f: "a\n\nb\n" }, (fs) =>
       Effect.gen(function* () {
         for (const pattern of ["x*", "(?:)|y", "^", "$", "(?=)", "(a*)*?"]) {
@@ -150,7 +150,7 @@ describe("what only looks dangerous is answered rightly:", () => {
   )
 })
 
-describe("what is no expression is InvalidArgument before any file is looked at:", () => {
+describe("an invalid expression is InvalidArgument before any file is read:", () => {
   const cases: ReadonlyArray<string | RegExp> = [
     "",
     "   ",
@@ -196,11 +196,11 @@ describe("what is no expression is InvalidArgument before any file is looked at:
   }
 })
 
-describe("texts that hurt:", () => {
+describe("extreme texts:", () => {
   const MiB = 1024 * 1024
   const large = { maxFileSize: 128 * MiB }
 
-  it.live("a single line of 64 MB is searched for text, and ends a hostile expression as Timeout naming the file", () =>
+  it.live("a line of 64 MB is searched for text, and a hostile expression on it ends as Timeout with the path", () =>
     on(
       {},
       (fs) =>
@@ -217,7 +217,7 @@ describe("texts that hurt:", () => {
     )
   )
 
-  it.live("an expression that overflows the engine's own stack fails naming the file, and the next search works", () =>
+  it.live("an expression that overflows the engine's stack fails with the path, and the next search works", () =>
     on(
       {},
       (fs) =>
@@ -231,60 +231,57 @@ describe("texts that hurt:", () => {
     )
   )
 
-  it.live("text that defeats the search for text, in files of 32 MB: the answer comes all the same", () =>
+  it.live("text that defeats V8's search for text, in files of 32 MB, still gives an answer", () =>
     Effect.gen(function* () {
-      // V8 looks for more than 250 characters in time proportional to both lengths, once a few near misses have made it change its way.
+      // After a few near misses, V8 searches for more than 250 characters in time proportional to the product of both lengths.
       const { error, isStuck, out } = yield* guarded(`
         const near = ("x" + "a".repeat(998) + "y").repeat(12)
         const text = near + "a".repeat(32 * 1024 * 1024 - near.length)
         const fs = await make({ a: text, b: text })
         say((await run(fs.grep("x" + "a".repeat(999), { literal: true }))).matches.length)
       `)
-      assert.isFalse(isStuck, "never came back")
+      assert.isFalse(isStuck, "did not end")
       assert.strictEqual(out, "0", error)
     })
   )
 
-  it.live(
-    "text longer than the engine's own search is good for is found where it is, however much of it there is before",
-    () => {
-      const parts = ["a".repeat(300), "ab".repeat(150), `${"ab".repeat(110)}c${"ab".repeat(110)}`, `x${"a".repeat(998)}`]
-      const lines = parts.flatMap((part) => [
-        part,
-        part.slice(1),
-        part.slice(0, -1),
-        `${part.slice(0, 250)}${part}`,
-        `${part.slice(0, -1)}${part}`,
-        `${part.slice(0, 220)}-${part}${part}`
-      ])
-      return on({ f: lines.join("\n") }, (fs) =>
-        Effect.gen(function* () {
-          for (const part of parts) {
-            const expected = lines.flatMap((line, i) => (line.includes(part) ? [`${i + 1}:${line.indexOf(part)}`] : []))
-            for (const multiline of [false, true]) {
-              const { matches } = yield* fs.grep(part, { literal: true, multiline })
-              assert.deepStrictEqual(
-                matches.map(({ lineNumber, matchStart }) => `${lineNumber}:${matchStart}`),
-                expected
-              )
-            }
+  it.live("text too long for V8's own search is found at its position, after any number of near misses", () => {
+    const parts = ["a".repeat(300), "ab".repeat(150), `${"ab".repeat(110)}c${"ab".repeat(110)}`, `x${"a".repeat(998)}`]
+    const lines = parts.flatMap((part) => [
+      part,
+      part.slice(1),
+      part.slice(0, -1),
+      `${part.slice(0, 250)}${part}`,
+      `${part.slice(0, -1)}${part}`,
+      `${part.slice(0, 220)}-${part}${part}`
+    ])
+    return on({ f: lines.join("\n") }, (fs) =>
+      Effect.gen(function* () {
+        for (const part of parts) {
+          const expected = lines.flatMap((line, i) => (line.includes(part) ? [`${i + 1}:${line.indexOf(part)}`] : []))
+          for (const multiline of [false, true]) {
+            const { matches } = yield* fs.grep(part, { literal: true, multiline })
+            assert.deepStrictEqual(
+              matches.map(({ lineNumber, matchStart }) => `${lineNumber}:${matchStart}`),
+              expected
+            )
           }
-          const two = [parts[0]!, parts[0]!.slice(1)] as const
-          const firsts = lines.flatMap((line, i) => (line.endsWith(two[0]) && lines[i + 1]?.startsWith(two[1]) ? [i + 1] : []))
-          const { matches } = yield* fs.grep(two.join("\n"), { literal: true, multiline: true })
-          assert.deepStrictEqual(
-            matches.map(({ lineNumber }) => lineNumber),
-            firsts
-          )
-          assert.deepStrictEqual((yield* fs.grep(two.join("\n"), { literal: true })).matches, [])
-        })
-      )
-    }
-  )
+        }
+        const two = [parts[0]!, parts[0]!.slice(1)] as const
+        const firsts = lines.flatMap((line, i) => (line.endsWith(two[0]) && lines[i + 1]?.startsWith(two[1]) ? [i + 1] : []))
+        const { matches } = yield* fs.grep(two.join("\n"), { literal: true, multiline: true })
+        assert.deepStrictEqual(
+          matches.map(({ lineNumber }) => lineNumber),
+          firsts
+        )
+        assert.deepStrictEqual((yield* fs.grep(two.join("\n"), { literal: true })).matches, [])
+      })
+    )
+  })
 
-  it.live("of a stream's matches with context only a few are held at a time", () =>
+  it.live("a stream of matches with context holds only a few of them at a time", () =>
     Effect.gen(function* () {
-      // All at once they would be 160 MB.
+      // All matches at once take 160 MB.
       const { error, isStuck, out, status } = yield* guarded(
         `
         import * as Stream from "effect/Stream"
@@ -296,14 +293,14 @@ describe("texts that hurt:", () => {
       `,
         { heap: 128 }
       )
-      assert.isFalse(isStuck, "never came back")
+      assert.isFalse(isStuck, "did not end")
       assert.strictEqual(status, 0, `the program has died: ${error.split("\n").find((line) => line.includes("FATAL"))}`)
-      // A thousand above and below each, but for what is missing at both ends of the file.
+      // A thousand lines above and below each match, without the missing ones at both ends of the file.
       assert.strictEqual(out, String(10_000 * 2000 - 1000 * 1001))
     })
   )
 
-  it.live("empty lines at the beginning are context like others, once each", () =>
+  it.live("empty lines at the beginning are context lines, once each", () =>
     Effect.gen(function* () {
       for (const [text, before] of [
         ["\na", [""]],
@@ -322,7 +319,7 @@ describe("texts that hurt:", () => {
     })
   )
 
-  it.live("more lines of context than there are cost no more than is there", () =>
+  it.live("a context larger than the file costs no more than the file", () =>
     Effect.gen(function* () {
       const { error, isStuck, out, status } = yield* guarded(
         `
@@ -331,7 +328,7 @@ describe("texts that hurt:", () => {
       `,
         { heap: 512 }
       )
-      assert.isFalse(isStuck, "never came back")
+      assert.isFalse(isStuck, "did not end")
       assert.strictEqual(status, 0, `the program has died: ${error.split("\n").find((line) => line.includes("FATAL"))}`)
       assert.include(
         ["done", "LimitExceeded", "InvalidArgument"].map((tag) => JSON.stringify(tag)),
@@ -340,7 +337,7 @@ describe("texts that hurt:", () => {
     })
   )
 
-  it.live("a file that grows while it is read is searched as it was when it was opened", () =>
+  it.live("a file that grows during the search is searched as it was when it was opened", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = yield* Effect.acquireRelease(
@@ -376,11 +373,11 @@ describe("texts that hurt:", () => {
   )
 })
 
-describe("the budget", () => {
-  it.live("is each file's: a search of many, of which none uses it up, is answered, however long it takes together", () =>
+describe("the pattern budget", () => {
+  it.live("applies to each file, so that a long search over many cheap files succeeds", () =>
     Effect.gen(function* () {
       const patternBudget = 1000
-      // As many letters as keep the expression busy for a fiftieth of the budget or more, on this machine, now.
+      // Find the number of letters that keep the expression busy for a fiftieth of the budget on this machine.
       let size = 10
       for (let took = 0; took < patternBudget / 50; size++) {
         const text = `${"a".repeat(size)}!`
@@ -394,7 +391,7 @@ describe("the budget", () => {
     })
   )
 
-  it.live("does not run while a search waits for its turn behind others", () =>
+  it.live("does not run while a search waits for others", () =>
     on(
       { "evil.txt": letters, ...Object.fromEntries(Array.from({ length: 6 }, (_, i) => [`f${i}`, "abc"])) },
       (fs) =>
@@ -409,7 +406,7 @@ describe("the budget", () => {
     )
   )
 
-  it.live("of 50 searches at once, of which one is hostile, the others are answered rightly", () =>
+  it.live("lets 49 of 50 concurrent searches succeed when one is hostile", () =>
     on(
       {
         "evil.txt": letters,
@@ -433,12 +430,12 @@ describe("the budget", () => {
   )
 })
 
-describe("what runs in the program's own thread", () => {
-  it.live("never takes more than a few million steps between two turns of the event loop", () => {
-    // Long lines among empty ones: the sum of squares is far more than that of the average.
+describe("a search in the program's own thread", () => {
+  it.live("takes at most a few million steps between two turns of the event loop", () => {
+    // With long lines among empty ones, the sum of the squares far exceeds that of the average.
     const text = `${"a".repeat(550)}\n`.repeat(24) + "\n".repeat(13_000)
     const small = `${"a".repeat(200)}\n`.repeat(15)
-    // The hard ones come last: after the first of them all go to the workers.
+    // The hard files come last, because after the first of them all files go to the workers.
     const tree = Object.fromEntries(Array.from({ length: 160 }, (_, i) => (i < 32 ? [`z${i}`, text] : [`f${i}`, small])))
     const expression: { exec: (text: string) => RegExpExecArray | null } = RegExp.prototype
     const original = expression.exec
@@ -449,7 +446,7 @@ describe("what runs in the program's own thread", () => {
       steps = 0
       if (turns) setImmediate(turn)
     }
-    // It may be given many lines at a time, but cannot leave one.
+    // One call may get many lines, but a match cannot cross a line.
     expression.exec = function (this: RegExp, lines: string) {
       if (this.source === "a*b") {
         for (const { length } of lines.slice(this.lastIndex).split("\n")) steps += (length * (length + 1)) / 2
@@ -474,8 +471,8 @@ describe("what runs in the program's own thread", () => {
   })
 })
 
-describe("a search that is interrupted while its expression is stuck", () => {
-  it.live("gives the worker back wherever it was; none is left over, and the program ends by itself", () =>
+describe("a search that is interrupted during a stuck expression", () => {
+  it.live("returns its worker, leaves no thread behind, and lets the program end", () =>
     Effect.gen(function* () {
       const { error, isStuck, out, status } = yield* guarded(`
         import { readdirSync } from "node:fs"
@@ -498,7 +495,7 @@ describe("a search that is interrupted while its expression is stuck", () => {
         while (process.platform === "linux" && threads() > before + 2) await turns(1)
         say(found.every((n) => n === 1))
       `)
-      assert.isFalse(isStuck, "a place in the pool, or a thread, was lost")
+      assert.isFalse(isStuck, "a place in the pool or a thread was lost")
       assert.deepStrictEqual([out, status], ["true", 0], error)
     })
   )

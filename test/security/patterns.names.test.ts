@@ -1,6 +1,6 @@
 /**
- * Globs and ignore rules are matched while a tree is walked, in the program's own thread. So no pattern and no name may make one test
- * costly, a rule may not become more than it says, and a walk over many names lets others have their turn.
+ * Globs and ignore rules are matched during a walk in the program's own thread. No pattern and no name may make one test
+ * costly, no rule may grow beyond its length, and a walk over many names must yield.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -25,7 +25,7 @@ const nested = (open: string, close: string, times: number): string => `${open.r
 const braces = (depth: number): string =>
   Array.from({ length: depth }, (_, i) => `{${String.fromCharCode(97 + (i % 26))},`).join("") + `x${"}".repeat(depth)}`
 
-describe("a glob that is none, or is too much, is InvalidArgument and names the parameter, wherever one is taken:", () => {
+describe("an invalid or excessive glob is InvalidArgument with the name of the parameter:", () => {
   const cases: ReadonlyArray<string> = [
     "",
     " \t",
@@ -74,7 +74,7 @@ describe("a glob that is none, or is too much, is InvalidArgument and names the 
               fs.grep("a", { exclude: ["*", pattern] })
             ].map((call) => Effect.flip(call as Effect.Effect<unknown, { readonly _tag: string; readonly argument?: string }>))
           )
-          // A blank glob beside a grep is what `list` makes of it, never a match for everything.
+          // A blank glob of a grep is refused too, and never matches everything.
           assert.deepStrictEqual(
             seen.map(({ _tag, argument }) => `${_tag} ${argument}`),
             ["pattern", "pattern", "pattern", "exclude", "glob", "exclude"].map((argument) => `InvalidArgument ${argument}`)
@@ -84,7 +84,7 @@ describe("a glob that is none, or is too much, is InvalidArgument and names the 
     )
   }
 
-  it.effect("however deep, where no limit of length stands before it", () =>
+  it.effect("at any depth, without a limit of length", () =>
     on({ a: "" }, (fs) =>
       Effect.gen(function* () {
         for (const pattern of [
@@ -101,7 +101,7 @@ describe("a glob that is none, or is too much, is InvalidArgument and names the 
   )
 })
 
-/** Calls of `charCodeAt` while the effect runs: what a matcher of names does at each step. */
+/** Counts the calls of `charCodeAt` while the effect runs. A matcher of names makes one in each step. */
 const counting = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<readonly [A, number], E> =>
   Effect.suspend(() => {
     const text: { charCodeAt: (at: number) => number } = String.prototype
@@ -119,7 +119,7 @@ const counting = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<readonly [A,
     )
   })
 
-describe("the steps of a test are at most the pattern's length times the name's:", () => {
+describe("a test takes at most as many steps as the pattern's length times the name's:", () => {
   const long = "a".repeat(255)
   const cases: ReadonlyArray<readonly [name: string, pattern: string, tree: InMemory.Tree, found: number]> = [
     ["twenty stars", `${"*a".repeat(20)}*b`, { [long]: "" }, 0],
@@ -128,7 +128,7 @@ describe("the steps of a test are at most the pattern's length times the name's:
     ["stars and question marks", `${"*?a".repeat(80)}b`, { [long]: "" }, 0],
     ["sets", `${"*[a-z]".repeat(150)}b`, { [long]: "" }, 0],
     ["one very large set", `*[${"a-z".repeat(330)}]b`, { [long]: "" }, 0],
-    ["stars of stars", `${"*".repeat(900)}b`, { [long]: "" }, 0]
+    ["adjacent stars", `${"*".repeat(900)}b`, { [long]: "" }, 0]
   ]
   for (const [name, pattern, tree, found] of cases) {
     it.effect(name, () =>
@@ -144,7 +144,7 @@ describe("the steps of a test are at most the pattern's length times the name's:
   }
 })
 
-describe("globs on which picomatch works for minutes or for ever are answered, over a tree thirty deep:", () => {
+describe("globs that take picomatch minutes or forever are matched over a tree thirty deep:", () => {
   const deep = (depth: number): InMemory.Tree => (depth === 0 ? { leaf: "" } : { a: deep(depth - 1), b: "" })
   const cases: ReadonlyArray<readonly [pattern: string, found: number]> = [
     [`${"**/".repeat(30)}leaf`, 1],
@@ -171,7 +171,7 @@ describe("globs on which picomatch works for minutes or for ever are answered, o
     it.effect(pattern.slice(0, 50), () =>
       on({ ...deep(30) }, (fs) =>
         Effect.map(fs.glob(pattern), ({ matches }) => {
-          // Where picomatch's own meaning of a bomb is the question, that there is an answer is all that is claimed.
+          // For patterns with a special meaning in picomatch, the test requires only an answer.
           if (!/[+@*]\(|\[\[|"/.test(pattern)) assert.strictEqual(matches.length, found)
         })
       )
@@ -179,27 +179,27 @@ describe("globs on which picomatch works for minutes or for ever are answered, o
   }
 })
 
-describe("conditions within conditions", () => {
+describe("nested negations", () => {
   for (const [name, pattern, count] of [
     ["300 deep", nested("!(", ")", 300), 1000],
     ["190 deep, with alternatives", nested("!(a|", ")", 190), 1000],
     ["500 side by side", `!(${"*|".repeat(480)})`, 100]
   ] as const) {
-    it.live(`${name}, over ${count} names: the answer comes`, () =>
+    it.live(`${name}, over ${count} names: give an answer`, () =>
       Effect.gen(function* () {
         const { error, isStuck, out } = yield* guarded(`
           const tree = Object.fromEntries(Array.from({ length: ${count} }, (_, i) => ["a".repeat(60) + i, ""]))
           const fs = await make(tree)
           say(await run(told(fs.glob(${JSON.stringify(pattern)}).pipe(Effect.provideService(Limits, standard)))))
         `)
-        assert.isFalse(isStuck, "never came back")
+        assert.isFalse(isStuck, "did not end")
         assert.include(['"done"', '"InvalidArgument"'], out, error)
       })
     )
   }
 })
 
-/** How often the event loop comes round while the effect runs. */
+/** Counts the turns of the event loop while the effect runs. */
 const turning = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<readonly [A, turns: number], E> =>
   Effect.suspend(() => {
     let turns = 0
@@ -217,10 +217,10 @@ const turning = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<readonly [A, 
     )
   })
 
-describe("a walk through one directory of long names lets others have their turn, and can be interrupted,", () => {
+describe("a walk over long names in one directory yields to others and can be interrupted,", () => {
   const named = (count: number, size: number): InMemory.Tree =>
     Object.fromEntries(Array.from({ length: count }, (_, i) => [`${"a".repeat(size)}${String(i).padStart(4, "0")}`, ""]))
-  // Where there are ignore rules, more turns than their reading alone gives: one for each 32,768 characters.
+  // With ignore rules, `least` exceeds the turns of their parsing alone: one for each 32,768 characters.
   const cases: ReadonlyArray<
     readonly [name: string, least: number, tree: InMemory.Tree, pattern: string, Filesystem.GlobOptions?]
   > = [
@@ -257,7 +257,7 @@ describe("a walk through one directory of long names lets others have their turn
         Effect.gen(function* () {
           const [{ matches }, turns] = yield* turning(fs.glob(pattern, options))
           assert.isAtMost(matches.length, 301)
-          assert.isAtLeast(turns, least, "nobody else had a turn")
+          assert.isAtLeast(turns, least, "the walk did not yield")
           const search = yield* Effect.forkChild(fs.glob(pattern, options), { startImmediately: true })
           yield* Fiber.interrupt(search)
         })
@@ -266,19 +266,19 @@ describe("a walk through one directory of long names lets others have their turn
   }
 })
 
-describe("no ignore rule becomes more than it says:", () => {
-  /** Texts of programs. */
+describe("no ignore rule grows beyond its length:", () => {
+  /** The rules, as source text of programs. */
   const cases: ReadonlyArray<readonly [name: string, rules: string]> = [
-    ["globstars that come right after text, again and again", '"a**/".repeat(1000) + "b"'],
-    ["the same, anchored", '"/" + "a**/".repeat(1000) + "b"'],
-    ["the same, with escaped slashes", '"a**\\\\/".repeat(800) + "b"'],
-    ["the same, ending in globstars", '"a**/**/".repeat(500) + "**"'],
-    ["the same, a few in each of many rules", '"a**/a**/a**/a**/b\\n".repeat(50_000)'],
-    ["a megabyte of globstars without end", '("a/" + "**/".repeat(1300) + "**x\\n").repeat(260)'],
-    ["stars without end", '("*a".repeat(2000) + "b\\n").repeat(250)'],
-    ["sets that are not closed", '("[a".repeat(2000) + "\\n").repeat(250)'],
-    ["sets in sets", '("[[:alpha:]".repeat(400) + "\\n").repeat(250)'],
-    ["spaces without end", '(" ".repeat(4000) + "\\\\\\n").repeat(250)'],
+    ["many globstars right after text", '"a**/".repeat(1000) + "b"'],
+    ["many anchored globstars right after text", '"/" + "a**/".repeat(1000) + "b"'],
+    ["many globstars right after text, with escaped slashes", '"a**\\\\/".repeat(800) + "b"'],
+    ["many globstars right after text, with globstars at the end", '"a**/**/".repeat(500) + "**"'],
+    ["a few globstars right after text in each of many rules", '"a**/a**/a**/a**/b\\n".repeat(50_000)'],
+    ["a megabyte of globstars", '("a/" + "**/".repeat(1300) + "**x\\n").repeat(260)'],
+    ["very many stars", '("*a".repeat(2000) + "b\\n").repeat(250)'],
+    ["unclosed sets", '("[a".repeat(2000) + "\\n").repeat(250)'],
+    ["nested sets", '("[[:alpha:]".repeat(400) + "\\n").repeat(250)'],
+    ["very many spaces", '(" ".repeat(4000) + "\\\\\\n").repeat(250)'],
     ["a line of a megabyte", '"**/a".repeat(250_000)'],
     ["characters beyond the first plane", '"\\u{10ffff}".repeat(250_000)']
   ]
@@ -292,7 +292,7 @@ describe("no ignore rule becomes more than it says:", () => {
         `,
           { heap: 512, seconds: 30 }
         )
-        assert.isFalse(isStuck, "never came back")
+        assert.isFalse(isStuck, "did not end")
         assert.strictEqual(status, 0, `the program has died: ${error.split("\n").find((line) => /FATAL|Error/.test(line))}`)
         assert.strictEqual(out, '["d/e/f/c"]')
       })
@@ -302,7 +302,7 @@ describe("no ignore rule becomes more than it says:", () => {
   const git = spawnSync("git", ["--version"]).status === 0
   if (!git && process.env["FS_ALGEBRA_NO_SKIP"] !== "1") console.log("skipped: ignore rules beside git; apt-get install git")
   it.effect.runIf(git || process.env["FS_ALGEBRA_NO_SKIP"] === "1")(
-    "a second globstar right after text is a star, as git has it",
+    "a second globstar right after text is a star, as in git",
     () => {
       const root = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-git-"))
       const paths = ["foo/barbaz", "foobarbaz", "foo/bar/baz", "foobar/baz", "foobarx/baz", "foox/y/barz/baz", "foo/bar/x/baz"]

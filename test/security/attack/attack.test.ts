@@ -1,9 +1,9 @@
 /**
- * Another process swaps directories, files and links as fast as it can while every operation runs. What is promised where the host is
- * race-free: nothing outside is changed, read or seen, and what succeeds was done where the path led at some moment of the call.
+ * Another process swaps directories, files and links as fast as possible while every operation runs. On a race-free host,
+ * nothing outside is changed, read or seen. Each success acts on the place where the path led at some moment of the call.
  *
- * `npm run soak` makes a million attempts per operation (FS_ALGEBRA_ATTEMPTS another number), and prints what came of them; so does
- * DEBUG=1 here.
+ * `npm run soak` makes a million attempts per operation (or FS_ALGEBRA_ATTEMPTS) and prints the results. With DEBUG=1 the
+ * results are printed here too.
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -17,9 +17,9 @@ import { actsFor, attemptsOf, operationOf, patienceFor, timeoutOf, wanted } from
 import { posixHost } from "./subjects.ts"
 
 const canPlay = process.platform === "linux" && Fs.existsSync("/proc/self/fd")
-if (!canPlay) console.log("skipped: the attack on PosixHost, whose promise of no race is for Linux with /proc")
+if (!canPlay) console.log("skipped: the attack on PosixHost, which is race-free only on Linux with /proc")
 
-/** In memory where that is possible: there the attacker is fastest, and a disk is spared. */
+/** A directory on a disk in memory where there is one, because the attacker is fastest there. */
 const base = Fs.mkdtempSync(join(Fs.realpathSync(Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()), "fs-algebra-attack-"))
 const program: Program = canPlay ? compile(base) : inNode
 let grounds = 0
@@ -44,7 +44,7 @@ const quotaOf = ({ name }: Operation) => ({
   milliseconds: patienceFor(attemptsOf(name))
 })
 
-describe.runIf(canPlay)("under attack", () => {
+describe.runIf(canPlay)("PosixHost under attack", () => {
   for (const act of actsFor(program.engine)) {
     describe(act.scene.name, () => {
       let tallies: ReadonlyArray<Tally> = []
@@ -54,7 +54,7 @@ describe.runIf(canPlay)("under attack", () => {
         all.push(...tallies)
       }, timeoutOf(act))
 
-      it("the attacker was at it, in as many calls as were wanted", () => {
+      it("makes the wanted number of attempts during swaps", () => {
         assert.deepStrictEqual(
           tallies.map(({ operation }) => operation),
           act.operations.map(({ name }) => name)
@@ -62,18 +62,18 @@ describe.runIf(canPlay)("under attack", () => {
         for (const tally of tallies) assert.isAtLeast(tally.attempts, attemptsOf(tally.operation), line(tally))
       })
 
-      it("nothing outside is changed, read or seen", () => assert.deepStrictEqual(accused(tallies, "escape"), []))
+      it("changes, reads and shows nothing outside the root", () => assert.deepStrictEqual(accused(tallies, "escape"), []))
 
-      it("what succeeds was done where the path led, and once; what fails was not done", () =>
+      it("acts once, where the path leads, when a call succeeds, and not at all when it fails", () =>
         assert.deepStrictEqual(accused(tallies, "wrong", "undeclared"), []))
 
-      it("no temporary file and no descriptor is left", () => assert.deepStrictEqual(accused(tallies, "leftovers"), []))
+      it("leaves no temporary file and no descriptor", () => assert.deepStrictEqual(accused(tallies, "leftovers"), []))
 
-      it("a refusal says what the operation may say", () => assert.deepStrictEqual(accused(tallies, "misnamed"), []))
+      it("fails only with errors that fit the operation", () => assert.deepStrictEqual(accused(tallies, "misnamed"), []))
     })
   }
 
-  it("20,000 attempts and more were made, and calls of every kind have succeeded too", () => {
+  it("makes at least 20,000 attempts, and some of every operation succeed", () => {
     assert.isAtLeast(
       sum(all, ({ attempts }) => attempts),
       20_000
@@ -91,7 +91,7 @@ describe.runIf(canPlay)("under attack", () => {
     }
   })
 
-  it("the attacker that needs no compiler swaps as well, and wins nothing", { timeout: 120_000 }, async () => {
+  it("resists the attacker in Node too", { timeout: 120_000 }, async () => {
     const chosen = /^(?:list|open and read|write replace a stream|removeTree|remove of a file)$/
     for (const { operations, scene } of actsFor("node")) {
       const some = operations.filter(({ name }) => chosen.test(name))

@@ -1,16 +1,16 @@
 /*
- * Changes what names stand for, as fast as it can, until it is told to stop (SIGTERM), its parent is gone or ten hours are over.
+ * Swaps the entries of names as fast as possible, until SIGTERM, the end of its parent, or ten hours.
  * Usage: attacker COUNTER GAP MODE PATH...
  *
- * COUNTER is a file of eight bytes, mapped here, in which the number of swaps can be read at any moment. GAP is about the longest
- * pause between two swaps in nanoseconds. For some time pauses are spun away, drawn log-uniformly, so that long and short windows of
- * the victim both get their share: that is for a processor of our own. Then for some time they are slept: whoever wakes up interrupts
- * the victim in the middle of its call, which is what works where both share a processor.
+ * COUNTER is a file of eight bytes, mapped here, which always holds the number of swaps. GAP is about the longest pause between two
+ * swaps in nanoseconds. The attacker alternates between two kinds of pauses. Busy pauses, drawn log-uniformly, hit short and long
+ * windows of the victim; they suit a processor of its own. Sleeping pauses interrupt the victim in the middle of its call at the
+ * wake-up; they suit a shared processor.
  *
- *   exchange A B         A and B change places in one step; where the disk cannot, in three
- *   bounce A B           A is moved to B, and back
- *   recreate D TARGET G  D is removed (when it is not empty, moved to G/<number>), is a link to TARGET, is removed, is made anew
- *   flip F TARGET SPARE  F is a link to TARGET, then another name of SPARE, whatever anybody else does to F
+ *   exchange A B         swaps A and B in one step, or in three where the disk cannot
+ *   bounce A B           moves A to B and back
+ *   recreate D TARGET G  removes D (or moves it to G/<number> when it is not empty), links it to TARGET, removes it, creates it anew
+ *   flip F TARGET SPARE  makes F a link to TARGET, then a second name of SPARE, whatever the victim does to F
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -74,7 +74,7 @@ static void pause_a_little(void) {
   else spin();
 }
 
-/* What has been done to a name counts; what was not possible at this moment (the victim was at it) does not. */
+/* Counts a swap, or a failure when the victim was in the way. */
 static int did(int answer) {
   if (answer == 0) (*swaps)++;
   else failures++;
@@ -130,7 +130,7 @@ static void flipping(const char *file, const char *target, const char *spare) {
   while (!stopped) {
     unlink(next);
     did(symlink(target, next) == 0 ? rename(next, file) : -1);
-    /* Between two names of one file, rename does nothing and says that it was done: then the first has to go. */
+    /* A rename between two names of one file succeeds without doing anything, so remove the first name. */
     unlink(next);
     did(link(spare, next) == 0 ? rename(next, file) : -1);
   }
@@ -139,7 +139,7 @@ static void flipping(const char *file, const char *target, const char *spare) {
 int main(int count, char **words) {
   if (count < 6) return 2;
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  /* Or a sleep would last 50 microseconds more. */
+  /* Without this a sleep lasts 50 microseconds longer. */
   prctl(PR_SET_TIMERSLACK, 1);
   signal(SIGTERM, stop);
   signal(SIGALRM, stop);

@@ -1,4 +1,4 @@
-/** The attacker in plain Node, for where there is no compiler: what `attacker.c` does, with the same arguments, more slowly. */
+/** The attacker in Node, for machines without a compiler. It takes the arguments of `attacker.c` and is slower. */
 import * as Fs from "node:fs"
 
 const [counter, gap, mode, a, b, c] = process.argv.slice(2) as [string, string, string, string, string, string]
@@ -13,7 +13,9 @@ let failures = 0
 let isNapping = false
 const never = new Int32Array(new SharedArrayBuffer(4))
 
-/** A signal would not be seen in a loop that never yields: the file that counts has gone, or the parent has. */
+/**
+ * Tests for the end of the attack: the counter or the parent is gone. A signal would not be seen in a loop that never yields.
+ */
 const isStopped = (): boolean => process.ppid !== parent || !Fs.existsSync(counter) || performance.now() > end
 
 const done = (change: () => unknown): boolean => {
@@ -80,7 +82,7 @@ const rounds: Record<string, () => void> = {
 
 for (;;) {
   for (let left = 100; left > 0; left--) rounds[mode]!()
-  // As many rounds as bring an exchange back to where it began.
+  // The number of rounds is even, so that an exchange ends where it began.
   if (isStopped()) break
 }
 process.stdout.write(`${JSON.stringify({ swaps: Number(count[0]), failures })}\n`)

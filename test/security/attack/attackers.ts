@@ -1,6 +1,6 @@
 /**
- * Starting, counting and stopping the other process. The one in C is compiled when the tests begin; where there is no compiler the one
- * in Node takes its place, so that this test is never left out.
+ * Starts, counts and stops the attacker. The one in C is compiled at the start of the tests; without a compiler the one in Node
+ * replaces it, so that these tests always run.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
 import * as Fs from "node:fs"
@@ -24,12 +24,12 @@ const source = (file: string): string => fileURLToPath(new URL(file, import.meta
 
 export const inNode: Program = { engine: "node", command: [process.execPath, source("attacker.ts")] }
 
-/** Into a directory that the caller removes. */
+/** Compiles the attacker into a directory that the caller removes. */
 export const compile = (directory: string): Program => {
   const binary = join(directory, "attacker")
   const { error, status, stderr } = spawnSync("gcc", ["-O2", "-o", binary, source("attacker.c")], { encoding: "utf8" })
   if (error !== undefined) {
-    console.log("no gcc: the attacker is the slower one, in Node (apt-get install gcc libc6-dev)")
+    console.log("no gcc: using the slower attacker in Node (apt-get install gcc libc6-dev)")
     return inNode
   }
   if (status !== 0) throw new Error(`attacker.c cannot be compiled: ${stderr}`)
@@ -42,9 +42,9 @@ export interface Report {
 }
 
 export interface Attacker {
-  /** How often it has swapped, now: one read of eight bytes. */
+  /** Returns the current number of swaps with one read of eight bytes. */
   readonly swaps: () => number
-  /** Waits for its end; again does nothing more. */
+  /** Stops the attacker and waits for its end. A second call does nothing more. */
   readonly stop: () => Promise<Report>
 }
 
@@ -58,7 +58,7 @@ const ended = (child: ChildProcess): Promise<string> =>
     )
   })
 
-/** Answers when the first swap is done. `gap`: the longest pause between two, in nanoseconds. */
+/** Starts an attacker and waits for its first swap. `gap` is the longest pause between two swaps, in nanoseconds. */
 export const start = async ({ command, engine }: Program, attack: Attack, gap: number, counter: string): Promise<Attacker> => {
   Fs.writeFileSync(counter, new Uint8Array(8))
   const descriptor = Fs.openSync(counter, "r")
@@ -71,7 +71,7 @@ export const start = async ({ command, engine }: Program, attack: Attack, gap: n
   const [file, ...args] = [...command, counter, String(gap), ...attack]
   const child = spawn(file!, args, { stdio: ["ignore", "pipe", "inherit"] })
   const end = ended(child)
-  // So that an early end is no unhandled rejection; whoever waits gets it all the same.
+  // Avoids an unhandled rejection after an early end; a later await still fails.
   end.catch(() => undefined)
   while (swaps() === 0) {
     if (child.exitCode !== null) throw new Error(`the attacker ended before its first swap: ${await end}`)
@@ -79,7 +79,7 @@ export const start = async ({ command, engine }: Program, attack: Attack, gap: n
   }
   const stopped = async (): Promise<Report> => {
     Fs.rmSync(counter, { force: true })
-    // The one in Node notices the counter, since a signal would leave names half exchanged.
+    // The attacker in Node stops when the counter is gone, because a signal would leave names half exchanged.
     if (engine === "c") child.kill("SIGTERM")
     const output = await end
     Fs.closeSync(descriptor)

@@ -1,6 +1,6 @@
 /**
- * What the attack is worth: the same program, aimed at ports that compare paths, catches every one of their operations outside. Each
- * is tried until it is caught, which takes milliseconds, and for a minute at most.
+ * Proves that the attack works: aimed at ports that compare paths, it catches every operation outside the root. Each operation
+ * is repeated until it is caught, for at most a minute.
  */
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -59,7 +59,7 @@ describe.runIf(canPlay)("the attack catches", () => {
     assert.deepStrictEqual(await uncaught(prefix, twins, named(onPort, /^open and read/), "wrong"), [])
   })
 
-  it("these also with the attacker that needs no compiler", minutes, async () => {
+  it("some of these operations with the attacker in Node too", minutes, async () => {
     const some = named(onPort, /^(?:stat|list|write create bytes|remove a file)$/)
     assert.deepStrictEqual(await uncaught(prefix, absolute, some, "escape", inNode), [])
   })

@@ -1,6 +1,6 @@
 /**
- * The same operations without a race: between two calls what stands at a path is exchanged, at the name or further up, so that each call
- * has exactly one right answer. What is kept from earlier calls (descriptors, paths) must never decide where a call goes.
+ * The operations of the attack without a race: between two calls the entry at a path is exchanged, so that each call has
+ * exactly one right result. Cached descriptors and paths must never decide where a call goes.
  */
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -16,7 +16,7 @@ const canPlay = process.platform === "linux" && Fs.existsSync("/proc/self/fd")
 const base = Fs.mkdtempSync(join(Fs.realpathSync(Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()), "fs-algebra-exact-"))
 afterAll(() => Fs.rmSync(base, { recursive: true, force: true }))
 
-/** Two directories, and what else may stand at `up/name`, each in a directory of its own called `name`. */
+/** Builds two directories and other entries for `up/name`, each called `name` in a directory of its own. */
 const scene: Scene = {
   name: "one after the other",
   build: (top) => {
@@ -32,11 +32,11 @@ const scene: Scene = {
 const holders = ["first", "second", "linked", "filed", "bare"] as const
 type Holder = (typeof holders)[number]
 
-/** What a call finds at the path depends on nothing but this. */
+/** Controls which entry stands at the path. */
 const stage = ({ root, places }: Ground) => {
   const path = (name: string): string => join(root, name)
   let shown: Holder = "bare"
-  /** Of the two ways to put it there: with its directory, or out of it into a new one. */
+  /** Whether the entry was moved there with its directory, or alone into a new one. */
   let isCarried = true
   Fs.renameSync(path("bare"), path("up"))
   const clear = (): void => {
@@ -59,16 +59,16 @@ const stage = ({ root, places }: Ground) => {
   }
 }
 
-/** Those that need the path to be there. */
+/** The operations that need an entry at the path. */
 const operations = [...onPort, ...onService].filter(({ name }) => !/outside$|exists|walk|glob|grep/.test(name))
 
-/** A sequence that is the same every time. */
+/** Returns a generator of numbers that is the same every time. */
 const numbers = (seed: number) => (bound: number) => {
   seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0
   return Math.floor((seed / 2 ** 32) * bound)
 }
 
-/** Done here, if there is a directory; and nowhere that the path does not lead, whatever the call says. */
+/** Returns a complaint unless the call acted in the present directory, if there is one, and nowhere else. */
 const complaint = (
   operation: Operation,
   ground: Ground,
@@ -114,15 +114,15 @@ const play = async (
   return { complaints, done }
 }
 
-describe.runIf(canPlay)("between two calls what stands at the path is exchanged", () => {
-  it("and each goes where it leads now", { timeout: 300_000 }, async () => {
+describe.runIf(canPlay)("an operation after an exchange of the entry at its path", () => {
+  it("acts on the entry that stands there now", { timeout: 300_000 }, async () => {
     const rounds = process.env["FS_ALGEBRA_SOAK"] === "1" ? 200_000 : 4000
     const { complaints, done } = await play(posixHost, rounds)
     assert.deepStrictEqual(complaints, [])
     assert.isAbove(done, rounds / 4)
   })
 
-  it("which catches a port that takes a directory it has opened for the one of its path", async () => {
+  it("is caught when the port reuses a directory that it opened before", async () => {
     assert.isNotEmpty((await play(cached, 500)).complaints)
   })
 })

@@ -1,26 +1,25 @@
 /**
- * What is attacked and what is looked at: a root, a tree outside of it that nothing may touch, and the directories that stand, now
- * one and now the other, at the path that is attacked. The tests hold those by descriptors and look at them through `/proc/self/fd`,
- * so that no swap can mislead the judge.
+ * The ground of an attack: a root, a tree outside that no call may touch, and the directories that stand in turn at the
+ * attacked path. The tests hold these by descriptors and read them through `/proc/self/fd`, so that no swap misleads the judge.
  */
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import type { Attack } from "./attackers.ts"
 
-/** What the contents of a directory are made of. `s` is the secret. */
+/** The content of a directory. `s` marks the secret. */
 export type Mark = "x" | "y" | "s"
 
-/** How many attempts may run at once: each has names of its own. */
+/** The number of attempts that may run at the same time, each with its own names. */
 export const slots = 3
 
 const extra: Record<Mark, number> = { x: 0, y: 100, s: 300 }
 
 export const fileText = (mark: Mark): string => mark.repeat(1000 + extra[mark])
-/** Larger than what the port reads in one piece, so that it goes through the thread pool. */
+/** Returns a text larger than one read of the port, so that the thread pool reads it. */
 export const largeText = (mark: Mark): string => mark.repeat(100_000 + extra[mark])
 export const linkText = (mark: Mark): string => `${mark}-target`
 
-/** Stands only outside: whoever sees it was there. */
+/** A name that exists only outside, so that a call that shows it was there. */
 export const secretName = "secret"
 
 export const names = (mark: Mark): ReadonlyArray<string> =>
@@ -35,13 +34,13 @@ const fill = (directory: string, mark: Mark): void => {
   Fs.writeFileSync(join(directory, "sub", "file"), fileText(mark))
 }
 
-/** A tree of three files and two directories more, which a recursive call has to go through. */
+/** Creates a tree of three files and two directories, for recursive calls. */
 export const makeTree = (at: string, mark: Mark): void => {
   Fs.mkdirSync(join(at, "deep", "er"), { recursive: true })
   for (const leaf of ["leaf", "deep/leaf", "deep/er/leaf"]) Fs.writeFileSync(join(at, leaf), fileText(mark))
 }
 
-/** Everything that a call which removes, moves or replaces would find if it were led astray. */
+/** Creates every entry that a misled call would remove, move or replace. */
 const bait = (directory: string): void => {
   Fs.writeFileSync(join(directory, secretName), fileText("s"))
   for (let slot = 0; slot < slots; slot++) {
@@ -58,10 +57,10 @@ interface Held {
   readonly isOften: boolean
 }
 
-/** For holding a link itself. Node does not name it. */
+/** The flag to hold a link itself, which Node does not name. */
 const O_PATH = 0o10000000
 
-/** What is written to or listed; the names in a directory are watched by the directory. */
+/** Matches the entries that calls would write to or list. A change of other names shows in their directory. */
 const often = /(?:out|bystander|r|sub|tree-\d|\/(?:file|old-\d))$/
 
 const everything = (directory: string): Array<string> => [
@@ -69,7 +68,7 @@ const everything = (directory: string): Array<string> => [
   ...Fs.readdirSync(directory, { recursive: true, encoding: "utf8" }).map((name) => join(directory, name))
 ]
 
-/** Without times, which are compared apart. */
+/** Returns all entries without their times, which are compared separately. */
 const contents = (directory: string): string =>
   everything(directory)
     .sort()
@@ -86,8 +85,9 @@ const times = (descriptor: number, isReadable: boolean): string => {
 }
 
 /**
- * A tree that nothing may touch, nor read unless it is `isReadable`. The time of a change cannot be turned back, and the system notes it for whatever is written, renamed,
- * removed, linked or made there; the time of the last access shows what was read. So comparing times misses nothing.
+ * Builds a tree that no call may change, nor read unless it is `isReadable`. The change time cannot be set back, and the system
+ * updates it for every write, rename, removal, link or creation. The access time shows every read. Comparing both misses
+ * nothing.
  */
 export const untouchable = (directory: string, build: (directory: string) => void, isReadable = false) => {
   let held: ReadonlyArray<Held> = []
@@ -104,7 +104,7 @@ export const untouchable = (directory: string, build: (directory: string) => voi
     build(directory)
     expected = contents(directory)
     const paths = everything(directory)
-    // The system notes an access only where the last one is older than the last change.
+    // The system notes an access only when the last access is older than the last change.
     for (const path of paths) Fs.lutimesSync(path, 0, 0)
     held = paths.map((path) => {
       const isLink = Fs.lstatSync(path).isSymbolicLink()
@@ -115,7 +115,9 @@ export const untouchable = (directory: string, build: (directory: string) => voi
   rebuild()
 
   return {
-    /** The first thing that is not as it was. Not all are looked at after every call, since nothing that was touched gets untouched. */
+    /**
+     * Returns the first entry whose times changed. Only some are compared after every call, because a change never disappears.
+     */
     touched: (all: boolean): string | undefined => {
       for (const { before, descriptor, isOften, path } of held) {
         if (!all && !isOften) continue
@@ -124,7 +126,7 @@ export const untouchable = (directory: string, build: (directory: string) => voi
       }
       return undefined
     },
-    /** Byte for byte. Reads everything, so it has to be rebuilt before it is used again. */
+    /** Compares byte by byte. This reads every entry, so the tree must be rebuilt before its next use. */
     differs: (): string | undefined => {
       const found = contents(directory)
       return found === expected ? undefined : `${directory} differs:\n${found.slice(0, 2000)}`
@@ -136,7 +138,7 @@ export const untouchable = (directory: string, build: (directory: string) => voi
 
 export type Untouchable = ReturnType<typeof untouchable>
 
-/** A directory that may stand at the attacked path, wherever it is now. */
+/** A directory that may stand at the attacked path, found by its descriptor wherever it is. */
 export interface Place {
   readonly mark: Mark
   readonly at: (name: string) => string
@@ -155,11 +157,11 @@ const hold = (path: string, mark: Mark): Place => {
 export interface Ground {
   readonly root: string
   readonly outside: Untouchable
-  /** Stands inside, and is never swapped: what is done to it was meant for another. */
+  /** A directory inside the root that is never swapped. A change of it was meant for another one. */
   readonly bystander: Untouchable
-  /** The path that operations go through, from the root. */
+  /** The path of the operations, from the root. */
   readonly at: string
-  /** Empty where new directories are made all the time. */
+  /** The places, or none where the attacker makes new directories all the time. */
   readonly places: ReadonlyArray<Place>
   readonly attack: Attack
   readonly release: () => void
@@ -167,13 +169,13 @@ export interface Ground {
 
 export interface Scene {
   readonly name: string
-  /** Paths go through a directory `r` below the attacked name. */
+  /** Whether paths go through a directory `r` below the attacked name. */
   readonly isNested?: boolean
-  /** Given the top, makes what stands inside, and says what is attacked. */
+  /** Builds the entries inside the root and returns what the attacker swaps. */
   readonly build: (top: string) => { readonly at: string; readonly places: ReadonlyArray<Place>; readonly attack: Attack }
 }
 
-/** `top/root`, `top/out` and what the scene adds. */
+/** Creates `top/root`, `top/out` and the entries of the scene. */
 export const prepare = (top: string, { build, isNested = false }: Scene): Ground => {
   const root = join(top, "root")
   Fs.mkdirSync(root, { recursive: true })
@@ -198,7 +200,7 @@ export const prepare = (top: string, { build, isNested = false }: Scene): Ground
   }
 }
 
-/** Made, filled, and held. */
+/** Creates, fills and holds a directory. */
 export const inside = (path: string, mark: Mark): Place => {
   Fs.mkdirSync(path, { recursive: true })
   fill(path, mark)
@@ -225,7 +227,7 @@ const bounced = (name: string, away: string): Scene => ({
   }
 })
 
-/** Those in which what is attacked is a directory on the way. */
+/** The scenes in which a directory within the path is attacked. */
 export const onTheWay: ReadonlyArray<Scene> = [
   exchanged("a directory and an absolute link to the outside change places", "d", "link", (top) => join(top, "out")),
   exchanged("a directory three deep and a relative link change places", "p/q/d/r", "p/q/link", () => "../../../out"),
@@ -250,7 +252,7 @@ export const recreated: Scene = {
   }
 }
 
-/** Those in which what is attacked is the last name of the path, and operations may take it away. */
+/** The scene in which the last name of the path is attacked, and operations may remove it. */
 export const flipped: Scene = {
   name: "a file is a link to a file outside, and a file again",
   build: (top) => {
@@ -261,7 +263,7 @@ export const flipped: Scene = {
   }
 }
 
-/** `at` holds what is swapped; a call that goes through all of it meets the link on its way down. */
+/** The scene in which a directory below `at` is swapped, so that a recursive call meets the link. */
 export const branch: Scene = {
   name: "a directory inside the tree that a call works on and a link to the outside change places",
   build: (top) => {
@@ -280,7 +282,7 @@ const plant = (root: string, out: string): void => {
     string,
     string
   ]
-  // From here on there is nothing to exchange with, until the last step.
+  // The attacker has nothing to exchange until the last step.
   if (isThere(link)) Fs.renameSync(link, parked)
   for (const path of [parked, outer]) Fs.rmSync(path, { recursive: true, force: true })
   Fs.mkdirSync(outer)
@@ -294,7 +296,7 @@ const isWhole = (root: string): boolean =>
   ["outer/a", "outer/leaf", "outer/d", "swap"].every((name) => isThere(join(root, name))) &&
   ["outer/d", "swap"].some((name) => isThere(join(root, name, "deep/er/leaf")))
 
-/** Puts back what operations have taken away. An attacker in three steps may come in between; then once more. */
+/** Restores the entries that operations removed. An attacker in three steps may interfere; then it tries again. */
 export const growBranch = (root: string, out: string): void => {
   for (let left = 1000; !isWhole(root); left--) {
     try {

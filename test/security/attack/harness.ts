@@ -1,6 +1,6 @@
 /**
- * Runs operations while the attacker runs, looks outside after every call, and counts. What is counted as an attempt is a call during
- * which the attacker swapped at least once: others prove nothing.
+ * Runs operations against the attacker, checks the outside after every call, and counts. An attempt is a call during which the
+ * attacker swapped at least once, because other calls prove nothing.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -18,23 +18,23 @@ export interface Tally {
   readonly operation: string
   readonly scene: string
   calls: number
-  /** Calls during which something was swapped. */
+  /** The calls during which a swap happened. */
   attempts: number
   swaps: number
   successes: number
   readonly refusals: Record<string, number>
   readonly counts: Record<Kind, number>
-  /** The first of each kind. */
+  /** The first complaint of each kind. */
   readonly evidence: Array<string>
   milliseconds: number
 }
 
 export interface Quota {
-  /** Attempts that are wanted. */
+  /** The wanted number of attempts. */
   readonly attempts: number
-  /** Give up then, where the attacker is too slow. */
+  /** The time limit, for a slow attacker. */
   readonly milliseconds: number
-  /** Stop at the first of these: for controls. */
+  /** The kind of complaint that ends the attempts early, for the controls. */
   readonly until?: Kind
 }
 
@@ -60,20 +60,20 @@ const accuse = (tally: Tally, { kind, why }: { readonly kind: Kind; readonly why
 
 const moved = "another program moved or replaced this directory while it was read; try again"
 
-/** A refusal tells nothing of the host, and never of a mistake in our own hands. */
+/** Returns a complaint when a failure shows a path of the host or a mistake of our own. */
 const isUnfit = (operation: Operation, failure: Failure, ground: Ground): string | undefined => {
   const { _tag, code, detail } = failure as { readonly _tag: string; readonly code?: string; readonly detail?: string }
   if (operation.tellsMoves === true && _tag === "Unavailable" && detail === moved) return undefined
-  if (code === "EBADF") return "used a descriptor that was closed"
+  if (code === "EBADF") return "used a closed descriptor"
   if (_tag === "Unavailable" || _tag === "Unsupported" || _tag === "Died")
     return `said ${JSON.stringify({ ...failure, cause: undefined })}`
   const text = JSON.stringify({ ...failure, cause: undefined, path: undefined })
   return text.includes(ground.root) || text.includes("/proc/") || text.includes("/out")
-    ? `told a path of the host: ${text}`
+    ? `showed a path of the host: ${text}`
     : undefined
 }
 
-/** Codes that no caller can make anything of: the name of another error, or what a call said of the wrong kind of thing. */
+/** Tests for a code that helps no caller: one that has an error of its own, or that comes from an entry of the wrong kind. */
 const isMisnamed = (operation: Operation, failure: Failure): boolean => {
   const { _tag, code } = failure as { readonly _tag: string; readonly code?: string }
   if (code !== undefined) return /^(?:EINVAL|EISDIR|ENOTDIR|ELOOP|ENOENT|EEXIST|[A-Z][a-z]+[A-Za-z]*)$/.test(code)
@@ -113,7 +113,7 @@ const lookAround = (tally: Tally, { bystander, outside }: Ground, all: boolean):
   }
 }
 
-/** What a call dies of is an outcome too, which none may have. */
+/** Turns a defect into an outcome, which no operation may have. */
 const settled = (call: Effect.Effect<unknown, Failure>): Effect.Effect<Outcome> =>
   Effect.map(Effect.exit(call), (exit) => {
     if (Exit.isSuccess(exit)) return { _tag: "Success", success: exit.value }
@@ -122,7 +122,7 @@ const settled = (call: Effect.Effect<unknown, Failure>): Effect.Effect<Outcome> 
     return { _tag: "Failure", failure: Option.getOrElse(error, died) }
   })
 
-/** One call, or some at a time: then each has names of its own. */
+/** Runs one call, or several at the same time with names of their own. */
 const batch = (
   tally: Tally,
   subject: Subject,
@@ -146,17 +146,17 @@ const batch = (
     outcomes.forEach((outcome, index) => judgeOne(tally, operation, ground, numbers[index]!, outcome))
   })
 
-/** How a hidden file of a write that has ended is told from everything else. */
+/** Tests whether the name is that of a leftover of a write. */
 const isLeftover = (name: string): boolean => name.startsWith(".~")
 
-/** Counted and taken away. */
+/** Returns and removes the leftovers in a directory. */
 const leftoversIn = (directory: string): ReadonlyArray<string> => {
   const found = Fs.readdirSync(directory).filter(isLeftover)
   for (const name of found) Fs.rmSync(join(directory, name), { recursive: true, force: true })
   return found
 }
 
-/** New directories that were moved to the grave, with what was made in them. */
+/** Counts the entries in new directories that were moved to the grave, and removes them. */
 const exhume = (grave: string, ...others: ReadonlyArray<string>): { readonly made: number; readonly leftovers: number } => {
   const directories = Fs.existsSync(grave) ? Fs.readdirSync(grave).map((name) => join(grave, name)) : []
   let made = 0
@@ -166,7 +166,7 @@ const exhume = (grave: string, ...others: ReadonlyArray<string>): { readonly mad
     const names = Fs.readdirSync(directory)
     made += names.filter((name) => /^new-\d+$/.test(name)).length
     leftovers += names.filter(isLeftover).length
-    // Nothing is counted twice.
+    // Remove them, so that they are not counted twice.
     for (const name of names) Fs.rmSync(join(directory, name), { recursive: true, force: true })
   }
   for (const directory of directories) Fs.rmSync(directory, { recursive: true, force: true })
@@ -178,10 +178,10 @@ const isEnough = (tally: Tally, quota: Quota, begun: number): boolean =>
   performance.now() - begun > quota.milliseconds ||
   (quota.until !== undefined && tally.counts[quota.until] > 0)
 
-/** How many attempts between two looks at what has been made in directories that are not there any more. */
+/** The number of attempts between two counts of the entries in the grave. */
 const period = 1500
 
-/** All attempts of one operation on one ground, with an attacker of its own. */
+/** Makes all attempts of one operation on one ground, with its own attacker. */
 export const assault = (
   subject: Subject,
   operation: Operation,
@@ -196,7 +196,7 @@ export const assault = (
   const run = Effect.fnUntraced(function* (attacker: Attacker) {
     let made = 0
     for (let n = 0; !isEnough(tally, quota, begun);) {
-      // First one after the other, then some at a time.
+      // The first half runs one call at a time, the second half several.
       const width = tally.attempts < quota.attempts / 2 ? 1 : slots
       yield* batch(tally, subject, operation, ground, attacker, n, width)
       n += width
@@ -221,7 +221,7 @@ export const assault = (
   })
   return Effect.acquireUseRelease(
     Effect.promise(() => {
-      // What the last operation has used up would keep the attacker from its first swap.
+      // A missing entry, used up by the last operation, would keep the attacker from its first swap.
       operation.prepare?.(ground, 0)
       return start(program, ground.attack, gap, join(ground.root, "..", "counter"))
     }),
@@ -230,7 +230,7 @@ export const assault = (
   )
 }
 
-/** Descriptors of this process that lead into a directory. */
+/** Counts the descriptors of this process that lead into a directory. */
 const descriptorsIn = (directory: string): number =>
   Fs.readdirSync("/proc/self/fd").filter((descriptor) => {
     try {
@@ -240,7 +240,7 @@ const descriptorsIn = (directory: string): number =>
     }
   }).length
 
-/** A scene on its own ground, all operations after one another. */
+/** Plays a scene on its own ground with all operations, one after the other. */
 export const play = (
   top: string,
   scene: Scene,
@@ -258,7 +258,7 @@ export const play = (
       const tally = yield* assault(subject, operation, scene, ground, program, quotaOf(operation))
       tallies.push(tally)
       report(tally)
-      // An attacker that cannot keep up, or is dead, would not do better with the others.
+      // An attacker that is too slow or dead would not be better with the other operations.
       if (tally.attempts < quotaOf(operation).attempts && quotaOf(operation).until === undefined) break
     }
     yield* Effect.promise(close)

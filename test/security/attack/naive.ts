@@ -1,9 +1,9 @@
 /**
- * What the attack must catch: ports that look at a path, find it inside, and then use the path. They differ in how they look.
+ * Ports that the attack must catch: they check that a path is inside, and then use the path. They differ in the check:
  *
- * - `prefix`: the path is made absolute, and has to begin with the root;
- * - `realpath`: links are resolved first, then the same, and what was resolved is used;
- * - `cached`: a directory is opened when it is first asked for, and is taken for the one of that path ever after.
+ * - `prefix`: the path is made absolute, and must begin with the root;
+ * - `realpath`: links are resolved first, then the prefix is checked, and the resolved path is used;
+ * - `cached`: a directory is opened at the first use, and reused for its path ever after.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -16,7 +16,7 @@ import type { FsPath } from "../../../src/model/FsPath.ts"
 import type { Backend, Handle } from "../../../src/port/Backend.ts"
 import { name, parent } from "../../../src/model/FsPath.ts"
 
-/** Answers where the name is on the host, or throws. */
+/** Returns the path of the entry on the host, or throws. */
 type Look = (root: string, path: FsPath) => string
 
 const inside = (root: string, path: string): string => {
@@ -103,7 +103,7 @@ const port = (root: string, look: Look): Backend => {
     open: (path) =>
       attempt((): Handle => {
         const stat = toStat(path, Fs.statSync(look(root, path)))
-        // By its name each time, as those do who read a range of a file.
+        // The file is read by its name each time, as many readers of a range do.
         const read: Handle["read"] = (offset, length) =>
           attempt(() => Fs.readFileSync(look(root, path)).subarray(offset, offset + length))
         return { stat, read }

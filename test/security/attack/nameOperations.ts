@@ -1,4 +1,4 @@
-/** On attacked names themselves, which these calls may make, take away and replace. The attacker puts them back. */
+/** Operations on attacked names themselves, which they may create, remove and replace. The attacker restores the names. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
@@ -10,12 +10,12 @@ import { escaped, isThere, type Operation, type Outcome, slowly, type Verdict, w
 
 const slot = (name: string, n: number): string => `${name}-${n % slots}`
 
-/** What stands in the way of the attacker's own renames. */
+/** Removes a directory that blocks the attacker's own renames. */
 const cleared = ({ at, root }: Ground): void => {
   try {
     if (Fs.lstatSync(join(root, at)).isDirectory()) Fs.rmdirSync(join(root, at))
   } catch {
-    // It is no directory, or not any more.
+    // The entry is not a directory, or no longer one.
   }
 }
 
@@ -24,7 +24,7 @@ const plain = (ground: Ground, n: number): void => {
   Fs.writeFileSync(join(ground.root, slot("plain", n)), `plain ${n}`)
 }
 
-/** Appending goes to the file that the attacker links to, over and over. */
+/** Truncates the spare file, because appends go to it over and over. */
 const cutBack = (ground: Ground): void => {
   cleared(ground)
   if (Fs.statSync(join(ground.root, "spare")).size > 100_000) Fs.writeFileSync(join(ground.root, "spare"), fileText("x"))
@@ -48,7 +48,7 @@ const gone = (ground: Ground, n: number): Verdict | undefined => {
 
 const line = (n: number): string => `line ${n}\n`
 
-/** For a name that is now a file, now a link to a file outside. */
+/** The operations for a name that is sometimes a file, sometimes a link to a file outside. */
 export const onFile: ReadonlyArray<Operation> = [
   {
     name: "stat of a file",
@@ -156,7 +156,7 @@ export const onFile: ReadonlyArray<Operation> = [
   { name: "service setAttributes of a file", run: ({ fs }, { at }) => fs.setAttributes(at, { mode: 0o644 }) }
 ]
 
-/** For a directory that is removed, a link, and made anew. */
+/** The operations for a directory that is removed, replaced by a link, and created again. */
 export const onDirectory: ReadonlyArray<Operation> = [
   { name: "remove of a directory", run: ({ port }, { at }) => port.remove(p(at)) },
   { name: "removeTree of a directory", run: ({ port }, { at }) => port.accelerations!.removeTree!(p(at)) },

@@ -1,6 +1,6 @@
 /**
- * Every operation of a backend's port, each with what has to be there, and with what its answer must not be. `n` numbers the attempts:
- * those that run at the same time have names of their own.
+ * Every operation of a backend's port, with the entries it needs and the results it must not have. `n` numbers the attempts;
+ * attempts at the same time use different names.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -39,9 +39,9 @@ export type Outcome =
 
 export interface Verdict {
   /**
-   * `escape`: outside was acted on, or seen. `wrong`: the answer, or what was done, is not of the path as it was at any moment of the
-   * call. `undeclared`: it failed, and did it all the same. `partial`: of what a call of several steps should have found, some was not
-   * there at its step, and the call succeeded without.
+   * `escape`: the outside was changed or seen. `wrong`: the result fits the path at no moment of the call. `undeclared`: the
+   * call failed and acted all the same. `partial`: some entries were missing at a step of a longer call, which succeeded
+   * without them.
    */
   readonly kind: "escape" | "wrong" | "undeclared" | "partial"
   readonly why: string
@@ -49,17 +49,17 @@ export interface Verdict {
 
 export interface Operation {
   readonly name: string
-  /** For the moment before the call; what an attempt uses up is put back here. */
+  /** Runs before the call and restores the entries that an attempt uses up. */
   readonly prepare?: (ground: Ground, n: number) => void
   readonly run: (subject: Subject, ground: Ground, n: number) => Effect.Effect<unknown, Failure>
   readonly judge?: (ground: Ground, n: number, outcome: Outcome) => Verdict | undefined
-  /** Makes one entry `new-<n>` in the attacked directory, which needs nothing to be there. */
+  /** Whether the operation creates one entry `new-<n>` in the attacked directory and needs no other entry. */
   readonly makes?: boolean
-  /** Where nothing is at the attacked name, it makes something there: not for an attacker that leaves it free for a moment. */
+  /** Whether the operation may take the attacked name while it is free, which would block an attacker in several steps. */
   readonly mayTake?: boolean
-  /** What is there at the moment can be the wrong thing to ask this of. */
+  /** Whether the entry of the moment can be of a kind that makes the call an InvalidArgument. */
   readonly mayBlame?: boolean
-  /** Tells its caller, by Unavailable, that a directory which it lists was moved meanwhile. */
+  /** Whether the operation reports by Unavailable that a directory moved while it was listed. */
   readonly tellsMoves?: boolean
 }
 
@@ -82,13 +82,13 @@ export const textAt = (path: string): string | undefined => {
 
 const gone: Failure = { _tag: "absent" }
 
-/** An answer of nothing is a refusal. */
+/** Turns an undefined result into a failure. */
 const present = <A>(effect: Effect.Effect<A | undefined, Failure>): Effect.Effect<A, Failure> =>
   Effect.flatMap(effect, (value) => (value === undefined ? Effect.fail(gone) : Effect.succeed(value)))
 
 const shown = (text: string): string => JSON.stringify(text.slice(0, 80))
 
-/** The whole of what stands in one of the places, and in no way two of them, or the secret. */
+/** Accepts only the whole text of one of the places, never a mixture or the secret. */
 export const isText =
   (text: (mark: Mark) => string) =>
   (ground: Ground, _n: number, outcome: Outcome): Verdict | undefined => {
@@ -109,7 +109,7 @@ export const isSized = (ground: Ground, _n: number, outcome: Outcome): Verdict |
     : wrong(`answered a size of ${sizeBytes}`)
 }
 
-/** What attempts make comes and goes. */
+/** Matches entries of attempts, which come and go. */
 const isPassing = /-\d+$/
 
 export const isListing = (ground: Ground, _n: number, outcome: Outcome): Verdict | undefined => {
@@ -123,11 +123,11 @@ export const isListing = (ground: Ground, _n: number, outcome: Outcome): Verdict
   return ground.places.some(({ mark }) => names(mark).join() === found.join()) ? undefined : wrong(`listed ${found.join(" ")}`)
 }
 
-/** Whatever succeeds has come to the outside. */
+/** Accepts no success, because only the outside has the entry. */
 const neverSucceeds = (_ground: Ground, _n: number, outcome: Outcome): Verdict | undefined =>
   outcome._tag === "Success" ? escaped(`found what stands only outside: ${JSON.stringify(outcome.success)}`) : undefined
 
-/** Success is having done it in exactly one of the places; failure, in none. */
+/** Accepts a success that acted in exactly one place, and a failure that acted in none. */
 export const once =
   (isDone: (place: Place, n: number) => boolean) =>
   (ground: Ground, n: number, outcome: Outcome): Verdict | undefined => {
@@ -152,7 +152,7 @@ const ensure = (path: string, make: (path: string) => void): void => {
 const file = (name: string) =>
   each(({ at, mark }, n) => ensure(at(slot(name, n)), (path) => Fs.writeFileSync(path, fileText(mark))))
 
-/** After the judge has looked. */
+/** Removes the new entries after the judge. */
 const takenAway =
   (judge: NonNullable<Operation["judge"]>): NonNullable<Operation["judge"]> =>
   (ground, n, outcome) => {
@@ -163,7 +163,7 @@ const takenAway =
 
 const lineOf = (n: number): string => `line ${n}\n`
 
-/** With a turn of the event loop between its pieces, which is when other calls, and swaps, come in between. */
+/** Streams the text with a yield between its pieces, so that other calls and swaps can run. */
 export const slowly = (text: string): Stream.Stream<Uint8Array> =>
   Stream.mapEffect(Stream.make(text.slice(0, 3), text.slice(3, 4), text.slice(4)), (piece) =>
     Effect.as(Effect.yieldNow, bytes(piece))
@@ -210,7 +210,7 @@ const readWhole = ({ port }: Subject, ground: Ground, name: string): Effect.Effe
   Effect.scoped(
     Effect.gen(function* () {
       const { read, stat } = yield* port.open(below(ground, name))
-      // The bytes belong to the file that was opened, also when another stands there by now.
+      // The bytes must belong to the opened file, even if another one stands there now.
       yield* Effect.yieldNow
       const half = Math.floor(stat.sizeBytes / 2)
       const pieces = [yield* read(0, half), yield* read(half, stat.sizeBytes - half)]
@@ -300,7 +300,7 @@ const changing: ReadonlyArray<Operation> = [
     name: "removeTree",
     prepare: each(({ at, mark }, n) => {
       const path = at(slot("tree", n))
-      // What a call that failed has left is no whole tree any more.
+      // A call that failed may leave an incomplete tree.
       if (isThere(join(path, "deep", "er", "leaf")) && isThere(join(path, "leaf")) && isThere(join(path, "deep", "leaf")))
         return
       makeTree(path, mark)
@@ -347,7 +347,7 @@ const changing: ReadonlyArray<Operation> = [
     name: "attributes.set mode",
     prepare: each(({ at }) => Fs.chmodSync(at("file"), 0o644)),
     run: ({ port }, ground) => port.attributes!.set(below(ground, "file"), { mode: 0o600 }),
-    // Those that run at the same time set the same.
+    // Attempts at the same time set the same mode.
     judge: (ground, _n, outcome) => {
       const done = ground.places.filter(({ at }) => (Fs.statSync(at("file")).mode & 0o777) === 0o600).length
       return outcome._tag === "Success" && done === 0 ? wrong("succeeded, and was not done") : undefined
@@ -364,7 +364,7 @@ const changing: ReadonlyArray<Operation> = [
   }
 ]
 
-/** On the attacked name itself, which none of them takes away. */
+/** The operations on the attacked name itself that do not remove it. */
 const onTheName: ReadonlyArray<Operation> = [
   {
     name: "stat of the name",

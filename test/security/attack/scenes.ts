@@ -1,4 +1,4 @@
-/** Which operations are run in which scene, and how often. */
+/** The operations of each scene, and their numbers of attempts. */
 import type { Engine } from "./attackers.ts"
 import { branch, flipped, onTheWay, recreated, type Scene } from "./ground.ts"
 import { onDirectory, onFile } from "./nameOperations.ts"
@@ -10,7 +10,7 @@ export interface Act {
   readonly operations: ReadonlyArray<Operation>
 }
 
-/** In these the attacked name is always there, so nothing that is made on the way can take its place. */
+/** Tests whether the attacked name always exists in the scene, so that no created parent can take its place. */
 const isExchange = ({ name }: Scene): boolean => name.includes("change places")
 
 export const acts: ReadonlyArray<Act> = [
@@ -31,7 +31,7 @@ export const acts: ReadonlyArray<Act> = [
   { scene: branch, operations: onBranch }
 ]
 
-/** The attacker in Node exchanges two names in three steps, between which one is free. */
+/** Returns the acts for an attacker. The one in Node exchanges names in three steps, and one name is free between them. */
 export const actsFor = (engine: Engine): ReadonlyArray<Act> =>
   engine === "c"
     ? acts
@@ -39,21 +39,21 @@ export const actsFor = (engine: Engine): ReadonlyArray<Act> =>
 
 const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
-/** `service write over a file` and `service write with parents` are two ways to try one operation, `service write`. */
+/** Returns the operation of a name: `service write over a file` and `service write with parents` both test `service write`. */
 export const operationOf = (name: string): string => /^(?:service )?[\w.]+/.exec(name)![0]
 
-/** Of each operation, over all ways to try it and all scenes. */
+/** The wanted attempts per operation, over all its variants and scenes. */
 export const wanted = isSoak ? Number(process.env["FS_ALGEBRA_ATTEMPTS"] ?? 1_000_000) : 0
 
 const tries = (operation: string): number =>
   acts.reduce((sum, { operations }) => sum + operations.filter(({ name }) => operationOf(name) === operation).length, 0)
 
-/** In one scene. 66 of each are 20,000 and some in all. */
+/** Returns the attempts of one variant in one scene. With 66 each, the total exceeds 20,000. */
 export const attemptsOf = (name: string): number => Math.max(66, Math.ceil(wanted / tries(operationOf(name))))
 
-/** Milliseconds: a hundred times what a busy machine of two processors needs. */
+/** Returns a time limit in milliseconds: a hundred times the need of a busy machine with two processors. */
 export const patienceFor = (attempts: number): number => 30_000 + attempts * 50
 
-/** For all the attempts of an act, and what comes with them. */
+/** Returns the time limit for all attempts of an act. */
 export const timeoutOf = ({ operations }: Act): number =>
   operations.reduce((sum, { name }) => sum + patienceFor(attemptsOf(name)), 60_000)

@@ -1,6 +1,6 @@
 /**
- * Operations of the service, which take several steps of the port each. What a link inside the root leads to is theirs to follow, so
- * these try both ways out: through the port, and through the links that the engine resolves.
+ * Operations of the service, which make several calls of the port each. They follow links inside the root, so the attack tests
+ * both the port and the engine's resolution of links.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -30,7 +30,7 @@ import {
 const at = (ground: Ground, name: string): string => `${ground.at}/${name}`
 const slot = (name: string, n: number): string => `${name}-${n % slots}`
 
-/** For calls of several steps only what one of them could not have done is wrong; two directories may each see some of the steps. */
+/** Judges only scenes with a single place, because two directories may each see some of the steps. */
 const ifAlone =
   (judge: NonNullable<Operation["judge"]>): NonNullable<Operation["judge"]> =>
   (ground, n, outcome) =>
@@ -50,7 +50,7 @@ const fresh = (n: number): string => `new-${n}`
 
 const secret = "s".repeat(8)
 
-/** Of what is found, nothing may be of the outside. */
+/** Accepts only results without any entry of the outside. */
 const isInside =
   (found: (answer: any) => ReadonlyArray<string>) =>
   (_ground: Ground, _n: number, outcome: Outcome): Verdict | undefined => {
@@ -67,7 +67,7 @@ const pathsOf = (entries: ReadonlyArray<{ readonly path: string }>): ReadonlyArr
 const hashOf = (mark: Mark): string => createHash("sha256").update(fileText(mark)).digest("hex")
 const hashes = { x: hashOf("x"), y: hashOf("y"), s: hashOf("s") }
 
-/** The engine asks for each entry after the listing, and leaves out what is not there any more. */
+/** Accepts a partial list: the engine stats each entry after the listing, and leaves out entries that are gone. */
 const orPartial =
   (judge: NonNullable<Operation["judge"]>, all: (mark: Mark) => ReadonlyArray<string>): NonNullable<Operation["judge"]> =>
   (ground, n, outcome) => {
@@ -155,7 +155,7 @@ const making: ReadonlyArray<Operation> = [
   }
 ]
 
-/** These make what is missing on the way, which would be in the way of a directory that is to come back. */
+/** The operations that create missing parents, which could block a directory that comes back. */
 export const makingParents: ReadonlyArray<Operation> = (
   [
     {
@@ -196,7 +196,7 @@ export const makingParents: ReadonlyArray<Operation> = (
   ] satisfies ReadonlyArray<Operation>
 ).map((operation) => ({ ...operation, mayTake: true }))
 
-/** What has come out of the attacked directory, looked at without following anything and taken away again. */
+/** Judges and removes the entries that came out of the attacked directory, without following links. */
 const landed = (ground: Ground, n: number, outcome: Outcome, leaf: string): Verdict | undefined => {
   const path = join(ground.root, slot("landed", n))
   const texts = isThere(path) ? leavesOf(path) : []
@@ -279,7 +279,7 @@ const changing: ReadonlyArray<Operation> = [
   }
 ]
 
-/** On the whole of a tree, in which a branch is swapped for a link to the outside. */
+/** Restores the tree in which a branch is swapped for a link to the outside. */
 const regrow = (ground: Ground): void => growBranch(ground.root, join(ground.root, "..", "out"))
 
 const onTree = (
@@ -293,7 +293,7 @@ const onTree = (
   ...(judge && { judge })
 })
 
-/** A link is carried as a link, with its text; what it leads to is not. */
+/** Accepts a link that was copied as a link, but no content of its target. */
 const carried = (ground: Ground, n: number): Verdict | undefined => {
   const path = join(ground.root, slot("landed", n))
   const texts = isThere(path) ? leavesOf(path) : []

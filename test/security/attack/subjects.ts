@@ -1,4 +1,4 @@
-/** Whom the attack is aimed at, each for one root. */
+/** The ports under attack, each opened for one root. */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
@@ -18,7 +18,7 @@ const of = (port: Backend, close: () => Promise<void> = () => Promise.resolve())
   close
 })
 
-/** Fails where the machine cannot give what is attacked here. */
+/** Opens PosixHost. Fails on a machine that is not race-free. */
 export const posixHost = async (root: string): Promise<Opened> => {
   const scope = Effect.runSync(Scope.make())
   const made = PosixHost.make({ root, requireConfinement: "race-free" })

@@ -1,7 +1,7 @@
 /*
- * What the kernel says of paths below a root, for openat2(RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS). Reads records that end in NUL:
- * "R<directory>" makes a directory the root, "F<path>" asks for a path with its last link followed, "N<path>" without. Answers one
- * line a question, "ok <dev> <inode> <type>" or "no <errno>". Where the call itself is not to be had it ends with status 3.
+ * Asks the kernel about paths below a root, with openat2(RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS). Reads records that end in NUL:
+ * "R<directory>" sets the root, "F<path>" asks about a path and follows a final link, "N<path>" does not follow it. Prints one line
+ * per question, "ok <dev> <inode> <type>" or "no <errno>". Exits with status 3 when openat2 is not available.
  */
 #define _GNU_SOURCE
 #include <errno.h>

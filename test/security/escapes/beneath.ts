@@ -1,4 +1,4 @@
-/** The kernel as an oracle: `beneath.c`, compiled once, asked many questions in one run. */
+/** The kernel as an oracle: `beneath.c`, compiled once, answers many questions in one run. */
 import { spawnSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { constants } from "node:os"
@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url"
 export type Answer = { readonly ok: string; readonly kind: string } | { readonly no: string }
 
 export interface Question {
-  /** The root on the machine. */
+  /** The path of the root on the machine. */
   readonly root: string
   readonly path: string
   readonly follow: boolean
@@ -44,7 +44,7 @@ const ask =
     return answers
   }
 
-/** Why there is no such oracle here, or the oracle. */
+/** Returns the oracle, or the reason why there is none here. */
 export const compile = (directory: string): Oracle | string => {
   const program = join(directory, "beneath")
   const source = fileURLToPath(new URL("beneath.c", import.meta.url))

@@ -1,6 +1,6 @@
 /**
- * What the table is run on: each ground has the same tree as its root and the same things beside it, which are looked at by other
- * means than those under test.
+ * The filesystems that run the table. Each has the same tree as its root and the same entries beside it, which are inspected
+ * without the code under test.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -21,7 +21,7 @@ export interface Seen {
   readonly what: string
   readonly mode: number
   readonly modifiedAt: number
-  /** Whatever else there is to compare. */
+  /** Everything else that is compared. */
   readonly rest: string
 }
 
@@ -31,11 +31,11 @@ export interface Ground {
   readonly fs: Algebra
   readonly inside: () => Snapshot
   readonly outside: () => Snapshot
-  /** Gives the root its first content again. */
+  /** Restores the first content of the root. */
   readonly reset: () => void
   /** The tree as it was planted. */
   readonly tree: Tree
-  /** No error may show this. */
+  /** A text that no error may show. */
   readonly hidden: string
 }
 
@@ -53,7 +53,7 @@ export const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acqui
   (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
 )
 
-/** Everything at `top` and below it, by `node:fs`, nothing followed. */
+/** Returns every entry at `top` and below, read by `node:fs` without following links. */
 export const seen = (top: string, skip?: string): Snapshot => {
   const out: Record<string, Seen> = {}
   const visit = (host: string, path: string): void => {
@@ -92,7 +92,7 @@ export const spelt = (tree: Tree, words: Readonly<Record<string, string>>): Tree
     ])
   )
 
-/** A root on the disk, as a host of its own or as a directory of a host whose own root is above it. */
+/** Builds a root on the disk, as a host or as a directory of a host above it. */
 const onDisk = (name: string, open: (top: string) => Effect.Effect<Algebra, unknown, Scope.Scope>): Kind["make"] =>
   Effect.fnUntraced(function* (tree, outside) {
     const top = yield* directory
@@ -136,7 +136,7 @@ const textIn = (port: Backend, at: string, size: number): Effect.Effect<string, 
     )
   )
 
-/** What is in memory, by the primitives of its port, which follow nothing. */
+/** Returns every entry in memory, read by the primitives of the port, which follow no link. */
 const seenIn = (port: Backend, top: string, skip?: string): Snapshot => {
   const out: Record<string, Seen> = {}
   const visit = Effect.fnUntraced(function* (at: string, path: string): Effect.fn.Return<void, unknown> {
@@ -159,7 +159,7 @@ const seenIn = (port: Backend, top: string, skip?: string): Snapshot => {
   return out
 }
 
-/** Memory is made anew where a disk is cleared; what the calls see is always the newest. */
+/** Builds a root in memory. A reset replaces the whole memory, and `fs` is always the newest one. */
 const inMemory = (top: "." | "root"): Kind["make"] =>
   Effect.fnUntraced(function* (tree, outside) {
     const here = spelt(tree, { $ROOT: "/fs/root", $OUT: "/fs/outside", $FD: "7" })

@@ -1,12 +1,12 @@
-/** What a caller's path comes to, stated by hand for each row of the table: where it leads, and whether it ends in a link. */
+/** The meaning of a caller's path, stated by hand for each row of the table: where it leads, and whether it ends in a link. */
 
 export type Leads =
   | { readonly is: "file" | "directory"; readonly at: string }
-  /** Nothing is there yet, but could be made there. */
+  /** Nothing exists there, but an entry can be created there. */
   | { readonly is: "nothing"; readonly at: string }
-  /** The way leads through a file. */
+  /** The path leads through a file. */
   | { readonly is: "blocked" }
-  /** A link goes through what is missing, or a file, and up again: there is nothing, nor a place where it could be made. */
+  /** A link goes through a missing entry or a file and up again, so nothing exists there or can be created there. */
   | { readonly is: "lost" }
   | { readonly is: "escape" }
   | { readonly is: "loop" }
@@ -17,7 +17,7 @@ export type Leads =
 
 export interface Meaning {
   readonly leads: Leads
-  /** Where the last component is a link: the place of that link. */
+  /** The place of the link, when the last component is one. */
   readonly link?: string | undefined
 }
 

@@ -1,7 +1,7 @@
 /**
- * Every operation of the service with what it has to do on a path that means this or that: the second half of the table, by hand from
- * C-09 to C-19, C-34, C-39, C-45, C-50, C-51 and C-54. What it answers is compared, what is left in the tree, and on a failure that
- * nothing has changed.
+ * Every operation of the service with its expected result for each meaning of a path. This second half of the table is written
+ * by hand from C-09 to C-19, C-34, C-39, C-45, C-50, C-51 and C-54. The tests compare the result and the tree; after a failure
+ * nothing may have changed.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -36,15 +36,15 @@ export interface Failure {
 
 export interface Success {
   readonly answers: unknown
-  /** The tree afterwards; left out, it is as before. */
+  /** The tree afterwards; unchanged when absent. */
   readonly leaves?: Tree
-  /** What has other attributes afterwards, at this place. */
+  /** The new attributes of the entry at this place. */
   readonly sets?: { readonly at: string; readonly mode?: number; readonly modifiedAt?: number }
 }
 
 export type Expected = Failure | Success
 
-/** A row of the first table, in the tree that its layout makes. */
+/** A row of the first table, in the tree of its layout. */
 export interface Case extends Meaning {
   readonly path: string
   readonly tree: Tree
@@ -52,7 +52,7 @@ export interface Case extends Meaning {
 
 export interface Method {
   readonly name: string
-  /** Only in a soak: another form of one that is there. */
+  /** Whether only the soak runs the method, because it is a variant of another one. */
   readonly isExtra: boolean
   readonly run: (fs: Algebra, path: string) => Effect.Effect<unknown, unknown>
   readonly expects: (at: Case) => Expected
@@ -84,7 +84,7 @@ interface Follows {
   readonly lost?: Expected
 }
 
-/** For what acts on where a path leads. */
+/** Returns the expectation of an operation that follows a final link. */
 const follows =
   (cases: Follows) =>
   (self: Case): Expected => {
@@ -94,7 +94,7 @@ const follows =
     return leads.is === "lost" ? (cases.lost ?? notFound) : refusals[leads.is]
   }
 
-/** For what acts on a link itself. */
+/** Returns the expectation of an operation that acts on a final link itself. */
 const acts =
   (onLink: (at: string, self: Case) => Expected, cases: Follows) =>
   (self: Case): Expected =>
@@ -253,7 +253,7 @@ const written = "written\n"
 type Put = (old: string | undefined) => string
 
 const writes = (name: string, options: WriteOptions, expected: Method["expects"]): ReadonlyArray<Method> => {
-  // Who names nothing has forgotten the name.
+  // An empty path is a mistake of the caller.
   const expects: Method["expects"] = (self) => (self.path === "" ? fails("InvalidPath") : expected(self))
   return [
     method(`write, ${name}`, (fs, path) => Effect.as(fs.write(path, written, options), undefined), expects),
@@ -377,7 +377,7 @@ const deleting: ReadonlyArray<Method> = [
   )
 ]
 
-/** `onLink`: what making a directory says of a link that leads to one. */
+/** Returns the expectation of mkdir. `onDirectory` is the result for a directory, and for a link to one. */
 const makesDirectory = (parents: boolean, onDirectory: Expected): Method["expects"] => {
   const made: Follows = {
     file: () => exists,
@@ -455,7 +455,7 @@ const takes = (rootFails: Failure, keeps: boolean): Method["expects"] => {
   return acts(take, { file: take, directory: take, nothing: () => notFound })
 }
 
-/** `source.txt` to the path. */
+/** Returns the expectation of a transfer from `source.txt` to the path. */
 const gives = (overwrite: boolean, keeps: boolean): Method["expects"] => {
   const give = (at: string, { tree }: Case): Expected => {
     const there = copied(tree, "source.txt", at)

@@ -1,9 +1,9 @@
-/** Random trees of directories, files and links that point everywhere, and paths over them; the same for the same seed. */
+/** Random trees of directories, files and links that point everywhere, and paths over them; a seed always gives the same. */
 import { childrenOf, directory, file, isDirectory, isLink, join, link, put, type Tree } from "./tree.ts"
 
 export type Random = () => number
 
-/** mulberry32. */
+/** Returns the generator mulberry32. */
 export const random = (seed: number): Random => {
   let state = seed >>> 0
   return () => {
@@ -20,7 +20,7 @@ const pick = <A>(next: Random, all: ReadonlyArray<A>): A => all[below(next, all.
 const names = ["a", "b", "c", "d", "..e", "...", "é"]
 const odd = ["none", "..", ".", ""]
 
-/** A way that mostly follows what is there, often upwards, sometimes past its end. */
+/** Returns a path that mostly follows existing entries, often upwards, sometimes past its end. */
 const way = (next: Random, tree: Tree, from: string): string => {
   const out: Array<string> = []
   let at = from
@@ -46,7 +46,7 @@ const textOf = (next: Random, tree: Tree, from: string): string => {
   const roll = next()
   if (roll < 0.04) return pick(next, ["/", "/a", "/etc/passwd", "/proc/self/root", "/proc/self/cwd/a"])
   const linked = childrenOf(tree, from).filter((name) => isLink(tree[join(from, name)]))
-  // Through a link, which may lead deep enough for so many steps up, or not.
+  // The target goes through a link, which may or may not lead deep enough for the steps up.
   if (roll < 0.14 && linked.length > 0) {
     const depth = from === "." ? 0 : from.split("/").length
     return `${pick(next, linked)}/..${"/..".repeat(depth + below(next, 2))}${next() < 0.5 ? `/${pick(next, names)}` : ""}`
@@ -56,7 +56,7 @@ const textOf = (next: Random, tree: Tree, from: string): string => {
   return roll < 0.22 ? `${text}/` : roll < 0.26 ? `${text}/.` : roll < 0.3 ? `./${text}` : text
 }
 
-/** A chain as long as the kernel allows, or one longer. */
+/** Adds a chain of links, as long as the kernel allows or one longer. */
 const chain = (next: Random, tree: Tree): Tree => {
   const length = 38 + below(next, 5)
   let out = tree
@@ -84,7 +84,7 @@ export const randomTree = (next: Random): Tree => {
   return next() < 0.08 ? chain(next, tree) : tree
 }
 
-/** Through links too, which `way` takes for ends. */
+/** Returns a path that also goes through links, which `way` treats as ends. */
 export const randomPath = (next: Random, tree: Tree): string => {
   const known = Object.keys(tree)
   const last = known.filter((path) => path.startsWith("chain")).length - 1

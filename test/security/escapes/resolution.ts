@@ -1,6 +1,7 @@
 /**
- * Two walks over a tree as data, written from the manual of openat2(2) and path_resolution(7), and from C-39. The first stands in for
- * the kernel where that may not be asked, and is compared with it where it may; the second says what the library has to answer.
+ * Two walks over a tree as data, written from the manuals of openat2(2) and path_resolution(7), and from C-39. The first one
+ * replaces the kernel where openat2 is not available, and is compared with it elsewhere. The second one gives the answers that
+ * the library must give.
  */
 import { isDirectory, isLink, join, parentOf, textOf, type Tree, whatIs } from "./tree.ts"
 
@@ -10,7 +11,7 @@ export type Outcome =
 
 const mostLinks = 40
 
-/** As the kernel does it: one component after the other, and nothing known of the ones to come. */
+/** Walks like the kernel: one component after the other, without looking ahead. */
 export const asKernel = (tree: Tree, path: string, follow: boolean): Outcome => {
   let todo = path.split("/")
   let here = "."
@@ -42,13 +43,13 @@ export const asKernel = (tree: Tree, path: string, follow: boolean): Outcome => 
 }
 
 /**
- * Whether the kernel answers as its copy does. At ".." above the root it gives its fast walk up and goes the whole way again, without
- * forgetting the links that it has counted (fs/namei.c), so that a way out behind more than twenty of them is a loop to it.
+ * Tests whether the kernel agrees with the copy. At ".." above the root the kernel restarts without its fast walk, but keeps
+ * the count of links (fs/namei.c). It therefore reports a way out behind more than twenty links as a loop.
  */
 export const isCopied = (copy: Outcome, at: string | undefined, no: string | undefined): boolean =>
   "at" in copy ? copy.at === at : copy.no === no || (copy.no === "EXDEV" && no === "ELOOP" && copy.links > mostLinks / 2)
 
-/** Whether a text climbs above the root from where it stands, whatever there is on its way. */
+/** Tests whether a text climbs above the root from its directory, whatever entries it goes through. */
 export const climbs = (directory: string, text: string): boolean => {
   let depth = directory === "." ? 0 : directory.split("/").length
   for (const segment of text.split("/")) {
@@ -62,8 +63,8 @@ export const climbs = (directory: string, text: string): boolean => {
 export type Verdict = { readonly at: string } | { readonly fails: "NotFound" | "InvalidPath" | "AccessDenied" }
 
 /**
- * As C-39 says: a link that leaves is known by its text, before anything that it names is looked at; and of a link's text, as of a
- * caller's path, slashes and dots that stand behind a name are no part of it.
+ * Walks as C-39 says. A link that leaves is refused by its text, before the entries that it names are read. Slashes and dots
+ * after a name are no part of a link's text or a caller's path.
  */
 export const asPromised = (tree: Tree, path: string, follow: boolean): Verdict => {
   let todo = path.split("/")
@@ -96,22 +97,19 @@ export const asPromised = (tree: Tree, path: string, follow: boolean): Verdict =
   return found === undefined ? { fails: "NotFound" } : { at: here }
 }
 
-/** Where the two may differ, and why. Whatever is not among these is a mistake. */
+/** Returns the reason for a difference between the kernel and the library. A pair without a reason is a mistake. */
 export const reasonFor = (kernel: string, ours: string): string | undefined => {
   if (kernel === ours) return undefined
   const pair = `${kernel} ${ours}`
   return differences.find(([which]) => which === pair)?.[1] ?? `unexplained: the kernel ${kernel}, ours ${ours}`
 }
 
-const byText = "a link's text is judged before what it names is looked at, so that nothing outside can be learnt"
+const byText = "a link's text is checked before the entries that it names are read, so that nothing outside can be learnt"
 
 export const differences: ReadonlyArray<readonly [pair: string, why: string]> = [
   ["ENOENT escape", byText],
   ["ENOTDIR escape", byText],
-  ["ELOOP escape", "the kernel may count links twice; and by its text a link out is known before the loop that it leads to"],
-  [
-    "ok escape",
-    "a text that climbs above the root is refused, also where a link in it leads deep enough for it to stay inside"
-  ],
+  ["ELOOP escape", "the kernel may count links twice, and a link that leaves is refused by its text before the loop is found"],
+  ["ok escape", "a text that climbs above the root is refused, even if a link in it leads deep enough to stay inside"],
   ["ENOTDIR ok", "a slash or dot behind a file's name in a link's text is no part of the name"]
 ]

@@ -1,9 +1,9 @@
 /**
- * The table: layouts of links, and paths over them, each with what it comes to. It is written after the table of Go's `os.Root`, the
- * kernel's rules for `RESOLVE_BENEATH`, and the catalogue of bad input in the design; C-01 to C-06 and C-39 say the answers.
+ * The table: layouts of links, and paths over them with their meaning. It follows the table of Go's `os.Root`, the kernel's
+ * rules for `RESOLVE_BENEATH`, and the catalogue of bad input in the design. C-01 to C-06 and C-39 define the answers.
  *
- * `$ROOT` and `$OUT` in a link's text are the machine's names of the root and of a directory outside, `$FD` is an open descriptor of
- * the latter. What stands outside has the same names as what stands inside, so that a wrong way out would find something.
+ * In a link's text, `$ROOT` and `$OUT` are the host paths of the root and of a directory outside. `$FD` is an open descriptor
+ * of the latter. The entries outside have the same names as those inside, so that a wrong way out finds something.
  */
 import { directory, file, link, type Tree } from "./tree.ts"
 import {
@@ -22,7 +22,7 @@ import {
 
 const inside = (path: string): readonly [string, string] => [path, file(`inside ${path}\n`)]
 
-/** What every layout has. */
+/** The entries of every layout. */
 export const base: Tree = {
   ...Object.fromEntries([inside("in/file"), inside("in/deep/file"), inside("plain"), inside("source.txt")]),
   empty: directory
@@ -43,16 +43,16 @@ export const outside: Tree = {
 
 export interface Row extends Meaning {
   readonly path: string
-  /** Only in a soak. */
+  /** Whether only the soak runs the row. */
   readonly isExtra?: boolean
 }
 
 export interface Layout {
   readonly claim: string
-  /** Beside the base. */
+  /** The entries beside the base. */
   readonly links: Tree
   readonly rows: ReadonlyArray<Row>
-  /** Where only a disk has an opinion. */
+  /** Whether the layout applies only to a disk. */
   readonly isHostOnly?: boolean
 }
 
@@ -61,7 +61,7 @@ const links = (texts: Readonly<Record<string, string>>): Tree =>
 
 const ending = (at: string, leads: Leads, link: string = at): Row => ({ path: at, leads, link })
 
-/** The layouts that lead to `in`, or the root, with the ways that go on from there. */
+/** Builds the layouts that lead to `in` or the root, with the paths that continue from there. */
 const toDir = (claim: string, at: string, leadsTo: string, texts: Readonly<Record<string, string>>): Layout => {
   const there = (path: string): string => (leadsTo === "." ? path : `${leadsTo}/${path}`)
   const name = leadsTo === "in" || leadsTo === "in/deep" ? "file" : "plain"
@@ -75,7 +75,7 @@ const toDir = (claim: string, at: string, leadsTo: string, texts: Readonly<Recor
       { path: `${at}/new`, leads: toNothing(there("new")) },
       { path: `${at}/none/new`, leads: toNothing(there("none/new")) },
       { path: `${at}/${name}/below`, leads: blocked },
-      // Of the caller's own path ".." is lexical, whatever the link leads to.
+      // In the caller's own path ".." is lexical, whatever the link leads to.
       { path: `${at}/../${at.includes("/") ? "file" : "plain"}`, leads: toFile(at.includes("/") ? "in/file" : "plain") }
     ].filter(({ path }) => !(at.startsWith("in/deep/") && path.includes("/../")))
   }
@@ -101,7 +101,7 @@ const followed: ReadonlyArray<Layout> = [
   toDir("a link whose text ends in a slash", "l", "in", { l: "in/" }),
   toDir("a link whose text ends in slashes and dots", "l", "in", { l: "in//.//" }),
   toDir("a link that goes down and up", "l", "in", { l: "in/deep/.." }),
-  toDir("a link that goes up and comes from below", "in/deep/l", "in", { "in/deep/l": ".." }),
+  toDir("a link that goes up from a deep directory", "in/deep/l", "in", { "in/deep/l": ".." }),
   toDir("a link that climbs to the root and no further", "in/deep/l", ".", { "in/deep/l": "../.." }),
   toDir("a link that climbs to the root and down again", "in/deep/l", "in", { "in/deep/l": "../../in" }),
   toDir("a link up from a directory", "in/l", ".", { "in/l": ".." }),
@@ -114,7 +114,7 @@ const followed: ReadonlyArray<Layout> = [
   toDir("two dots after a link go up from where that leads, not from where it stands", "l", "in", { l: "a/..", a: "in/deep" }),
   toDir("two dots after a link to a link", "l", "in", { l: "b/..", b: "a", a: "in/deep" }),
   toDir("two dots after a link that stands deep and leads high", "l", ".", { l: "in/deep/a/..", "in/deep/a": "../../empty" }),
-  toDir("a link whose text is what others take for climbing", "l", "in", {
+  toDir("a link whose text other systems take for climbing", "l", "in", {
     l: "..foo/.../%2e%2e/．．/..\\outside/.. ",
     "..foo/.../%2e%2e/．．/..\\outside/.. ": "../../../../../in"
   })
@@ -127,7 +127,7 @@ const throughFinal: ReadonlyArray<Layout> = [
     rows: [ending("l", toFile("in/file")), { path: "l/below", leads: blocked }, { path: "l/below/it", leads: blocked }]
   },
   {
-    claim: "a link to a file with a slash behind it",
+    claim: "a link to a file with a trailing slash",
     links: links({ l: "in/file/", m: "in/file/." }),
     rows: [ending("l", toFile("in/file")), ending("m", toFile("in/file")), { path: "l/below", leads: blocked }]
   },
@@ -169,7 +169,7 @@ const throughFinal: ReadonlyArray<Layout> = [
     ])
   },
   {
-    claim: "links that lead nowhere lead to where something can be made",
+    claim: "dangling links, whose target can be created",
     links: links({ l: "none", slash: "none/", deep: "no/where/at/all", "in/l": "../in/none", two: "l" }),
     rows: [
       ending("l", toNothing("none")),
@@ -187,29 +187,29 @@ const throughFinal: ReadonlyArray<Layout> = [
     rows: [ending("l", blocked), ending("slash", blocked), { path: "l/y", leads: blocked }]
   },
   {
-    claim: "what a link goes through has to be there before it goes up again",
+    claim: "a link through a missing entry and up again",
     links: links({ missing: "none/../in", dots: ".../../in" }),
     rows: ["missing", "dots"].flatMap((at) => [ending(at, lost), { path: `${at}/file`, leads: lost }])
   },
   {
-    claim: "what a link goes through has to be a directory before it goes up again",
+    claim: "a link through a file and up again",
     links: links({ file: "plain/..", far: "in/file/../deep" }),
     rows: ["file", "far"].flatMap((at) => [ending(at, blocked), { path: `${at}/file`, leads: blocked }])
   },
   {
-    claim: "a link with a text that can be no path",
+    claim: "a link whose text is no valid path",
     links: links({ control: "in\u0001", newline: "in\n", ours: ".~fsa-x.tmp", below: "in/.~fsa-x.tmp/y" }),
     rows: ["control", "newline", "ours", "below"].flatMap((at) => [ending(at, invalid), { path: `${at}/file`, leads: invalid }])
   },
   {
-    claim: "a link to a name that no disk takes",
+    claim: "a link to a name that is too long for any disk",
     isHostOnly: true,
     links: links({ l: "n".repeat(256) }),
     rows: [ending("l", tooLong), { path: "l/file", leads: tooLong }]
   }
 ]
 
-/** By the root's own path, which only a disk gives it. */
+/** The layouts with links by the absolute path of the root, which only a disk has. */
 const absolute: ReadonlyArray<Layout> = (
   [
     toDir("an absolute link to the root", "l", ".", { l: "$ROOT" }),
@@ -218,7 +218,7 @@ const absolute: ReadonlyArray<Layout> = (
     toDir("an absolute link with more slashes and dots", "l", "in", { l: "//.$ROOT//./in/./" }),
     toDir("an absolute link from below", "in/deep/l", "in", { "in/deep/l": "$ROOT/in" }),
     toDir("an absolute link that goes down and up", "l", "in", { l: "$ROOT/in/deep/.." }),
-    toDir("an absolute link that goes up from where a link leads", "l", "in", { l: "$ROOT/a/..", a: "in/deep" }),
+    toDir("an absolute link that goes up from the target of a link", "l", "in", { l: "$ROOT/a/..", a: "in/deep" }),
     toDir("a chain of absolute and relative links", "l", "in", {
       l: "$ROOT/b",
       b: "in/c",
@@ -227,7 +227,7 @@ const absolute: ReadonlyArray<Layout> = (
     }),
     toDir("40 absolute links, one after another", "l", "in", chain(40, "$ROOT/in")),
     {
-      claim: "an absolute link to a file, to nothing and through what is no directory",
+      claim: "an absolute link to a file, to nothing and through a file",
       links: links({ l: "$ROOT/in/file", gone: "$ROOT/none/new", below: "$ROOT/plain/x", lost: "$ROOT/none/../in" }),
       rows: [
         ending("l", toFile("in/file")),
@@ -243,17 +243,17 @@ const absolute: ReadonlyArray<Layout> = (
       rows: ["self", "a", "in/b"].flatMap((at) => [ending(at, loop), { path: `${at}/file`, leads: loop }])
     },
     {
-      claim: "an absolute link with a text that can be no path",
+      claim: "an absolute link whose text is no valid path",
       links: links({ control: "$ROOT/in\u0001", ours: "$ROOT/.~fsa-x.tmp" }),
       rows: ["control", "ours"].map((at) => ending(at, invalid))
     },
     ...["$ROOT/..", "$ROOT/../root/in", "$ROOT/../outside", "$ROOT/in/../../outside", "$ROOT-twin", "$ROOT-twin/file"].map(
-      (text) => toEscape(`an absolute link that begins as the root does and leaves, ${text}`, text)
+      (text) => toEscape(`an absolute link that begins like the root and leaves, ${text}`, text)
     ),
     ...["$OUT/../root/in", "/..$ROOT/in", "/proc/self/root$ROOT/in"].map((text) =>
-      toEscape(`an absolute link that comes to the root by a detour, ${text}`, text)
+      toEscape(`an absolute link that reaches the root by a detour, ${text}`, text)
     ),
-    toEscape("an absolute link out by the parent of where a link leads", "$ROOT/a/..", { a: "." })
+    toEscape("an absolute link out through the parent of a link's target", "$ROOT/a/..", { a: "." })
   ] satisfies ReadonlyArray<Layout>
 ).map((layout): Layout => ({ ...layout, isHostOnly: true }))
 
@@ -281,20 +281,20 @@ const escaping: ReadonlyArray<Layout> = [
     (text) => toEscape(`a link down and further up, ${text}`, text)
   ),
   ...["../root", "../root/in", "../../../../../../../../../../$ROOT/in"].map((text) =>
-    toEscape(`a link that leaves and would come back, ${text}`, text)
+    toEscape(`a link that leaves and comes back, ${text}`, text)
   ),
-  toEscape("a link to a sibling whose name begins like the root's", "../root-twin"),
-  toEscape("a link all the way up to a magic one", "../../../../../../../../../../proc/self/root"),
-  toEscape("what is missing on the way out does not make it another error", "none/../../outside"),
-  toEscape("nor does a file", "plain/../../outside"),
+  toEscape("a link to a sibling whose name begins like that of the root", "../root-twin"),
+  toEscape("a link up to a magic link", "../../../../../../../../../../proc/self/root"),
+  toEscape("a link out through a missing entry", "none/../../outside"),
+  toEscape("a link out through a file", "plain/../../outside"),
   toEscape("a link to a link to the outside", "b", { b: "../outside" }),
   toEscape("a link to a link to an absolute one", "b", { b: "c", c: "/" }),
   toEscape("a link through a link to the outside", "b/dir", { b: "../outside" }),
   toEscape("a chain of 40 that ends outside", "c1", { ...chain(40, "../outside"), l: "c1" }),
-  toEscape("a link up from a directory, one too many", "../..", {}, "in/l"),
+  toEscape("a link that goes up from a directory once too often", "../..", {}, "in/l"),
   toEscape("a link up from a deep directory", "../../../outside", {}, "in/deep/l"),
-  toEscape("a link that only climbs because a link before it leads high", "in/deep/a/../..", { "in/deep/a": ".." }),
-  toEscape("a link out by the parent of where a link leads", "a/..", { a: "." }),
+  toEscape("a link that climbs out only because a link in it leads up", "in/deep/a/../..", { "in/deep/a": ".." }),
+  toEscape("a link out through the parent of a link's target", "a/..", { a: "." }),
   toEscape("a link out through a link to the root", "in/up/..", { "in/up": ".." }),
   toEscape("a link whose text climbs, though a link in it leads deep enough", "a/../..", { a: "in/deep" })
 ]
@@ -325,12 +325,12 @@ const spelt: ReadonlyArray<Layout> = [
     ]
   },
   {
-    claim: "two dots inside a path are lexical, also after what is missing, a file or a link",
+    claim: "two dots in a path are lexical, also after a missing entry, a file or a link",
     links: links({ l: "in/deep", out: "../outside", self: "self" }),
     rows: ["l", "out", "self", "none", "plain", "in/deep/.."].map((at) => ({ path: `${at}/../plain`, leads: toFile("plain") }))
   },
   {
-    claim: "what decoders, shells and other systems take for climbing are ordinary names",
+    claim: "names that decoders, shells and other systems take for climbing are ordinary names",
     links: {},
     rows: [
       ...here("..foo", "...", "....", "%2e%2e", "%2e%2e/outside/file", "..%2foutside", "..%c0%af..", "．．/outside/file"),
@@ -353,7 +353,7 @@ const spelt: ReadonlyArray<Layout> = [
     ]
   },
   {
-    claim: "names that look like climbing can be there",
+    claim: "names that look like climbing can exist",
     links: {
       ...Object.fromEntries([inside("..foo/file"), inside(".../file"), inside("%2e%2e/file"), inside("．．/file")]),
       ...Object.fromEntries([inside("..\\outside/file"), inside(".. /file"), inside("\u202ein/file"), inside("é/file")])
@@ -364,12 +364,12 @@ const spelt: ReadonlyArray<Layout> = [
         { path: `${at}/file`, leads: toFile(`${at}/file`) },
         { path: `${at}/../plain`, leads: toFile("plain") }
       ]),
-      // The same letter in another normal form is another name.
+      // A letter in another normal form makes another name.
       ...here("e\u0301", "e\u0301/file")
     ]
   },
   {
-    claim: "what no path may hold",
+    claim: "characters that no path may hold",
     links: {},
     rows: [
       "in/file\0",
@@ -384,14 +384,14 @@ const spelt: ReadonlyArray<Layout> = [
     ].map((path) => ({ path, leads: invalid }))
   },
   {
-    claim: "what is no string is no path",
+    claim: "values that are not strings",
     links: {},
     rows: [0, null, ["in", "file"], { toString: () => "in/file" }, Buffer.from("in/file"), new URL("file:///in/file")].map(
       (path) => ({ path: path as string, leads: invalid })
     )
   },
   {
-    claim: "what is too long",
+    claim: "paths and names that are too long",
     links: {},
     rows: [
       "n".repeat(256),
@@ -402,13 +402,13 @@ const spelt: ReadonlyArray<Layout> = [
     ].map((path) => ({ path, leads: tooLong }))
   },
   {
-    claim: "what is too long in bytes",
+    claim: "names that are too long in bytes",
     isHostOnly: true,
     links: {},
     rows: ["é".repeat(128), `in/${"é".repeat(128)}`].map((path) => ({ path, leads: tooLong }))
   },
   {
-    claim: "as long as can be",
+    claim: "the longest paths and names",
     links: {},
     rows: [...here("n".repeat(255), `in/${"é".repeat(127)}`, `${"n/".repeat(254)}n`)]
   }

@@ -1,6 +1,6 @@
 /**
- * Trees as data, in the one form that the whole table speaks: a path and what is there, where `/` is a directory, `=text` a file and
- * `>text` a link. Nothing here comes from the library, so that what is expected of it cannot share its mistakes.
+ * Trees as data, in the form of the whole table: a path and its entry, where `/` is a directory, `=text` a file and `>text` a
+ * link. Nothing here comes from the library, so that the expectations cannot share its mistakes.
  */
 
 export type Tree = Readonly<Record<string, string>>
@@ -18,7 +18,7 @@ export const parentOf = (path: string): string => (path.includes("/") ? path.sli
 export const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1)
 export const join = (above: string, name: string): string => (above === "." ? name : name === "." ? above : `${above}/${name}`)
 
-/** A caller's path as C-01 to C-04 read it; `undefined` where it climbs out. */
+/** Returns a caller's path in the normal form of C-01 to C-04, or `undefined` when it climbs out. */
 export const normal = (path: string): string | undefined => {
   const out: Array<string> = []
   for (const segment of path.split("/")) {
@@ -31,7 +31,7 @@ export const normal = (path: string): string | undefined => {
 
 const within = (at: string, path: string): boolean => at === "." || path === at || path.startsWith(`${at}/`)
 
-/** What lies below a directory, by the path from there. */
+/** Returns the entries below a directory, by their paths from there. */
 export const below = (tree: Tree, at: string): Tree =>
   Object.fromEntries(
     Object.entries(tree)
@@ -46,7 +46,7 @@ export const childrenOf = (tree: Tree, at: string): ReadonlyArray<string> =>
 
 export const whatIs = (tree: Tree, at: string): string | undefined => (at === "." ? directory : tree[at])
 
-/** With the directories that it needs. */
+/** Adds an entry and its missing parents. */
 export const put = (tree: Tree, at: string, what: string): Tree => {
   const out: Record<string, string> = { ...tree }
   for (let above = parentOf(at); above !== "."; above = parentOf(above)) out[above] ??= directory
@@ -56,14 +56,14 @@ export const put = (tree: Tree, at: string, what: string): Tree => {
 export const without = (tree: Tree, at: string): Tree =>
   Object.fromEntries(Object.entries(tree).filter(([path]) => !within(at, path)))
 
-/** A copy of what is at `from`, with all that is below it. */
+/** Copies the entry at `from` with everything below it. */
 export const copied = (tree: Tree, from: string, to: string): Tree => {
   let out = put(tree, to, tree[from]!)
   for (const [path, what] of Object.entries(below(tree, from))) out = put(out, join(to, path), what)
   return out
 }
 
-/** Parents before what is in them, every directory named. */
+/** Adds every missing parent and sorts parents before their entries. */
 export const complete = (tree: Tree): Tree => {
   let out: Tree = {}
   for (const [path, what] of Object.entries(tree)) out = put(out, path, what)
