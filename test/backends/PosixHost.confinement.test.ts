@@ -221,10 +221,10 @@ describe.each(walks)("%s: a directory that is swapped for a link while a file is
   )
 })
 
-describe("best-effort confinement checks again after the open", () => {
+describe("confinement after the open", () => {
   const trapped = trappedBy(checked)
 
-  it.effect("and notices a directory that became a link after the first check", () =>
+  it.effect("best-effort notices a directory that became a link after the first check", () =>
     Effect.gen(function* () {
       const { outside, root } = yield* trapped
       const confined = HostRoot.open(root, "best-effort")
@@ -247,7 +247,7 @@ describe("best-effort confinement checks again after the open", () => {
     })
   )
 
-  it.effect("and reads the same without /proc", () =>
+  it.effect("best-effort reads a file inside the root and refuses a path through a link", () =>
     Effect.gen(function* () {
       const { outside, root } = yield* trapped
       const confined = HostRoot.open(root, "best-effort") as Confined.Confined
@@ -262,7 +262,7 @@ describe("best-effort confinement checks again after the open", () => {
     })
   )
 
-  it.live("and never reads outside the root while another process swaps a directory and a link", () =>
+  it.live("never reads outside the root while another process swaps a directory and a link", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.mkdirSync(join(outside, "d"))

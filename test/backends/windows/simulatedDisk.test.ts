@@ -440,7 +440,7 @@ describe("open files on the simulated disk", () => {
 })
 
 describe("links on the simulated disk", () => {
-  it("called junctions need no privilege, are absolute, and are followed by every call but lstat", () => {
+  it("that are junctions need no privilege, are absolute, and are followed by every call but lstat", () => {
     const it = disk({ allowSymlinks: false })
     it.put("C:\\outside\\secret", "s")
     it.symlinkSync("\\\\?\\C:\\outside", "C:\\j", "junction")
