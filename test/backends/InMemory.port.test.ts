@@ -44,7 +44,6 @@ const DirectoryNotEmpty: Fault = { _tag: "DirectoryNotEmpty" }
 const isRoot: Fault = { _tag: "AccessDenied", why: "root" }
 const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
 
-/** A tree with a file, an empty and a full directory, and a link to a file and to a directory. */
 const sample = InMemory.make({
   tree: {
     file: "content",
@@ -613,7 +612,6 @@ describe("times and modes", () => {
 })
 
 describe("watch", () => {
-  /** Returns the events that a watch of `path` emits while `act` runs. */
   const told = (path: string, act: (port: Backend) => Effect.Effect<unknown, Fault>, options: InMemory.InMemoryOptions = {}) =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ ...options, tree: { d: { f: "x", e: { g: "y" } }, o: "z" } })

@@ -57,7 +57,6 @@ const trappedBy = (make?: typeof checked) =>
     return { ...made, links: Object.keys(links) }
   })
 
-/** Returns every primitive of the port as a call on one path. */
 const primitives = (port: Backend): Record<string, (path: string) => Effect.Effect<unknown, unknown>> => ({
   stat: (path) => port.stat(p(path)),
   list: (path) => port.list(p(path)),
@@ -283,7 +282,6 @@ describe("confinement after the open", () => {
       yield* Effect.addFinalizer(() => Effect.promise(() => attacker.terminate()))
       yield* Effect.promise(() => new Promise((resolve) => attacker.once("online", resolve)))
       const seen = new Map<string, number>()
-      // Go on until the reads met the swapped directory often enough.
       for (let i = 0; i < 4000 || ((seen.get("NotFound") ?? 0) < 100 && i < 1_000_000); i++) {
         const result = yield* Effect.result(port.accelerations!.read!(p("d/f"), 100))
         const key = result._tag === "Success" ? new TextDecoder().decode(result.success!.bytes) : result.failure._tag
@@ -367,7 +365,6 @@ describe("a link in a directory in which every user may create links", () => {
         assert.strictEqual(written._tag, follows ? "Success" : "Failure", at)
         if (read._tag === "Failure") assert.deepInclude(read.failure, { _tag: "AccessDenied", why: "permission" }, at)
         assert.strictEqual(Fs.readFileSync(join(root, "shared/file"), "utf8"), follows ? "new" : "text", at)
-        // The target of the link stays readable as text.
         assert.strictEqual(yield* fs.readLink("shared/link"), "file")
         if (Fs.readFileSync("/proc/sys/fs/protected_symlinks", "utf8").trim() === "1") {
           assert.strictEqual(follows, canOpen(join(root, "shared/link")), `the system agrees: ${at}`)

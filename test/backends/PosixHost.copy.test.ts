@@ -7,7 +7,6 @@ import { around } from "../../src/port/Backend.ts"
 import { replacing, systemError } from "./posixFailures.ts"
 import { host, tree } from "./posixHost.ts"
 
-/** The functions of node:fs before a test replaces them. */
 const { rmSync, writeFileSync } = Fs
 
 describe("a copy of a tree", () => {
@@ -37,7 +36,6 @@ describe("a copy of a tree", () => {
       Fs.mkdirSync(join(root, "d"))
       for (const name of ["f", "g", "h"]) Fs.writeFileSync(join(root, "d", name), name)
       const targets: Array<string> = []
-      // A new file gets its name by a link.
       yield* replacing("linkSync", (link) => (from, to) => {
         targets.push(basename(to))
         if (targets.length < 3) return link(from, to)
@@ -54,7 +52,6 @@ describe("a copy of a tree", () => {
 })
 
 describe("a copy on a disk that refuses chmod", () => {
-  /** A host with files and directories whose permission bits differ from the defaults. */
   const planted = Effect.map(host(), (made) => {
     Fs.mkdirSync(join(made.root, "d/closed"), { recursive: true })
     Fs.writeFileSync(join(made.root, "d/run"), "run")

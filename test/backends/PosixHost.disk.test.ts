@@ -23,7 +23,6 @@ const canMount = (() => {
   }
 })()
 
-/** Mounts a tmpfs for the scope. */
 const disk = (options: string): Effect.Effect<string, never, Scope.Scope> =>
   Effect.flatMap(directory, (at) =>
     Effect.acquireRelease(
@@ -289,7 +288,6 @@ describe("a process without free descriptors", () => {
         stat: "done",
         rename: "done",
         remove: "done",
-        // The outcome of a write after descriptors are available again.
         recovered: "done",
         left: ["f", "g"]
       })

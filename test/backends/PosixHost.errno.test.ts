@@ -50,7 +50,6 @@ describe("fromErrno", () => {
       const { cause, ...fault } = fromErrno(error, kind)
       assert.deepInclude(fault as Record<string, unknown>, expected)
       assert.strictEqual(cause, error)
-      // Only the message of the original error may contain a path of the host.
       assert.notInclude(JSON.stringify(fault), "/host/path")
       for (const field of Object.values(fault)) assert.isString(field)
     })

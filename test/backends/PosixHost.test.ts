@@ -269,7 +269,6 @@ describe("the root", () => {
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual((yield* faultOf(port.stat(p("f"))))._tag, "Unavailable")
       assert.strictEqual((yield* faultOf(port.list(p("."))))._tag, "Unavailable")
-      // A handle belongs to its reader and outlives the filesystem.
       assert.deepStrictEqual(yield* handle.read(0, 10), bytes("text"))
       yield* Scope.close(inner, Exit.void)
       assert.strictEqual((yield* faultOf(handle.read(0, 1)))._tag, "IoError")
@@ -344,7 +343,6 @@ describe("options", () => {
             )
           )
           assert.strictEqual(swaps, 1)
-          // The opened file is changed although it no longer has a name.
           if (moment === "openSync") assert.strictEqual(result._tag, "Success")
           else assert.deepStrictEqual(result._tag === "Failure" && result.failure, { _tag: "AccessDenied", why: "link" })
           const { mode, mtimeMs } = Fs.lstatSync(secret)
@@ -469,7 +467,6 @@ describe("metadata", () => {
         yield* port.attributes!.set(p(path), { mode: 0o710, modifiedAt })
         assert.deepInclude((yield* port.stat(p(path)))!, { mode: 0o710, modifiedAt }, path)
       }
-      // The sticky bit of a shared directory stays.
       assert.strictEqual(Fs.statSync(join(root, "d")).mode & 0o7777, 0o1710)
       yield* port.attributes!.set(p("l"), { modifiedAt })
       assert.deepEqual((yield* port.stat(p("l")))!.modifiedAt, modifiedAt)
@@ -640,7 +637,6 @@ describe("listing", () => {
 })
 
 describe("a disk that ignores the case of names", () => {
-  /** Makes names below the root reach the disk in lower case. */
   const caseless = (root: string) => {
     const lower = (path: unknown) =>
       typeof path === "string" && path.startsWith(`${root}/`)

@@ -12,7 +12,6 @@ import * as Names from "../runtime/names.ts"
 
 const marker = "zz-marker"
 
-/** Returns the events that `change` causes, up to a marker written after it. */
 const during = <E>({ port, root }: Host, base: string, change: Effect.Effect<unknown, E>) =>
   Effect.gen(function* () {
     const seen = yield* Effect.forkChild(
@@ -110,7 +109,6 @@ describe("watching", () => {
         Effect.gen(function* () {
           Fs.renameSync(join(root, "t"), join(root, "u"))
           yield* Effect.yieldNow
-          // A moved directory is still watched under its new name.
           yield* Effect.sleep(20)
           yield* write(port, "u/inner/g", bytes(""), "create")
         })

@@ -13,7 +13,6 @@ import type { Commit } from "../../src/port/Backend.ts"
 import { failing, first, replacing, systemError } from "./posixFailures.ts"
 import { bytes, faultOf, host, type Host, openDescriptors, p, readAll, tree, write } from "./posixHost.ts"
 
-/** The function of node:fs before a test replaces it. */
 const { writeSync } = Fs
 const modes = ["create", "replace", "append"] as const
 const contents = {
@@ -549,7 +548,6 @@ describe("concurrent writes", () => {
 describe("a killed process", () => {
   const writer = fileURLToPath(new URL("./posixWriter.ts", import.meta.url))
 
-  /** Kills one writer `delay` milliseconds after its first files, and returns the number of temporary files it left. */
   const kill = ({ port, root }: Host, delay: number) =>
     Effect.gen(function* () {
       const child = spawn(process.execPath, [writer, root], { stdio: ["ignore", "pipe", "inherit"] })

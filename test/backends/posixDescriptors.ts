@@ -36,7 +36,6 @@ const program = Effect.gen(function* () {
     rename: yield* outcome(port.rename(p("h"), p("i"), { replace: false })),
     remove: yield* outcome(port.remove(p("i")))
   }
-  // Close the held descriptors while the next call is retrying.
   const recovering = Effect.sync(() => held.forEach((descriptor) => Fs.closeSync(descriptor)))
   const [recovered] = yield* Effect.all(
     [outcome(write(port, "f", bytes("f"), "replace")), Effect.andThen(Effect.sleep(10), recovering)],

@@ -28,7 +28,6 @@ type Name =
 
 type Call = (...args: ReadonlyArray<any>) => any
 
-/** Replaces a function of `node:fs` for one scope. */
 export const replacing = (name: Name, make: (original: Call) => Call): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(
     Effect.acquireRelease(
@@ -64,7 +63,6 @@ export const failing = (
   )
 }
 
-/** Returns a function that returns the error the first `times` times. */
 export const first = (times: number, error: Error) => {
   let left = times
   return () => (left-- > 0 ? error : undefined)

@@ -52,13 +52,11 @@ export const checked: Make = (options) =>
     (confined) => enforce(backend(confined, options))
   )
 
-/** The two kinds of walk, named by their confinement. */
 export const walks: ReadonlyArray<readonly [level: string, make: Make]> = [
   ["race-free", preferred],
   ["best-effort", checked]
 ]
 
-/** Creates `root/` and `outside/` in one fresh directory. */
 export const host = (
   options?: Partial<PosixHost.PosixHostOptions>,
   make: Make = preferred

@@ -8,7 +8,6 @@ for (const [name, layer] of combinators.filter(([name]) => name === "overlay")) 
   suite(`adversarial ${name}`, decorate(adversarial)(layer), { programs })
 }
 
-/** The names of the laws that need a rename, at least within one directory. */
 const renames =
   /^(?:an open file stays what it was when its name is renamed|port rename (?:gives|moves a link|replaces|with replace moves))/
 

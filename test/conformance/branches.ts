@@ -1,4 +1,3 @@
-/** Filesystems through a journal: a branch on one side, a leaf on the other, over any filesystem. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as InMemory from "../../src/backends/InMemory.ts"
@@ -12,11 +11,9 @@ import * as Limits from "../../src/model/Limits.ts"
 import { Bench } from "../../src/testing/Law.ts"
 import { directory, onDisk } from "./filesystems.ts"
 
-/** Starts a leaf that serves the filesystem without limits. */
 export const leafOf = (fs: Algebra, options: Leaf.LeafOptions = {}) =>
   Effect.flatMap(Leaf.make(fs, { limits: Limits.unlimited, extended: true, ...options }), (leaf) => leaf.start)
 
-/** Builds a branch and a leaf that serves it the filesystem, with a journal between them. */
 export const through = (
   fs: Algebra,
   branch: Branch.Options = {},

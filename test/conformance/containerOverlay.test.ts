@@ -1,4 +1,3 @@
-/** Runs the laws on the directory that a container shares, and checks that both sides see the same files. */
 import { assert, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -39,7 +39,6 @@ const started = (rootfs: string) =>
     })
     const { name } = yield* life.running
     const session = yield* Session.make(engine.start(CommandLine.session(name, program(bulkScript)), "held"))
-    /** Runs a script in the container through the engine, beside the session. */
     const run = (script: string, ...args: ReadonlyArray<string>) =>
       Effect.flatMap(engine.run(["exec", name, "sh", "-c", script, "sh", ...args]), ({ code, stderr }) =>
         code === 0 ? Effect.void : Effect.die(new Error(stderr))

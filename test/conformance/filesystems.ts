@@ -1,4 +1,3 @@
-/** Every filesystem that must keep the laws, each as a layer that gives a fresh empty one. */
 import { NodeFileSystem } from "@effect/platform-node"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -68,7 +67,6 @@ export const posixHostWith = (
     })
   )
 
-/** A host whose root is itself a link. */
 export const linkedRoot = inDirectory((root) => {
   Fs.mkdirSync(`${root}.real`)
   Fs.rmdirSync(root)

@@ -31,7 +31,6 @@ const mutants: ReadonlyArray<Mutant> = [
 
 type Base = Layer.Layer<Filesystem, unknown>
 
-/** A filesystem without any of the optional abilities. */
 const bare: Base = Layer.effect(
   Filesystem,
   Effect.map(InMemory.make(), (port) => make({ ...port, links: undefined, attributes: undefined, watch: undefined }))
@@ -51,7 +50,6 @@ const bases: ReadonlyArray<readonly [Ability, Base]> = [
   ["directories go with their content", vfsState]
 ]
 
-/** A law, the filesystem that keeps it, and the mutants made for it alone. */
 interface Subject {
   readonly law: Law
   readonly base: Base

@@ -1,4 +1,3 @@
-/** Converts the flat tree of the laws to the nested one of InMemory. */
 import type * as InMemory from "../../src/backends/InMemory.ts"
 import { directory, type Files } from "../../src/testing/Files.ts"
 

@@ -112,7 +112,6 @@ const pairs: ReadonlyArray<Pair> = [
   {
     name: "symlink",
     ours: (fs, path) => fs.symlink(path, "source.txt"),
-    // The library creates the parents.
     plain: (at) => {
       try {
         Fs.mkdirSync(dirname(at), { recursive: true })
@@ -163,7 +162,6 @@ const pairs: ReadonlyArray<Pair> = [
   }
 ]
 
-/** Tests whether the copy would copy a directory into itself. */
 const within = ({ leads }: Row): boolean => "at" in leads && (leads.at === "." || leads.at === "in")
 
 const attempt = (run: () => unknown): unknown => {

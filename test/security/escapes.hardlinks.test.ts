@@ -1,4 +1,3 @@
-/** Files with another name outside, and options that refuse what the host cannot promise. */
 import { assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -116,7 +115,6 @@ for (const [name, isBelow] of [
           assert.strictEqual(Fs.readFileSync(`${ground.root}/d/f`, "utf8"), secret)
           assert.deepStrictEqual(outsideOf(ground), before)
           assert.strictEqual(Fs.lstatSync(`${ground.outside}/secret`).nlink, 2)
-          // The new file is an ordinary one.
           assert.strictEqual(yield* ground.fs.readString("f"), "mine")
         }).pipe(Effect.scoped)
       )
@@ -212,7 +210,6 @@ describe('hardlinks: "allow", and the default', () => {
 
 type Level = Info["confinement"]
 
-/** The levels of a host, the strongest first. */
 const levels: ReadonlyArray<Level> = ["race-free", "race-free-open", "best-effort"]
 
 const given = (options: Partial<PosixHost.PosixHostOptions>) =>

@@ -36,7 +36,6 @@ const inexpressible: ReadonlyArray<readonly [name: Buffer, shown: string]> = [
   [bytes("é\u0001ü", 0xfc), "é\\x01ü\\xfc"]
 ]
 
-/** Ordinary names that look like the names above. */
 const ordinary = ["\ufffd", "bad\ufffd", "bad\\xff", "\\xff", "line\\x0abreak", "badÿ", "é\u0085", "\u2028", "\u202ebad"]
 
 const at = (directory: string, name: Buffer | string): Buffer =>
@@ -50,7 +49,6 @@ const fill = (where: string): void => {
   for (const name of ordinary) Fs.writeFileSync(at(where, name), contentOf(name))
 }
 
-/** Returns everything below a directory, by bytes. */
 const onDisk = (top: string | Buffer, out: Record<string, string> = {}, path = ""): Record<string, string> => {
   for (const entry of Fs.readdirSync(top, { withFileTypes: true, encoding: "buffer" })) {
     const host = Buffer.concat([Buffer.from(top as string), Buffer.from("/"), entry.name])
@@ -90,7 +88,6 @@ const grounds: ReadonlyArray<readonly [string, Effect.Effect<Ground, unknown, Sc
   ]
 ]
 
-/** Returns the ways in which a caller may try to spell such a name. */
 const spellings = ([name, shown]: (typeof inexpressible)[number]): ReadonlyArray<string> => [
   shown,
   name.toString("utf8"),

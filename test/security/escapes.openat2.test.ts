@@ -41,7 +41,6 @@ interface Planted {
   readonly tree: Tree
   readonly root: string
   readonly questions: ReadonlyArray<Question & { readonly asked: string }>
-  /** The path of each inode. */
   readonly places: ReadonlyMap<string, string>
 }
 
@@ -87,7 +86,6 @@ const standIn =
       return { ok: inode, kind: isDirectory(what) ? "directory" : isFile(what) ? "file" : "symlink" }
     })
 
-/** Returns the library's answer in the form of `Verdict`. */
 const found = Effect.fnUntraced(function* (
   fs: Algebra,
   links: Algebra,
@@ -108,7 +106,6 @@ const found = Effect.fnUntraced(function* (
   }
 })
 
-/** Checks the content that the library reads. */
 const content = Effect.fnUntraced(function* (fs: Algebra, asked: string, what: string, tree: Tree, at: string) {
   if (isFile(what)) assert.strictEqual(yield* fs.readString(asked), textOf(what))
   else {
@@ -169,7 +166,6 @@ const checkOne = Effect.fnUntraced(function* (
     if (follow) yield* content(fs, asked, what, tree, promised.at)
   }
   if (normal(asked) === undefined) return
-  // Also compare with the kernel, of which the walk over data is a copy.
   const copy = asKernel(tree, path, follow)
   const [place, no] = "ok" in answer ? [places.get(answer.ok), undefined] : [undefined, answer.no]
   assert.isTrue(isCopied(copy, place, no), `the kernel gives ${place ?? no}, its copy ${JSON.stringify(copy)}`)

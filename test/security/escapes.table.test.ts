@@ -12,7 +12,6 @@ import { complete, isLink, normal, textOf, type Tree } from "./escapes/tree.ts"
 
 const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
-/** Returns the first link within the path, by the names alone. */
 const firstLink = (tree: Tree, path: string): string | undefined => {
   const names = path.split("/")
   for (let i = 1; i <= names.length; i++) {
@@ -75,7 +74,6 @@ const state = (ground: Ground): State => ({ inside: ground.inside(), outside: gr
 
 const nameOf = (method: Method, row: Row): string => `${method.name} ${JSON.stringify(row.path)?.slice(0, 120)}`
 
-/** Checks the result of a call. */
 const checkAnswer = Effect.fnUntraced(function* (ground: Ground, method: Method, row: Row, expected: Expected) {
   const { leaves: _, sets: __, ...answer } = { leaves: undefined, sets: undefined, ...expected }
   const outcome = yield* outcomeOf(ground, method, row.path)

@@ -102,7 +102,6 @@ describe("the explanation of a failed edit is bounded:", () => {
   })
 
   it("it never normalises a long run of combining marks, which takes quadratic time", () => {
-    // The last one is a letter that becomes a mark.
     for (const two of ["\u0301\u0323", "\u0301\uff9e"]) {
       const marks = two.repeat(2000)
       const { longest, total } = normalized(() => fault(`a${marks}\n`, { oldText: `b${marks}!` }))

@@ -26,7 +26,6 @@ const on = <A, E>(
     return yield* program(yield* Filesystem.Filesystem)
   }).pipe(Effect.provide(InMemory.layer({ tree })), Effect.provideService(Limits, { ...standard, ...limits }))
 
-/** Counts how often a timer fires while the effect runs. */
 const ticking = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<readonly [Exit.Exit<A, E>, ticks: number]> =>
   Effect.suspend(() => {
     let ticks = 0
@@ -281,7 +280,6 @@ describe("extreme texts:", () => {
 
   it.live("a stream of matches with context holds only a few of them at a time", () =>
     Effect.gen(function* () {
-      // All matches at once take 160 MB.
       const { error, isStuck, out, status } = yield* guarded(
         `
         import * as Stream from "effect/Stream"

@@ -199,7 +199,6 @@ describe("nested negations", () => {
   }
 })
 
-/** Counts the turns of the event loop while the effect runs. */
 const turning = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<readonly [A, turns: number], E> =>
   Effect.suspend(() => {
     let turns = 0

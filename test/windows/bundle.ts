@@ -1,4 +1,3 @@
-/** Bundles an entry with all of its imports, for a Node that has neither the sources nor effect. */
 import { fileURLToPath } from "node:url"
 import { build } from "rolldown"
 

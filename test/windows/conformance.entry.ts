@@ -89,7 +89,6 @@ const ground: Ground = {
     )
 }
 
-/** Checks a row on Windows against its expectation and against memory. */
 const holdsHere = (row: Row) =>
   Effect.gen(function* () {
     const inMemory: Ground = {

@@ -28,7 +28,6 @@ const fact = (
 
 const names = (fs: Algebra, path?: string) => Effect.map(fs.list(path), (all) => all.map(({ name }) => name))
 
-/** Returns the tag of the failure, or "success". */
 const failure = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<string, never, R> =>
   Effect.match(effect, { onSuccess: () => "success", onFailure: ({ _tag }) => _tag })
 

@@ -1,4 +1,3 @@
-/** The outcome of a law, as a line that one Node writes and another reads. */
 import * as Arbitrary from "effect/Arbitrary"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -11,7 +10,6 @@ import { abilities, Bench, type Law, verdict } from "../../src/testing/Law.ts"
 import { print } from "../../src/testing/Model.ts"
 
 export interface Outcome {
-  /** The filesystem or part that was tested. */
   readonly of: string
   readonly name: string
   /** The verdict. `Begun` means that the program ended before the outcome. */
@@ -20,17 +18,13 @@ export interface Outcome {
   readonly detail: string
 }
 
-/** The work of one run. */
 export interface Job {
-  /** The names of parts in conformance.entry.ts. */
   readonly parts: ReadonlyArray<string>
   /** The directory of the run, which the run creates. */
   readonly directory: string
   readonly programs: number
   readonly seed: number
-  /** The file for the outcomes. */
   readonly out: string
-  /** The process that waits for the outcomes. */
   readonly parent: number
 }
 
@@ -43,7 +37,6 @@ export const judge = async (of: string, law: Law, layer: Layer.Layer<Filesystem,
   return { of, name: law.name, verdict: found._tag, detail }
 }
 
-/** Runs a check that is not a law. */
 export const judgeCheck = async (of: string, name: string, check: Effect.Effect<unknown, unknown>): Promise<Outcome> => {
   const exit = await Effect.runPromiseExit(check)
   return Exit.isSuccess(exit)

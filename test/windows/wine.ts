@@ -7,7 +7,6 @@ import * as Fs from "node:fs"
 export interface Shortcoming {
   readonly name: string
   readonly follows: string
-  /** Tests for the defect in an empty directory. */
   readonly isSo: (directory: string) => boolean
 }
 

@@ -16,7 +16,6 @@ const words = (line: string): ReadonlyArray<string> => line.split(" ")
 
 const identity = { name: "fs-algebra-0123", owner: "a-1-2" }
 
-/** Returns `name=value` for each option with one value. */
 const optionsOf = (args: ReadonlyArray<string>): ReadonlyArray<string> =>
   args.flatMap((argument, at) =>
     argument.startsWith("--") && args[at + 1] !== undefined ? [`${argument}=${args[at + 1]}`] : []

@@ -81,7 +81,6 @@ esac
 
 interface Docker {
   readonly place: string
-  /** The recorded command lines, in order. */
   readonly calls: () => ReadonlyArray<ReadonlyArray<string>>
   readonly running: () => ReadonlyArray<string>
 }

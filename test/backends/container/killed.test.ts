@@ -1,4 +1,3 @@
-/** Tests that a killed test run leaves no container, directory or process. */
 import { assert, it } from "@effect/vitest"
 import { execFileSync, spawn } from "node:child_process"
 import * as Fs from "node:fs"
@@ -34,7 +33,6 @@ const volumes = (): ReadonlyArray<string> =>
 
 describePodman("with podman", () => {
   it("a killed run of tests leaves no container, volume, directory or process", async () => {
-    // Creates the volumes of this file before they are counted.
     busyboxRoot()
     const before = volumes()
     const place = Fs.mkdtempSync(join(onDisk(), "killed-"))

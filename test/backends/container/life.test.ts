@@ -41,7 +41,6 @@ const nothing = () => {
 const live = (name: string, body: () => Effect.Effect<unknown, unknown, Layer.Success<typeof services> | Scope.Scope>) =>
   it.live(name, () => Effect.provide(Effect.scoped(Effect.suspend(body)), services))
 
-/** Polls until `isSo` holds, within the timeout of the test. */
 const until = (isSo: () => boolean): Effect.Effect<void> =>
   Effect.suspend(() => (isSo() ? Effect.void : Effect.andThen(Effect.sleep(50), until(isSo))))
 
@@ -130,7 +129,6 @@ describePodman("the life of a container", () => {
 
     live(`${strategy}: an interrupted start leaves nothing`, () =>
       Effect.gen(function* () {
-        // Each delay interrupts another moment of the start.
         for (const millis of [40, 150, 300]) {
           const fiber = yield* Effect.forkChild(Effect.scoped(Effect.andThen(made({ strategy, start: "eager" }), Effect.never)))
           yield* Effect.sleep(millis)
@@ -177,7 +175,6 @@ describePodman("the life of a container", () => {
   live("containers of a dead process are removed by the next process", () =>
     Effect.gen(function* () {
       const owner = "x-zzzzz-1"
-      // Take the identity of a process of this boot that has ended.
       const dead = yield* Effect.promise(async () => {
         const child = spawn(
           process.execPath,
@@ -218,7 +215,6 @@ describePodman("the life of a container", () => {
       yield* made()
       yield* until(() => containers(dead).length === 0)
       assert.include(containers(Identity.self()), "fs-algebra-00bead")
-      // A container stays when its process cannot be checked, for example on another machine.
       assert.deepStrictEqual(containers(owner), ["fs-algebra-00beef"])
     })
   )

@@ -30,7 +30,6 @@ const ended = Effect.promise(async () => {
   return said.toString()
 })
 
-/** Polls until `isSo` holds, within the timeout of the test. */
 const until = (isSo: () => boolean): Effect.Effect<void> =>
   Effect.suspend(() => (isSo() ? Effect.void : Effect.andThen(Effect.sleep(20), until(isSo))))
 

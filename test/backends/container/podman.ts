@@ -26,7 +26,6 @@ export const lacking: string | undefined =
 
 let place: string | undefined
 
-/** Returns the directory of these tests, which is removed after the test file. */
 export const directory = (): string => (place ??= Fs.mkdtempSync(join(onDisk(), "podman-")))
 
 const clear = (): void => {
@@ -37,7 +36,6 @@ const clear = (): void => {
 
 let isConfigured = false
 
-/** Configures podman for a machine without systemd and with limits of its own. */
 const configure = (): void => {
   if (process.env["CONTAINERS_CONF"] !== undefined) return
   const file = join(directory(), "containers.conf")
@@ -54,7 +52,6 @@ const skeleton = (name: string): string => {
   return root
 }
 
-/** Returns a root filesystem with busybox and its names. */
 export const busyboxRoot = (): string => {
   const root = join(directory(), "busybox")
   if (Fs.existsSync(root)) return root
@@ -91,7 +88,6 @@ export const gnuRoot = (): string => {
   return root
 }
 
-/** Returns the names of our containers, running or not, of the process `owner`. */
 export const containers = (owner: string = Identity.self()): ReadonlyArray<string> =>
   execFileSync("podman", ["ps", "--all", "--filter", `label=fs-algebra.owner=${owner}`, "--format", "{{.Names}}"], {
     encoding: "utf8"
@@ -99,7 +95,6 @@ export const containers = (owner: string = Identity.self()): ReadonlyArray<strin
     .split("\n")
     .filter((name) => name !== "")
 
-/** The services that a Container needs, with a separate cache. */
 export const services = Layer.suspend(() =>
   Layer.merge(
     NodeServices.layer,
@@ -121,7 +116,6 @@ export const use = (what: string): boolean => {
   return false
 }
 
-/** Runs `describe` where there is podman. */
 export const describePodman = (name: string, body: () => void): void => {
   if (use(name)) describe(name, body)
 }

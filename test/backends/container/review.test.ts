@@ -21,7 +21,6 @@ const provided = (body: Body) => () => Effect.provide(Effect.scoped(Effect.suspe
 
 const live = (name: string, body: Body) => it.live(name, provided(body))
 
-/** Creates a directory with the given files in the directory of the tests. */
 const fresh = (name: string, ...files: ReadonlyArray<string>): string => {
   const at = join(directory(), name)
   Fs.mkdirSync(at)

@@ -136,7 +136,6 @@ export const modelStep = (model: Model, { operation, path, to, text, replace }: 
   }
 }
 
-/** Returns the paths, kinds and contents of all entries of a port, as sorted lines. */
 export const show = (port: Backend) =>
   Effect.gen(function* () {
     const lines: Array<string> = []

@@ -18,7 +18,6 @@ const now = DateTime.makeUnsafe(0)
 interface Memory {
   readonly tree: MemoryTree.MemoryTree
   readonly port: Backend
-  /** The events of the tree, in order. */
   readonly events: Array<readonly [tag: string, path: string]>
 }
 
@@ -29,7 +28,6 @@ const make = (caseInsensitive = false): Memory => {
   return { tree, port: MemoryPort.make(tree, MemoryWatch.make({ caseInsensitive }), { caseInsensitive, rules: {} }), events }
 }
 
-/** Returns the lines of a captured tree, restored into another tree. */
 const showCaptured = (captured: MemoryTree.Captured, caseInsensitive: boolean) => {
   const { tree, port } = make(caseInsensitive)
   tree.restore(captured)
@@ -42,7 +40,6 @@ const copyOf = (model: Model): Model => {
   return copy
 }
 
-/** Returns the paths of the lines, because events name only paths. */
 const pathsOf = (lines: ReadonlyArray<string>) => lines.map((line) => line.split(" ")[0]!).sort()
 
 for (const caseInsensitive of [false, true]) {

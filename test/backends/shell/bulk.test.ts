@@ -28,7 +28,6 @@ const searches: ReadonlyArray<readonly [what: string, search: Search]> = [
   ["grep in small files", (fs) => fs.grep("hit", { maxFileSize: 100 })]
 ]
 
-/** Removes the creation time, which busybox does not report. */
 const bornAside = (stat: FileStat | undefined): unknown => {
   const { createdAt: _, ...rest } = stat!
   return rest
@@ -67,7 +66,6 @@ for (const shell of shells) {
         assert.strictEqual((yield* fast.grep("hit")).matches.length, 300)
         const { alone, calls } = asked()
         assert.strictEqual(alone, 0)
-        // The files are read in batches of 32, 64 and 128.
         assert.isAtMost(calls.length, 9, calls.join(" "))
       })
     )
@@ -266,7 +264,6 @@ for (const shell of shells) {
   })
 }
 
-/** Starts a session whose `head` runs a command first. */
 const withHead = (first: string) =>
   Effect.flatMap(directory, (bin) => {
     Fs.writeFileSync(join(bin, "head"), `#!/bin/sh\n${first}\nPATH=${dash.path} exec head "$@"\n`, { mode: 0o755 })

@@ -16,10 +16,8 @@ import { directory } from "./shells.ts"
 
 export interface Bench {
   readonly root: string
-  /** The port with only the accelerations of the shell. */
   readonly port: Backend
   readonly fast: Algebra
-  /** A filesystem on the same directory, without accelerations. */
   readonly slow: Algebra
   /**
    * The calls to the shell since the last reading, the number of directories listed alone, and the bytes of the longest answer.
@@ -70,7 +68,6 @@ export const bench = Effect.fnUntraced(function* (session: Session): Effect.fn.R
 const int = (most: number): number => Math.floor(Math.random() * most)
 const one = <A>(all: ReadonlyArray<A>): A => all[int(all.length)]!
 
-/** Pieces of names that are special to shells, tools and framings. */
 const pieces = [
   "a",
   "B",
@@ -121,7 +118,6 @@ const contents = [
   "hit é 😀\n".repeat(50)
 ]
 
-/** Plants a tree of all kinds of names and contents, with at most `most` entries in a directory. */
 export const plantOddities = (root: string, depth = 3, most = 6): void => {
   const fill = (directory: Buffer, left: number): void => {
     for (let i = int(most + 1); i > 0; i--) {
@@ -138,7 +134,6 @@ export const plantOddities = (root: string, depth = 3, most = 6): void => {
   fill(Buffer.from(root), depth)
 }
 
-/** Plants `count` files three directories deep, each with a line that matches. */
 export const plantMany = (root: string, count: number): void => {
   for (let i = 0; i < count; i++) {
     const directory = join(root, `d${i % 3}`, `e${i % 5}`, `f${i % 2}`)

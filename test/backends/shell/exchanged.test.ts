@@ -12,7 +12,6 @@ import * as Session from "../../../src/backends/internal/shell/session.ts"
 import { type Algebra, make } from "../../../src/filesystem/Filesystem.ts"
 import { bash, dash, directory, missing, start } from "./shells.ts"
 
-/** A read that returns paths. */
 type Read = (fs: Algebra) => Effect.Effect<ReadonlyArray<string>, unknown>
 
 const walk =
@@ -29,7 +28,6 @@ interface Ground {
   readonly root: string
   /** Runs commands in the root before and after each stat of the names that were read; `$n` is its number, from 1. */
   readonly beside: (before: string, after?: string) => void
-  /** The number of such stats since `beside` was called. */
   readonly looks: () => number
 }
 

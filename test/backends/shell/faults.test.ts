@@ -2,7 +2,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { fromErrno } from "../../../src/backends/internal/errno.ts"
 import { faultOf } from "../../../src/backends/internal/shell/faults.ts"
 
-/** The messages of glibc, musl and the shells for each code. */
 const words: Readonly<Record<string, ReadonlyArray<string>>> = {
   ENOENT: ["No such file or directory", "No such file", "no such file", "Directory nonexistent", "nonexistent directory"],
   ENOTDIR: ["Not a directory"],

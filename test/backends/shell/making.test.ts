@@ -19,7 +19,6 @@ const file = (path: string, content: string, mode?: number): NewEntry => ({ path
 
 const range = (count: number): ReadonlyArray<number> => Array.from({ length: count }, (_, index) => index)
 
-/** Returns each path with its mode, and the content of a file. */
 const pictureOf = (root: string): ReadonlyArray<string> =>
   Fs.readdirSync(root, { recursive: true, encoding: "utf8" })
     .sort()
@@ -29,7 +28,6 @@ const pictureOf = (root: string): ReadonlyArray<string> =>
       return `${path} ${(stat.mode & 0o777).toString(8)} ${content}`
     })
 
-/** Wraps a session to count its requests. */
 const counted = (session: Session) => {
   let requests = 0
   const counting: Session = {

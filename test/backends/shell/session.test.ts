@@ -11,7 +11,6 @@ import { join } from "node:path"
 import * as Session from "../../../src/backends/internal/shell/session.ts"
 import { dash, directory, type Kind, missing, shells, start } from "./shells.ts"
 
-/** The shell functions that the tests call. */
 const functions = `
 say() { printf '%s' "$*"; }
 sayOneByOne() { printf '<%s>' "$@"; }

@@ -17,7 +17,6 @@ import { inMemory } from "../../scratch.ts"
 
 export interface Kind {
   readonly name: string
-  /** The program and the arguments before `-c`. */
   readonly command: readonly [string, ...ReadonlyArray<string>]
   readonly path: string
   /** The reason why the shell cannot run; `undefined` when it can. */
@@ -75,14 +74,12 @@ const spawned = (kind: Kind, script: string, prefix: ReadonlyArray<string>) =>
     Effect.provide(NodeServices.layer)
   )
 
-/** Starts a shell with the port's functions and additional ones of the test. */
 export const start = (
   kind: Kind,
   options: { readonly functions?: string; readonly prefix?: ReadonlyArray<string> } = {}
 ): Effect.Effect<Session.Shell & { readonly pid: number }, Fault, Scope.Scope> =>
   spawned(kind, program(bulkScript, options.functions ?? ""), options.prefix ?? [])
 
-/** Opens a session for all tests of a file. */
 export const shared = (kind: Kind): Session.Session => {
   const scope = Effect.runSync(Scope.make())
   const session = Effect.runSync(Scope.provide(Session.make(start(kind)), scope))

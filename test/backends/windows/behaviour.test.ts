@@ -18,7 +18,6 @@ import { host, portOn, root } from "./windowsHost.ts"
 const busy = { _tag: "AccessDenied", why: "busy" }
 const permission = { _tag: "AccessDenied", why: "permission" }
 
-/** Counts the calls of one name that reached the disk. */
 const asked = ({ calls }: SimulatedDisk, name: string): number => calls.filter((call) => call.name === name).length
 
 const whyOf = (error: object): unknown => ("why" in error ? error.why : error)
@@ -52,7 +51,6 @@ describe("a file that another program has open", () => {
         assert.isUndefined(fiber.pollUnsafe(), "it waits")
         yield* TestClock.adjust(`${longest - shortest + 1} millis`)
         assert.deepInclude(yield* Fiber.join(fiber), busy)
-        // A replacement opens its temporary file once.
         assert.strictEqual(asked(disk, call) - before, 6)
         assert.strictEqual(disk.text(`${root}\\f`), "old")
         assert.deepStrictEqual(disk.names(root), ["f", "other"])
@@ -626,7 +624,6 @@ describe("a change that fails", () => {
       const { disk, port } = yield* host()
       disk.put(`${root}\\file`, "x")
       disk.putLink(`${root}\\link`, "nowhere", "dir")
-      // Another program holds the replaced link.
       disk.before = ({ name }) => (name === "unlink" ? "EBUSY" : undefined)
       yield* port.rename(p("file"), p("link"), { replace: true })
       assert.strictEqual(disk.text(`${root}\\link`), "x")

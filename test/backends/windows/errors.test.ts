@@ -35,7 +35,6 @@ const numbers: ReadonlyArray<readonly [number: number, expected: Record<string, 
   [1921, { _tag: "InvalidPath" }]
 ]
 
-/** The codes of behaviours.md as libuv reports them on Windows. */
 const codes: ReadonlyArray<readonly [code: string, syscall: string, expected: Record<string, unknown>, kind?: Kind]> = [
   ["ENOENT", "open", { _tag: "NotFound" }],
   ["EEXIST", "mkdir", { _tag: "AlreadyExists" }],

@@ -10,7 +10,6 @@ import { host, root } from "./windowsHost.ts"
 
 const content = "o".repeat(100)
 
-/** Makes the effect yield after the given number of steps. */
 const inSteps =
   (steps: number) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
@@ -69,7 +68,6 @@ describe("readers of a replaced file", () => {
       for (const handle of handles) assert.isTrue(Buffer.from(yield* handle.read(0, size)).equals(old))
       yield* Scope.close(scope, Exit.void)
       assert.deepStrictEqual(disk.names(root), ["f"])
-      // Closed readers free their memory.
       disk.put(`${root}\\f`, old)
       const again = yield* port.open(p("f"))
       yield* write(port, "f", bytes("new"), "replace")

@@ -60,7 +60,6 @@ describe("nameFault", () => {
     ["", "InvalidPath", "empty"],
     ["a\ud800", "InvalidPath", "surrogate"],
     ["a".repeat(256), "PathTooLong", "255"],
-    // 128 characters have 256 units.
     ["😀".repeat(128), "PathTooLong", "255"],
     ["GIT~1", "InvalidPath", "short names"],
     ["git~1", "InvalidPath", "short names"],
@@ -132,7 +131,6 @@ describe("nameFault", () => {
   })
 })
 
-/** Pieces of names that try to get past the rules. */
 const pieces = 'CON nul Aux COM1 lpt² CONIN$ clock$ COM0 a B é 1 ~1 ~12 . : * ? < | \\ " \u0001 TXT x 😀 \ud800 $DATA'.split(
   " "
 )
@@ -374,12 +372,10 @@ describe("isWithinRoot", () => {
 
 describe("linkTarget", () => {
   const rows: ReadonlyArray<readonly [directory: string, text: string, target: string]> = [
-    // Relative targets keep their text, with slashes.
     ["", "b", "b"],
     ["a", "..\\b\\c", "../b/c"],
     ["a", "../b", "../b"],
     ["a", ".\\b", "./b"],
-    // Absolute targets within the root become relative to the directory of the link.
     ["", "C:\\root\\b", "b"],
     ["", "C:\\root\\b\\", "b"],
     ["a", "C:\\root\\b\\c", "../b/c"],

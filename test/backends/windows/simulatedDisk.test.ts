@@ -103,7 +103,6 @@ describe("names on the simulated disk", () => {
     assert.isUndefined(it.lstatSync(long("C:\\a\\..\\a"), asked))
   })
 
-  // Wine behaves the same.
   it("with forbidden characters or more than 255 units give ENOENT", () => {
     const it = disk()
     for (const name of ["a*", "a?", "<", "a|b", "a\u0001", "x".repeat(256)]) {

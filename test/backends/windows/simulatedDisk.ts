@@ -44,7 +44,6 @@ const shares: Readonly<Record<Share, ReadonlyArray<Access>>> = {
   all: ["read", "write", "delete"]
 }
 
-/** The error numbers of libuv on Windows. */
 const numbers: Readonly<Record<string, number>> = {
   EACCES: -4092,
   EBADF: -4083,
@@ -68,7 +67,6 @@ const numbers: Readonly<Record<string, number>> = {
   UNKNOWN: -4094
 }
 
-/** Makes an error as `node:fs` throws on Windows. */
 export const windowsError = (code: string, syscall: string, path?: string, to?: string): NodeJS.ErrnoException => {
   const where = path === undefined ? "" : ` '${path}'${to === undefined ? "" : ` -> '${to}'`}`
   return Object.assign(new Error(`${code}: the system refused, ${syscall}${where}`), {
@@ -111,7 +109,6 @@ const maxDirectory = 247
 const { O_APPEND, O_CREAT, O_EXCL, O_RDWR, O_TRUNC, O_WRONLY } = Fs.constants
 
 export class SimulatedDisk implements WindowsDisk {
-  /** Every call that reached the disk, in order. */
   readonly calls: Array<Call> = []
   /** The paths that Windows read differently. */
   readonly misread: Array<string> = []
@@ -130,17 +127,13 @@ export class SimulatedDisk implements WindowsDisk {
     this.#tree = new Tree(options.volumes ?? ["C:"])
   }
 
-  /** The number of calls that reached the disk. */
   get touched(): number {
     return this.calls.length
   }
 
-  /** The number of our open descriptors. */
   get openDescriptors(): number {
     return this.#open.size
   }
-
-  // The actions of other programs follow. Their paths are used unchanged, and their calls are not counted.
 
   /** Creates a file with any name and the directories above it, or changes a file. */
   put(path: string, content: string | Uint8Array = ""): void {
@@ -166,7 +159,6 @@ export class SimulatedDisk implements WindowsDisk {
     )
   }
 
-  /** Removes any entry with its content. */
   drop(path: string): void {
     const { child, parent } = this.#place(path)
     if (child !== undefined) this.#tree.detach(parent, child)
@@ -181,7 +173,6 @@ export class SimulatedDisk implements WindowsDisk {
     this.#place(path).child!.node.readOnly = readOnly
   }
 
-  /** Returns the names in a directory, as the disk spells them. */
   names(path: string): ReadonlyArray<string> {
     const node = this.#place(path).child?.node
     return [...(node?.children.values() ?? [])].map(({ name }) => name).sort()
@@ -194,8 +185,6 @@ export class SimulatedDisk implements WindowsDisk {
     node.handles.add(handle)
     return () => this.#letGo(handle)
   }
-
-  // The calls of `node:fs` follow.
 
   readonly lstatSync = (path: string, _options: { readonly bigint: true; readonly throwIfNoEntry: false }) =>
     this.#call("lstat", path, undefined, () => {

@@ -10,7 +10,6 @@ export interface Node {
   readonly kind: "file" | "directory" | "link"
   bytes: Uint8Array
   readonly children: Map<string, Child>
-  /** The target of a link, as `readlink` returns it. */
   readonly target: string
   readonly type: "file" | "dir" | "junction"
   readOnly: boolean
@@ -137,7 +136,6 @@ export class Tree {
     return refuse("ENOENT")
   }
 
-  /** Tests whether an entry of the directory is open, at any depth. */
   isOpenBelow(node: Node): boolean {
     for (const { node: child } of node.children.values()) {
       if (child.handles.size > 0 || this.isOpenBelow(child)) return true
@@ -153,7 +151,6 @@ export class Tree {
   }
 }
 
-/** Returns the target of a link in a directory. */
 const targetOf = (directory: string, target: string): Reading => {
   if (/^(?:[a-z]:\\|\\\\)/i.test(target)) return read(target)
   if (target.startsWith("\\")) return read(`${directory.slice(0, 2)}${target}`)

@@ -18,7 +18,6 @@ type Options = Omit<WindowsHostOptions, "root">
 
 export const root = "C:\\work\\root"
 
-/** Opens a port on an existing disk. */
 export const portOn = (
   disk: SimulatedDisk,
   options: Options & { readonly root?: string } = {}
@@ -40,7 +39,6 @@ export interface Host {
   readonly port: Backend
 }
 
-/** Creates a disk with an empty root and `C:\work\outside` beside it. */
 export const host = (options: Options = {}, of?: SimulatedDiskOptions): Effect.Effect<Host, never, Scope.Scope> =>
   Effect.suspend(() => {
     const disk = new SimulatedDisk(of)
@@ -50,7 +48,6 @@ export const host = (options: Options = {}, of?: SimulatedDiskOptions): Effect.E
   })
 
 const bench = (disk: SimulatedDisk): Bench => ({
-  // Only another program can create this name.
   makeUnaddressable: Effect.sync(() => disk.put(`${root}\\CON.txt`, "hit")),
   plainEnds: true
 })

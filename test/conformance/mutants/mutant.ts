@@ -20,7 +20,6 @@ export type Operation = keyof Operations
 
 export const streaming: ReadonlySet<string> = new Set(["walk", "globStream", "grepStream", "stream", "lines", "watch"])
 
-/** Makes a mutant that replaces one operation. */
 export const call = (name: string, operation: Operation, f: (original: any, self: Algebra) => any): Mutant => ({
   name,
   of: (self) => ({ ...self, [operation]: f(self[operation], self) })
@@ -38,7 +37,6 @@ export const answer = (name: string, operation: Operation, f: (value: any, args:
           : Effect.map(original(...args), (value) => f(value, args))
   )
 
-/** Makes a mutant that changes the arguments of one operation. */
 export const given = (name: string, operation: Operation, f: (args: ReadonlyArray<any>) => ReadonlyArray<any>): Mutant =>
   call(
     name,
@@ -56,7 +54,6 @@ const optionsAt: Partial<Record<Operation, number>> = {
   move: 2
 }
 
-/** Makes a mutant that ignores or overrides one option of an operation. */
 export const option = (operation: Operation, key: string, value?: unknown): Mutant =>
   given(`${operation} takes ${key} for ${value === undefined ? "its default" : JSON.stringify(value)}`, operation, (args) => {
     const at = optionsAt[operation] ?? 1
@@ -69,7 +66,6 @@ export const option = (operation: Operation, key: string, value?: unknown): Muta
 const everyOperation = (self: Algebra): ReadonlyArray<Operation> =>
   Object.entries(self).flatMap(([key, value]) => (typeof value === "function" ? [key as Operation] : []))
 
-/** Makes a mutant that changes every error. */
 export const errors = (name: string, f: (error: any, self: Algebra) => any): Mutant => ({
   name,
   of: (self) => {
@@ -94,7 +90,6 @@ export const port = (name: string, f: (self: Backend) => Partial<Backend>): Muta
   of: ({ port }) => make({ ...port, accelerations: undefined, ...f(port) })
 })
 
-/** Makes a mutant that changes every fault of the port. */
 export const faults = (name: string, f: (fault: Fault) => Fault): Mutant => ({
   name,
   of: ({ port }) =>
@@ -103,7 +98,6 @@ export const faults = (name: string, f: (fault: Fault) => Fault): Mutant => ({
 
 const isFault = (error: unknown): error is Fault => typeof error === "object" && error !== null && "_tag" in error
 
-/** Makes a mutant that changes the path of every call. */
 export const spelling = (name: string, f: (path: string) => string): Mutant => ({
   name,
   of: (self) => {

@@ -1,4 +1,3 @@
-/** Mutants that are wrong about names, trees, links or attributes. */
 import * as Effect from "effect/Effect"
 import type { FsPath } from "../../../src/model/FsPath.ts"
 import { answer, call, given, type Mutant, type Operation, option } from "./mutant.ts"
@@ -204,7 +203,6 @@ const trees: ReadonlyArray<Mutant> = [
 
 const linkCalls: ReadonlyArray<Operation> = ["delete", "copy", "move"]
 
-/** Returns the target of a link, or the path itself. */
 const led = (self: any, path: string): Effect.Effect<string> =>
   Effect.orElseSucceed(
     Effect.map(self.readLink(path) as Effect.Effect<string, unknown>, (target) => (path.includes("/") ? path : target)),

@@ -1,4 +1,3 @@
-/** Mutants whose ports write, name or lock wrongly. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { type FsPath, join, name as nameOf, parent } from "../../../src/model/FsPath.ts"

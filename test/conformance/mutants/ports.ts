@@ -23,7 +23,6 @@ const tags: ReadonlyArray<Tag> = [
   "Conflict"
 ]
 
-/** The faults that each operation may wrongly suppress. */
 const silences: ReadonlyArray<readonly ["write" | "makeDirectory" | "remove" | "rename", ReadonlyArray<Tag>]> = [
   ["write", ["NotFound", "AlreadyExists", "NotADirectory", "NotAFile", "Conflict"]],
   ["makeDirectory", ["NotFound", "AlreadyExists", "NotADirectory"]],

@@ -1,4 +1,3 @@
-/** Mutants of the searches: walks, globs and greps. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { answer, call, given, hanging, type Mutant, type Operation, option } from "./mutant.ts"

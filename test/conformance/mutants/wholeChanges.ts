@@ -1,4 +1,3 @@
-/** Mutants of ports that make a whole change in one step. */
 import * as Effect from "effect/Effect"
 import { make } from "../../../src/filesystem/Filesystem.ts"
 import type { Accelerations } from "../../../src/port/Backend.ts"

@@ -1,4 +1,3 @@
-/** Mutants that write or edit wrongly. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Sink from "effect/Sink"

@@ -24,7 +24,6 @@ const source = (file: string): string => fileURLToPath(new URL(file, import.meta
 
 export const inNode: Program = { engine: "node", command: [process.execPath, source("attacker.ts")] }
 
-/** Compiles the attacker into a directory that the caller removes. */
 export const compile = (directory: string): Program => {
   const binary = join(directory, "attacker")
   const { error, status, stderr } = spawnSync("gcc", ["-O2", "-o", binary, source("attacker.c")], { encoding: "utf8" })
@@ -42,7 +41,6 @@ export interface Report {
 }
 
 export interface Attacker {
-  /** Returns the current number of swaps with one read of eight bytes. */
   readonly swaps: () => number
   /** Stops the attacker and waits for its end. A second call does nothing more. */
   readonly stop: () => Promise<Report>

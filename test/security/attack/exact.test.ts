@@ -16,7 +16,6 @@ const canPlay = process.platform === "linux" && Fs.existsSync("/proc/self/fd")
 const base = Fs.mkdtempSync(join(Fs.realpathSync(Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()), "fs-algebra-exact-"))
 afterAll(() => Fs.rmSync(base, { recursive: true, force: true }))
 
-/** Builds two directories and other entries for `up/name`, each called `name` in a directory of its own. */
 const scene: Scene = {
   name: "one after the other",
   build: (top) => {
@@ -32,7 +31,6 @@ const scene: Scene = {
 const holders = ["first", "second", "linked", "filed", "bare"] as const
 type Holder = (typeof holders)[number]
 
-/** Controls which entry stands at the path. */
 const stage = ({ root, places }: Ground) => {
   const path = (name: string): string => join(root, name)
   let shown: Holder = "bare"
@@ -62,7 +60,6 @@ const stage = ({ root, places }: Ground) => {
 /** The operations that need an entry at the path. */
 const operations = [...onPort, ...onService].filter(({ name }) => !/outside$|exists|walk|glob|grep/.test(name))
 
-/** Returns a generator of numbers that is the same every time. */
 const numbers = (seed: number) => (bound: number) => {
   seed = (Math.imul(seed, 1_664_525) + 1_013_904_223) >>> 0
   return Math.floor((seed / 2 ** 32) * bound)

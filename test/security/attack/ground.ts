@@ -6,7 +6,6 @@ import * as Fs from "node:fs"
 import { join } from "node:path"
 import type { Attack } from "./attackers.ts"
 
-/** The content of a directory. `s` marks the secret. */
 export type Mark = "x" | "y" | "s"
 
 /** The number of attempts that may run at the same time, each with its own names. */
@@ -34,7 +33,6 @@ const fill = (directory: string, mark: Mark): void => {
   Fs.writeFileSync(join(directory, "sub", "file"), fileText(mark))
 }
 
-/** Creates a tree of three files and two directories, for recursive calls. */
 export const makeTree = (at: string, mark: Mark): void => {
   Fs.mkdirSync(join(at, "deep", "er"), { recursive: true })
   for (const leaf of ["leaf", "deep/leaf", "deep/er/leaf"]) Fs.writeFileSync(join(at, leaf), fileText(mark))
@@ -159,7 +157,6 @@ export interface Ground {
   readonly outside: Untouchable
   /** A directory inside the root that is never swapped. A change of it was meant for another one. */
   readonly bystander: Untouchable
-  /** The path of the operations, from the root. */
   readonly at: string
   /** The places, or none where the attacker makes new directories all the time. */
   readonly places: ReadonlyArray<Place>
@@ -175,7 +172,6 @@ export interface Scene {
   readonly build: (top: string) => { readonly at: string; readonly places: ReadonlyArray<Place>; readonly attack: Attack }
 }
 
-/** Creates `top/root`, `top/out` and the entries of the scene. */
 export const prepare = (top: string, { build, isNested = false }: Scene): Ground => {
   const root = join(top, "root")
   Fs.mkdirSync(root, { recursive: true })
@@ -200,7 +196,6 @@ export const prepare = (top: string, { build, isNested = false }: Scene): Ground
   }
 }
 
-/** Creates, fills and holds a directory. */
 export const inside = (path: string, mark: Mark): Place => {
   Fs.mkdirSync(path, { recursive: true })
   fill(path, mark)
@@ -282,7 +277,6 @@ const plant = (root: string, out: string): void => {
     string,
     string
   ]
-  // The attacker has nothing to exchange until the last step.
   if (isThere(link)) Fs.renameSync(link, parked)
   for (const path of [parked, outer]) Fs.rmSync(path, { recursive: true, force: true })
   Fs.mkdirSync(outer)

@@ -18,19 +18,16 @@ export interface Tally {
   readonly operation: string
   readonly scene: string
   calls: number
-  /** The calls during which a swap happened. */
   attempts: number
   swaps: number
   successes: number
   readonly refusals: Record<string, number>
   readonly counts: Record<Kind, number>
-  /** The first complaint of each kind. */
   readonly evidence: Array<string>
   milliseconds: number
 }
 
 export interface Quota {
-  /** The wanted number of attempts. */
   readonly attempts: number
   /** The time limit, for a slow attacker. */
   readonly milliseconds: number
@@ -38,7 +35,6 @@ export interface Quota {
   readonly until?: Kind
 }
 
-/** The longest pause between two swaps, in nanoseconds. */
 const gap = 16_000
 
 const newTally = (operation: string, scene: string): Tally => ({
@@ -146,10 +142,8 @@ const batch = (
     outcomes.forEach((outcome, index) => judgeOne(tally, operation, ground, numbers[index]!, outcome))
   })
 
-/** Tests whether the name is that of a leftover of a write. */
 const isLeftover = (name: string): boolean => name.startsWith(".~")
 
-/** Returns and removes the leftovers in a directory. */
 const leftoversIn = (directory: string): ReadonlyArray<string> => {
   const found = Fs.readdirSync(directory).filter(isLeftover)
   for (const name of found) Fs.rmSync(join(directory, name), { recursive: true, force: true })
@@ -166,7 +160,6 @@ const exhume = (grave: string, ...others: ReadonlyArray<string>): { readonly mad
     const names = Fs.readdirSync(directory)
     made += names.filter((name) => /^new-\d+$/.test(name)).length
     leftovers += names.filter(isLeftover).length
-    // Remove them, so that they are not counted twice.
     for (const name of names) Fs.rmSync(join(directory, name), { recursive: true, force: true })
   }
   for (const directory of directories) Fs.rmSync(directory, { recursive: true, force: true })
@@ -230,7 +223,6 @@ export const assault = (
   )
 }
 
-/** Counts the descriptors of this process that lead into a directory. */
 const descriptorsIn = (directory: string): number =>
   Fs.readdirSync("/proc/self/fd").filter((descriptor) => {
     try {

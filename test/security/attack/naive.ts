@@ -16,7 +16,6 @@ import type { FsPath } from "../../../src/model/FsPath.ts"
 import type { Backend, Handle } from "../../../src/port/Backend.ts"
 import { name, parent } from "../../../src/model/FsPath.ts"
 
-/** Returns the path of the entry on the host, or throws. */
 type Look = (root: string, path: FsPath) => string
 
 const inside = (root: string, path: string): string => {

@@ -48,7 +48,6 @@ const gone = (ground: Ground, n: number): Verdict | undefined => {
 
 const line = (n: number): string => `line ${n}\n`
 
-/** The operations for a name that is sometimes a file, sometimes a link to a file outside. */
 export const onFile: ReadonlyArray<Operation> = [
   {
     name: "stat of a file",
@@ -156,7 +155,6 @@ export const onFile: ReadonlyArray<Operation> = [
   { name: "service setAttributes of a file", run: ({ fs }, { at }) => fs.setAttributes(at, { mode: 0o644 }) }
 ]
 
-/** The operations for a directory that is removed, replaced by a link, and created again. */
 export const onDirectory: ReadonlyArray<Operation> = [
   { name: "remove of a directory", run: ({ port }, { at }) => port.remove(p(at)) },
   { name: "removeTree of a directory", run: ({ port }, { at }) => port.accelerations!.removeTree!(p(at)) },

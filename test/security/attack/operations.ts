@@ -82,7 +82,6 @@ export const textAt = (path: string): string | undefined => {
 
 const gone: Failure = { _tag: "absent" }
 
-/** Turns an undefined result into a failure. */
 const present = <A>(effect: Effect.Effect<A | undefined, Failure>): Effect.Effect<A, Failure> =>
   Effect.flatMap(effect, (value) => (value === undefined ? Effect.fail(gone) : Effect.succeed(value)))
 
@@ -109,7 +108,6 @@ export const isSized = (ground: Ground, _n: number, outcome: Outcome): Verdict |
     : wrong(`answered a size of ${sizeBytes}`)
 }
 
-/** Matches entries of attempts, which come and go. */
 const isPassing = /-\d+$/
 
 export const isListing = (ground: Ground, _n: number, outcome: Outcome): Verdict | undefined => {
@@ -152,7 +150,6 @@ const ensure = (path: string, make: (path: string) => void): void => {
 const file = (name: string) =>
   each(({ at, mark }, n) => ensure(at(slot(name, n)), (path) => Fs.writeFileSync(path, fileText(mark))))
 
-/** Removes the new entries after the judge. */
 const takenAway =
   (judge: NonNullable<Operation["judge"]>): NonNullable<Operation["judge"]> =>
   (ground, n, outcome) => {
@@ -347,7 +344,6 @@ const changing: ReadonlyArray<Operation> = [
     name: "attributes.set mode",
     prepare: each(({ at }) => Fs.chmodSync(at("file"), 0o644)),
     run: ({ port }, ground) => port.attributes!.set(below(ground, "file"), { mode: 0o600 }),
-    // Attempts at the same time set the same mode.
     judge: (ground, _n, outcome) => {
       const done = ground.places.filter(({ at }) => (Fs.statSync(at("file")).mode & 0o777) === 0o600).length
       return outcome._tag === "Success" && done === 0 ? wrong("succeeded, and was not done") : undefined

@@ -54,6 +54,5 @@ export const attemptsOf = (name: string): number => Math.max(66, Math.ceil(wante
 /** Returns a time limit in milliseconds: a hundred times the need of a busy machine with two processors. */
 export const patienceFor = (attempts: number): number => 30_000 + attempts * 50
 
-/** Returns the time limit for all attempts of an act. */
 export const timeoutOf = ({ operations }: Act): number =>
   operations.reduce((sum, { name }) => sum + patienceFor(attemptsOf(name)), 60_000)

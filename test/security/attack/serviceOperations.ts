@@ -50,7 +50,6 @@ const fresh = (n: number): string => `new-${n}`
 
 const secret = "s".repeat(8)
 
-/** Accepts only results without any entry of the outside. */
 const isInside =
   (found: (answer: any) => ReadonlyArray<string>) =>
   (_ground: Ground, _n: number, outcome: Outcome): Verdict | undefined => {

@@ -1,4 +1,3 @@
-/** The ports under attack, each opened for one root. */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"

@@ -8,7 +8,6 @@ import { fileURLToPath } from "node:url"
 export type Answer = { readonly ok: string; readonly kind: string } | { readonly no: string }
 
 export interface Question {
-  /** The path of the root on the machine. */
   readonly root: string
   readonly path: string
   readonly follow: boolean

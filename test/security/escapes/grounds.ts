@@ -16,12 +16,10 @@ import type { FsPath } from "../../../src/model/FsPath.ts"
 import type { Backend } from "../../../src/port/Backend.ts"
 import { complete, file, isDirectory, isFile, isLink, join, link, textOf, type Tree } from "./tree.ts"
 
-/** An entry with everything that a call could have changed. */
 export interface Seen {
   readonly what: string
   readonly mode: number
   readonly modifiedAt: number
-  /** Everything else that is compared. */
   readonly rest: string
 }
 
@@ -31,9 +29,7 @@ export interface Ground {
   readonly fs: Algebra
   readonly inside: () => Snapshot
   readonly outside: () => Snapshot
-  /** Restores the first content of the root. */
   readonly reset: () => void
-  /** The tree as it was planted. */
   readonly tree: Tree
   /** A text that no error may show. */
   readonly hidden: string

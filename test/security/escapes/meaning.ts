@@ -4,7 +4,6 @@ export type Leads =
   | { readonly is: "file" | "directory"; readonly at: string }
   /** Nothing exists there, but an entry can be created there. */
   | { readonly is: "nothing"; readonly at: string }
-  /** The path leads through a file. */
   | { readonly is: "blocked" }
   /** A link goes through a missing entry or a file and up again, so nothing exists there or can be created there. */
   | { readonly is: "lost" }

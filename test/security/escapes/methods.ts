@@ -36,9 +36,7 @@ export interface Failure {
 
 export interface Success {
   readonly answers: unknown
-  /** The tree afterwards; unchanged when absent. */
   readonly leaves?: Tree
-  /** The new attributes of the entry at this place. */
   readonly sets?: { readonly at: string; readonly mode?: number; readonly modifiedAt?: number }
 }
 

@@ -3,7 +3,6 @@ import { childrenOf, directory, file, isDirectory, isLink, join, link, put, type
 
 export type Random = () => number
 
-/** Returns the generator mulberry32. */
 export const random = (seed: number): Random => {
   let state = seed >>> 0
   return () => {

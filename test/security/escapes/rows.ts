@@ -22,7 +22,6 @@ import {
 
 const inside = (path: string): readonly [string, string] => [path, file(`inside ${path}\n`)]
 
-/** The entries of every layout. */
 export const base: Tree = {
   ...Object.fromEntries([inside("in/file"), inside("in/deep/file"), inside("plain"), inside("source.txt")]),
   empty: directory
@@ -43,16 +42,13 @@ export const outside: Tree = {
 
 export interface Row extends Meaning {
   readonly path: string
-  /** Whether only the soak runs the row. */
   readonly isExtra?: boolean
 }
 
 export interface Layout {
   readonly claim: string
-  /** The entries beside the base. */
   readonly links: Tree
   readonly rows: ReadonlyArray<Row>
-  /** Whether the layout applies only to a disk. */
   readonly isHostOnly?: boolean
 }
 

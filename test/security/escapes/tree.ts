@@ -31,7 +31,6 @@ export const normal = (path: string): string | undefined => {
 
 const within = (at: string, path: string): boolean => at === "." || path === at || path.startsWith(`${at}/`)
 
-/** Returns the entries below a directory, by their paths from there. */
 export const below = (tree: Tree, at: string): Tree =>
   Object.fromEntries(
     Object.entries(tree)
@@ -46,7 +45,6 @@ export const childrenOf = (tree: Tree, at: string): ReadonlyArray<string> =>
 
 export const whatIs = (tree: Tree, at: string): string | undefined => (at === "." ? directory : tree[at])
 
-/** Adds an entry and its missing parents. */
 export const put = (tree: Tree, at: string, what: string): Tree => {
   const out: Record<string, string> = { ...tree }
   for (let above = parentOf(at); above !== "."; above = parentOf(above)) out[above] ??= directory
@@ -56,7 +54,6 @@ export const put = (tree: Tree, at: string, what: string): Tree => {
 export const without = (tree: Tree, at: string): Tree =>
   Object.fromEntries(Object.entries(tree).filter(([path]) => !within(at, path)))
 
-/** Copies the entry at `from` with everything below it. */
 export const copied = (tree: Tree, from: string, to: string): Tree => {
   let out = put(tree, to, tree[from]!)
   for (const [path, what] of Object.entries(below(tree, from))) out = put(out, join(to, path), what)
