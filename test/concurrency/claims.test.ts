@@ -328,7 +328,7 @@ describe("a claim of another process", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("can be waited for interruptibly, and no entry is left", () =>
+  it.live("is no longer waited for after an interruption, and no entry is left", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)

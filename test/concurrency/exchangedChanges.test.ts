@@ -78,7 +78,7 @@ interface Ground {
 const grounds: Readonly<Record<string, Ground>> = {
   "in memory": { make: memory, path: "d", top: "", view: (fs) => fs, distances: [1] },
   "on a host": { make: host, path: "d", top: "", view: (fs) => fs, distances: [] },
-  "whose root is a subdirectory": {
+  "through a subdirectory": {
     make: inside,
     path: "in",
     top: "in/",

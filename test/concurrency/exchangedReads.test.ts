@@ -66,20 +66,20 @@ const kinds = ["file", "directory"] as const
 const exclude = ["x", "e-*"]
 
 const reads: Readonly<Record<string, Read>> = {
-  "walk of it": (fs) => walked(fs.walk("d")),
-  "walk of it with sizes": (fs) => walked(fs.walk("d", { sizes: true })),
-  "walk of all": (fs) => walked(fs.walk(".", { exclude })),
-  "list of it": (fs) => Effect.map(fs.list("d"), (all) => ({ paths: all.map(({ path }) => path), hasSaid: false })),
-  "glob in it": (fs) => searched(fs.glob("**", { path: "d", kinds })),
-  "glob in it with sizes": (fs) => searched(fs.glob("**", { path: "d", kinds, sizes: true })),
-  "glob in all": (fs) => searched(fs.glob("**", { exclude })),
-  "grep in it": (fs) => searched(fs.grep("hit", { path: "d" })),
-  "grep in all": (fs) => searched(fs.grep("hit", { exclude }))
+  "walk of the directory": (fs) => walked(fs.walk("d")),
+  "walk of the directory with sizes": (fs) => walked(fs.walk("d", { sizes: true })),
+  "walk of the whole tree": (fs) => walked(fs.walk(".", { exclude })),
+  "list of the directory": (fs) => Effect.map(fs.list("d"), (all) => ({ paths: all.map(({ path }) => path), hasSaid: false })),
+  "glob in the directory": (fs) => searched(fs.glob("**", { path: "d", kinds })),
+  "glob in the directory with sizes": (fs) => searched(fs.glob("**", { path: "d", kinds, sizes: true })),
+  "glob in the whole tree": (fs) => searched(fs.glob("**", { exclude })),
+  "grep in the directory": (fs) => searched(fs.grep("hit", { path: "d" })),
+  "grep in the whole tree": (fs) => searched(fs.grep("hit", { exclude }))
 }
 
 const grounds = {
   memory,
-  "a host without its own ways": (all: Files) => Effect.map(host(all), (fs) => make(portable(fs.port)))
+  "a host without accelerations": (all: Files) => Effect.map(host(all), (fs) => make(portable(fs.port)))
 }
 
 type Plan = ReadonlyArray<readonly [nth: number, act: Act]>
@@ -216,7 +216,7 @@ describe("a program that constantly exchanges two directories", () => {
   const rounds = 200
   for (const [name, read] of Object.entries(reads)) {
     it.effect(
-      `does not make ${name} on a host return a part`,
+      `does not make ${name} on a host return a partial tree`,
       () =>
         onHost((fs, root) =>
           Effect.gen(function* () {
@@ -250,7 +250,7 @@ describe("a program that constantly exchanges two directories", () => {
 })
 
 describe("a scan of a tree for a snapshot or an archive", () => {
-  it.effect("includes a directory that was away for a moment", () =>
+  it.effect("never records a part of a directory that was away for a moment", () =>
     Effect.gen(function* () {
       const run = (acts: Plan) =>
         Effect.scoped(

@@ -72,12 +72,12 @@ const stuck: ReadonlyArray<Case> = [
   { name: "nested quantifiers", pattern: "^(a+)+$", text: letters, other: "aaa" },
   { name: "nested stars at any place", pattern: "(a*)*b\\d", text: `${"a".repeat(64)}! b`, other: "aab1" },
   { name: "alternatives that are the same", pattern: "(a|a)*b", text: `${"a".repeat(64)}!b` },
-  { name: "anything in anything", pattern: "(.*)*x$", text: `x${"a".repeat(64)}`, other: "aax" },
+  { name: "nested wildcards", pattern: "(.*)*x$", text: `x${"a".repeat(64)}`, other: "aax" },
   { name: "white space at the end of a line of a million", pattern: "\\s+$", text: `${" ".repeat(1_000_000)}x`, other: "x " },
   { name: "a backreference", pattern: "^(a+)+\\1b$", text: `${"a".repeat(64)}!b` },
   { name: "a backreference by name", pattern: "^(?P<x>a+)+(?P=x)b$", text: `${"a".repeat(64)}!b` },
   {
-    name: "four groups and what they held",
+    name: "four groups with backreferences",
     pattern: "^(a*)(a*)(a*)(a*)\\1\\2\\3\\4$",
     text: `${"a".repeat(3001)}!`,
     other: "aaaa"
@@ -88,7 +88,7 @@ const stuck: ReadonlyArray<Case> = [
     text: `${"a".repeat(300)}!`,
     other: "a".repeat(250)
   },
-  { name: "counted in counted", pattern: "^(a{1,40}){1,40}$", text: letters, other: "aaa" },
+  { name: "a counted group in a counted group", pattern: "^(a{1,40}){1,40}$", text: letters, other: "aaa" },
   { name: "in a lookahead", pattern: "^(?=(a+)+$)", text: letters, other: "aaa" },
   { name: "letters of any script", pattern: "^(\\p{L}+)+$", text: letters, other: "aaa" },
   { name: "in either case", pattern: "^(A+)+$", text: letters, other: "aaa", options: { ignoreCase: true } },
@@ -158,12 +158,12 @@ const spaces = " ".repeat(100_000)
 /** Patterns that look dangerous but succeed, or exceed the budget only on slow machines. */
 const harmless: ReadonlyArray<Case> = [
   { name: "white space at the end of a line of 100,000", pattern: "\\s+$", text: `${spaces}x`, other: "x " },
-  { name: "nothing that the text could begin with", pattern: "(x+x+)+y", text: "a".repeat(64), other: "xxy" },
-  { name: "a text that every match has and this has not", pattern: "(.*)*x", text: "a".repeat(64), other: "x" },
+  { name: "a first character that does not occur", pattern: "(x+x+)+y", text: "a".repeat(64), other: "xxy" },
+  { name: "a required text that does not occur", pattern: "(.*)*x", text: "a".repeat(64), other: "x" },
   { name: "1,000 letters", pattern: "a".repeat(1000), text: `${"a".repeat(999)}b`.repeat(1000), other: "a".repeat(1000) },
   { name: "1,000 choices", pattern: "a|".repeat(499) + "b", text: "c".repeat(100_000), other: "b" },
   { name: "twenty stars side by side", pattern: "a*".repeat(20) + "$", text: "a".repeat(1000), other: "aa" },
-  { name: "nothing at all, everywhere", pattern: "(?:)*", text: "a\n".repeat(50_000), other: "aa" },
+  { name: "an empty match at every position", pattern: "(?:)*", text: "a\n".repeat(50_000), other: "aa" },
   { name: "an empty choice, repeated", pattern: "(|a)*(|b)*$", text: letters, other: "aa" },
   { name: "a group within a group, 300 deep", pattern: `${"(".repeat(300)}a${")".repeat(300)}`, text: letters, other: "aa" },
   { name: "a range of 65,535", pattern: "a{0,65535}b", text: "a".repeat(1000), other: "ab" }

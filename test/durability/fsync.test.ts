@@ -10,7 +10,7 @@ afterAll(clean)
 
 const isThere = spawnSync("strace", ["-f", "-y", "-o", "/dev/null", "true"]).status === 0
 const wanted = isThere || process.env["FS_ALGEBRA_NO_SKIP"] !== undefined
-if (!wanted) console.log("skipped: what is flushed to the disk, and when, which needs strace; apt-get install strace")
+if (!wanted) console.log("skipped: flushes to the disk, which need strace; apt-get install strace")
 
 const program = fileURLToPath(new URL("settling.ts", import.meta.url))
 const renamings = ["rename", "link", "unlink", "mkdir", "rmdir", "symlink"]

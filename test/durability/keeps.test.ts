@@ -69,7 +69,7 @@ const replacements: Record<string, Change> = {
   "a sink": (fs) => Stream.run(Stream.make(new TextEncoder().encode("new")), fs.sink("f")),
   "a write through a link": (fs) => fs.write("link", "new"),
   edit: (fs) => fs.edit("f", { oldText: "old", newText: "new" }),
-  "a copy over it": (fs) => fs.copy("other", "f", { overwrite: true })
+  "a copy with overwrite": (fs) => fs.copy("other", "f", { overwrite: true })
 }
 
 const plant = (root: string): string => {

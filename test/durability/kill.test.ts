@@ -63,7 +63,7 @@ describe("the checker", () => {
   const treeOf = (tree: object): Tree => new Map(Object.entries(tree))
 
   for (const [claim, before, op, found, allowed] of cases) {
-    it(`${allowed ? "allows" : "finds"} ${claim}`, () => {
+    it(`${allowed ? "allows" : "rejects"} ${claim}`, () => {
       const said = complaint(treeOf(before), op, treeOf(found))
       assert.strictEqual(said === undefined, allowed, said)
     })
@@ -212,7 +212,7 @@ describe("a process that is killed before one of its changing system calls", () 
   for (const [claim, { before, op, stride = 1 }] of Object.entries(cases)) {
     const limit = soak ? 20 * minutes : 2 * minutes
     it.concurrent(
-      `leaves the old or the new tree and the next start removes all leftovers while it ${claim}`,
+      `while it ${claim}, leaves the old or the new tree, and the next start removes all leftovers`,
       { timeout: limit },
       async () => {
         const tree: Tree = new Map(Object.entries(before))

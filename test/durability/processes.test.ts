@@ -51,7 +51,7 @@ const untilTheyMeet = async (round: (root: string) => Promise<boolean>): Promise
     if (await round(root)) met++
     Fs.rmSync(root, { recursive: true })
   }
-  assert.strictEqual(met, times, "they never met")
+  assert.strictEqual(met, times, "the processes did not overlap often enough")
 }
 
 const four = (part: Omit<Part, "id">): ReadonlyArray<Part> => [1, 2, 3, 4].map((n) => ({ ...part, id: n * 100_000 }))

@@ -113,7 +113,7 @@ describe("a byte order mark", () => {
   })
 
   it.each([
-    ["no encoding", "61 FF", "utf-8", 1],
+    ["content that is not UTF-8", "61 FF", "utf-8", 1],
     ["UTF-16 without a mark", "61 00 E9 00", "utf-8", 2],
     ["UTF-16 that ends within a character", "FF FE 61 00 62", "utf-16le", 4],
     ["UTF-16 with a lone surrogate", "FE FF 00 61 DC 00", "utf-16be", 4],
@@ -226,9 +226,9 @@ describe("an edit that can never succeed is InvalidArgument:", () => {
     ["an empty text among others", "edits[1].oldText", [good, { oldText: "", newText: "b" }]],
     ["a lone surrogate to look for", "oldText", [{ oldText: "\uD800", newText: "b" }]],
     ["a lone surrogate to write", "newText", [{ oldText: "a", newText: "b\uDC00" }]],
-    ["what is no text", "newText", [{ oldText: "a", newText: 1 as never }]],
+    ["a number as a text", "newText", [{ oldText: "a", newText: 1 as never }]],
     ["an unknown match", "match", [{ ...good, match: "some" as never }]],
-    ["what is no edit", "edits", [null as never]]
+    ["null as an edit", "edits", [null as never]]
   ]
   it.each(cases)("%s", (_, argument, edits) => {
     assert.deepInclude(check(edits), { _tag: "InvalidArgument", argument })

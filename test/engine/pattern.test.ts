@@ -62,18 +62,18 @@ describe("Pattern.compile", () => {
   })
 
   for (const [name, pattern, options] of [
-    ["nothing", "", {}],
-    ["nothing, literally", "", { literal: true }],
+    ["an empty pattern", "", {}],
+    ["an empty literal", "", { literal: true }],
     ["white space", " \t", {}],
     ["an open group", "(", {}],
     ["an open class", "[a", {}],
     ["a lone quantifier", "*", {}],
-    ["what only whole-word parentheses would balance", "a)|(b", { wholeWord: true }],
+    ["parentheses that only wholeWord would balance", "a)|(b", { wholeWord: true }],
     ["a lone surrogate", "a\ud800", {}],
     ["1,001 characters", "a".repeat(1001), {}],
-    ["a RegExp, literally", /a/, { literal: true }],
+    ["a RegExp as a literal", /a/, { literal: true }],
     ["a number", 1 as unknown as string, {}],
-    ["nothing at all", undefined as unknown as string, {}]
+    ["undefined", undefined as unknown as string, {}]
   ] as ReadonlyArray<readonly [string, string | RegExp, Pattern.PatternOptions]>) {
     it(`rejects ${name}`, () => {
       const compiled = compile(pattern, options)

@@ -38,13 +38,13 @@ describe("a link that is replaced between its stat and the reading of its text:"
   const cases: ReadonlyArray<
     readonly [string, Step, string, (fs: Algebra) => Effect.Effect<unknown, { readonly _tag: string }>, unknown]
   > = [
-    ["a directory is gone through", byDirectory, "read", (fs) => fs.readString("l/file"), "another"],
-    ["a file is in the way", byFile, "read", (fs) => fs.readString("l/file"), "NotFound"],
-    ["a file is in the way", byFile, "write", (fs) => fs.write("l/new", ""), "NotADirectory"],
-    ["a file is what there is", byFile, "stat", (fs) => Effect.map(fs.stat("l"), ({ kind }) => kind), "file"],
-    ["nothing is there", byNothing, "stat", (fs) => fs.stat("l/file"), "NotFound"],
-    ["nothing is there", byNothing, "exists", (fs) => fs.exists("l/file"), false],
-    ["nothing is there", byNothing, "list", (fs) => fs.list("l"), "NotFound"]
+    ["a directory in its place is entered", byDirectory, "read", (fs) => fs.readString("l/file"), "another"],
+    ["a file in its place is found", byFile, "read", (fs) => fs.readString("l/file"), "NotFound"],
+    ["a file in its place is found", byFile, "write", (fs) => fs.write("l/new", ""), "NotADirectory"],
+    ["a file in its place is found", byFile, "stat", (fs) => Effect.map(fs.stat("l"), ({ kind }) => kind), "file"],
+    ["a missing entry is reported", byNothing, "stat", (fs) => fs.stat("l/file"), "NotFound"],
+    ["a missing entry is reported", byNothing, "exists", (fs) => fs.exists("l/file"), false],
+    ["a missing entry is reported", byNothing, "list", (fs) => fs.list("l"), "NotFound"]
   ]
   for (const [claim, by, name, run, expected] of cases) {
     it.effect(`${claim}: ${name}`, () =>

@@ -120,8 +120,8 @@ describe("a change in one step", () => {
     ["around", ({ port }) => make(around(port, (_, next) => next))],
     ["portable", ({ port }) => make(portable(port))],
     ["caseless", ({ port }) => make(caseless(port))],
-    ["an overlay of it", (lower) => Effect.map(InMemory.make(), (upper) => overlay(make(upper))(lower))],
-    ["an overlay by it", (upper) => Effect.map(InMemory.make({ tree }), (lower) => overlay(upper)(make(lower)))],
+    ["an overlay above it", (lower) => Effect.map(InMemory.make(), (upper) => overlay(make(upper))(lower))],
+    ["an overlay that writes to it", (upper) => Effect.map(InMemory.make({ tree }), (lower) => overlay(upper)(make(lower)))],
     ["a mount in it", (self) => Effect.flatMap(InMemory.make(), (inner) => mount("e", make(inner))(self))],
     [
       "rules that permit less",

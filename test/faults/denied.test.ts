@@ -245,7 +245,7 @@ const scenes: ReadonlyArray<Scene> = [
   }
 ]
 
-describe.runIf(needs("what other users may not do", () => isRoot, "it needs root to become somebody else"))(
+describe.runIf(needs("changes by other users", () => isRoot, "it needs root to become somebody else"))(
   "a process of another user",
   () => {
     it.live("gets AccessDenied permission for every change that POSIX denies, and changes nothing", () =>

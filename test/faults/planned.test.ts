@@ -59,7 +59,7 @@ const some = (all: ReadonlyArray<Fault>, count: number) => (process.env["FS_ALGE
 const grounds: ReadonlyArray<Ground> = [
   { name: "InMemory", fresh: memory, over: plain, hard, soft, crossing: false },
   {
-    name: "InMemory, where only copying moves",
+    name: "InMemory, where a move must copy",
     fresh: memory,
     over: adversarial,
     hard: some(hard, 2),
@@ -68,7 +68,7 @@ const grounds: ReadonlyArray<Ground> = [
   },
   { name: "PosixHost", fresh: onDisk, over: plain, hard: some(hard, 1), soft: some(soft, 1), crossing: false },
   {
-    name: "PosixHost, where only copying moves",
+    name: "PosixHost, where a move must copy",
     fresh: onDisk,
     over: adversarial,
     hard: some(hard, 1),

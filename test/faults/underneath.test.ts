@@ -52,7 +52,7 @@ const acts: ReadonlyArray<Act> = [
     }
   },
   {
-    name: "the directory becomes another",
+    name: "the directory is replaced by another",
     run: ({ outside, root }) => {
       move(join(root, "d"), join(outside, "taken"))
       plantAt(join(root, "d"), theirs)

@@ -423,7 +423,7 @@ describe("the locks of a mount", () => {
 })
 
 describe("between the sides of a mount", () => {
-  it.effect("a directory is copied into another name of itself once", () =>
+  it.effect("a copy of a directory into itself by its other path copies each entry once", () =>
     Effect.gen(function* () {
       const memory = make(yield* InMemory.make({ tree: { shared: { "a.txt": "1", deep: { "b.txt": "2" } } } }))
       const fs = yield* mount("m", yield* subdirectory("shared")(memory))(memory)

@@ -21,7 +21,7 @@ describe("a version", () => {
     })
   )
 
-  it.effect("that was not requested has no type, and an absent one is rejected as precondition", () =>
+  it.effect("is missing from the type if it was not requested, and an absent version is rejected as precondition", () =>
     Effect.gen(function* () {
       const fs = make(yield* InMemory.make({ tree: { a: "old" } }))
       const page = yield* fs.read("a")

@@ -107,8 +107,8 @@ const there = {
 
 export const changing: ReadonlyArray<Case> = [
   whole("write", (fs) => fs.write("a", "new"), { a: file("new") }),
-  whole("write, version told", (fs) => fs.write("a", "new", { version: true }), { a: file("new") }),
-  whole("write of much", (fs) => fs.write("a", large), { a: file(large) }),
+  whole("write, with its version", (fs) => fs.write("a", "new", { version: true }), { a: file("new") }),
+  whole("write of a large text", (fs) => fs.write("a", large), { a: file(large) }),
   whole("write through a link", (fs) => fs.write("l", "new"), { a: file("new") }),
   whole("write, create, with parents", (fs) => fs.write("n/m/c", "new", { mode: "create" }), {
     ...deeper,
@@ -116,9 +116,14 @@ export const changing: ReadonlyArray<Case> = [
   }),
   whole("write, replace", (fs) => fs.write("a", "new", { mode: "replace" }), { a: file("new") }),
   whole("write, append", (fs) => fs.write("a", "new", { mode: "append" }), { a: file("oldnew") }),
-  whole("write, append, makes it", (fs) => fs.write("n/m/c", "new", { mode: "append" }), { ...deeper, "n/m/c": file("new") }),
-  whole("write, append, version told", (fs) => fs.write("a", "new", { mode: "append", version: true }), { a: file("oldnew") }),
-  whole("write, append of much", (fs) => fs.write("a", large, { mode: "append" }), { a: file(`old${large}`) }),
+  whole("write, append to a missing file", (fs) => fs.write("n/m/c", "new", { mode: "append" }), {
+    ...deeper,
+    "n/m/c": file("new")
+  }),
+  whole("write, append, with its version", (fs) => fs.write("a", "new", { mode: "append", version: true }), {
+    a: file("oldnew")
+  }),
+  whole("write, append of a large text", (fs) => fs.write("a", large, { mode: "append" }), { a: file(`old${large}`) }),
   whole("write, appendExisting", (fs) => fs.write("a", "new", { mode: "appendExisting" }), { a: file("oldnew") }),
   whole("write, ifMatch", (fs) => fs.write("a", "new", { ifMatch: versionOfOld }), { a: file("new") }),
   whole("write, ifMatch null", (fs) => fs.write("n/m/c", "new", { ifMatch: null }), { ...deeper, "n/m/c": file("new") }),
@@ -127,7 +132,7 @@ export const changing: ReadonlyArray<Case> = [
     ...deeper,
     "n/m/c": file(third)
   }),
-  whole("sink, append, version told", (fs) => Stream.run(pieces(third), fs.sink("a", { mode: "append", version: true })), {
+  whole("sink, append, with its version", (fs) => Stream.run(pieces(third), fs.sink("a", { mode: "append", version: true })), {
     a: file(`old${third}`)
   }),
   whole("sink, ifMatch", (fs) => Stream.run(pieces("new"), fs.sink("a", { ifMatch: versionOfOld })), { a: file("new") }),
@@ -187,14 +192,14 @@ export const readings: ReadonlyArray<Case> = [
   reading("readBytes", (fs) => fs.readBytes("big", { offset: 5, limit: 66_000, version: true })),
   reading("version", (fs) => fs.version("d/e/h")),
   reading("stream", (fs) => Stream.runForEach(fs.stream("big", { chunkSize: 20_000 }), () => Effect.yieldNow)),
-  reading("stream of which some is taken", (fs) => Stream.runDrain(Stream.take(fs.stream("big", { chunkSize: 1000 }), 2))),
+  reading("the first chunks of a stream", (fs) => Stream.runDrain(Stream.take(fs.stream("big", { chunkSize: 1000 }), 2))),
   reading("lines", (fs) => Stream.runDrain(fs.lines("x.txt"))),
   reading("walk", (fs) => Stream.runDrain(fs.walk(".", { sizes: true, gitignore: true }))),
   reading("glob", (fs) => fs.glob("**/*", { sizes: true, gitignore: true })),
   reading("grep", (fs) => fs.grep("needle")),
   reading("grepStream", (fs) => Stream.runDrain(fs.grepStream("needle", { context: 1 }))),
   reading("readLink", (fs) => fs.readLink("l")),
-  reading("edit that changes nothing", (fs) => fs.edit("a", { oldText: "old", newText: "new" }, { dryRun: true }))
+  reading("edit, dry run", (fs) => fs.edit("a", { oldText: "old", newText: "new" }, { dryRun: true }))
 ]
 
 /** A search in a worker. It is not in the list above because all searches of a program share the workers. */

@@ -47,7 +47,8 @@ const overlaid = (upper: "memory" | "disk"): Benches =>
     return {
       port,
       look: throughIt(port),
-      check: (_, __, what) => Effect.sync(() => assert.isTrue(isSame(onDisk(root), old), `${what}: the lower one has changed`)),
+      check: (_, __, what) =>
+        Effect.sync(() => assert.isTrue(isSame(onDisk(root), old), `${what}: the lower filesystem has changed`)),
       closed: (what) => assert.deepStrictEqual([...descriptorsIn(root), ...descriptorsIn(above)], [], what)
     }
   })
@@ -88,7 +89,7 @@ const limited: Benches = Effect.gen(function* () {
         for (let i = files.length + 1; i < maxFiles; i++) yield* fs.writeBytes(`z${i}`, new Uint8Array())
         assert.strictEqual((yield* Effect.flip(fs.writeBytes("one more", new Uint8Array())))._tag, "DiskFull", what)
         for (const { path } of yield* fs.list()) if (/^(z\d+|fill)$/.test(path)) yield* fs.delete(path)
-      }).pipe(Effect.mapError((error) => new Error(`${what}: what is counted is not what is there`, { cause: error })))
+      }).pipe(Effect.mapError((error) => new Error(`${what}: the quota does not count the existing files`, { cause: error })))
   }
 })
 

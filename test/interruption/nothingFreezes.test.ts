@@ -42,7 +42,7 @@ const shapes: Readonly<Record<string, Shape>> = {
   "CRLF only": (length) => filled("\r\n", length),
   "NUL only": (length) => filled("\0", length),
   "equal lines": (length) => filled("the same line again\n", length),
-  "two lines in turn": (length) => filled("a\nb\n", length),
+  "two alternating lines": (length) => filled("a\nb\n", length),
   "surrogate pairs": (length) => filled("😀", length & ~1),
   "one line that ends in CRLF": (length) => `${filled("a,", length)}\r\n`,
   "letters of two bytes": (length) => filled("é", length)
@@ -56,13 +56,13 @@ interface Row {
 }
 
 const edits: Readonly<Record<string, (text: string) => ReadonlyArray<Edit.Edit>>> = {
-  "a text that must be unique and is everywhere": (text) => [
+  "a text that must be unique but occurs everywhere": (text) => [
     { oldText: text.includes(",") ? "," : text.slice(0, 2), newText: "x" }
   ],
   "all occurrences": (text) => [{ oldText: text.includes(",") ? "," : text.slice(0, 2), newText: "x\ny", match: "all" }],
   "the first occurrence": (text) => [{ oldText: text.includes(",") ? "," : text.slice(0, 2), newText: "x\ny", match: "first" }],
-  "a text that is nowhere": (text) => [{ oldText: `${text.slice(0, 240)}!`, newText: "x" }],
-  "a long text that is nowhere": (text) => [{ oldText: `${text.slice(0, text.length / 2)}!`, newText: "x" }],
+  "a text that does not occur": (text) => [{ oldText: `${text.slice(0, 240)}!`, newText: "x" }],
+  "a long text that does not occur": (text) => [{ oldText: `${text.slice(0, text.length / 2)}!`, newText: "x" }],
   "the whole text": (text) => [{ oldText: text, newText: text.replaceAll(/[a,\n]/g, "xy") }],
   "two texts that overlap": (text) => [
     { oldText: text.slice(-2), newText: "x", match: "all" },
@@ -108,7 +108,7 @@ const entry = (name: string): FileEntry => ({
 
 const others: ReadonlyArray<Row> = [
   ...[2, 50].map((kinds) => ({
-    name: `what another changed in a text of ${kinds} kinds of lines`,
+    name: `the difference of two texts of ${kinds} kinds of lines`,
     make: (length: number) => inSlices(() => changedLines(shuffled(length, kinds, 1), shuffled(length, kinds, 2)))
   })),
   ...[2, 50].map((kinds) => ({
@@ -134,7 +134,7 @@ const others: ReadonlyArray<Row> = [
     }
   })),
   {
-    name: "names that look like a missing one",
+    name: "the search for similar names of a missing file",
     make: (length) => {
       const name = filled("edcba", 79)
       const entries = Array.from({ length: length / 100 }, (_, index) => entry(filled(`abcde${index}`, 80)))
@@ -142,7 +142,7 @@ const others: ReadonlyArray<Row> = [
     }
   },
   {
-    name: "a hunk that nearly stands on every line of a file",
+    name: "a hunk that almost matches at every line of a file",
     make: (length) => {
       const parsed = parse(`*** Begin Patch\n*** Update File: x\n@@\n${" a\n".repeat(200)}-b\n+c\n*** End Patch\n`)
       if ("_tag" in parsed) throw new Error(parsed.happened)

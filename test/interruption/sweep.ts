@@ -79,7 +79,7 @@ const judge = (self: Case, { also, exit, found, isAtomic, what }: Verdict): void
 /** Checks that all locks are free: every entry can be written to and removed without waiting. */
 const isFree = (fs: Algebra, found: Picture, kept: ReadonlyArray<string>, what: string): Effect.Effect<void, unknown> =>
   guard(
-    `${what}: a turn was never given back`,
+    `${what}: a lock was never released`,
     Effect.gen(function* () {
       yield* fs.write("a", "afterwards")
       yield* fs.write("n/m/afterwards", "afterwards")

@@ -63,7 +63,7 @@ const foo = query(question("foo", { literal: "foo" }))
 const hostile = query(question("^(a+)+$"))
 const evil = `${"a".repeat(64)}b\n`
 
-for (const [name, begin] of Object.entries({ workers: start, "without workers": impossible })) {
+for (const [name, begin] of Object.entries({ "with workers": start, "without workers": impossible })) {
   describe(`crew, ${name}`, () => {
     it("returns the results of the plain engine to each caller", async () => {
       const crew = make(2, begin)
@@ -139,7 +139,7 @@ for (const [name, begin] of Object.entries({ workers: start, "without workers": 
       })
     })
 
-    it("answers waiting questions when it ends, and fails later ones", async () => {
+    it("answers or fails every waiting question when it ends, and later questions too", async () => {
       const crew = make(1, begin)
       await using(crew, { a: "foo" }, async (base) => {
         const waiting = [
