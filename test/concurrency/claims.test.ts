@@ -38,7 +38,6 @@ const ground = Effect.gen(function* () {
   return { root, port, fs: make(port), claim: port.locks!.claim! } satisfies Ground as Ground
 })
 
-/** Returns the directory of the claims on a file. */
 const claimsOn = (file: string): string => {
   const { dev, ino } = Fs.statSync(dirname(file))
   const key = createHash("sha256")
@@ -57,7 +56,6 @@ const entriesOf = (file: string): ReadonlyArray<string> => {
   }
 }
 
-/** Returns the entries for `f`. */
 const entries = ({ root }: Ground): ReadonlyArray<string> => entriesOf(join(root, "f"))
 
 /** Returns the name of a claim of this process on `f`. */

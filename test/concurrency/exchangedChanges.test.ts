@@ -68,7 +68,6 @@ const inside: typeof memory = (all) =>
 
 interface Ground {
   readonly make: typeof memory
-  /** The directory that the other program moves. */
   readonly path: string
   readonly top: string
   readonly view: (fs: Algebra) => Algebra | Effect.Effect<Algebra, unknown>

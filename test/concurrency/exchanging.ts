@@ -5,7 +5,6 @@ import type { Fault } from "../../src/model/FsError.ts"
 import { around, type Backend } from "../../src/port/Backend.ts"
 import { p } from "../agent/changing.ts"
 
-/** One change by the other program. */
 export type Act = (port: Backend) => Effect.Effect<unknown, Fault>
 
 const aside = p("aside")

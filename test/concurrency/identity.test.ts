@@ -9,7 +9,6 @@ const at = (path: string): string => fileURLToPath(new URL(`../../src/${path}`, 
 const module = at("runtime/processIdentity.ts")
 const program = `import(${JSON.stringify(module)}).then(({ self }) => { console.log(self()); process.stdin.resume() })`
 
-/** Starts a process that prints its identity. */
 const other = async () => {
   const child = spawn(process.execPath, ["-e", program], { stdio: ["pipe", "pipe", "inherit"] })
   const ended = new Promise((resolve) => child.once("close", resolve))

@@ -1,6 +1,6 @@
 /**
- * A process that works on one file together with others. It prints a line when it is ready and waits for a line. Then it runs its task on
- * all fibers at once, and prints a report as one line of JSON.
+ * A process that works on one file together with others. It prints a line when it is ready and waits for a line. Then it runs
+ * its task on all fibers at once, and prints a report as one line of JSON.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -15,7 +15,6 @@ import type { Report, Step, Task, Way } from "./workers.ts"
 
 const task = JSON.parse(process.argv[2]!) as Task
 
-/** A filesystem, and the path of a shared file in it. */
 interface Reached {
   readonly fs: Algebra
   readonly at: (name: string) => string
@@ -44,7 +43,6 @@ let conflicts = 0
 
 type Attempt = Effect.Effect<Step | undefined, unknown>
 
-/** Returns `undefined` for a conflict. */
 const orConflict = (attempt: Effect.Effect<Step, { readonly _tag: string }>): Attempt =>
   Effect.catch(attempt, (error) => (error._tag === "Conflict" ? Effect.succeed(undefined) : Effect.fail(error)))
 

@@ -62,7 +62,6 @@ export const scoped: Effect.Effect<string, never, Scope.Scope> = Effect.acquireR
 
 export interface Program {
   readonly process: ChildProcess
-  /** Waits for the next line of the output. */
   readonly line: () => Promise<string>
   readonly say: (line: string) => void
   readonly ended: Promise<{ readonly code: number | null; readonly signal: NodeJS.Signals | null; readonly errors: string }>

@@ -82,7 +82,6 @@ export const git = (cwd: string, args: ReadonlyArray<string>, input = ""): strin
   })
 }
 
-/** Splits NUL-terminated names. */
 export const names = (output: string | Buffer): Array<string> => output.toString().split("\0").slice(0, -1)
 
 /**

@@ -74,7 +74,6 @@ const patterns = [
   "(a)\\1"
 ]
 
-/** Draws random options for a search. */
 const grepOptions = (next: () => number): GrepOptions => ({
   ...(next() < 0.3 && { ignoreCase: true }),
   ...(next() < 0.2 && { wholeWord: true }),

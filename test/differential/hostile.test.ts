@@ -35,7 +35,6 @@ const ground = (text: string, other: string) =>
 
 const turn: Effect.Effect<void> = Effect.callback((resume) => void setImmediate(() => resume(Effect.void)))
 
-/** Counts the turns of the event loop while the effect runs. */
 const turning = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<readonly [Exit.Exit<A, E>, turns: number]> =>
   Effect.suspend(() => {
     let turns = 0

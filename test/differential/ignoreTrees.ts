@@ -66,7 +66,6 @@ const lineOf = (next: Next, dialect: Dialect): string => {
   return `${next() < 0.35 ? "!" : ""}${rule}${end}${strange}`
 }
 
-/** Returns the text of an ignore file. */
 export const rulesOf = (next: Next, dialect: Dialect, lines: number): string => {
   const mark = dialect === "git" && next() < 0.1 ? "\ufeff" : ""
   const end = next() < 0.25 ? "\r\n" : "\n"

@@ -100,7 +100,6 @@ export interface Shape {
   readonly strange: boolean
 }
 
-/** Makes a tree in an existing directory. */
 export const grow = (root: string, seed: number, { directories, files, strange }: Shape): void => {
   const next = random(seed)
   const all: Array<string> = [root]

@@ -24,7 +24,6 @@ export interface Child {
   /** Waits until the program has written `count` dots, or has ended. */
   readonly dots: (count: number) => Promise<void>
   readonly say: (line: unknown) => void
-  /** Returns the standard output without the start mark. */
   readonly said: () => string
   readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null; readonly errors: string }>
 }

@@ -1,6 +1,6 @@
 /**
- * File contents that show whether they are complete. Binary content is a row of records, each with its number, length and checksum.
- * A text names its version at the beginning, in the middle and at the end.
+ * File contents that show whether they are complete. Binary content is a row of records, each with its number, length and
+ * checksum. A text names its version at the beginning, in the middle and at the end.
  */
 import { crc32 } from "node:zlib"
 
@@ -58,7 +58,6 @@ interface Parsed {
   readonly whole: number
 }
 
-/** Parses the complete records at the beginning. */
 export const parse = (bytes: Buffer): Parsed => {
   const ids: Array<number> = []
   let at = 0

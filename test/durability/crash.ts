@@ -32,7 +32,6 @@ const changing = [
 ] as const
 const renaming = ["rename", "link", "unlink", "mkdir", "rmdir", "symlink", "rm"] as const
 
-/** Tests whether a call can change anything. */
 const changes = (name: string, args: ReadonlyArray<unknown>): boolean =>
   name !== "open" || (typeof args[1] === "number" && (args[1] & (fs.constants.O_CREAT | fs.constants.O_TRUNC)) !== 0)
 

@@ -23,7 +23,6 @@ export interface Plan extends Pick<Orders, "durability" | "replacing" | "seed"> 
 
 export interface Report {
   kills: number
-  /** The number of acknowledged operations. */
   operations: number
   /** The number of kills inside an operation. */
   within: number

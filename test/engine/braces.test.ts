@@ -270,7 +270,6 @@ describe("strict compilation rejects a pattern that may not mean what it seems t
     ["a**/b", /"\*\*" beside other signs/],
     ["***/.env", /"\*\*" beside other signs/],
     ["{src/**.env,**/a}", /"\*\*" beside other signs/],
-    // Patterns that every search rejects.
     ["", /blank/],
     [" ", /blank/],
     ["/", /blank/],

@@ -18,7 +18,6 @@ const edited = (content: Uint8Array, edits: ReadonlyArray<Edit>, path = "a.txt")
   if ("_tag" in result) assert.fail(JSON.stringify(result))
   return result
 }
-/** Returns the text after one edit. */
 const once = (text: string, oldText: string, newText: string, match?: Edit["match"]): string =>
   Buffer.from(edited(utf8(text), [{ oldText, newText, match }]).bytes).toString()
 
@@ -27,7 +26,6 @@ const refused = (content: string | Uint8Array, edits: ReadonlyArray<Edit>): Faul
   if (!("_tag" in result)) assert.fail("it was edited")
   return result
 }
-/** Returns the reason why an edit failed. */
 const why = (text: string, oldText: string, match?: Edit["match"]): string => {
   const fault = refused(text, [{ oldText, newText: "", match }])
   assert.deepInclude(fault, { _tag: "InvalidArgument", argument: "oldText" })

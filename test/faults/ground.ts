@@ -46,13 +46,11 @@ const directoryIn = (base: string): Effect.Effect<string, never, Scope.Scope> =>
     (path) => Effect.sync(() => execFileSync("rm", ["-rf", path]))
   )
 
-/** A temporary directory on the disk of the machine. */
 export const directory = directoryIn(tmpdir())
 
 /** A temporary directory in memory if possible, for trees that are made thousands of times. */
 export const fastDirectory = directoryIn(Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir())
 
-/** Mounts something for the scope. */
 export const mounted = (at: string, ...args: ReadonlyArray<string>): Effect.Effect<string, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => {
@@ -62,7 +60,6 @@ export const mounted = (at: string, ...args: ReadonlyArray<string>): Effect.Effe
     () => Effect.sync(() => execFileSync("umount", [at]))
   )
 
-/** Mounts a disk in memory for the scope. */
 export const disk = (options: string, at?: string): Effect.Effect<string, never, Scope.Scope> =>
   Effect.flatMap(at === undefined ? directory : Effect.succeed(at), (at) => mounted(at, "-t", "tmpfs", "-o", options, "tmpfs"))
 

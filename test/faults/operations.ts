@@ -7,7 +7,6 @@ import * as FsError from "../../src/model/FsError.ts"
 import type { Step } from "../../src/testing/Faults.ts"
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 
-/** The tree before each operation. */
 export const files: Files = { "d/f": "old\n", "d/e/g": "deep", other: "y", empty: directory, l: link("other") }
 
 export interface Operation {
@@ -109,7 +108,6 @@ export const reading: ReadonlyArray<Operation> = [
 
 export const operations: ReadonlyArray<Operation> = [...reading, ...writing, ...changing, ...trees]
 
-/** The error of a failed operation. */
 export interface Failure {
   readonly _tag: string
   readonly why?: string
@@ -131,7 +129,6 @@ export const failure = (self: Operation, fs: Algebra): Effect.Effect<Failure | u
     })
   })
 
-/** All primitive calls of the port. */
 export const steps: ReadonlyArray<Step> = [
   "Stat",
   "List",

@@ -118,7 +118,6 @@ interface Point {
   readonly when: "before" | "after"
   readonly fault: Fault | "die"
   readonly crossing: boolean
-  /** The tree after the operation succeeds. */
   readonly complete: Picture
 }
 

@@ -25,7 +25,6 @@ export type Command =
   /** Opens files until only this many descriptors are free. */
   | { readonly hoard: number }
   | { readonly release: true }
-  /** Appends to each file and reads it. */
   | { readonly visit: ReadonlyArray<string> }
   | { readonly close: true }
 

@@ -13,7 +13,6 @@ export interface Site {
   readonly thread: number
   readonly call: string
   readonly nth: number
-  /** The line of strace. */
   readonly text: string
 }
 

@@ -436,7 +436,6 @@ describe("quota", () => {
   )
 })
 
-/** Creates the tree of a capture, with its modes. */
 const copied = Effect.fnUntraced(function* (captured: Record<string, unknown>, fs: Algebra) {
   for (const [path, entry] of Object.entries(captured) as ReadonlyArray<
     [string, { text?: string; link?: string; mode?: number }]

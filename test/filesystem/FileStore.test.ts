@@ -22,7 +22,6 @@ const host = Layer.unwrap(
 
 const store = FileStore.layer
 
-/** Runs the same test on InMemory and on PosixHost. */
 const onBoth = (name: string, body: Effect.Effect<void, unknown, FileStore.FileStore | Filesystem | Scope.Scope>) => {
   it.effect(`${name} (in memory)`, () => Effect.provide(body, Layer.provideMerge(store, InMemory.layer())))
   it.effect(`${name} (on a host)`, () => Effect.provide(body, Layer.provideMerge(store, host)))

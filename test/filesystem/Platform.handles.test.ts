@@ -15,7 +15,6 @@ const all = (file: FileSystem.File) =>
 
 const before = { "a.txt": "0123456789", d: { "b.txt": "b" } }
 
-/** Runs the same test on InMemory and on PosixHost. */
 const onBoth = (name: string, body: (fs: FileSystem.FileSystem) => Effect.Effect<void, unknown, Scope.Scope>) => {
   it.effect(`${name} (in memory)`, () => Effect.flatMap(overMemory(before), body))
   it.effect(`${name} (on a host)`, () =>

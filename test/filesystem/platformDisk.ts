@@ -42,7 +42,6 @@ const plant = (directory: string, tree: Tree): void => {
   }
 }
 
-/** A directory with the tree of the table. */
 export const planted = Effect.tap(temporary, (root) =>
   Effect.sync(() => {
     plant(root, tree as Tree)

@@ -56,7 +56,6 @@ export type Step = typeof Step.Type
 export const step = Arbitrary.schema(Step)
 export const program = Arbitrary.array(step, { maxLength: 24 })
 
-/** The tree before each program. */
 export const tree = {
   a: { x: "ax", y: "a longer text", d: { z: "adz", deep: { w: "w" } } },
   b: { x: "bx" },

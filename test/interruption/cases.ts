@@ -51,7 +51,6 @@ export interface Case {
   readonly isHostly?: boolean
 }
 
-/** Returns the tree after the operation has succeeded. */
 export const after = ({ makes }: Case): Picture => {
   const out: Record<string, string> = { ...old }
   for (const [path, what] of Object.entries(makes)) {

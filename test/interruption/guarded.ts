@@ -9,7 +9,6 @@ import { fileURLToPath } from "node:url"
 const project = fileURLToPath(new URL("../..", import.meta.url))
 
 export interface Outcome {
-  /** The trimmed standard output. */
   readonly out: string
   /** The exit status, or `undefined` if a signal ended the program (out of memory, or the watchdog). */
   readonly status: number | undefined

@@ -86,7 +86,6 @@ const watched = (port: Backend, trigger: Trigger): Backend => {
   }
 }
 
-/** Makes a scheduler that counts each step of each fiber. */
 const stepping = (trigger: Trigger): Scheduler.Scheduler => {
   const usual = new Scheduler.MixedScheduler()
   return {
@@ -108,7 +107,6 @@ const isCall = (name: string): boolean =>
 
 const names = Object.keys(fs).filter(isCall)
 
-/** Replaces the functions of `node:fs` while the effect runs. */
 const calling = <A, E, R>(trigger: Trigger, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
     const put = (name: string, value: unknown): void => void ((fs as any)[name] = value)
@@ -177,7 +175,6 @@ export const throughPort = (trigger: Trigger, port: Backend): Algebra =>
 /** Each path with its kind or content. It includes hidden entries and follows no link. */
 export type Picture = { readonly [path: string]: string }
 
-/** A temporary directory, in memory if possible. */
 export const temporary: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
   Effect.sync(() =>
     real.mkdtempSync(join(real.realpathSync(real.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()), "fs-algebra-stop-"))

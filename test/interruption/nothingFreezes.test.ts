@@ -164,7 +164,6 @@ const ignoring = (rule: string): Row => ({
     }).pipe(Effect.provide(Filesystem.layer(InMemory.make())))
 })
 
-/** An archive of many empty files, deep in directories. */
 const unpacking: Row = {
   name: "the names of an archive",
   size: 2_000,

@@ -32,7 +32,6 @@ export interface Bench {
   readonly look: Effect.Effect<Picture, unknown>
   /** Checks more after the operation, before the filesystem is closed. */
   readonly check?: (fs: Algebra, found: Picture, what: string) => Effect.Effect<void, unknown>
-  /** Checks more after the filesystem is closed. */
   readonly closed?: (what: string) => void
 }
 

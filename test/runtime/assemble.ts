@@ -8,7 +8,6 @@ import makeWabt from "wabt"
 
 const path = (name: string) => fileURLToPath(new URL(`../../src/runtime/${name}`, import.meta.url))
 
-/** Returns the assembled bytes in base64. */
 export const assemble = async (source = readFileSync(path("kernel.wat"), "utf8")): Promise<string> => {
   const wabt = await makeWabt()
   const module = wabt.parseWat("kernel.wat", source, { simd: true, mutable_globals: true })
@@ -21,7 +20,6 @@ export const assemble = async (source = readFileSync(path("kernel.wat"), "utf8")
   }
 }
 
-/** Returns the constant of kernel.ts for these bytes. */
 const constant = (base64: string): string =>
   ["export const code =", (base64.match(/.{1,120}/g) ?? [""]).map((part) => `  "${part}"`).join(" +\n")].join("\n")
 

@@ -4,7 +4,6 @@ import { randomBytes } from "node:crypto"
 import * as Installation from "../../src/runtime/installation.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 
-/** Returns the identity of a process that has ended. */
 export const dead = (): string => {
   const pid = execFileSync("sh", ["-c", "echo $$"], { encoding: "utf8" }).trim()
   return `${Identity.self().split("-")[0]}-${Number(pid).toString(36)}-1`

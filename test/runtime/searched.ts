@@ -62,7 +62,6 @@ export const searchAll = (searcher: Searcher, query: Query, batch: Paths) => {
   return { found: found(packed), texts: packed.texts }
 }
 
-/** Returns a seeded generator, so that each run has the same tests. */
 export const random = (seed: number) => {
   let state = seed
   const below = (limit: number): number => {

@@ -21,7 +21,6 @@ import {
   textOf
 } from "./searched.ts"
 
-/** Makes a directory with these files while `use` runs. */
 const holding = (files: Record<string, Uint8Array | string>, use: (base: string) => void): void => {
   const base = mkdtempSync(join(tmpdir(), "fs-algebra-searcher-"))
   try {

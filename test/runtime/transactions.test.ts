@@ -5,7 +5,6 @@ import { replacing } from "../backends/posixFailures.ts"
 
 const somewhere: Transactions.Root = { path: "/nowhere", device: "0", inode: "0" }
 
-/** Makes a record of this process for one scope. */
 const record = (state: Transactions.State) =>
   Effect.acquireRelease(
     Effect.sync(() => {

@@ -5,7 +5,6 @@ import { rolldown } from "rolldown"
 
 export const kit = fileURLToPath(new URL("kit.ts", import.meta.url))
 
-/** Returns the kit as one file for a runtime without Node. */
 export const bundled = async (format: "iife" | "es"): Promise<string> => {
   const made = await rolldown({ input: kit, platform: "browser", logLevel: "silent" })
   const { output } = await made.generate({ format, name: "kit" })

@@ -74,7 +74,6 @@ export const run = () =>
 `
 
 interface Web {
-  /** The subpaths without a value. */
   readonly empty: ReadonlyArray<string>
   readonly run: () => Promise<string>
 }

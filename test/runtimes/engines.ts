@@ -65,7 +65,6 @@ export const scratch = (): { readonly path: string; readonly remove: () => void 
 /** The timeout of a run in milliseconds. A run takes seconds, but minutes on a busy machine. */
 export const patience = 400_000
 
-/** Runs a program to its end and parses its output as JSON. */
 const run = (program: string, args: ReadonlyArray<string>, env: Record<string, string>): Promise<unknown> =>
   new Promise((resolve, reject) => {
     execFile(

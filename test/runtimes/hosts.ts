@@ -1,4 +1,3 @@
-/** The laws on a host directory. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { execFileSync } from "node:child_process"
@@ -21,7 +20,6 @@ const bench = (root: string, names: Names): Bench => ({
       : undefined
 })
 
-/** Runs the laws, each on an empty directory below `scratch`. */
 export const hostConformance = (scratch: string, names: Names): Promise<Report> => {
   const directory = Effect.acquireRelease(
     Effect.sync(() => Fs.mkdtempSync(join(scratch, "root-"))),

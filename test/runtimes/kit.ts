@@ -24,7 +24,6 @@ export interface Report {
 }
 
 export interface Settings {
-  /** The number of random programs compared with the model. */
   readonly programs: number
   /** Whether threads can stop a pattern that backtracks endlessly. Without threads the laws of such patterns would never end. */
   readonly hasThreads: boolean
@@ -53,7 +52,6 @@ const inMemory = {
   )(InMemory.layer())
 } satisfies Readonly<Record<string, Layer.Layer<Filesystem, unknown>>>
 
-/** Runs the laws and some random programs on each filesystem. */
 export const check = async <E>(
   filesystems: Readonly<Record<string, Layer.Layer<Filesystem, E>>>,
   { hasThreads, programs }: Pick<Settings, "hasThreads" | "programs">
@@ -74,7 +72,6 @@ export const check = async <E>(
   return { held, broken }
 }
 
-/** Runs the laws and some random programs on filesystems in memory. */
 export const conformance = ({ filesystems = ["InMemory"], ...settings }: Settings): Promise<Report> =>
   check(Object.fromEntries(filesystems.map((name) => [name, inMemory[name]])), settings)
 

@@ -13,7 +13,6 @@ import { Sha } from "../../src/runtime/sha.ts"
 
 let state = 1
 
-/** Returns the next pseudo-random number below `limit`, from a fixed sequence. */
 const below = (limit: number): number => {
   state = (Math.imul(state, 1_103_515_245) + 12_345) >>> 0
   return Math.floor((state / 2 ** 32) * limit)
