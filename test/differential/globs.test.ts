@@ -174,7 +174,9 @@ const beside = (
 describe.each(ripgreps)("glob and $name", (rg) => {
   for (const seed of isSoak ? [21, 22] : [21]) {
     it.live(`find the same files for patterns that both read alike, tree ${seed}`, () =>
-      beside(seed, "ripgrep", isSoak ? 100 : 40, (root, pattern) => names(rg.run(root, ["--files", "-uu", "--null", "-g", pattern])))
+      beside(seed, "ripgrep", isSoak ? 100 : 40, (root, pattern) =>
+        names(rg.run(root, ["--files", "-uu", "--null", "-g", pattern]))
+      )
     )
   }
 
