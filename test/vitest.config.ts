@@ -42,8 +42,8 @@ const project = (name: string, include: ReadonlyArray<string>, exclude: Readonly
     exclude: [...exclude],
     isolate,
     setupFiles: ["test/sameRuns.ts"],
-    testTimeout: 120_000,
-    hookTimeout: 120_000
+    testTimeout: 300_000,
+    hookTimeout: 300_000
   }
 })
 

@@ -204,6 +204,6 @@ describe("a random sequence of calls", () => {
         for (const answer of first.answers) assert.notMatch(answer.message, /^a defect/)
         for (const ground of others) assert.deepStrictEqual(yield* run(row, ground), first, ground.name)
       }),
-    { arbitrary: { runs }, timeout: isSoak ? 900_000 : 120_000 }
+    { arbitrary: { runs }, timeout: isSoak ? 900_000 : 300_000 }
   )
 })

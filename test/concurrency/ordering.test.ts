@@ -19,7 +19,7 @@ import { capture } from "../../src/testing/Files.ts"
 import { scoped } from "./workers.ts"
 
 const soak = process.env["FS_ALGEBRA_SOAK"] !== undefined
-const runs = (count: number) => ({ arbitrary: { runs: soak ? 20 * count : count }, timeout: soak ? 30 * 60_000 : 60_000 })
+const runs = (count: number) => ({ arbitrary: { runs: soak ? 20 * count : count }, timeout: (soak ? 30 : 5) * 60_000 })
 
 type Make = Effect.Effect<Algebra, unknown, Scope.Scope>
 

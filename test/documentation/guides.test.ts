@@ -550,7 +550,7 @@ describe("the programs of the README and the guides", () => {
     const config = join(directory, "vitest.config.ts")
     writeFileSync(
       config,
-      `export default { root: ${JSON.stringify(directory)}, test: { include: ["*.test.ts"], testTimeout: 120_000, maxWorkers: 1 } }\n`
+      `export default { root: ${JSON.stringify(directory)}, test: { include: ["*.test.ts"], testTimeout: 300_000, maxWorkers: 1 } }\n`
     )
     const child = spawnSync("npx", ["vitest", "run", "--config", config], { cwd: root, encoding: "utf8", timeout: 300_000 })
     assert.strictEqual(child.status, 0, child.stdout + child.stderr)

@@ -101,7 +101,7 @@ for (const how of ["lists", "writes"] as const) {
   })
 }
 
-describe("four processes", { timeout: soak ? 1_200_000 : 120_000 }, () => {
+describe("four processes", { timeout: soak ? 1_200_000 : 600_000 }, () => {
   for (const how of ["bytes", "stream"] as const) {
     it(`create the same names from ${how}, and exactly one process succeeds for each name`, async () => {
       const sizes = Array.from({ length: 150 }, (_, n) => (n % 10 === 0 ? 300_000 : 100 + n))

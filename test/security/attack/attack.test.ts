@@ -91,7 +91,7 @@ describe.runIf(canPlay)("PosixHost under attack", () => {
     }
   })
 
-  it("resists the attacker in Node too", { timeout: 120_000 }, async () => {
+  it("resists the attacker in Node too", { timeout: 600_000 }, async () => {
     const chosen = /^(?:list|open and read|write replace a stream|removeTree|remove of a file)$/
     for (const { operations, scene } of actsFor("node")) {
       const some = operations.filter(({ name }) => chosen.test(name))
