@@ -8,6 +8,8 @@ export const root = fileURLToPath(new URL("../..", import.meta.url))
 /** The documents, relative to the project. */
 export const documents: ReadonlyArray<string> = [
   "README.md",
+  ".github/AGENTS.md",
+  ".github/CHANGELOG.md",
   ...readdirSync(join(root, "src/guides"), { encoding: "utf8", recursive: true })
     .filter((name) => name.endsWith(".md"))
     .sort()
