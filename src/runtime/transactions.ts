@@ -11,6 +11,7 @@ import * as Effect from "effect/Effect"
 import { Fs, join, randomBytes } from "./node.ts"
 import type { Fault } from "../model/FsError.ts"
 import { makeDirectories } from "./directories.ts"
+import { syncDirectoryNow } from "./host.ts"
 import * as Installation from "./installation.ts"
 import { isInside } from "./openRoots.ts"
 import * as Identity from "./processIdentity.ts"
@@ -267,16 +268,6 @@ export const isAlive = ({ header, id }: Entry): boolean | undefined => {
     : undefined
 }
 
-const syncDirectory = (path: string): void => {
-  if (process.platform === "win32") return
-  const descriptor = Fs.openSync(path, O_RDONLY)
-  try {
-    Fs.fsyncSync(descriptor)
-  } finally {
-    Fs.closeSync(descriptor)
-  }
-}
-
 const makeDirectory = (): string | undefined => {
   const top = directory()
   if (top === undefined) return undefined
@@ -328,7 +319,7 @@ export const draft = (id: string, header: Header, isDurable: boolean): Draft | u
         if (isDurable) Fs.fsyncSync(descriptor)
         close()
         Fs.renameSync(path, fileOf(top, id, state))
-        if (isDurable) syncDirectory(top)
+        if (isDurable && process.platform !== "win32") syncDirectoryNow(top)
       } catch (error) {
         discard()
         throw error

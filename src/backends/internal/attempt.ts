@@ -10,6 +10,7 @@
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type { Fault } from "../../model/FsError.ts"
+import * as Host from "../../runtime/host.ts"
 import { fromErrno, isExhausted, isTransient } from "./errno.ts"
 
 export const isFault = (value: unknown): value is Fault => typeof value === "object" && value !== null && "_tag" in value
@@ -58,9 +59,4 @@ export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => {
   })
 }
 
-export const awaited = <A>(start: (done: (error: Error | null, value: A) => void) => void): Effect.Effect<A, Fault> =>
-  Effect.uninterruptible(
-    Effect.callback<A, Fault>((resume) =>
-      start((error, value) => resume(error === null ? Effect.succeed(value) : Effect.fail(fromErrno(error))))
-    )
-  )
+export const awaited = <A>(start: Host.Start<A>): Effect.Effect<A, Fault> => Host.awaited(start, fromErrno)

@@ -4,10 +4,6 @@
  * A claim is an entry in the installation's private directory, so nobody else can create one. It is named after the
  * file's directory (device and inode) and name, and its own name identifies the process.
  *
- * A process first creates its entry and then looks for others. Of two concurrent processes, the later one sees the
- * earlier entry, removes its own and retries. Names are unique, so removing the entry of a killed process cannot remove
- * a live one.
- *
  * Waiting processes retry at random times, because a queue would wait for a stopped process. A process that has waited
  * long leaves a mark, and later ones let it pass.
  *
@@ -16,26 +12,20 @@
  */
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
-import { Fs, join, randomBytes } from "../../runtime/node.ts"
+import { Fs, join } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { fold, type FsPath, name, parent } from "../../model/FsPath.ts"
 import type { Locks } from "../../port/Backend.ts"
-import { makeDirectories } from "../../runtime/directories.ts"
 import { sha256 } from "../../runtime/hash.ts"
 import * as Installation from "../../runtime/installation.ts"
-import * as Identity from "../../runtime/processIdentity.ts"
+import * as ProcessLock from "../../runtime/processLock.ts"
 import { attempt, isFault } from "./attempt.ts"
-import { type Confined, look, maxLooks, type Place } from "./confined.ts"
-import { codeOf } from "../../model/systemError.ts"
-import { closeQuietly, unlinkQuietly } from "./hostBytes.ts"
+import type { Confined, Place } from "./confined.ts"
 
 const patience = 30_000
 const politeness = 250
 /** Milliseconds, at most, between two attempts, at first and at last. */
 const [shortest, longest] = [2, 20] as const
-/** Milliseconds without a refresh after which an entry is stale, if its process cannot be looked up here. */
-const lease = 2_000
-const refreshed = 500
 /** Directories of killed processes that one process removes at its first claim. */
 const maxSwept = 256
 
@@ -50,184 +40,68 @@ const top = (): string | undefined => {
 const directoryOf = (all: string, { stats }: Place, file: string): string =>
   join(all, sha256(Buffer.from(`${stats.dev}:${stats.ino}:${fold(file.normalize())}`)).slice(0, 32))
 
-const owner = (): string => (ownName ??= `${Identity.self()}.${randomBytes(6).toString("hex")}`)
-let ownName: string | undefined
+const lock = ProcessLock.make({
+  ...ProcessLock.rolesOf("claim", "wait"),
+  lease: 2_000,
+  refreshed: 500,
+  directoryMode: 0o700
+})
 
-const held = new Set<string>()
-let count = 0
+/** Returns an entry of another process on this file. Marks apply only to later processes, not to other waiting ones. */
+const holderIn = (inside: string, waits: boolean, own?: ProcessLock.Held): ProcessLock.Entry | undefined =>
+  lock.others(inside, own).findLast(({ role }) => role === "claim" || !waits)
 
-const newName = (kind: "claim" | "wait"): string => `${owner()}.${(count++).toString(36)}.${kind}`
-
-interface Entry {
-  readonly name: string
-  readonly owner: string
-  readonly identity: string
-  readonly isMark: boolean
+interface Attempt {
+  readonly claim?: ProcessLock.Held
+  readonly holder?: ProcessLock.Entry
 }
 
-const pattern = /^(([0-9a-z-]+)\.[0-9a-f]{12})\.[0-9a-z]+\.(claim|wait)$/
-
-const namesIn = (inside: string): ReadonlyArray<string> => {
-  try {
-    return Fs.readdirSync(inside, "utf8")
-  } catch (error) {
-    if (codeOf(error) !== "ENOENT") throw error
-    return []
-  }
-}
-
-const entriesOf = (inside: string): ReadonlyArray<Entry> =>
-  namesIn(inside).flatMap((name) => {
-    const found = pattern.exec(name)
-    return found === null ? [] : [{ name, owner: found[1]!, identity: found[2]!, isMark: found[3] === "wait" }]
-  })
-
-/**
- * Tests whether the owner of an entry has ended. Returns `undefined` for another thread, and for a process that cannot
- * be looked up.
- */
-const isDead = (entry: Entry): boolean | undefined =>
-  entry.owner === owner()
-    ? !held.has(entry.name)
-    : entry.identity === Identity.self()
-      ? undefined
-      : Identity.isDead(entry.identity)
-
-interface Claim {
-  readonly inside: string
-  readonly name: string
-}
-
-/** Updates the time of an entry, for processes that cannot look this process up. */
-const refresh = ({ inside, name }: Claim): void => {
-  try {
-    Fs.writeFileSync(join(inside, name), ".", { flag: "r+" })
-  } catch {
-    // Ignore the failure: the next refresh may succeed.
-  }
-}
-
-/**
- * Tests whether an entry is stale, by the clock of its disk.
- *
- * Refreshes the own entry first. A thread may stop after creating its entry, and then a later entry would have a time
- * in its future.
- */
-const isStale = (inside: string, entry: Entry, than: string): boolean => {
-  refresh({ inside, name: than })
-  const [other, own] = [look(join(inside, entry.name)), look(join(inside, than))]
-  return other === undefined || (own !== undefined && Math.abs(own.mtimeMs - other.mtimeMs) > lease)
-}
-
-/**
- * Returns an entry of another live process on this file, and removes entries of ended processes.
- *
- * `own` is the entry of this attempt. Without it, entries that only their age can identify are ignored.
- */
-const holderIn = (inside: string, waits: boolean, own?: string): Entry | undefined => {
-  let holder: Entry | undefined
-  for (const entry of entriesOf(inside)) {
-    if (entry.name === own) continue
-    const dead = isDead(entry) ?? (own === undefined ? undefined : isStale(inside, entry, own))
-    if (dead === true) unlinkQuietly(join(inside, entry.name))
-    // Marks apply only to later processes, not to other waiting ones.
-    else if (dead === false && !(entry.isMark && waits)) holder = entry
-  }
-  return holder
-}
-
-const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = Fs.constants
-
-const enrol = (inside: string, name: string): boolean => {
-  try {
-    closeQuietly(Fs.openSync(join(inside, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600))
-  } catch (error) {
-    if (codeOf(error) !== "ENOENT") throw error
-    return false
-  }
-  held.add(name)
-  return true
-}
-
-const removeQuietly = (inside: string): void => {
-  try {
-    Fs.rmdirSync(inside)
-  } catch {
-    // The directory still has other entries or was already removed.
-  }
-}
-
-const strike = (inside: string, name: string): void => {
-  held.delete(name)
-  unlinkQuietly(join(inside, name))
-  removeQuietly(inside)
-}
-
-const enter = (inside: string, kind: "claim" | "wait"): string | undefined => {
-  for (let looks = 0; looks < maxLooks; looks++) {
-    makeDirectories(inside, 0o700)
-    const name = newName(kind)
-    if (enrol(inside, name)) return name
-  }
-  return undefined
-}
-
-const claimOnce = (inside: string, waits: boolean): { readonly claim?: Claim; readonly holder?: Entry | undefined } => {
+const claimOnce = (inside: string, waits: boolean): Attempt => {
   const known = holderIn(inside, waits)
   if (known !== undefined) return { holder: known }
-  const name = enter(inside, "claim")
-  if (name === undefined) return {}
-  let holder: Entry | undefined
+  const claim = lock.add(inside, "claim")
   let isMine = false
   try {
-    holder = holderIn(inside, waits, name)
+    const holder = holderIn(inside, waits, claim)
     isMine = holder === undefined
-    return isMine ? { claim: { inside, name } } : { holder }
+    return holder === undefined ? { claim } : { holder }
   } finally {
-    if (!isMine) strike(inside, name)
+    if (!isMine) lock.remove(claim)
   }
 }
 
 /** Leaves the mark of a process that has waited long. A failure costs only time. */
-const mark = (inside: string): Claim | undefined => {
+const mark = (inside: string): ProcessLock.Held | undefined => {
   try {
-    const name = enter(inside, "wait")
-    return name === undefined ? undefined : { inside, name }
+    return lock.add(inside, "wait")
   } catch {
     return undefined
   }
 }
 
-const pid = ({ identity }: Entry): number => Number.parseInt(identity.split("-")[1] ?? "", 36)
+const pid = ({ identity }: ProcessLock.Entry): number => Number.parseInt(identity.split("-")[1] ?? "", 36)
 
-const busy = (holder: Entry | undefined): Fault => ({
+const busy = (holder: ProcessLock.Entry | undefined): Fault => ({
   _tag: "AccessDenied",
   why: "busy",
   ...(holder && { detail: `process ${pid(holder)} checks or writes it (claim ${holder.name})` })
 })
 
-/** Waits in real time even under a test clock, because another process is involved. */
-const pause = (milliseconds: number): Effect.Effect<void> =>
-  Effect.callback<void>((resume) => {
-    const timer = setTimeout(() => resume(Effect.void), milliseconds)
-    return Effect.sync(() => clearTimeout(timer))
-  })
-
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /** Acquires a claim. The wait is interruptible only in the pauses, while the process holds at most its mark. */
-const acquire = (inside: string, restore: Restore): Effect.Effect<Claim, Fault> =>
+const acquire = (inside: string, restore: Restore): Effect.Effect<ProcessLock.Held, Fault> =>
   Effect.suspend(() => {
     let waited = 0
     let most: number = shortest
-    let marked: Claim | undefined
+    let marked: ProcessLock.Held | undefined
     const waiting = Effect.flatMap(Random.next, (random) => {
       const milliseconds = 1 + random * (most - 1)
       most = Math.min(longest, most * 1.5)
       waited += milliseconds
-      return restore(pause(milliseconds))
+      return restore(ProcessLock.pause(milliseconds))
     })
-    const next: Effect.Effect<Claim, Fault> = Effect.flatMap(
+    const next: Effect.Effect<ProcessLock.Held, Fault> = Effect.flatMap(
       attempt(() => claimOnce(inside, marked !== undefined)),
       ({ claim, holder }) => {
         if (claim !== undefined) return Effect.succeed(claim)
@@ -239,21 +113,10 @@ const acquire = (inside: string, restore: Restore): Effect.Effect<Claim, Fault> 
     return Effect.ensuring(
       next,
       Effect.sync(() => {
-        if (marked !== undefined) strike(marked.inside, marked.name)
+        if (marked !== undefined) lock.remove(marked)
       })
     )
   })
-
-const using = <A, E, R>(claim: Claim, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
-  const timer = setInterval(() => refresh(claim), refreshed).unref()
-  return Effect.ensuring(
-    effect,
-    Effect.sync(() => {
-      clearInterval(timer)
-      strike(claim.inside, claim.name)
-    })
-  )
-}
 
 let isSwept = false
 
@@ -261,11 +124,7 @@ const sweepOnce = (all: string): void => {
   if (isSwept) return
   isSwept = true
   try {
-    for (const directory of Fs.readdirSync(all, "utf8").slice(0, maxSwept)) {
-      const inside = join(all, directory)
-      for (const entry of entriesOf(inside)) if (isDead(entry) === true) unlinkQuietly(join(inside, entry.name))
-      removeQuietly(inside)
-    }
+    for (const directory of Fs.readdirSync(all, "utf8").slice(0, maxSwept)) lock.sweep(join(all, directory))
   } catch {
     // There are no claims yet, or only some that another process must remove.
   }
@@ -310,7 +169,11 @@ export const make =
           inside === undefined
             ? restore(effect)
             : Effect.matchEffect(acquire(inside, restore), {
-                onSuccess: (claim) => using(claim, restore(effect)),
+                onSuccess: (claim) =>
+                  Effect.ensuring(
+                    restore(effect),
+                    Effect.sync(() => lock.remove(claim))
+                  ),
                 onFailure: (fault): Effect.Effect<A, E | Fault, R> =>
                   permitsNone(fault) ? restore(effect) : Effect.fail(fault)
               })

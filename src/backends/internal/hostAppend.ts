@@ -16,17 +16,8 @@ import { committed, fill, publish, settleName, staging } from "./atomicReplace.t
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, giveAwayOpen, isSameFile, look, maxLooks, unstable } from "./confined.ts"
 import { codeOf } from "../../model/systemError.ts"
-import {
-  allocate,
-  closeQuietly,
-  type Durability,
-  largest,
-  type Progress,
-  read,
-  settle,
-  unlinkQuietly,
-  write
-} from "./hostBytes.ts"
+import { closeQuietly, unlinkQuietly } from "../../runtime/host.ts"
+import { allocate, type Durability, largest, type Progress, read, settle, write } from "./hostBytes.ts"
 import { type Hardlinks, inside, openFile, type Opened, toStat } from "./hostFile.ts"
 
 interface Target extends Opened, Progress {

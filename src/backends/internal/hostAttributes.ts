@@ -6,7 +6,7 @@ import { type FsPath, root } from "../../model/FsPath.ts"
 import { isFault } from "./attempt.ts"
 import { type Confined, giveAway, look, O_PATH, type Place, unstable } from "./confined.ts"
 import { codeOf } from "../../model/systemError.ts"
-import { closeQuietly } from "./hostBytes.ts"
+import { closeQuietly } from "../../runtime/host.ts"
 import { absent, type Hardlinks, inside, isRefused } from "./hostFile.ts"
 import type { HostPath } from "./hostNames.ts"
 

@@ -7,8 +7,9 @@
 import * as Effect from "effect/Effect"
 import { Fs } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
+import * as Host from "../../runtime/host.ts"
 import { attempt, awaited } from "./attempt.ts"
-import type { HostPath } from "./hostNames.ts"
+import { fromErrno } from "./errno.ts"
 
 export const inlineBytes = 64 * 1024
 
@@ -73,23 +74,4 @@ export const write = (
 export type Durability = "none" | "file" | "full"
 
 /** Flushes the bytes to disk. Never retries: after a failure, the kernel has discarded the unwritten bytes. */
-export const settle = (descriptor: number): Effect.Effect<void, Fault> =>
-  awaited<void>((end) => Fs.fsync(descriptor, (error) => end(error, undefined)))
-
-/** Closes a descriptor where a failed close cannot lose written data. */
-export const closeQuietly = (descriptor: number): void => {
-  try {
-    Fs.closeSync(descriptor)
-  } catch {
-    // The descriptor is closed despite the error.
-  }
-}
-
-/** Removes a hidden file. One that remains is a leftover, which is removed later. */
-export const unlinkQuietly = (at: HostPath): void => {
-  try {
-    Fs.unlinkSync(at)
-  } catch {
-    // The file was already removed.
-  }
-}
+export const settle = (descriptor: number): Effect.Effect<void, Fault> => Host.sync(descriptor, fromErrno)

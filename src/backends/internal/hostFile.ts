@@ -15,7 +15,8 @@ import type { Handle, Whole } from "../../port/Backend.ts"
 import { attempt, isFault } from "./attempt.ts"
 import { type Confined, look, maxLooks, type Place, unstable } from "./confined.ts"
 import { codeOf } from "../../model/systemError.ts"
-import { allocate, closeQuietly, inlineBytes, largest, read, readSync } from "./hostBytes.ts"
+import { closeQuietly } from "../../runtime/host.ts"
+import { allocate, inlineBytes, largest, read, readSync } from "./hostBytes.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
 const notAFile: Fault = { _tag: "NotAFile" }

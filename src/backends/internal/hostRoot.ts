@@ -9,7 +9,7 @@ import type { Info } from "../../port/Backend.ts"
 import * as CheckedWalk from "./checkedWalk.ts"
 import { type Confined, holding, isSameFile, look, notADirectory, notFound } from "./confined.ts"
 import * as DescriptorWalk from "./descriptorWalk.ts"
-import { closeQuietly } from "./hostBytes.ts"
+import { closeQuietly } from "../../runtime/host.ts"
 import { below, fromBytes, type HostPath } from "./hostNames.ts"
 
 type Level = Info["confinement"]

@@ -12,10 +12,11 @@ import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, mapPath } from "../../port/Backend.ts"
 import type { Recovery, Settled } from "../../port/hostRoots.ts"
 import { isInside } from "../../runtime/openRoots.ts"
+import { pause } from "../../runtime/processLock.ts"
 import * as Transactions from "../../runtime/transactions.ts"
 import { conclude, decode, finished, type Part } from "./record.ts"
 import * as Recover from "./recover.ts"
-import { pause, takingRoots } from "./turn.ts"
+import { takingRoots } from "./turn.ts"
 
 export interface Opened {
   readonly root: Transactions.Root

@@ -11,6 +11,7 @@ import { randomInt } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
+import { pause } from "../../runtime/processLock.ts"
 import * as Transactions from "../../runtime/transactions.ts"
 
 /**
@@ -21,13 +22,6 @@ const [between, patience, shortPatience] = [10, 120_000, 2_000] as const
 
 /** Milliseconds after which a turn of a process of unknown state has expired. */
 const staleAfter = 60 * 60 * 1000
-
-/** Waits in real time, even under a test clock, because another process is waited for. */
-export const pause = (milliseconds: number): Effect.Effect<void> =>
-  Effect.callback<void>((resume) => {
-    const timer = setTimeout(() => resume(Effect.void), milliseconds)
-    return Effect.sync(() => clearTimeout(timer))
-  })
 
 /** The turns that this fiber holds; they do not exclude it. */
 const Held: Context.Reference<ReadonlySet<string>> = Context.Reference<ReadonlySet<string>>("fs-algebra/exchange/Held", {

@@ -9,6 +9,7 @@
  * turns.ts).
  */
 import * as Effect from "effect/Effect"
+import { syncDirectoryNow } from "../../runtime/host.ts"
 import { Fs, join, randomBytes } from "../../runtime/node.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 import { isId } from "./objects.ts"
@@ -244,20 +245,11 @@ const packed = (work: Work, job: Job, all: ReadonlyArray<Pack>, place: string): 
     })
   )
 
-const syncDirectory = (path: string): void => {
-  const descriptor = Fs.openSync(path, "r")
-  try {
-    Fs.fsyncSync(descriptor)
-  } finally {
-    Fs.closeSync(descriptor)
-  }
-}
-
 /** Moves the files of a pack into the store. The index comes last, because git finds a pack by its index. */
 const publish = (packDirectory: string, from: string): void => {
   const files = Fs.readdirSync(from).sort((a, b) => Number(a.endsWith(".idx")) - Number(b.endsWith(".idx")))
   for (const file of files) Fs.renameSync(join(from, file), join(packDirectory, file))
-  syncDirectory(packDirectory)
+  syncDirectoryNow(packDirectory)
 }
 
 /** Removes a pack. The index goes first, because git ignores a pack without one. */

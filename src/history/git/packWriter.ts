@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
+import * as Host from "../../runtime/host.ts"
 import { createHash, Fs, join, randomBytes, zlib } from "../../runtime/node.ts"
 import type * as Zlib from "node:zlib"
 import { storeFault, type StoreFault } from "../errors.ts"
@@ -143,24 +144,10 @@ const diskFault = (error: unknown): StoreFault => {
 
 const attempt = <A>(run: () => A): Effect.Effect<A, StoreFault> => Effect.try({ try: run, catch: diskFault })
 
-/** Calls an asynchronous function of `fs`. Uninterruptible, so that the descriptor stays open during the call. */
-const io = <A>(call: (done: (error: Error | null, answer: A) => void) => void): Effect.Effect<A, StoreFault> =>
-  Effect.uninterruptible(
-    Effect.callback((resume) =>
-      call((error, answer) => resume(error === null ? Effect.succeed(answer) : Effect.fail(diskFault(error))))
-    )
-  )
+const io = <A>(start: Host.Start<A>): Effect.Effect<A, StoreFault> => Host.awaited(start, diskFault)
 
 const writeAll = (descriptor: number, bytes: Uint8Array, position: number): void => {
   for (let at = 0; at < bytes.length;) at += Fs.writeSync(descriptor, bytes, at, bytes.length - at, position + at)
-}
-
-const quietly = (run: () => void): void => {
-  try {
-    run()
-  } catch {
-    // Ignore the failure: git knows the names of temporary files and removes leftovers.
-  }
 }
 
 /** Returns a name like those of git's own temporary files, so that git removes leftovers of a killed process. */
@@ -212,8 +199,8 @@ const makePart = (path: string) => {
       }
     },
     remove: (): void => {
-      quietly(() => Fs.closeSync(descriptor))
-      quietly(() => Fs.unlinkSync(path))
+      Host.closeQuietly(descriptor)
+      Host.unlinkQuietly(path)
     }
   }
 }
@@ -320,7 +307,7 @@ const isReadOnly = 0o444
 
 const settle = Effect.fnUntraced(function* (descriptor: number, isDurable: boolean) {
   yield* attempt(() => Fs.fchmodSync(descriptor, isReadOnly))
-  if (isDurable) yield* io<void>((done) => Fs.fsync(descriptor, (error) => done(error)))
+  if (isDurable) yield* Host.sync(descriptor, diskFault)
 })
 
 const withFile = <A>(path: string, use: (descriptor: number) => Effect.Effect<A, StoreFault>): Effect.Effect<A, StoreFault> =>
@@ -329,8 +316,8 @@ const withFile = <A>(path: string, use: (descriptor: number) => Effect.Effect<A,
     use,
     (descriptor, exit) =>
       Effect.sync(() => {
-        quietly(() => Fs.closeSync(descriptor))
-        if (Exit.isFailure(exit)) quietly(() => Fs.unlinkSync(path))
+        Host.closeQuietly(descriptor)
+        if (Exit.isFailure(exit)) Host.unlinkQuietly(path)
       })
   )
 
@@ -342,17 +329,10 @@ const publish = (directory: string, name: string, pack: string, index: string): 
   try {
     Fs.renameSync(index, `${target}.idx`)
   } catch (error) {
-    if (isNew) quietly(() => Fs.unlinkSync(`${target}.pack`))
+    if (isNew) Host.unlinkQuietly(`${target}.pack`)
     throw error
   }
 }
-
-const syncDirectory = (directory: string): Effect.Effect<void, StoreFault> =>
-  Effect.acquireUseRelease(
-    attempt(() => Fs.openSync(directory, "r")),
-    (descriptor) => io<void>((done) => Fs.fsync(descriptor, (error) => done(error))),
-    (descriptor) => Effect.sync(() => quietly(() => Fs.closeSync(descriptor)))
-  )
 
 export const open = Effect.fnUntraced(function* (
   directory: string,
@@ -451,7 +431,7 @@ export const open = Effect.fnUntraced(function* (
         yield* attempt(() => publish(directory, name, main.path, temporary))
       })
     )
-    if (isDurable) yield* syncDirectory(directory)
+    if (isDurable) yield* Host.syncDirectory(directory, diskFault)
     return name
   })
   const finish = Effect.suspend(() => {

@@ -14,6 +14,7 @@ import { type Commit, decodeCommit } from "./commitObject.ts"
 import { isId } from "./objects.ts"
 import * as Process from "./process.ts"
 import * as Reader from "./reader.ts"
+import { pause } from "../../runtime/processLock.ts"
 import * as Turns from "./turns.ts"
 import { codeOf } from "../../model/systemError.ts"
 
@@ -427,7 +428,7 @@ const settled = (directory: string, turn: Turns.Turn): Effect.Effect<void, Store
         const detail = `another process has been removing objects in ${directory} for too long; remove ${entry} if no process does`
         return yield* Effect.fail(storeFault("unavailable", detail))
       }
-      yield* Turns.pause(between)
+      yield* pause(between)
     }
   })
 

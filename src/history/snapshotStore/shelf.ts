@@ -6,6 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { unlinkQuietly } from "../../runtime/host.ts"
 import { basename, Fs, isAbsolute, join, resolve, sep } from "../../runtime/node.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
 import * as OpenRoots from "../../runtime/openRoots.ts"
@@ -74,14 +75,6 @@ const plain = (directory: string): string =>
   typeof directory === "string" && isAbsolute(directory) && !directory.split(sep).includes("..")
     ? resolve(directory)
     : directory
-
-const removeQuietly = (path: string): void => {
-  try {
-    Fs.unlinkSync(path)
-  } catch {
-    // The file is already gone.
-  }
-}
 
 const link = (from: string, to: string): boolean => {
   try {
@@ -155,7 +148,7 @@ export class Shelf {
   #sweep(): void {
     for (const name of Fs.readdirSync(this.directory)) {
       const path = join(this.directory, name)
-      if (TemporaryNames.isLeftover(name) && look(path)?.isFile() === true) removeQuietly(path)
+      if (TemporaryNames.isLeftover(name) && look(path)?.isFile() === true) unlinkQuietly(path)
     }
   }
 
@@ -164,7 +157,7 @@ export class Shelf {
       Effect.sync(() => join(this.directory, TemporaryNames.make("snapshot"))),
       (path) =>
         Effect.sync(() => {
-          removeQuietly(path)
+          unlinkQuietly(path)
           TemporaryNames.forget(basename(path))
         })
     )

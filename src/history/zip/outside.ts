@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import * as Host from "../../runtime/host.ts"
 import { basename, dirname, Fs, getSystemErrorMessage, join, resolve } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { isSystemError } from "../../model/systemError.ts"
@@ -47,16 +48,7 @@ export const faultOf = (error: unknown): Fault => {
   return { ...((Object.hasOwn(table, code) ? table[code] : undefined) ?? { _tag: "IoError", code, detail }), cause: error }
 }
 
-/**
- * Starts a call in the thread pool and waits for its end, even if interrupted, because the descriptor must stay open
- * until then.
- */
-export const awaited = <A>(start: (done: (error: Error | null, value: A) => void) => void): Effect.Effect<A, Fault> =>
-  Effect.uninterruptible(
-    Effect.callback<A, Fault>((resume) =>
-      start((error, value) => resume(error === null ? Effect.succeed(value) : Effect.fail(faultOf(error))))
-    )
-  )
+export const awaited = <A>(start: Host.Start<A>): Effect.Effect<A, Fault> => Host.awaited(start, faultOf)
 
 export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> =>
   Effect.suspend(() => {
@@ -132,14 +124,6 @@ const unmake = (made: ReadonlyArray<string>): void => {
 
 const kind = "archive"
 
-const removeQuietly = (path: string): void => {
-  try {
-    Fs.unlinkSync(path)
-  } catch {
-    // The file is already gone.
-  }
-}
-
 /**
  * Removes temporary archives that a killed process of this installation left beside a target. Other names are never
  * touched.
@@ -148,19 +132,16 @@ const sweep = (directory: string): Effect.Effect<void> =>
   awaited<ReadonlyArray<string>>((end) => Fs.readdir(directory, (error, names) => end(error, names))).pipe(
     Effect.map((names) => {
       for (const name of names) {
-        if (TemporaryNames.verify(name)?.kind === kind && TemporaryNames.isLeftover(name)) removeQuietly(join(directory, name))
+        if (TemporaryNames.verify(name)?.kind === kind && TemporaryNames.isLeftover(name))
+          Host.unlinkQuietly(join(directory, name))
       }
     }),
     Effect.ignore
   )
 
-const writeFully = (descriptor: number, bytes: Uint8Array, done = 0): Effect.Effect<void, Fault> =>
-  done === bytes.length
-    ? Effect.void
-    : Effect.flatMap(
-        awaited<number>((end) => Fs.write(descriptor, bytes, done, bytes.length - done, null, end)),
-        (written) => (written === 0 ? Effect.fail(diskFull) : writeFully(descriptor, bytes, done + written))
-      )
+/** Writes all bytes at the current position of the file. */
+export const writeFully = (descriptor: number, bytes: Uint8Array): Effect.Effect<void, Fault> =>
+  Host.writeFully(descriptor, bytes, faultOf, diskFull)
 
 const asFaults =
   <E>(map: (fault: Fault) => E) =>
@@ -192,13 +173,13 @@ export const write = <E, E2, R>(
         ),
         (descriptor) =>
           Stream.runForEach(bytes(target), (chunk) => here(writeFully(descriptor, chunk))).pipe(
-            Effect.andThen(here(awaited<void>((end) => Fs.fsync(descriptor, (error) => end(error, undefined))))),
+            Effect.andThen(Host.sync(descriptor, (error) => map(faultOf(error)))),
             Effect.andThen(here(attempt(() => Fs.renameSync(draft, target.path))))
           ),
         (descriptor, exit) =>
           Effect.sync(() => {
             Fs.closeSync(descriptor)
-            if (!Exit.isSuccess(exit)) removeQuietly(draft)
+            if (!Exit.isSuccess(exit)) Host.unlinkQuietly(draft)
           })
       ).pipe(Effect.ensuring(Effect.sync(() => TemporaryNames.forget(name))))
     },

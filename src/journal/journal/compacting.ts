@@ -16,7 +16,8 @@ import { openFile, realPath } from "./fileStore.ts"
 import { compactedHeaderOf } from "./format.ts"
 import { type Placed, scan, start } from "./scan.ts"
 import { codeOf } from "../../model/systemError.ts"
-import { attempt, closeQuietly, readAt } from "./system.ts"
+import { closeQuietly, syncDirectoryNow } from "../../runtime/host.ts"
+import { attempt, readAt } from "./system.ts"
 import { collect } from "./verifying.ts"
 
 const operation = "Journal.compact"
@@ -36,14 +37,7 @@ export const real: Disk = {
   write: (descriptor, bytes) => Fs.writeSync(descriptor, bytes),
   sync: (descriptor) => Fs.fsyncSync(descriptor),
   rename: (from, to) => Fs.renameSync(from, to),
-  syncDirectory: (path) => {
-    const descriptor = Fs.openSync(path, Fs.constants.O_RDONLY)
-    try {
-      Fs.fsyncSync(descriptor)
-    } finally {
-      Fs.closeSync(descriptor)
-    }
-  },
+  syncDirectory: syncDirectoryNow,
   unlink: (path) => Fs.unlinkSync(path)
 }
 

@@ -1,6 +1,7 @@
 /** Runs system calls and turns their errors into JournalErrors, without the host's paths. */
 import * as Effect from "effect/Effect"
 import { isSystemError } from "../../model/systemError.ts"
+import * as Host from "../../runtime/host.ts"
 import { Fs, getSystemErrorMessage } from "../../runtime/node.ts"
 import { JournalError } from "../errors.ts"
 
@@ -14,51 +15,16 @@ export const ioError = (operation: string, error: unknown): JournalError => {
 }
 
 export const attempt = <A>(operation: string, run: () => A): Effect.Effect<A, JournalError> =>
-  Effect.suspend(() => {
-    try {
-      return Effect.succeed(run())
-    } catch (error) {
-      return Effect.fail(ioError(operation, error))
-    }
-  })
+  Effect.try({ try: run, catch: (error) => ioError(operation, error) })
 
-/** Starts a call of the thread pool and waits for its end, uninterruptibly. */
-export const awaited = <A>(
-  operation: string,
-  start: (done: (error: Error | null, value: A) => void) => void
-): Effect.Effect<A, JournalError> =>
-  Effect.uninterruptible(
-    Effect.callback<A, JournalError>((resume) =>
-      start((error, value) => resume(error === null ? Effect.succeed(value) : Effect.fail(ioError(operation, error))))
-    )
-  )
+export const awaited = <A>(operation: string, start: Host.Start<A>): Effect.Effect<A, JournalError> =>
+  Host.awaited(start, (error) => ioError(operation, error))
 
 export const sync = (operation: string, descriptor: number): Effect.Effect<void, JournalError> =>
-  awaited<void>(operation, (done) => Fs.fsync(descriptor, (error) => done(error, undefined)))
+  Host.sync(descriptor, (error) => ioError(operation, error))
 
 export const syncDirectory = (operation: string, directory: string): Effect.Effect<void, JournalError> =>
-  Effect.acquireUseRelease(
-    attempt(operation, () => Fs.openSync(directory, Fs.constants.O_RDONLY)),
-    (descriptor) => sync(operation, descriptor),
-    (descriptor) => Effect.sync(() => closeQuietly(descriptor))
-  )
-
-/** Closes a descriptor and ignores errors. Only for descriptors without unconfirmed writes. */
-export const closeQuietly = (descriptor: number): void => {
-  try {
-    Fs.closeSync(descriptor)
-  } catch {
-    // The descriptor is closed even so.
-  }
-}
-
-export const unlinkQuietly = (path: string): void => {
-  try {
-    Fs.unlinkSync(path)
-  } catch {
-    // The file is already gone, or the next sweep removes it.
-  }
-}
+  Host.syncDirectory(directory, (error) => ioError(operation, error))
 
 /** Reads from the offset until the array is full or the file ends, and returns the number of bytes. */
 export const readAt = (descriptor: number, bytes: Uint8Array, offset: number): number => {

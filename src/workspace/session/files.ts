@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import { createHash, Fs } from "../../runtime/node.ts"
-import { attempt, awaited, open, type Opened } from "../../history/zip/outside.ts"
+import { sync, syncDirectoryNow } from "../../runtime/host.ts"
+import { attempt, awaited, faultOf, open, type Opened, writeFully } from "../../history/zip/outside.ts"
 import { type Fault, promote } from "../../model/FsError.ts"
 import { SessionError } from "../../model/sessionError.ts"
 
@@ -111,14 +112,6 @@ export const firstLine = (path: string, longest: number): Effect.Effect<Uint8Arr
   })
 }
 
-const writeFully = (descriptor: number, bytes: Uint8Array, done = 0): Effect.Effect<void, Fault> =>
-  done === bytes.length
-    ? Effect.void
-    : Effect.flatMap(
-        awaited<number>((end) => Fs.write(descriptor, bytes, done, bytes.length - done, null, end)),
-        (written) => (written === 0 ? Effect.fail<Fault>({ _tag: "DiskFull" }) : writeFully(descriptor, bytes, done + written))
-      )
-
 /** Creates a new file, with the bytes that `write` appends, and flushes it. */
 export const writeNew = <E, R>(
   path: string,
@@ -129,7 +122,7 @@ export const writeNew = <E, R>(
     (descriptor) =>
       Effect.andThen(
         write((bytes) => writeFully(descriptor, bytes)),
-        awaited<void>((done) => Fs.fsync(descriptor, (error) => done(error, undefined)))
+        sync(descriptor, faultOf)
       ),
     (descriptor) => Effect.sync(() => Fs.closeSync(descriptor))
   )
@@ -137,12 +130,7 @@ export const writeNew = <E, R>(
 /** Flushes the names in a directory, so that they survive a loss of power. Not every system supports this. */
 export const flushNames = (directory: string): void => {
   try {
-    const descriptor = Fs.openSync(directory, "r")
-    try {
-      Fs.fsyncSync(descriptor)
-    } finally {
-      Fs.closeSync(descriptor)
-    }
+    syncDirectoryNow(directory)
   } catch {
     // The files themselves are flushed.
   }

@@ -1,6 +1,8 @@
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import * as PubSub from "effect/PubSub"
+import * as Stream from "effect/Stream"
 import { randomUUID } from "../../runtime/node.ts"
 import { root } from "../../model/FsPath.ts"
 import { SessionError } from "../../model/sessionError.ts"
@@ -8,7 +10,6 @@ import type { AnySlice } from "../../model/Slice.ts"
 import type { Participant } from "../../port/slices.ts"
 import * as Locks from "../../runtime/locks.ts"
 import type { Operations, Options, SliceChanged } from "../Session.ts"
-import * as Feed from "./feed.ts"
 import { checkId, invalid, shown } from "./ids.ts"
 import { holding, resetAll, runAll } from "./participants.ts"
 import { save } from "./save.ts"
@@ -62,7 +63,7 @@ export const open = (operation: string, beginning: Beginning): Effect.Effect<Ses
   Effect.gen(function* () {
     yield* checkId(operation, "session", beginning.id)
     yield* checkTags(operation, beginning.tags)
-    const state = new State()
+    const state = yield* State.make
     for (const [slice, items] of beginning.held) {
       const entry = yield* stepping(() => state.installed(operation, slice))
       if (items !== slice.initial) state.change("set", [[entry, kept(items)]])
@@ -82,7 +83,6 @@ const slicesOf = (state: State) => {
       return undefined
     })
   const itemsOf = (slice: AnySlice): Items => state.find(slice)?.items ?? []
-  const events = Feed.make<unknown>()
   return {
     install: (slice) => Effect.asVoid(stepping(() => state.installed("install", slice))),
     all: <A>(slice: AnySlice) => Effect.sync(() => itemsOf(slice) as ReadonlyArray<A>),
@@ -96,11 +96,11 @@ const slicesOf = (state: State) => {
     publish: (event) =>
       Effect.sync(() => {
         const steps = state.published(event)
-        events.tell(event)
+        PubSub.publishUnsafe(state.events, event)
         state.change("publish", steps)
       }),
-    changes: state.changes.stream,
-    events: events.stream,
+    changes: Stream.fromPubSub(state.changes),
+    events: Stream.fromPubSub(state.events),
     cell: <A>(slice: AnySlice, changed: (latest: A | undefined) => void) =>
       Effect.gen(function* () {
         const entry = yield* stepping(() => state.installed("cell", slice))

@@ -2,10 +2,11 @@
  * Every change is one synchronous step, which computes all new items before it changes any slice. An error during the
  * computation therefore changes nothing.
  */
+import * as Effect from "effect/Effect"
+import * as PubSub from "effect/PubSub"
 import { SessionError } from "../../model/sessionError.ts"
 import type { AnySlice } from "../../model/Slice.ts"
 import type { SliceChanged } from "../Session.ts"
-import * as Feed from "./feed.ts"
 import { invalid, shown, whyUnfit } from "./ids.ts"
 
 export type Items = ReadonlyArray<unknown>
@@ -35,9 +36,20 @@ export const kept = (items: Items): Items => {
 }
 
 export class State {
-  readonly changes: Feed.Feed<SliceChanged> = Feed.make()
+  /** The changes and the published events. A slow reader loses nothing, and values without a reader are not kept. */
+  readonly changes: PubSub.PubSub<SliceChanged>
+  readonly events: PubSub.PubSub<unknown>
   readonly #entries = new Map<string, Entry>()
   #isReducing = false
+
+  private constructor(changes: PubSub.PubSub<SliceChanged>, events: PubSub.PubSub<unknown>) {
+    this.changes = changes
+    this.events = events
+  }
+
+  static readonly make: Effect.Effect<State> = Effect.gen(function* () {
+    return new State(yield* PubSub.unbounded<SliceChanged>(), yield* PubSub.unbounded<unknown>())
+  })
 
   /** The slices in the order of their installation. */
   get entries(): ReadonlyArray<Entry> {
@@ -99,9 +111,9 @@ export class State {
       if (items === entry.items) continue
       if (entry.holders.size > 0 && !Object.is(items.at(-1), entry.items.at(-1))) others.push(entry)
       entry.items = items
-      if (this.changes.isRead()) changed.push(Object.freeze({ slice: entry.name, items, cause }))
+      changed.push(Object.freeze({ slice: entry.name, items, cause }))
     }
-    for (const change of changed) this.changes.tell(change)
+    for (const change of changed) PubSub.publishUnsafe(this.changes, change)
     tellHolders(others, by)
   }
 

@@ -8,6 +8,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { collect, needsCollecting } from "../../../src/history/git/collect.ts"
 import { open, type Store } from "../../../src/history/git/store.ts"
+import { pause } from "../../../src/runtime/processLock.ts"
 import * as Turns from "../../../src/history/git/turns.ts"
 import * as Identity from "../../../src/runtime/processIdentity.ts"
 import { pick, random } from "../../differential/trees.ts"
@@ -467,7 +468,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
         ),
         { startImmediately: true }
       )
-      yield* Turns.pause(30)
+      yield* pause(30)
       assert.isFalse(isIn)
       Turns.leave(turn)
       yield* Fiber.join(fiber)
@@ -567,7 +568,7 @@ describe.runIf(hasGit)("a collection that ends early", () => {
         yield* store.snapshots.remove(id)
         expected.delete(id)
         const fiber = yield* Effect.forkChild(collect(store, { maxPacks: 2, maxWaste: 0 }), { startImmediately: true })
-        yield* Turns.pause(next() * 120)
+        yield* pause(next() * 120)
         yield* Fiber.interrupt(fiber)
         assert.isFalse(Fs.existsSync(join(store.directory, "packing")))
         assert.deepStrictEqual(Fs.readdirSync(Turns.directoryOf(store.directory)), [])

@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type { Fault } from "../../../model/FsError.ts"
+import * as Host from "../../../runtime/host.ts"
 import { isFault } from "../attempt.ts"
 import { isExhausted } from "../errno.ts"
 import { fromWindows, isBusy } from "./errors.ts"
@@ -43,12 +44,5 @@ export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => pat
 
 export const atOnce = ask
 
-/**
- * Starts a call in the thread pool and waits uninterruptibly for its end, because it must not outlive its descriptor.
- */
-export const awaited = <A>(start: (done: (error: Error | null, value: A) => void) => void): Effect.Effect<A, Fault> =>
-  Effect.uninterruptible(
-    Effect.callback<A, Fault>((resume) =>
-      start((error, value) => resume(error === null ? Effect.succeed(value) : Effect.fail(named(fromWindows(error)))))
-    )
-  )
+export const awaited = <A>(start: Host.Start<A>): Effect.Effect<A, Fault> =>
+  Host.awaited(start, (error) => named(fromWindows(error)))

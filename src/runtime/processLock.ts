@@ -1,0 +1,182 @@
+/**
+ * Mutual exclusion between processes by entries in a directory.
+ *
+ * An entry is an empty file whose name gives its process and its role. A process creates its own entry before it looks
+ * for others. So of two processes that start at once, the later one sees the earlier.
+ *
+ * Names are never reused, so the entry of a dead process can be removed safely. For a process that cannot be looked up,
+ * the age of its entry decides, because a living process refreshes its entries.
+ */
+import * as Effect from "effect/Effect"
+import { codeOf } from "../model/systemError.ts"
+import { makeDirectories } from "./directories.ts"
+import { closeQuietly, unlinkQuietly } from "./host.ts"
+import { Fs, join, randomBytes } from "./node.ts"
+import * as Identity from "./processIdentity.ts"
+
+/** The entries of one purpose. Their names and times are a protocol with processes of other versions. */
+export interface Settings {
+  /** Milliseconds without a refresh after which an entry is a leftover, if the state of its process is unknown. */
+  readonly lease: number
+  /** Milliseconds between two refreshes. */
+  readonly refreshed: number
+  readonly nameOf: (owner: string, role: string) => string
+  /** Captures the owner, the identity of its process and, if there are several, the role. */
+  readonly pattern: RegExp
+  /** The mode of a directory that exists only while it has entries. Without it, the directory must exist already. */
+  readonly directoryMode?: number
+}
+
+export interface Entry {
+  readonly directory: string
+  readonly name: string
+  readonly role: string
+  readonly owner: string
+  readonly identity: string
+}
+
+/** An entry of this thread, which is refreshed until it is removed. */
+export interface Held {
+  readonly directory: string
+  readonly path: string
+  readonly name: string
+  readonly role: string
+  readonly timer: ReturnType<typeof setInterval>
+}
+
+export interface ProcessLock {
+  /**
+   * Creates an entry. Throws system errors. ENOENT also means that other processes kept removing the directory.
+   */
+  readonly add: (directory: string, role: string) => Held
+  readonly remove: (held: Held) => void
+  /**
+   * Returns the entries of others that live, and removes those of dead processes. Ignores everything but regular files.
+   *
+   * Without `own`, the entries that only their age can judge are ignored too.
+   */
+  readonly others: (directory: string, own?: Held, role?: string) => ReadonlyArray<Entry>
+  /** Removes the entries of dead processes, and the directory if none is left. */
+  readonly sweep: (directory: string) => void
+}
+
+/** Returns the part of a name that gives the process, and in it this thread and this copy of the module. */
+const owner = (): string => (ownName ??= `${Identity.self()}.${randomBytes(6).toString("hex")}`)
+let ownName: string | undefined
+
+/** The paths of this thread's entries. */
+const paths = new Set<string>()
+let count = 0
+
+/** Returns a form of name with a role, which may be one of several: `<owner>.<number>.<role>`. */
+export const rolesOf = (...roles: ReadonlyArray<string>): Pick<Settings, "nameOf" | "pattern"> => ({
+  nameOf: (owner, role) => `${owner}.${(count++).toString(36)}.${role}`,
+  pattern: new RegExp(`^(([0-9a-z-]+)\\.[0-9a-f]{12})\\.[0-9a-z]+\\.(${roles.join("|")})$`)
+})
+
+/** The number of attempts to create an entry in a directory that other processes remove. */
+const maxTries = 32
+
+const isDead = ({ directory, identity, name, owner: owned }: Entry): boolean | undefined => {
+  if (owned === owner()) return !paths.has(join(directory, name))
+  // Another thread of this process may have ended.
+  return identity === Identity.self() ? undefined : Identity.isDead(identity)
+}
+
+const touch = (path: string): void => {
+  try {
+    Fs.writeFileSync(path, ".", { flag: "r+" })
+  } catch {
+    // The file is gone or the disk is full. The next refresh may succeed.
+  }
+}
+
+const changed = (path: string): number | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })?.mtimeMs
+
+/** Tests the age of an entry by the disk's clock, which a refresh of our own entry gives. A time in the future is forged. */
+const isOlder = (path: string, than: string, lease: number): boolean => {
+  touch(than)
+  const [old, now] = [changed(path), changed(than)]
+  return old === undefined || (now !== undefined && Math.abs(now - old) > lease)
+}
+
+export const make = ({ directoryMode, lease, nameOf, pattern, refreshed }: Settings): ProcessLock => {
+  const isTemporary = directoryMode !== undefined
+
+  const create = (directory: string, name: string): void => {
+    for (let left = isTemporary ? maxTries : 0; ; left--) {
+      if (isTemporary) makeDirectories(directory, directoryMode)
+      try {
+        return closeQuietly(Fs.openSync(join(directory, name), "wx", 0o600))
+      } catch (error) {
+        if (codeOf(error) !== "ENOENT" || left === 0) throw error
+      }
+    }
+  }
+
+  const removeEmpty = (directory: string): void => {
+    if (!isTemporary) return
+    try {
+      Fs.rmdirSync(directory)
+    } catch {
+      // The directory still has other entries or was already removed.
+    }
+  }
+
+  const namesIn = (directory: string): ReadonlyArray<string> => {
+    try {
+      return Fs.readdirSync(directory, "utf8")
+    } catch (error) {
+      if (!isTemporary || codeOf(error) !== "ENOENT") throw error
+      return []
+    }
+  }
+
+  const others: ProcessLock["others"] = (directory, own, role) => {
+    const living: Array<Entry> = []
+    for (const name of namesIn(directory)) {
+      const [, owner, identity, found = ""] = pattern.exec(name) ?? []
+      const path = join(directory, name)
+      if (owner === undefined || identity === undefined || path === own?.path) continue
+      if ((role !== undefined && role !== found) || Fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() !== true) continue
+      const entry = { directory, name, role: found, owner, identity }
+      const dead = isDead(entry) ?? (own === undefined ? undefined : isOlder(path, own.path, lease))
+      if (dead === true) unlinkQuietly(path)
+      else if (dead === false) living.push(entry)
+    }
+    return living
+  }
+
+  return {
+    add: (directory, role) => {
+      const name = nameOf(owner(), role)
+      const path = join(directory, name)
+      paths.add(path)
+      try {
+        create(directory, name)
+      } catch (error) {
+        paths.delete(path)
+        throw error
+      }
+      return { directory, path, name, role, timer: setInterval(() => touch(path), refreshed).unref() }
+    },
+    remove: ({ directory, path, timer }) => {
+      clearInterval(timer)
+      paths.delete(path)
+      unlinkQuietly(path)
+      removeEmpty(directory)
+    },
+    others,
+    sweep: (directory) => {
+      others(directory)
+      removeEmpty(directory)
+    }
+  }
+}
+
+/** Waits in real time, even under a test clock, because another process is waited for. */
+export const pause = (milliseconds: number): Effect.Effect<void> =>
+  Effect.callback<void>((resume) => {
+    const timer = setTimeout(() => resume(Effect.void), milliseconds)
+    return Effect.sync(() => clearTimeout(timer))
+  })
