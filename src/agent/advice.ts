@@ -3,7 +3,9 @@ import type { AccessDenied, InvalidArgument, NotFound } from "../model/FsError.t
 import * as FsPath from "../model/FsPath.ts"
 import type { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
 import { inSlices } from "../runtime/steps.ts"
-import { changedLines, listed } from "./changedLines.ts"
+import { listed } from "../model/words.ts"
+import { changedLines } from "./changedLines.ts"
+import { nameOf } from "./changes/naming.ts"
 import type { Call, ToolFailure } from "./definition.ts"
 import { existingDirectory, nearby } from "./nearby.ts"
 
@@ -126,15 +128,8 @@ const correctly = (name: string, detail: string, tool: string): string => {
   return advice ?? `Correct ${name} and call the tool again.`
 }
 
-const wireNames: ReadonlyMap<string, string> = new Map([
-  ["oldText", "old_string"],
-  ["newText", "new_string"],
-  ["ifMatch", "if_match"],
-  ["maxMatches", "max_matches"]
-])
-
 const invalidArgument = ({ argument, detail, path }: InvalidArgument, tool: string): Said => {
-  const name = wireNames.get(argument) ?? argument
+  const name = nameOf(argument)
   const where = path.trim() === "" || path === FsPath.root || argument === "path" ? "" : ` (for ${shown(path)})`
   return {
     happened: `The argument ${name} does not fit${where}: ${cut(detail, longestDetail)}.`,

@@ -1,4 +1,5 @@
 import { blocks, type Lines, numbering } from "../engine/lineDiff.ts"
+import { listed } from "../model/words.ts"
 import type { Steps } from "../runtime/steps.ts"
 
 /**
@@ -45,8 +46,5 @@ export const changedLines = function* (before: string, after: string): Steps<str
   const shown = ranges.length > mostRanges ? [{ from: ranges[0]!.from, to: ranges.at(-1)!.to }] : ranges
   const words = shown.map(({ from, to }) => (from === to ? String(from) : `${from}-${to}`))
   const isOne = shown.length === 1 && shown[0]!.from === shown[0]!.to
-  return `${isOne ? "line" : "lines"} ${listed(words, "and")} changed`
+  return `${isOne ? "line" : "lines"} ${listed(words)} changed`
 }
-
-export const listed = (words: ReadonlyArray<string>, conjunction: "and" | "or"): string =>
-  words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} ${conjunction} ${words.at(-1)}`

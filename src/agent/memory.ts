@@ -33,7 +33,9 @@ export const make = (session: object = {}): Memory => {
   const texts = new Map<string, string>()
   let characters = 0
   const keep = (version: string, text: string): void => {
-    if (text.length > maxCharactersOfOne || texts.has(version)) return
+    if (text.length > maxCharactersOfOne) return
+    // A text that is seen again becomes the most recent one.
+    if (texts.delete(version)) characters -= text.length
     texts.set(version, text)
     characters += text.length
     trim(
@@ -56,7 +58,8 @@ export const make = (session: object = {}): Memory => {
     seen: (path) => versions.get(path),
     saw: (path, version, text) => {
       saw(path, version)
-      if (text !== undefined) keep(version, text)
+      const known = text ?? texts.get(version)
+      if (known !== undefined) keep(version, known)
     },
     carry: (from, to) => {
       const known = [...versions].filter(([path]) => path === from || path.startsWith(`${from}/`))

@@ -3,6 +3,7 @@
  * includes the message, and both count against the budget.
  */
 import * as Context from "effect/Context"
+import { splitsPair } from "./text/lines.ts"
 
 /** True to send the value of a result as structured content. */
 export const Structured: Context.Reference<boolean> = Context.Reference("fs-algebra/Structured", { defaultValue: () => false })
@@ -17,8 +18,6 @@ export const sentText =
   (message: string, value: () => object): string =>
     isStructured ? JSON.stringify(withMessage(message, value() as Json)) : message
 
-const splitsPair = (text: string, at: number): boolean => (text.charCodeAt(at - 1) & 0xfc00) === 0xd800
-
 /** Cuts a text to its longest beginning that fits, measured as JSON. */
 const cutText = (text: string, room: number): string => {
   if (text.length <= room && JSON.stringify(text).length <= room) return text
@@ -28,7 +27,7 @@ const cutText = (text: string, room: number): string => {
     if (JSON.stringify(text.slice(0, middle)).length <= room) low = middle
     else high = middle - 1
   }
-  return text.slice(0, low > 0 && splitsPair(text, low) ? low - 1 : low)
+  return text.slice(0, splitsPair(text, low) ? low - 1 : low)
 }
 
 const cutList = (list: ReadonlyArray<unknown>, room: number): ReadonlyArray<unknown> => {

@@ -6,7 +6,7 @@ import * as Result from "effect/Result"
 import type * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import type { AnyDefinition } from "./definition.ts"
-import { listed } from "./changedLines.ts"
+import { listed } from "../model/words.ts"
 import { looksLike } from "../engine/nearestPaths.ts"
 import { documentOf, parameterFor } from "./spellings.ts"
 
@@ -145,7 +145,7 @@ const wrong = (
   if (message === unexpected) {
     const known = namesAt(definition, path.slice(0, -1))
     const instead = meant(String(path.at(-1)), known)
-    const hint = instead === undefined ? `; it takes ${listed(known, "and")}` : `; did you mean ${JSON.stringify(instead)}?`
+    const hint = instead === undefined ? `; it takes ${listed(known)}` : `; did you mean ${JSON.stringify(instead)}?`
     return `${quoted(String(path.at(-1)))} is no parameter${hint}`
   }
   if (path.length === 1 && namesAt(definition, []).length === 0) return `${quoted(place)} is no parameter; it takes none`

@@ -7,7 +7,7 @@ import { resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
-import { Complaint, exitCodeOf, wrongUsage } from "./exit.ts"
+import { Complaint, exitCodeOf, usage } from "./exit.ts"
 import { Screen } from "./screen.ts"
 
 export type Format = "zip" | "tar"
@@ -22,9 +22,6 @@ export const format: Flag.Flag<Format | undefined> = Flag.Literals("format", ["z
   Flag.withMetavar("FORMAT"),
   Flag.withDefault(undefined)
 )
-
-export const usage = (message: string, hint: string): Complaint =>
-  new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
 
 export const formatOf = (file: string, given: Format | undefined): Effect.Effect<Format, Complaint> => {
   if (given !== undefined) return Effect.succeed(given)

@@ -9,7 +9,7 @@ import type { Filesystem } from "../filesystem/Filesystem.ts"
 import type { Sandbox } from "../filesystem/Sandbox.ts"
 import * as FsError from "../model/FsError.ts"
 import { opening } from "./advice.ts"
-import { Complaint, wrongUsage } from "./exit.ts"
+import { type Complaint, usage } from "./exit.ts"
 import { Screen } from "./screen.ts"
 import * as PlatformNode from "./platformNode.ts"
 import { Settings } from "./settings.ts"
@@ -38,20 +38,13 @@ const wrong = (argument: string, detail: string) =>
   Layer.effectContext(Effect.fail(new FsError.InvalidArgument({ operation: opening, path: ".", argument, detail })))
 
 const goesNowhere = (flag: string): Complaint =>
-  new Complaint({
-    error: { _tag: "UsageError" },
-    message: `${flag} goes only with --backend container, and with exec`,
-    hint: `Add --backend container, or leave out ${flag}.`,
-    code: wrongUsage
-  })
+  usage(`${flag} goes only with --backend container, and with exec`, `Add --backend container, or leave out ${flag}.`)
 
 export const unjudged = (where: string): Complaint =>
-  new Complaint({
-    error: { _tag: "UsageError" },
-    message: `--hardlinks reject cannot be kept ${where}`,
-    hint: "Leave out --hardlinks reject, and see that no file below the root has a second name.",
-    code: wrongUsage
-  })
+  usage(
+    `--hardlinks reject cannot be kept ${where}`,
+    "Leave out --hardlinks reject, and see that no file below the root has a second name."
+  )
 
 /**
  * Returns the user inside the container: the owner of the directory, so that no file changes its owner. Only root must choose

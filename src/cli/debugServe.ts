@@ -8,7 +8,7 @@ import * as Logger from "effect/Logger"
 import * as Server from "../debug/Server.ts"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import { Snapshots } from "../history/Snapshots.ts"
-import { Complaint, exitCodeOf, systemFailed, wrongUsage } from "./exit.ts"
+import { Complaint, exitCodeOf, systemFailed, usage, wrongUsage } from "./exit.ts"
 import { told } from "./journal/advice.ts"
 import { reading } from "./journal/file.ts"
 import { Screen } from "./screen.ts"
@@ -22,9 +22,6 @@ export interface Input {
   readonly host: "127.0.0.1" | "::1"
   readonly store: string | undefined
 }
-
-const usage = (message: string, hint: string): Complaint =>
-  new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
 
 const misfit = Effect.fnUntraced(function* ({ path, store }: Input) {
   const { backend, mounts } = yield* Settings

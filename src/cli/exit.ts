@@ -44,3 +44,7 @@ export class Complaint extends Data.TaggedError("Complaint")<{
   readonly hint: string
   readonly code: number
 }> {}
+
+/** Makes the error for a wrong use of the command line. */
+export const usage = (message: string, hint: string): Complaint =>
+  new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })

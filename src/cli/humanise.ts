@@ -1,6 +1,6 @@
 import * as DateTime from "effect/DateTime"
 
-export { bytes, count, whole } from "../model/numbers.ts"
+export { bytes, count, whole } from "../model/words.ts"
 
 /** Formats a duration as `0.74 ms`, `12 ms`, `3.4 s`, `2 min 5 s`. */
 export const duration = (nanos: bigint): string => {

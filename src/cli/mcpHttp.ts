@@ -1,4 +1,3 @@
-import { createServer } from "node:http"
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -9,6 +8,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as McpServer from "../agent/McpServer.ts"
 import * as Loopback from "../agent/mcp/loopback.ts"
 import { maxLineBytes } from "../agent/mcp/lines.ts"
+import { unreadyServer } from "../debug/server/unready.ts"
 import { Complaint, systemFailed } from "./exit.ts"
 import { Screen } from "./screen.ts"
 
@@ -25,17 +25,8 @@ const notListening = ({ host, port }: Address, code: string): Complaint =>
     code: systemFailed
   })
 
-/** Makes a server that answers 503 until the routes exist, so that early clients do not wait. */
-const impatient = () => {
-  const server = createServer((_, response) => {
-    const isAlone = server.listenerCount("request") === 1
-    if (isAlone) response.writeHead(503, { "Retry-After": "1" }).end()
-  })
-  return server
-}
-
 const listening = (address: Address) =>
-  Effect.mapError(NodeHttpServer.make(impatient, { ...address, gracefulShutdownTimeout: "1 second" }), ({ cause }) =>
+  Effect.mapError(NodeHttpServer.make(unreadyServer, { ...address, gracefulShutdownTimeout: "1 second" }), ({ cause }) =>
     notListening(address, (cause as NodeJS.ErrnoException).code ?? String(cause))
   )
 

@@ -20,7 +20,7 @@ import type { FsPath } from "../model/FsPath.ts"
 import * as Limits from "../model/Limits.ts"
 import { Recovery } from "../port/hostRoots.ts"
 import { besideNothing, named, real } from "./directories.ts"
-import { Complaint, wrongUsage } from "./exit.ts"
+import { Complaint, usage, wrongUsage } from "./exit.ts"
 import { type Failure, reported } from "./failure.ts"
 import { limits } from "./limits.ts"
 import type { Quick } from "./mcpArgs.ts"
@@ -93,12 +93,10 @@ const chosen = Effect.fnUntraced(function* (input: Input, backend: string) {
 })
 
 const wrongGlob = (error: unknown): Complaint =>
-  new Complaint({
-    error: { _tag: "UsageError" },
-    message: error instanceof Error ? error.message : String(error),
-    hint: "Each --allow and --deny takes one glob, as the glob command does; quote it for the shell.",
-    code: wrongUsage
-  })
+  usage(
+    error instanceof Error ? error.message : String(error),
+    "Each --allow and --deny takes one glob, as the glob command does; quote it for the shell."
+  )
 
 /** Converts a glob that begins with the directory's own path, as a shell completes it, to one below the root. */
 const belowRoot = (glob: string, mountPoint: MountPoint): string => {

@@ -11,7 +11,7 @@ import type { Algebra } from "../filesystem/Filesystem.ts"
 import * as FsError from "../model/FsError.ts"
 import type * as HostMount from "../workspace/HostMount.ts"
 import { remark } from "./answer.ts"
-import { Complaint, exitCodeOf, systemFailed, wrongUsage } from "./exit.ts"
+import { Complaint, exitCodeOf, systemFailed, usage, wrongUsage } from "./exit.ts"
 import { count } from "./humanise.ts"
 import { errorLook } from "./look.ts"
 import { Screen } from "./screen.ts"
@@ -27,9 +27,6 @@ export const parse = (text: string, platform: NodeJS.Platform = process.platform
   const [source, target] = colon === -1 ? [text] : [text.slice(0, colon), text.slice(colon + 1)]
   return source.trim() === "" || target?.trim() === "" ? undefined : { source, target }
 }
-
-const usage = (message: string, hint: string): Complaint =>
-  new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
 
 /** Refuses `--mount`. Suggests --backend memory, unless the command was already given it. */
 const goesNowhere = ({ backend, command }: Settings["Service"], why: string): Complaint =>

@@ -4,7 +4,7 @@
  */
 import { isUtf8 } from "node:buffer"
 import * as Effect from "effect/Effect"
-import { unified } from "../engine/diff.ts"
+import { countSigned, hunks as hunksBetween } from "../engine/diff.ts"
 import { wholeAt } from "../engine/read.ts"
 import type { Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
@@ -84,17 +84,8 @@ const head = (before: Side | undefined, after: Side | undefined): string => {
 
 const latin1 = ({ bytes }: Side): string => Buffer.from(bytes!).toString("latin1")
 
-/** Returns the hunks without the two header lines, which the caller writes. */
-const hunksOf = (before: string, after: string): string => {
-  const diff = atOnce(unified("x", before, [{ start: 0, end: before.length, text: after }]))
-  return diff.slice(diff.indexOf("\n", diff.indexOf("\n") + 1) + 1)
-}
-
-const countLines = (hunks: string, sign: string): number => {
-  let count = hunks.startsWith(sign) ? 1 : 0
-  for (let at = hunks.indexOf(`\n${sign}`); at !== -1; at = hunks.indexOf(`\n${sign}`, at + 1)) count++
-  return count
-}
+const hunksOf = (before: string, after: string): string =>
+  atOnce(hunksBetween(before, [{ start: 0, end: before.length, text: after }]))
 
 const blank: Side = { kind: "file", sizeBytes: 0, bytes: nothing }
 
@@ -119,8 +110,8 @@ const plain = (path: string, before: Side | undefined, after: Side | undefined):
   const names = `--- ${from}${before === undefined ? "" : tab}\n+++ ${to}${after === undefined ? "" : tab}\n`
   return {
     text: hunks === "" ? top : top + names + hunks,
-    linesAdded: countLines(hunks, "+"),
-    linesRemoved: countLines(hunks, "-"),
+    linesAdded: atOnce(countSigned(hunks, "+")),
+    linesRemoved: atOnce(countSigned(hunks, "-")),
     isBinary: false
   }
 }

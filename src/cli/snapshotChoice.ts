@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import { candidates, latest, safetyTag, shortIds } from "../history/snapshots/choice.ts"
 import type { FilesystemSnapshot } from "../history/snapshots/value.ts"
-import { Complaint, exitCodeOf, wrongUsage } from "./exit.ts"
+import { Complaint, exitCodeOf, usage } from "./exit.ts"
 import * as humanise from "./humanise.ts"
 import { printableName } from "./printable.ts"
 import type { CommandLine } from "./shell.ts"
@@ -30,7 +30,7 @@ const ambiguous = (all: All, found: All, text: string): Complaint => {
     )
   const message = `"${text}" may be each of ${found.length} snapshots`
   const hint = `Say which: ${found.length > shown.length ? "…; " : ""}${shown.map(printableName).join("; ")}`
-  return new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
+  return usage(message, hint)
 }
 
 export const noSnapshots = (store: string | undefined) =>

@@ -13,7 +13,6 @@ import * as Stream from "effect/Stream"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServer from "effect/http/HttpServer"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { createServer } from "node:http"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import type { Operations } from "../history/Snapshots.ts"
 import type { SnapshotError } from "../history/errors.ts"
@@ -23,6 +22,7 @@ import type { DebugError } from "./errors.ts"
 import { guarded } from "./server/guarded.ts"
 import * as Handlers from "./server/handlers.ts"
 import * as Page from "./server/page.ts"
+import { unreadyServer } from "./server/unready.ts"
 import type { Source } from "./source.ts"
 import { make as makeWorkspace } from "./workspace.ts"
 
@@ -109,16 +109,8 @@ const sourceOf = ({ journal, source }: Options): Effect.Effect<Source, DebugErro
   })
 }
 
-/** Makes a server that answers 503 until the routes exist, so that early clients do not wait. */
-const impatient = () => {
-  const server = createServer((_, response) => {
-    if (server.listenerCount("request") === 1) response.writeHead(503, { "Retry-After": "1" }).end()
-  })
-  return server
-}
-
 const listening = Effect.fnUntraced(function* (host: string, port: number) {
-  const node = impatient()
+  const node = unreadyServer()
   const server = yield* Effect.mapError(
     NodeHttpServer.make(() => node, { host, port, gracefulShutdownTimeout: "1 second" }),
     ({ cause }) => new ListenError({ host, port, code: (cause as NodeJS.ErrnoException).code ?? String(cause) })

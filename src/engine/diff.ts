@@ -139,17 +139,26 @@ const header = (sign: string, side: string, path: string): string => {
   return `${sign} ${shown}${name.includes(" ") ? "\t" : ""}\n`
 }
 
-export const named = (path: string, hunks: string): string =>
-  hunks === "" ? "" : header("---", "a", path) + header("+++", "b", path) + hunks
+/** Puts the two header lines before the hunks. A missing side is /dev/null, so that `git apply` creates or removes the file. */
+export const named = (path: string, hunks: string, { isGone = false, isNew = false } = {}): string => {
+  if (hunks === "") return ""
+  const from = isNew ? "--- /dev/null\n" : header("---", "a", path)
+  return from + (isGone ? "+++ /dev/null\n" : header("+++", "b", path)) + hunks
+}
 
 export const hunksOf = (diff: string): string => diff.slice(diff.indexOf("\n", diff.indexOf("\n") + 1) + 1)
 
-/**
- * Produces the diff that `patch -p1` and `git apply` accept; empty if nothing changes.
- *
- * The replacements must be in order and must not overlap.
- */
-export const unified = function* (path: string, before: string, replacements: ReadonlyArray<Replacement>): Steps<string> {
+/** Counts the lines of the hunks that begin with the sign. */
+export const countSigned = function* (hunks: string, sign: "+" | "-"): Steps<number> {
+  let count = 0
+  for (let at = hunks.indexOf(`\n${sign}`); at !== -1; at = hunks.indexOf(`\n${sign}`, at + 1)) {
+    if (++count % 1024 === 0) yield 1024 * perItem
+  }
+  return count
+}
+
+/** Produces the hunks of a diff. The replacements must be in order and must not overlap. */
+export const hunks = function* (before: string, replacements: ReadonlyArray<Replacement>): Steps<string> {
   const out = new TextBuilder()
   const hunk = new TextBuilder()
   let at = 0
@@ -215,5 +224,14 @@ export const unified = function* (path: string, before: string, replacements: Re
     }
   }
   yield* close()
-  return named(path, out.take())
+  return out.take()
+}
+
+/**
+ * Produces the diff that `patch -p1` and `git apply` accept; empty if nothing changes.
+ *
+ * The replacements must be in order and must not overlap.
+ */
+export const unified = function* (path: string, before: string, replacements: ReadonlyArray<Replacement>): Steps<string> {
+  return named(path, yield* hunks(before, replacements))
 }

@@ -3,6 +3,7 @@
  *
  * The work is bounded for any file size, and the message tells if that limited the comparison.
  */
+import { listed } from "../model/words.ts"
 import { atOnce, perItem, type Steps, stride } from "../runtime/steps.ts"
 import { indexOf, type Match } from "./endings.ts"
 
@@ -24,9 +25,6 @@ export const lineAt = function* (text: string, index: number): Steps<number> {
   return line
 }
 
-const and = (words: ReadonlyArray<string | number>): string =>
-  words.length < 2 ? words.join("") : `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`
-
 /** Explains that a text occurs several times, with the lines. Above `limit` places, only "more than" is known. */
 export const ambiguous = function* (text: string, places: ReadonlyArray<Match>, limit: number): Steps<string> {
   const lines: Array<number> = []
@@ -42,7 +40,7 @@ export const ambiguous = function* (text: string, places: ReadonlyArray<Match>, 
     if (told % 1024 === 1023) yield 1024 * perItem
   }
   const more = places.length - told
-  const shown = more === 0 ? and(lines) : `${lines.join(", ")} and in ${more} more places`
+  const shown = more === 0 ? listed(lines) : `${lines.join(", ")} and in ${more} more places`
   const where = lines.length === 1 && more === 0 ? "line" : "lines"
   return `it occurs ${places.length > limit ? `more than ${limit}` : places.length} times, on ${where} ${shown}; give more of the text around it so that one place is left, or ask for the first or for all of them`
 }
@@ -65,7 +63,7 @@ export const explain = function* (text: string, sought: string): Steps<string> {
       : ((yield* variants(file, wanted, sought)) ?? (yield* overlap(file, wanted)) ?? (yield* similar(file, wanted)))
   const bounds = [...file.bounds, ...wanted.bounds]
   return `${absent}${detail === undefined ? ", nor anything much like it" : `; ${detail}`}${
-    bounds.length === 0 ? "" : ` (only compared: ${and(bounds)})`
+    bounds.length === 0 ? "" : ` (only compared: ${listed(bounds)})`
   }`
 }
 
@@ -302,9 +300,9 @@ const variants = function* ({ lines }: Lines, sought: Sought, text: string): Ste
   if (reasons.size === 0) {
     reasons.add(text.includes("\r") ? "line endings, LF in the file and CRLF in it" : "the blank lines around it")
   }
-  const differ = `${wanted.length === 1 ? "differs" : "differ"} from it only in ${and([...reasons])}${example}`
+  const differ = `${wanted.length === 1 ? "differs" : "differ"} from it only in ${listed([...reasons])}${example}`
   const [here, ...others] = places.map((place) => span(lines[place]!.number, lines[place + wanted.length - 1]!.number))
-  return `${here} ${differ}${others.length === 0 ? "" : `; much the same holds for ${and(others)}`}`
+  return `${here} ${differ}${others.length === 0 ? "" : `; much the same holds for ${listed(others)}`}`
 }
 
 const lookalikes = "characters that look alike"

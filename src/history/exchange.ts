@@ -12,7 +12,7 @@ import * as FsPath from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Transactions from "../runtime/transactions.ts"
-import { copying } from "./exchange/copying.ts"
+import { copying, withRetries } from "./exchange/copying.ts"
 import { inspect } from "./exchange/inspect.ts"
 import { makeToken, probeOf, type Region, stagingIn } from "./exchange/places.ts"
 import * as Plan from "./exchange/plan.ts"
@@ -55,15 +55,6 @@ type Crossings = Map<FsPath.FsPath, boolean>
 
 const isCrossing = (error: unknown): error is Crossing =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "Crossing"
-
-/** Tries an effect up to three times. Returns whether it succeeded. */
-const persistently = (effect: Effect.Effect<void, Fault>): Effect.Effect<boolean> => {
-  const attempt = (left: number): Effect.Effect<boolean> =>
-    Effect.flatMap(Effect.exit(effect), (exit) =>
-      Exit.isSuccess(exit) ? Effect.succeed(true) : left === 0 ? Effect.succeed(false) : attempt(left - 1)
-    )
-  return attempt(2)
-}
 
 /**
  * Keeps the record while the effect runs, and removes it when nothing is left. Recovery handles the rest if `cleared`
@@ -130,8 +121,8 @@ const exchangeOnce = <E>(
   })
   const cleared = Effect.suspend(() => {
     if (isStuck) return Effect.succeed(false)
-    const settled = state === "preparing" ? Effect.succeed(true) : persistently(Effect.suspend(() => become("done")))
-    return Effect.andThen(settled, persistently(Staging.remove(port, regions, token)))
+    const settled = state === "preparing" ? Effect.succeed(true) : withRetries(Effect.suspend(() => become("done")))
+    return Effect.andThen(settled, withRetries(Staging.remove(port, regions, token)))
   })
   return recorded(record, () => state, made, cleared)
 }
@@ -154,7 +145,7 @@ const topOfDisk = (port: Backend, directory: FsPath.FsPath, token: string): Effe
     const probed = Effect.acquireUseRelease(
       port.makeDirectory(FsPath.join(directory, probe)),
       () => climb,
-      () => Effect.asVoid(persistently(Effect.suspend(() => port.remove(FsPath.join(at, probe)))))
+      () => Effect.asVoid(withRetries(Effect.suspend(() => port.remove(FsPath.join(at, probe)))))
     )
     return Effect.map(
       recorded(record, () => "preparing", probed, Effect.succeed(true)),

@@ -1,21 +1,35 @@
-/** Counts and sizes as text, in one form for everything that a model reads. */
+/** Numbers and lists as text. Programs read the raw values. */
+import * as ByteSize from "effect/ByteSize"
 
 /** Formats a count with its noun: `1 match`, `0 matches`. */
 export const plural = (count: number, one: string, many: string = `${one}s`): string => `${count} ${count === 1 ? one : many}`
 
-const units = ["KiB", "MiB", "GiB", "TiB", "PiB"]
+/** Formats an integer with thousands separators: `1,234,567`. */
+export const whole = (count: number): string => count.toLocaleString("en-US")
 
-/**
- * Formats a size: exact below 1,024 bytes, otherwise with one decimal in the unit that keeps the number below 1,024.
- */
-export const size = (bytes: number): string => {
-  if (bytes < 1024) return plural(bytes, "byte")
-  let value = bytes / 1024
+const plurals: Readonly<Record<string, string>> = { directory: "directories", entry: "entries", match: "matches" }
+
+/** Formats a count with thousands separators and its noun: `1 file`, `2,000 directories`. */
+export const count = (count: number, noun: string): string =>
+  `${whole(count)} ${count === 1 ? noun : (plurals[noun] ?? `${noun}s`)}`
+
+/** Formats a size: exact below 1,024 bytes, otherwise with one decimal in the unit that keeps the number below 1,024. */
+export const size = (bytes: number): string =>
+  bytes < 1024 ? plural(bytes, "byte") : ByteSize.format(ByteSize.bytes(bytes), { precision: 1, trailingZeros: true })
+
+const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
+
+/** Formats a byte count: `12 B`, `1.5 KiB`, `340 MiB`. At most three digits, except for bytes. */
+export const bytes = (count: number): string => {
+  let value = count
   let unit = 0
-  // 1023.95 would print as 1024.0.
-  while (value >= 1023.95 && unit < units.length - 1) {
+  while (value >= 1000 && unit < units.length - 1) {
     value /= 1024
     unit++
   }
-  return `${value.toFixed(1)} ${units[unit]!}`
+  return `${unit > 0 && value < 9.95 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`
 }
+
+/** Joins items as `a`, `a and b`, `a, b and c`. */
+export const listed = (items: ReadonlyArray<string | number>, conjunction: "and" | "or" = "and"): string =>
+  items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} ${conjunction} ${items.at(-1)}`

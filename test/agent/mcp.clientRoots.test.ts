@@ -30,4 +30,24 @@ describe("the roots of a client", () => {
       assert.deepStrictEqual(yield* Fiber.join(again), [{ uri: "file:///projects/a" }])
     })
   )
+
+  it.effect("of the oldest unanswered requests no longer count as a change", () =>
+    Effect.gen(function* () {
+      const asked: Array<{ readonly id: string }> = []
+      const roots = yield* ClientRoots.make((text) => Effect.sync(() => void asked.push(JSON.parse(text))))
+      roots.takes(message({ id: 0, method: "initialize", params: { capabilities: { roots: {} } } }))
+      roots.takes(message({ method: "notifications/initialized" }))
+      for (let request = 0; request < 1000; request++) {
+        const listing = yield* Effect.forkChild(roots.list)
+        yield* TestClock.adjust("11 seconds")
+        assert.strictEqual(yield* Fiber.join(listing), "late")
+      }
+      const changed = yield* Effect.forkChild(roots.changed, { startImmediately: true })
+      assert.isTrue(roots.takes(message({ id: asked[0]!.id, result: { roots: [] } })))
+      yield* Effect.yieldNow
+      assert.isUndefined(changed.pollUnsafe())
+      assert.isTrue(roots.takes(message({ id: asked.at(-1)!.id, result: { roots: [] } })))
+      yield* Fiber.join(changed)
+    })
+  )
 })

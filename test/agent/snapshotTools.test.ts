@@ -331,4 +331,17 @@ describe("the diff of the diff tool", () => {
       assert.strictEqual(same, "")
     }).pipe(Effect.provide(Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer()))))
   )
+
+  it.effect("shows small changes after one that is too long", () =>
+    Effect.gen(function* () {
+      const { diff, take } = session()
+      const fs = yield* Filesystem
+      yield* take({ tag: "before" })
+      yield* fs.write("a.txt", "\n".repeat(1024 * 1024))
+      yield* fs.write("b.txt", "small\n")
+      const { value } = yield* diff({ snapshot_id: "before" })
+      assert.strictEqual(value!["files_changed"], 2)
+      assert.strictEqual(value!["diff"], "--- /dev/null\n+++ b/b.txt\n@@ -0,0 +1 @@\n+small\n")
+    }).pipe(Effect.provide(Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer()))))
+  )
 })

@@ -38,7 +38,10 @@ describe("words", () => {
   ])("%d bytes are %s", (bytes, text) => assert.strictEqual(size(bytes), text))
 
   it('joins a list with commas and a final "and"', () => {
-    assert.deepStrictEqual([[], ["a"], ["a", "b"], ["a", "b", "c"]].map(listed), ["", "a", "a and b", "a, b and c"])
+    assert.deepStrictEqual(
+      [[], ["a"], ["a", "b"], ["a", "b", "c"]].map((items) => listed(items)),
+      ["", "a", "a and b", "a, b and c"]
+    )
   })
 
   it("counts skipped files by reason, and names the first three unreadable paths", () => {

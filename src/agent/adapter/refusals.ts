@@ -1,4 +1,4 @@
-import { listed } from "../changedLines.ts"
+import { listed } from "../../model/words.ts"
 import { type Refused, refused } from "../definition.ts"
 import { looksLike } from "../../engine/nearestPaths.ts"
 import type { Section, SectionError } from "../Section.ts"
@@ -22,7 +22,7 @@ export const noSuchTool = (name: string, known: ReadonlyArray<string>): Refused 
       ? "There are none; answer without calling any."
       : near.length > 0
         ? `Did you mean ${listed(near, "or")}?`
-        : `Call one of these: ${listed(known, "and")}.`
+        : `Call one of these: ${listed(known)}.`
   return refused(`There is no tool ${JSON.stringify(shownName(name))}.`, advice)
 }
 

@@ -1,16 +1,18 @@
 import { InvalidArgument } from "../../model/FsError.ts"
 
-const names: ReadonlyMap<string, string> = new Map([
+const wireNames: ReadonlyMap<string, string> = new Map([
   ["oldText", "old_string"],
   ["newText", "new_string"],
   ["ifMatch", "if_match"],
+  ["maxMatches", "max_matches"],
   ["changes", "edits"]
 ])
 
+/** Returns the name that a tool gives to an argument of the filesystem. */
 export const nameOf = (argument: string): string =>
   argument
     .split(".")
-    .map((part) => names.get(part) ?? part)
+    .map((part) => wireNames.get(part) ?? part)
     .join(".")
 
 /** Removes the core's advice from a detail, because the tools give their own. */

@@ -24,6 +24,9 @@ export interface ClientRoots {
 
 const patience = "10 seconds"
 
+/** The most unanswered requests to remember, for a client that never answers. */
+const maxUnanswered = 64
+
 /** The prefix of our request ids. Effect's server numbers its requests, so the ids never collide. */
 const prefix = "fs-algebra/roots/"
 
@@ -77,6 +80,7 @@ export const make = Effect.fnUntraced(function* (write: (text: string) => Effect
     )
     if (Option.isNone(roots)) {
       unanswered.add(id)
+      if (unanswered.size > maxUnanswered) unanswered.delete(unanswered.values().next().value!)
       return "late" as const
     }
     return Array.isArray(roots.value) ? (roots.value as ReadonlyArray<unknown>) : undefined

@@ -6,7 +6,7 @@ import type { Replacement } from "../../engine/diff.ts"
 import { perItem, type Steps } from "../../runtime/steps.ts"
 import type { Refused } from "../definition.ts"
 import { ambiguous, misplaced, tooMuch } from "./explain.ts"
-import { type Level, type Lines, linesOf } from "./lines.ts"
+import { type Level, type Lines, linesOf, withoutCr } from "./lines.ts"
 import { type FilePatch, type Hunk, type Line, oldLines } from "./model.ts"
 import { finder } from "./place.ts"
 
@@ -36,8 +36,6 @@ const endingsOf = (lines: Lines, hunk: Hunk, level: Level, speaks: boolean): End
   const literal = isAddition ? speaks || lines.count === 0 : level === 0
   return literal ? "as the patch" : "as the file"
 }
-
-const withoutCr = (text: string): string => (text.endsWith("\r") ? text.slice(0, -1) : text)
 
 /** The difference in indentation between the file and the hunk: text that only the file has, or only the hunk. */
 interface Indent {

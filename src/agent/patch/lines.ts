@@ -31,7 +31,7 @@ export interface Index {
   readonly places: (id: number) => Int32Array
 }
 
-const withoutCr = (text: string): string => (text.endsWith("\r") ? text.slice(0, -1) : text)
+export const withoutCr = (text: string): string => (text.endsWith("\r") ? text.slice(0, -1) : text)
 
 const keys: ReadonlyArray<(text: string, open: boolean) => string> = [
   (text, open) => (open ? text : `${text}\n`),

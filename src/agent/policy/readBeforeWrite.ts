@@ -4,7 +4,7 @@ import { alone } from "../../history/replace.ts"
 import { Conflict } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { conflicting, shown } from "../advice.ts"
-import { listed } from "../changedLines.ts"
+import { listed } from "../../model/words.ts"
 import { type Refused, refused, type Touch } from "../definition.ts"
 import { plural } from "../text/words.ts"
 import * as Result from "../ToolResult.ts"
@@ -39,7 +39,7 @@ const findingBelow = (invocation: Invocation, path: FsPath.FsPath): Effect.Effec
     const rest = count - named.length
     const others = rest === 0 ? [] : [named.length === 0 ? `${rest} that cannot be shown` : plural(rest, "other")]
     return refused(
-      `${shown(path)} holds files not read in this session as they are now: ${listed([...named.map(shown), ...others], "and")}. Nothing was changed.`,
+      `${shown(path)} holds files not read in this session as they are now: ${listed([...named.map(shown), ...others])}. Nothing was changed.`,
       "Read each with read_file first, then do this again; or ask the user to do it."
     )
   })
@@ -62,7 +62,7 @@ const finding = Effect.fnUntraced(function* (invocation: Invocation, touch: Touc
 })
 
 const unread = (paths: ReadonlyArray<string>): Refused => {
-  const names = listed([...new Set(paths)].map(shown), "and")
+  const names = listed([...new Set(paths)].map(shown))
   const [have, them] = paths.length === 1 ? ["has", "it"] : ["have", "them"]
   return refused(
     `${names} ${have} not been read in this session, and nothing was changed.`,

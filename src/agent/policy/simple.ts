@@ -2,7 +2,7 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Decorator from "../../filesystem/Decorator.ts"
-import { listed } from "../changedLines.ts"
+import { listed } from "../../model/words.ts"
 import { refused } from "../definition.ts"
 import * as Result from "../ToolResult.ts"
 import { ToolSettings, type ToolSettingsShape } from "../ToolSettings.ts"
@@ -24,7 +24,7 @@ export const order = (needs: Readonly<Record<string, ReadonlyArray<string>>>): L
         (name) => done.get(memory.session)?.has(name) !== true
       )
       if (missing.length === 0) return Effect.void
-      const names = listed(missing, "and")
+      const names = listed(missing)
       return Effect.fail(refused(`${tool} needs ${names} first.`, `Call ${names}, then ${tool} again.`))
     },
     around: ({ memory, tool }, call) =>

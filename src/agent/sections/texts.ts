@@ -59,10 +59,8 @@ const looking = ({ look, search }: Kit): string =>
     ? `Look before you read: ${code(look)} shows one directory. Ask for those that matter, not for everything.`
     : `Look before you read: ${code(look)} shows one directory, ${search.map(code).join(" and ")} find files by name and by content. Ask narrowly.`
 
-const changing = ({ change, read, version, write }: Kit): string =>
-  change === write
-    ? `Get the content with ${code(read)} before you change it, and change the version that you have read: give it to ${code(write)} as ${code(version)}.`
-    : `Get the content with ${code(read)} before you change it, and change the version that you have read: give it to ${code(change)} as ${code(version)}.`
+const changing = ({ change, read, version }: Kit): string =>
+  `Get the content with ${code(read)} before you change it, and change the version that you have read: give it to ${code(change)} as ${code(version)}.`
 
 const writing = ({ write, writesBinary }: Kit): string => {
   const binary = writesBinary

@@ -11,7 +11,9 @@ export interface Excerpt {
 
 const isHigh = (text: string, at: number): boolean => (text.charCodeAt(at) & 0xfc00) === 0xd800
 const isLow = (text: string, at: number): boolean => (text.charCodeAt(at) & 0xfc00) === 0xdc00
-const splitsPair = (text: string, at: number): boolean => at > 0 && at < text.length && isLow(text, at) && isHigh(text, at - 1)
+/** Tests whether a cut at this position divides a surrogate pair. */
+export const splitsPair = (text: string, at: number): boolean =>
+  at > 0 && at < text.length && isLow(text, at) && isHigh(text, at - 1)
 
 /** Returns at most `width` units of the line, from column `from` on, and a mark that names the range. */
 export const excerpt = (text: string, width: number = maxLine, from = 0): Excerpt => {

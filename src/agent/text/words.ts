@@ -1,10 +1,8 @@
 import type { Skipped } from "../../model/Entry.ts"
 
-export { plural, size } from "../../model/words.ts"
+import { listed } from "../../model/words.ts"
 
-/** Joins items as `a`, `a and b`, `a, b and c`. */
-export const listed = (items: ReadonlyArray<string>): string =>
-  items.length < 2 ? items.join("") : `${items.slice(0, -1).join(", ")} and ${items[items.length - 1]!}`
+export { listed, plural, size } from "../../model/words.ts"
 
 const named = 3
 

@@ -9,7 +9,7 @@ import { minTimeout } from "../../filesystem/sandbox/bounds.ts"
 import type { IoError } from "../../model/FsError.ts"
 import { document } from "../answer.ts"
 import { containerLayer } from "../container.ts"
-import { Complaint, Quit, wrongUsage } from "../exit.ts"
+import { Quit, usage } from "../exit.ts"
 import { reportedLayer } from "../failure.ts"
 import * as flags from "../flags.ts"
 import { journalless } from "../journal/recording.ts"
@@ -31,9 +31,6 @@ const Answer = Schema.Struct({
 })
 
 const newline = 0x0a
-
-const usage = (message: string, hint: string): Complaint =>
-  new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
 
 const environment = Effect.fnUntraced(function* (settings: ReadonlyArray<string>) {
   const env = new Map<string, string>()

@@ -7,6 +7,7 @@ import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
 import type { ExportOptions, SkippedEntry } from "../../history/Archive.ts"
 import { document } from "../answer.ts"
 import * as archives from "../archives.ts"
+import { usage } from "../exit.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
 import { errorLook } from "../look.ts"
@@ -43,10 +44,8 @@ const load = Effect.promise(() => import("../../history/Archive.ts"))
 const toOutput = Effect.fnUntraced(function* (fs: Algebra, format: archives.Format, options: ExportOptions) {
   const screen = yield* Screen
   const { json } = yield* Settings
-  if (json)
-    return yield* archives.usage("--json and an archive cannot both be on standard output", "Name a file, or leave out --json.")
-  if (screen.isTerminal)
-    return yield* archives.usage("an archive is nothing for a terminal", "Name a file, or send it into a pipe.")
+  if (json) return yield* usage("--json and an archive cannot both be on standard output", "Name a file, or leave out --json.")
+  if (screen.isTerminal) return yield* usage("an archive is nothing for a terminal", "Name a file, or send it into a pipe.")
   const { exportTarOf, exportZipOf } = yield* load
   let written = 0
   const skipped: Array<SkippedEntry> = []
@@ -141,13 +140,13 @@ not to the root; - is standard output. The file is there when all of it is writt
     const fs = yield* Filesystem
     const format = yield* archives.formatOf(file, given)
     if (given === undefined && archives.isCompressed(file)) {
-      return yield* archives.usage(
+      return yield* usage(
         `"${file}" is the name of a compressed tar, and what export writes is not compressed`,
         "Name it .tar, or have it compressed: fs-algebra export - --format tar | gzip > FILE."
       )
     }
     if (manifest && format === "tar") {
-      return yield* archives.usage("a tar archive has no manifest", "Name the file .zip, or leave out --manifest.")
+      return yield* usage("a tar archive has no manifest", "Name the file .zip, or leave out --manifest.")
     }
     const options = { exclude, layout: manifest ? "manifest" : "plain", overwrite, strict } as const
     const write = (from: Algebra) =>

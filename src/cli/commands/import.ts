@@ -9,7 +9,7 @@ import { FilesystemSnapshot } from "../../history/snapshots/value.ts"
 import { type FsError, IoError } from "../../model/FsError.ts"
 import { document } from "../answer.ts"
 import * as archives from "../archives.ts"
-import { Complaint } from "../exit.ts"
+import { Complaint, usage } from "../exit.ts"
 import * as flags from "../flags.ts"
 import { complaintOf } from "../historyAdvice.ts"
 import * as humanise from "../humanise.ts"
@@ -39,8 +39,7 @@ const bytesOf = (file: string, place: string) =>
 const checkFile = Effect.fnUntraced(function* (file: string) {
   const { isInteractive } = yield* Screen
   if (file === archives.standard) {
-    if (isInteractive)
-      return yield* archives.usage("an archive is nothing to be typed", "Name a file, or send one into the command.")
+    if (isInteractive) return yield* usage("an archive is nothing to be typed", "Name a file, or send one into the command.")
     return
   }
   const kind = archives.kindAt(yield* archives.placeOf(file))

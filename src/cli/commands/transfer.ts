@@ -6,7 +6,7 @@ import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
 import { TransferResult } from "../../model/Entry.ts"
 import * as FsError from "../../model/FsError.ts"
 import { document } from "../answer.ts"
-import { Complaint, exitCodeOf, wrongUsage } from "../exit.ts"
+import { Complaint, exitCodeOf, usage } from "../exit.ts"
 import { forEachPath } from "../failure.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
@@ -52,12 +52,7 @@ const destination = Effect.fnUntraced(function* (
   const places = sources.map((source) => inDirectory(source, to))
   const twice = places.find((place, index) => places.indexOf(place) !== index)
   if (twice !== undefined) {
-    return yield* new Complaint({
-      error: { _tag: "UsageError" },
-      message: `two of them would become "${twice}"`,
-      hint: "Take one after the other, to different names.",
-      code: wrongUsage
-    })
+    return yield* usage(`two of them would become "${twice}"`, "Take one after the other, to different names.")
   }
   return (from: string) => (isInto ? inDirectory(from, to) : to)
 })

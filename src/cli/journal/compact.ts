@@ -4,10 +4,11 @@ import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type { Compacted } from "../../journal/Journal.ts"
 import { document } from "../answer.ts"
+import { usage } from "../exit.ts"
 import * as humanise from "../humanise.ts"
 import type { Look } from "../look.ts"
 import { withProgress } from "../progress.ts"
-import { existing, usage } from "./file.ts"
+import { existing } from "./file.ts"
 
 const Answer = Schema.Struct({
   file: Schema.String,

@@ -6,15 +6,12 @@ import { statSync } from "node:fs"
 import { resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
-import { Complaint, exitCodeOf, wrongUsage } from "../exit.ts"
+import { Complaint, exitCodeOf, usage } from "../exit.ts"
 import { Screen } from "../screen.ts"
 
 export const file: Argument.Argument<string> = Argument.Path("file").pipe(
   Argument.withDescription("The journal, relative to the current directory")
 )
-
-export const usage = (message: string, hint: string): Complaint =>
-  new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
 
 const wrongFile = (tag: "NotFound" | "NotAFile", file: string, what: string, hint: string): Complaint =>
   new Complaint({

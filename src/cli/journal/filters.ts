@@ -5,11 +5,10 @@ import { Entry, type Scrivener } from "../../journal/Journal.ts"
 import { type Filter, select } from "../../journal/Replay.ts"
 import { type Entries, entriesOf, seenFrom } from "../../journal/replay/window.ts"
 import type { FsError } from "../../model/FsError.ts"
-import type { Complaint } from "../exit.ts"
+import { type Complaint, usage } from "../exit.ts"
 import { parsedPath } from "../paths.ts"
 import type { Screen } from "../screen.ts"
 import type { Settings } from "../settings.ts"
-import { usage } from "./file.ts"
 
 export { entriesOf, type Window } from "../../journal/replay/window.ts"
 

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import type { Entry, Scrivener } from "../../journal/Journal.ts"
+import { usage } from "../exit.ts"
 import * as humanise from "../humanise.ts"
-import { usage } from "./file.ts"
 
 /** Refuses a position beyond the end, because it is probably mistyped. */
 export const checked = Effect.fnUntraced(function* (journal: Scrivener<Entry>, position: number) {

@@ -3,12 +3,12 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
 import { leadsInto } from "../../runtime/openRoots.ts"
-import type { Complaint } from "../exit.ts"
+import { type Complaint, usage } from "../exit.ts"
 import { resolved } from "../resolved.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { told } from "./advice.ts"
-import { isBegun, toWrite, usage } from "./file.ts"
+import { isBegun, toWrite } from "./file.ts"
 
 const contentsOf = (place: string): string => `${place}.contents`
 

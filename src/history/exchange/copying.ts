@@ -76,8 +76,9 @@ const removeWhole = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Fa
     return stat.kind === "directory" ? Effect.asVoid(removeTree(port, path)) : port.remove(path)
   })
 
-const surely = (effect: Effect.Effect<void, Fault>): Effect.Effect<boolean> =>
-  Effect.map(Effect.exit(Effect.retry(effect, { times: 2 })), Exit.isSuccess)
+/** Tries a step up to three times, because a failed undo leaves a mixture. Returns whether it succeeded. */
+export const withRetries = (step: Effect.Effect<void, Fault>): Effect.Effect<boolean> =>
+  Effect.map(Effect.exit(Effect.retry(Effect.sandbox(step), { times: 2 })), Exit.isSuccess)
 
 const loosened = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath): Effect.fn.Return<void, Fault> {
   const { attributes } = port
@@ -97,14 +98,14 @@ const moved = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, replace: b
       if (target !== undefined && !replace) return yield* Effect.fail(exists)
       const isFile = source.kind === "file" && target?.kind === "file"
       if (target !== undefined && !isFile) yield* port.remove(to)
-      const withdrawn = surely(Effect.andThen(Effect.ignore(loosened(port, to)), removeWhole(port, to)))
+      const withdrawn = withRetries(Effect.andThen(Effect.ignore(loosened(port, to)), removeWhole(port, to)))
       const copied = isFile ? copyFile(port, from, to, true) : fill(port, from, to)
       yield* Effect.onError(restore(copied), () => withdrawn)
       const loose = source.kind === "directory" ? Effect.ignore(loosened(port, from)) : Effect.void
       const gone = yield* Effect.exit(restore(Effect.andThen(loose, removeWhole(port, from))))
       // Complete the original again before removing the copy. If that fails, the copy is the only complete version, so
       // keep it.
-      if (Exit.isSuccess(gone) || !(yield* surely(fill(port, to, from)))) return
+      if (Exit.isSuccess(gone) || !(yield* withRetries(fill(port, to, from)))) return
       yield* withdrawn
       return yield* Effect.failCause(gone.cause)
     })

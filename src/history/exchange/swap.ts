@@ -6,13 +6,12 @@
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import { at as locate } from "../../engine/directories.ts"
 import { type Fault, located } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { TakingBack } from "../../port/Rules.ts"
-import { isCrossing } from "./copying.ts"
+import { isCrossing, withRetries } from "./copying.ts"
 import { type Region, type Side, slotIn } from "./places.ts"
 import { isShut, type ModeChange, type Move, opened } from "./plan.ts"
 
@@ -96,19 +95,10 @@ const back = Effect.fnUntraced(function* (
   if (move.opens !== undefined) yield* setMode(port, path, move.opens)
 })
 
-/** Tries an undo step up to three times, because a failed one leaves a mixture. Returns whether it succeeded. */
-const surely = (step: Effect.Effect<void, Fault>): Effect.Effect<boolean> => {
-  const attempt = (left: number): Effect.Effect<boolean> =>
-    Effect.flatMap(Effect.exit(step), (exit) =>
-      Exit.isSuccess(exit) ? Effect.succeed(true) : left === 0 ? Effect.succeed(false) : attempt(left - 1)
-    )
-  return attempt(2)
-}
-
 const reopen = (port: Backend, { modes }: Moves): Effect.Effect<void> =>
   Effect.forEach(
     modes,
-    (change) => (wasOpened(change) ? surely(setMode(port, change.path, opened(change.was))) : Effect.void),
+    (change) => (wasOpened(change) ? withRetries(setMode(port, change.path, opened(change.was))) : Effect.void),
     { discard: true }
   )
 
@@ -125,13 +115,13 @@ const undo = Effect.fnUntraced(function* (
   let isWhole = true
   yield* reopen(port, moves)
   for (let i = reached.steps - 1; i >= 0; i--) {
-    const isBack = yield* surely(Effect.suspend(() => back(port, moves, token, steps[i]!)))
+    const isBack = yield* withRetries(Effect.suspend(() => back(port, moves, token, steps[i]!)))
     isWhole = isBack && isWhole
   }
   for (let i = modes.length - 1; i >= 0; i--) {
     const change = modes[i]!
     if (!reached.modes && !wasOpened(change)) continue
-    const isBack = yield* surely(setMode(port, change.path, change.was))
+    const isBack = yield* withRetries(setMode(port, change.path, change.was))
     isWhole = isBack && isWhole
   }
   return isWhole

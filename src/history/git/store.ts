@@ -139,7 +139,7 @@ const publish = (directory: string, name: string, text: string): void => {
   const temporary = join(directory, `tmp_${randomBytes(9).toString("hex")}`)
   const descriptor = Fs.openSync(temporary, "wx", 0o600)
   try {
-    Fs.writeSync(descriptor, text)
+    Fs.writeFileSync(descriptor, text)
     Fs.fsyncSync(descriptor)
   } finally {
     Fs.closeSync(descriptor)

@@ -6,18 +6,8 @@
  */
 import { Buffer } from "../../runtime/buffer.ts"
 import { perItem, type Steps } from "../../runtime/steps.ts"
+import type { Hunk, LineRange } from "./conflict.ts"
 import { type Edit, edits, type Lines, numbering } from "./lines.ts"
-
-export interface LineRange {
-  readonly start: number
-  readonly lines: number
-}
-
-export interface Hunk {
-  readonly base: LineRange
-  readonly ours: LineRange
-  readonly theirs: LineRange
-}
 
 export type Side = "ours" | "theirs"
 

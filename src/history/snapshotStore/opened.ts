@@ -12,8 +12,6 @@ import { type Archived, read as readArchive } from "../zip/reader.ts"
 import { checkLocal, directory, type Listed, Window } from "../zip/records.ts"
 import { ofDescriptor, type Source } from "../zip/spool.ts"
 
-const largestManifest = 1024 * 1024
-
 const checked = ({ crc, size }: Listed, bytes: Uint8Array | undefined): Uint8Array => {
   if (bytes === undefined || bytes.length !== size || Codec.crc32(bytes) !== crc) {
     throw refuse("corrupt", "its content is damaged", Manifest.manifestName)
@@ -26,7 +24,7 @@ const manifestIn = Effect.fnUntraced(function* (source: Source): Effect.fn.Retur
   const { entries } = yield* directory(source, maxArchiveEntries + 1)
   const entry = entries.find(({ name }) => name === Manifest.manifestName)
   if (entry === undefined) return yield* Effect.fail(refuse("corrupt", "it has no manifest"))
-  if (entry.size > largestManifest || entry.packed > largestManifest) {
+  if (entry.size > Manifest.largestManifest || entry.packed > Manifest.largestManifest) {
     return yield* Effect.fail(refuse("tooLarge", "the manifest is too large", entry.name))
   }
   const data = yield* checkLocal(new Window(source), entry)

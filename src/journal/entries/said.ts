@@ -1,5 +1,5 @@
 import * as DateTime from "effect/DateTime"
-import * as humanise from "../../model/numbers.ts"
+import * as humanise from "../../model/words.ts"
 import type { Content } from "../FileSystemEntry.ts"
 import type { Entry } from "../Journal.ts"
 import { sizeOf } from "./contents.ts"

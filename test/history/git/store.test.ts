@@ -5,7 +5,7 @@ import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
 import { execFileSync } from "node:child_process"
 import { randomUUID } from "node:crypto"
-import * as Fs from "node:fs"
+import NodeFs, * as Fs from "node:fs"
 import { join } from "node:path"
 import { collect } from "../../../src/history/git/collect.ts"
 import { open } from "../../../src/history/git/store.ts"
@@ -58,6 +58,24 @@ describe.runIf(hasGit)("a store", () => {
       assert.strictEqual(modeOf(path), 0o700)
       assert.strictEqual(yield* (yield* open(path)).snapshots.get(taken.id), taken.commit)
       yield* open(join(base, "c", "d"))
+    })
+  )
+
+  it.effect("has whole files when the system writes only a few bytes at a time", () =>
+    Effect.gen(function* () {
+      const base = yield* directory
+      const { writeSync } = NodeFs
+      const short = (descriptor: number, content: unknown, at: number = 0, ...rest: ReadonlyArray<unknown>): number => {
+        const bytes = typeof content === "string" ? Buffer.from(content) : (content as Uint8Array)
+        return writeSync(descriptor, bytes, at, Math.min(3, bytes.length - at), (rest[1] as number | undefined) ?? null)
+      }
+      const store = yield* Effect.acquireUseRelease(
+        Effect.sync(() => void Object.assign(NodeFs, { writeSync: short })),
+        () => open(join(base, "store")),
+        () => Effect.sync(() => void Object.assign(NodeFs, { writeSync }))
+      )
+      assert.strictEqual(Fs.readFileSync(join(store.directory, "HEAD"), "utf8"), "ref: refs/heads/snapshots\n")
+      assert.strictEqual(git(store.directory, "rev-parse", "--is-bare-repository"), "true")
     })
   )
 

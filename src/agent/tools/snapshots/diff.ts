@@ -51,14 +51,12 @@ const compare = Effect.fnUntraced(function* (
   )
 })
 
-const textOf = (compared: ReadonlyArray<Compared>): string => {
-  let text = ""
-  for (const { patch } of compared) {
-    if (text.length + (patch?.diff.length ?? 0) > maxText) break
-    text += patch?.diff ?? ""
-  }
-  return text
-}
+/** Joins the diffs, without those for which there is no room. */
+const textOf = (compared: ReadonlyArray<Compared>): string =>
+  compared.reduce((text, { patch }) => {
+    const diff = patch?.diff ?? ""
+    return text.length + diff.length > maxText ? text : text + diff
+  }, "")
 
 const sum = (numbers: ReadonlyArray<number | undefined>): number => numbers.reduce<number>((all, one) => all + (one ?? 0), 0)
 

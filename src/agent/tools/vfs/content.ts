@@ -6,6 +6,7 @@ import { decode } from "../../../engine/text.ts"
 import type { Algebra } from "../../../filesystem/Filesystem.ts"
 import type { NotText, ReadBytesError } from "../../../model/FsError.ts"
 import type { FsPath } from "../../../model/FsPath.ts"
+import { base64 } from "../../text/bytes.ts"
 
 export const Encoding = Schema.Literals(["utf-8", "binary"])
 export type Encoding = typeof Encoding.Type
@@ -15,9 +16,6 @@ export interface Content {
   readonly content: string
   readonly text?: string
 }
-
-export const base64 = (bytes: Uint8Array): string =>
-  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64")
 
 /** Decodes bytes. As in this library's searches, content with a NUL is binary. */
 export const contentOf = (bytes: Uint8Array): Content => {

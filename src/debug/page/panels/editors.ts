@@ -2,7 +2,7 @@ import { Change, type Chunk, diff, getChunks, MergeView, unifiedMergeView } from
 import { EditorState, type Extension, Text } from "@codemirror/state"
 import { EditorView, gutter, GutterMarker, type BlockInfo } from "@codemirror/view"
 import { base, languageOf, setWrapping, withLineFeeds } from "../code/code.ts"
-import { diffLines, linesOf } from "./lineDiff.ts"
+import { differences } from "./sides.ts"
 
 export { languageOf }
 
@@ -30,21 +30,14 @@ export interface Compared {
 const longest = 20_000
 
 const byLines = (before: string, after: string): ReadonlyArray<Change> => {
-  const [a, b] = [linesOf(before), linesOf(after)]
   const changes: Array<Change> = []
-  let [lineA, lineB, atA, atB] = [0, 0, 0, 0]
-  for (const { fromA, fromB, toA, toB } of diffLines(a, b)) {
-    while (lineA < fromA) atA += a[lineA++]!.length
-    while (lineB < fromB) atB += b[lineB++]!.length
-    const [beginA, beginB] = [atA, atB]
-    while (lineA < toA) atA += a[lineA++]!.length
-    while (lineB < toB) atB += b[lineB++]!.length
-    const isShort = atA > beginA && atB > beginB && atA - beginA + (atB - beginB) <= longest
-    if (!isShort) changes.push(new Change(beginA, atA, beginB, atB))
+  for (const { fromA, fromB, toA, toB } of differences(before, after)) {
+    const isShort = toA > fromA && toB > fromB && toA - fromA + (toB - fromB) <= longest
+    if (!isShort) changes.push(new Change(fromA, toA, fromB, toB))
     else {
-      const within = diff(before.slice(beginA, atA), after.slice(beginB, atB), { scanLimit: 500, timeout: 50 })
-      for (const { fromA, fromB, toA, toB } of within) {
-        changes.push(new Change(beginA + fromA, beginA + toA, beginB + fromB, beginB + toB))
+      const within = diff(before.slice(fromA, toA), after.slice(fromB, toB), { scanLimit: 500, timeout: 50 })
+      for (const part of within) {
+        changes.push(new Change(fromA + part.fromA, fromA + part.toA, fromB + part.fromB, fromB + part.toB))
       }
     }
   }
