@@ -40,7 +40,7 @@ const wrong = (argument: string, detail: string) =>
 const goesNowhere = (flag: string): Complaint =>
   new Complaint({
     error: { _tag: "UsageError" },
-    message: `${flag} goes only with --backend container, and with exec`,
+    message: `${flag} needs --backend container, or exec`,
     hint: `Add --backend container, or leave out ${flag}.`,
     code: wrongUsage
   })
@@ -48,8 +48,8 @@ const goesNowhere = (flag: string): Complaint =>
 export const unjudged = (where: string): Complaint =>
   new Complaint({
     error: { _tag: "UsageError" },
-    message: `--hardlinks reject cannot be kept ${where}`,
-    hint: "Leave out --hardlinks reject, and see that no file below the root has a second name.",
+    message: `--hardlinks reject cannot be enforced ${where}`,
+    hint: "Leave out --hardlinks reject, and make sure that no file below the root has a second name (hard link).",
     code: wrongUsage
   })
 
@@ -95,7 +95,7 @@ const named =
 export const containerLayer: Layer.Layer<Filesystem | Sandbox, FsError.FsError | Complaint, Settings | Screen> = Layer.unwrap(
   Effect.gen(function* () {
     const { container, directories, hardlinks, root } = yield* Settings
-    if (directories !== undefined) return wrong("root", "a container has one directory")
+    if (directories !== undefined) return wrong("root", "a container holds only one directory")
     // A program in a container can read a file by any of its names.
     if (hardlinks === "reject") return yield* unjudged("with a container")
     const { directory } = yield* Screen
