@@ -42,10 +42,10 @@ const kitOfBoth: ReadonlySet<string> = new Set(["read_file", "write_file"])
 /** Returns the advice to list a directory. It must name only a tool that is offered, and the two kits share names. */
 const listing = ({ tool }: Call, directory: string): string =>
   kitOfFour.has(tool)
-    ? `Call list_directory with ${shown(directory)} to see what there is.`
+    ? `Call list_directory with ${shown(directory)} to see its entries.`
     : kitOfBoth.has(tool)
-      ? `List ${shown(directory)} to see what there is.`
-      : `Call ls with ${shown(directory)} to see what there is, or glob to find it by name.`
+      ? `List ${shown(directory)} to see its entries.`
+      : `Call ls with ${shown(directory)} to see its entries, or glob to find a file by name.`
 
 const isOther = (path: string, { filesystem }: Call): Effect.Effect<boolean> =>
   Effect.match(filesystem.stat(path), { onFailure: () => false, onSuccess: ({ kind }) => kind === "other" })
@@ -72,7 +72,7 @@ const whyDenied: Readonly<Record<AccessDenied["why"], (path: string) => Said>> =
   }),
   escape: (path) => ({
     happened: `${beginning(path)} leads through a link out of the root, which is refused.`,
-    advice: "Use only paths inside the root; what the link leads to cannot be reached from here."
+    advice: "Use only paths inside the root; the target of the link cannot be reached from here."
   }),
   root: (path) => ({
     happened: `${beginning(path)} cannot be removed, moved or replaced: it is the root, or something is mounted there.`,
@@ -80,15 +80,15 @@ const whyDenied: Readonly<Record<AccessDenied["why"], (path: string) => Said>> =
   }),
   link: (path) => ({
     happened: `${beginning(path)} goes through a symbolic link, or is a file with several names, which this filesystem refuses.`,
-    advice: "Name what the link leads to by its own path."
+    advice: "Use the path of the link's target instead."
   }),
   permission: (path) => ({
     happened: `The operating system does not permit this on ${path}.`,
     advice: "Choose another path, or ask the user to change the permissions."
   }),
   busy: (path) => ({
-    happened: `${beginning(path)} is in use by another process, or was until the attempts ended.`,
-    advice: "Do the same again in a moment."
+    happened: `${beginning(path)} is in use by another process, also after several attempts.`,
+    advice: "Try again in a moment."
   })
 }
 
@@ -106,13 +106,14 @@ const limits: ReadonlyMap<string, (allowed: string) => string> = new Map([
 const whichArgument: ReadonlyMap<string, string> = new Map([
   ["new_string", "Change new_string and do it again."],
   ["if_match", "Leave if_match out, or give the version that read_file answered last."],
-  ["after", "Give as after what the previous answer named, and nothing else."],
+  ["after", "Give as after exactly the value that the previous answer named."],
   ["to", "Choose a destination that is neither the source nor inside it."]
 ])
 
 /** Chooses the advice on `old_string` by the reason. Giving more context does not help when the text occurs nowhere. */
 const aboutOldString = (detail: string): string | undefined => {
-  if (detail.startsWith("it occurs ")) return "Give more of the text around it, so that one place is left, or set replace_all."
+  if (detail.startsWith("it occurs "))
+    return "Give more of the surrounding text, so that it occurs only once, or set replace_all."
   if (!detail.startsWith("it does not occur")) return undefined
   return detail.endsWith("which is empty")
     ? "Write the text with write_file."
@@ -120,8 +121,7 @@ const aboutOldString = (detail: string): string | undefined => {
 }
 
 const correctly = (name: string, detail: string, tool: string): string => {
-  if (name === "pattern" && tool === "grep")
-    return "Correct the pattern; to find a text as it stands, search with literal set to true."
+  if (name === "pattern" && tool === "grep") return "Correct the pattern; to find plain text, search with literal set to true."
   const last = name.slice(name.lastIndexOf(".") + 1)
   const known = last === "old_string" ? aboutOldString(detail) : whichArgument.get(last)
   const advice = detail === "must not be blank" ? undefined : known
@@ -132,7 +132,7 @@ const invalidArgument = ({ argument, detail, path }: InvalidArgument, tool: stri
   const name = nameOf(argument)
   const where = path.trim() === "" || path === FsPath.root || argument === "path" ? "" : ` (for ${shown(path)})`
   return {
-    happened: `The argument ${name} does not fit${where}: ${cut(detail, longestDetail)}.`,
+    happened: `The argument ${name} is invalid${where}: ${cut(detail, longestDetail)}.`,
     advice: correctly(name, detail, tool)
   }
 }
@@ -163,8 +163,8 @@ export const conflicting = (failure: Conflict, call: Knowing): Effect.Effect<Sai
   const wasSeen = expected !== null && isKnown(expected, failure.path, call)
   if (actual === null)
     return Effect.succeed({
-      happened: `${beginning(path)} is not there${wasSeen ? " any more" : ""}.`,
-      advice: "Write it anew with write_file if it is still wanted."
+      happened: `${beginning(path)} ${wasSeen ? "no longer exists" : "does not exist"}.`,
+      advice: "Write it again with write_file if it is still needed."
     })
   const version = actual === undefined ? "" : `: its current version is ${actual}`
   if (expected === null)
@@ -173,35 +173,35 @@ export const conflicting = (failure: Conflict, call: Knowing): Effect.Effect<Sai
       advice: "Read it with read_file first, then change it."
     })
   return Effect.map(whatChanged(failure, call), (lines) => ({
-    happened: `${beginning(path)} ${wasSeen ? "has changed since it was read" : "is not at the version that was given"}${version}${lines}.`,
-    advice: "Read it again with read_file, then do what is still needed."
+    happened: `${beginning(path)} ${wasSeen ? "has changed since it was read" : "does not have the version that was given"}${version}${lines}.`,
+    advice: "Read it again with read_file, then make the changes that are still needed."
   }))
 }
 
 const snapshotAdvice: Readonly<Record<SnapshotError["reason"], string>> = {
-  gitMissing: "Ask the user to install git; the files themselves can be worked on all the same.",
-  unknown: "Call snapshots to see which there are.",
+  gitMissing: "Ask the user to install git; the file tools work without it.",
+  unknown: "Call snapshots to list them.",
   corrupt: "Use another snapshot.",
   budget: "Ask the user for a larger budget, or work without snapshots.",
   refused: "Work without snapshots, or ask the user for another root.",
-  unavailable: "Do the same again in a moment.",
-  io: "Do the same again; if it fails once more, ask the user to check the disk."
+  unavailable: "Try again in a moment.",
+  io: "Try again; if it fails once more, ask the user to check the disk."
 }
 
 const restoreAdvice: Readonly<Record<SnapshotRestoreError["reason"], string>> = {
-  unknown: "Call snapshots to see which there are.",
+  unknown: "Call snapshots to list them.",
   incompatible: "Restore a snapshot of this filesystem: snapshots lists them.",
   corrupt: "Use another snapshot.",
   readOnly: "Do not try to change files here; this filesystem is read-only.",
-  unavailable: "Do the same again in a moment.",
-  io: "Do the same again; if it fails once more, ask the user to check the disk."
+  unavailable: "Try again in a moment.",
+  io: "Try again; if it fails once more, ask the user to check the disk."
 }
 
 const archiveAdvice: Readonly<Record<ArchiveError["reason"], string>> = {
   corrupt: "Make or fetch the archive again.",
   encrypted: "Use an archive without a password.",
   unsupported: "Use an archive of files, directories and links, stored or deflated.",
-  name: "Rename that entry to a name that every system takes.",
+  name: "Rename that entry to a name that every system allows.",
   duplicate: "Rename one of the two entries.",
   link: "Leave out links that lead out of the archive.",
   tooLarge: "Choose a smaller part.",
@@ -229,7 +229,7 @@ const table: Table = {
     advice: "Choose shorter names or fewer directories."
   }),
   NotADirectory: ({ path }, { tool }) => ({
-    happened: `${beginning(shown(path))} is not a directory, or lies below something that is none.`,
+    happened: `${beginning(shown(path))} is not a directory, or one of its parents is not a directory.`,
     advice:
       tool === "ls" || tool === "list_directory" || tool === "tree"
         ? "Use read_file to read a file; list the directory that holds it."
@@ -242,12 +242,12 @@ const table: Table = {
         path === FsPath.root
           ? "Name a file below the root."
           : isOther
-            ? "Leave it alone: it is no directory either, and holds nothing that could be read."
+            ? "Leave it alone: it is not a directory either, and it has no content to read."
             : listing(call, path)
     })),
   DirectoryNotEmpty: ({ path }) => ({
     happened: `The directory ${shown(path)} is not empty.`,
-    advice: "Remove or move what is in it first, or choose another destination."
+    advice: "Remove or move its entries first, or choose another destination."
   }),
   DiskFull: ({ path }) => ({
     happened: `There is no space left, or the quota is used up, for ${shown(path)}; nothing was written.`,
@@ -259,17 +259,17 @@ const table: Table = {
   }),
   IoError: ({ code, detail, path }, call) => ({
     happened: `The system failed on ${shown(path)}: ${withoutRoot(detail, call)}${code === undefined ? "" : ` (${code})`}.`,
-    advice: "Do the same again; if it fails once more, tell the user."
+    advice: "Try again; if it fails once more, tell the user."
   }),
   NotText: ({ encoding, offset, path }, { tool }) => ({
-    happened: `${beginning(shown(path))} is not ${encoding} text: the first byte that is not stands at offset ${offset}.`,
+    happened: `${beginning(shown(path))} is not ${encoding} text: the first invalid byte is at offset ${offset}.`,
     advice:
       tool === "edit_file"
         ? "Leave it alone: only UTF-8 and UTF-16 text can be edited."
         : 'Read it with encoding "base64", or leave it alone.'
   }),
   LimitExceeded: ({ actual, allowed, limit, path }) => ({
-    happened: `${beginning(shown(path))} is over the limit ${limit}: ${actual} where ${allowed} are allowed.`,
+    happened: `${beginning(shown(path))} exceeds the limit ${limit}: ${actual} is more than ${allowed}.`,
     advice: limits.get(limit)?.(allowed.toLocaleString("en-US")) ?? "Do it in smaller parts."
   }),
   InvalidArgument: (failure, { tool }) => invalidArgument(failure, tool),

@@ -113,7 +113,7 @@ export type Requirements<T extends AnyDefinition<unknown>> = Effect.Services<Ret
 
 const namePattern = /^[a-z][a-z0-9_-]{0,63}$/
 
-export const nameRule = 'a name has 1 to 64 of lower case, digits, "_" and "-", beginning with a letter'
+export const nameRule = 'a name has 1 to 64 lower-case letters, digits, "_" and "-", and begins with a letter'
 
 /** Tests whether a tool may have this name; a definition that was not made by `define` may have any name. */
 export const isName = (name: unknown): name is string => typeof name === "string" && namePattern.test(name)
@@ -123,7 +123,7 @@ const printable = /^[^\u0000-\u001f\u007f-\u009f]{1,200}$/u
 
 const wrongExample = (tool: string, example: unknown, error: unknown): Error => {
   const why = error instanceof Error ? error.message.replace(/\s*\n\s*/g, " ") : String(error)
-  const message = `${tool} does not take the example ${JSON.stringify(example)}: ${why}; give examples that its parameters take`
+  const message = `${tool} does not accept the example ${JSON.stringify(example)}: ${why}; give examples that match its parameters`
   return new Error(message, { cause: error })
 }
 
@@ -132,7 +132,7 @@ export const define = <const Name extends string, Params extends Schema.Struct.F
   definition: Definition<Name, Params, Value, R>
 ): Definition<Name, Params, Value, R> => {
   const { description, examples, name, parameters } = definition
-  if (!isName(name)) throw new Error(`${JSON.stringify(name)} is no name of a tool`)
+  if (!isName(name)) throw new Error(`${JSON.stringify(name)} is not a valid tool name`)
   if (!printable.test(description)) throw new Error(`the description of ${name} must have 1 to 200 printable characters`)
   if (examples.length === 0) throw new Error(`${name} has no example`)
   const decode = Schema.decodeUnknownSync(parameters as unknown as Schema.Codec<unknown>, { onExcessProperty: "error" })

@@ -122,7 +122,7 @@ const withServices = <A, E, R>(tool: string, handled: Effect.Effect<A, E, R>): E
       ? Effect.failCause(cause)
       : Effect.fail(
           refused(
-            `${tool} could not work: the service ${JSON.stringify(service)} is not provided.`,
+            `${tool} could not run: the service ${JSON.stringify(service)} is not provided.`,
             "Go on without it and tell the user."
           )
         )

@@ -146,9 +146,10 @@ const wrong = (
     const known = namesAt(definition, path.slice(0, -1))
     const instead = meant(String(path.at(-1)), known)
     const hint = instead === undefined ? `; it takes ${listed(known)}` : `; did you mean ${JSON.stringify(instead)}?`
-    return `${quoted(String(path.at(-1)))} is no parameter${hint}`
+    return `${quoted(String(path.at(-1)))} is not a parameter${hint}`
   }
-  if (path.length === 1 && namesAt(definition, []).length === 0) return `${quoted(place)} is no parameter; it takes none`
+  if (path.length === 1 && namesAt(definition, []).length === 0)
+    return `${quoted(place)} is not a parameter; the tool takes none`
   const expected = cutName(worded(message.replace(/^Expected /, "").replace(/, got [^]*$/, "")))
   return before === undefined
     ? `${JSON.stringify(place)} must be ${expected}, and was ${sent(value)}`

@@ -18,7 +18,7 @@ export const file = (description: string): Argument.Argument<string> =>
   Argument.Path("file").pipe(Argument.withDescription(description))
 
 export const format: Flag.Flag<Format | undefined> = Flag.Literals("format", ["zip", "tar"]).pipe(
-  Flag.withDescription("What it is (default: as its name ends; zip for -)"),
+  Flag.withDescription("The format (default: by the end of its name; zip for -)"),
   Flag.withMetavar("FORMAT"),
   Flag.withDefault(undefined)
 )
@@ -27,7 +27,7 @@ export const formatOf = (file: string, given: Format | undefined): Effect.Effect
   if (given !== undefined) return Effect.succeed(given)
   if (file === standard || /\.zip$/i.test(file)) return Effect.succeed("zip")
   if (/\.tar$/i.test(file) || isCompressed(file)) return Effect.succeed("tar")
-  return Effect.fail(usage(`"${file}" ends neither in .zip nor in .tar`, "Say what it is: --format zip or --format tar."))
+  return Effect.fail(usage(`"${file}" ends neither in .zip nor in .tar`, "Give its format: --format zip or --format tar."))
 }
 
 /** Tests for a compressed tar, which can be read but not written. */

@@ -38,12 +38,12 @@ const wrong = (argument: string, detail: string) =>
   Layer.effectContext(Effect.fail(new FsError.InvalidArgument({ operation: opening, path: ".", argument, detail })))
 
 const goesNowhere = (flag: string): Complaint =>
-  usage(`${flag} goes only with --backend container, and with exec`, `Add --backend container, or leave out ${flag}.`)
+  usage(`${flag} needs --backend container, or exec`, `Add --backend container, or leave out ${flag}.`)
 
 export const unjudged = (where: string): Complaint =>
   usage(
-    `--hardlinks reject cannot be kept ${where}`,
-    "Leave out --hardlinks reject, and see that no file below the root has a second name."
+    `--hardlinks reject cannot be enforced ${where}`,
+    "Leave out --hardlinks reject, and make sure that no file below the root has a second name (hard link)."
   )
 
 /**
@@ -88,7 +88,7 @@ const named =
 export const containerLayer: Layer.Layer<Filesystem | Sandbox, FsError.FsError | Complaint, Settings | Screen> = Layer.unwrap(
   Effect.gen(function* () {
     const { container, directories, hardlinks, root } = yield* Settings
-    if (directories !== undefined) return wrong("root", "a container has one directory")
+    if (directories !== undefined) return wrong("root", "a container holds only one directory")
     // A program in a container can read a file by any of its names.
     if (hardlinks === "reject") return yield* unjudged("with a container")
     const { directory } = yield* Screen

@@ -14,8 +14,8 @@ export const sayContinuation = Effect.fnUntraced(function* (
   if (!result.truncated) return
   const { yellow } = errorLook(yield* Screen)
   // Without a cursor, the same command without --max returns the rest.
-  const how = result.next === undefined || max === 0 ? "" : `; go on with --after ${quote(result.next)}`
-  yield* remark(`${yellow("more:")} there is more than --max allows${how}`, {
+  const how = result.next === undefined || max === 0 ? "" : `; continue with --after ${quote(result.next)}`
+  yield* remark(`${yellow("more:")} there are more results than --max allows${how}`, {
     truncated: true,
     ...(result.next !== undefined && { next: result.next })
   })

@@ -31,7 +31,7 @@ const misfit = Effect.fnUntraced(function* ({ path, store }: Input) {
     backend !== "host" ? `--backend ${backend}` : mounts.length > 0 ? "--mount" : store === undefined ? undefined : "--store"
   return wrong === undefined
     ? undefined
-    : usage(`${wrong} does not go with a dump, which is shown as it lies there`, `Leave out ${wrong}, or the path.`)
+    : usage(`${wrong} does not apply to a dump, which is shown as it is`, `Leave out ${wrong}, or the path.`)
 })
 
 const listening = ({ code, host, message, port }: Server.ListenError): Complaint =>
@@ -45,8 +45,8 @@ const listening = ({ code, host, message, port }: Server.ListenError): Complaint
 const hints: Readonly<Record<Server.DebugError["reason"], string>> = {
   missing: "Name a .jsonl, its .fs.zip, or a directory that has one; without a path the directory of --root is shown.",
   invalid: "Name a .jsonl, its .fs.zip, or a directory that has one.",
-  unreadable: "Look at its permissions, and whether it is what a run has dumped.",
-  forbidden: "Name it by itself."
+  unreadable: "Check its permissions, and that it is a dump of a session.",
+  forbidden: "Name the dump itself."
 }
 
 const codes = { missing: exitCodeOf("NotFound"), invalid: exitCodeOf("NotAFile"), unreadable: exitCodeOf("AccessDenied") }

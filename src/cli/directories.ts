@@ -73,7 +73,7 @@ export const besideNothing = (directories: ReadonlyArray<Directory>): Layer.Laye
         ? Effect.void
         : Effect.fail(
             refused(
-              `${tool} was refused: ${JSON.stringify(stray.path)} is in none of the directories that are served.`,
+              `${tool} was refused: ${JSON.stringify(stray.path)} is in none of the served directories.`,
               `Begin the path with one of them: ${names.join(", ")}.`
             )
           )

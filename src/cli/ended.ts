@@ -8,7 +8,7 @@ const outputFailed = (screen: ScreenShape, error: OutputFailed): Effect.Effect<n
     ? Effect.succeed(0)
     : Effect.as(
         screen.warn(
-          `error: the answer could not be written, ${error.detail} (${error.code})\nhint:  Look at where it goes to.`
+          `error: the answer could not be written, ${error.detail} (${error.code})\nhint:  Check the file or pipe that the output goes to.`
         ),
         systemFailed
       )
@@ -37,7 +37,7 @@ export const ended =
         if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
         const failed = outputDefect(cause)
         return failed === undefined
-          ? Effect.as(screen.warn(`error: this is a mistake in fs-algebra itself\n${Cause.pretty(cause)}`), ownMistake)
+          ? Effect.as(screen.warn(`error: this is a bug in fs-algebra\n${Cause.pretty(cause)}`), ownMistake)
           : outputFailed(screen, failed)
       })
     )

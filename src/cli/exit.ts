@@ -10,21 +10,21 @@ export interface ExitCode {
 
 export const exitCodes: ReadonlyArray<ExitCode> = [
   { code: 0, meaning: "done", tags: [] },
-  { code: 1, meaning: "nothing was found (glob, grep), or it is not what was written (journal verify)", tags: [] },
-  { code: 2, meaning: "wrong usage, an argument or a path that can never work", tags: ["InvalidArgument", "InvalidPath"] },
+  { code: 1, meaning: "nothing was found (glob, grep), or the journal is damaged (journal verify)", tags: [] },
+  { code: 2, meaning: "wrong usage, or an invalid argument or path", tags: ["InvalidArgument", "InvalidPath"] },
   { code: 3, meaning: "there is no such file, directory, snapshot or record", tags: ["NotFound"] },
   { code: 4, meaning: "it exists already", tags: ["AlreadyExists"] },
   { code: 5, meaning: "access denied", tags: ["AccessDenied"] },
-  { code: 6, meaning: "the file is not the version that was expected", tags: ["Conflict"] },
+  { code: 6, meaning: "the file does not have the expected version", tags: ["Conflict"] },
   {
     code: 7,
     meaning: "not a file, not a directory, not text, not a sound archive or journal, or a directory that is not empty",
     tags: ["NotAFile", "NotADirectory", "NotText", "DirectoryNotEmpty"]
   },
   { code: 8, meaning: "too large, too long, or no space left", tags: ["LimitExceeded", "PathTooLong", "DiskFull"] },
-  { code: 9, meaning: "the system failed, took too long or is not there", tags: ["IoError", "Timeout", "Unavailable"] },
+  { code: 9, meaning: "the system failed, took too long or is not available", tags: ["IoError", "Timeout", "Unavailable"] },
   { code: 10, meaning: "this backend cannot do that", tags: ["Unsupported"] },
-  { code: 70, meaning: "a mistake in fs-algebra itself", tags: [] },
+  { code: 70, meaning: "a bug in fs-algebra", tags: [] },
   { code: 130, meaning: "interrupted; nothing was left half done", tags: [] }
 ]
 

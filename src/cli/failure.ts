@@ -27,10 +27,10 @@ const didYouMean = (paths: ReadonlyArray<string>): string =>
 
 const instead = Effect.fnUntraced(function* (fs: Algebra, error: FsError.NotFound, line: CommandLine) {
   const { path } = error
-  if (/^~(?:\/|$)/.test(path)) return "Only a shell makes the home directory of ~, and only where no quote or = is before it."
+  if (/^~(?:\/|$)/.test(path)) return "Only a shell replaces ~ by the home directory, and only if no quote or = precedes it."
   const paths = yield* nearby(fs, error)
   if (paths.length > 0) return didYouMean(paths)
-  return `See what is there: ${line("ls", yield* existingDirectory(fs, path))}`
+  return `List the directory: ${line("ls", yield* existingDirectory(fs, path))}`
 })
 
 const next = Effect.fnUntraced(function* (error: FsError.FsError) {
@@ -42,7 +42,7 @@ const next = Effect.fnUntraced(function* (error: FsError.FsError) {
     if (error._tag === "NotFound") return yield* instead(fs.value, error, line)
     // Some users write / for the root.
     if (error._tag === "InvalidPath" && error.path.startsWith("/") && (yield* fs.value.exists(error.path)))
-      return `${didYouMean([error.path.replace(/^\/+/, "") || "."])} A path that begins with / is one of the machine; --root / has all of them.`
+      return `${didYouMean([error.path.replace(/^\/+/, "") || "."])} A path that begins with / is a path of the machine; --root / holds all of them.`
   }
   return adviceOn(error, line)
 })

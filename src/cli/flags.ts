@@ -47,29 +47,29 @@ export const directory = (description: string): Argument.Argument<string> =>
 export const ifMatch: Flag.Flag<string | null | undefined> = text(
   "if-match",
   "VERSION",
-  "Only if the file is this version, as stat shows it; none: only if there is no such file"
+  "Only if the file has this version, as stat shows it; none: only if there is no such file"
 ).pipe(Flag.map((version) => (version === "none" ? null : version)))
 
-export const exclude = repeated("exclude", "GLOB", "Leave these out; !GLOB takes back (may be repeated)").pipe(
+export const exclude = repeated("exclude", "GLOB", "Leave these out; !GLOB includes again (may be repeated)").pipe(
   Flag.withAlias("x")
 )
 
 export const gitignore: Flag.Flag<boolean> = Flag.Boolean("gitignore").pipe(
-  Flag.withDescription("Leave out what .gitignore and .ignore name, and .git (the default); --no-ignore takes it in"),
+  Flag.withDescription("Leave out what .gitignore and .ignore name, and .git (the default); --no-ignore includes them"),
   Flag.withNegation("no-ignore"),
   Flag.withDefault(true)
 )
 
-export const max = natural("max", "N", "Stop after this many, and say how to go on").pipe(Flag.withAlias("m"))
+export const max = natural("max", "N", "Stop after this many, and print the --after to continue").pipe(Flag.withAlias("m"))
 
-export const after = text("after", "PLACE", "Go on where an answer that was cut at --max said it stopped")
+export const after = text("after", "PLACE", "Continue after this path, as an answer cut at --max printed it")
 
 export const store = text("store", "DIR", "Keep, or look for, snapshots in this directory instead of the user's own")
 
 const kindNames: ReadonlyArray<string> = ["file", "directory", "symlink", "other"] satisfies ReadonlyArray<Kind>
 
 export const kinds: Flag.Flag<ReadonlyArray<Kind>> = Flag.String("kinds").pipe(
-  Flag.withDescription("Which kinds to find, with commas: file, directory, symlink, other (default: file)"),
+  Flag.withDescription("The kinds to find, separated by commas: file, directory, symlink, other (default: file)"),
   Flag.withMetavar("KINDS"),
   Flag.filterMap(
     (list) => {
@@ -111,7 +111,7 @@ export const port = (name: string, description: string): Flag.Flag<number> =>
     Flag.withMetavar("PORT"),
     Flag.filter(
       (port) => port >= 0 && port <= maxPort,
-      (port) => `${port} is no port`
+      (port) => `${port} is not a port number`
     )
   )
 

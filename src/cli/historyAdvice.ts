@@ -10,28 +10,28 @@ interface Next {
   readonly hint: string | ((line: CommandLine) => string)
 }
 
-const unknown: Next = { code: exitCodeOf("NotFound"), hint: (line) => `See which there are: ${line("snapshots")}` }
+const unknown: Next = { code: exitCodeOf("NotFound"), hint: (line) => `List them: ${line("snapshots")}` }
 const gone: Next = {
   code: systemFailed,
-  hint: "Look whether the store and its disk are there and nobody else holds it, then try again."
+  hint: "Check that the store and its disk exist and no other process holds the store, then try again."
 }
-const system: Next = { code: systemFailed, hint: "Check the disk and what may be read and written, then try again." }
+const system: Next = { code: systemFailed, hint: "Check the disk and the permissions, then try again." }
 const damaged: Next = {
   code: systemFailed,
-  hint: "git --git-dir with the store's directory and fsck says what is wrong; snapshots of another store are reached with --store DIR."
+  hint: "Find the damage with git --git-dir STORE fsck; snapshots of another store are reached with --store DIR."
 }
 
 const ofSnapshots: Readonly<Record<SnapshotError["reason"], Next>> = {
   gitMissing: {
     code: systemFailed,
-    hint: (line) => `Install git, as by apt-get install git. An archive needs none: ${line("export", "backup.zip")}`
+    hint: (line) => `Install git, as by apt-get install git. An archive needs no git: ${line("export", "backup.zip")}`
   },
   unknown,
   corrupt: damaged,
   budget: { code: exitCodeOf("LimitExceeded"), hint: "Make room, or choose a --root further down." },
   refused: {
     code: exitCodeOf("AccessDenied"),
-    hint: "Choose another --root or --store; --any-root takes a snapshot even of a home directory."
+    hint: "Choose another --root or --store; --any-root allows a snapshot even of a home directory."
   },
   unavailable: gone,
   io: system
@@ -39,9 +39,9 @@ const ofSnapshots: Readonly<Record<SnapshotError["reason"], Next>> = {
 
 const ofRestores: Readonly<Record<SnapshotRestoreError["reason"], Next>> = {
   unknown,
-  incompatible: { code: exitCodeOf("NotAFile"), hint: "Restore it where it was taken: with that --root and that --store." },
+  incompatible: { code: exitCodeOf("NotAFile"), hint: "Restore it with the --root and the --store that it was taken with." },
   corrupt: damaged,
-  readOnly: { code: exitCodeOf("AccessDenied"), hint: "This filesystem only answers; nothing in it can be changed." },
+  readOnly: { code: exitCodeOf("AccessDenied"), hint: "This filesystem is read-only; nothing in it can be changed." },
   unavailable: gone,
   io: system
 }
@@ -50,10 +50,10 @@ const ofArchives: Readonly<Record<ArchiveError["reason"], string>> = {
   corrupt: "Get or make the archive again.",
   encrypted: "Archives with a password cannot be read: unpack it elsewhere and pack it without one.",
   unsupported: "An archive holds files, directories and links, stored or deflated, and nothing else.",
-  name: "Rename that entry: a name has to be one that every system takes and that stays below the root.",
-  duplicate: "Rename one of them: on some systems the two are the same name.",
-  link: "A link in an archive has to lead to something in it.",
-  tooLarge: "Choose a part of it, or a --root further down.",
+  name: "Rename that entry: a name must be valid on every system and stay below the root.",
+  duplicate: "Rename one of them: on some systems both are the same name.",
+  link: "A link in an archive must lead to an entry of the archive.",
+  tooLarge: "Choose a part of the tree, or a --root further down.",
   version: "Use the program that made it, or a newer fs-algebra."
 }
 

@@ -66,7 +66,7 @@ export const hydrate = Effect.fnUntraced(
         return Effect.void
       }
       if (kind === "other") {
-        leftOut.push({ path, why: "it is neither a file, a directory nor a link" })
+        leftOut.push({ path, why: "it is not a file, a directory or a link" })
         return Effect.void
       }
       if (!fits(sizeBytes ?? 0)) {

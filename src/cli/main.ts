@@ -62,13 +62,13 @@ export const command = base.pipe(
   ]),
   described({
     summary: "Files of a directory, on the disk or in memory",
-    description: `List, read, search and change the files of one directory, which no path and no link leads out of:
-on the disk, or on a copy in memory, where everything can be tried and nothing is touched.`,
+    description: `List, read, search and change the files of one directory. No path and no link leads out of it.
+The commands work on the disk, or on a copy in memory that leaves the disk untouched.`,
     examples: [
-      ["", "The tour: what it can do, shown on the files of this directory"],
-      ["tree", "What is here"],
+      ["", "The tour: the features, shown on the files of this directory"],
+      ["tree", "The files of this directory"],
       ["grep 'TODO|FIXME' --glob '*.ts'", "Find lines"],
-      ["edit README.md --old teh --new the --all --dry-run", "See a change before it is made"],
+      ["edit README.md --old teh --new the --all --dry-run", "Show a change before it is made"],
       ["snapshot --tag 'works'", "Keep everything as it is; restore brings it back"],
       ["rm -r src --backend memory", "Try something on a copy"],
       ["tree --backend memory --mount ../shared:lib", "With other files in it"],

@@ -136,7 +136,7 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
     yield* roots.changed
     const listed = yield* roots.list
     if (listed === undefined || listed === "late")
-      return yield* screen.warn("note:  the client says that its roots changed, and does not list them")
+      return yield* screen.warn("note:  the client reports changed roots, but does not list them")
     const found = rootsOf(listed, input.anyRoot)
     if (found.directories.length > 0 && same(found.directories, current.directories)) return
     yield* tellLeftOut(found)

@@ -43,11 +43,11 @@ const longestUri = 200
 
 const pathOf = (uri: unknown): { readonly path: string } | { readonly why: string } => {
   if (typeof uri !== "string" || !URL.canParse(uri)) return { why: "it has no URI" }
-  if (new URL(uri).protocol !== "file:") return { why: "it is no file of this machine" }
+  if (new URL(uri).protocol !== "file:") return { why: "it is not a file of this machine" }
   try {
     return { path: resolve(fileURLToPath(uri)) }
   } catch {
-    return { why: "its URI names no path of this machine" }
+    return { why: "its URI does not name a path of this machine" }
   }
 }
 
@@ -59,7 +59,7 @@ const judged = (
   if ("why" in found) return found
   const { path } = found
   try {
-    if (!statSync(path).isDirectory()) return { why: "it is no directory" }
+    if (!statSync(path).isDirectory()) return { why: "it is not a directory" }
     const real = realpathSync.native(path)
     const width = anyRoot ? undefined : widthOf(real)
     return width === undefined ? { path, real } : { why: `it is ${width}; only --any-root serves it` }

@@ -59,8 +59,8 @@ const removes = (tool: AnyDefinition | { readonly name: string }): boolean =>
   ["rm", "delete_file", "move", "shell", "eval"].includes(tool.name)
 
 const whyNot = (tool: AnyDefinition, input: Input, backend: string): string | undefined => {
-  if (input.readOnly && tool.does !== "reads") return "it changes something, and --read-only offers nothing that does"
-  if (!input.deletes && removes(tool)) return "it may remove something, and --no-delete offers nothing that does"
+  if (input.readOnly && tool.does !== "reads") return "it changes files, and --read-only offers no such tool"
+  if (!input.deletes && removes(tool)) return "it may remove files, and --no-delete offers no such tool"
   if (isOfSnapshots(tool) && input.snapshots === false) return "--no-snapshots leaves out all tools for snapshots"
   return isOfSandbox(tool) && backend !== "container"
     ? "it runs in a container, and there is none without --backend container"

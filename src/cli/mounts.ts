@@ -31,9 +31,9 @@ export const parse = (text: string, platform: NodeJS.Platform = process.platform
 /** Refuses `--mount`. Suggests --backend memory, unless the command was already given it. */
 const goesNowhere = ({ backend, command }: Settings["Service"], why: string): Complaint =>
   backend === "memory"
-    ? usage(`--mount does not go with ${command}: ${why}`, "Leave out --mount.")
+    ? usage(`--mount cannot be combined with ${command}: ${why}`, "Leave out --mount.")
     : usage(
-        `--mount goes only with --backend memory: ${why}`,
+        `--mount needs --backend memory: ${why}`,
         "Work on a copy with --backend memory, or copy the files into the directory yourself."
       )
 
@@ -67,15 +67,12 @@ const named = ({ source, target }: MountFlag, directory: string): Named | undefi
 }
 
 const hints: Readonly<Record<HostMount.MountError["reason"], readonly [code: number, hint: string]>> = {
-  outside: [exitCodeOf("AccessDenied"), "What keeps snapshots is not to be worked on; mount something else."],
-  missing: [
-    exitCodeOf("NotFound"),
-    "A SOURCE is relative to the current directory; where its name has a colon, give a TARGET."
-  ],
+  outside: [exitCodeOf("AccessDenied"), "A store of snapshots must not be changed; mount something else."],
+  missing: [exitCodeOf("NotFound"), "A SOURCE is relative to the current directory; if its name has a colon, give a TARGET."],
   invalid: [wrongUsage, "Give --mount SOURCE:TARGET, with a TARGET below the root."],
   budget: [exitCodeOf("LimitExceeded"), "Mount a part of it."],
-  unreadable: [exitCodeOf("AccessDenied"), "Look at the permissions of that file, or mount a part that leaves it out."],
-  changed: [systemFailed, "Try again when nobody writes to it."]
+  unreadable: [exitCodeOf("AccessDenied"), "Check the permissions of that file, or mount a part without it."],
+  changed: [systemFailed, "Try again when no program writes to it."]
 }
 
 const complaintOf = (error: HostMount.MountError): Complaint => {
@@ -94,10 +91,10 @@ const inTheWay = (error: FsError.FsError): Complaint =>
 
 const why: Readonly<Record<HostMount.LeftOut["why"], string>> = {
   link: "it is a link",
-  outside: "it leads out of what is mounted",
-  dangling: "it leads nowhere",
-  loop: "it leads to what it is in",
-  other: "it is neither a file, a directory nor a link"
+  outside: "it leads out of the mounted directory",
+  dangling: "its target does not exist",
+  loop: "it leads to a directory that contains it",
+  other: "it is not a file, a directory or a link"
 }
 
 const shown = 3
@@ -123,7 +120,7 @@ export const mountAll = Effect.fnUntraced(function* (fs: Algebra) {
     const found = named(flag, directory)
     if (found === undefined) {
       const { source: hostPath } = flag
-      return yield* complaintOf(new MountError({ hostPath, reason: "missing", detail: "there is nothing" }))
+      return yield* complaintOf(new MountError({ hostPath, reason: "missing", detail: "there is no such file or directory" }))
     }
     all.push(found)
   }

@@ -18,7 +18,7 @@ export const base = Command.make(program).pipe(
       // An unset variable in a client's configuration becomes blank; it does not choose a directory.
       Flag.filter(
         (root) => root.trim() !== "",
-        () => "a directory, and it is blank; leave it out for the current one"
+        () => "a directory, not blank; leave it out for the current one"
       ),
       Flag.optional,
       Flag.map(Option.getOrUndefined)
@@ -29,7 +29,7 @@ export const base = Command.make(program).pipe(
       Flag.withDefault("host" as const)
     ),
     hardlinks: Flag.Literals("hardlinks", ["allow", "reject"]).pipe(
-      Flag.withDescription("Whether a file with several names (hard links) is read and appended to"),
+      Flag.withDescription("Whether files with several names (hard links) may be read and appended to"),
       Flag.withMetavar("HARDLINKS"),
       Flag.withDefault("allow" as const)
     ),
@@ -42,10 +42,10 @@ export const base = Command.make(program).pipe(
       ),
       Flag.atLeast(0)
     ),
-    image: flags.text("image", "IMAGE", "What the container is made of: an image"),
-    rootfs: flags.text("rootfs", "DIR", "Or a directory that holds its root filesystem (podman)"),
+    image: flags.text("image", "IMAGE", "The image of the container"),
+    rootfs: flags.text("rootfs", "DIR", "Or a directory with the root filesystem of the container (podman)"),
     engine: Flag.String("engine").pipe(
-      Flag.withDescription("What runs the container: podman, docker or nerdctl, or the path of one of them"),
+      Flag.withDescription("The container engine: podman, docker or nerdctl, or the path of one of them"),
       Flag.withMetavar("ENGINE"),
       Flag.filter(
         (text) => dialectOf(text) !== undefined,
@@ -53,16 +53,16 @@ export const base = Command.make(program).pipe(
       ),
       Flag.withDefault("podman")
     ),
-    pids: flags.natural("pids", "COUNT", "How many processes the container may have (default: 256)").pipe(
+    pids: flags.natural("pids", "COUNT", "The most processes the container may have (default: 256)").pipe(
       Flag.filter(
         (count) => count !== 0,
         () => "at least 1"
       )
     ),
-    journal: flags.text("journal", "FILE", "Record what changes in this journal, made where it is not there").pipe(
+    journal: flags.text("journal", "FILE", "Record each change in this journal, which is made if it does not exist").pipe(
       Flag.filter(
         (file) => file === undefined || file.trim() !== "",
-        () => "the name of a file, and it is blank"
+        () => "the name of a file, not blank"
       )
     ),
     // `run` applies the flag before the command is known, because errors of usage have colours too.

@@ -33,7 +33,7 @@ export const collect = (): Collected => {
 }
 
 const words = {
-  ignored: "ignored (--no-ignore takes it in)",
+  ignored: "ignored (--no-ignore includes them)",
   binary: "binary",
   tooLarge: "too large",
   unreadable: "unreadable"

@@ -28,7 +28,7 @@ const ambiguous = (all: All, found: All, text: string): Complaint => {
       (snapshot) =>
         `${short(snapshot)}${snapshot.tag === undefined ? "" : ` (${snapshot.tag})`}, ${humanise.time(snapshot.createdAt)}`
     )
-  const message = `"${text}" may be each of ${found.length} snapshots`
+  const message = `"${text}" matches ${found.length} snapshots`
   const hint = `Say which: ${found.length > shown.length ? "…; " : ""}${shown.map(printableName).join("; ")}`
   return usage(message, hint)
 }
@@ -52,6 +52,6 @@ export const choose = Effect.fnUntraced(function* <R = never>(
   const found = candidates(all, text)
   if (found.length > 1) return yield* ambiguous(all, found, text)
   if (found.length === 1) return found[0]!
-  const hint = (instead === undefined ? undefined : yield* instead) ?? `See which there are: ${line("snapshots")}`
+  const hint = (instead === undefined ? undefined : yield* instead) ?? `List them: ${line("snapshots")}`
   return yield* unknown(`there is no snapshot "${text}"`, hint)
 })

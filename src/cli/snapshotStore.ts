@@ -71,10 +71,7 @@ export const storeDirectory = Effect.fnUntraced(function* (store: string | undef
   const { backend, directories, journal, root } = yield* Settings
   const { directory, stateDirectory } = yield* Screen
   if (backend === "memory") {
-    return yield* refusal(
-      "snapshots are of the directory itself; a copy in memory ends with the command, and they would end with it",
-      "Leave out --backend memory."
-    )
+    return yield* refusal("snapshots of a copy in memory would be lost when the command ends", "Leave out --backend memory.")
   }
   const { history } = fs.port
   // A recording filesystem no longer reports its directory, but still has the same one.
@@ -82,14 +79,14 @@ export const storeDirectory = Effect.fnUntraced(function* (store: string | undef
   const top = history?._tag === "Directory" ? history.root : resolved(resolve(directory, root))
   const tops = directories?.map(({ path }) => resolved(path)) ?? [top]
   if (store === undefined && stateDirectory === undefined) {
-    return yield* refusal("there is no home directory to keep snapshots in", "Say where to keep them: --store DIR.")
+    return yield* refusal("there is no home directory to keep snapshots in", "Give a directory for them: --store DIR.")
   }
   const place =
     store === undefined ? join(stateDirectory!, "fs-algebra", "snapshots", nameOf(top, directories)) : resolve(directory, store)
   if (isDirectory && leadsInto(place, tops)) {
     return yield* refusal(
       `the store of snapshots would lie inside the root: ${place}`,
-      "Keep it outside of what it keeps, with every command for this root: --store DIR."
+      "Give a store outside of the root, with every command for this root: --store DIR."
     )
   }
   return place

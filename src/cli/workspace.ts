@@ -98,7 +98,7 @@ const memoryLayer = Layer.effect(
 )
 
 export const hostLayer = reportedLayer(
-  journalless("nothing of the directory changes")(mountless("this shows the directory as it is")(directoryLayer))
+  journalless("the directory does not change")(mountless("this command shows the directory as it is")(directoryLayer))
 )
 
 const ofDirectory = mountless("on the directory itself, copied files would stay in it")

@@ -42,7 +42,7 @@ export const ambiguous = function* (text: string, places: ReadonlyArray<Match>, 
   const more = places.length - told
   const shown = more === 0 ? listed(lines) : `${lines.join(", ")} and in ${more} more places`
   const where = lines.length === 1 && more === 0 ? "line" : "lines"
-  return `it occurs ${places.length > limit ? `more than ${limit}` : places.length} times, on ${where} ${shown}; give more of the text around it so that one place is left, or ask for the first or for all of them`
+  return `it occurs ${places.length > limit ? `more than ${limit}` : places.length} times, on ${where} ${shown}; give more of the surrounding text so that it occurs only once, or ask for the first or for all of them`
 }
 
 const absent = "it does not occur in the file"

@@ -43,7 +43,7 @@ export class AlreadyExists extends Schema.TaggedError<AlreadyExists>("fs-algebra
 
 const denied = {
   permission: "the operating system does not permit it",
-  readOnly: "it may be read but not changed here",
+  readOnly: "this filesystem is read-only",
   escape: "a link on this path leads out of the root",
   root: "the root, or a directory that something is mounted on, cannot be removed, moved or replaced",
   link: "the path goes through a symbolic link, or the file has several names (hard links), which this filesystem refuses",
@@ -103,7 +103,7 @@ export class PathTooLong extends Schema.TaggedError<PathTooLong>("fs-algebra/Pat
  */
 export class NotADirectory extends Schema.TaggedError<NotADirectory>("fs-algebra/NotADirectory")("NotADirectory", { ...at }) {
   override get message(): string {
-    return sentence(this, "it is not a directory, or lies below something that is not one")
+    return sentence(this, "it is not a directory, or one of its parents is not a directory")
   }
 }
 
@@ -184,7 +184,7 @@ export class NotText extends Schema.TaggedError<NotText>("fs-algebra/NotText")("
   override get message(): string {
     return sentence(
       this,
-      `it is not ${this.encoding} text, the first byte that is not stands at offset ${this.offset}; read it as bytes`
+      `it is not ${this.encoding} text, the first invalid byte is at offset ${this.offset}; read it as bytes`
     )
   }
 }
@@ -201,7 +201,7 @@ export class LimitExceeded extends Schema.TaggedError<LimitExceeded>("fs-algebra
   actual: Schema.Int
 }) {
   override get message(): string {
-    return sentence(this, `over the limit ${this.limit}, ${this.actual} where ${this.allowed} are allowed`)
+    return sentence(this, `it exceeds the limit ${this.limit}: ${this.actual} is more than ${this.allowed}`)
   }
 }
 

@@ -70,7 +70,7 @@ const isAscii = (input: string): boolean => {
   return true
 }
 
-const kept = invalid("names of this form are kept for temporary files; choose another")
+const kept = invalid("names of this form are reserved for temporary files; choose another")
 
 const temporary = /^\.~fsa-[^/]*\.tmp$/i
 
@@ -145,7 +145,8 @@ export const parse = (input: string, policy: PathPolicy = "standard"): FsPath | 
   if (typeof input !== "string") return invalid("it is not a string")
   const shape = inspect(input)
   if (shape === 2) return whyInvalid(input)
-  if (policy === "vfs" && !isAscii(input)) return invalid("it has characters outside ASCII, which this workspace does not take")
+  if (policy === "vfs" && !isAscii(input))
+    return invalid("it has characters outside ASCII, which this workspace does not allow")
   if (input === "" || input === "." || input === "/") return root
   if (shape === 0) return input as FsPath
   const out: Array<string> = []

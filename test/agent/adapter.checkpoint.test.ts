@@ -404,7 +404,7 @@ describe("a tool that runs elsewhere", () => {
       yield* first.end({ message: "well" })
       const tooLate = yield* first.abort("too late")
       assert.isFalse(tooLate.success)
-      assert.include(tooLate.message, "stays")
+      assert.include(tooLate.message, "its changes stay")
       assert.strictEqual(yield* fs.readString("a.txt"), "changed")
       assert.strictEqual((yield* first.end({ message: "again" })).message, "well")
 

@@ -79,14 +79,14 @@ const parts: { readonly [T in Tag]: readonly [happened: string, advice: string] 
   InvalidPath: ["climbs above the root", "relative to the root"],
   PathTooLong: ["17 segments", "shorter"],
   NotADirectory: ["not a directory", "parents"],
-  NotAFile: ["not a regular file", "see what there is"],
+  NotAFile: ["not a regular file", "see its entries"],
   DirectoryNotEmpty: ["not empty", "Remove or move"],
   DiskFull: ["no space", "Remove files"],
   Timeout: ["2 seconds", "literal"],
   IoError: ["the disk failed", "again"],
   NotText: ["offset 12", "base64"],
-  LimitExceeded: ["50000 where 48000", "48,000"],
-  InvalidArgument: ["old_string", "Give more of the text around it"],
+  LimitExceeded: ["50000 is more than 48000", "48,000"],
+  InvalidArgument: ["old_string", "Give more of the surrounding text"],
   Conflict: ["b".repeat(64), "read_file"],
   Unsupported: ["symbolic links", "another way"],
   Unavailable: ["container has stopped", "tell the user"],
@@ -145,7 +145,7 @@ describe("the message of a failure", () => {
       for (const limit of ["maxFileSize", "maxReadBytes", "maxListEntries", "another"]) {
         const message = yield* told(new E.LimitExceeded({ ...at, limit, allowed: 10, actual: 20 }))
         assert.include(message, limit)
-        assert.match(message, /[a-z]\. [A-Z].*\.$|allowed\. .*\.$/)
+        assert.match(message, /[a-z]\. [A-Z].*\.$|than 10\. .*\.$/)
       }
     })
   )
@@ -233,7 +233,7 @@ describe("the message of a conflict", () => {
   )
 
   it.effect("says that the file is gone", () =>
-    Effect.map(conflict("x\n", null), (message) => assert.include(message, "not there any more"))
+    Effect.map(conflict("x\n", null), (message) => assert.include(message, "no longer exists"))
   )
 
   it.effect("says that a file exists where none was expected", () =>

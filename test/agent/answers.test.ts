@@ -73,7 +73,7 @@ describe("advice", () => {
       const [absent, twice, empty] = [yield* edit("a", "nowhere"), yield* edit("a", "line 1"), yield* edit("e", "line")]
       assert.notInclude(absent.message, "replace_all")
       assert.strictEqual(twice.message.split("replace_all").length, 2)
-      assert.strictEqual(twice.message.split("one place is left").length, 2)
+      assert.strictEqual(twice.message.split("occurs only once").length, 2)
       assert.notInclude(empty.message, "copy")
       assert.include(empty.message, "write_file")
     }).pipe(withTree({ a: lines, e: "" }))
@@ -83,8 +83,8 @@ describe("advice", () => {
 describe("the message of rm counts the removed entries", () => {
   const rows: ReadonlyArray<readonly [path: string, message: string]> = [
     ["empty", "removed empty, an empty directory"],
-    ["one", "removed one with all that was in it: 1 directory, 1 file"],
-    ["hollow", "removed hollow with all that was in it: 2 directories, 0 files"]
+    ["one", "removed one with everything in it: 1 directory, 1 file"],
+    ["hollow", "removed hollow with everything in it: 2 directories, 0 files"]
   ]
   for (const [path, expected] of rows) {
     it.effect(`of ${path}`, () =>

@@ -127,13 +127,7 @@ const good: ReadonlyArray<Row> = [
   ],
   [rm, { path: "a.txt" }, "removed a.txt", { deleted: 1, directories: 0 }, without("a.txt")],
   [rm, { path: "link" }, "removed link", { deleted: 1, directories: 0 }, without("link")],
-  [
-    rm,
-    { path: "d" },
-    "removed d with all that was in it: 2 directories, 2 files",
-    { deleted: 2, directories: 2 },
-    without("d")
-  ],
+  [rm, { path: "d" }, "removed d with everything in it: 2 directories, 2 files", { deleted: 2, directories: 2 }, without("d")],
   [rm, { path: "no", allow_missing: true }, "nothing removed: there is no no", { deleted: 0, directories: 0 }, files],
   [
     move,
@@ -157,7 +151,7 @@ const good: ReadonlyArray<Row> = [
     { ...files, "x/b.txt": "b\n", "x/e/c.txt": "c\n" }
   ],
   [mkdir, { path: "n/m" }, "made the directory n/m", { path: "n/m", created: true }, { ...files, "n/m": directory }],
-  [mkdir, { path: "d" }, "the directory d is there already", { path: "d", created: false }, files]
+  [mkdir, { path: "d" }, "the directory d exists already", { path: "d", created: false }, files]
 ]
 
 const edits = (...all: ReadonlyArray<object>) => ({ edits: all })

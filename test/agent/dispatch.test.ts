@@ -59,9 +59,9 @@ describe("arguments that do not decode", () => {
     ["a number out of its range", { path: "a", count: 10 }, ['"count" must be', "9", "and was 10"]],
     ["a number that is not whole", { path: "a", count: 1.5 }, ['"count" must be an integer']],
     ["an unknown word", { path: "a", mode: "x" }, ['"mode" must be "create" or "append", and was "x"']],
-    ["a similar name of other tools", { uri: "a" }, ['"uri" is no parameter; did you mean "path"?', '"path" is missing']],
+    ["a similar name of other tools", { uri: "a" }, ['"uri" is not a parameter; did you mean "path"?', '"path" is missing']],
     ["a name of other tools beside the right one", { path: "a", filePath: "b" }, ['did you mean "path"?']],
-    ["a misspelled name", { pth: "a" }, ['"pth" is no parameter; did you mean "path"?']],
+    ["a misspelled name", { pth: "a" }, ['"pth" is not a parameter; did you mean "path"?']],
     ["a name without a similar one", { path: "a", zzzzzz: 1 }, ["it takes path, content, count, mode and edits"]],
     [
       "a misspelled name in a list",
@@ -98,7 +98,7 @@ describe("arguments that do not decode", () => {
   it.effect("may not be named after members of Object.prototype", () =>
     Effect.gen(function* () {
       for (const name of ["constructor", "__proto__", "toString"]) {
-        assert.include(yield* said(JSON.parse(`{"path":"a","${name}":1}`)), "is no parameter")
+        assert.include(yield* said(JSON.parse(`{"path":"a","${name}":1}`)), "is not a parameter")
       }
     })
   )

@@ -13,7 +13,7 @@ const removing: ReadonlyArray<Row> = [
       ok("rm", { path: "linked" }, "removed linked", { deleted: 1, directories: 0 }),
       ok("rm", { path: "out" }, "removed out", { deleted: 1, directories: 0 }),
       ok("rm", { path: "nowhere" }, "removed nowhere", { deleted: 1, directories: 0 }),
-      ok("rm", { path: "/d/" }, "removed d with all that was in it: 2 directories, 2 files", { deleted: 2, directories: 2 }),
+      ok("rm", { path: "/d/" }, "removed d with everything in it: 2 directories, 2 files", { deleted: 2, directories: 2 }),
       ok("rm", { path: "é 日.txt" }, "removed é 日.txt")
     ],
     left: { ".hidden": "h\n", "bin.dat": new Uint8Array([0xff, 0x00, 0xfe]), empty: directory }
@@ -35,16 +35,16 @@ const removing: ReadonlyArray<Row> = [
       fails("rm", { path: "." }, isRoot),
       fails("rm", { path: "/" }, isRoot),
       fails("rm", { path: "d/.." }, isRoot),
-      fails("rm", { path: "" }, /^The argument path does not fit: must not be blank\. /),
+      fails("rm", { path: "" }, /^The argument path is invalid: must not be blank\. /),
       fails("rm", { path: "../x" }, climbs),
-      fails("rm", { path: "a.txt", recursive: false }, /"recursive" is no parameter; it takes path and allow_missing/),
+      fails("rm", { path: "a.txt", recursive: false }, /"recursive" is not a parameter; it takes path and allow_missing/),
       fails("rm", { path: "a.txt", allow_missing: "yes" }, /"allow_missing" must be .*, and was "yes"/)
     ]
   },
   {
     name: "rm removes a directory that is reached through a link",
     tree: work,
-    calls: [ok("rm", { path: "linked/e" }, "removed linked/e with all that was in it: 1 directory, 1 file")],
+    calls: [ok("rm", { path: "linked/e" }, "removed linked/e with everything in it: 1 directory, 1 file")],
     left: { ...without(work, "d/e"), "d/b.txt": "b\n" }
   }
 ]
@@ -117,24 +117,24 @@ const transferring: ReadonlyArray<Row> = [
     name: "move and copy refuse an impossible source or destination",
     tree: work,
     calls: [
-      fails("move", { from: "d", to: "d" }, /^The argument to does not fit/),
-      fails("move", { from: "d", to: "d/e/f" }, /^The argument to does not fit/),
-      fails("copy", { from: "d", to: "d/e/f" }, /^The argument to does not fit/),
-      fails("copy", { from: "a.txt", to: "./a.txt", overwrite: true }, /^The argument to does not fit/),
+      fails("move", { from: "d", to: "d" }, /^The argument to is invalid/),
+      fails("move", { from: "d", to: "d/e/f" }, /^The argument to is invalid/),
+      fails("copy", { from: "d", to: "d/e/f" }, /^The argument to is invalid/),
+      fails("copy", { from: "a.txt", to: "./a.txt", overwrite: true }, /^The argument to is invalid/),
       fails("move", { from: ".", to: "x" }, isRoot),
       fails("copy", { from: "a.txt", to: "/", overwrite: true }, isRoot),
       fails("move", { from: "none", to: "x" }, /^There is no file or directory "none"\. /),
       fails("copy", { from: "none", to: "x" }, /^There is no file or directory "none"\. /),
-      fails("copy", { from: "a.txt", to: "d/b.txt/x" }, /is not a directory, or lies below something that is none\. /),
+      fails("copy", { from: "a.txt", to: "d/b.txt/x" }, /is not a directory, or one of its parents is not a directory\. /),
       fails("move", { from: "../x", to: "x" }, climbs),
       fails("copy", { from: "a.txt", to: "../x" }, climbs),
-      fails("move", { from: "", to: "x" }, /^The argument from does not fit: must not be blank\. /),
-      fails("copy", { from: "a.txt", to: " " }, /^The argument to does not fit.*: must not be blank\. /),
+      fails("move", { from: "", to: "x" }, /^The argument from is invalid: must not be blank\. /),
+      fails("copy", { from: "a.txt", to: " " }, /^The argument to is invalid.*: must not be blank\. /),
       fails("move", { from: "a.txt" }, /"to" is missing/),
       fails(
         "copy",
         { form: "a.txt", too: "b" },
-        /"form" is no parameter; did you mean "from"\?.*"too" is no parameter; did you mean "to"\?/
+        /"form" is not a parameter; did you mean "from"\?.*"too" is not a parameter; did you mean "to"\?/
       )
     ]
   },
@@ -152,13 +152,13 @@ const transferring: ReadonlyArray<Row> = [
     tree: work,
     calls: [
       ok("mkdir", { path: "x/y/ z" }, "made the directory x/y/ z", { path: "x/y/ z", created: true }),
-      ok("mkdir", { path: "x/y" }, "the directory x/y is there already", { path: "x/y", created: false }),
-      ok("mkdir", { path: "." }, /^the directory \. is there already/, { path: ".", created: false }),
-      ok("mkdir", { path: "linked" }, /is there already$/, { created: false }),
+      ok("mkdir", { path: "x/y" }, "the directory x/y exists already", { path: "x/y", created: false }),
+      ok("mkdir", { path: "." }, /^the directory \. exists already/, { path: ".", created: false }),
+      ok("mkdir", { path: "linked" }, /exists already$/, { created: false }),
       fails("mkdir", { path: "a.txt" }, /^"a\.txt" (exists already|is not a directory)/),
-      fails("mkdir", { path: "a.txt/x/y" }, /^"a\.txt.*" is not a directory, or lies below something that is none\. /),
+      fails("mkdir", { path: "a.txt/x/y" }, /^"a\.txt.*" is not a directory, or one of its parents is not a directory\. /),
       fails("mkdir", { path: "../x" }, climbs),
-      fails("mkdir", { path: " " }, /^The argument path does not fit: must not be blank\. /),
+      fails("mkdir", { path: " " }, /^The argument path is invalid: must not be blank\. /),
       fails("mkdir", {}, /"path" is missing/)
     ],
     left: { ...work, "x/y/ z": directory }

@@ -104,9 +104,9 @@ const ofWriting: ReadonlyArray<Row> = [
       fails(
         "write_file",
         { path: "a.txt", content: "2", mode: "overwrite", if_match: v(text) },
-        new RegExp(`^"a\\.txt" is not at the version that was given.*${v("1")}.*read_file`)
+        new RegExp(`^"a\\.txt" does not have the version that was given.*${v("1")}.*read_file`)
       ),
-      fails("write_file", { path: "no", content: "2", mode: "overwrite", if_match: stale }, /^"no" is not there\. /),
+      fails("write_file", { path: "no", content: "2", mode: "overwrite", if_match: stale }, /^"no" does not exist\. /),
       fails("write_file", { path: "d", content: "2", mode: "overwrite", if_match: stale }, /^"d" is not a regular file\. /),
       fails("write_file", { path: "b", content: "2", if_match: stale }, /^With mode "create".*if_match.*\. .*overwrite/)
     ],
@@ -120,12 +120,12 @@ const ofWriting: ReadonlyArray<Row> = [
       fails(
         "write_file",
         { path: "a.txt/x", content: "x" },
-        /^"a\.txt(\/x)?" is not a directory, or lies below something that is none\. /
+        /^"a\.txt(\/x)?" is not a directory, or one of its parents is not a directory\. /
       ),
       fails("write_file", { path: ".", content: "x", mode: "overwrite" }, /^The root is not a regular file\. /),
       fails("write_file", { path: "../x", content: "x" }, climbs),
       fails("write_file", { path: "d/../../x", content: "x" }, /is not a valid path/),
-      fails("write_file", { path: "  ", content: "x" }, /^The argument path does not fit: must not be blank\. /),
+      fails("write_file", { path: "  ", content: "x" }, /^The argument path is invalid: must not be blank\. /),
       fails("write_file", { path: "a\u0000b", content: "x" }, /is not a valid path/),
       fails("write_file", { path: "a\nb", content: "x" }, /is not a valid path/)
     ]
@@ -137,7 +137,7 @@ const ofWriting: ReadonlyArray<Row> = [
       fails(
         "write_file",
         { path: "x", content: "x".repeat(48_001) },
-        /over the limit maxFileSize: 48001 where 48000 are allowed\. .*48,000/
+        /exceeds the limit maxFileSize: 48001 is more than 48000\. .*48,000/
       ),
       ok("write_file", { path: "big", content: "😀".repeat(48_000) }, /^created big: 187\.5 KiB, 1 line/, {
         bytes_written: 192_000
@@ -145,7 +145,7 @@ const ofWriting: ReadonlyArray<Row> = [
       ok("rm", { path: "big" }, "removed big"),
       fails("write_file", { path: `${"s/".repeat(16)}x`, content: "x" }, /is too long/),
       fails("write_file", { path: "s".repeat(81), content: "x" }, /is too long/),
-      fails("write_file", { path: "x", content: "a\ud800" }, /^The argument content does not fit/)
+      fails("write_file", { path: "x", content: "a\ud800" }, /^The argument content is invalid/)
     ]
   },
   {
@@ -158,7 +158,7 @@ const ofWriting: ReadonlyArray<Row> = [
         /^write_file cannot take these arguments: "content" is missing\. Send a JSON object such as /
       ),
       fails("write_file", { path: "x", content: 1 }, /"content" must be a string, and was 1/),
-      fails("write_file", { pth: "x", content: "" }, /"pth" is no parameter; did you mean "path"\?/),
+      fails("write_file", { pth: "x", content: "" }, /"pth" is not a parameter; did you mean "path"\?/),
       fails(
         "write_file",
         { path: "x/", content: "" },
@@ -182,7 +182,7 @@ const ofConflicts: ReadonlyArray<Row> = [
       fails(
         "edit_file",
         { path: "a", old_string: "1", new_string: "one", if_match: v("1\n2\n3\n4\n") },
-        `"a" has changed since it was read: its current version is ${v("1\n2\nthree\n4\n")}; line 3 changed. Read it again with read_file, then do what is still needed.`
+        `"a" has changed since it was read: its current version is ${v("1\n2\nthree\n4\n")}; line 3 changed. Read it again with read_file, then make the changes that are still needed.`
       )
     ],
     left: { a: "1\n2\nthree\n4\n" }
@@ -288,7 +288,7 @@ const ofEditing: ReadonlyArray<Row> = [
       fails(
         "edit_file",
         { path: "a.txt", old_string: "four", new_string: "4" },
-        /^The argument old_string does not fit \(for "a\.txt"\): it does not occur in the file/
+        /^The argument old_string is invalid \(for "a\.txt"\): it does not occur in the file/
       ),
       fails("edit_file", { path: "a.txt", old_string: "Three", new_string: "3" }, /does not occur in the file.*line 3/),
       fails("edit_file", { path: "a.txt", old_string: "two", new_string: "2" }, /it occurs 2 times, on lines 2 and 4/),
@@ -300,7 +300,7 @@ const ofEditing: ReadonlyArray<Row> = [
             { path: "a.txt", old_string: "four", new_string: "4" }
           ]
         },
-        /^The argument edits\[1\]\.old_string does not fit \(for "a\.txt"\): it does not occur/
+        /^The argument edits\[1\]\.old_string is invalid \(for "a\.txt"\): it does not occur/
       ),
       fails(
         "edit_file",
@@ -311,14 +311,10 @@ const ofEditing: ReadonlyArray<Row> = [
             { old_string: "two\nthree", new_string: "2" }
           ]
         },
-        /^The argument edits does not fit.*edits\[0\] and edits\[1\] overlap on line 2/
+        /^The argument edits is invalid.*edits\[0\] and edits\[1\] overlap on line 2/
       ),
-      fails(
-        "edit_file",
-        { path: "a.txt", old_string: "one", new_string: "one" },
-        /new_string does not fit.*same as old_string/
-      ),
-      fails("edit_file", { path: "a.txt", old_string: "", new_string: "x" }, /old_string does not fit.*empty/)
+      fails("edit_file", { path: "a.txt", old_string: "one", new_string: "one" }, /new_string is invalid.*same as old_string/),
+      fails("edit_file", { path: "a.txt", old_string: "", new_string: "x" }, /old_string is invalid.*empty/)
     ]
   },
   {
@@ -332,9 +328,9 @@ const ofEditing: ReadonlyArray<Row> = [
       fails(
         "edit_file",
         { path: " ", old_string: "one", new_string: "1" },
-        /^The argument path does not fit: must not be blank\. /
+        /^The argument path is invalid: must not be blank\. /
       ),
-      fails("edit_file", { edits: [{ old_string: "one", new_string: "1" }] }, /^The argument edits\[0\]\.path does not fit/),
+      fails("edit_file", { edits: [{ old_string: "one", new_string: "1" }] }, /^The argument edits\[0\]\.path is invalid/),
       fails("edit_file", { path: "a.txt", edits: "one" }, /"edits" must be a list, and was "one"/),
       fails("edit_file", { path: "a.txt", edits: [{ old_string: "one" }] }, /"edits\[0\]\.new_string" is missing/)
     ]
@@ -356,7 +352,7 @@ const ofEditing: ReadonlyArray<Row> = [
       fails(
         "edit_file",
         { path: "a.txt", old_string: "one", new_string: "1", if_match: stale },
-        new RegExp(`^"a\\.txt" is not at the version that was given.*${v(text)}`)
+        new RegExp(`^"a\\.txt" does not have the version that was given.*${v(text)}`)
       ),
       fails(
         "edit_file",
@@ -386,7 +382,7 @@ const ofEditing: ReadonlyArray<Row> = [
             { path: "link", old_string: "three", new_string: "3" }
           ]
         },
-        /^The argument edits does not fit.*one file is changed twice/
+        /^The argument edits is invalid.*one file is changed twice/
       )
     ]
   },

@@ -56,13 +56,13 @@ export const four: ReadonlyArray<Row> = [
     name: "list_directory is empty for a missing directory, and fails for a file and outside of the root",
     tree: { ...files, none: directory },
     calls: [
-      ok("four/list_directory", { path: "gone" }, "gone is not there yet: it is empty", {
+      ok("four/list_directory", { path: "gone" }, "gone does not exist yet: it is empty", {
         path: "gone",
         directories: [],
         files: []
       }),
       ok("four/list_directory", { path: "none" }, "none is empty", { directories: [], files: [] }),
-      ok("four/list_directory", { path: "crlf.txt/x" }, /is not there yet/, { directories: [], files: [] }),
+      ok("four/list_directory", { path: "crlf.txt/x" }, /does not exist yet/, { directories: [], files: [] }),
       fails("four/list_directory", { path: "crlf.txt" }, /^"crlf\.txt" is not a directory/),
       fails("four/list_directory", { path: "../x" }, /^"\.\.\/x" is not a valid path/),
       fails("four/list_directory", { path: 1 }, /"path" must be a string, and was 1/)
@@ -105,8 +105,8 @@ export const four: ReadonlyArray<Row> = [
       fails("four/read_file", { path: "gone" }, /^There is no file or directory "gone"\. /),
       fails("four/read_file", { path: "d/a.txx" }, 'There is no file or directory "d/a.txx". Did you mean "d/a.txt"?'),
       fails("four/read_file", { path: "out" }, /^"out" leads through a link out of the root/),
-      fails("four/read_file", { path: " " }, /^The argument path does not fit.*must not be blank/),
-      fails("four/read_file", { path: "crlf.txt", offset: 1 }, /"offset" is no parameter/)
+      fails("four/read_file", { path: " " }, /^The argument path is invalid.*must not be blank/),
+      fails("four/read_file", { path: "crlf.txt", offset: 1 }, /"offset" is not a parameter/)
     ]
   },
   {
@@ -169,15 +169,15 @@ export const four: ReadonlyArray<Row> = [
       fails(
         "four/write_file",
         { path: "a", content: "3", mode: "overwrite", if_version: v("1") },
-        new RegExp(`^"a" is not at the version that was given.*${v("2")}`)
+        new RegExp(`^"a" does not have the version that was given.*${v("2")}`)
       ),
       fails(
         "four/write_file",
         { path: "a", content: "3", mode: "append", if_version: short("1") },
-        /^"a" is not at the version/
+        /^"a" does not have the version/
       ),
-      fails("four/write_file", { path: "b", content: "3", mode: "overwrite", if_version: v("1") }, /^"b" is not there\. /),
-      fails("four/write_file", { path: "b", content: "3", if_version: v("1") }, /^The argument if_version does not fit/)
+      fails("four/write_file", { path: "b", content: "3", mode: "overwrite", if_version: v("1") }, /^"b" does not exist\. /),
+      fails("four/write_file", { path: "b", content: "3", if_version: v("1") }, /^The argument if_version is invalid/)
     ],
     left: { a: "2" }
   },
@@ -185,18 +185,18 @@ export const four: ReadonlyArray<Row> = [
     name: "write_file refuses invalid base64, text for a binary file, too much content, and an invalid target",
     tree: files,
     calls: [
-      fails("four/write_file", { path: "x", content: "A", encoding: "binary" }, /^The argument content does not fit.*base64/),
-      fails("four/write_file", { path: "x", content: "é", encoding: "binary" }, /^The argument content does not fit.*base64/),
+      fails("four/write_file", { path: "x", content: "A", encoding: "binary" }, /^The argument content is invalid.*base64/),
+      fails("four/write_file", { path: "x", content: "é", encoding: "binary" }, /^The argument content is invalid.*base64/),
       fails(
         "four/write_file",
         { path: "logo.png", content: "x", mode: "append", encoding: "utf-8" },
         /^logo\.png is not UTF-8 text\. .*"binary"/
       ),
-      fails("four/write_file", { path: "x", content: "x".repeat(48_001) }, /48001 where 48000 are allowed/),
+      fails("four/write_file", { path: "x", content: "x".repeat(48_001) }, /48001 is more than 48000/),
       fails(
         "four/write_file",
         { path: "x", content: Buffer.alloc(48_001).toString("base64"), encoding: "binary" },
-        /48001 where 48000 are allowed/
+        /48001 is more than 48000/
       ),
       ok(
         "four/write_file",
@@ -209,7 +209,7 @@ export const four: ReadonlyArray<Row> = [
       fails(
         "four/write_file",
         { path: "crlf.txt/x", content: "x" },
-        /is not a directory, or lies below something that is none\. /
+        /is not a directory, or one of its parents is not a directory\. /
       ),
       fails("four/write_file", { path: "out", content: "x", mode: "overwrite" }, /^"out" leads through a link out of the root/),
       fails(
@@ -232,9 +232,9 @@ export const four: ReadonlyArray<Row> = [
       ok("four/delete_file", { path: ".hidden" }, "Deleted .hidden: 1 file", { path: ".hidden", deleted: 1 }),
       ok("four/delete_file", { path: "out" }, "Deleted out: 1 file", { deleted: 1 }),
       fails("four/delete_file", { path: "d" }, /^There is no file or directory "d"\. /),
-      ok("four/delete_file", { path: "d", allow_missing: true }, "d was not there: nothing deleted", { path: "d", deleted: 0 }),
+      ok("four/delete_file", { path: "d", allow_missing: true }, "d did not exist: nothing deleted", { path: "d", deleted: 0 }),
       fails("four/delete_file", { path: "." }, /^The root cannot be removed/),
-      fails("four/delete_file", { path: "" }, /^The argument path does not fit: must not be blank\. /),
+      fails("four/delete_file", { path: "" }, /^The argument path is invalid: must not be blank\. /),
       fails("four/delete_file", { path: "d/../../x" }, /is not a valid path/)
     ],
     left: without(files, "d", ".hidden", "out")

@@ -381,11 +381,11 @@ const reading: ReadonlyArray<Row> = [
       fails("read_file", { path: "seven.txt", offset: 0.5 }, /"offset" must be .*0\.5/),
       fails("read_file", { path: "seven.txt", limit: 0 }, /"limit" must be .*0/),
       fails("read_file", { path: "seven.txt", limit: "three" }, /"limit" must be a number, and was "three"/),
-      fails("read_file", { path: "seven.txt", line: 2, offset: 2 }, /^The argument line does not fit.*offset 2 is line 3/),
+      fails("read_file", { path: "seven.txt", line: 2, offset: 2 }, /^The argument line is invalid.*offset 2 is line 3/),
       fails(
         "read_file",
         { path: "seven.txt", line: 2, encoding: "base64" },
-        /^The argument line does not fit.*bytes have no lines/
+        /^The argument line is invalid.*bytes have no lines/
       ),
       fails("read_file", { path: "seven.txt", encoding: "latin1" }, /"encoding" must be .*"utf-8".*"base64".*"latin1"/)
     ]

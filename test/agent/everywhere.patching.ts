@@ -40,7 +40,7 @@ const refused: ReadonlyArray<readonly [args: unknown, message: RegExp]> = [
     v4a("*** Update File: main.ts", "@@ function close() {", "-  const port = 80", "+  const port = 82"),
     /does not apply: no line is "function close\(\) \{"/
   ],
-  [v4a("*** Update File: twice.txt", "@@", "-x", "+z"), /does not apply: its lines stand both at line 1 and at line 3/],
+  [v4a("*** Update File: twice.txt", "@@", "-x", "+z"), /does not apply: its lines occur both at line 1 and at line 3/],
   [v4a("*** Update File: main.ts", "@@", " import a"), /changes nothing/],
   [v4a("*** Update File: bin.dat", "@@", "-x", "+z"), /^"bin\.dat" is not .*text/],
   [v4a("*** Update File: d", "@@", "-x", "+z"), /^"d" is not a regular file\. /],
@@ -61,14 +61,14 @@ const refused: ReadonlyArray<readonly [args: unknown, message: RegExp]> = [
     /^Hunk 1 of 1 for main\.ts .*line 1 of the file is "import a"/
   ],
   [unified("--- a/main.ts", "+++ b/other.ts", "@@ -1 +1 @@", "-import a", "+import c"), /names two files/],
-  [unified("@@ -1 +1 @@", "-import a", "+import c"), /begins a hunk of no file/],
+  [unified("@@ -1 +1 @@", "-import a", "+import c"), /begins a hunk before any file is named/],
   [unified("diff --git a/bin.dat b/bin.dat", "Binary files a/bin.dat and b/bin.dat differ"), /binary content/],
   [
     unified("--- a/main.ts", "+++ /dev/null", "@@ -1 +0,0 @@", "-import a"),
     /^main\.ts .* is to be removed, but 5 of its lines are not in the patch/
   ],
   [{}, /"patch" is missing/],
-  [{ ptach: "x" }, /"ptach" is no parameter; did you mean "patch"\?/],
+  [{ ptach: "x" }, /"ptach" is not a parameter; did you mean "patch"\?/],
   [{ patch: ["x"] }, /"patch" must be a string, and was a list/]
 ]
 

@@ -59,10 +59,10 @@ export const searching: ReadonlyArray<Row> = [
       fails("glob", { pattern: "*", path: "none" }, /^There is no file or directory "none"\./),
       fails("glob", { pattern: "*", path: "dri" }, 'There is no file or directory "dri". Did you mean "dir"?'),
       fails("glob", { pattern: "*", path: "readme.md" }, /^"readme\.md" is not a directory/),
-      fails("glob", { pattern: " " }, /^The argument pattern does not fit/),
-      fails("glob", { pattern: "../*" }, /^The argument pattern does not fit/),
-      fails("glob", { pattern: "[a" }, /^The argument pattern does not fit/),
-      fails("glob", { pattern: "x".repeat(1001) }, /^The argument pattern does not fit/),
+      fails("glob", { pattern: " " }, /^The argument pattern is invalid/),
+      fails("glob", { pattern: "../*" }, /^The argument pattern is invalid/),
+      fails("glob", { pattern: "[a" }, /^The argument pattern is invalid/),
+      fails("glob", { pattern: "x".repeat(1001) }, /^The argument pattern is invalid/),
       fails("glob", { pattern: "*", max_matches: 0 }, /"max_matches" must be /)
     ]
   },
@@ -134,7 +134,7 @@ export const searching: ReadonlyArray<Row> = [
         }
       ),
       ok("grep", { pattern: "x", after: "2:a" }, "a\n   3 | x3\nb\n   1 | x4\n2 matches in 2 files", { truncated: false }),
-      fails("grep", { pattern: "x", after: "not one" }, /^The argument after does not fit/)
+      fails("grep", { pattern: "x", after: "not one" }, /^The argument after is invalid/)
     ]
   },
   {
@@ -181,11 +181,11 @@ export const searching: ReadonlyArray<Row> = [
     name: "grep refuses an invalid expression or glob, and a missing base",
     tree: project,
     calls: [
-      fails("grep", { pattern: "(" }, /^The argument pattern does not fit.*literal/s),
-      fails("grep", { pattern: "" }, /^The argument pattern does not fit/),
+      fails("grep", { pattern: "(" }, /^The argument pattern is invalid.*literal/s),
+      fails("grep", { pattern: "" }, /^The argument pattern is invalid/),
       fails("grep", { pattern: "x", context: -1 }, /"context" must be /),
       fails("grep", { pattern: "x", mode: "lines" }, /"mode" must be .*"matches".*"files".*"count"/),
-      fails("grep", { pattern: "x", glob: "[a" }, /^The argument glob does not fit/),
+      fails("grep", { pattern: "x", glob: "[a" }, /^The argument glob is invalid/),
       fails("grep", { pattern: "x", path: "none" }, /^There is no file or directory "none"\./),
       fails("grep", { pattern: "x", path: "dri/x" }, /^There is no file or directory "dri\/x"\. Did you mean "dir/)
     ]

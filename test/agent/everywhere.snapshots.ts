@@ -46,7 +46,7 @@ export const snapshots: ReadonlyArray<Row> = [
     tree: files,
     snapshots: true,
     calls: [
-      ok("snapshots", {}, "There is no snapshot yet. Call snapshot to keep what is there now.", { snapshots: [] }),
+      ok("snapshots", {}, "There is no snapshot yet. Call snapshot to keep the current files.", { snapshots: [] }),
       ok("snapshot", { tag: " works " }, "Took snapshot <snapshot 1>: 8 files; 8 files changed", {
         snapshot_id: "<snapshot 1>",
         created_at: "<time>",
@@ -55,7 +55,7 @@ export const snapshots: ReadonlyArray<Row> = [
         call_id: "call_2",
         files: 8
       }),
-      ok("diff", {}, /^0 files changed, \+0 -0 from <short 1> to what is there now$/, {
+      ok("diff", {}, /^0 files changed, \+0 -0 from <short 1> to the current files$/, {
         changes: [],
         diff: ""
       }),
@@ -63,7 +63,7 @@ export const snapshots: ReadonlyArray<Row> = [
       ok(
         "diff",
         { snapshot_id: "works" },
-        /^4 files changed, \+3 -4 from <short 1> to what is there now\nM a\.txt \(\+2 -1\)\nD d\nD d\/b\.txt \(\+0 -1\)\nD d\/crlf\.txt \(\+0 -2\)\nA n\nA n\/ew\.txt \(\+1 -0\)\n[^]*\n-2\n\+two\n\+and a half\n/,
+        /^4 files changed, \+3 -4 from <short 1> to the current files\nM a\.txt \(\+2 -1\)\nD d\nD d\/b\.txt \(\+0 -1\)\nD d\/crlf\.txt \(\+0 -2\)\nA n\nA n\/ew\.txt \(\+1 -0\)\n[^]*\n-2\n\+two\n\+and a half\n/,
         { snapshot_id: "<snapshot 1>", to: undefined, changes: changed, files_changed: 4, lines_added: 3, lines_removed: 4 }
       ),
       ok("snapshot", {}, "Took snapshot <snapshot 2>: 7 files; 4 files changed, +3 -4", { files: 7, files_changed: 4 }),
@@ -89,14 +89,16 @@ export const snapshots: ReadonlyArray<Row> = [
       ok(
         "restore",
         { snapshot_id: "works" },
-        /^Restored snapshot <short 1>: 3 added, 1 modified, 2 removed\nWhat was there is kept as <snapshot 3>\. .*"snapshot_id":"<short 3>"/,
+        /^Restored snapshot <short 1>: 3 added, 1 modified, 2 removed\nThe previous state is kept as <snapshot 3>\. .*"snapshot_id":"<short 3>"/,
         {
           dry_run: false,
           changes: back,
           safety_snapshot_id: "<snapshot 3>"
         }
       ),
-      ok("restore", { snapshot_id: "works" }, /^All is as in snapshot <short 1> already: nothing changed/, { changes: [] })
+      ok("restore", { snapshot_id: "works" }, /^Everything is already as in snapshot <short 1>: nothing changed/, {
+        changes: []
+      })
     ]
   },
   {
@@ -132,34 +134,30 @@ export const snapshots: ReadonlyArray<Row> = [
     few: true,
     snapshots: true,
     calls: [
-      fails("restore", { snapshot_id: "latest" }, "There is no snapshot yet. Call snapshot to keep what is there now."),
-      fails("diff", { snapshot_id: "works" }, "There is no snapshot yet. Call snapshot to keep what is there now."),
+      fails("restore", { snapshot_id: "latest" }, "There is no snapshot yet. Call snapshot to keep the current files."),
+      fails("diff", { snapshot_id: "works" }, "There is no snapshot yet. Call snapshot to keep the current files."),
       ok("snapshot", { tag: "same" }, /^Took snapshot <snapshot 1>/),
       ok("snapshot", { tag: "same" }, /^Took snapshot <snapshot 2>/),
       ok("snapshot", { tag: "  " }, /^Took snapshot <snapshot 3>/, { tag: undefined }),
-      fails("restore", { snapshot_id: "nope" }, 'There is no snapshot "nope". Call snapshots to see which there are.'),
-      fails("restore", { snapshot_id: "" }, /^There is no snapshot ""\. |may be each of/),
+      fails("restore", { snapshot_id: "nope" }, 'There is no snapshot "nope". Call snapshots to list them.'),
+      fails("restore", { snapshot_id: "" }, /^There is no snapshot ""\. |matches/),
       fails(
         "restore",
         { snapshot_id: "same" },
-        '"same" may be each of 2 snapshots. Say which by more of its id: <short 1> (same), <short 2> (same).'
+        '"same" matches 2 snapshots. Give more of the id: <short 1> (same), <short 2> (same).'
       ),
-      fails(
-        "diff",
-        { snapshot_id: "latest", to: "nope" },
-        'There is no snapshot "nope". Call snapshots to see which there are.'
-      ),
+      fails("diff", { snapshot_id: "latest", to: "nope" }, 'There is no snapshot "nope". Call snapshots to list them.'),
       fails(
         "restore",
         { snapshot_id: "latest", paths: ["nowhere/at/all"] },
         /^There is no file or directory "nowhere\/at\/all"\. /
       ),
       fails("restore", { snapshot_id: "latest", paths: ["../x"] }, /^"\.\.\/x" is not a valid path/),
-      fails("restore", { snapshot_id: "latest", paths: [" "] }, /^The argument paths does not fit.*must not be blank/),
+      fails("restore", { snapshot_id: "latest", paths: [" "] }, /^The argument paths is invalid.*must not be blank/),
       fails("restore", { snapshot_id: "latest", paths: 5 }, /"paths" must be a list, and was 5/),
-      fails("snapshot", { tag: "two\nlines" }, /^The argument tag does not fit.*one line/),
-      fails("snapshot", { tag: "x".repeat(1001) }, /^The argument tag does not fit.*1,000 characters/),
-      fails("snapshot", { nme: "x" }, /"nme" is no parameter/)
+      fails("snapshot", { tag: "two\nlines" }, /^The argument tag is invalid.*one line/),
+      fails("snapshot", { tag: "x".repeat(1001) }, /^The argument tag is invalid.*1,000 characters/),
+      fails("snapshot", { nme: "x" }, /"nme" is not a parameter/)
     ]
   },
   {
@@ -168,7 +166,7 @@ export const snapshots: ReadonlyArray<Row> = [
     few: true,
     snapshots: true,
     calls: [
-      fails("snapshots", { limit: 3 }, /"limit" is no parameter/),
+      fails("snapshots", { limit: 3 }, /"limit" is not a parameter/),
       fails("snapshots", "{}", /were sent as a string/),
       fails("snapshots", [], /must be an object, and were a list/)
     ]

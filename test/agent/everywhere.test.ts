@@ -43,7 +43,7 @@ describe("every tool without a filesystem", () => {
         yield* refuses(name, [], `The arguments of ${tool.name} must be an object, and were a list.`)
         yield* refuses(name, 7, `The arguments of ${tool.name} must be an object, and were a number.`)
         yield* refuses(name, true, `The arguments of ${tool.name} must be an object, and were a boolean.`)
-        yield* refuses(name, { ...tool.examples[0], "no such": 1 }, /"no such" is no parameter/)
+        yield* refuses(name, { ...tool.examples[0], "no such": 1 }, /"no such" is not a parameter/)
       })
     )
 

@@ -41,7 +41,7 @@ describe("glob", () => {
     [{ pattern: "*.ts", path: "src", max_matches: 1 }, 'src/b.ts (2 bytes)\n1 match, and more; continue with after="src/b.ts"'],
     [{ pattern: " /work/src/*.js ", path: null }, "src/c.js (0 bytes)\n1 match; skipped: 2 ignored"],
     [{ pattern: "e.ts", include_ignored: true }, "dist/e.ts (0 bytes)\n1 match"],
-    [{ pattern: "e.ts" }, "0 matches; skipped: 2 ignored; include_ignored=true searches what is ignored"]
+    [{ pattern: "e.ts" }, "0 matches; skipped: 2 ignored; include_ignored=true searches ignored files too"]
   ] as const)("lists the matches of %j", ([input, expected]) =>
     Effect.gen(function* () {
       assert.strictEqual(yield* message(glob, input, tree).pipe(withSettings({ mountPoint: "/work/" })), expected)

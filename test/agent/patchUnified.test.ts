@@ -227,7 +227,12 @@ type Refused = readonly [claim: string, files: Files, patch: string, message: Re
 
 const bad: ReadonlyArray<Refused> = [
   ["no diff", { x: "1\n" }, "x\n-1\n+2\n", /^The patch names no file/],
-  ["a hunk without names", { x: "1\n" }, diff("@@ -1 +1 @@", "-1", "+2"), /^Line 1 of the patch begins a hunk of no file/],
+  [
+    "a hunk without names",
+    { x: "1\n" },
+    diff("@@ -1 +1 @@", "-1", "+2"),
+    /^Line 1 of the patch begins a hunk before any file is named/
+  ],
   ["names without a hunk", { x: "1\n" }, diff(...head), /^Line 1 of the patch begins a file without a hunk/],
   [
     "names of two files",
@@ -308,19 +313,19 @@ const bad: ReadonlyArray<Refused> = [
     "blanks that differ, since a machine would have them right",
     { x: "1\n  2\n" },
     diff(...head, "@@ -1,2 +1,2 @@", " 1", "-2", "+two"),
-    /line 2 of the file is "  2", and it expects "2".*indentation/
+    /line 2 of the file is "  2", but the hunk expects "2".*indentation/
   ],
   [
     "two places equally near",
     { x: "a\n1\na\n" },
     diff(...head, "@@ -2 +2 @@", "-a", "+b"),
-    /stand both at line 1 and at line 3.*right line number/
+    /occur both at line 1 and at line 3.*right line number/
   ],
   [
     "the end of the file elsewhere",
     { x: "1\n2\n" },
     diff(...head, "@@ -1 +1 @@", "-1", "\\ No newline at end of file", "+2"),
-    /stand at line 1, but it says that they are the end of the file, which has 2 lines/
+    /occur at line 1, but the hunk says that they are the end of the file, which has 2 lines/
   ],
   [
     "lines below one without a newline",
@@ -332,7 +337,7 @@ const bad: ReadonlyArray<Refused> = [
     "lines put in as the end of the file, elsewhere",
     { x: "1\n2\n" },
     diff(...head, "@@ -1,0 +2 @@", "+x", "\\ No newline at end of file"),
-    /it adds lines below line 1 and says that they are its end, and the file has 2 lines/
+    /it adds lines below line 1 and says that these are the end of the file, and the file has 2 lines/
   ],
   [
     "lines put in below the end",
@@ -344,7 +349,7 @@ const bad: ReadonlyArray<Refused> = [
     "past the end of the file",
     { x: "1\n" },
     diff(...head, "@@ -1,2 +1,2 @@", " 1", "-2", "+two"),
-    /the file ends at line 1, and it expects "2" on line 2/
+    /the file ends at line 1, but the hunk expects "2" on line 2/
   ]
 ]
 

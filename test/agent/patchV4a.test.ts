@@ -280,7 +280,7 @@ const bad: ReadonlyArray<Refused> = [
     "@@ twice, with nothing else",
     { a: "f\nx\nf\n" },
     v4a("*** Update File: a", "@@ f", "+z"),
-    /"@@ f" stands both at line 1 and at line 3/
+    /"@@ f" occurs both at line 1 and at line 3/
   ],
   [
     "a line of @@ that is not there",
@@ -292,13 +292,13 @@ const bad: ReadonlyArray<Refused> = [
     "old lines above the line of @@",
     { a: "x\nf\ny\n" },
     v4a("*** Update File: a", "@@ f", "-x", "+z"),
-    /stand at line 1, but not below "@@ f".*offset 0/
+    /occur at line 1, but not below "@@ f".*offset 0/
   ],
   [
     "hunks in the wrong order",
     { a: "x\ny\n" },
     v4a("*** Update File: a", "@@", "-y", "+Y", "@@", "-x", "+X"),
-    /Hunk 2 of 2 for a \(line 6 of the patch\).*stand at line 1, but the hunk before it ends at line 2/
+    /Hunk 2 of 2 for a \(line 6 of the patch\).*occur at line 1, but the hunk before it ends at line 2/
   ],
   [
     "old lines that are not there: the nearest, and where to read",
@@ -306,7 +306,12 @@ const bad: ReadonlyArray<Refused> = [
     v4a("*** Update File: a", "@@", " function foo() {", "-  return 2", "+  return 3"),
     /Hunk 1 of 1 for a \(line 3 of the patch\) does not apply.*lines 6-7.*"  return 1".*"  return 2".*Nothing was changed\. Read a from line 3 on \(offset 2\)/
   ],
-  ["what has been done already", { a: "1\ny\n" }, v4a("*** Update File: a", "@@", "-x", "+y"), /stands at line 2 already/],
+  [
+    "what has been done already",
+    { a: "1\ny\n" },
+    v4a("*** Update File: a", "@@", "-x", "+y"),
+    /already in the file, at line 2/
+  ],
   [
     "a file that is there cannot be added",
     { a: "x\n" },

@@ -188,7 +188,7 @@ describe("a run that has ended", () => {
       const begun = yield* Effect.flip(run.begin("counting", {}))
       for (const { message, success } of [called, begun]) {
         assert.isFalse(success)
-        assert.include(message, "is over")
+        assert.include(message, "has ended")
       }
       assert.strictEqual(ran, 0)
       assert.strictEqual(events.length, 2)

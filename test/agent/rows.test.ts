@@ -96,7 +96,7 @@ describe("a call that violates every check", () => {
       yield* told(/another session/, [], { context: foreign })
       yield* told(/time for calling tools was over/, [], { context: latePoor })
       yield* told(/budget of 0/, [], { context: poor })
-      yield* told(/could not be made ready/, ["files"])
+      yield* told(/could not be prepared/, ["files"])
       is.ready = true
       yield* told(/not approved/, ["files", "policies"])
       is.approved = true

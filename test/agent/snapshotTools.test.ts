@@ -132,7 +132,7 @@ for (const [name, layer] of kinds) {
         const changes = value!["changes"] as ReadonlyArray<Value>
         assert.deepStrictEqual(changes[5], { path: "src/a.ts", change: "modified", lines_added: 2, lines_removed: 1 })
         assert.deepStrictEqual(changes[0], { path: "bin", change: "added" })
-        assert.match(since.message, /^5 files changed, \+5 -5 from [0-9a-f]{8} to what is there now\n/)
+        assert.match(since.message, /^5 files changed, \+5 -5 from [0-9a-f]{8} to the current files\n/)
         assert.include(since.message, "-line 9\n+line nine\n+and a half\n")
         yield* take({ tag: "after" })
         const between = yield* diff({ snapshot_id: "before", to: "after" })
@@ -228,7 +228,7 @@ describe("the id of a snapshot", () => {
       yield* take({ tag: "same" })
       yield* work
       yield* take({ tag: "same" })
-      fails(yield* restore({ snapshot_id: "same" }), "each of 2 snapshots", "(same)")
+      fails(yield* restore({ snapshot_id: "same" }), "matches 2 snapshots", "(same)")
       fails(yield* restore({ snapshot_id: "never" }), '"never"', "Call snapshots")
       fails(yield* restore({ snapshot_id: "" }), "Call snapshots")
       fails(yield* diff({ snapshot_id: "never" }), '"never"')

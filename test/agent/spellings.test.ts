@@ -154,7 +154,7 @@ describe("arguments as other suites spell them", () => {
 
 describe("arguments are refused", () => {
   const refused: ReadonlyArray<readonly [claim: string, tool: string, args: object, expected: RegExp]> = [
-    ["when two of them set the same parameter", "read_file", { path: "a", file_path: "b" }, /"file_path" is no parameter/],
+    ["when two of them set the same parameter", "read_file", { path: "a", file_path: "b" }, /"file_path" is not a parameter/],
     [
       "when the tool does not support the option",
       "edit_file",
@@ -165,13 +165,13 @@ describe("arguments are refused", () => {
       "when an exclusion would be ignored",
       "grep",
       { query: "x", exclude_pattern: "*.md" },
-      /"exclude_pattern" is no parameter/
+      /"exclude_pattern" is not a parameter/
     ],
     [
       "when rm must keep a directory that is not empty",
       "rm",
       { path: "docs", recursive: false },
-      /"recursive" is no parameter/
+      /"recursive" is not a parameter/
     ],
     [
       "when a number is invalid",
@@ -183,31 +183,31 @@ describe("arguments are refused", () => {
       "when they ask both to append and to overwrite",
       "write_file",
       { path: "README.md", content: "x", append: true, overwrite: true },
-      /"overwrite" is no parameter/
+      /"overwrite" is not a parameter/
     ],
     [
       "when a flag contradicts the mode",
       "write_file",
       { path: "README.md", content: "x", mode: "overwrite", overwrite: false },
-      /"overwrite" is no parameter/
+      /"overwrite" is not a parameter/
     ],
     [
       "when a flag contradicts the mode of another suite",
       "write_file",
       { path: "README.md", content: "x", mode: "w", append: true },
-      /"append" is no parameter/
+      /"append" is not a parameter/
     ],
     [
       "when one glob negates another",
       "grep",
       { pattern: "x", include: ["*.ts", "!*.test.ts"] },
-      /must be a string|"include" is no parameter/
+      /must be a string|"include" is not a parameter/
     ],
     [
       "when a range of lines ends before it begins",
       "read_file",
       { path: "README.md", start_line: 9, end_line: 3 },
-      /"end_line" is no parameter/
+      /"end_line" is not a parameter/
     ],
     [
       "with a message that uses the tool's own names",

@@ -77,7 +77,7 @@ describe("an absolute path inside the root", () => {
       assert.match((yield* run(["journal", "drift", "work", ...path])).out, /^src\/main\.ts: [^\n]*\n$/)
       Fs.writeFileSync(join(root, "src/main.ts"), "two")
       const undone = yield* run(["journal", "undo", "work", "--to", "0", ...path])
-      assert.match(undone.out, /^M\tsrc\/main\.ts\nTook back /, undone.err)
+      assert.match(undone.out, /^M\tsrc\/main\.ts\nUndid the changes /, undone.err)
     }).pipe(Effect.scoped)
   )
   it.effect("may be the root, with or without a trailing slash", () =>
@@ -200,7 +200,7 @@ describe("a tilde", () => {
       const { run } = yield* here
       const ran = yield* run(["cat", "~/notes.txt"])
       assert.strictEqual(ran.code, 3)
-      assert.match(ran.err, /hint: {2}Only a shell makes the home directory of ~/)
+      assert.match(ran.err, /hint: {2}Only a shell replaces ~ by the home directory/)
     }).pipe(Effect.scoped)
   )
 })

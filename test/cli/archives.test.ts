@@ -86,7 +86,7 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
       Fs.writeFileSync(join(here.root, "a.log"), "noise")
       const ran = yield* here.run(["export", name])
       assert.strictEqual(ran.code, 0)
-      assert.include(ran.err, "left out: 1 of the entries, which no import would take")
+      assert.include(ran.err, "left out: 1 of the entries, because import would refuse them")
       assert.match(ran.err, /python: the link cannot be carried/)
       assert.include(ran.err, "--strict")
       const piped = yield* here.run(["export", "-", "--format", name.slice(-3)])
@@ -211,7 +211,7 @@ describe.runIf(hasGit)("import with git", () => {
         assert.strictEqual(done(ran), `Imported out.${format}, 4 files\n`)
         assert.deepStrictEqual(picture(here.root), before)
         const [, id] =
-          /^what was there is kept as ([0-9a-f]{8}); take this back with fs-algebra restore \1 --root root\n$/.exec(ran.err)!
+          /^the previous files are kept as ([0-9a-f]{8}); undo this with fs-algebra restore \1 --root root\n$/.exec(ran.err)!
         done(yield* here.run(["restore", id!]))
         assert.deepStrictEqual(picture(here.root), changed)
         const [, newer] = (yield* here.json(["snapshots"])) as ReadonlyArray<{ tag: string }>

@@ -113,11 +113,16 @@ describe("fs-algebra debug", () => {
     [["none.jsonl"], 3, /none\.jsonl/, /Name a \.jsonl/],
     [["empty"], 3, /there is no dump in ".*empty"/, /directory that has one/],
     [["/dev/null"], 7, /neither a file nor a directory/, /Name a \.jsonl/],
-    [["runs", "--backend", "memory"], 2, /--backend memory does not go with a dump/, /Leave out --backend memory, or the path/],
-    [["runs", "--store", "x"], 2, /--store does not go with a dump/, /Leave out --store/],
+    [
+      ["runs", "--backend", "memory"],
+      2,
+      /--backend memory does not apply to a dump/,
+      /Leave out --backend memory, or the path/
+    ],
+    [["runs", "--store", "x"], 2, /--store does not apply to a dump/, /Leave out --store/],
     [[" "], 2, /the name of the dump is blank/, /Name a \.jsonl/],
     [["--journal", "none.journal"], 3, /"none\.journal" is not there/, /Name a file of the machine/],
-    [["--port", "70000"], 2, /70000 is no port/, /debug --help/],
+    [["--port", "70000"], 2, /70000 is not a port number/, /debug --help/],
     [["--host", "0.0.0.0"], 2, /0\.0\.0\.0/, /debug --help/]
   ]
   it.live.each(complaints)("reports what is wrong with %j and what to do", ([args, code, message, hint]) =>

@@ -36,7 +36,7 @@ describe("a search below a missing directory", () => {
 describe("an invalid value of a flag", () => {
   it.effect.each([
     [["tree", "--depth", "-1"], "error: Invalid value for flag --depth: -1 is below 0"],
-    [["mcp", "--http", "99999"], "error: Invalid value for flag --http: 99999 is no port"],
+    [["mcp", "--http", "99999"], "error: Invalid value for flag --http: 99999 is not a port number"],
     [
       ["cat", "a.txt", "--lines", "5:2"],
       'error: Invalid value for flag --lines: "5:2" is not A:B, A: or :B, with A at least 1 and B not below A'
@@ -77,7 +77,7 @@ describe("--max 0", () => {
       Effect.gen(function* () {
         const { err, out } = yield* ran(args)
         assert.strictEqual(out, "")
-        assert.strictEqual(err, "more: there is more than --max allows\n")
+        assert.strictEqual(err, "more: there are more results than --max allows\n")
       })
   )
 })
@@ -96,7 +96,7 @@ describe("a flag without effect", () => {
       Effect.gen(function* () {
         const { code, err, out } = yield* ran(args)
         assert.deepStrictEqual([code, out], [2, ""])
-        assert.match(err, /--(image|rootfs) goes only with --backend container/)
+        assert.match(err, /--(image|rootfs) needs --backend container/)
       })
   )
   it.effect("exec --timeout 0 is refused", () =>
@@ -113,7 +113,7 @@ describe("export", () => {
     Effect.gen(function* () {
       const { code, err } = yield* ran(["export", "/nowhere/at/all/x.zip"])
       assert.strictEqual(code, 3, err)
-      assert.match(err, /"\/nowhere\/at\/all\/x\.zip" lies in a directory that is not there/)
+      assert.match(err, /"\/nowhere\/at\/all\/x\.zip" lies in a directory that does not exist/)
       assert.notMatch(err, /fs-algebra stat/)
     })
   )

@@ -252,7 +252,7 @@ describe("grep with several paths", () => {
       const whole = yield* ran(["grep", "needle", ...paths, "--max", "3"])
       assert.strictEqual(whole.err, "")
       const part = yield* ran(["grep", "needle", ...paths, "--max", "2"])
-      assert.include(part.err, "there is more than --max allows")
+      assert.include(part.err, "there are more results than --max allows")
     })
   )
   it.effect("counts and groups as for one path", () =>

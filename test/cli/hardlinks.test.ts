@@ -101,7 +101,7 @@ describe.skipIf(isHardlinkless)("--hardlinks", () => {
     ]) {
       const { code, err } = run(args)
       assert.strictEqual(code, 2, err)
-      assert.include(err, "--hardlinks reject cannot be kept with a container")
+      assert.include(err, "--hardlinks reject cannot be enforced with a container")
     }
   })
 })

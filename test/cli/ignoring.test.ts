@@ -13,7 +13,7 @@ const tree = {
 }
 
 const ran = (...args: ReadonlyArray<string>) => Effect.flatMap(shell(tree), ({ run }) => run(args))
-const hint = "(--no-ignore takes it in)"
+const hint = "(--no-ignore includes them)"
 
 describe("files that git ignores, and .git", () => {
   it.effect("are skipped and counted by grep, glob and tree", () =>

@@ -108,13 +108,13 @@ describe("--journal", () => {
     ["that links make in the root", ["write", "b", "--text", "x", "--journal", "far"], 2, "inside the root"],
     ["whose contents would lie in the root", ["write", "b", "--text", "x", "--journal", "split"], 2, "inside the root"],
     ["behind a link in the root", ["write", "b", "--text", "x", "--journal", "root/back/work"], 2, "inside the root"],
-    ["that is a directory", ["write", "b", "--text", "x", "--journal", "root"], 7, "is no file"],
+    ["that is a directory", ["write", "b", "--text", "x", "--journal", "root"], 7, "is not a file"],
     ["that is blank", ["write", "b", "--text", "x", "--journal", " "], 2, "blank"],
     ["that is no journal", ["write", "b", "--text", "x", "--journal", "notes"], 7, "is no journal"],
-    ["of a command in a container", ["exec", "--image", "x", ...work, "--", "true"], 2, "does not go with exec"],
-    ["of the tour", ["tour", ...work], 2, "does not go with tour"],
-    ["of who only looks at one", ["journal", "show", "work", ...work], 2, "does not go with journal show"],
-    ["of an undo", ["journal", "undo", "work", "--to", "0", ...work], 2, "does not go with journal undo"]
+    ["of a command in a container", ["exec", "--image", "x", ...work, "--", "true"], 2, "cannot be combined with exec"],
+    ["of the tour", ["tour", ...work], 2, "cannot be combined with tour"],
+    ["of who only looks at one", ["journal", "show", "work", ...work], 2, "cannot be combined with journal show"],
+    ["of an undo", ["journal", "undo", "work", "--to", "0", ...work], 2, "cannot be combined with journal undo"]
   ] as const)("with a journal %s is refused, and nothing is done", ([, args, code, text]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
@@ -467,7 +467,7 @@ describe("journal compact", () => {
       assert.include(out, "Removed 4 entries")
       assert.include(out, "begins at position 5")
       assert.strictEqual((yield* shown(here))[0]!.position, 5)
-      assert.include(done(yield* here.run(["journal", "verify", "work"])), "entries up to 4 are gone")
+      assert.include(done(yield* here.run(["journal", "verify", "work"])), "entries up to 4 were removed")
       const ran = yield* here.run(["journal", "undo", "work", "--to", "2"])
       assert.strictEqual(ran.code, 3, ran.err)
       assert.include(ran.err, "compacted")
@@ -514,13 +514,13 @@ describe("journal replay and undo", () => {
       assert.deepStrictEqual(picture(here.root), after)
       assert.strictEqual(yield* last(here), position)
       const ran = yield* here.run(["journal", "undo", "work", "--to", "0"])
-      assert.match(done(ran), /Took back what came after position 0/)
+      assert.match(done(ran), /Undid the changes after position 0/)
       assert.include(ran.err, `journal undo work --to ${position} --root root`)
       assert.deepStrictEqual(picture(here.root), before)
       done(yield* here.run(["journal", "undo", "work", "--to", `${position}`]))
       assert.deepStrictEqual(picture(here.root), after)
       const again = yield* here.run(["journal", "undo", "work", "--to", `${position}`])
-      assert.match(done(again), /^It is as at position \d+ already\n$/)
+      assert.match(done(again), /^It is already as at position \d+\n$/)
     })
   )
 
@@ -619,14 +619,14 @@ describe("journal replay and undo", () => {
 
   it.live.each([
     ["a journal that is not there", ["show", "none"], 3, "is not there"],
-    ["a directory", ["show", "root"], 7, "is no file"],
+    ["a directory", ["show", "root"], 7, "is not a file"],
     ["what is no journal", ["show", "notes"], 7, "no journal"],
     ["a journal of a later version", ["show", "later"], 7, "later version"],
     [
       "a kind that is none",
       ["show", "work", "--kind", "write,spell"],
       2,
-      '"spell" is no kind of entry\nhint:  --kind takes, with commas: FileRead,'
+      '"spell" is not a kind of entry\nhint:  --kind takes these, separated by commas: FileRead,'
     ],
     ["a path that can be nowhere", ["show", "work", "--path", "../x"], 2, "climbs above the root"],
     ["a position below 0", ["show", "work", "--after", "-1"], 2, "below 0"],
@@ -638,7 +638,7 @@ describe("journal replay and undo", () => {
     ["a place that is blank", ["replay", "work", "--into", " "], 2, "blank"],
     ["both a list and a place", ["replay", "work", "--list", "--into", "x"], 2, "--into"],
     ["a place that is not empty", ["replay", "work", "--into", "root"], 7, "is not empty"],
-    ["a place that is a file", ["replay", "work", "--into", "notes"], 7, "is no directory"],
+    ["a place that is a file", ["replay", "work", "--into", "notes"], 7, "is not a directory"],
     ["an undo to nowhere", ["undo", "work"], 2, "--to"],
     ["an undo to what is not there", ["undo", "work", "--to", "999"], 2, "no position 999"],
     ["an undo of nothing", ["undo", "none", "--to", "0"], 3, "is not there"],

@@ -116,9 +116,9 @@ describe("roots of the client without --root", () => {
           "a home directory",
           "holds a home directory",
           "no such directory",
-          "no directory",
-          "no file of this machine",
-          "no path of this machine"
+          "not a directory",
+          "not a file of this machine",
+          "not name a path of this machine"
         ].entries()) {
           assert.include(lines[index], why)
         }

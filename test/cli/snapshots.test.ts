@@ -238,7 +238,7 @@ describe.runIf(hasGit)("snapshots", () => {
       assert.strictEqual(yield* left(), "ecb")
       done(yield* here.run(["snapshots", "--keep", "1"]))
       assert.strictEqual(yield* left(), "e")
-      assert.strictEqual(done(yield* here.run(["snapshots", "--keep", "1"])), "There is nothing to forget\n")
+      assert.strictEqual(done(yield* here.run(["snapshots", "--keep", "1"])), "There is no snapshot to forget\n")
       assert.deepInclude((yield* here.json(["snapshots", "--stats"]))[0] as object, { snapshots: 1, store: a.gitDir })
     })
   )
@@ -279,7 +279,7 @@ describe.runIf(hasGit)("the name of a snapshot", () => {
       assert.strictEqual(ran.code, 3)
       const said = JSON.parse(ran.err) as { error: unknown; hint: string }
       assert.strictEqual(Schema.decodeUnknownSync(Schema.toCodecJson(SnapshotError))(said.error).reason, "unknown")
-      assert.strictEqual(said.hint, "See which there are: fs-algebra snapshots --root root")
+      assert.strictEqual(said.hint, "List them: fs-algebra snapshots --root root")
     })
   )
   it.live("that is a path gets a hint to the correct order", () =>
@@ -362,7 +362,7 @@ describe.runIf(hasGit)("restore", () => {
         `M\ta.txt\nD\tadded.txt\nA\tsrc\nA\tsrc/main.ts\nRestored ${snapshotId.slice(0, 8)}, 2 added, 1 changed, 1 removed\n`
       )
       assert.deepStrictEqual(picture(here.root), before)
-      const [, id] = /^what was there is kept as ([0-9a-f]{8}); take this back with fs-algebra restore \1 --root root\n$/.exec(
+      const [, id] = /^the previous files are kept as ([0-9a-f]{8}); undo this with fs-algebra restore \1 --root root\n$/.exec(
         ran.err
       )!
       done(yield* here.run(["restore", id!]))
@@ -422,7 +422,7 @@ describe.runIf(hasGit)("restore", () => {
       change(here)
       const ran = yield* here.run(["restore", "latest", "--no-safety"])
       done(ran)
-      assert.strictEqual(ran.err, "what was there is not kept\n")
+      assert.strictEqual(ran.err, "the previous files are not kept\n")
       assert.lengthOf(yield* here.json(["snapshots"]), 1)
     })
   )
@@ -431,7 +431,7 @@ describe.runIf(hasGit)("restore", () => {
       const here = yield* kept(files)
       const { snapshotId } = yield* take(here)
       const ran = yield* here.run(["restore", "--verify"])
-      assert.strictEqual(done(ran), `It is as in snapshot ${snapshotId.slice(0, 8)} already\n`)
+      assert.strictEqual(done(ran), `It is already as in snapshot ${snapshotId.slice(0, 8)}\n`)
       assert.lengthOf(yield* here.json(["snapshots"]), 1)
     })
   )
@@ -593,7 +593,7 @@ describe.runIf(hasGit)("diff", () => {
       assert.strictEqual(done(ran), "M\ta.txt\nA\tadded.txt\nM\tempty\nD\tsrc\nD\tsrc/main.ts\n")
       const patch = yield* here.run(["diff"])
       assert.notInclude(patch.out, "empty")
-      assert.include(patch.err, "2 directories came, went or has another mode, which --names shows: empty, src\n")
+      assert.include(patch.err, "2 directories added, removed or with another mode, which --names shows: empty, src\n")
       assert.deepStrictEqual(yield* here.json(["diff", "--names", "--path", "src/main.ts", "-p", "empty"]), [
         { _tag: "Modified", path: "empty" },
         { _tag: "Removed", path: "src/main.ts" }

@@ -49,7 +49,7 @@ export const readPage = Tool.make({
     }
     const page = yield* filesystem.value.read(path, { offset, limit }).pipe(
       Effect.catchTags({
-        NotFound: () => Effect.fail(Tool.refused(`File not found: ${path}.`, "List the directory to see what there is.")),
+        NotFound: () => Effect.fail(Tool.refused(`File not found: ${path}.`, "List the directory to see its entries.")),
         AccessDenied: ({ message }) => Effect.fail(Tool.refused(`${message}.`, "Leave it alone."))
       })
     )

@@ -50,9 +50,9 @@ export const begin = (
           Effect.andThen(Deferred.succeed(outcome, { message, value }), ended),
         abort: (reason) =>
           Effect.andThen(
-            Deferred.fail(outcome, refused(sentence(reason), "Look at what there is now before trying again.")),
+            Deferred.fail(outcome, refused(sentence(reason), "Check the current files before you try again.")),
             Effect.map(ended, (result) =>
-              result.success ? Result.error(`${definition.name} had ended already, and what it changed stays.`) : failed(result)
+              result.success ? Result.error(`${definition.name} had already finished, so its changes stay.`) : failed(result)
             )
           )
       })

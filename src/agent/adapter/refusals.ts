@@ -19,7 +19,7 @@ export const noSuchTool = (name: string, known: ReadonlyArray<string>): Refused 
     .map(({ candidate }) => candidate)
   const advice =
     known.length === 0
-      ? "There are none; answer without calling any."
+      ? "No tools are offered; answer without calling any."
       : near.length > 0
         ? `Did you mean ${listed(near, "or")}?`
         : `Call one of these: ${listed(known)}.`
@@ -27,18 +27,21 @@ export const noSuchTool = (name: string, known: ReadonlyArray<string>): Refused 
 }
 
 export const otherSession: Refused = refused(
-  "The call is of another session than the tool, and nothing was done.",
+  "The call belongs to another session than the tool, so nothing was done.",
   "Call the tools of your own session."
 )
 
-export const over: Refused = refused("The run that this call is of is over.", "Call no more tools; answer with what is known.")
+export const over: Refused = refused(
+  "The run that this call belongs to has ended.",
+  "Call no more tools; answer with what you know."
+)
 
 export const spent = (limit: number): Refused =>
-  refused(`The budget of ${limit} for the results of tools is spent.`, "Call no more tools; answer with what is known.")
+  refused(`The budget of ${limit} for tool results is used up.`, "Call no more tools; answer with what you know.")
 
 export const underWay = (callId: string): Refused =>
   refused(
-    `A call of this tool with the id ${JSON.stringify(shownName(callId))} is still under way.`,
+    `A call of this tool with the id ${JSON.stringify(shownName(callId))} is still running.`,
     "Wait until it has ended, or call with another id."
   )
 
@@ -50,6 +53,6 @@ export const noFiles: Refused = refused(
 /** Leaves out the reason: it may name directories of the machine, and belongs in the log. */
 export const notReady = ({ title }: Pick<Section, "title">, { _tag }: SectionError): Refused =>
   refused(
-    `The filesystem of ${JSON.stringify(title)} could not be made ready (${_tag}).`,
+    `The filesystem of ${JSON.stringify(title)} could not be prepared (${_tag}).`,
     "Try once more; if that does not help, go on without it and tell the user."
   )

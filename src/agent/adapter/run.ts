@@ -74,7 +74,7 @@ const checked = ({ checkpoint, session }: Options): Effect.Effect<void, SessionE
   checkpoint === undefined || checkpoint.session === session
     ? Effect.void
     : Effect.fail(
-        new SessionError({ operation: "Adapter.run", reason: "invalid", detail: "the checkpoint is of another session" })
+        new SessionError({ operation: "Adapter.run", reason: "invalid", detail: "the checkpoint belongs to another session" })
       )
 
 /**

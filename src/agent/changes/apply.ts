@@ -166,5 +166,5 @@ export const applyChanges = (
  */
 export const recoverChanges = ({ port }: Algebra): Effect.Effect<void> =>
   Effect.catch(alone(port, recovering(port)), (fault) =>
-    Effect.logWarning("fs-algebra: what a killed process has left could not be finished", fault)
+    Effect.logWarning("fs-algebra: the unfinished change of a killed process could not be completed", fault)
   )

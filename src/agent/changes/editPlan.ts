@@ -43,7 +43,7 @@ const half = refused(
 )
 const twofold = refused(
   "edit_file was given both old_string and edits.",
-  "Put every place into edits, and leave old_string and new_string out beside it."
+  "Put every replacement into edits, and leave out old_string and new_string."
 )
 const whose = refused(
   "if_match beside edits of several files does not say which file has that version.",
@@ -77,7 +77,7 @@ const invalid = (call: Call, path: string, argument: string, detail: string): In
 const check = (call: Call, path: FsPath, { new_string, old_string }: Place, name: string): InvalidArgument | undefined => {
   if (old_string === "") {
     const detail =
-      "it is empty; to insert text, give the text beside the place and repeat it in new_string, and to write a whole file use write_file"
+      "it is empty; to insert text, give the text next to the insertion and repeat it in new_string, and to write a whole file use write_file"
     return invalid(call, path, `${name}old_string`, detail)
   }
   return old_string === new_string
@@ -85,7 +85,7 @@ const check = (call: Call, path: FsPath, { new_string, old_string }: Place, name
         call,
         path,
         `${name}new_string`,
-        "it is the same as old_string, so nothing would change; give the text that is to stand there"
+        "it is the same as old_string, so nothing would change; give the replacement text"
       )
     : undefined
 }
@@ -123,7 +123,7 @@ export const planOf = Effect.fnUntraced(function* (params: Params, call: Call) {
     files.set(path, file)
     if (file.ifMatch !== undefined && place.if_match !== undefined && file.ifMatch !== place.if_match) {
       return yield* Effect.fail(
-        invalid(call, path, `${name}if_match`, "an edit of the same file has another; a file has one version")
+        invalid(call, path, `${name}if_match`, "another edit of the same file gives a different version; a file has only one")
       )
     }
     file.ifMatch ??= place.if_match

@@ -17,7 +17,7 @@ export const nameOf = (argument: string): string =>
 
 /** Removes the core's advice from a detail, because the tools give their own. */
 export const reworded = (detail: string): string =>
-  detail.replace("; give more of the text around it so that one place is left, or ask for the first or for all of them", "")
+  detail.replace("; give more of the surrounding text so that it occurs only once, or ask for the first or for all of them", "")
 
 export const renamed = (error: InvalidArgument, tool: string): InvalidArgument =>
   new InvalidArgument({ operation: tool, path: error.path, argument: nameOf(error.argument), detail: reworded(error.detail) })

@@ -70,7 +70,7 @@ const put = Effect.fnUntraced(function* (port: Backend, top: Spot, end: End): Ef
   for (const segment of FsPath.segments(yield* placeOf(port, end))) spot = yield* spotBelow(port, spot, segment)
   if (spot.end !== undefined) {
     const both = spot.end.path === end.path ? quoted(end.path) : `${quoted(spot.end.path)} and ${quoted(end.path)}`
-    return yield* Effect.fail(invalid(`${both}: one file is changed twice; make both changes one`))
+    return yield* Effect.fail(invalid(`${both}: one file is changed twice; combine both changes`))
   }
   if (spot === top || (spot.stat !== undefined && spot.stat.kind !== "file")) return yield* Effect.fail(notAFile)
   spot.end = end

@@ -14,7 +14,7 @@ export const parameters = Schema.Struct({
   }),
   overwrite: Schema.optionalKey(
     Schema.Boolean.annotate({
-      description: "Let a file replace a file, a directory an empty one"
+      description: "Let a file replace a file, or a directory an empty one"
     })
   )
 })

@@ -12,8 +12,8 @@ const directoryOf = (input: string): string => input.slice(0, input.lastIndexOf(
 /** An unlisted tool, so that the same policies apply to completion. */
 const listDirectory = define({
   name: "complete_path",
-  description: "The names that a path may go on with.",
-  parameters: Schema.Struct({ path: Schema.String.annotate({ description: "As far as it is typed." }) }),
+  description: "The completions of a path.",
+  parameters: Schema.Struct({ path: Schema.String.annotate({ description: "The path as typed so far." }) }),
   value: Schema.Array(Schema.String),
   does: "reads",
   idempotent: true,

@@ -46,7 +46,7 @@ export const guide = ({ limits, names, readOnly, workspace }: Facts): string =>
     "- Look before you read: list one directory or search for a pattern, and read the files that matter. Long files and lists come in parts; the last line of a part says how to go on.",
     ...(readOnly ? [] : changing(names)),
     sizes(limits),
-    "- What went wrong is said in the answer, with what to do next; try that before anything else.",
+    "- A failed call says what went wrong and what to do next; try that before anything else.",
     "",
     `Tools: ${[...names].join(", ")}.`,
     ""

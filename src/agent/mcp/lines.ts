@@ -54,7 +54,7 @@ const wrongWith = (message: Readonly<Record<string, unknown>>): string | undefin
   const { id, jsonrpc, method, params } = message
   if (jsonrpc !== "2.0") return 'jsonrpc must be "2.0"'
   if (method === undefined) {
-    return "result" in message !== "error" in message && (isId(id) || id === null) ? undefined : "there is no method"
+    return "result" in message !== "error" in message && (isId(id) || id === null) ? undefined : "the method is missing"
   }
   if (typeof method !== "string") return "method must be a string"
   if ("id" in message && !isId(id)) return "id must be a string or a number"
@@ -88,10 +88,10 @@ const lineOf = (text: string, bytes: number): Line => {
   if (isTooDeep(value)) return bad(-32600, `Invalid Request: it is nested deeper than ${deepest} levels`, idOf(value))
   // The version of the protocol decides whether batches are allowed; their items are always checked here.
   const wrong = Array.isArray(value)
-    ? value.map((item: unknown) => (isRecord(item) ? wrongWith(item) : "it is no object")).find((why) => why !== undefined)
+    ? value.map((item: unknown) => (isRecord(item) ? wrongWith(item) : "it is not an object")).find((why) => why !== undefined)
     : isRecord(value)
       ? wrongWith(value)
-      : "it is no object"
+      : "it is not an object"
   if (wrong !== undefined) {
     return bad(-32600, `Invalid Request: ${wrong}`, idOf(value))
   }

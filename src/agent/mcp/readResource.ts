@@ -50,7 +50,7 @@ const content = Effect.fnUntraced(function* (path: FsPath.FsPath, call: Call) {
 
 export const readResource = define({
   name: "read_resource",
-  description: "What is under the address of a file or of a directory.",
+  description: "The resource at the URI of a file or a directory.",
   parameters: Schema.Struct({ path: Schema.String.annotate({ description: "From the root." }) }),
   value: Value,
   does: "reads",

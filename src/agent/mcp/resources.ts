@@ -41,7 +41,7 @@ export const register = Effect.fnUntraced(function* (serving: Serving) {
       uri: rootUri,
       name: "root",
       title: "The workspace",
-      description: "What is in the root of the workspace, one name and address a line",
+      description: "The entries of the root of the workspace, one name and URI per line",
       mimeType: "text/plain"
     }),
     annotations,
@@ -53,7 +53,7 @@ export const register = Effect.fnUntraced(function* (serving: Serving) {
       uriTemplate: template,
       name: "file",
       title: "A file of the workspace",
-      description: "The content of a file, or the list of what is in a directory"
+      description: "The content of a file, or the list of a directory's entries"
     }),
     annotations,
     services,

@@ -109,7 +109,7 @@ export const guard = Effect.fnUntraced(function* (
     // Everything but the greeting waits until the server is ready.
     if (line.method !== "initialize") yield* ready
     if (isTwice(line)) {
-      const refusal = Lines.bad(-32600, "Invalid Request: a request of this id is under way", line.ids[0])
+      const refusal = Lines.bad(-32600, "Invalid Request: a request with this id is still running", line.ids[0])
       return yield* write(refusal.answer)
     }
     if (line.isRequest) open.requests++

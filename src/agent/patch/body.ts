@@ -46,8 +46,8 @@ const endsHere = (lines: ReadonlyArray<string>, at: number, left: Left): boolean
 const cutOff = (at: number, old: number, now: number): Refused =>
   problem(
     at,
-    `begins a hunk that ends before it has all the lines it states (${old} of the file as it is, ${now} of the file as it will be), so that the patch may have been cut off`,
-    "Nothing was changed; send the whole patch again, with its end, or with the right numbers."
+    `begins a hunk with fewer lines than its header states (${old} old, ${now} new), so the patch may have been cut off`,
+    "Nothing was changed; send the whole patch again, complete and with the right numbers."
   )
 
 export const hunkAt = (lines: ReadonlyArray<string>, at: number): { readonly hunk: Hunk; readonly next: number } | Refused => {

@@ -22,7 +22,7 @@ const subject = (where: Where): string => {
 }
 
 const readAgain = ({ path }: Where, line: number): string =>
-  `Nothing was changed. Read ${path} from line ${line} on (offset ${line - 1}), and make the hunk anew from what stands there.`
+  `Nothing was changed. Read ${path} from line ${line} on (offset ${line - 1}), and write the hunk again from these lines.`
 
 const failed = (where: Where, why: string, advice: string): Refused =>
   refused(`${subject(where)} does not apply: ${why}.`, advice)
@@ -30,18 +30,18 @@ const failed = (where: Where, why: string, advice: string): Refused =>
 export const tooMuch = (where: Where): Refused =>
   failed(
     where,
-    "its lines occur in so many places nearly as they are that looking for the right one was given up",
+    "too many places resemble its lines, so the search for the right one was stopped",
     "Nothing was changed. Send fewer hunks at a time, with lines of context that are rare in the file, or overwrite the file."
   )
 
 export const ambiguous = (where: Where, places: ReadonlyArray<number>, anchor?: string): Refused => {
-  const what = anchor === undefined ? "its lines stand" : `the line ${quoted(`@@ ${anchor}`)} stands`
+  const what = anchor === undefined ? "its lines occur" : `the line ${quoted(`@@ ${anchor}`)} occurs`
   const at = places.map((line) => line + 1).join(" and at line ")
   const remedy = "Give more lines of context"
   return failed(
     where,
-    `${what} both at line ${at}, and it does not say which is meant`,
-    `Nothing was changed. ${remedy}${where.patch.form === "v4a" ? ", or put a line @@ with a line above the right place that is there only once" : ", or the right line number in @@"}.`
+    `${what} both at line ${at}, and the hunk does not say which one it means`,
+    `Nothing was changed. ${remedy}${where.patch.form === "v4a" ? ", or add an @@ line that quotes a unique line above the right place" : ", or the right line number in @@"}.`
   )
 }
 
@@ -53,10 +53,10 @@ const stated = (where: Where): string | undefined => {
   for (const [index, { text }] of old.entries()) {
     const line = at + index
     if (line >= where.lines.count)
-      return `the file ends at line ${where.lines.count}, and it expects ${quoted(text)} on line ${line + 1}`
+      return `the file ends at line ${where.lines.count}, but the hunk expects ${quoted(text)} on line ${line + 1}`
     const stands = line < 0 ? "" : where.lines.body(line)
     if (stands !== text.replace(/\r$/, ""))
-      return `line ${line + 1} of the file is ${quoted(stands)}, and it expects ${quoted(text)}`
+      return `line ${line + 1} of the file is ${quoted(stands)}, but the hunk expects ${quoted(text)}`
   }
   return undefined
 }
@@ -81,22 +81,22 @@ export const misplaced = function* (where: Where, anchor?: string): Steps<Refuse
   if (old.length === 0) {
     const place = hunk.above === undefined ? "in the file" : `below line ${hunk.above + where.shift}`
     const above = where.from > 0 ? `the hunk before it ends at line ${where.from} and ` : ""
-    const end = hunk.lines.some(({ open }) => open) ? " and says that they are its end" : ""
+    const end = hunk.lines.some(({ open }) => open) ? " and says that these are the end of the file" : ""
     const what = `it adds lines ${place}${end}, and ${above}the file has ${count} lines`
     return failed(where, what, readAgain(where, Math.max(1, count)))
   }
   const earlier = yield* anywhere(where, asOld(old))
   if (earlier !== undefined) {
     const why = hunk.lines.some(({ open }) => open)
-      ? `its lines stand at line ${earlier}, but it says that they are the end of the file, which has ${count} lines`
+      ? `its lines occur at line ${earlier}, but the hunk says that they are the end of the file, which has ${count} lines`
       : hunk.anchors.length > 0
-        ? `its lines stand at line ${earlier}, but not below ${quoted(`@@ ${hunk.anchors.at(-1)!}`)}${where.from > 0 ? ` and the hunk before it, which ends at line ${where.from}` : ""}`
-        : `its lines stand at line ${earlier}, but the hunk before it ends at line ${where.from}; hunks go down the file and do not overlap`
+        ? `its lines occur at line ${earlier}, but not below ${quoted(`@@ ${hunk.anchors.at(-1)!}`)}${where.from > 0 ? ` and the hunk before it, which ends at line ${where.from}` : ""}`
+        : `its lines occur at line ${earlier}, but the hunk before it ends at line ${where.from}; hunks go down the file and do not overlap`
     return failed(where, why, readAgain(where, earlier))
   }
   const done = newLines(hunk).length > 0 ? yield* anywhere(where, asOld(newLines(hunk))) : undefined
   if (done !== undefined) {
-    return failed(where, `what it would make of the file stands at line ${done} already`, readAgain(where, done))
+    return failed(where, `its result is already in the file, at line ${done}`, readAgain(where, done))
   }
   const there = stated(where)
   const sought = old.map((line) => line.text).join("\n")

@@ -193,7 +193,7 @@ export const parseUnified = (lines: ReadonlyArray<string>): ReadonlyArray<FilePa
     const fault = foreignAt(lines, at)
     if (fault !== undefined) return fault
     if (line.startsWith("@@ -"))
-      return problem(at + 1, "begins a hunk of no file; two lines, --- path and +++ path, must stand before it")
+      return problem(at + 1, "begins a hunk before any file is named; the two lines --- path and +++ path must precede it")
     isProse ||= isDivider(line) || line === "-- " || line === "--"
     if (!isProse && line.trim() !== "") {
       return problem(at + 1, `is neither a line of the hunk above it nor the beginning of another file: ${quoted(line)}`)

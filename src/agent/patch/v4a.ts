@@ -27,8 +27,9 @@ const add: Section = (lines, at, to) => {
     const line = lines[next]!
     if (line.startsWith("+")) content.push({ sign: "+", text: line.slice(1) })
     else if (line.startsWith("\\") && content.length > 0) content.push({ ...content.pop()!, open: true })
-    else if (!isBlank(line)) return problem(next + 1, `must begin with +, as all of a file that is added: ${quoted(line)}`)
-    else if (lines[next + 1]?.startsWith("+") === true) return problem(next + 1, "is empty; an empty line of a new file is a +")
+    else if (!isBlank(line)) return problem(next + 1, `must begin with +, like every line of an added file: ${quoted(line)}`)
+    else if (lines[next + 1]?.startsWith("+") === true)
+      return problem(next + 1, "is empty; write an empty line of a new file as +")
   }
   const hunks = content.length === 0 ? [] : [{ at: at + 2, lines: content, anchors: [], atEnd: false }]
   const fault = hunks.length === 0 ? undefined : misformed(hunks[0]!)

@@ -12,7 +12,7 @@ const refusedHere = (operation: string): SnapshotError =>
   new SnapshotError({
     operation,
     reason: "refused",
-    detail: "a policy forbids it where not everything may be seen and changed"
+    detail: "a policy forbids snapshots unless every file may be read and changed"
   })
 
 /** Tests whether a change is visible. The path may be a file or a directory, so both must be readable. */

@@ -4,7 +4,7 @@ import * as Effect from "effect/Effect"
 import { type Refused, refused } from "../definition.ts"
 
 const late = (at: DateTime.Utc): Refused =>
-  refused(`The time for calling tools was over at ${DateTime.formatIso(at)}.`, "Call no more tools; answer with what is known.")
+  refused(`The time for calling tools was over at ${DateTime.formatIso(at)}.`, "Call no more tools; answer with what you know.")
 
 const left = (at: DateTime.Utc): Effect.Effect<number> =>
   Effect.map(Clock.currentTimeMillis, (now) => at.epochMilliseconds - now)

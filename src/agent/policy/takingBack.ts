@@ -22,7 +22,7 @@ const notTaken = ({ detail }: Failed) =>
 
 const notTakenBack = (message: string, { detail }: Failed, name: string) =>
   Result.error(
-    `${message} What had been changed until then could not be taken back: ${detail}. Look at the files again; ${name} holds them as they were.`
+    `${message} The changes made before the failure could not be undone: ${detail}. Read the files again; ${name} holds their earlier state.`
   )
 
 /** Runs the work in a fiber of its own. This fiber may be interrupted already, and the work may check for interruption. */

@@ -24,7 +24,7 @@ const shown = (value: unknown): string => (typeof value === "string" ? JSON.stri
 
 const invalid = (detail: string): Problem => ({ reason: "invalid", detail })
 
-const keyRule = 'a key has 1 to 64 of lower case, digits, "_", "-" and ".", beginning with a letter'
+const keyRule = 'a key has 1 to 64 lower-case letters, digits, "_", "-" and ".", and begins with a letter'
 const titleRule = `a title is one line of at most ${longestTitle} characters, not blank`
 
 const siblingsError = (
@@ -33,15 +33,15 @@ const siblingsError = (
 ): Problem | undefined => {
   const keys = new Set<string>()
   for (const section of sections) {
-    if (above.includes(section)) return invalid(`the section ${shown(section.key)} is within itself`)
+    if (above.includes(section)) return invalid(`the section ${shown(section.key)} contains itself`)
     if (!isTitle(section.title)) return invalid(`${shown(section.title)} cannot be the title of a section: ${titleRule}`)
     if (!isKey(section.key)) {
       return invalid(
-        `${shown(section.key)} cannot be the key of a section, of that with the title ${shown(section.title)}: ${keyRule}`
+        `${shown(section.key)} cannot be the key of the section with the title ${shown(section.title)}: ${keyRule}`
       )
     }
     if (keys.has(section.key)) {
-      return { reason: "duplicateKey", detail: `two sections beside each other have the key "${section.key}"` }
+      return { reason: "duplicateKey", detail: `two sibling sections have the key "${section.key}"` }
     }
     keys.add(section.key)
     const below = siblingsError(section.children, [...above, section])

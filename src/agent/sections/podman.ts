@@ -63,7 +63,7 @@ const containerOptions = (options: AnyOptions, strategy: Strategy): Container.Co
 
 const planOf = Effect.fnUntraced(function* (options: AnyOptions, strategy: Strategy) {
   if (options.hostDirectory !== undefined && isMounting(options)) {
-    const detail = "a directory that is there is not mounted into; leave out either hostDirectory or mounts"
+    const detail = "nothing can be mounted into an existing directory; leave out either hostDirectory or mounts"
     return yield* Effect.fail(invalid("mounts", detail))
   }
   const { plan } = yield* Effect.promise(() => import("../../backends/internal/container/options.ts"))

@@ -144,7 +144,7 @@ const profileLines = (profile: Profile): string =>
     `Programs run as user ${profile.user.uid}:${profile.user.gid}, without privileges.`,
     `They have ${size(profile.memoryBytes)} of memory, ${plural(profile.cpus, "processor")} and ${plural(profile.pids, "process", "processes")} at once; ${code("/tmp")} holds ${size(profile.tmpfsBytes)}.`,
     `A command ends after 30 seconds unless you give it more, at most 120; of each of its outputs the first 32 KiB are kept. ${code("eval")} has 5 seconds, and takes ${profile.evalLanguage} unless you say otherwise.`,
-    profile.strategy === "exec" ? "The files go when the container does." : "The files stay when the container ends."
+    profile.strategy === "exec" ? "The files are deleted with the container." : "The files stay when the container ends."
   )
 
 export const sandbox = ({ kit, limits, mounted }: Facts, profile: Profile): string =>

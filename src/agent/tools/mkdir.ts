@@ -21,7 +21,7 @@ export const mkdir = define({
       Effect.catchTag("AlreadyExists", () => Effect.as(filesystem.mkdir(path), false))
     )
     return {
-      message: created ? `made the directory ${path}` : `the directory ${path} is there already`,
+      message: created ? `made the directory ${path}` : `the directory ${path} exists already`,
       value: { path, created }
     }
   })

@@ -154,7 +154,7 @@ const byteOrderMark = ([first, second]: Uint8Array): Encoding =>
 
 const binary = (path: FsPath, sizeBytes: number, media: MediaType | undefined): ToolFailure =>
   refused(
-    `${path} is no text but binary: ${media === undefined ? "of an unknown type" : `${media.name} (${media.type})`}, ${size(sizeBytes)}.`,
+    `${path} is binary, not text: ${media === undefined ? "of an unknown type" : `${media.name} (${media.type})`}, ${size(sizeBytes)}.`,
     'To get its bytes call read_file with encoding="base64"; offset and limit are then in bytes.'
   )
 

@@ -9,7 +9,7 @@ const said = (path: FsPath, { deleted, directories, files }: Removed): string =>
   if (deleted === 0) return `nothing removed: there is no ${path}`
   if (directories === 0) return `removed ${path}`
   if (files === 0 && directories === 1) return `removed ${path}, an empty directory`
-  return `removed ${path} with all that was in it: ${plural(directories, "directory", "directories")}, ${plural(files, "file")}`
+  return `removed ${path} with everything in it: ${plural(directories, "directory", "directories")}, ${plural(files, "file")}`
 }
 
 export const rm = define({
@@ -19,7 +19,7 @@ export const rm = define({
     path: Schema.String.annotate({ description: "File or directory, relative to the root" }),
     allow_missing: Schema.optionalKey(
       Schema.Boolean.annotate({
-        description: "No error where nothing is"
+        description: "No error if the path does not exist"
       })
     )
   }),

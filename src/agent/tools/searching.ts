@@ -50,7 +50,7 @@ export const footer = (found: string, skipped: Entry.Skipped, next: string | und
 }
 
 export const nothingFound = ({ ignored }: Entry.Skipped): string =>
-  ignored > 0 ? "; include_ignored=true searches what is ignored" : ""
+  ignored > 0 ? "; include_ignored=true searches ignored files too" : ""
 
 /** Reports progress once a second. The amount of work is unknown, so only the elapsed time is reported. */
 export const reporting = <A, E, R>(search: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

@@ -112,7 +112,7 @@ characters are shown as escapes. With --json the text, its line count and its ve
 ).pipe(
   Command.validate(({ bytes, lines, number }) =>
     bytes !== undefined && (lines !== undefined || number)
-      ? new CliError.ValidationError({ message: "--bytes goes with neither --lines nor --number" })
+      ? new CliError.ValidationError({ message: "--bytes cannot be combined with --lines or --number" })
       : Effect.void
   )
 )

@@ -12,17 +12,17 @@ export const debug = subcommandOn(Layer.empty)(
   "debug",
   {
     summary: "Look at a dump, or at the directory with its snapshots, in the browser",
-    description: `Serve a page, to browsers of this machine alone, and say where it is on standard error, until it is stopped.
-With PATH it shows what a run has left: sessions, what tools did, and the files. PATH is a .jsonl that was dumped,
-its .fs.zip, or a directory of them, of which the newest is shown first. Without PATH it shows the directory as it
-is, live, with the snapshots of it, and what has changed between them. With --journal FILE it shows that journal too,
-and who changed what; nothing is recorded in it. Nothing that is shown is ever changed. Programs find what there is
-to be asked at /openapi.json.`,
+    description: `Serve a page to browsers of this machine only, until it is stopped. Its address is printed on standard error.
+With PATH the page shows a dump: sessions, tool calls and files. PATH is a dumped .jsonl file,
+its .fs.zip, or a directory of dumps, the newest shown first. Without PATH the page shows the directory live,
+its snapshots, and the changes between them. With --journal FILE the page shows that journal too,
+and the author of each change. The page changes nothing, and records nothing in the journal.
+Programs find the API at /openapi.json.`,
     examples: [
-      ["runs", "The newest dump of a directory, and the others to choose from"],
+      ["runs", "The newest dump of a directory, with a list of the others"],
       ["runs/5f0c.jsonl", "One dump with its files"],
       ["--root ~/notes", "A directory as it is, with its snapshots"],
-      ["--root . --journal ../work.journal", "And what happens in it, as it happens"],
+      ["--root . --journal ../work.journal", "The directory and its journal, live"],
       ["runs --port 8080 --json", "For programs: the address as JSON on standard output"]
     ]
   },
@@ -33,8 +33,8 @@ to be asked at /openapi.json.`,
       ),
       Argument.optional
     ),
-    port: Flag.withDefault(flags.port("port", "Listen on this port (default: any that is free)"), 0),
-    host: Flag.map(flags.ownAddress("Which of this machine's own addresses to listen on"), (host) => host ?? "127.0.0.1"),
+    port: Flag.withDefault(flags.port("port", "Listen on this port (default: any free port)"), 0),
+    host: Flag.map(flags.ownAddress("The loopback address to listen on"), (host) => host ?? "127.0.0.1"),
     store: flags.store
   },
   Effect.fnUntraced(function* ({ path, ...options }) {

@@ -156,7 +156,7 @@ const sayDirectories = Effect.fnUntraced(function* (directories: ReadonlyArray<s
   const some = directories.slice(0, 3).map((path) => name(shownPath(path)))
   const rest = directories.length > some.length ? ", …" : ""
   const what = humanise.count(directories.length, "directory")
-  yield* screen.warn(dim(`${what} came, went or has another mode, which --names shows: ${some.join(", ")}${rest}`))
+  yield* screen.warn(dim(`${what} added, removed or with another mode, which --names shows: ${some.join(", ")}${rest}`))
 })
 
 const print = Effect.fnUntraced(function* (
@@ -192,25 +192,25 @@ const print = Effect.fnUntraced(function* (
 export const diff = subcommand(
   "diff",
   {
-    summary: "Show what has changed since a snapshot",
-    description: `Show what differs between a snapshot and what is there now, or between two snapshots, as git diff does: git apply takes
-it. Of binary files, and of those larger than 8 MiB, only that they differ; of directories nothing but with --names.
-An ID is as much of an id as is unique, a tag that only one has, or latest, as snapshots shows them.`,
+    summary: "Show the changes since a snapshot",
+    description: `Show the differences between a snapshot and the current files, or between two snapshots, in the format of git diff,
+which git apply reads. Of binary files and files over 8 MiB it shows only that they differ; directories only with --names.
+An ID is a unique beginning of an id, a tag that only one snapshot has, or latest; the command snapshots lists them.`,
     examples: [
-      ["", "What has changed since the newest snapshot"],
-      ["3fa91c02 latest --stat", "How much, from one to another"],
-      ["'before lunch' --path src --names", "Which files of one directory"]
+      ["", "All changes since the newest snapshot"],
+      ["3fa91c02 latest --stat", "The number of changed lines between two snapshots"],
+      ["'before lunch' --path src --names", "The changed files of one directory"]
     ]
   },
   {
     from: Argument.String("from").pipe(Argument.withDescription("A snapshot (default: latest)"), Argument.withDefault(latest)),
     to: Argument.String("to").pipe(
-      Argument.withDescription("Another one (default: what is there now)"),
+      Argument.withDescription("Another snapshot (default: the current files)"),
       Argument.withDefault("")
     ),
-    paths: flags.repeated("path", "PATH", "Only what is here and below (may be repeated)").pipe(Flag.withAlias("p")),
-    names: flags.toggle("names", "Only which, with A for added, M for changed, D for removed"),
-    stat: flags.toggle("stat", "Only how many lines of each"),
+    paths: flags.repeated("path", "PATH", "Only this path and below (may be repeated)").pipe(Flag.withAlias("p")),
+    names: flags.toggle("names", "Only the names, with A for added, M for changed, D for removed"),
+    stat: flags.toggle("stat", "Only the number of changed lines per file"),
     store: flags.store
   },
   Effect.fnUntraced(function* ({ from, names, paths: given, stat, store, to }) {

@@ -17,20 +17,20 @@ export const edit = subcommand(
   "edit",
   {
     summary: "Replace text in a file and show the difference",
-    description: `Replace a passage that is in the file exactly once, and print the difference. Everything else keeps its bytes:
+    description: `Replace a text that occurs exactly once in the file, and print the difference. Everything else keeps its bytes:
 line endings, encoding, byte order mark. The difference goes to standard output, the rest to standard error.`,
     examples: [
       ["src/main.ts --old 'port = 80' --new 'port = 8080'", "One passage"],
-      ["README.md --old colour --new color --all --dry-run", "See what would change everywhere"],
+      ["README.md --old colour --new color --all --dry-run", "Show all changes without making them"],
       ["config.yml --old=- --new='* ' --first", "A text that begins with a dash"]
     ]
   },
   {
     path: flags.path("The file"),
-    oldText: flags.requiredText("old", "TEXT", "What is there now"),
-    newText: flags.requiredText("new", "TEXT", "What shall take its place"),
-    all: flags.toggle("all", "Replace it wherever it is"),
-    first: flags.toggle("first", "Replace it where it is first"),
+    oldText: flags.requiredText("old", "TEXT", "The text to replace"),
+    newText: flags.requiredText("new", "TEXT", "The replacement"),
+    all: flags.toggle("all", "Replace every occurrence"),
+    first: flags.toggle("first", "Replace the first occurrence"),
     dryRun: flags.toggle("dry-run", "Show the difference and change nothing"),
     ifMatch: flags.ifMatch
   },

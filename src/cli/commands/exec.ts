@@ -36,7 +36,7 @@ const environment = Effect.fnUntraced(function* (settings: ReadonlyArray<string>
   const env = new Map<string, string>()
   for (const setting of settings) {
     const at = setting.indexOf("=")
-    if (at < 1) return yield* usage(`${JSON.stringify(setting)} sets no variable`, "Write --env NAME=VALUE.")
+    if (at < 1) return yield* usage(`${JSON.stringify(setting)} does not set a variable`, "Write --env NAME=VALUE.")
     env.set(setting.slice(0, at), setting.slice(at + 1))
   }
   return Object.fromEntries(env)
@@ -71,23 +71,23 @@ const streams = Effect.fnUntraced(function* (readsInput: boolean, isCollected: b
 
 export const exec = subcommandOn(
   reportedLayer(
-    journalless("nobody sees what a command in a container changes")(
-      mountless("the container has the directory itself")(containerLayer)
+    journalless("the changes of a command in a container cannot be recorded")(
+      mountless("the container works on the directory itself")(containerLayer)
     )
   )
 )(
   "exec",
   {
     summary: "Run a command in a container that has the directory",
-    description: `Run one command in a container made of --image or --rootfs, where the directory is /workspace. It has no network,
-no privileges, one processor, 1 GiB of memory and 256 processes. It runs as the owner of the directory where root runs this
-program, else as 65534:65534 or as you. What it changes in /workspace is changed; everything else goes with the container, and
-so does what the command leaves running. No shell reads the command: for pipes say sh -c. What it prints is printed as it comes,
-and the exit code is its own: 124 when the time was up, 128 and the signal's number when a signal ended it.`,
+    description: `Run one command in a container made of --image or --rootfs, where the directory is /workspace. The container has no network,
+no privileges, one processor, 1 GiB of memory and 256 processes. If root runs this program, the command runs as the owner of
+the directory, otherwise as 65534:65534 or as you. Changes in /workspace stay; all other files, and processes that the command
+leaves running, end with the container. No shell reads the command: use sh -c for pipes. Output is printed as it arrives.
+The exit code is that of the command, 124 after the time limit, or 128 plus the number of the signal that ended it.`,
     examples: [
-      ["--image debian -- make test", "Whatever the project says"],
-      ["--rootfs ./alpine --cwd src -- sh -c 'ls | wc -l'", "Of a root filesystem, in a directory"],
-      ["--image python --stdin -- python3 - < tool.py", "With an input"]
+      ["--image debian -- make test", "The tests of the project"],
+      ["--rootfs ./alpine --cwd src -- sh -c 'ls | wc -l'", "With a root filesystem, in the directory src"],
+      ["--image python --stdin -- python3 - < tool.py", "With a file as standard input"]
     ]
   },
   {
@@ -95,10 +95,10 @@ and the exit code is its own: 124 when the time was up, 128 and the signal's num
       Argument.withDescription("The program and its arguments, after --"),
       Argument.variadic({ min: 1 })
     ),
-    cwd: flags.text("cwd", "PATH", "Where it starts (default: the root)"),
+    cwd: flags.text("cwd", "PATH", "The directory that it starts in (default: the root)"),
     env: flags.repeated("env", "NAME=VALUE", "Set a variable (may be repeated)"),
-    stdin: flags.toggle("stdin", "Give it standard input"),
-    timeout: flags.natural("timeout", "SECONDS", "Stop it after so long (default: never)").pipe(
+    stdin: flags.toggle("stdin", "Pass standard input to it"),
+    timeout: flags.natural("timeout", "SECONDS", "Stop it after this time (default: never)").pipe(
       Flag.filter(
         (seconds) => seconds === undefined || seconds >= minTimeout,
         (seconds) => `${seconds} is less than ${minTimeout}`
@@ -125,9 +125,11 @@ and the exit code is its own: 124 when the time was up, 128 and the signal's num
       yield* document(Answer, processLimit === undefined ? answer : { ...answer, processLimit }, () => "")
     } else {
       if (processLimit !== undefined) {
-        yield* note(`it was refused a process, ${processLimit} are allowed; run fewer at once, or allow more with --pids`)
+        yield* note(
+          `a process was refused because only ${processLimit} are allowed; run fewer at once, or allow more with --pids`
+        )
       }
-      if (timedOut) yield* note("the time was up, and it was stopped; give it more with --timeout, or leave that out")
+      if (timedOut) yield* note("the command was stopped at its time limit; give more time with --timeout, or leave it out")
     }
     if (exitCode !== 0) yield* Effect.fail(new Quit({ code: exitCode }))
   })

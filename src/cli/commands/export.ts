@@ -32,11 +32,13 @@ const saySkipped = Effect.fnUntraced(function* (skipped: ReadonlyArray<SkippedEn
   if (skipped.length === 0) return
   const screen = yield* Screen
   const { dim, name, yellow } = errorLook(screen)
-  yield* screen.warn(`${yellow("left out:")} ${humanise.whole(skipped.length)} of the entries, which no import would take`)
+  yield* screen.warn(
+    `${yellow("left out:")} ${humanise.whole(skipped.length)} of the entries, because import would refuse them`
+  )
   for (const { detail, path } of skipped.slice(0, mostShown)) yield* screen.warn(`  ${name(path)}: ${detail}`)
   if (skipped.length > mostShown)
     yield* screen.warn(dim(`  and ${humanise.whole(skipped.length - mostShown)} more; --json lists all`))
-  yield* screen.warn(dim("--strict fails instead; --exclude GLOB leaves out without a word"))
+  yield* screen.warn(dim("--strict fails instead; --exclude GLOB leaves entries out silently"))
 })
 
 const load = Effect.promise(() => import("../../history/Archive.ts"))
@@ -45,7 +47,8 @@ const toOutput = Effect.fnUntraced(function* (fs: Algebra, format: archives.Form
   const screen = yield* Screen
   const { json } = yield* Settings
   if (json) return yield* usage("--json and an archive cannot both be on standard output", "Name a file, or leave out --json.")
-  if (screen.isTerminal) return yield* usage("an archive is nothing for a terminal", "Name a file, or send it into a pipe.")
+  if (screen.isTerminal)
+    return yield* usage("an archive cannot be printed on a terminal", "Name a file, or send it into a pipe.")
   const { exportTarOf, exportZipOf } = yield* load
   let written = 0
   const skipped: Array<SkippedEntry> = []
@@ -84,7 +87,7 @@ const toFile = Effect.fnUntraced(function* (fs: Algebra, file: string, format: a
     return yield* archives.outside(
       "NotFound",
       file,
-      "lies in a directory that is not there",
+      "lies in a directory that does not exist",
       "Make that directory first, or choose another place; it is relative to the current directory and not to the root."
     )
   }
@@ -115,25 +118,25 @@ export const exportCommand = subcommand(
   "export",
   {
     summary: "Write the whole tree into a ZIP or tar archive",
-    description: `Write everything below the root into one archive: a ZIP, or a tar where the name ends in .tar. Permissions, empty
-directories and links inside the tree go with it. What no import would take is left out and told: links that lead
-out, FIFOs, second spellings of a name; --strict fails instead. A ZIP holds the tree at its top level; with --manifest
-below files/, beside a manifest.json that counts it. Both can be imported. FILE is relative to the current directory,
-not to the root; - is standard output. The file is there when all of it is written, and not before.`,
+    description: `Write everything below the root into one archive: a ZIP, or a tar if the name ends in .tar. Permissions, empty
+directories and links inside the tree are kept. Entries that import would refuse are left out and listed: links out of
+the tree, FIFOs, second spellings of a name; with --strict the export fails instead. A ZIP holds the tree at its top
+level; with --manifest below files/, beside a manifest.json. Both can be imported. FILE is relative to the current
+directory, not to the root; - is standard output. The file appears only when it is complete.`,
     examples: [
-      ["- > backup.zip", "The tree as it is now; with a name instead of - it is written as one step"],
-      ["lunch.tar --snapshot 'before lunch'", "A file, with the tree as a snapshot has it"],
+      ["- > backup.zip", "The current tree"],
+      ["lunch.tar --snapshot 'before lunch'", "The tree of a snapshot"],
       ["- | ssh host 'cat > backup.zip'", "Into a pipe"]
     ]
   },
   {
-    file: archives.file("Where to write it, relative to the current directory; - for standard output"),
-    snapshot: flags.text("snapshot", "ID", "The tree as this snapshot has it (default: as it is now)"),
+    file: archives.file("The archive to write, relative to the current directory; - for standard output"),
+    snapshot: flags.text("snapshot", "ID", "Export this snapshot (default: the current tree)"),
     format: archives.format,
     manifest: flags.toggle("manifest", "Write a ZIP with a manifest.json, and the tree below files/"),
-    strict: flags.toggle("strict", "Fail where something would be left out"),
+    strict: flags.toggle("strict", "Fail if an entry would be left out"),
     exclude: flags.exclude,
-    overwrite: flags.toggle("overwrite", "Replace a file that is there"),
+    overwrite: flags.toggle("overwrite", "Replace an existing file"),
     store: flags.store
   },
   Effect.fnUntraced(function* ({ exclude, file, format: given, manifest, overwrite, snapshot, store, strict }) {
@@ -141,8 +144,8 @@ not to the root; - is standard output. The file is there when all of it is writt
     const format = yield* archives.formatOf(file, given)
     if (given === undefined && archives.isCompressed(file)) {
       return yield* usage(
-        `"${file}" is the name of a compressed tar, and what export writes is not compressed`,
-        "Name it .tar, or have it compressed: fs-algebra export - --format tar | gzip > FILE."
+        `"${file}" is the name of a compressed tar, but export does not compress`,
+        "Name it .tar, or compress the output: fs-algebra export - --format tar | gzip > FILE."
       )
     }
     if (manifest && format === "tar") {

@@ -22,7 +22,7 @@ export const glob = subcommand(
   "glob",
   {
     summary: "Find paths by pattern",
-    description: `Find files by glob, in the order of their paths, hidden ones too, but for what git ignores. A pattern without /
+    description: `Find files by glob, in the order of their paths, hidden ones too, without those git ignores. A pattern without /
 matches names at any depth, one with / starts at --path; * stays within a name, ** crosses directories, {a,b} and
 [a-z] choose. Quote patterns, or the shell expands them first.`,
     examples: [
@@ -34,10 +34,10 @@ matches names at any depth, one with / starts at --path; * stays within a name, 
   },
   {
     patterns: Argument.String("pattern").pipe(
-      Argument.withDescription("What to match; one of several is enough"),
+      Argument.withDescription("The pattern; of several, a path must match one"),
       Argument.variadic({ min: 1 })
     ),
-    path: flags.text("path", "DIR", "Where to start (default: the root)"),
+    path: flags.text("path", "DIR", "The directory to start in (default: the root)"),
     exclude: flags.exclude,
     gitignore: flags.gitignore,
     kinds: flags.kinds,

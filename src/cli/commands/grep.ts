@@ -57,22 +57,22 @@ export const grep = subcommand(
   {
     summary: "Find lines by regular expression",
     description: `Find the lines that match a JavaScript regular expression, in the order of paths and lines. Hidden files are searched;
-binary ones and what git ignores are not, unless a path names them. What was passed over is said at the end.
+binary ones and what git ignores are not, unless a path names them. Skipped files are counted at the end.
 On a terminal grouped by file, into a pipe as path:line:text. A pattern that begins with - goes after --.`,
     examples: [
-      ["'TODO|FIXME'", "In everything but what git ignores"],
+      ["'TODO|FIXME'", "In all files that git does not ignore"],
       ["-i readme docs README.md --glob '*.md' -C 2", "In some files of a directory and one more, with two lines around"],
       ["-F 'a.b(' --files", "Plain text; only the names of the files"],
-      ["'^import' --count --json", "How often in each file, as JSON"]
+      ["'^import' --count --json", "The number of matches in each file, as JSON"]
     ]
   },
   {
     pattern: Argument.String("pattern").pipe(Argument.withDescription("The regular expression")),
-    paths: flags.path("Where to search, directories and files (default: the root)").pipe(Argument.variadic()),
-    glob: flags.repeated("glob", "GLOB", "Only files that match; !GLOB takes out (may be repeated)").pipe(Flag.withAlias("g")),
+    paths: flags.path("The directories and files to search (default: the root)").pipe(Argument.variadic()),
+    glob: flags.repeated("glob", "GLOB", "Only files that match; !GLOB excludes (may be repeated)").pipe(Flag.withAlias("g")),
     exclude: flags.exclude,
     gitignore: flags.gitignore,
-    ignoreCase: flags.toggle("ignore-case", "Upper and lower case are the same").pipe(Flag.withAlias("i")),
+    ignoreCase: flags.toggle("ignore-case", "Ignore upper and lower case").pipe(Flag.withAlias("i")),
     literal: flags.toggle("literal", "The pattern is plain text").pipe(Flag.withAlias("F")),
     wholeWord: flags.toggle("word", "Only whole words").pipe(Flag.withAlias("w")),
     context: flags.natural("context", "N", "Lines to show before and after each match").pipe(Flag.withAlias("C")),
@@ -80,7 +80,7 @@ On a terminal grouped by file, into a pipe as path:line:text. A pattern that beg
     following: flags.natural("after-context", "N", "Lines to show after each match").pipe(Flag.withAlias("A")),
     multiline: flags.toggle("multiline", "A match may span lines").pipe(Flag.withAlias("U")),
     files: flags.toggle("files", "Only the names of files with a match").pipe(Flag.withAlias("l")),
-    count: flags.toggle("count", "Only how many lines match in each file").pipe(Flag.withAlias("c")),
+    count: flags.toggle("count", "Only the number of matching lines in each file").pipe(Flag.withAlias("c")),
     max: flags.max,
     after: flags.after
   },
@@ -150,7 +150,7 @@ On a terminal grouped by file, into a pipe as path:line:text. A pattern that beg
 ).pipe(
   Command.validate(({ before, context, count, files, following }) =>
     (files && count) || ((before ?? context ?? following) !== undefined && (files || count))
-      ? new CliError.ValidationError({ message: "of --files, --count and lines of context only one goes at a time" })
+      ? new CliError.ValidationError({ message: "--files, --count and lines of context exclude each other" })
       : Effect.void
   )
 )

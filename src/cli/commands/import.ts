@@ -39,7 +39,8 @@ const bytesOf = (file: string, place: string) =>
 const checkFile = Effect.fnUntraced(function* (file: string) {
   const { isInteractive } = yield* Screen
   if (file === archives.standard) {
-    if (isInteractive) return yield* usage("an archive is nothing to be typed", "Name a file, or send one into the command.")
+    if (isInteractive)
+      return yield* usage("an archive cannot be typed on a terminal", "Name a file, or send one into the command.")
     return
   }
   const kind = archives.kindAt(yield* archives.placeOf(file))
@@ -48,7 +49,7 @@ const checkFile = Effect.fnUntraced(function* (file: string) {
     return yield* archives.outside("NotFound", file, "is not there", hint)
   }
   if (kind === "directory") {
-    const hint = "Name an archive; a directory is worked on with --root."
+    const hint = "Name an archive; to work on a directory, use --root."
     return yield* archives.outside("NotAFile", file, "is a directory", hint)
   }
 })
@@ -69,7 +70,7 @@ const notKept = (error: SnapshotError | Complaint) =>
     const { program } = yield* Screen
     const complaint = error._tag === "Complaint" ? error : complaintOf(error, command, commandLine(program, root))
     const { code, hint, message } = complaint
-    const said = `What was there could not be kept, so nothing has changed. ${hint} Or import without: --no-safety.`
+    const said = `The safety snapshot failed, so nothing has changed. ${hint} Or import without one: --no-safety.`
     return yield* new Complaint({ error: complaint.error, message, hint: said, code })
   })
 
@@ -78,33 +79,33 @@ const keeping = <R>(options: StoreOptions, file: string, body: Effect.Effect<num
     options,
     Effect.fnUntraced(function* ({ line, showing, snapshots }) {
       const tag = safetyTag("importing", printableName(file).slice(0, 200).toWellFormed())
-      const safety = yield* snapshots.snapshot({ tag }).pipe(showing("Keeping what is there"))
+      const safety = yield* snapshots.snapshot({ tag }).pipe(showing("Taking a snapshot of the current files"))
       const short = shortIds(yield* snapshots.list)(safety)
       // A failed import has changed nothing, so its snapshot is not needed.
       const files = yield* Effect.tapError(body, () => Effect.ignore(snapshots.forget(safety)))
-      return { files, safety, remark: `what was there is kept as ${short}; take this back with ${line("restore", short)}` }
+      return { files, safety, remark: `the previous files are kept as ${short}; undo this with ${line("restore", short)}` }
     })
   ).pipe(Effect.catchTag(["SnapshotError", "Complaint"], notKept))
 
 export const importCommand = subcommand(
   "import",
   {
-    summary: "Replace the whole tree by what is in an archive",
-    description: `Replace everything below the root by what is in a ZIP or tar archive: what is not in the archive goes. All of it is
-looked at first, and an archive that is damaged, or that has a name or a link leading out, changes nothing. What was
-there is kept as a snapshot first, so that it can be taken back; --no-safety leaves that out. FILE is relative to
-the current directory, not to the root; - is standard input. With --backend memory it is tried on a copy.`,
+    summary: "Replace the whole tree by the content of an archive",
+    description: `Replace everything below the root by the content of a ZIP or tar archive; files that the archive lacks are removed.
+The whole archive is checked first: if it is damaged, or has a name or a link that leads out, nothing changes. A
+snapshot is taken first, so that the import can be undone; --no-safety skips the snapshot. FILE is relative to
+the current directory, not to the root; - is standard input. With --backend memory only a copy is changed.`,
     examples: [
       ["backup.zip", "The tree as it was exported"],
-      ["backup.zip --backend memory", "Try whether it could be imported; nothing on disk changes"],
+      ["backup.zip --backend memory", "Check that it can be imported; nothing on disk changes"],
       ["- --format tar --root new < project.tar.gz", "From a pipe, into another directory"]
     ]
   },
   {
     file: archives.file("The archive, relative to the current directory; - for standard input"),
     format: archives.format,
-    safety: flags.negatable("safety", "Keep what is there as a snapshot first; --no-safety does not"),
-    anyRoot: flags.toggle("any-root", "Keep even a home directory, or the whole machine"),
+    safety: flags.negatable("safety", "Take a snapshot first; --no-safety skips it"),
+    anyRoot: flags.toggle("any-root", "Allow a snapshot even of a home directory or the whole machine"),
     store: flags.store
   },
   Effect.fnUntraced(function* ({ file, format: given, safety: isSafe, ...options }) {

@@ -12,17 +12,15 @@ import { mountless } from "../mounts.ts"
 import { described, subcommandOn } from "../subcommand.ts"
 import { unrecordedLayer } from "../workspace.ts"
 
-const nothingChanges = "nothing of the directory changes"
+const nothingChanges = "the directory does not change"
 
 const looking = subcommandOn(reportedLayer(journalless(nothingChanges)(mountless(nothingChanges)(Layer.empty))), "journal")
 
 const filters = {
-  paths: flags
-    .repeated("path", "PATH", "Only what is about this path, or what is below it (may be repeated)")
-    .pipe(Flag.withAlias("p")),
-  kinds: flags.text("kind", "KINDS", "Only these kinds of entry, with commas, such as write,delete,fault"),
-  correlations: flags.repeated("correlation", "ID", "Only what has this correlation id (may be repeated)"),
-  after: flags.natural("after", "POSITION", "Only what comes after this position")
+  paths: flags.repeated("path", "PATH", "Only entries for this path or below (may be repeated)").pipe(Flag.withAlias("p")),
+  kinds: flags.text("kind", "KINDS", "Only these kinds of entry, separated by commas, such as write,delete,fault"),
+  correlations: flags.repeated("correlation", "ID", "Only entries with this correlation id (may be repeated)"),
+  after: flags.natural("after", "POSITION", "Only entries after this position")
 }
 
 const contents = flags.toggle("contents", "Show the contents too; with --json as base64")
@@ -30,20 +28,20 @@ const contents = flags.toggle("contents", "Show the contents too; with --json as
 const show = looking(
   "show",
   {
-    summary: "Show what is in a journal",
-    description: `Show the entries of a journal: position, when, kind, what it is about, and the id that an answer shares with what it
-answers. With --changes one line for each change and what became of it. Another program may be writing it.`,
+    summary: "Show the entries of a journal",
+    description: `Show the entries of a journal: position, time, kind, path, and the correlation id that a request and its answer share.
+With --changes one line for each change and its result. Another program may be writing the journal meanwhile.`,
     examples: [
-      ["../work.journal --changes", "What was changed, and what became of it"],
+      ["../work.journal --changes", "All changes and their results"],
       ["../work.journal --reverse -n 20", "The latest twenty entries"],
-      ["../work.journal --path src --kind write,deleted --contents", "What was written and deleted in src, and what it held"]
+      ["../work.journal --path src --kind write,deleted --contents", "The writes and deletions in src, with contents"]
     ]
   },
   {
     file,
     ...filters,
-    before: flags.natural("before", "POSITION", "Only what comes before this position"),
-    max: flags.natural("max", "N", "At most so many").pipe(Flag.withAlias("n")),
+    before: flags.natural("before", "POSITION", "Only entries before this position"),
+    max: flags.natural("max", "N", "At most this many").pipe(Flag.withAlias("n")),
     reverse: flags.toggle("reverse", "The latest first"),
     changes: flags.toggle("changes", "One line for each change, instead of one for each entry"),
     contents
@@ -55,7 +53,7 @@ answers. With --changes one line for each change and what became of it. Another 
 ).pipe(
   Command.validate(({ changes, contents }) =>
     changes && contents
-      ? new CliError.ValidationError({ message: "--contents goes with entries, and not with --changes" })
+      ? new CliError.ValidationError({ message: "--contents cannot be combined with --changes" })
       : Effect.void
   )
 )
@@ -64,17 +62,16 @@ const tail = looking(
   "tail",
   {
     summary: "Follow a journal as it grows",
-    description: `Show the last ten entries of a journal and then those that come, as another program writes them, until it is
-interrupted.`,
+    description: `Show the last ten entries of a journal, then each entry that another program adds, until interrupted.`,
     examples: [
-      ["../work.journal", "The last ten, and what comes"],
+      ["../work.journal", "The last ten entries, and those that follow"],
       ["../work.journal --after 0 --path src --json", "Everything about src, as JSON"]
     ]
   },
   {
     file,
     ...filters,
-    max: flags.natural("max", "N", "Begin with the last so many of them (default: 10)").pipe(Flag.withAlias("n")),
+    max: flags.natural("max", "N", "Begin with this many of the last entries (default: 10)").pipe(Flag.withAlias("n")),
     contents
   },
   Effect.fnUntraced(function* ({ file, ...options }) {
@@ -86,13 +83,13 @@ interrupted.`,
 const verify = looking(
   "verify",
   {
-    summary: "Check that a journal is what was written",
-    description: `Read a journal and all contents that it names. Where it is not what was written it says at which position, and the exit
-code is 1. Journals that --journal begins are chained: only that lines were cut off at the end goes unnoticed, unless the
-head was kept. In one that is not, a line that still makes sense may have been changed.`,
+    summary: "Check that a journal is undamaged",
+    description: `Read a journal and all contents that it names. If an entry or a content was changed, the command prints the position
+and exits with code 1. Journals that --journal begins are chained: only lines cut off at the end go unnoticed, unless you
+compare the head. In a journal without a chain, a change that leaves a valid line goes unnoticed.`,
     examples: [
-      ["../work.journal", "Is it sound?"],
-      ["../work.journal --json | jq -r .head", "The hash of its end, to be kept elsewhere"]
+      ["../work.journal", "Check a journal"],
+      ["../work.journal --json | jq -r .head", "The hash of its end, to keep elsewhere"]
     ]
   },
   { file },
@@ -107,17 +104,17 @@ const compact = looking(
   {
     summary: "Remove the oldest entries of a journal",
     description: `Remove the entries before a position, or older than a time, and the contents that only they name. The others keep their
-positions, and verify shows the same head. What is gone can neither be undone nor shown any more: an undo to an earlier
-position fails. The last entry stays, and so does what a leaf still needs. After a crash FILE is the old journal or the
-new one.`,
+positions, and verify shows the same head. Removed entries can neither be undone nor shown: an undo to an earlier
+position fails. The last entry stays, and so do the entries that a leaf still needs. After a crash FILE is either the
+old journal or the new one.`,
     examples: [
-      ["../work.journal --before 5000", "Keep entry 5000 and what came after it"],
-      ["../work.journal --before 2026-01-31", "Keep what was recorded since"]
+      ["../work.journal --before 5000", "Keep entry 5000 and all later ones"],
+      ["../work.journal --before 2026-01-31", "Keep the entries since this time"]
     ]
   },
   {
     file,
-    before: flags.requiredText("before", "WHEN", "What comes before this position, or was recorded before this time, goes")
+    before: flags.requiredText("before", "WHEN", "Remove the entries before this position or time")
   },
   Effect.fnUntraced(function* ({ file, ...options }) {
     const { compact } = yield* Effect.promise(() => import("../journal/compact.ts"))
@@ -128,20 +125,20 @@ new one.`,
 const replay = looking(
   "replay",
   {
-    summary: "Make the tree as it was at a position",
-    description: `Write the tree as it was at a position of the journal into an empty directory, or list it: what was done through the
-journal, and what was there before as far as it was changed. DIR is relative to the current directory; all of the tree
-is written, or nothing.`,
+    summary: "Rebuild the tree of a position",
+    description: `Write the tree as it was at a position of the journal into an empty directory, or list it. The tree has the files that
+were changed through the journal, also in their state before. DIR is relative to the current directory; all of the
+tree is written, or nothing.`,
     examples: [
       ["../work.journal --to 120 --into ../then", "As it was after entry 120"],
-      ["../work.journal --list", "What is there at the end"]
+      ["../work.journal --list", "List the tree at the end"]
     ]
   },
   {
     file,
     to: flags.natural("to", "POSITION", "As it was after this position (default: the last)"),
-    into: flags.text("into", "DIR", "Where to write it: a directory that is empty, or not there yet"),
-    list: flags.toggle("list", "List what is in it, and write nothing")
+    into: flags.text("into", "DIR", "The directory to write, empty or not existing yet"),
+    list: flags.toggle("list", "List the tree, and write nothing")
   },
   Effect.fnUntraced(function* ({ file, into, to }) {
     const { replay } = yield* Effect.promise(() => import("../journal/replay.ts"))
@@ -149,28 +146,28 @@ is written, or nothing.`,
   })
 ).pipe(
   Command.validate(({ into, list }) =>
-    (into === undefined) === list ? Effect.void : new CliError.ValidationError({ message: "give one of --into DIR and --list" })
+    (into === undefined) === list ? Effect.void : new CliError.ValidationError({ message: "give either --into DIR or --list" })
   )
 )
 
 const drift = subcommandOn(unrecordedLayer("drift changes nothing"), "journal")(
   "drift",
   {
-    summary: "Show where the root is not what the journal left",
-    description: `Compare the root with what was recorded, and show each path that was changed since by others: what the journal left
-there, and what is there now. Permission bits are compared where the journal knows them. With --all also what the
-journal has never touched: added where it knows all of a directory, and not in the journal where the entry may have
-been there before the journal began.`,
+    summary: "Show changes that the journal did not record",
+    description: `Compare the root with the journal, and show each path that was changed without it: the recorded state and the current
+state. Permission bits are compared if the journal has them. With --all also show paths that the journal never touched:
+"added" if it knows the whole directory, otherwise "not in the journal", because the entry may be older than the
+journal.`,
     examples: [
-      ["../work.journal", "What was changed without the journal"],
+      ["../work.journal", "Changes made without the journal"],
       ["../work.journal --all --path src", "New files in src too"]
     ]
   },
   {
     file,
-    to: flags.natural("to", "POSITION", "As the journal left it at this position (default: the last)"),
+    to: flags.natural("to", "POSITION", "Compare with this position (default: the last)"),
     paths: flags.repeated("path", "PATH", "Only at this path and below (may be repeated)").pipe(Flag.withAlias("p")),
-    all: flags.toggle("all", "Show what the journal has never touched too")
+    all: flags.toggle("all", "Show paths that the journal never touched too")
   },
   Effect.fnUntraced(function* ({ file, ...options }) {
     const { drift } = yield* Effect.promise(() => import("../journal/drift.ts"))
@@ -181,19 +178,19 @@ been there before the journal began.`,
 const undo = subcommandOn(unrecordedLayer("an undo is recorded in the journal that it undoes"), "journal")(
   "undo",
   {
-    summary: "Take back what was done after a position",
-    description: `Give every path of the root that was changed after a position what it was then, all of them or none. Where something
-is there that the journal knows nothing of, nothing is changed, and it says where. What it does is recorded in the same
-journal, so that it can be taken back too.`,
+    summary: "Undo the changes after a position",
+    description: `Restore every path of the root that was changed after a position to its state at that position, all of them or none. If
+a path was changed without the journal, nothing is changed, and the path is named. The undo is recorded in the same
+journal, so that it can be undone too.`,
     examples: [
       ["../work.journal --to 120 --dry-run", "What would change"],
       ["../work.journal --to 120", "As it was after entry 120"],
-      ["../work.journal --to 0 --path src", "Everything that was recorded of src"]
+      ["../work.journal --to 0 --path src", "Everything recorded below src"]
     ]
   },
   {
     file,
-    to: flags.requiredNatural("to", "POSITION", "What came after this position is taken back; 0: all of it"),
+    to: flags.requiredNatural("to", "POSITION", "Undo all changes after this position; 0: all of them"),
     paths: flags.repeated("path", "PATH", "Only at this path and below (may be repeated)").pipe(Flag.withAlias("p")),
     dryRun: flags.toggle("dry-run", "Show what would change, and change nothing")
   },
@@ -210,14 +207,14 @@ export const journal = Command.make("journal").pipe(
     { group: "KEEP SMALL", commands: [compact] }
   ]),
   described({
-    summary: "Look at what was recorded with --journal, and undo it",
-    description: `Every command that changes something, mcp too, records what it does when it is given --journal FILE: what was asked
-before, what came of it after, and what was there before it. FILE lies outside of the root, contents over 4 KiB beside
-it in FILE.contents, and it is one root's: two of them in one journal could not be told apart.`,
+    summary: "Read a journal that --journal recorded, and undo its changes",
+    description: `With --journal FILE, every command that changes something, mcp too, records each change: first the request, then its
+result and the previous state. FILE must lie outside of the root; contents over 4 KiB lie beside it in FILE.contents.
+A journal belongs to one root: paths of two roots in one journal could not be distinguished.`,
     examples: [
-      ["show ../work.journal --changes", "What was changed"],
-      ["undo ../work.journal --to 0 --dry-run", "What taking all of it back would change"],
-      ["verify ../work.journal", "Is it what was written?"]
+      ["show ../work.journal --changes", "The changes"],
+      ["undo ../work.journal --to 0 --dry-run", "The effect of an undo of everything"],
+      ["verify ../work.journal", "Check that it is undamaged"]
     ]
   })
 )

@@ -86,17 +86,17 @@ export const ls = subcommand(
   "ls",
   {
     summary: "List a directory",
-    description: `List directories in the order of their names, hidden ones too, and files that are named. Directories end in /.
+    description: `List directories in the order of their names, hidden ones too, and the files given. Directories end in /.
 On a terminal with sizes; into a pipe one name a line and nothing else, unless --long.`,
     examples: [
-      ["", "What is in the root"],
-      ["src --long", "With permissions, sizes, times and where links lead"],
+      ["", "The entries of the root"],
+      ["src --long", "With permissions, sizes, times and the targets of links"],
       ["--json | jq -r .path", "For a program: one JSON document a line"]
     ]
   },
   {
     paths: flags.path("Directories, or files (default: the root)").pipe(Argument.variadic()),
-    long: flags.toggle("long", "Permissions, size, time of the last change, and where links lead").pipe(Flag.withAlias("l"))
+    long: flags.toggle("long", "Permissions, size, time of the last change, and the targets of links").pipe(Flag.withAlias("l"))
   },
   Effect.fnUntraced(function* ({ long, paths }) {
     const fs = yield* Filesystem

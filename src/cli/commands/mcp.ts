@@ -14,7 +14,7 @@ export const ProgramVersion: Context.Reference<string> = Context.Reference("fs-a
 })
 
 const http = flags
-  .port("http", "Listen for HTTP on this port of this machine, any free one for 0, and say where on standard error")
+  .port("http", "Listen for HTTP on this port, 0 for any free one; the address is printed on standard error")
   .pipe(Flag.optional, Flag.map(Option.getOrUndefined))
 
 const served = Effect.promise(() => import("../mcpMain.ts"))
@@ -23,47 +23,47 @@ export const mcp = Command.make(
   "mcp",
   {
     directories: Argument.Path("directory").pipe(
-      Argument.withDescription("The root, as with --root; of several each stands in the root by its name"),
+      Argument.withDescription("The root, like --root; several are served as directories of the root, each by its name"),
       Argument.filter(
         (directory) => directory.trim() !== "",
-        () => "a directory, and it is blank"
+        () => "a directory, not blank"
       ),
       Argument.variadic()
     ),
     tools: flags
       .text("tools", "TOOLS", "all, seven, vfs, or names with commas (default: all)")
       .pipe(Flag.map((tools) => tools ?? "all")),
-    readOnly: flags.toggle("read-only", "Offer nothing that changes anything"),
+    readOnly: flags.toggle("read-only", "Offer no tool that changes anything"),
     deletes: flags
       .toggle(
         "no-delete",
-        "Remove and move nothing: no rm, no move, no patch that deletes a file; a restore removes nothing either"
+        "Allow no removal and no move: no rm, no move, no patch that deletes a file, no restore that removes one"
       )
       .pipe(Flag.map((isGiven) => !isGiven)),
     limits: Flag.Literals("limits", ["agent", "standard", "unlimited"]).pipe(
-      Flag.withDescription("How much one call may read and write"),
+      Flag.withDescription("The limits on what one call may read and write"),
       Flag.withMetavar("LIMITS"),
       Flag.withDefault("agent" as const)
     ),
     mountPoint: flags.text("mount-point", "PATH", "Paths may begin with this directory (default: the root as it was given)"),
-    allow: flags.repeated("allow", "GLOB", "Only these may be touched (may be repeated)"),
-    deny: flags.repeated("deny", "GLOB", "In no list, and refused when named, also when allowed (may be repeated)"),
+    allow: flags.repeated("allow", "GLOB", "Allow access only to these (may be repeated)"),
+    deny: flags.repeated("deny", "GLOB", "Hide these and refuse access to them, even if --allow matches (may be repeated)"),
     readBeforeWrite: flags.toggle(
       "read-before-write",
-      "Refuse to change a file that was not read as it is now, or to remove or move a directory that holds one"
+      "Refuse to change, move or remove files whose current version was not read"
     ),
     structured: flags.toggle(
       "structured",
       "Send results as structured content too, for programs that read it; models need the text"
     ),
     snapshots: Flag.Boolean("snapshots").pipe(
-      Flag.withDescription("Offer snapshots with any tools, or do not start (default: where they can be kept, with all tools)"),
+      Flag.withDescription("Offer snapshots with any --tools, and fail if none can be kept (default: with all tools)"),
       Flag.optional,
       Flag.map(Option.getOrUndefined)
     ),
     anyRoot: flags.toggle("any-root", "Serve even a home directory, or the whole machine"),
     http,
-    host: flags.ownAddress("Which of this machine's own addresses --http listens on")
+    host: flags.ownAddress("The loopback address that --http listens on")
   },
   Effect.fnUntraced(function* ({ directories, host, http: port, ...input }) {
     const { serving } = yield* served
@@ -85,12 +85,12 @@ Without a root it serves the roots that the client lists, else the current direc
 machine are refused. Before the first change of a session, and before a directory is removed, it takes a snapshot.`,
     examples: [
       ["~/notes", "What a client's configuration starts; so does --root"],
-      ["--root . --read-only", "Look, do not touch: no tool that changes anything is even listed"],
+      ["--root . --read-only", "Read only: no tool that changes anything is listed"],
       ["app ../shared", "Two directories, as app and shared"],
-      ["--deny '**/.env*' --deny '.git/**' --read-before-write", "Some files are nobody's business"],
+      ["--deny '**/.env*' --deny '.git/**' --read-before-write", "Hide secret files"],
       ["--deny '**/.env*' --hardlinks reject", "Also where a secret file has a second name"],
       ["--no-delete", "Write and edit, but remove nothing"],
-      ["--backend memory", "On a copy, which goes when the agent does"],
+      ["--backend memory", "On a copy in memory, which ends with the session"],
       ["--backend memory --mount ../shared:lib --mount notes.md", "With other files in it"]
     ]
   }),

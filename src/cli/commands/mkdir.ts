@@ -11,18 +11,16 @@ export const mkdir = subcommand(
   "mkdir",
   {
     summary: "Make directories",
-    description: "Make directories and those above them. One that is there already is no failure.",
+    description: "Make directories and their missing parents. An existing directory is no failure.",
     examples: [
       ["src/cli docs", "Two directories"],
-      ["--no-exist-ok build", "Fail if it is there already"]
+      ["--no-exist-ok build", "Fail if it exists already"]
     ]
   },
   {
     paths: flags.paths("The directories"),
-    parents: flags
-      .negatable("parents", "Make those above it; --no-parents fails where they are missing")
-      .pipe(Flag.withAlias("p")),
-    existOk: flags.negatable("exist-ok", "Be content with one that is there; --no-exist-ok fails")
+    parents: flags.negatable("parents", "Make its missing parents; --no-parents fails instead").pipe(Flag.withAlias("p")),
+    existOk: flags.negatable("exist-ok", "Accept an existing directory; --no-exist-ok fails instead")
   },
   Effect.fnUntraced(function* ({ existOk, parents, paths }) {
     const fs = yield* Filesystem

@@ -19,18 +19,18 @@ export const rm = subcommand(
   "rm",
   {
     summary: "Remove files and directories",
-    description: `Remove files, links and empty directories; with --recursive directories with all that is in them. Of a link the
-link goes, its target stays. The root itself cannot be removed.`,
+    description: `Remove files, links and empty directories; with --recursive also directories with all their content. A link is removed
+without its target. The root itself cannot be removed.`,
     examples: [
       ["draft.txt", "A file"],
       ["--recursive build dist", "Two directories with their content"],
-      ["--missing-ok --recursive tmp", "Whether or not it is there"]
+      ["--missing-ok --recursive tmp", "Also if it does not exist"]
     ]
   },
   {
-    paths: flags.paths("What to remove"),
-    recursive: flags.toggle("recursive", "Directories with all that is in them").pipe(Flag.withAlias("r")),
-    missingOk: flags.toggle("missing-ok", "What is not there is no failure").pipe(Flag.withAlias("f")),
+    paths: flags.paths("The files or directories to remove"),
+    recursive: flags.toggle("recursive", "Remove directories with all their content").pipe(Flag.withAlias("r")),
+    missingOk: flags.toggle("missing-ok", "Do not fail if a path does not exist").pipe(Flag.withAlias("f")),
     ifMatch: flags.ifMatch
   },
   Effect.fnUntraced(function* ({ ifMatch, missingOk, paths, recursive }) {
@@ -42,7 +42,7 @@ link goes, its target stays. The root itself cannot be removed.`,
           .pipe(withProgress(`Removing ${path}`))
         yield* document(DeleteResult, result, (look) =>
           result.deleted + result.directories === 0
-            ? `${look.name(path)} is not there\n`
+            ? `${look.name(path)} does not exist\n`
             : `Removed ${look.name(path)}${result.deleted + result.directories > 1 ? `, ${counted(result)}` : ""}\n`
         )
       })

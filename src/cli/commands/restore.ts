@@ -75,7 +75,7 @@ const answer = Effect.fnUntraced(function* (store: Store, id: string, options: O
     (look) =>
       `${someChanges(look, changes, dryRun)}${
         changes.length === 0
-          ? `It is as in snapshot ${look.yellow(short(from))} already`
+          ? `It is already as in snapshot ${look.yellow(short(from))}`
           : `${dryRun ? "Would restore" : "Restored"} ${look.yellow(short(from))}, ${countChanges(changes)}`
       }\n`
   )
@@ -84,33 +84,36 @@ const answer = Effect.fnUntraced(function* (store: Store, id: string, options: O
   if (dryRun) yield* screen.warn(dim("nothing has changed"))
   else if (safety !== undefined) {
     const back = store.line("restore", short(safety), ...options.paths)
-    yield* screen.warn(dim(`what was there is kept as ${short(safety)}; take this back with ${back}`))
-  } else yield* screen.warn(dim("what was there is not kept"))
+    yield* screen.warn(dim(`the previous files are kept as ${short(safety)}; undo this with ${back}`))
+  } else yield* screen.warn(dim("the previous files are not kept"))
 })
 
 export const restore = subcommand(
   "restore",
   {
-    summary: "Bring the tree, or a part of it, back as it was",
-    description: `Make everything below the root, or only what is at the paths and below, what it was when a snapshot was taken: what
-was changed or removed since comes back, what was added goes. All of it or nothing changes, also when the power
-fails. What was there is kept as a snapshot first, so that it can be taken back; --no-safety leaves that out.
-An ID is as much of an id as is unique, a tag that only one has, or latest, as snapshots shows them.`,
+    summary: "Restore the tree, or a part of it, from a snapshot",
+    description: `Restore everything below the root, or only the given paths and below, to the state of a snapshot: files that were
+changed or removed since come back, files that were added are removed. All of it changes or nothing, even on a power
+failure. A snapshot is taken first, so that the restore can be undone; --no-safety skips the snapshot.
+An ID is a unique beginning of an id, a tag that only one snapshot has, or latest; the command snapshots lists them.`,
     examples: [
-      ["--dry-run", "What the newest snapshot would change"],
+      ["--dry-run", "The changes that the newest snapshot would make"],
       ["", "Everything as in the newest snapshot"],
-      ["3fa91c02 src README.md", "One directory and one file as in another"]
+      ["3fa91c02 src README.md", "One directory and one file as in another snapshot"]
     ]
   },
   {
-    id: Argument.String("id").pipe(Argument.withDescription("Which snapshot (default: latest)"), Argument.withDefault(latest)),
+    id: Argument.String("id").pipe(
+      Argument.withDescription("The snapshot to restore (default: latest)"),
+      Argument.withDefault(latest)
+    ),
     paths: Argument.Path("path").pipe(
-      Argument.withDescription("Only what is here and below (default: the whole tree)"),
+      Argument.withDescription("Only these paths and below (default: the whole tree)"),
       Argument.variadic()
     ),
     dryRun: flags.toggle("dry-run", "Show what would change, and change nothing"),
-    safety: flags.negatable("safety", "Keep what is there as a snapshot first; --no-safety does not"),
-    verify: flags.toggle("verify", "Look at everything again afterwards"),
+    safety: flags.negatable("safety", "Take a snapshot first; --no-safety skips it"),
+    verify: flags.toggle("verify", "Compare all files with the snapshot afterwards"),
     store: flags.store
   },
   Effect.fnUntraced(function* ({ id, store, ...options }) {

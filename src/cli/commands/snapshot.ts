@@ -24,19 +24,19 @@ export const snapshot = subcommand(
   "snapshot",
   {
     summary: "Keep the whole tree as it is now",
-    description: `Keep everything that is below the root, so that restore brings it back byte for byte: ignored files, empty
-directories, links, permissions, repositories. What has not changed since the last snapshot takes no room again.
-They are kept outside the root, in a git repository that no git command of yours ever sees (snapshots says where it
-is); with --store DIR in another one.`,
+    description: `Keep everything below the root, so that restore brings it back byte for byte: ignored files, empty directories,
+links, permissions, repositories. Content that has not changed since the last snapshot takes no space again.
+Snapshots are kept outside the root, in a git repository that your own git commands never see (the command snapshots
+prints its place); with --store DIR in another one.`,
     examples: [
       ["", "Before something is tried"],
-      ["--tag 'works, tests pass'", "With a line that says what it is"],
+      ["--tag 'works, tests pass'", "With a tag that names it"],
       ["--json | jq -r .snapshotId", "Its whole id, for a program"]
     ]
   },
   {
-    tag: flags.text("tag", "TEXT", "A line of text to know it by"),
-    anyRoot: flags.toggle("any-root", "Even of a home directory, or of the whole machine"),
+    tag: flags.text("tag", "TEXT", "One line of text that names it"),
+    anyRoot: flags.toggle("any-root", "Allow a snapshot even of a home directory or the whole machine"),
     store: flags.store
   },
   Effect.fnUntraced(function* ({ tag, ...options }) {

@@ -90,7 +90,7 @@ const forget = Effect.fnUntraced(function* (
   const verb = dryRun ? "Would forget" : "Forgot"
   yield* document(Forgotten, { forgotten: going.map(({ snapshotId }) => snapshotId), dryRun }, (look) =>
     going.length === 0
-      ? "There is nothing to forget\n"
+      ? "There is no snapshot to forget\n"
       : going
           .map(
             (snapshot) =>
@@ -128,23 +128,22 @@ export const snapshots = subcommand(
   "snapshots",
   {
     summary: "List the snapshots, or forget some",
-    description: `List the snapshots of this root, the newest first: id, when, files changed and lines added and removed since the one
-before it, the size of its files, the tool that it was taken for, its tag.
-An ID is as much of an id as is unique, a tag that only one has, or latest: the newest, but for those that restore
-and import took of what they replaced.`,
+    description: `List the snapshots of this root, the newest first: id, time, changed files and lines since the previous snapshot,
+the size of its files, the tool it was taken for, its tag. An ID is a unique beginning of an id, a tag that only one
+snapshot has, or latest: the newest, not counting the safety snapshots of restore and import.`,
     examples: [
       ["", "All of them, and where they are kept"],
       ["-n 5 --json", "The newest five, as JSON"],
       ["--forget 3fa91c02 --forget 'before lunch'", "Two that are not needed any more"],
-      ["--keep 20 --dry-run", "Which would go, if all but the newest twenty went"]
+      ["--keep 20 --dry-run", "Show which would be forgotten if only the newest twenty stayed"]
     ]
   },
   {
-    max: flags.natural("max", "N", "Only the newest so many").pipe(Flag.withAlias("n")),
+    max: flags.natural("max", "N", "Only this many of the newest").pipe(Flag.withAlias("n")),
     forget: flags.repeated("forget", "ID", "Forget this one, for good (may be repeated)"),
-    keep: flags.natural("keep", "N", "Forget all but the newest so many, for good"),
+    keep: flags.natural("keep", "N", "Forget all but this many of the newest, for good"),
     dryRun: flags.toggle("dry-run", "Show what would be forgotten, and forget nothing"),
-    stats: flags.toggle("stats", "Only how many there are, what they take, and where"),
+    stats: flags.toggle("stats", "Only their number, their size and their store"),
     store: flags.store
   },
   Effect.fnUntraced(function* ({ max, stats: isStats, store, ...changes }) {
@@ -159,10 +158,8 @@ and import took of what they replaced.`,
   Command.validate(({ dryRun, forget, keep, max, stats }) => {
     const forgets = forget.length > 0 || keep !== undefined
     if (forgets && (stats || max !== undefined)) {
-      return new CliError.ValidationError({ message: "--forget and --keep go with neither --max nor --stats" })
+      return new CliError.ValidationError({ message: "--forget and --keep cannot be combined with --max or --stats" })
     }
-    return dryRun && !forgets
-      ? new CliError.ValidationError({ message: "--dry-run goes with --forget or --keep" })
-      : Effect.void
+    return dryRun && !forgets ? new CliError.ValidationError({ message: "--dry-run needs --forget or --keep" }) : Effect.void
   })
 )

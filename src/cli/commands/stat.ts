@@ -17,7 +17,7 @@ interface Answer extends FileStat {
   readonly version?: string
 }
 
-const kindNames = { file: "file", directory: "directory", symlink: "link", other: "neither file, directory nor link" } as const
+const kindNames = { file: "file", directory: "directory", symlink: "link", other: "not a file, a directory or a link" } as const
 
 const show = (look: Look, stat: Answer): string => {
   const rows: ReadonlyArray<readonly [string, string | undefined]> = [
@@ -41,9 +41,9 @@ const show = (look: Look, stat: Answer): string => {
 export const stat = subcommand(
   "stat",
   {
-    summary: "What is known of a path",
+    summary: "Show the kind, size, times and version of a path",
     description: `Kind, size, permissions, times and, of a file, its version: the SHA-256 of its bytes, which --if-match of write,
-edit and rm takes, so that nobody else's change is overwritten.`,
+edit and rm compares, so that no change of others is overwritten.`,
     examples: [
       ["README.md", "A file"],
       ["--json README.md | jq -r .version", "Its version alone"]

@@ -17,8 +17,8 @@ export const showTour = reported(
 
 export const tour = Command.make("tour", {}, () => showTour).pipe(
   described({
-    summary: "See what it can do, on the files of this directory",
-    description: `Load the directory into memory, without what git ignores, and show on those files, with timings: list, glob, grep,
+    summary: "Show the features on the files of this directory",
+    description: `Load the directory into memory, without files that git ignores, and show on the copy, with timings: list, glob, grep,
 an edit and its difference, a conflict, a typed failure. Nothing on disk is touched.`,
     examples: [
       ["", "On the current directory"],

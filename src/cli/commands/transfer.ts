@@ -44,7 +44,7 @@ const destination = Effect.fnUntraced(function* (
     if (Option.isSome(stat)) return yield* new FsError.NotADirectory({ operation, path: to })
     return yield* new Complaint({
       error: { _tag: "NotFound", operation, path: to },
-      message: `"${to}": there is no such directory to put them into`,
+      message: `"${to}": there is no such directory to copy or move into`,
       hint: `End it with / to make it: ${quote(`${to}/`)}`,
       code: exitCodeOf("NotFound")
     })
@@ -52,7 +52,7 @@ const destination = Effect.fnUntraced(function* (
   const places = sources.map((source) => inDirectory(source, to))
   const twice = places.find((place, index) => places.indexOf(place) !== index)
   if (twice !== undefined) {
-    return yield* usage(`two of them would become "${twice}"`, "Take one after the other, to different names.")
+    return yield* usage(`two of the sources would become "${twice}"`, "Transfer them one by one, to different names.")
   }
   return (from: string) => (isInto ? inDirectory(from, to) : to)
 })
@@ -68,10 +68,10 @@ const transfer = <const Name extends string>(
     about,
     {
       paths: Argument.Path("path").pipe(
-        Argument.withDescription("Files, links or directories, then the new path of one, or the directory to put them into"),
+        Argument.withDescription("The files, links or directories, then the new path, or the directory to put them into"),
         Argument.variadic({ min: 2 })
       ),
-      overwrite: flags.toggle("overwrite", "Replace a file that is there, or an empty directory").pipe(Flag.withAlias("f"))
+      overwrite: flags.toggle("overwrite", "Replace an existing file, or an empty directory").pipe(Flag.withAlias("f"))
     },
     Effect.fnUntraced(function* ({ overwrite, paths }) {
       const fs: Algebra = yield* Filesystem
@@ -97,12 +97,12 @@ export const cp = transfer(
   { done: "Copied", doing: "Copying" },
   {
     summary: "Copy a file or a directory",
-    description: `Copy files, links, or directories with all that is in them: to a new path, or into a directory that is there or is
-written with / at its end; directories above it are made. What is there is replaced only with --overwrite, and a
-directory only when it is empty.`,
+    description: `Copy files, links, or directories with all their content: to a new path, or into a directory that exists or is
+written with / at its end; missing parent directories are made. An existing file is replaced only with --overwrite,
+and a directory only if it is also empty.`,
     examples: [
       ["src/main.ts src/main.old.ts", "A file"],
-      ["docs backup/", "A directory into another, which is made where it is missing"],
+      ["docs backup/", "A directory into another, which is made if it is missing"],
       ["README.md src/*.ts backup/", "Several files"]
     ]
   }
@@ -114,9 +114,9 @@ export const mv = transfer(
   { done: "Moved", doing: "Moving" },
   {
     summary: "Move or rename a file or a directory",
-    description: `Move or rename files, links or directories, each in one step where the disk can: to a new path, or into a directory
-that is there or is written with / at its end; directories above it are made. What is there is replaced only with
---overwrite, and a directory only when it is empty.`,
+    description: `Move or rename files, links or directories, each in one step if the disk can: to a new path, or into a directory that
+exists or is written with / at its end; missing parent directories are made. An existing file is replaced only with
+--overwrite, and a directory only if it is also empty.`,
     examples: [
       ["old.ts new.ts", "A new name"],
       ["draft.md docs/", "Into a directory"]

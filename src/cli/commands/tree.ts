@@ -58,18 +58,18 @@ const summary = (look: Look, entries: ReadonlyArray<GlobMatch>): string => {
 export const tree = subcommand(
   "tree",
   {
-    summary: "Draw what is below a directory",
-    description: `Draw everything below a directory, with sizes, hidden files too, but for what git ignores.
-What was left out and what cannot be read is said at the end.`,
+    summary: "Draw the tree of a directory",
+    description: `Draw everything below a directory, with sizes, hidden files too, but without files that git ignores.
+Entries that were left out or cannot be read are counted at the end.`,
     examples: [
-      ["", "The project without what git ignores"],
+      ["", "The project without the files that git ignores"],
       ["src --depth 2", "Two levels of one directory"],
-      ["--no-ignore -x .git -x node_modules", "What git ignores too, without some directories"]
+      ["--no-ignore -x .git -x node_modules", "Also the files that git ignores, without some directories"]
     ]
   },
   {
     path: flags.directory("The directory to draw"),
-    depth: flags.natural("depth", "N", "How many levels (default: all)").pipe(Flag.withAlias("d"), Flag.withAlias("L")),
+    depth: flags.natural("depth", "N", "The number of levels (default: all)").pipe(Flag.withAlias("d"), Flag.withAlias("L")),
     exclude: flags.exclude,
     gitignore: flags.gitignore
   },

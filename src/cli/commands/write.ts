@@ -20,7 +20,7 @@ const mode = Flag.ChoiceWithValue("mode", [
   ["append-existing", "appendExisting"]
 ] as const).pipe(
   Flag.withAlias("m"),
-  Flag.withDescription("What may be there, as said above"),
+  Flag.withDescription("Whether the file may exist, as above"),
   Flag.withMetavar("MODE"),
   Flag.withDefault("overwrite" as const)
 )
@@ -37,10 +37,10 @@ export const write = subcommand(
   "write",
   {
     summary: "Write a file from --text or standard input",
-    description: `Write a file from --text, or from standard input without it. The old content stays until the new one is
-complete, also when the input breaks off or the command is interrupted.
---mode create takes only a new file, replace and append-existing only one that is there, overwrite (the default)
-and append take either.`,
+    description: `Write a file from --text, or without it from standard input. The old content stays until the new one is
+complete, also if the input or the command is interrupted.
+--mode create needs a new file, replace and append-existing need an existing one, overwrite (the default)
+and append accept both.`,
     examples: [
       ["notes.txt --text 'remember the milk'", "From an argument"],
       ["data/report.json < report.json", "From standard input; directories are made"],
@@ -50,10 +50,10 @@ and append take either.`,
   },
   {
     path: flags.path("The file"),
-    text: flags.text("text", "TEXT", "The content, just as given (default: standard input)"),
+    text: flags.text("text", "TEXT", "The content, exactly as given (default: standard input)"),
     mode,
     ifMatch: flags.ifMatch,
-    parents: flags.negatable("parents", "Make the directories above it; --no-parents fails where they are missing")
+    parents: flags.negatable("parents", "Make its missing parent directories; --no-parents fails instead")
   },
   Effect.fnUntraced(function* ({ ifMatch, mode, parents, path: given, text }) {
     const fs = yield* Filesystem

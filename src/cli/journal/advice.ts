@@ -6,28 +6,31 @@ import { Complaint, exitCodeOf, systemFailed, wrongUsage } from "../exit.ts"
 const unsound = exitCodeOf("NotAFile")
 
 const next: Readonly<Record<JournalError["reason"], readonly [code: number, hint: string]>> = {
-  corrupt: [unsound, "Give a file that is a journal, as --journal FILE makes one."],
-  busy: [exitCodeOf("AccessDenied"), "End the program that writes it, or give another FILE; looking at it needs neither."],
+  corrupt: [unsound, "Give a journal that --journal FILE recorded."],
+  busy: [
+    exitCodeOf("AccessDenied"),
+    "End the program that writes it, or give another FILE; commands that only read it work meanwhile."
+  ],
   closed: [systemFailed, "Try again."],
-  readOnly: [exitCodeOf("AccessDenied"), "Look at the permissions of the file and its directory."],
-  invalid: [wrongUsage, "Give a file that is a journal, or one that is not there yet."],
+  readOnly: [exitCodeOf("AccessDenied"), "Check the permissions of the file and its directory."],
+  invalid: [wrongUsage, "Give a journal, or a file that does not exist yet."],
   tooLarge: [exitCodeOf("LimitExceeded"), "Do it in smaller parts."],
-  unavailable: [systemFailed, "Start what it is on, then try again."],
+  unavailable: [systemFailed, "Start the server that holds it, then try again."],
   version: [unsound, "Use a newer fs-algebra."],
-  compacted: [wrongUsage, "Give a later position, or none; journal verify says where the journal begins."],
-  io: [systemFailed, "Check the disk and what may be read and written, then try again."]
+  compacted: [wrongUsage, "Give a later position, or none; journal verify shows the first position."],
+  io: [systemFailed, "Check the disk and the permissions, then try again."]
 }
 
 /**
  * Advises how to keep the sound part. The first line of the file is a header, so this number of lines ends before the position.
  */
 export const soundPart = (position: number): string =>
-  `What is before it is sound: head -n ${position} of the file is a journal of that.`
+  `The entries before it are undamaged: head -n ${position} of the file is a journal of them.`
 
 const hintOf = ({ operation, position, reason }: JournalError, file: string): string => {
   if (reason !== "corrupt") return next[reason][1]
   if (operation.startsWith("ContentStore"))
-    return `Bring back what is missing in ${file}.contents, where contents over 4 KiB lie.`
+    return `Restore the missing files in ${file}.contents, which holds the contents over 4 KiB.`
   return position === undefined ? next.corrupt[1] : soundPart(position)
 }
 
@@ -54,6 +57,6 @@ export const notRecorded = ({ _tag, detail, message, operation, path }: NotRecor
   new Complaint({
     error: { _tag, operation, path, detail },
     message,
-    hint: "A journal knows what was done through it: choose another position, or other paths with --path.",
+    hint: "A journal knows only the changes made through it: choose another position, or other paths with --path.",
     code: exitCodeOf("NotFound")
   })

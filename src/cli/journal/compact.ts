@@ -24,20 +24,20 @@ const beforeOf = (text: string) => {
   return Option.isSome(time)
     ? Effect.succeed(DateTime.toUtc(time.value))
     : usage(
-        `"${text}" is no position and no time`,
+        `"${text}" is neither a position nor a time`,
         "Give a position, from 1 on, or a time such as 2026-01-31 or 2026-01-31T12:00:00Z."
       )
 }
 
 const reasons: Readonly<Record<NonNullable<Compacted["kept"]>, string>> = {
-  unanswered: "a leaf has still to answer what was asked there",
-  recent: "a leaf needs the latest ones to know requests that are repeated"
+  unanswered: "a leaf has not answered the request there yet",
+  recent: "a leaf needs the latest entries to recognise repeated requests"
 }
 
 const said = (look: Look, file: string, { contents, first, kept, removed }: Compacted): string =>
   `${
     removed === 0
-      ? `Nothing goes from ${look.name(file)}`
+      ? `Removed nothing from ${look.name(file)}`
       : `Removed ${humanise.count(removed, "entry")} and ${humanise.count(contents, "content")} from ${look.name(file)}`
   }; it begins at position ${look.yellow(`${first}`)}${kept === undefined ? "" : `, since ${reasons[kept]}`}\n`
 

@@ -38,7 +38,7 @@ const kindAt = (place: string): "nothing" | "file" | "other" => {
   }
 }
 
-const isNone = (file: string) => wrongFile("NotAFile", file, "is no file", "Name a journal, as --journal FILE makes one.")
+const isNone = (file: string) => wrongFile("NotAFile", file, "is not a file", "Name a journal that --journal FILE recorded.")
 
 export const existing = Effect.fnUntraced(function* (file: string) {
   const place = yield* placeOf(file)
@@ -48,7 +48,7 @@ export const existing = Effect.fnUntraced(function* (file: string) {
       "NotFound",
       file,
       "is not there",
-      "Name a file of the machine, relative to the current directory and not to the root; --journal FILE makes one."
+      "Name a file of the machine, relative to the current directory and not to the root; --journal FILE records a journal."
     )
   }
   return kind === "file" ? place : yield* isNone(file)

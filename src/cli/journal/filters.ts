@@ -25,7 +25,9 @@ const kindsOf = (text: string | undefined): Effect.Effect<ReadonlyArray<string> 
   const given = text.split(",")
   const wrong = given.find((kind) => kindOf(kind) === undefined)
   return wrong !== undefined
-    ? Effect.fail(usage(`"${wrong.trim()}" is no kind of entry`, `--kind takes, with commas: ${tags.join(", ")}.`))
+    ? Effect.fail(
+        usage(`"${wrong.trim()}" is not a kind of entry`, `--kind takes these, separated by commas: ${tags.join(", ")}.`)
+      )
     : Effect.succeed(given.map((kind) => kindOf(kind)!))
 }
 

@@ -9,6 +9,6 @@ export const checked = Effect.fnUntraced(function* (journal: Scrivener<Entry>, p
   if (position <= last) return last
   return yield* usage(
     `there is no position ${position}: the journal has ${humanise.count(last, "entry")}`,
-    "See which there are with journal show; 0 is before the first."
+    "List them with journal show; 0 is before the first."
   )
 })

@@ -15,7 +15,7 @@ const contentsOf = (place: string): string => `${place}.contents`
 const inside = (file: string): Complaint =>
   usage(
     `the journal would lie inside the root: ${file}`,
-    "Keep it outside of what it records, where nothing that is recorded touches it."
+    "Choose a file outside of the root, so that the journal does not record its own changes."
   )
 
 /** Tests whether the journal lies inside the root, also for a container's directory and through links in the root. */
@@ -71,6 +71,8 @@ export const journalless =
       Effect.map(Settings, ({ command, journal }): Layer.Layer<A, E | Complaint, R> =>
         journal === undefined
           ? layer
-          : Layer.effectContext(Effect.fail(usage(`--journal does not go with ${command}: ${why}`, "Leave out --journal.")))
+          : Layer.effectContext(
+              Effect.fail(usage(`--journal cannot be combined with ${command}: ${why}`, "Leave out --journal."))
+            )
       )
     )

@@ -23,7 +23,7 @@ const outside = (tag: "DirectoryNotEmpty" | "NotADirectory", directory: string, 
   new Complaint({
     error: { _tag: tag, operation: "journal replay", path: directory },
     message: `"${directory}" ${what}`,
-    hint: "Name a directory of the machine that is empty, or not there yet.",
+    hint: "Name a directory of the machine that is empty or does not exist yet.",
     code: exitCodeOf(tag)
   })
 
@@ -31,7 +31,7 @@ const unmade = (directory: string, error: unknown): Complaint =>
   new Complaint({
     error: { _tag: "IoError", operation: "journal replay", path: directory },
     message: `"${directory}" cannot be made or read, ${(error as NodeJS.ErrnoException).code ?? String(error)}`,
-    hint: "Check what may be read and written there, then try again.",
+    hint: "Check the permissions of that directory, then try again.",
     code: systemFailed
   })
 
@@ -55,7 +55,7 @@ const prepare = (directory: string, place: string): Effect.Effect<string | undef
         : Effect.fail(outside("DirectoryNotEmpty", directory, "is not empty"))
     } catch (error) {
       const isFile = (error as NodeJS.ErrnoException).code === "ENOTDIR"
-      return Effect.fail(isFile ? outside("NotADirectory", directory, "is no directory") : unmade(directory, error))
+      return Effect.fail(isFile ? outside("NotADirectory", directory, "is not a directory") : unmade(directory, error))
     }
   })
 
@@ -84,7 +84,7 @@ export interface ReplayOptions {
 
 export const replay = Effect.fnUntraced(function* (file: string, { into, to }: ReplayOptions) {
   if (into?.trim() === "")
-    return yield* usage("the name of the directory is blank", "Name one that is empty, or not there yet.")
+    return yield* usage("the name of the directory is blank", "Name one that is empty or does not exist yet.")
   const journal = yield* reading(file)
   const last = yield* checked(journal, to ?? 0)
   const position = to ?? last

@@ -55,8 +55,8 @@ const complaintOf = (conflict: Conflict, paths: ReadonlyArray<string>): Complain
   const { _tag, actual, expected, operation, path } = conflict
   return new Complaint({
     error: { _tag, operation, path, expected, ...(actual !== undefined && { actual }), paths: all },
-    message: `what was left there is there no more, so nothing has changed: ${some}${rest}`,
-    hint: "Keep or move away what is there now; or take back only other paths, with --path.",
+    message: `these paths were changed without the journal, so nothing has changed: ${some}${rest}`,
+    hint: "Move the current files away, or undo only other paths with --path.",
     code: exitCodeOf("Conflict")
   })
 }
@@ -72,8 +72,8 @@ export const undo = Effect.fnUntraced(function* (file: string, { dryRun, paths: 
   const screen = yield* Screen
   const { backend, json, root } = yield* Settings
   if (backend === "memory") {
-    const why = "what changes in a copy is nothing for the journal of the directory"
-    return yield* usage(`journal undo does not go with --backend memory: ${why}`, "Try it with --dry-run.")
+    const why = "changes of a copy do not belong in the journal of the directory"
+    return yield* usage(`journal undo cannot be combined with --backend memory: ${why}`, "Try it with --dry-run.")
   }
   const paths = yield* pathsOf(given)
   const { fs, journal } = yield* opened(file, dryRun)
@@ -90,8 +90,8 @@ export const undo = Effect.fnUntraced(function* (file: string, { dryRun, paths: 
     (look) =>
       `${someChanges(look, changes, dryRun)}${
         changes.length === 0
-          ? `It is as at position ${look.yellow(`${to}`)} already`
-          : `${dryRun ? "Would take back" : "Took back"} what came after position ${look.yellow(`${to}`)}, ${countChanges(changes)}`
+          ? `It is already as at position ${look.yellow(`${to}`)}`
+          : `${dryRun ? "Would undo" : "Undid"} the changes after position ${look.yellow(`${to}`)}, ${countChanges(changes)}`
       }\n`
   )
   if (json || changes.length === 0) return

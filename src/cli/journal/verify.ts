@@ -23,27 +23,27 @@ const Answer = Schema.Struct({
 const corrupt = (file: string, { _tag, detail, operation, position, reason }: JournalError): Complaint =>
   new Complaint({
     error: { _tag, operation, reason, detail, ...(position !== undefined && { position }) },
-    message: `"${file}" is not what was written: ${detail}`,
-    hint: position === undefined ? "Give a file that is a journal, as --journal FILE makes one." : soundPart(position),
+    message: `"${file}" is damaged: ${detail}`,
+    hint: position === undefined ? "Give a journal that --journal FILE recorded." : soundPart(position),
     code: notAsWritten
   })
 
 const incomplete = (file: string, { damaged, missing }: Verified["contents"]): Complaint =>
   new Complaint({
     error: { _tag: "JournalError", operation: "verify", reason: "corrupt", missing, damaged },
-    message: `the contents of "${file}" are not what was written: ${humanise.whole(missing)} missing, ${humanise.whole(damaged)} damaged`,
-    hint: "They lie beside the journal, in the directory of its name with .contents.",
+    message: `the contents of "${file}" are damaged: ${humanise.whole(missing)} missing, ${humanise.whole(damaged)} damaged`,
+    hint: "They lie beside the journal, in the directory with its name and .contents.",
     code: notAsWritten
   })
 
 const said = (look: Look, file: string, { after, chained, contents, entries, head, torn }: Verified): string => {
   const lines = [
     `${look.name(file)} is sound: ${humanise.count(entries, "entry")}, ${humanise.count(contents.referenced, "content")}`,
-    ...(after === undefined ? [] : [`compacted: entries up to ${after} are gone`]),
+    ...(after === undefined ? [] : [`compacted: the entries up to ${after} were removed`]),
     chained
       ? `chained${head === undefined ? "" : `, with the head ${head}`}`
-      : "not chained, so that not every change would show",
-    ...(torn ? ["the last append was not written whole, and was never answered"] : [])
+      : "not chained, so some changes would go unnoticed",
+    ...(torn ? ["the last append was not completely written, so it counts as never made"] : [])
   ]
   return lines.map((line) => `${line}\n`).join("")
 }

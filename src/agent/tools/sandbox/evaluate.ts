@@ -30,8 +30,7 @@ export const evaluate = define({
     code: Schema.String.annotate({ description: "The program; at most 4,096 characters." }),
     language: Schema.optionalKey(
       Schema.Literals(["javascript", "python", "sh"]).annotate({
-        description:
-          "What the code is written in. Default: what the sandbox is set up for, javascript unless that says otherwise."
+        description: "The language of the code. Default: the one the sandbox is set up for, usually javascript."
       })
     )
   }),

@@ -39,8 +39,8 @@ const headline = ({ durationMillis, exitCode, processLimit, timedOut }: ExecResu
   const refused =
     processLimit === undefined
       ? ""
-      : `, refused a process where ${processLimit} are allowed (run fewer at once, end those left running, or ask the user for more)`
-  return `${timedOut ? `exit code ${exitCode}: the time was up after ${time}` : `exit code ${exitCode} after ${time}`}${refused}`
+      : `, a process was refused because only ${processLimit} are allowed (run fewer at once, end those left running, or ask the user for more)`
+  return `${timedOut ? `exit code ${exitCode}: timed out after ${time}` : `exit code ${exitCode} after ${time}`}${refused}`
 }
 
 /** Formats a result. Without a function that shortens each stream, the streams are left out. */

@@ -33,22 +33,22 @@ export const shell = define({
     env: Schema.optionalKey(Environment),
     stdin: Schema.optionalKey(
       Schema.String.annotate({
-        description: "What the program reads from its standard input; at most 48,000 characters. Default: nothing."
+        description: "The program's standard input; at most 48,000 characters. Default: nothing."
       })
     ),
     timeout_seconds: Schema.optionalKey(
       Schema.Finite.annotate({
-        description: "After so many seconds the program is stopped, with exit code 124; from 1 to 120. Default: 30."
+        description: "Seconds after which the program is stopped, with exit code 124; from 1 to 120. Default: 30."
       })
     ),
     detach: Schema.optionalKey(
       Schema.Boolean.annotate({
         description:
-          "Whether what it leaves in the background, such as a server, runs on; if not, that ends with it. Default: false."
+          "Whether background processes, such as a server, keep running; if not, they end with the command. Default: false."
       })
     ),
     capture_output: Schema.optionalKey(
-      Schema.Boolean.annotate({ description: "Whether to answer what it writes; if not, only the exit code. Default: true." })
+      Schema.Boolean.annotate({ description: "Whether to return its output; if not, only the exit code. Default: true." })
     )
   }),
   value: Value,

@@ -27,15 +27,12 @@ const complaint = (
   text: string
 ): ToolFailure => {
   if (all.every(isSafety) && found.length === 0) {
-    return refused("There is no snapshot yet.", "Call snapshot to keep what is there now.")
+    return refused("There is no snapshot yet.", "Call snapshot to keep the current files.")
   }
   const quoted = JSON.stringify(text.slice(0, 100))
-  if (found.length === 0) return refused(`There is no snapshot ${quoted}.`, "Call snapshots to see which there are.")
+  if (found.length === 0) return refused(`There is no snapshot ${quoted}.`, "Call snapshots to list them.")
   const some = found.slice(-shownOf).map((snapshot) => named(all, snapshot))
-  return refused(
-    `${quoted} may be each of ${plural(found.length, "snapshot")}.`,
-    `Say which by more of its id: ${some.join(", ")}.`
-  )
+  return refused(`${quoted} matches ${plural(found.length, "snapshot")}.`, `Give more of the id: ${some.join(", ")}.`)
 }
 
 export const which = Schema.String.annotate({

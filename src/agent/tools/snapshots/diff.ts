@@ -105,7 +105,7 @@ export const diff = define({
       lines_removed: sum(differences.map((one) => one.lines_removed))
     }
     const text = textOf(compared)
-    const head = `${changed(counts)} from ${short(from)} to ${to === undefined ? "what is there now" : short(to)}`
+    const head = `${changed(counts)} from ${short(from)} to ${to === undefined ? "the current files" : short(to)}`
     const shown = yield* inSlices(() => shownDiff(text))
     return {
       message: withDiff([head, ...differences.map(line)], shown, call.settings, "; read_file shows files whole"),

@@ -51,7 +51,7 @@ const touchOf = ({ _tag, path }: RestoreResult["changes"][number]): Touch => ({
 })
 
 const again = (safety: FilesystemSnapshot, short: string, { paths }: Meant): string =>
-  `What was there is kept as ${safety.snapshotId}. To take this back, call restore with ${JSON.stringify({
+  `The previous state is kept as ${safety.snapshotId}. To take this back, call restore with ${JSON.stringify({
     snapshot_id: short,
     ...(paths !== undefined && { paths })
   })}.`
@@ -95,7 +95,7 @@ export const restore = define({
     const short = shortIds(yield* snapshots.list)
     const head =
       changes.length === 0
-        ? `All is as in snapshot ${short(from)} already: nothing changed`
+        ? `Everything is already as in snapshot ${short(from)}: nothing changed`
         : `${dryRun ? "Would restore" : "Restored"} snapshot ${short(from)}: ${countChanges(changes)}`
     const tail = safety === undefined ? [] : [again(safety, short(safety), which)]
     const lines = changes.map(changeLine)

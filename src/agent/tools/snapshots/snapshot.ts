@@ -24,7 +24,7 @@ export const snapshot = define({
   name: "snapshot",
   description: "Keep all files as they are now, for restore to bring back. Take one before a risky change.",
   parameters: Schema.Struct({
-    tag: Schema.optionalKey(Schema.String.annotate({ description: "Line of text to know it by" }))
+    tag: Schema.optionalKey(Schema.String.annotate({ description: "One line of text that names it" }))
   }),
   value: Snapshot,
   does: "adds",

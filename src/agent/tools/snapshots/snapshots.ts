@@ -33,7 +33,7 @@ export const snapshots = define({
     return {
       message:
         lines.length === 0
-          ? "There is no snapshot yet. Call snapshot to keep what is there now."
+          ? "There is no snapshot yet. Call snapshot to keep the current files."
           : fitted(lines, call.settings, (shown) => `[cut: the newest ${shown} of ${plural(lines.length, "snapshot")}]`),
       value: { snapshots: found.map(({ value }) => value) }
     }

@@ -10,7 +10,7 @@ export const deleteFile = define({
   parameters: Schema.Struct({
     path: Schema.String.annotate({ description: "The file or directory, relative to the root." }),
     allow_missing: Schema.optionalKey(
-      Schema.Boolean.annotate({ description: "Whether it is fine that there is nothing. Default: false." })
+      Schema.Boolean.annotate({ description: "Whether to accept that the path does not exist. Default: false." })
     )
   }),
   value: Schema.Struct({
@@ -29,7 +29,7 @@ export const deleteFile = define({
     return {
       message:
         deleted + directories === 0
-          ? `${at} was not there: nothing deleted`
+          ? `${at} did not exist: nothing deleted`
           : `Deleted ${at}: ${plural(files, "file")}${folders}`,
       value: { path: at, deleted }
     }

@@ -57,7 +57,7 @@ const named = (path: FsPath): string => (path === root ? "the root" : path)
 export const listDirectory = define({
   name: "list_directory",
   description:
-    "List one directory, without what is below its subdirectories: names, and of files size, version and times. A directory that is not there is empty.",
+    "List one directory, not its subdirectories: names, and for files size, version and times. A missing directory is empty.",
   parameters: Schema.Struct({
     path: Schema.optionalKey(Schema.String.annotate({ description: "A directory, relative to the root. Default: the root." }))
   }),
@@ -75,7 +75,7 @@ export const listDirectory = define({
     const at = yield* call.path(path, { blank: "root" })
     const entries = yield* orEmpty(fs.list(at))
     if (entries === undefined) {
-      return { message: `${named(at)} is not there yet: it is empty`, value: { path: at, directories: [], files: [] } }
+      return { message: `${named(at)} does not exist yet: it is empty`, value: { path: at, directories: [], files: [] } }
     }
     const found = yield* Effect.forEach(
       entries.filter(({ addressable }) => addressable),

@@ -72,7 +72,7 @@ export const writeFile = define({
       })
     ),
     encoding: Schema.optionalKey(
-      Encoding.annotate({ description: "What the content is. Default: utf-8; for append, what the file is." })
+      Encoding.annotate({ description: "The encoding of the content. Default: utf-8; for append, that of the file." })
     ),
     if_version: Schema.optionalKey(
       Schema.String.annotate({ description: "Write only if this is still the version of the file, as read_file has shown it." })
