@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import { nameFault } from "../../backends/internal/windows/names.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
+import { kinds } from "../entries/kinds.ts"
 import { type Efferent, isMutation } from "../FileSystemEntry.ts"
 import * as Changing from "./changing.ts"
 import * as Composing from "./composing.ts"
@@ -12,26 +13,14 @@ import type { Settings } from "./settings.ts"
 
 const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
 
-const needs: Record<Efferent["_tag"], { readonly write: boolean; readonly remove: boolean; readonly extended: boolean }> = {
-  FileRead: { write: false, remove: false, extended: false },
-  FileList: { write: false, remove: false, extended: false },
-  FileStat: { write: false, remove: false, extended: false },
-  FileWrite: { write: true, remove: false, extended: false },
-  FileWriteChunk: { write: true, remove: false, extended: false },
-  FileDelete: { write: false, remove: true, extended: false },
-  FileMakeDirectory: { write: true, remove: false, extended: true },
-  FileMove: { write: true, remove: true, extended: true },
-  FileEdit: { write: true, remove: false, extended: true },
-  FileMakeLink: { write: true, remove: false, extended: true },
-  FileSetAttributes: { write: true, remove: false, extended: true }
-}
-
 export const refusal = (settings: Settings, intent: Efferent): Fault | undefined => {
-  const { extended, remove, write } = needs[intent._tag]
-  if (extended && !settings.extended) {
+  const needs: ReadonlyArray<string> = kinds[intent._tag].needs
+  if (needs.includes("extended") && !settings.extended) {
     return { _tag: "IoError", detail: `this leaf takes no ${intent._tag}; give it \`extended: true\`` }
   }
-  return (write && !settings.allowWrite) || (remove && !settings.allowDelete) ? readOnly : undefined
+  return (needs.includes("write") && !settings.allowWrite) || (needs.includes("remove") && !settings.allowDelete)
+    ? readOnly
+    : undefined
 }
 
 /**

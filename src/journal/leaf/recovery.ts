@@ -7,6 +7,7 @@ import * as DateTime from "effect/DateTime"
 import { compare as comparePaths, fold } from "../../model/FsPath.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault, FsError } from "../../model/FsError.ts"
+import { make } from "../entries/kinds.ts"
 import type { JournalError } from "../errors.ts"
 import {
   type Efferent,
@@ -75,15 +76,12 @@ const editing = (self: Serving, work: Work, intent: FileEdit, { after, edits, si
     if (now === undefined || !isFile(now)) return unclear
     return Effect.map(versionIs(self, work, after), (isMade): Verdict =>
       isMade
-        ? new FileEdited(
-            {
-              correlationId: intent.correlationId,
-              path: work.shown,
-              ...edits,
-              ...(intent.version === true ? { version: after } : {})
-            },
-            { disableChecks: true }
-          )
+        ? make(FileEdited, {
+            correlationId: intent.correlationId,
+            path: work.shown,
+            ...edits,
+            version: intent.version === true ? after : undefined
+          })
         : now.sizeBytes === size
           ? "notMade"
           : "unclear"
