@@ -89,25 +89,11 @@ export const make = (asking: Asking, options: Options): Backend => {
   const attributes: Attributes = {
     set: (path, { isCopy, mode, modifiedAt }) =>
       Effect.asVoid(
-        ask(
-          (correlationId) =>
-            new FileSetAttributes({
-              correlationId,
-              path,
-              ...links,
-              ...(mode !== undefined && { mode }),
-              ...(modifiedAt !== undefined && { modified: modifiedAt }),
-              ...(isCopy === true && { isCopy })
-            })
-        )
+        ask(FileSetAttributes, { path, ...links, mode, modified: modifiedAt, isCopy: isCopy === true ? isCopy : undefined })
       )
   }
 
-  const list: Backend["list"] = (path) =>
-    Effect.map(
-      ask((correlationId) => new FileList({ correlationId, path, ...links })),
-      ({ entries }) => entries.map(childOf)
-    )
+  const list: Backend["list"] = (path) => Effect.map(ask(FileList, { path, ...links }), ({ entries }) => entries.map(childOf))
 
   const backend: Backend = {
     info: { name, root, caseSensitive, readOnly: false, confinement: "virtual" },
@@ -117,26 +103,12 @@ export const make = (asking: Asking, options: Options): Backend => {
     write,
     makeDirectory: (path) =>
       extended
-        ? Effect.asVoid(
-            ask((correlationId) => new FileMakeDirectory({ correlationId, path, ...links, parents: false, existOk: false }))
-          )
+        ? Effect.asVoid(ask(FileMakeDirectory, { path, ...links, parents: false, existOk: false }))
         : Effect.fail(unsupported("making of directories")),
-    remove: (path) => Effect.asVoid(ask((correlationId) => new FileDelete({ correlationId, path, ...links }))),
+    remove: (path) => Effect.asVoid(ask(FileDelete, { path, ...links })),
     rename: (path, to, { replace }) =>
       extended
-        ? Effect.asVoid(
-            ask(
-              (correlationId) =>
-                new FileMove({
-                  correlationId,
-                  path,
-                  to,
-                  ...links,
-                  createParents: false,
-                  ...(replace && { overwrite: replace })
-                })
-            )
-          )
+        ? Effect.asVoid(ask(FileMove, { path, to, ...links, createParents: false, overwrite: replace ? true : undefined }))
         : Effect.fail(unsupported("moving")),
     ...(extended && { attributes, links: Links.make(calls) }),
     // Each leaf decides by its own setting.

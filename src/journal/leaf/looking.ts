@@ -20,6 +20,7 @@ import {
   type FileStat,
   type Terminal
 } from "../FileSystemEntry.ts"
+import { type Metadata, metadataOf } from "../entries/contents.ts"
 import { make } from "../entries/kinds.ts"
 import { longestTarget } from "../entries/links.ts"
 import type { Serving, Work } from "./model.ts"
@@ -101,18 +102,6 @@ export const read = (self: Serving, work: Work, intent: FileRead): Effect.Effect
   self.caller.call("readBytes", work.path, Call.tags.readBytes, Call.reading, () =>
     Effect.suspend(() => atOnce(self, work, intent) ?? opened(self, work, intent))
   )
-
-type Metadata = NonNullable<FileMetadata["way"]>[number]
-
-const metadataOf = ({ createdAt, isDirectory, isSymlink, kind, mode, modifiedAt, sizeBytes }: Stat): Metadata => ({
-  size: sizeBytes,
-  isDirectory,
-  kind,
-  ...(modifiedAt === undefined ? {} : { modified: modifiedAt }),
-  ...(createdAt === undefined ? {} : { created: createdAt }),
-  ...(mode === undefined ? {} : { permissions: mode }),
-  ...(isSymlink === undefined ? {} : { isSymlink })
-})
 
 const isDenied = ({ _tag }: Fault): boolean => _tag === "AccessDenied"
 

@@ -8,6 +8,7 @@ import type { FileEntry, FileStat as Stat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type * as FsPath from "../../model/FsPath.ts"
 import { type Backend, type Child, follow, type Handle, keyOf, type Links } from "../../port/Backend.ts"
+import { metadataOf } from "../entries/contents.ts"
 import { make } from "../entries/kinds.ts"
 import { FileContent, FileFault, FileList, FileListing, FileMetadata, FileRead, FileStat } from "../FileSystemEntry.ts"
 import type { Entry } from "../Journal.ts"
@@ -32,17 +33,7 @@ const look = <A, R>(
     return Effect.andThen(ask(story, asked(id)), told)
   })
 
-const metadata = (id: string, stat: Stat): Entry =>
-  make(FileMetadata, {
-    correlationId: id,
-    size: stat.sizeBytes,
-    isDirectory: stat.isDirectory,
-    kind: stat.kind,
-    modified: stat.modifiedAt,
-    created: stat.createdAt,
-    permissions: stat.mode,
-    isSymlink: stat.isSymlink
-  })
+const metadata = (id: string, stat: Stat): Entry => make(FileMetadata, { correlationId: id, ...metadataOf(stat) })
 
 const nothing = (id: string, path: FsPath.FsPath): Entry =>
   make(FileFault, { correlationId: id, faultKind: "NotFound", path, message: "nothing is there" })

@@ -12,6 +12,7 @@ import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend, Commit, WriteHow } from "../../port/Backend.ts"
+import { sizeOf } from "../entries/contents.ts"
 import { make } from "../entries/kinds.ts"
 import type { JournalError } from "../errors.ts"
 import { type Content, FileStarted, FileWrite, FileWritten } from "../FileSystemEntry.ts"
@@ -47,8 +48,6 @@ const written = (
   version: string | undefined,
   stat: FileStat | undefined
 ): FileWritten => make(FileWritten, { correlationId, path, bytesWritten, previous, version, stat })
-
-const sizeOf = (content: Content): number => (isBytes(content) ? content.length : content.size)
 
 const lookAt = (self: Backend, path: FsPath, bytes: Uint8Array, mode: Mode, previous: Previous): Look => {
   if (mode !== "append") {
