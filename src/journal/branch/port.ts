@@ -9,6 +9,7 @@ import type { Fault } from "../../model/FsError.ts"
 import type { FsPath, PathPolicy } from "../../model/FsPath.ts"
 import { type Attributes, type Backend, type Handle, mapPath, type WriteHow } from "../../port/Backend.ts"
 import * as Locks from "../../runtime/locks.ts"
+import { createModes } from "../entries/kinds.ts"
 import { FileDelete, type FileFault, FileList, FileMakeDirectory, FileMove, FileSetAttributes } from "../FileSystemEntry.ts"
 import * as Calls from "./calls.ts"
 import { faultOf, unanswered, unsupported } from "./faults.ts"
@@ -32,8 +33,6 @@ const notFound: Fault = { _tag: "NotFound" }
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 
 type Mode = "create" | "replace" | "append"
-
-const createMode = { create: "create", replace: "overwrite", append: "append" } as const
 
 /**
  * Maps NotAFile to AlreadyExists: when creating over a directory, a leaf reports a directory, and a port must report that the entry exists.
@@ -71,7 +70,7 @@ export const make = (asking: Asking, options: Options): Backend => {
       calls.write(
         {
           path,
-          createMode: createMode[mode],
+          createMode: createModes[mode],
           createParents: false,
           ...links,
           fault: mode === "create" ? createFault : undefined

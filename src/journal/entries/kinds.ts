@@ -1,5 +1,5 @@
 /** The table of the kinds of request: one row per kind, from which branches, leaves and replays dispatch. */
-import type { Efferent, FileSystemEntry, Terminal } from "../FileSystemEntry.ts"
+import type { CreateMode, Efferent, FileSystemEntry, Terminal } from "../FileSystemEntry.ts"
 
 interface Kind {
   /** The name of the operation in errors. */
@@ -23,6 +23,21 @@ export const kinds = {
   FileMakeLink: { operation: "symlink", answers: ["FileLinkMade"], needs: ["write", "extended"] },
   FileSetAttributes: { operation: "setAttributes", answers: ["FileAttributesSet"], needs: ["write", "extended"] }
 } as const satisfies Record<Efferent["_tag"], Kind>
+
+/** The requests by their tags. */
+export type Intents = { readonly [K in Efferent["_tag"]]: Extract<Efferent, { readonly _tag: K }> }
+
+/** The mode of a request for each mode of a write at the port. */
+export const createModes = { create: "create", replace: "overwrite", append: "append" } as const
+
+/** The mode of a write at the port for each mode of a request. */
+export const portModes: Record<CreateMode, keyof typeof createModes> = {
+  create: "create",
+  overwrite: "replace",
+  replace: "replace",
+  append: "append",
+  appendExisting: "append"
+}
 
 /** The fields of an entry, where an optional field may also be `undefined`. */
 export type Fields<A> = { readonly [K in keyof A]: {} extends Pick<A, K> ? A[K] | undefined : A[K] }

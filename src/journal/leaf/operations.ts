@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import { nameFault } from "../../backends/internal/windows/names.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { kinds } from "../entries/kinds.ts"
+import { type Intents, kinds } from "../entries/kinds.ts"
 import type { Efferent, FileStarted } from "../FileSystemEntry.ts"
 import * as Changing from "./changing.ts"
 import * as Composing from "./composing.ts"
@@ -36,8 +36,6 @@ export const refusedPath = (settings: Settings, path: FsPath.FsPath): Fault | un
   }
   return undefined
 }
-
-type Intents = { readonly [K in Efferent["_tag"]]: Extract<Efferent, { readonly _tag: K }> }
 
 interface Row<E> {
   readonly execute: (self: Serving, work: Work, intent: E) => Answering

@@ -13,7 +13,7 @@ import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend, Commit, WriteHow } from "../../port/Backend.ts"
 import { sizeOf } from "../entries/contents.ts"
-import { make } from "../entries/kinds.ts"
+import { createModes, make } from "../entries/kinds.ts"
 import type { JournalError } from "../errors.ts"
 import { type Content, FileStarted, FileWrite, FileWritten } from "../FileSystemEntry.ts"
 import type { Entry } from "../Journal.ts"
@@ -24,8 +24,6 @@ import { before, holds, type Previous, statAt } from "./previous.ts"
 import { ask, type Look, orNotMade, step, type Story, tell } from "./story.ts"
 
 type Mode = "create" | "replace" | "append"
-
-const createModes = { create: "create", replace: "overwrite", append: "append" } as const
 
 export interface Writing extends Story {
   readonly self: Backend

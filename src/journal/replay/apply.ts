@@ -1,5 +1,6 @@
 import * as FsPath from "../../model/FsPath.ts"
 import { sizeOf } from "../entries/contents.ts"
+import type { Intents } from "../entries/kinds.ts"
 import {
   type Content,
   type Efferent,
@@ -162,7 +163,6 @@ const isDone = ({ answered }: Operation): boolean => answered !== undefined && a
 export const isChange = (operation: Operation): boolean =>
   isMutation(operation.asked) && operation.isWhole && (operation.answered === undefined || isDone(operation))
 
-type Intents = { readonly [K in Efferent["_tag"]]: Extract<Efferent, { readonly _tag: K }> }
 type Apply<E> = (world: World, asked: E, operation: Operation, answer: Answer) => void
 
 const rows: { readonly [K in keyof Intents]?: Apply<Intents[K]> } = {
