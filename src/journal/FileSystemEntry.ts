@@ -39,69 +39,10 @@ import {
   FileAttributesSet,
   FileStarted
 } from "./entries/files.ts"
+import { kinds } from "./entries/kinds.ts"
 
-export {
-  /** @since 0.1.0 */
-  ContentRef,
-  /** @since 0.1.0 */
-  Content,
-  /** @since 0.1.0 */
-  CreateMode,
-  /** @since 0.1.0 */
-  FileRead,
-  /** @since 0.1.0 */
-  FileWrite,
-  /** @since 0.1.0 */
-  FileWriteChunk,
-  /** @since 0.1.0 */
-  FileList,
-  /** @since 0.1.0 */
-  FileDelete,
-  /** @since 0.1.0 */
-  FileStat,
-  /** @since 0.1.0 */
-  FileContent,
-  /** @since 0.1.0 */
-  FileContentChunk,
-  /** @since 0.1.0 */
-  FileWritten,
-  /** @since 0.1.0 */
-  FileListing,
-  /** @since 0.1.0 */
-  Removed,
-  /** @since 0.1.0 */
-  FileDeleted,
-  /** @since 0.1.0 */
-  FileMetadata,
-  /** @since 0.1.0 */
-  FaultKind,
-  /** @since 0.1.0 */
-  FileFault,
-  /** @since 0.1.0 */
-  FileMakeDirectory,
-  /** @since 0.1.0 */
-  FileDirectoryMade,
-  /** @since 0.1.0 */
-  FileMove,
-  /** @since 0.1.0 */
-  FileMoved,
-  /** @since 0.1.0 */
-  Edit,
-  /** @since 0.1.0 */
-  FileEdit,
-  /** @since 0.1.0 */
-  FileEdited,
-  /** @since 0.1.0 */
-  FileMakeLink,
-  /** @since 0.1.0 */
-  FileLinkMade,
-  /** @since 0.1.0 */
-  FileSetAttributes,
-  /** @since 0.1.0 */
-  FileAttributesSet,
-  /** @since 0.1.0 */
-  FileStarted
-} from "./entries/files.ts"
+/** @since 0.1.0 */
+export * from "./entries/files.ts"
 
 const thirteen = [
   FileRead,
@@ -190,20 +131,6 @@ export type Afferent = Exclude<FileSystemEntry, Efferent>
  */
 export type Terminal = Exclude<Afferent, FileStarted>
 
-const efferent: ReadonlySet<string> = new Set<Efferent["_tag"]>([
-  "FileRead",
-  "FileWrite",
-  "FileWriteChunk",
-  "FileList",
-  "FileDelete",
-  "FileStat",
-  "FileMakeDirectory",
-  "FileMove",
-  "FileEdit",
-  "FileMakeLink",
-  "FileSetAttributes"
-])
-
 const files: ReadonlySet<string> = new Set([...thirteen, ...extension].map((entry) => entry.fields._tag.schema.literal))
 
 /**
@@ -220,14 +147,14 @@ export const isFileSystemEntry = (entry: unknown): entry is FileSystemEntry =>
  * @since 0.1.0
  */
 export const isEfferent = (entry: unknown): entry is Efferent =>
-  Predicate.hasProperty(entry, "_tag") && efferent.has(String(entry._tag))
+  Predicate.hasProperty(entry, "_tag") && Object.hasOwn(kinds, String(entry._tag))
 
 /**
  * Tests whether the entry is an answer. Leaves write answers, and spells read them.
  *
  * @since 0.1.0
  */
-export const isAfferent = (entry: unknown): entry is Afferent => isFileSystemEntry(entry) && !efferent.has(entry._tag)
+export const isAfferent = (entry: unknown): entry is Afferent => isFileSystemEntry(entry) && !Object.hasOwn(kinds, entry._tag)
 
 /**
  * Tests whether the entry ends an answer. A FileContentChunk ends an answer only if it is final.
@@ -242,8 +169,7 @@ export const isTerminal = (entry: unknown): entry is Terminal =>
  *
  * @since 0.1.0
  */
-export const isMutation = (entry: Efferent): boolean =>
-  entry._tag !== "FileRead" && entry._tag !== "FileList" && entry._tag !== "FileStat"
+export const isMutation = (entry: Efferent): boolean => kinds[entry._tag].needs.length > 0
 
 /**
  * Returns a predicate for answers to the request with this correlation id.

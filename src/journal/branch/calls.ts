@@ -6,18 +6,21 @@ import { type Fault, InvalidArgument, Timeout } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Commit } from "../../port/Backend.ts"
 import * as Correlation from "../Correlation.ts"
+import { defined, type EntryClass, type Fields } from "../entries/kinds.ts"
 import { JournalError } from "../errors.ts"
 import { type CreateMode, FileFault, FileRead, FileStat as Stat, FileWrite, type FileWritten } from "../FileSystemEntry.ts"
 import { faultOf, unanswered } from "./faults.ts"
 import type { Answer, RequestError, Sending, Single } from "./model.ts"
 import type { Pieces } from "./pieces.ts"
 import type { Asking } from "./requests.ts"
+import { headOf } from "./sending.ts"
 import { asItself, statOf } from "./stats.ts"
 
 export interface Calls {
   readonly links: Taking
   readonly ask: <E extends Single>(
-    entry: (correlationId: string) => E,
+    type: EntryClass<E>,
+    fields: Fields<Omit<E, "_tag" | "correlationId">>,
     fault?: (fault: FileFault) => Fault
   ) => Effect.Effect<Exclude<Answer<E>, FileFault>, Fault>
   readonly stat: (path: FsPath) => Effect.Effect<FileStat | undefined, Fault>
@@ -67,23 +70,11 @@ const answered = <A extends { readonly _tag: string }>(
     onSuccess: (end) => (end instanceof FileFault ? Effect.fail(fault(end)) : Effect.succeed(end as Exclude<A, FileFault>))
   })
 
-const entryOf = (correlationId: string, write: Writing, content: Uint8Array): FileWrite => {
-  const { createMode, createParents, ifMatch, links, path, version } = write
-  return new FileWrite({
-    correlationId,
-    path,
-    content,
-    createMode,
-    ...(ifMatch !== undefined && { ifMatch }),
-    ...(createParents === false && { createParents }),
-    ...(version === true && { version }),
-    ...(links !== undefined && { links })
-  })
-}
-
 export const make = (asking: Asking, streamingThreshold: number, links: Taking): Calls => {
-  const ask: Calls["ask"] = <E extends Single>(entry: (correlationId: string) => E, fault?: (fault: FileFault) => Fault) =>
-    Effect.flatMap(Correlation.generate, (id) => answered(asking.request(entry(id)), fault))
+  const ask: Calls["ask"] = (type, fields, fault) =>
+    Effect.flatMap(Correlation.generate, (correlationId) =>
+      answered(asking.request(new type(defined({ correlationId, ...fields }) as never)), fault)
+    )
 
   const send = <E, R>(
     write: Writing,
@@ -106,9 +97,8 @@ export const make = (asking: Asking, streamingThreshold: number, links: Taking):
     links,
     stat: (path) =>
       Effect.catch(
-        Effect.map(
-          ask((correlationId) => new Stat({ correlationId, path, ...links })),
-          (found): FileStat | undefined => statOf(path, links.links === "leave" ? asItself(found) : found)
+        Effect.map(ask(Stat, { path, ...links }), (found): FileStat | undefined =>
+          statOf(path, links.links === "leave" ? asItself(found) : found)
         ),
         (fault) => (fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault))
       ),
@@ -122,7 +112,7 @@ export const make = (asking: Asking, streamingThreshold: number, links: Taking):
     write: <E, R>(write: Writing, content: Uint8Array | Stream.Stream<Uint8Array, E, R>, commit: Commit | undefined) => {
       if (!isBytes(content)) return send(write, content, commit)
       if (content.length > streamingThreshold) return send(write, Stream.succeed(content), commit)
-      const written = ask((id) => entryOf(id, write, content), write.fault)
+      const written = ask(FileWrite, { ...headOf(write), content }, write.fault)
       return commit === undefined ? written : commit(written)
     }
   }

@@ -19,14 +19,14 @@ const told = (text: string | Fault): Effect.Effect<string, Fault> =>
   typeof text === "string" ? Effect.succeed(text) : Effect.fail(text)
 
 export const make = ({ ask, links }: Calls): PortLinks => {
-  const metadata = (path: FsPath.FsPath) => ask((correlationId) => new Stat({ correlationId, path, ...links }))
+  const metadata = (path: FsPath.FsPath) => ask(Stat, { path, ...links })
   return {
     read: (path) => Effect.flatMap(metadata(path), (found) => told(targetOf(found))),
     follow: (path) =>
       Effect.flatMap(metadata(path), (found) =>
         found.noFollow === true ? Effect.fail(refused) : told(followedTargetOf(found))
       ),
-    make: (path, target) => Effect.asVoid(ask((correlationId) => new FileMakeLink({ correlationId, path, target, ...links })))
+    make: (path, target) => Effect.asVoid(ask(FileMakeLink, { path, target, ...links }))
   }
 }
 
@@ -46,14 +46,11 @@ const isSilent = ({ _tag }: Fault): boolean => _tag === "Timeout" || _tag === "U
 export const look =
   ({ ask, links }: Calls): NonNullable<Accelerations["look"]> =>
   (path) =>
-    Effect.matchEffect(
-      ask((correlationId) => new Stat({ correlationId, path: Names.atLeaf(path), ...links, way: true })),
-      {
-        onFailure: (fault) => (isSilent(fault) ? Effect.fail(fault) : Effect.undefined),
-        onSuccess: ({ way }) => {
-          const names = FsPath.segments(path)
-          if (way === undefined || way.length === 0 || way.length > names.length + 1) return Effect.undefined
-          return Effect.succeed(way.map((found, i) => seenAt(FsPath.fromSegments(names.slice(0, i)), found)))
-        }
+    Effect.matchEffect(ask(Stat, { path: Names.atLeaf(path), ...links, way: true }), {
+      onFailure: (fault) => (isSilent(fault) ? Effect.fail(fault) : Effect.undefined),
+      onSuccess: ({ way }) => {
+        const names = FsPath.segments(path)
+        if (way === undefined || way.length === 0 || way.length > names.length + 1) return Effect.undefined
+        return Effect.succeed(way.map((found, i) => seenAt(FsPath.fromSegments(names.slice(0, i)), found)))
       }
-    )
+    })

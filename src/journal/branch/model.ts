@@ -3,25 +3,8 @@ import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { InvalidArgument, Timeout } from "../../model/FsError.ts"
 import type { JournalError } from "../errors.ts"
-import type {
-  CreateMode,
-  Efferent,
-  FileAttributesSet,
-  FileContent,
-  FileContentChunk,
-  FileDeleted,
-  FileDirectoryMade,
-  FileEdited,
-  FileFault,
-  FileLinkMade,
-  FileListing,
-  FileMetadata,
-  FileMoved,
-  FileRead,
-  FileWriteChunk,
-  FileWritten,
-  Terminal
-} from "../FileSystemEntry.ts"
+import type { kinds } from "../entries/kinds.ts"
+import type { CreateMode, Efferent, FileFault, FileRead, FileWriteChunk, FileWritten, Terminal } from "../FileSystemEntry.ts"
 
 /**
  * A request that is a single entry. Chunks are sent with `send`.
@@ -30,26 +13,14 @@ import type {
  */
 export type Single = Exclude<Efferent, FileWriteChunk>
 
-interface Answers {
-  /** The end of the answer. A file that is answered in chunks ends with the last chunk. */
-  readonly FileRead: FileContent | FileContentChunk
-  readonly FileWrite: FileWritten
-  readonly FileList: FileListing
-  readonly FileDelete: FileDeleted
-  readonly FileStat: FileMetadata
-  readonly FileMakeDirectory: FileDirectoryMade
-  readonly FileMove: FileMoved
-  readonly FileEdit: FileEdited
-  readonly FileMakeLink: FileLinkMade
-  readonly FileSetAttributes: FileAttributesSet
-}
-
 /**
- * The entry that ends the answer to a request. A fault is an answer too.
+ * The entry that ends the answer to a request. A fault is an answer too, and a file that is answered in chunks ends with the last chunk.
  *
  * @since 0.1.0
  */
-export type Answer<E extends Single> = Answers[E["_tag"]] | FileFault
+export type Answer<E extends Single> =
+  | Extract<Terminal, { readonly _tag: (typeof kinds)[E["_tag"]]["answers"][number] }>
+  | FileFault
 
 /**
  * The options of one request.

@@ -9,6 +9,7 @@ import type { Fault } from "../../model/FsError.ts"
 import type { FsPath, PathPolicy } from "../../model/FsPath.ts"
 import { type Attributes, type Backend, type Handle, mapPath, type WriteHow } from "../../port/Backend.ts"
 import * as Locks from "../../runtime/locks.ts"
+import { createModes } from "../entries/kinds.ts"
 import { FileDelete, type FileFault, FileList, FileMakeDirectory, FileMove, FileSetAttributes } from "../FileSystemEntry.ts"
 import * as Calls from "./calls.ts"
 import { faultOf, unanswered, unsupported } from "./faults.ts"
@@ -32,8 +33,6 @@ const notFound: Fault = { _tag: "NotFound" }
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 
 type Mode = "create" | "replace" | "append"
-
-const createMode = { create: "create", replace: "overwrite", append: "append" } as const
 
 /**
  * Maps NotAFile to AlreadyExists: when creating over a directory, a leaf reports a directory, and a port must report that the entry exists.
@@ -71,7 +70,7 @@ export const make = (asking: Asking, options: Options): Backend => {
       calls.write(
         {
           path,
-          createMode: createMode[mode],
+          createMode: createModes[mode],
           createParents: false,
           ...links,
           fault: mode === "create" ? createFault : undefined
@@ -89,25 +88,11 @@ export const make = (asking: Asking, options: Options): Backend => {
   const attributes: Attributes = {
     set: (path, { isCopy, mode, modifiedAt }) =>
       Effect.asVoid(
-        ask(
-          (correlationId) =>
-            new FileSetAttributes({
-              correlationId,
-              path,
-              ...links,
-              ...(mode !== undefined && { mode }),
-              ...(modifiedAt !== undefined && { modified: modifiedAt }),
-              ...(isCopy === true && { isCopy })
-            })
-        )
+        ask(FileSetAttributes, { path, ...links, mode, modified: modifiedAt, isCopy: isCopy === true ? isCopy : undefined })
       )
   }
 
-  const list: Backend["list"] = (path) =>
-    Effect.map(
-      ask((correlationId) => new FileList({ correlationId, path, ...links })),
-      ({ entries }) => entries.map(childOf)
-    )
+  const list: Backend["list"] = (path) => Effect.map(ask(FileList, { path, ...links }), ({ entries }) => entries.map(childOf))
 
   const backend: Backend = {
     info: { name, root, caseSensitive, readOnly: false, confinement: "virtual" },
@@ -117,26 +102,12 @@ export const make = (asking: Asking, options: Options): Backend => {
     write,
     makeDirectory: (path) =>
       extended
-        ? Effect.asVoid(
-            ask((correlationId) => new FileMakeDirectory({ correlationId, path, ...links, parents: false, existOk: false }))
-          )
+        ? Effect.asVoid(ask(FileMakeDirectory, { path, ...links, parents: false, existOk: false }))
         : Effect.fail(unsupported("making of directories")),
-    remove: (path) => Effect.asVoid(ask((correlationId) => new FileDelete({ correlationId, path, ...links }))),
+    remove: (path) => Effect.asVoid(ask(FileDelete, { path, ...links })),
     rename: (path, to, { replace }) =>
       extended
-        ? Effect.asVoid(
-            ask(
-              (correlationId) =>
-                new FileMove({
-                  correlationId,
-                  path,
-                  to,
-                  ...links,
-                  createParents: false,
-                  ...(replace && { overwrite: replace })
-                })
-            )
-          )
+        ? Effect.asVoid(ask(FileMove, { path, to, ...links, createParents: false, overwrite: replace ? true : undefined }))
         : Effect.fail(unsupported("moving")),
     ...(extended && { attributes, links: Links.make(calls) }),
     // Each leaf decides by its own setting.

@@ -5,6 +5,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { InvalidArgument } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
+import { kinds } from "../entries/kinds.ts"
 import type { JournalError } from "../errors.ts"
 import {
   type Afferent,
@@ -40,22 +41,8 @@ export interface Asking extends Requests {
   readonly waiting: () => number
 }
 
-const answerTo: Record<Single["_tag"] | "FileWriteChunk", Terminal["_tag"]> = {
-  FileRead: "FileContent",
-  FileWrite: "FileWritten",
-  FileWriteChunk: "FileWritten",
-  FileList: "FileListing",
-  FileDelete: "FileDeleted",
-  FileStat: "FileMetadata",
-  FileMakeDirectory: "FileDirectoryMade",
-  FileMove: "FileMoved",
-  FileEdit: "FileEdited",
-  FileMakeLink: "FileLinkMade",
-  FileSetAttributes: "FileAttributesSet"
-}
-
-const answersTo = (tag: keyof typeof answerTo, end: Terminal): boolean =>
-  end._tag === answerTo[tag] || end._tag === "FileFault" || (tag === "FileRead" && end._tag === "FileContentChunk")
+const answersTo = (tag: Single["_tag"], { _tag }: Terminal): boolean =>
+  _tag === "FileFault" || kinds[tag].answers.some((answer) => answer === _tag)
 
 const disordered = (path: string): JournalError =>
   Sending.corrupt(`the chunks that were answered for ${JSON.stringify(path)} do not follow one another`)

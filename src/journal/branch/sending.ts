@@ -39,7 +39,15 @@ const isEarly = (error: unknown): error is Early => error === early
 
 const noBytes = new Uint8Array(0)
 
-const headOf = ({ createMode = "overwrite", createParents, ifMatch, links, path, version }: Sending) => ({
+/** Returns the fields of a write without its content. Options with their default value are left out. */
+export const headOf = ({
+  createMode = "overwrite",
+  createParents,
+  ifMatch,
+  links,
+  path,
+  version
+}: Omit<Sending, "correlationId">) => ({
   path,
   createMode,
   ...(ifMatch !== undefined && { ifMatch }),

@@ -147,17 +147,13 @@ const editWith =
     if (!means.extended || !areUsual(plan.limits)) return unlessLink(editByReading(means, path, edits, plan))
     const { ifMatch, version } = plan
     const edited = Effect.map(
-      means.calls.ask(
-        (correlationId) =>
-          new FileEdit({
-            correlationId,
-            path,
-            ...means.links,
-            edits: edits.map(({ match, newText, oldText }) => ({ oldText, newText, ...(match !== undefined && { match }) })),
-            ...(ifMatch !== undefined && { ifMatch }),
-            ...(version && { version })
-          })
-      ),
+      means.calls.ask(FileEdit, {
+        path,
+        ...means.links,
+        edits: edits.map(({ match, newText, oldText }) => ({ oldText, newText, ...(match !== undefined && { match }) })),
+        ifMatch,
+        version: version ? true : undefined
+      }),
       ({ bytesWritten, diff, replacements, version }): Edited => ({
         bytesWritten,
         replacements,
@@ -181,17 +177,7 @@ const removeWith =
   (path, { ifMatch, missing, recursive }) => {
     if (!extended && ifMatch !== undefined) return preconditions
     const removed = Effect.map(
-      calls.ask(
-        (correlationId) =>
-          new FileDelete({
-            correlationId,
-            path,
-            ...links,
-            ...(recursive && { recursive }),
-            ...(ifMatch !== undefined && { ifMatch })
-          }),
-        within(path)
-      ),
+      calls.ask(FileDelete, { path, ...links, recursive: recursive ? true : undefined, ifMatch }, within(path)),
       ({ deletedCount, directories = 0 }) => ({ deleted: deletedCount, directories })
     )
     return Effect.catch(removed, (fault): Effect.Effect<DeleteResult | undefined, Fault> => {
@@ -217,23 +203,19 @@ export const make = (means: Means): Accelerations => {
     remove,
     removeTree: (path) =>
       Effect.map(
-        calls.ask((correlationId) => new FileDelete({ correlationId, path, ...links, recursive: true }), within(path)),
+        calls.ask(FileDelete, { path, ...links, recursive: true }, within(path)),
         ({ deletedCount, directories = 0 }) => ({ deleted: deletedCount, directories })
       ),
     makeDirectory: (path, { existOk, parents }) =>
       extended
         ? unlessLink(
             Effect.as(
-              calls.ask(
-                (correlationId) =>
-                  new FileMakeDirectory({
-                    correlationId,
-                    path,
-                    ...links,
-                    ...(!parents && { parents }),
-                    ...(!existOk && { existOk })
-                  })
-              ),
+              calls.ask(FileMakeDirectory, {
+                path,
+                ...links,
+                parents: parents ? undefined : false,
+                existOk: existOk ? undefined : false
+              }),
               true as const
             )
           )
@@ -243,15 +225,14 @@ export const make = (means: Means): Accelerations => {
         ? Effect.catch(
             Effect.map(
               calls.ask(
-                (correlationId) =>
-                  new FileMove({
-                    correlationId,
-                    path,
-                    to,
-                    ...links,
-                    ...(overwrite && { overwrite }),
-                    ...(!createParents && { createParents })
-                  }),
+                FileMove,
+                {
+                  path,
+                  to,
+                  ...links,
+                  overwrite: overwrite ? true : undefined,
+                  createParents: createParents ? undefined : false
+                },
                 locatedFaultOf
               ),
               ({ bytes, directories, files }): TransferResult | undefined => ({ files, directories, bytes })

@@ -1,8 +1,11 @@
 import * as Effect from "effect/Effect"
 import { isBytes } from "../../model/bytes.ts"
+import type { FileStat } from "../../model/Entry.ts"
 import type { JournalError } from "../errors.ts"
-import type { Content, Removed } from "../FileSystemEntry.ts"
+import type { Content, FileMetadata, Removed } from "../FileSystemEntry.ts"
 import type { Entry, Recorded, Scrivener } from "../Journal.ts"
+
+export type Metadata = NonNullable<FileMetadata["way"]>[number]
 
 type Held = readonly [name: string, content: Content]
 
@@ -27,6 +30,17 @@ export const contentsOf = (entry: Entry): ReadonlyArray<Held> => {
       return []
   }
 }
+
+/** Returns the metadata of a stat, as FileMetadata has it. */
+export const metadataOf = ({ createdAt, isDirectory, isSymlink, kind, mode, modifiedAt, sizeBytes }: FileStat): Metadata => ({
+  size: sizeBytes,
+  isDirectory,
+  kind,
+  ...(modifiedAt !== undefined && { modified: modifiedAt }),
+  ...(createdAt !== undefined && { created: createdAt }),
+  ...(mode !== undefined && { permissions: mode }),
+  ...(isSymlink !== undefined && { isSymlink })
+})
 
 export const sizeOf = (content: Content): number => (isBytes(content) ? content.length : content.size)
 

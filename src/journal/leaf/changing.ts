@@ -8,6 +8,7 @@ import type { FileStat, WriteResult } from "../../model/Entry.ts"
 import type { Fault, FsError, ListError } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { unfitTarget } from "../entries/links.ts"
+import { make } from "../entries/kinds.ts"
 import type { JournalError } from "../errors.ts"
 import {
   FileAttributesSet,
@@ -31,8 +32,6 @@ import {
 import * as Incoming from "./incoming.ts"
 import type { Answering, Serving, Work } from "./model.ts"
 import { patiently } from "./retrying.ts"
-
-const unchecked = { disableChecks: true } as const
 
 type Met = Pick<FileStarted, "size" | "after" | "removes" | "edits">
 
@@ -58,9 +57,7 @@ const after = <E, E2>(self: Serving, work: Work, met: Effect.Effect<Met, E2>, ch
   self.settings.extended
     ? Effect.flatMap(met, (met) =>
         Effect.andThen(
-          self.tell(work, [
-            new FileStarted({ correlationId: work.intent.correlationId, instance: self.instance, ...met }, unchecked)
-          ]),
+          self.tell(work, [make(FileStarted, { correlationId: work.intent.correlationId, instance: self.instance, ...met })]),
           change
         )
       )
@@ -82,16 +79,7 @@ export const written = (
   version: string | undefined
 ): Effect.Effect<FileWritten> => {
   const answer = (stat?: FileStat): FileWritten =>
-    new FileWritten(
-      {
-        correlationId: work.intent.correlationId,
-        path: work.shown,
-        bytesWritten,
-        ...(version === undefined ? {} : { version }),
-        ...(stat === undefined ? {} : { stat })
-      },
-      unchecked
-    )
+    make(FileWritten, { correlationId: work.intent.correlationId, path: work.shown, bytesWritten, version, stat })
   return self.settings.extended
     ? Effect.match(self.fs.stat(work.path), { onSuccess: answer, onFailure: () => answer() })
     : Effect.succeed(answer())
@@ -134,17 +122,7 @@ export const edit = (self: Serving, work: Work, intent: FileEdit): Effect.Effect
   const change = Effect.map(
     patiently(settings.lockedRetries, fs.edit(work.path, edits, { version, ...(ifMatch !== undefined && { ifMatch }) })),
     ({ bytesWritten, diff, replacements, version }) =>
-      new FileEdited(
-        {
-          correlationId: intent.correlationId,
-          path: work.shown,
-          bytesWritten,
-          replacements,
-          diff,
-          ...(version === undefined ? {} : { version })
-        },
-        unchecked
-      )
+      make(FileEdited, { correlationId: intent.correlationId, path: work.shown, bytesWritten, replacements, diff, version })
   )
   return after(self, work, before, change)
 }
@@ -169,15 +147,12 @@ export const count = (self: Serving, path: FsPath, stat: FileStat): Effect.Effec
 }
 
 export const deleted = (work: Work, removed: Pick<Count, "deleted" | "directories">, extended: boolean): FileDeleted =>
-  new FileDeleted(
-    {
-      correlationId: work.intent.correlationId,
-      path: work.shown,
-      deletedCount: removed.deleted,
-      ...(extended ? { directories: removed.directories } : {})
-    },
-    unchecked
-  )
+  make(FileDeleted, {
+    correlationId: work.intent.correlationId,
+    path: work.shown,
+    deletedCount: removed.deleted,
+    directories: extended ? removed.directories : undefined
+  })
 
 /** Returns the counts that a delete will answer. `Filesystem.delete` counts at least one. */
 export const removes = ({ deleted, directories }: Count): Pick<Count, "deleted" | "directories"> => ({
@@ -210,7 +185,7 @@ export const remove = (self: Serving, work: Work, intent: FileDelete): Effect.Ef
   )
 
 export const directoryMade = (work: Work): FileDirectoryMade =>
-  new FileDirectoryMade({ correlationId: work.intent.correlationId, path: work.shown }, unchecked)
+  make(FileDirectoryMade, { correlationId: work.intent.correlationId, path: work.shown })
 
 export const makeDirectory = (self: Serving, work: Work, intent: FileMakeDirectory): Effect.Effect<Terminal, FsError> =>
   after(
@@ -225,7 +200,7 @@ export const moved = (
   intent: FileMove,
   { bytes, directories, files }: { readonly files: number; readonly directories: number; readonly bytes: number }
 ): FileMoved =>
-  new FileMoved({ correlationId: intent.correlationId, path: work.shown, to: intent.to, files, directories, bytes }, unchecked)
+  make(FileMoved, { correlationId: intent.correlationId, path: work.shown, to: intent.to, files, directories, bytes })
 
 /** Fails if the target's parent is missing, for a move that must not create parents. */
 const parentOf = (self: Serving, work: Work, intent: FileMove): Effect.Effect<unknown, FsError> => {
@@ -245,7 +220,7 @@ export const move = (self: Serving, work: Work, intent: FileMove): Effect.Effect
   )
 
 export const linkMade = (work: Work): FileLinkMade =>
-  new FileLinkMade({ correlationId: work.intent.correlationId, path: work.shown }, unchecked)
+  make(FileLinkMade, { correlationId: work.intent.correlationId, path: work.shown })
 
 const noLinks: Fault = { _tag: "Unsupported", feature: "symbolic links" }
 
@@ -277,14 +252,11 @@ export const makeLink = (self: Serving, work: Work, intent: FileMakeLink): Effec
   )
 
 export const attributesSet = (self: Serving, work: Work, intent: FileSetAttributes): FileAttributesSet =>
-  new FileAttributesSet(
-    {
-      correlationId: intent.correlationId,
-      path: work.shown,
-      ...(modeOf(self, intent) === intent.mode ? {} : { skippedMode: true })
-    },
-    unchecked
-  )
+  make(FileAttributesSet, {
+    correlationId: intent.correlationId,
+    path: work.shown,
+    skippedMode: modeOf(self, intent) === intent.mode ? undefined : true
+  })
 
 /** Returns the permission bits to set. Those of a copy are kept only with `preservePermissions`. */
 export const modeOf = ({ fs: { port } }: Serving, { isCopy, mode }: FileSetAttributes): number | undefined =>

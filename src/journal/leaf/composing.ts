@@ -9,15 +9,14 @@ import type { FileEntry } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import * as FsPaths from "../../model/FsPath.ts"
+import { make } from "../entries/kinds.ts"
 import { FileListing, FileMetadata, type FileList } from "../FileSystemEntry.ts"
 import { directoryMade } from "./changing.ts"
 import { errorOf } from "./faults.ts"
 import type { Answering, Serving, Work } from "./model.ts"
 
-const unchecked = { disableChecks: true } as const
-
 const directory = ({ intent }: Work): FileMetadata =>
-  new FileMetadata({ correlationId: intent.correlationId, size: 0, isDirectory: true, kind: "directory" }, unchecked)
+  make(FileMetadata, { correlationId: intent.correlationId, size: 0, isDirectory: true, kind: "directory" })
 
 const entryOf = (name: string): FileEntry => ({
   name,
@@ -59,7 +58,7 @@ const list = (self: Serving, work: Work, { correlationId, pattern, recursive }: 
   return Effect.map(own(work, execute, undefined), (listing) => {
     const beside = listing?._tag === "FileListing" ? listing.entries.filter(({ name }) => !work.mounts.includes(name)) : []
     const entries = [...beside, ...shown].sort((one, other) => FsPaths.compare(one.path, other.path))
-    return new FileListing({ correlationId, entries }, unchecked)
+    return make(FileListing, { correlationId, entries })
   })
 }
 

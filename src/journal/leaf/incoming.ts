@@ -2,12 +2,11 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
 import { hasher, sha256 } from "../../runtime/hash.ts"
+import { sizeOf } from "../entries/contents.ts"
 import type { JournalError } from "../errors.ts"
 import type { Content } from "../FileSystemEntry.ts"
 import type { Entry, Recorded, Scrivener } from "../Journal.ts"
 import type { Incoming, Transfer } from "./model.ts"
-
-const sizeOf = (content: Content): number => (isBytes(content) ? content.length : content.size)
 
 const streamOf = (journal: Scrivener<Entry>, content: Content): Stream.Stream<Uint8Array, JournalError> =>
   isBytes(content) ? Stream.succeed(content) : journal.contents.stream(content)

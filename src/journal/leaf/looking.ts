@@ -20,24 +20,21 @@ import {
   type FileStat,
   type Terminal
 } from "../FileSystemEntry.ts"
+import { type Metadata, metadataOf } from "../entries/contents.ts"
+import { make } from "../entries/kinds.ts"
 import { longestTarget } from "../entries/links.ts"
 import type { Serving, Work } from "./model.ts"
 import { errorOf } from "./faults.ts"
 import { patiently } from "./retrying.ts"
 
-const unchecked = { disableChecks: true } as const
-
 const contentOf = (self: Serving, intent: FileRead, path: FsPath.FsPath, stat: Stat, content: Uint8Array, isPartial: boolean) =>
-  new FileContent(
-    {
-      correlationId: intent.correlationId,
-      content,
-      totalSize: stat.sizeBytes,
-      isPartial,
-      ...(self.settings.extended ? { stat: { ...stat, path } } : {})
-    },
-    unchecked
-  )
+  make(FileContent, {
+    correlationId: intent.correlationId,
+    content,
+    totalSize: stat.sizeBytes,
+    isPartial,
+    stat: self.settings.extended ? { ...stat, path } : undefined
+  })
 
 /** Answers a read in chunks: appends all chunks but the last, and returns the last as the end of the answer. */
 const chunked = (
@@ -53,8 +50,8 @@ const chunked = (
     let held: Uint8Array | undefined
     let offset = start
     const chunk = (data: Uint8Array, isFinal: boolean): FileContentChunk => {
-      const stat = extended && offset === start ? { stat: { ...handle.stat, path: work.path } } : {}
-      const entry = new FileContentChunk({ correlationId: intent.correlationId, offset, data, isFinal, ...stat }, unchecked)
+      const stat = extended && offset === start ? { ...handle.stat, path: work.path } : undefined
+      const entry = make(FileContentChunk, { correlationId: intent.correlationId, offset, data, isFinal, stat })
       offset += data.length
       return entry
     }
@@ -106,18 +103,6 @@ export const read = (self: Serving, work: Work, intent: FileRead): Effect.Effect
     Effect.suspend(() => atOnce(self, work, intent) ?? opened(self, work, intent))
   )
 
-type Metadata = NonNullable<FileMetadata["way"]>[number]
-
-const metadataOf = ({ createdAt, isDirectory, isSymlink, kind, mode, modifiedAt, sizeBytes }: Stat): Metadata => ({
-  size: sizeBytes,
-  isDirectory,
-  kind,
-  ...(modifiedAt === undefined ? {} : { modified: modifiedAt }),
-  ...(createdAt === undefined ? {} : { created: createdAt }),
-  ...(mode === undefined ? {} : { permissions: mode }),
-  ...(isSymlink === undefined ? {} : { isSymlink })
-})
-
 const isDenied = ({ _tag }: Fault): boolean => _tag === "AccessDenied"
 
 /** Adds a link's text to its metadata, and whether it may be followed. Omits a text that cannot be read or is too long. */
@@ -159,13 +144,13 @@ export const stat = (self: Serving, work: Work, intent: FileStat): Effect.Effect
   const { correlationId, links, way } = intent
   if (links === "leave" && way === true && self.settings.extended) {
     return self.caller.call<FileMetadata, FsError>("stat", work.path, Call.tags.stat, Call.reading, () =>
-      Effect.map(wayTo(self, work), (way) => new FileMetadata({ correlationId, ...way[way.length - 1]!, way }, unchecked))
+      Effect.map(wayTo(self, work), (way) => make(FileMetadata, { correlationId, ...way[way.length - 1]!, way }))
     )
   }
   return Effect.flatMap(self.fs.stat(work.path), (stat) =>
     Effect.mapBoth(withTarget(self, work.path, stat), {
       onFailure: (fault) => errorOf(fault, intent, work.shown),
-      onSuccess: (found) => new FileMetadata({ correlationId, ...found }, unchecked)
+      onSuccess: (found) => make(FileMetadata, { correlationId, ...found })
     })
   )
 }
@@ -224,5 +209,5 @@ const found = (self: Serving, work: Work, intent: FileList): Effect.Effect<Reado
 export const list = (self: Serving, work: Work, intent: FileList): Effect.Effect<Terminal, FsError> =>
   Effect.map(
     Effect.suspend(() => found(self, work, intent)),
-    (entries) => new FileListing({ correlationId: intent.correlationId, entries }, unchecked)
+    (entries) => make(FileListing, { correlationId: intent.correlationId, entries })
   )

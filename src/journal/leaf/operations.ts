@@ -2,36 +2,25 @@ import * as Effect from "effect/Effect"
 import { nameFault } from "../../backends/internal/windows/names.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { type Efferent, isMutation } from "../FileSystemEntry.ts"
+import { type Intents, kinds } from "../entries/kinds.ts"
+import type { Efferent, FileStarted } from "../FileSystemEntry.ts"
 import * as Changing from "./changing.ts"
 import * as Composing from "./composing.ts"
 import * as Looking from "./looking.ts"
 import type { Answering, Serving, Work } from "./model.ts"
-import { recover } from "./recovery.ts"
+import * as Recovery from "./recovery.ts"
 import type { Settings } from "./settings.ts"
 
 const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
 
-const needs: Record<Efferent["_tag"], { readonly write: boolean; readonly remove: boolean; readonly extended: boolean }> = {
-  FileRead: { write: false, remove: false, extended: false },
-  FileList: { write: false, remove: false, extended: false },
-  FileStat: { write: false, remove: false, extended: false },
-  FileWrite: { write: true, remove: false, extended: false },
-  FileWriteChunk: { write: true, remove: false, extended: false },
-  FileDelete: { write: false, remove: true, extended: false },
-  FileMakeDirectory: { write: true, remove: false, extended: true },
-  FileMove: { write: true, remove: true, extended: true },
-  FileEdit: { write: true, remove: false, extended: true },
-  FileMakeLink: { write: true, remove: false, extended: true },
-  FileSetAttributes: { write: true, remove: false, extended: true }
-}
-
 export const refusal = (settings: Settings, intent: Efferent): Fault | undefined => {
-  const { extended, remove, write } = needs[intent._tag]
-  if (extended && !settings.extended) {
+  const needs: ReadonlyArray<string> = kinds[intent._tag].needs
+  if (needs.includes("extended") && !settings.extended) {
     return { _tag: "IoError", detail: `this leaf takes no ${intent._tag}; give it \`extended: true\`` }
   }
-  return (write && !settings.allowWrite) || (remove && !settings.allowDelete) ? readOnly : undefined
+  return (needs.includes("write") && !settings.allowWrite) || (needs.includes("remove") && !settings.allowDelete)
+    ? readOnly
+    : undefined
 }
 
 /**
@@ -48,38 +37,31 @@ export const refusedPath = (settings: Settings, path: FsPath.FsPath): Fault | un
   return undefined
 }
 
-const execute = (self: Serving, work: Work): Answering => {
-  const { intent } = work
-  switch (intent._tag) {
-    case "FileRead":
-      return Looking.read(self, work, intent)
-    case "FileStat":
-      return Looking.stat(self, work, intent)
-    case "FileList":
-      return Looking.list(self, work, intent)
-    case "FileWrite":
-    case "FileWriteChunk":
-      return Changing.write(self, work, intent)
-    case "FileDelete":
-      return Changing.remove(self, work, intent)
-    case "FileMakeDirectory":
-      return Changing.makeDirectory(self, work, intent)
-    case "FileMove":
-      return Changing.move(self, work, intent)
-    case "FileEdit":
-      return Changing.edit(self, work, intent)
-    case "FileMakeLink":
-      return Changing.makeLink(self, work, intent)
-    case "FileSetAttributes":
-      return Changing.setAttributes(self, work, intent)
-  }
+interface Row<E> {
+  readonly execute: (self: Serving, work: Work, intent: E) => Answering
+  /** Decides whether an earlier leaf has made the change; absent if the request changes nothing. */
+  readonly judge?: (self: Serving, work: Work, intent: E, started: FileStarted) => Recovery.Finding
 }
 
-export const perform = (self: Serving, work: Work): Answering =>
-  work.left !== undefined && isMutation(work.intent)
-    ? recover(
-        self,
-        work,
-        Effect.suspend(() => Composing.compose(self, work, execute(self, work)))
-      )
-    : Composing.compose(self, work, execute(self, work))
+const rows: { readonly [K in keyof Intents]: Row<Intents[K]> } = {
+  FileRead: { execute: Looking.read },
+  FileStat: { execute: Looking.stat },
+  FileList: { execute: Looking.list },
+  FileWrite: { execute: Changing.write, judge: Recovery.writing },
+  FileWriteChunk: { execute: Changing.write, judge: Recovery.writing },
+  FileDelete: { execute: Changing.remove, judge: Recovery.removing },
+  FileMakeDirectory: { execute: Changing.makeDirectory, judge: Recovery.making },
+  FileMove: { execute: Changing.move, judge: Recovery.moving },
+  FileEdit: { execute: Changing.edit, judge: Recovery.editing },
+  FileMakeLink: { execute: Changing.makeLink, judge: Recovery.linking },
+  FileSetAttributes: { execute: Changing.setAttributes, judge: Recovery.setting }
+}
+
+export const perform = (self: Serving, work: Work): Answering => {
+  const { intent, left } = work
+  const { execute, judge } = rows[intent._tag] as Row<Efferent>
+  const executed = Effect.suspend(() => Composing.compose(self, work, execute(self, work, intent)))
+  return left === undefined || judge === undefined
+    ? executed
+    : Recovery.recover(self, work, left, (started) => judge(self, work, intent, started), executed)
+}

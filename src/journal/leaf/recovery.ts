@@ -7,12 +7,13 @@ import * as DateTime from "effect/DateTime"
 import { compare as comparePaths, fold } from "../../model/FsPath.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault, FsError } from "../../model/FsError.ts"
+import { make } from "../entries/kinds.ts"
 import type { JournalError } from "../errors.ts"
 import {
-  type Efferent,
   type FileDelete,
   type FileEdit,
   FileEdited,
+  type FileMakeDirectory,
   type FileMakeLink,
   type FileMove,
   type FileSetAttributes,
@@ -24,12 +25,12 @@ import {
 import * as Changing from "./changing.ts"
 import { ioError } from "./faults.ts"
 import { digestOf } from "./incoming.ts"
-import type { Answering, Serving, Work } from "./model.ts"
+import type { Answering, Left, Serving, Work } from "./model.ts"
 
 /** The result of a comparison: the answer of a change that was made, `notMade`, or `unclear`. */
 type Verdict = Terminal | "notMade" | "unclear"
 
-type Finding = Effect.Effect<Verdict, FsError | JournalError>
+export type Finding = Effect.Effect<Verdict, FsError | JournalError>
 
 const unclear: Finding = Effect.succeed("unclear")
 const notMade: Finding = Effect.succeed("notMade")
@@ -44,7 +45,7 @@ const tailIs = (self: Serving, work: Work, offset: number, bytes: Effect.Effect<
     Effect.map(digestOf(self.fs.stream(work.path, { offset, length: size })), (found) => found === sha256)
   )
 
-const writing = (self: Serving, work: Work, intent: FileWrite | FileWriteChunk, started: FileStarted): Finding => {
+export const writing = (self: Serving, work: Work, intent: FileWrite | FileWriteChunk, started: FileStarted): Finding => {
   const { size: before } = started
   if (before === undefined) return unclear
   const { createMode: mode = "overwrite", version } = Changing.orderOf(work, intent)
@@ -69,21 +70,18 @@ const writing = (self: Serving, work: Work, intent: FileWrite | FileWriteChunk, 
   })
 }
 
-const editing = (self: Serving, work: Work, intent: FileEdit, { after, edits, size }: FileStarted): Finding => {
+export const editing = (self: Serving, work: Work, intent: FileEdit, { after, edits, size }: FileStarted): Finding => {
   if (after === undefined || edits === undefined) return unclear
   return Effect.flatMap(Changing.lookThrough(self, work.path), (now): Finding => {
     if (now === undefined || !isFile(now)) return unclear
     return Effect.map(versionIs(self, work, after), (isMade): Verdict =>
       isMade
-        ? new FileEdited(
-            {
-              correlationId: intent.correlationId,
-              path: work.shown,
-              ...edits,
-              ...(intent.version === true ? { version: after } : {})
-            },
-            { disableChecks: true }
-          )
+        ? make(FileEdited, {
+            correlationId: intent.correlationId,
+            path: work.shown,
+            ...edits,
+            version: intent.version === true ? after : undefined
+          })
         : now.sizeBytes === size
           ? "notMade"
           : "unclear"
@@ -91,7 +89,7 @@ const editing = (self: Serving, work: Work, intent: FileEdit, { after, edits, si
   })
 }
 
-const removing = (self: Serving, work: Work, _intent: FileDelete, { removes, size: before }: FileStarted): Finding => {
+export const removing = (self: Serving, work: Work, _intent: FileDelete, { removes, size: before }: FileStarted): Finding => {
   if (before === null) return notMade
   return Effect.flatMap(Changing.lookAt(self, work.path), (now): Finding => {
     if (now === undefined || removes === undefined) return unclear
@@ -103,7 +101,7 @@ const removing = (self: Serving, work: Work, _intent: FileDelete, { removes, siz
   })
 }
 
-const making = (self: Serving, work: Work, { size: before }: FileStarted): Finding =>
+export const making = (self: Serving, work: Work, _intent: FileMakeDirectory, { size: before }: FileStarted): Finding =>
   Effect.map(Changing.lookThrough(self, work.path), (now): Verdict =>
     before === undefined || now === undefined
       ? "unclear"
@@ -114,7 +112,7 @@ const making = (self: Serving, work: Work, { size: before }: FileStarted): Findi
           : "unclear"
   )
 
-const moving = (self: Serving, work: Work, intent: FileMove, { size: before }: FileStarted): Finding => {
+export const moving = (self: Serving, work: Work, intent: FileMove, { size: before }: FileStarted): Finding => {
   const to = work.to!
   if (before === null) return notMade
   // The two names are the same name, so the states cannot be told apart.
@@ -132,7 +130,7 @@ const moving = (self: Serving, work: Work, intent: FileMove, { size: before }: F
   )
 }
 
-const linking = (self: Serving, work: Work, intent: FileMakeLink, { size: before }: FileStarted): Finding => {
+export const linking = (self: Serving, work: Work, intent: FileMakeLink, { size: before }: FileStarted): Finding => {
   if (before === undefined) return unclear
   if (before !== null) return notMade
   return Effect.flatMap(Changing.lookAt(self, work.path), (now): Finding => {
@@ -147,7 +145,7 @@ const linking = (self: Serving, work: Work, intent: FileMakeLink, { size: before
 }
 
 /** Compares the attributes with the requested ones. A difference counts as not made, since setting them again is harmless. */
-const setting = (self: Serving, work: Work, intent: FileSetAttributes): Finding =>
+export const setting = (self: Serving, work: Work, intent: FileSetAttributes): Finding =>
   Effect.map(self.fs.stat(work.path), ({ mode, modifiedAt }): Verdict => {
     const asked = Changing.modeOf(self, intent)
     const isMode = asked === undefined || asked === mode
@@ -157,28 +155,6 @@ const setting = (self: Serving, work: Work, intent: FileSetAttributes): Finding 
     return isMode && isTime ? Changing.attributesSet(self, work, intent) : "notMade"
   })
 
-const judge = (self: Serving, work: Work, intent: Efferent, started: FileStarted): Finding => {
-  switch (intent._tag) {
-    case "FileWrite":
-    case "FileWriteChunk":
-      return writing(self, work, intent, started)
-    case "FileEdit":
-      return editing(self, work, intent, started)
-    case "FileDelete":
-      return removing(self, work, intent, started)
-    case "FileMakeDirectory":
-      return making(self, work, started)
-    case "FileMove":
-      return moving(self, work, intent, started)
-    case "FileMakeLink":
-      return linking(self, work, intent, started)
-    case "FileSetAttributes":
-      return setting(self, work, intent)
-    default:
-      return notMade
-  }
-}
-
 const said = {
   notMade: "not executed: the leaf that had it has ended, and it was not carried out",
   notBegun: "not executed: it stood in the journal before this leaf did",
@@ -187,12 +163,17 @@ const said = {
     "not executed by this leaf: one that had it before had begun, and what is there now is neither what it met nor what it would have made"
 } as const
 
-export const recover = (self: Serving, work: Work, execute: Answering): Answering => {
+export const recover = (
+  self: Serving,
+  work: Work,
+  { isUncertain, started }: Left,
+  judge: (started: FileStarted) => Finding,
+  execute: Answering
+): Answering => {
   const refuse = (why: keyof typeof said): Answering => Effect.fail(ioError(said[why], work.intent, work.shown))
   const unless = (why: keyof typeof said): Answering => (self.settings.resumesChanges ? execute : refuse(why))
-  const { isUncertain, started } = work.left!
   if (started === undefined) return isUncertain ? refuse("uncertain") : unless("notBegun")
-  const verdict = Effect.catch(judge(self, work, work.intent, started), () => unclear)
+  const verdict = Effect.catch(judge(started), () => unclear)
   return Effect.flatMap(verdict, (verdict) =>
     verdict === "notMade" ? unless("notMade") : verdict === "unclear" ? refuse("unclear") : Effect.succeed(verdict)
   )

@@ -4,20 +4,20 @@ import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Accelerations, Attributes, Backend, Links } from "../../port/Backend.ts"
-import type { FileAttributesSet, FileMoved, Removed } from "../FileSystemEntry.ts"
-import type { Entry } from "../Journal.ts"
+import { make } from "../entries/kinds.ts"
 import {
-  fileAttributesSet,
-  fileDelete,
-  fileDeleted,
-  fileDirectoryMade,
-  fileLinkMade,
-  fileMakeDirectory,
-  fileMakeLink,
-  fileMove,
-  fileMoved,
-  fileSetAttributes
-} from "./entries.ts"
+  FileAttributesSet,
+  FileDelete,
+  FileDeleted,
+  FileDirectoryMade,
+  FileLinkMade,
+  FileMakeDirectory,
+  FileMakeLink,
+  FileMove,
+  FileMoved,
+  FileSetAttributes,
+  type Removed
+} from "../FileSystemEntry.ts"
 import { removedAt, removedBelow, statAt } from "./previous.ts"
 import { orNotMade, step } from "./story.ts"
 import type { Writing } from "./writing.ts"
@@ -57,23 +57,25 @@ export const makeDirectory =
     Effect.flatMap(look(writing.self, path), (before) => {
       const id = writing.nextId()
       return step(writing, {
-        id,
-        operation: "mkdir",
-        path,
-        asked: fileMakeDirectory({ correlationId: id, path, parents: false, existOk: false }),
+        asked: make(FileMakeDirectory, { correlationId: id, path, parents: false, existOk: false }),
         run: writing.self.makeDirectory(path),
-        answer: () => fileDirectoryMade({ correlationId: id, path }),
+        answer: () => make(FileDirectoryMade, { correlationId: id, path }),
         look: () => hasCome(writing.self, path, "directory", before)
       })
     })
 
-const deleted = (id: string, path: FsPath.FsPath, kind: FileStat["kind"] | undefined, removed: Removed | undefined): Entry =>
-  fileDeleted({
+const deleted = (
+  id: string,
+  path: FsPath.FsPath,
+  kind: FileStat["kind"] | undefined,
+  removed: Removed | undefined
+): FileDeleted =>
+  make(FileDeleted, {
     correlationId: id,
     path,
     deletedCount: 1,
-    ...(kind === undefined ? {} : { directories: kind === "directory" ? 1 : 0 }),
-    ...(removed === undefined ? {} : { removed: [removed] })
+    directories: kind === undefined ? undefined : kind === "directory" ? 1 : 0,
+    removed: removed && [removed]
   })
 
 export const remove =
@@ -83,10 +85,7 @@ export const remove =
       Effect.flatMap(keep(writing, path, stat), (removed) => {
         const id = writing.nextId()
         return step(writing, {
-          id,
-          operation: "delete",
-          path,
-          asked: fileDelete({ correlationId: id, path, recursive: false }),
+          asked: make(FileDelete, { correlationId: id, path, recursive: false }),
           run: writing.self.remove(path),
           answer: () => deleted(id, path, stat?.kind, removed),
           look: () => isGone(writing.self, path)
@@ -101,7 +100,10 @@ const tellGone = Effect.fnUntraced(function* (writing: Writing, removed: Readonl
     if (!(yield* Effect.orElseSucceed(isGone(writing.self, path), () => false))) continue
     const id = writing.nextId()
     yield* Effect.ignore(
-      writing.journal.appendAll([fileDelete({ correlationId: id, path, recursive: false }), deleted(id, path, one.kind, one)])
+      writing.journal.appendAll([
+        make(FileDelete, { correlationId: id, path, recursive: false }),
+        deleted(id, path, one.kind, one)
+      ])
     )
   }
 })
@@ -123,12 +125,9 @@ export const removeTree = (
       (removed) => {
         const id = writing.nextId()
         return step(writing, {
-          id,
-          operation: "delete",
-          path,
-          asked: fileDelete({ correlationId: id, path, recursive: true }),
+          asked: make(FileDelete, { correlationId: id, path, recursive: true }),
           run: remove(path),
-          answer: (counts) => fileDeleted({ correlationId: id, path, ...countsOf(counts, removed), removed }),
+          answer: (counts) => make(FileDeleted, { correlationId: id, path, ...countsOf(counts, removed), removed }),
           look: () =>
             Effect.flatMap(isGone(self, path), (isDone) =>
               isDone ? Effect.succeed(true) : Effect.as(tellGone(writing, removed), false)
@@ -158,14 +157,14 @@ const moved = (
   stat: FileStat | undefined,
   replaced: Removed | undefined
 ): FileMoved =>
-  fileMoved({
+  make(FileMoved, {
     correlationId: id,
     path,
     to,
     files: stat === undefined || stat.kind === "directory" ? 0 : 1,
     directories: stat?.kind === "directory" ? 1 : 0,
     bytes: stat?.kind === "file" ? stat.sizeBytes : 0,
-    ...(replaced === undefined ? {} : { replaced })
+    replaced
   })
 
 export const rename =
@@ -178,11 +177,8 @@ export const rename =
       const replaced = yield* keep(writing, to, target ?? undefined)
       const id = writing.nextId()
       return yield* step(writing, {
-        id,
-        operation: "move",
-        path: from,
         // If there was nothing to replace, record a move without `overwrite`, which tells that the target was free.
-        asked: fileMove({
+        asked: make(FileMove, {
           correlationId: id,
           path: from,
           to,
@@ -201,12 +197,9 @@ export const makeLink =
     Effect.flatMap(look(writing.self, path), (before) => {
       const id = writing.nextId()
       return step(writing, {
-        id,
-        operation: "symlink",
-        path,
-        asked: fileMakeLink({ correlationId: id, path, target }),
+        asked: make(FileMakeLink, { correlationId: id, path, target }),
         run: links.make(path, target),
-        answer: () => fileLinkMade({ correlationId: id, path }),
+        answer: () => make(FileLinkMade, { correlationId: id, path }),
         look: () => hasCome(writing.self, path, "symlink", before)
       })
     })
@@ -225,23 +218,20 @@ export const setAttributes =
       const maySkipMode = isCopy === true && mode !== undefined && writing.self.rules?.decidesModeOfCopies === true
       const skipsMode = Effect.map(look(writing.self, path), (now) => now !== undefined && now.mode !== mode)
       return step<boolean, Fault, never>(writing, {
-        id,
-        operation: "setAttributes",
-        path,
-        asked: fileSetAttributes({
+        asked: make(FileSetAttributes, {
           correlationId: id,
           path,
-          ...(mode === undefined ? {} : { mode }),
-          ...(modifiedAt === undefined ? {} : { modified: modifiedAt }),
-          ...(isCopy === true ? { isCopy } : {})
+          mode,
+          modified: modifiedAt,
+          isCopy: isCopy === true ? isCopy : undefined
         }),
         run: Effect.andThen(attributes.set(path, values), maySkipMode ? skipsMode : Effect.succeed(false)),
         answer: (skippedMode) =>
-          fileAttributesSet({
+          make(FileAttributesSet, {
             correlationId: id,
             path,
-            ...(skippedMode === true ? { skippedMode } : {}),
-            ...(writing.previous && stat !== undefined ? { previous: attributesOf(stat) } : {})
+            skippedMode: skippedMode === true ? skippedMode : undefined,
+            previous: writing.previous && stat !== undefined ? attributesOf(stat) : undefined
           }),
         look: () =>
           Effect.map(

@@ -2,8 +2,8 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
-import type { CreateMode } from "../FileSystemEntry.ts"
-import { fileWriteChunk } from "./entries.ts"
+import { make as makeEntry } from "../entries/kinds.ts"
+import { type CreateMode, FileWriteChunk } from "../FileSystemEntry.ts"
 import { ask, type Story } from "./story.ts"
 
 const chunkSize = 65_536
@@ -33,10 +33,10 @@ export const make = (story: Story, id: string, path: FsPath, createMode: CreateM
       const at = offset
       offset += data.length
       hasEnded = isFinal
-      const chunk = { correlationId: id, offset: at, data, isFinal, ...(discard ? { discard } : {}) }
+      const chunk = { correlationId: id, offset: at, data, isFinal, discard: discard ? discard : undefined }
       const entry = hasBegun ? chunk : { ...chunk, path, createMode, createParents: false }
       hasBegun = true
-      return ask(story, fileWriteChunk(entry))
+      return ask(story, makeEntry(FileWriteChunk, entry))
     })
 
   const flush = (isFinal: boolean): Effect.Effect<unknown, Fault> =>

@@ -3,8 +3,8 @@ import * as Option from "effect/Option"
 import { isFault } from "../../engine/directories.ts"
 import { type Fault, type FsError, promote } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
-import { FaultKind, type FileFault } from "../FileSystemEntry.ts"
-import { fileFault } from "./entries.ts"
+import { make } from "../entries/kinds.ts"
+import { FaultKind, FileFault } from "../FileSystemEntry.ts"
 
 const kinds: ReadonlySet<string> = new Set(FaultKind.literals)
 
@@ -29,14 +29,12 @@ export const answer = (correlationId: string, operation: string, path: FsPath, f
   const error = errorOf(fault, operation, path)
   const message = error?.message ?? fault._tag
   const faultKind = isKind(fault._tag) ? fault._tag : "IoError"
-  return fileFault(
-    error === undefined ? { correlationId, faultKind, path, message } : { correlationId, faultKind, path, message, error }
-  )
+  return make(FileFault, { correlationId, faultKind, path, message, error })
 }
 
 /** Returns the answer to a change that was interrupted and is known not to be done. */
 export const brokenOff = (correlationId: string, path: FsPath, cause: Cause.Cause<unknown>): FileFault =>
-  fileFault({
+  make(FileFault, {
     correlationId,
     faultKind: "IoError",
     path,

@@ -4,12 +4,14 @@
  */
 import { relativeTarget } from "../../port/absoluteLinks.ts"
 import * as Effect from "effect/Effect"
-import type { FileEntry, FileStat } from "../../model/Entry.ts"
+import type { FileEntry, FileStat as Stat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type * as FsPath from "../../model/FsPath.ts"
 import { type Backend, type Child, follow, type Handle, keyOf, type Links } from "../../port/Backend.ts"
+import { metadataOf } from "../entries/contents.ts"
+import { make } from "../entries/kinds.ts"
+import { FileContent, FileFault, FileList, FileListing, FileMetadata, FileRead, FileStat } from "../FileSystemEntry.ts"
 import type { Entry } from "../Journal.ts"
-import { fileContent, fileFault, fileList, fileListing, fileMetadata, fileRead, fileStat } from "./entries.ts"
 import * as Faults from "./faults.ts"
 import { ask, type Story } from "./story.ts"
 
@@ -31,20 +33,10 @@ const look = <A, R>(
     return Effect.andThen(ask(story, asked(id)), told)
   })
 
-const metadata = (id: string, stat: FileStat): Entry =>
-  fileMetadata({
-    correlationId: id,
-    size: stat.sizeBytes,
-    isDirectory: stat.isDirectory,
-    kind: stat.kind,
-    ...(stat.modifiedAt === undefined ? {} : { modified: stat.modifiedAt }),
-    ...(stat.createdAt === undefined ? {} : { created: stat.createdAt }),
-    ...(stat.mode === undefined ? {} : { permissions: stat.mode }),
-    ...(stat.isSymlink === undefined ? {} : { isSymlink: stat.isSymlink })
-  })
+const metadata = (id: string, stat: Stat): Entry => make(FileMetadata, { correlationId: id, ...metadataOf(stat) })
 
 const nothing = (id: string, path: FsPath.FsPath): Entry =>
-  fileFault({ correlationId: id, faultKind: "NotFound", path, message: "nothing is there" })
+  make(FileFault, { correlationId: id, faultKind: "NotFound", path, message: "nothing is there" })
 
 /** Returns the listed entry of a child. The entry's path is the child's key at the port. */
 const listed = (child: Child): FileEntry => ({
@@ -57,8 +49,8 @@ const listed = (child: Child): FileEntry => ({
   ...(child.sizeBytes === undefined ? {} : { sizeBytes: child.sizeBytes })
 })
 
-const content = (id: string, stat: FileStat, bytes: Uint8Array): Entry =>
-  fileContent({
+const content = (id: string, stat: Stat, bytes: Uint8Array): Entry =>
+  make(FileContent, {
     correlationId: id,
     content: bytes,
     totalSize: stat.sizeBytes,
@@ -73,7 +65,7 @@ const reading = (story: Story, path: FsPath.FsPath, { read, stat }: Handle): Han
       story,
       path,
       "read",
-      (id) => fileRead({ correlationId: id, path, offset, length }),
+      (id) => make(FileRead, { correlationId: id, path, offset, length }),
       read(offset, length),
       (id, bytes) => content(id, stat, bytes)
     )
@@ -87,7 +79,7 @@ export const looking = (story: Story, self: Backend): Pick<Backend, "stat" | "li
       story,
       path,
       "stat",
-      (id) => fileStat({ correlationId: id, path }),
+      (id) => make(FileStat, { correlationId: id, path }),
       self.stat(path),
       (id, stat) => (stat === undefined ? nothing(id, path) : metadata(id, stat))
     ),
@@ -96,9 +88,9 @@ export const looking = (story: Story, self: Backend): Pick<Backend, "stat" | "li
       story,
       path,
       "list",
-      (id) => fileList({ correlationId: id, path }),
+      (id) => make(FileList, { correlationId: id, path }),
       self.list(path),
-      (id, children) => fileListing({ correlationId: id, entries: children.map(listed) })
+      (id, children) => make(FileListing, { correlationId: id, entries: children.map(listed) })
     ),
   open: (path) =>
     Effect.map(
@@ -106,7 +98,7 @@ export const looking = (story: Story, self: Backend): Pick<Backend, "stat" | "li
         story,
         path,
         "open",
-        (id) => fileRead({ correlationId: id, path, length: 0 }),
+        (id) => make(FileRead, { correlationId: id, path, length: 0 }),
         self.open(path),
         (id, { stat }) => content(id, stat, empty)
       ),
@@ -121,11 +113,11 @@ export const readLink =
       story,
       path,
       "readLink",
-      (id) => fileRead({ correlationId: id, path }),
+      (id) => make(FileRead, { correlationId: id, path }),
       how === "read" ? links.read(path) : Effect.map(follow(links, path), (text) => relativeTarget(links, path, text)),
       (id, target) => {
         const bytes = new TextEncoder().encode(target)
-        const stat: FileStat = {
+        const stat: Stat = {
           path,
           kind: "symlink",
           isFile: false,

@@ -7,7 +7,9 @@ import * as Effect from "effect/Effect"
 import * as Eager from "../../engine/eager.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
+import { kinds } from "../entries/kinds.ts"
 import type { JournalError } from "../errors.ts"
+import type { Efferent, FileWriteChunk } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 import * as Faults from "./faults.ts"
 
@@ -36,10 +38,7 @@ export type Look = Effect.Effect<boolean | undefined, Fault>
 const doubtful: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>(["IoError", "Timeout", "Unavailable"])
 
 export interface Step<A, E, R> {
-  readonly id: string
-  readonly operation: string
-  readonly path: FsPath
-  readonly asked: Entry
+  readonly asked: Exclude<Efferent, FileWriteChunk>
   readonly run: Effect.Effect<A, E, R>
   /** Returns the entry for a completed step. The value is missing if only the later check has shown that the step is done. */
   readonly answer: (value?: A) => Entry
@@ -49,17 +48,19 @@ export interface Step<A, E, R> {
 
 const tellFailure = <A, E, R>(
   story: Story,
-  { answer, id, look, operation, path }: Step<A, E, R>,
+  { answer, asked, look }: Step<A, E, R>,
   cause: Cause.Cause<E>
 ): Effect.Effect<void> => {
   const fault = Faults.faultOf(cause)
+  const { _tag, correlationId } = asked
+  const path = asked.path as FsPath
   const told = (isDone: boolean | undefined): Entry | undefined =>
     isDone === true
       ? answer()
       : fault !== undefined
-        ? Faults.answer(id, operation, path, fault)
+        ? Faults.answer(correlationId, kinds[_tag].operation, path, fault)
         : isDone === false
-          ? Faults.brokenOff(id, path, cause)
+          ? Faults.brokenOff(correlationId, path, cause)
           : undefined
   const seen =
     fault !== undefined && !doubtful.has(fault._tag) ? Effect.succeed(false) : Effect.catchCause(look(), () => Effect.undefined)

@@ -12,19 +12,18 @@ import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend, Commit, WriteHow } from "../../port/Backend.ts"
+import { sizeOf } from "../entries/contents.ts"
+import { createModes, make } from "../entries/kinds.ts"
 import type { JournalError } from "../errors.ts"
-import type { Content, FileWritten } from "../FileSystemEntry.ts"
+import { type Content, FileStarted, FileWrite, FileWritten } from "../FileSystemEntry.ts"
 import type { Entry } from "../Journal.ts"
 import { largest } from "../journal/holding.ts"
 import * as Chunks from "./chunks.ts"
-import { fileStarted, fileWrite, fileWritten } from "./entries.ts"
 import * as Faults from "./faults.ts"
 import { before, holds, type Previous, statAt } from "./previous.ts"
 import { ask, type Look, orNotMade, step, type Story, tell } from "./story.ts"
 
 type Mode = "create" | "replace" | "append"
-
-const createModes = { create: "create", replace: "overwrite", append: "append" } as const
 
 export interface Writing extends Story {
   readonly self: Backend
@@ -46,15 +45,7 @@ const written = (
   previous: Previous,
   version: string | undefined,
   stat: FileStat | undefined
-): FileWritten => {
-  const answer: { -readonly [K in keyof FileWritten]?: FileWritten[K] } = { correlationId, path, bytesWritten }
-  if (previous !== undefined) answer.previous = previous
-  if (version !== undefined) answer.version = version
-  if (stat !== undefined) answer.stat = stat
-  return fileWritten(answer as Omit<FileWritten, "_tag">)
-}
-
-const sizeOf = (content: Content): number => (isBytes(content) ? content.length : content.size)
+): FileWritten => make(FileWritten, { correlationId, path, bytesWritten, previous, version, stat })
 
 const lookAt = (self: Backend, path: FsPath, bytes: Uint8Array, mode: Mode, previous: Previous): Look => {
   if (mode !== "append") {
@@ -72,8 +63,8 @@ const versionOf = (content: Content, mode: Mode): string | undefined =>
 const putAway = ({ journal }: Writing, bytes: Uint8Array): Effect.Effect<Content, JournalError> =>
   bytes.length > largest ? journal.contents.put(bytes) : Exit.succeed(bytes)
 
-const askOf = (id: string, path: FsPath, content: Content, mode: Mode): Entry =>
-  fileWrite({ correlationId: id, path, content, createMode: createModes[mode], createParents: false })
+const askOf = (id: string, path: FsPath, content: Content, mode: Mode): FileWrite =>
+  make(FileWrite, { correlationId: id, path, content, createMode: createModes[mode], createParents: false })
 
 /** Writes all bytes in one step, within the lock that the caller holds. */
 const atOnce = (writing: Writing, path: FsPath, bytes: Uint8Array, mode: Mode): Effect.Effect<FileStat, Fault> =>
@@ -85,9 +76,6 @@ const atOnce = (writing: Writing, path: FsPath, bytes: Uint8Array, mode: Mode): 
     return Eager.flatMap(orNotMade(prepared), ({ content, previous }) => {
       const id = writing.nextId()
       return step<FileStat, Fault, never>(writing, {
-        id,
-        operation: "write",
-        path,
         asked: askOf(id, path, content, mode),
         run: self.write<never, never>(path, bytes, mode),
         answer: (stat) => written(id, path, bytes.length, previous, versionOf(content, mode), reads ? stat : undefined),
@@ -134,7 +122,7 @@ const telling = (
     ? told
     : (publish) =>
         Effect.andThen(
-          progress.isCommitted ? Effect.void : ask(writing, fileStarted({ correlationId: id, instance: "commit" })),
+          progress.isCommitted ? Effect.void : ask(writing, make(FileStarted, { correlationId: id, instance: "commit" })),
           Effect.suspend(() => {
             progress.isCommitted = true
             return told(publish)

@@ -1,17 +1,20 @@
-import { isBytes } from "../../model/bytes.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import type {
-  Content,
-  FileDelete,
-  FileEdit,
-  FileMakeDirectory,
-  FileMakeLink,
-  FileMove,
-  FileSetAttributes,
-  FileWrite,
-  FileWriteChunk,
-  Removed,
-  Terminal
+import { sizeOf } from "../entries/contents.ts"
+import type { Intents } from "../entries/kinds.ts"
+import {
+  type Content,
+  type Efferent,
+  type FileDelete,
+  type FileEdit,
+  type FileMakeDirectory,
+  type FileMakeLink,
+  type FileMove,
+  type FileSetAttributes,
+  type FileWrite,
+  type FileWriteChunk,
+  isMutation,
+  type Removed,
+  type Terminal
 } from "../FileSystemEntry.ts"
 import type { Operation } from "./operations.ts"
 import { toPath } from "./paths.ts"
@@ -63,13 +66,13 @@ const write = (world: World, asked: FileWrite | FileWriteChunk, operation: Opera
   world.set(path, { kind: "file", parts, attributes: newAttributes(isNew ? undefined : modeCell(world, prior)) })
 }
 
-const isSome = (content: Content): boolean => (isBytes(content) ? content.length : content.size) > 0
+const isSome = (content: Content): boolean => sizeOf(content) > 0
 
 /** Returns the mode of the file. A write keeps the permission bits. */
 const modeCell = (world: World, prior: Node) =>
   prior.kind === "directory" ? undefined : attributesOf(world.beginning, prior)?.mode
 
-const edit = (world: World, { edits }: FileEdit, given: FsPath.FsPath, answer: Answer): void => {
+const edit = (world: World, { edits }: FileEdit, { path: given }: Operation, answer: Answer): void => {
   const path = world.follow(given, "last")
   const prior = world.get(path)
   const of: ReadonlyArray<Part> | undefined =
@@ -101,7 +104,7 @@ const reveal = (world: World, at: FsPath.FsPath, removed: Removed): void => {
   world.beginning.reveal(origin, knownOf(removed))
 }
 
-const remove = (world: World, _asked: FileDelete, given: FsPath.FsPath, answer: Answer): void => {
+const remove = (world: World, _asked: FileDelete, { path: given }: Operation, answer: Answer): void => {
   const path = world.follow(given, "parents")
   if (answer?._tag === "FileDeleted") {
     for (const removed of answer.removed ?? []) reveal(world, toPath(removed.path), removed)
@@ -109,7 +112,7 @@ const remove = (world: World, _asked: FileDelete, given: FsPath.FsPath, answer: 
   world.set(path, nothing)
 }
 
-const makeDirectory = (world: World, { existOk }: FileMakeDirectory, given: FsPath.FsPath): void => {
+const makeDirectory = (world: World, { existOk }: FileMakeDirectory, { path: given }: Operation): void => {
   const path = world.follow(given, "last")
   if (path === FsPath.root) return
   const prior = world.get(path)
@@ -132,14 +135,14 @@ const move = (world: World, asked: FileMove, operation: Operation, answer: Answe
   world.set(to, node.kind === "nothing" ? unknown : node.kind === "directory" ? { ...node, isTouched: true } : node)
 }
 
-const makeLink = (world: World, { target }: FileMakeLink, given: FsPath.FsPath): void => {
+const makeLink = (world: World, { target }: FileMakeLink, { path: given }: Operation): void => {
   const path = world.follow(given, "parents")
   const prior = world.get(path)
   if (prior.kind === "origin") world.beginning.reveal(prior.path, nothing as Known)
   world.set(path, { kind: "symlink", target })
 }
 
-const setAttributes = (world: World, asked: FileSetAttributes, given: FsPath.FsPath, answer: Answer): void => {
+const setAttributes = (world: World, asked: FileSetAttributes, { path: given }: Operation, answer: Answer): void => {
   const path = world.follow(given, "last")
   const node = world.get(path)
   const known = attributesOf(world.beginning, node)
@@ -158,31 +161,23 @@ const setAttributes = (world: World, asked: FileSetAttributes, given: FsPath.FsP
 const isDone = ({ answered }: Operation): boolean => answered !== undefined && answered.answer._tag !== "FileFault"
 
 export const isChange = (operation: Operation): boolean =>
-  operation.kind !== "FileRead" &&
-  operation.kind !== "FileList" &&
-  operation.kind !== "FileStat" &&
-  operation.isWhole &&
-  (operation.answered === undefined || isDone(operation))
+  isMutation(operation.asked) && operation.isWhole && (operation.answered === undefined || isDone(operation))
+
+type Apply<E> = (world: World, asked: E, operation: Operation, answer: Answer) => void
+
+const rows: { readonly [K in keyof Intents]?: Apply<Intents[K]> } = {
+  FileWrite: write,
+  FileWriteChunk: write,
+  FileEdit: edit,
+  FileDelete: remove,
+  FileMakeDirectory: makeDirectory,
+  FileMove: move,
+  FileMakeLink: makeLink,
+  FileSetAttributes: setAttributes
+}
 
 export const apply = (world: World, operation: Operation): void => {
-  const { asked, path } = operation
-  const answer = operation.answered?.answer
-  switch (asked._tag) {
-    case "FileWrite":
-    case "FileWriteChunk":
-      return write(world, asked, operation)
-    case "FileEdit":
-      return edit(world, asked, path, answer)
-    case "FileDelete":
-      return remove(world, asked, path, answer)
-    case "FileMakeDirectory":
-      return makeDirectory(world, asked, path)
-    case "FileMove":
-      return move(world, asked, operation, answer)
-    case "FileMakeLink":
-      return makeLink(world, asked, path)
-    case "FileSetAttributes":
-      return setAttributes(world, asked, path, answer)
-    default:
-  }
+  const { answered, asked } = operation
+  const row = rows[asked._tag] as Apply<Efferent> | undefined
+  row?.(world, asked, operation, answered?.answer)
 }

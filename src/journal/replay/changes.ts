@@ -1,7 +1,9 @@
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
 import { sha256 } from "../../runtime/hash.ts"
+import { sizeOf } from "../entries/contents.ts"
 import type { JournalError } from "../errors.ts"
+import { isMutation } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 import type { Filter } from "./filter.ts"
 import { isChangeMeant } from "./filter.ts"
@@ -16,8 +18,7 @@ const versionOf = ({ asked, parts }: Operation): string | undefined => {
   return isBytes(only) ? sha256(only) : only.sha256
 }
 
-const bytesOf = (parts: Operation["parts"]): number =>
-  parts.reduce((size, part) => size + (isBytes(part) ? part.length : part.size), 0)
+const bytesOf = (parts: Operation["parts"]): number => parts.reduce((size, part) => size + sizeOf(part), 0)
 
 type Outcome = Pick<Change, "outcome" | "fault" | "message" | "bytes" | "version">
 
@@ -44,8 +45,7 @@ const outcomeOf = (operation: Operation): Outcome => {
 
 type Changing = Operation & { readonly kind: Change["kind"] }
 
-const isChanging = (operation: Operation): operation is Changing =>
-  operation.kind !== "FileRead" && operation.kind !== "FileList" && operation.kind !== "FileStat"
+const isChanging = (operation: Operation): operation is Changing => isMutation(operation.asked)
 
 const changeOf = (operation: Changing): Change => {
   const { answered, asked, at, kind, path, position, to } = operation

@@ -12,7 +12,8 @@ import type { Backend, Child, Handle, Rules, WriteHow } from "../../port/Backend
 import { hasher, sha256 } from "../../runtime/hash.ts"
 import { make as makeLocks } from "../../runtime/locks.ts"
 import type { JournalError } from "../errors.ts"
-import type { CreateMode, FileContent, FileMetadata, Terminal } from "../FileSystemEntry.ts"
+import { portModes } from "../entries/kinds.ts"
+import type { FileContent, FileMetadata, Terminal } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 import { isStep } from "../record/ids.ts"
 import { digestOf } from "./answers.ts"
@@ -59,14 +60,6 @@ const keysOf = (nameOf: (path: FsPath.FsPath) => string) => ({
 
 type Keys = ReturnType<typeof keysOf>
 
-const modes: Record<CreateMode, "create" | "replace" | "append"> = {
-  create: "create",
-  overwrite: "replace",
-  replace: "replace",
-  append: "append",
-  appendExisting: "append"
-}
-
 const keyOf = (journal: Scrivener<Entry>, keys: Keys, operation: Operation): Effect.Effect<string, JournalError> => {
   const { asked, parts, path, to } = operation
   switch (asked._tag) {
@@ -85,7 +78,7 @@ const keyOf = (journal: Scrivener<Entry>, keys: Keys, operation: Operation): Eff
     case "FileWrite":
     case "FileWriteChunk":
       return Effect.map(digestOf(journal, parts), ({ sha256 }) =>
-        keys.write(path, modes[asked.createMode ?? "overwrite"], sha256)
+        keys.write(path, portModes[asked.createMode ?? "overwrite"], sha256)
       )
     case "FileMakeDirectory":
       return Effect.succeed(keys.makeDirectory(path))

@@ -6,6 +6,7 @@ import { removeTree } from "../../engine/remove.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { Backend } from "../../port/Backend.ts"
+import { portModes } from "../entries/kinds.ts"
 import type { CreateMode, FileRead, FileSetAttributes, Terminal } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 import { digestOf, type Fields } from "./answers.ts"
@@ -15,14 +16,6 @@ import type { Operation } from "./operations.ts"
 const noLinks: Fault = { _tag: "Unsupported", feature: "symbolic links" }
 const noAttributes: Fault = { _tag: "Unsupported", feature: "attributes" }
 const nothing: Fields = { answer: "fault", kind: "NotFound" }
-
-const modes: Record<CreateMode, "create" | "replace" | "append"> = {
-  create: "create",
-  overwrite: "replace",
-  replace: "replace",
-  append: "append",
-  appendExisting: "append"
-}
 
 /**
  * Returns the length to read. A read may return fewer bytes than requested, even before the end of the file, and then the recorded length
@@ -75,9 +68,9 @@ const write = (
     const written =
       parts.length === 1 && isBytes(only)
         ? Effect.sync(() => void (bytes = only.length)).pipe(
-            Effect.andThen(port.write<never, never>(path, only, modes[createMode]))
+            Effect.andThen(port.write<never, never>(path, only, portModes[createMode]))
           )
-        : port.write(path, counted, modes[createMode])
+        : port.write(path, counted, portModes[createMode])
     return Effect.map(written, () => ({ answer: "written", bytes }))
   })
 

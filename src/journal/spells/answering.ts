@@ -2,10 +2,10 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { Buffer } from "../../runtime/buffer.ts"
-import { isBytes } from "../../model/bytes.ts"
 import { applied, type Edited } from "../../engine/edit.ts"
 import { decode } from "../../engine/text.ts"
 import { type Fault, promote } from "../../model/FsError.ts"
+import { sizeOf } from "../entries/contents.ts"
 import type { JournalError } from "../errors.ts"
 import {
   type Content,
@@ -53,8 +53,6 @@ const faulty = (invocation: SpellInvocation, path: string, fault: Fault): Made =
   const { _tag, message } = promote(fault, invocation.spell, path)
   return failed(invocation, isKind(_tag) ? _tag : "IoError", path, message)
 }
-
-const sizeOf = (content: Content): number => (isBytes(content) ? content.length : content.size)
 
 const isContent = (entry: Entry): entry is FileContent | FileContentChunk =>
   entry._tag === "FileContent" || entry._tag === "FileContentChunk"
