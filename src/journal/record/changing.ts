@@ -1,9 +1,11 @@
 /** Records changes of names. The answer to a removal includes the removed entry, so that undo can restore it. */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import type { Accelerations, Attributes, Backend, Links } from "../../port/Backend.ts"
+import type { Attributes, Backend, Links } from "../../port/Backend.ts"
+import type { Handlers, Perform } from "../../port/Request.ts"
 import type { FileAttributesSet, FileMoved, Removed } from "../FileSystemEntry.ts"
 import type { Entry } from "../Journal.ts"
 import {
@@ -18,7 +20,8 @@ import {
   fileMoved,
   fileSetAttributes
 } from "./entries.ts"
-import { removedAt, removedBelow, statAt } from "./previous.ts"
+import { removedAt, removedBelow } from "./previous.ts"
+import { statAt } from "../../engine/read.ts"
 import { orNotMade, step } from "./story.ts"
 import type { Writing } from "./writing.ts"
 
@@ -110,12 +113,9 @@ const tellGone = Effect.fnUntraced(function* (writing: Writing, removed: Readonl
  * Records the removal of a tree. The tree must be readable first. Otherwise, after a partial removal, nothing would tell which entries are
  * gone.
  */
-export const removeTree = (
-  writing: Writing,
-  remove: NonNullable<Accelerations["removeTree"]>
-): NonNullable<Accelerations["removeTree"]> => {
+export const removeTree = (writing: Writing, perform: Perform): NonNullable<Handlers["RemoveTree"]> => {
   const { journal, self } = writing
-  return (path) =>
+  return ({ path }) =>
     Effect.flatMap(
       removedBelow(self, journal.contents, path).pipe(
         Effect.catchTag("JournalError", (error) => orNotMade(Effect.fail(error)))
@@ -127,8 +127,9 @@ export const removeTree = (
           operation: "delete",
           path,
           asked: fileDelete({ correlationId: id, path, recursive: true }),
-          run: remove(path),
-          answer: (counts) => fileDeleted({ correlationId: id, path, ...countsOf(counts, removed), removed }),
+          run: perform({ _tag: "RemoveTree", path }),
+          answer: (counts) =>
+            fileDeleted({ correlationId: id, path, ...countsOf(counts && Option.getOrUndefined(counts), removed), removed }),
           look: () =>
             Effect.flatMap(isGone(self, path), (isDone) =>
               isDone ? Effect.succeed(true) : Effect.as(tellGone(writing, removed), false)
