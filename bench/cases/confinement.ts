@@ -18,6 +18,7 @@ import type { FsPath } from "../../src/model/FsPath.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import type { Case } from "../harness.ts"
 import { awaited, check, effects, times } from "../harness.ts"
+import { performed } from "../../test/performed.ts"
 
 const path = "a/b/c/d/e/file.txt" as FsPath
 
@@ -133,7 +134,7 @@ export const cases: ReadonlyArray<Case> = [
   ),
   throughPort(
     "read",
-    (port) => port.accelerations!.read!(path, 1e6),
+    (port) => performed(port, { _tag: "Read", path, maxBytes: 1e6 }),
     (real) => promises.readFile(real)
   ),
   throughPort(

@@ -10,7 +10,9 @@ import * as Option from "effect/Option"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend, MakeDirectoryPlan } from "../port/Backend.ts"
+import { type Perform, performing, type Tag } from "../port/Request.ts"
 import { TakingBack } from "../port/Rules.ts"
+import * as Eager from "./eager.ts"
 import { noPlace, type Resolved, resolve, resolveLink } from "./resolve.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
@@ -24,18 +26,28 @@ export const exclusively = <A, E, R>(
 ): Effect.Effect<A, E, R> => (port.locks === undefined ? effect : port.locks.exclusive(paths, effect))
 
 /**
- * Runs a change with the backend's single-step operation `fast` under the lock of its paths. If `fast` returns
- * `undefined`, runs `stepwise` after the lock is released.
+ * Performs a change in one step under the lock of its paths. Runs `stepwise` after the lock is released, if the backend
+ * does not handle the tag or declines.
  */
 export const accelerated = <A, E, R>(
   port: Backend,
+  tag: Tag,
   paths: ReadonlyArray<FsPath.FsPath>,
-  fast: () => Effect.Effect<A | undefined, E, R>,
+  fast: (perform: Perform) => Effect.Effect<Option.Option<A>, E, R>,
   stepwise: () => Effect.Effect<A, E, R>
-): Effect.Effect<A, E, R> =>
-  Effect.flatMap(exclusively(port, paths, Effect.suspend(fast)), (done) =>
-    done === undefined ? stepwise() : Effect.succeed(done)
-  )
+): Effect.Effect<A, E, R> => {
+  const perform = performing(port, tag)
+  return perform === undefined
+    ? stepwise()
+    : Eager.answered(
+        exclusively(
+          port,
+          paths,
+          Effect.suspend(() => fast(perform))
+        ),
+        stepwise
+      )
+}
 
 /**
  * Runs an effect under a claim on the file, which excludes other processes. The caller must hold the lock of the path.
@@ -159,19 +171,14 @@ export const withParents = <A, E, R>(
     return attempt(3)
   })
 
-export const mkdir = (port: Backend, path: FsPath.FsPath, options: MakeDirectoryPlan): Effect.Effect<void, Fault> => {
-  const fast = port.accelerations?.makeDirectory
-  return fast === undefined
-    ? stepByStep(port, path, options)
-    : Effect.asVoid(
-        accelerated<boolean, Fault, never>(
-          port,
-          [path],
-          () => fast(path, options),
-          () => Effect.as(stepByStep(port, path, options), true)
-        )
-      )
-}
+export const mkdir = (port: Backend, path: FsPath.FsPath, plan: MakeDirectoryPlan): Effect.Effect<void, Fault> =>
+  accelerated(
+    port,
+    "MakeDirectory",
+    [path],
+    (perform) => perform({ _tag: "MakeDirectory", path, plan }),
+    () => stepByStep(port, path, plan)
+  )
 
 const stepByStep = (port: Backend, path: FsPath.FsPath, options: MakeDirectoryPlan): Effect.Effect<void, Fault> =>
   inTurn(port, path, resolveLink(port, path), (found): Effect.Effect<void, Fault> => {

@@ -39,4 +39,4 @@ const plain = (port: Backend): Explorer<Directory> => {
  * searched.
  */
 export const make = (port: Backend, searches = false): Effect.Effect<Explorer<Directory>, never, Scope.Scope> =>
-  port.accelerations?.explore?.(pathOf, searches) ?? Effect.sync(() => plain(port))
+  port.explore?.(pathOf, searches) ?? Effect.sync(() => plain(port))

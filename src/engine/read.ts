@@ -2,9 +2,11 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
+import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import type { Backend, Handle, Whole } from "../port/Backend.ts"
+import { performing } from "../port/Request.ts"
 import * as Eager from "./eager.ts"
 import { following } from "./resolve.ts"
 import * as Version from "./version.ts"
@@ -60,16 +62,22 @@ const wholeOf = (handle: Handle, maxBytes: number): Effect.Effect<Whole, Fault> 
 const derived = (port: Backend, at: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> =>
   Effect.scoped(Effect.flatMap(port.open(at), (handle) => wholeOf(handle, maxBytes)))
 
+/** Returns the stat of a path in the fastest way that the backend has. Some backends read during the call. */
+export const statAt = (port: Backend, path: FsPath): Effect.Effect<FileStat | undefined, Fault> => {
+  const perform = performing(port, "Stat")
+  return perform === undefined ? port.stat(path) : Eager.answered(perform({ _tag: "Stat", path }), () => port.stat(path))
+}
+
 /**
  * Reads a whole file without following a symlink. Fails with LimitExceeded above `maxBytes`.
  *
  * Some backends read during the call, so it must be made only when the read must happen.
  */
 export const wholeAt = (port: Backend, at: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> => {
-  const read = port.accelerations?.read
-  return read === undefined
+  const perform = performing(port, "Read")
+  return perform === undefined
     ? derived(port, at, maxBytes)
-    : Eager.flatMap(read(at, maxBytes), (whole) => (whole === undefined ? derived(port, at, maxBytes) : Effect.succeed(whole)))
+    : Eager.answered(perform({ _tag: "Read", path: at, maxBytes }), () => derived(port, at, maxBytes))
 }
 
 export const whole = (port: Backend, path: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> =>

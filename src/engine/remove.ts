@@ -3,8 +3,10 @@ import type { DeleteResult, FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf, type RemovePlan } from "../port/Backend.ts"
+import { performing } from "../port/Request.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { accelerated, at as locate, inTurn } from "./directories.ts"
+import * as Eager from "./eager.ts"
 import { resolveLink } from "./resolve.ts"
 import { guarded, precondition } from "./write.ts"
 
@@ -17,17 +19,16 @@ export const isPinned = (port: Backend, path: FsPath.FsPath): boolean =>
 
 const nothing: DeleteResult = { deleted: 0, directories: 0 }
 
-export const remove = (port: Backend, path: FsPath.FsPath, options: RemovePlan): Effect.Effect<DeleteResult, Fault> => {
-  const fast = port.accelerations?.remove
-  return fast === undefined || isPinned(port, path)
-    ? stepByStep(port, path, options)
+export const remove = (port: Backend, path: FsPath.FsPath, plan: RemovePlan): Effect.Effect<DeleteResult, Fault> =>
+  isPinned(port, path)
+    ? stepByStep(port, path, plan)
     : accelerated(
         port,
+        "Remove",
         [path],
-        () => fast(path, options),
-        () => stepByStep(port, path, options)
+        (perform) => perform({ _tag: "Remove", path, plan }),
+        () => stepByStep(port, path, plan)
       )
-}
 
 const stepByStep = (port: Backend, path: FsPath.FsPath, options: RemovePlan): Effect.Effect<DeleteResult, Fault> =>
   inTurn(port, path, resolveLink(port, path), ({ path: at, stat }): Effect.Effect<DeleteResult, Fault> =>
@@ -66,7 +67,7 @@ export const removeAt = (
         : Effect.fail(fault)
     )
   }
-  return Effect.map(port.accelerations?.removeTree?.(at) ?? removeTree(port, at), ({ deleted, directories }) => ({
+  return Effect.map(removeWithContent(port, at), ({ deleted, directories }) => ({
     deleted: Math.max(deleted, 1),
     directories
   }))
@@ -118,6 +119,14 @@ export const removeTree = Effect.fnUntraced(function* (
   }
   return { deleted, directories }
 })
+
+/** Removes a directory and everything in it, in one step if the backend can. */
+export const removeWithContent = (port: Backend, path: FsPath.FsPath): Effect.Effect<DeleteResult, Fault> => {
+  const perform = performing(port, "RemoveTree")
+  return perform === undefined
+    ? removeTree(port, path)
+    : Eager.answered(perform({ _tag: "RemoveTree", path }), () => removeTree(port, path))
+}
 
 const nothingIfGone = (fault: Fault): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   fault._tag === "NotFound" ? Effect.succeed([]) : Effect.fail(fault)

@@ -7,11 +7,13 @@
  * Almost no path contains a symlink, so callers first try the path as it is and resolve it only if nothing was found.
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, follow, type Links, type Seen } from "../port/Backend.ts"
 import { relativeTarget } from "../port/absoluteLinks.ts"
+import { type Perform, performing } from "../port/Request.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Eager from "./eager.ts"
 
@@ -67,25 +69,25 @@ const ahead = (todo: ReadonlyArray<string>): FsPath.FsPath => {
 /** Looks at the components of a path, several at once if the port supports that. */
 class Sight {
   readonly #port: Backend
-  #look: NonNullable<Backend["accelerations"]>["look"]
+  #perform: Perform | undefined
   readonly #known = new Map<FsPath.FsPath, Seen | undefined>()
 
   constructor(port: Backend) {
     this.#port = port
-    this.#look = port.accelerations?.look
+    this.#perform = performing(port, "Look")
   }
 
   stat(path: FsPath.FsPath, todo: ReadonlyArray<string>): Effect.Effect<FileStat | undefined, Fault> {
-    const look = this.#look
-    if (look === undefined) return this.#port.stat(path)
+    const perform = this.#perform
+    if (perform === undefined) return this.#port.stat(path)
     if (this.#known.has(path)) return Effect.succeed(this.#known.get(path)?.stat)
     const end = FsPath.below(path, ahead(todo))
-    return Effect.flatMap(look(end), (all) => {
-      if (all === undefined) {
-        this.#look = undefined
+    return Effect.flatMap(perform({ _tag: "Look", path: end }), (all) => {
+      if (Option.isNone(all)) {
+        this.#perform = undefined
         return this.#port.stat(path)
       }
-      this.#note(end, all)
+      this.#note(end, all.value)
       return Effect.succeed(this.#known.get(path)?.stat)
     })
   }
@@ -201,7 +203,7 @@ const resolveWith = (port: Backend, path: FsPath.FsPath, keepLast: boolean): Eff
   Effect.flatMap(resolving(port, path, keepLast), creatable(path))
 
 const resolving = (port: Backend, path: FsPath.FsPath, keepLast: boolean): Effect.Effect<Resolved, Fault> => {
-  if (port.accelerations?.look !== undefined && port.links !== undefined) return throughLinks(port, path, keepLast)
+  if (performing(port, "Look") !== undefined && port.links !== undefined) return throughLinks(port, path, keepLast)
   return Effect.flatMap(port.stat(path), (stat) => {
     if (stat === undefined) return absent(port, path, keepLast)
     if (stat.kind === "symlink" && !keepLast && port.links !== undefined) return throughLinks(port, path, keepLast)

@@ -7,6 +7,7 @@
  * If the backend can search the files of a walk itself, it searches all but the first few.
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import type { GrepMatch } from "../model/Entry.ts"
@@ -15,6 +16,7 @@ import * as FsPath from "../model/FsPath.ts"
 import type { Found, Query, Unsearched } from "../model/search.ts"
 import { type Backend, type Child, keyOf } from "../port/Backend.ts"
 import type { Explorer as Explorer_, Files, Searched } from "../port/explorer.ts"
+import { performing } from "../port/Request.ts"
 import { type Answer, type Matched, Matching } from "../runtime/matching.ts"
 import * as Eager from "./eager.ts"
 import * as Explorer from "./explorer.ts"
@@ -79,10 +81,12 @@ const bytesOf = (
       )
     })
   )
-  const read = port.accelerations?.read
-  return read === undefined
+  const perform = performing(port, "Read")
+  return perform === undefined
     ? opened
-    : Eager.flatMap(read(at, Math.min(most, now)), (whole) => (whole === undefined ? opened : Effect.succeed(whole.bytes)))
+    : Eager.flatMap(perform({ _tag: "Read", path: at, maxBytes: Math.min(most, now) }), (whole) =>
+        Option.isNone(whole) ? opened : Effect.succeed(whole.value.bytes)
+      )
 }
 
 const smallFile = 256 * 1024
@@ -235,12 +239,13 @@ const loadAll = (
   files: ReadonlyArray<{ readonly path: FsPath.FsPath } | Outcome>
 ): Effect.Effect<ReadonlyArray<Loaded | Outcome | "large">, Fault> => {
   const one = (path: FsPath.FsPath) => load(port, base, plan, path, smallFile)
-  const readMany = port.accelerations?.readMany
-  if (readMany === undefined || files.length === 1) {
-    return Eager.forEach(files, (file) => (isSettled(file) ? Effect.succeed(file) : one(file.path)), readsAhead)
-  }
+  const alone = () => Eager.forEach(files, (file) => (isSettled(file) ? Effect.succeed(file) : one(file.path)), readsAhead)
+  const perform = performing(port, "ReadMany")
+  if (perform === undefined || files.length === 1) return alone()
   const paths = files.flatMap((file) => (isSettled(file) ? [] : [placeOf(base, file.path)]))
-  return Effect.flatMap(readMany(paths, Math.min(mostBytes(plan), smallFile)), (wholes) => {
+  return Effect.flatMap(perform({ _tag: "ReadMany", paths, maxBytes: Math.min(mostBytes(plan), smallFile) }), (answer) => {
+    if (Option.isNone(answer)) return alone()
+    const wholes = answer.value
     let next = 0
     return Eager.forEach(
       files,
@@ -471,7 +476,7 @@ export const outcomes = (
           () => Effect.sync(() => batch.forEach(done))
         )
       }
-      const largest = port.accelerations?.readMany === undefined ? largestHere : largestAtOnce
+      const largest = performing(port, "ReadMany") === undefined ? largestHere : largestAtOnce
       const some = batches(self, next, search === undefined ? largest : largestThere)
       const answers = inOrder(some, run, search === undefined ? fewAtOnce : atOnce)
       return Effect.map(answers, (answers) => upToFault(Walk.pulled(Effect.map(answers, (answer) => answer && [answer]))))

@@ -422,16 +422,16 @@ export const move = (
   to: FsPath.FsPath,
   overwrite: boolean
 ): Effect.Effect<TransferResult, Fault> => {
-  const fast = port.accelerations?.move
   const stepByStep = transfer(port, "move", from, to, overwrite, (ends) =>
     isPinned(port, ends.from) ? Effect.fail(located(root, ends.from)) : moveTree(port, ends)
   )
-  return fast === undefined || isPinned(port, from)
+  return isPinned(port, from)
     ? stepByStep
     : accelerated(
         port,
+        "Move",
         [from, to],
-        () => fast(from, to, { overwrite, createParents: true }),
+        (perform) => perform({ _tag: "Move", path: from, to, plan: { overwrite, createParents: true } }),
         () => stepByStep
       )
 }

@@ -5,11 +5,13 @@
  * Every failure is still the one that the order of checks demands.
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type * as Stream from "effect/Stream"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
 import type { Backend, Commit, WritePlan } from "../port/Backend.ts"
+import { performing } from "../port/Request.ts"
 import { accelerated, claiming, exclusively, inTurn, isFault, makeDirectories, undoing, withParents } from "./directories.ts"
 import { noPlace, type Resolved, resolve, resolveLink } from "./resolve.ts"
 import { hasher } from "../runtime/hash.ts"
@@ -167,23 +169,21 @@ const mayLieElsewhere = (fault: Fault): boolean =>
 
 const elsewhere: Fault = { _tag: "IoError", detail: "it is a link" }
 
-const versioned = (done: Written | undefined, plan: Plan, ofContent: () => string): Written | undefined =>
-  done === undefined || done.version !== undefined || !plan.version || primitive(plan) === "append"
-    ? done
-    : { version: ofContent() }
+const versioned = (done: Written, plan: Plan, ofContent: () => string): Written =>
+  done.version !== undefined || !plan.version || primitive(plan) === "append" ? done : { version: ofContent() }
 
-export const bytes = (port: Backend, path: FsPath.FsPath, content: Uint8Array, plan: Plan): Effect.Effect<Written, Fault> => {
-  const fast = port.accelerations?.write
-  return fast === undefined
-    ? bytesStepByStep(port, path, content, plan)
-    : accelerated<Written, Fault, never>(
-        port,
-        [path],
-        () =>
-          Effect.map(fast<never, never>(path, content, plan), (done) => versioned(done, plan, () => Version.ofBytes(content))),
-        () => bytesStepByStep(port, path, content, plan)
-      )
-}
+export const bytes = (port: Backend, path: FsPath.FsPath, content: Uint8Array, plan: Plan): Effect.Effect<Written, Fault> =>
+  accelerated(
+    port,
+    "Write",
+    [path],
+    (perform) =>
+      Effect.map(
+        perform<never, never>({ _tag: "Write", path, bytes: content, plan }),
+        Option.map((done) => versioned(done, plan, () => Version.ofBytes(content)))
+      ),
+    () => bytesStepByStep(port, path, content, plan)
+  )
 
 const bytesStepByStep = (
   port: Backend,
@@ -231,9 +231,9 @@ export const stream = <E, R>(
   plan: Plan,
   digest: () => string
 ): Effect.Effect<Written, Fault | E, R> => {
-  const fast = port.accelerations?.write
+  const perform = performing(port, "Write")
   const stepByStep = streamStepByStep(port, path, content, plan, digest)
-  if (fast === undefined) return stepByStep
+  if (perform === undefined) return stepByStep
   const commit: Commit = (publish) => exclusively(port, [path], publish)
   return Effect.flatMap(exclusively(port, [path], admitted(port, path, plan)), (at) =>
     // A symlink is written step by step, because a fast write that declines after running the stream could not run it
@@ -241,11 +241,9 @@ export const stream = <E, R>(
     at !== path
       ? stepByStep
       : Effect.flatMap(
-          Effect.suspend(() => fast(path, content, plan, { commit })),
-          (done) => {
-            const written = versioned(done, plan, digest)
-            return written === undefined ? stepByStep : Effect.succeed(written)
-          }
+          Effect.suspend(() => perform<E, R>({ _tag: "Write", path, bytes: content, plan, how: { commit } })),
+          (done): Effect.Effect<Written, Fault | E, R> =>
+            Option.isNone(done) ? stepByStep : Effect.succeed(versioned(done.value, plan, digest))
         )
   )
 }

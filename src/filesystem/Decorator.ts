@@ -2,30 +2,22 @@
  * Decorators: functions from a filesystem to one with less permission, a smaller view, a quota, tracing or retries.
  *
  * Each one wraps the port, so no call can bypass it, and `make` turns the port into a filesystem again. All keep the
- * rules, locks and write order of the original, and the accelerations that only read. Other accelerations, and history,
- * are dropped unless the decorator says otherwise.
+ * rules, locks and write order of the original, and the requests that only read. Other requests, and history, are dropped
+ * unless the decorator says otherwise.
  *
  * @since 0.1.0
  */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Random from "effect/Random"
-import type * as Stream from "effect/Stream"
 import { isFault } from "../engine/directories.ts"
 import { resolve } from "../engine/resolve.ts"
 import type { Fault, ListError, NotADirectory, StatError } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import {
-  type Accelerations,
-  around,
-  type Backend,
-  looking,
-  mapPath,
-  type NewEntry,
-  type WriteHow,
-  type WritePlan
-} from "../port/Backend.ts"
+import { around, type Backend, mapPath, type WritePlan } from "../port/Backend.ts"
 import { isMutation } from "../port/Operation.ts"
+import * as Request from "../port/Request.ts"
 import { type Algebra, make } from "./Filesystem.ts"
 import { composed, exclusively } from "./locking.ts"
 import * as Caller from "./operations/call.ts"
@@ -34,7 +26,10 @@ import * as Traced from "./traced.ts"
 
 const denied = (why: "readOnly" | "root"): Effect.Effect<never, Fault> => Effect.fail({ _tag: "AccessDenied", why })
 
-const reading = ({ accelerations }: Backend): Accelerations | undefined => accelerations && looking(accelerations)
+const reading = ({ explore, perform }: Backend): Pick<Backend, "explore" | "perform"> => ({
+  explore,
+  perform: Request.only(perform, Request.reading)
+})
 
 /**
  * Makes a filesystem read-only: every change fails with AccessDenied `readOnly`, before any call of the backend.
@@ -49,7 +44,7 @@ export const readOnly = (self: Algebra): Algebra => {
     info: { ...port.info, readOnly: true },
     rules: { ...port.rules, permits: () => false },
     hostRoots: hostRoots && { ...hostRoots, settle: () => hostRoots.settle(() => false) },
-    accelerations: reading(port)
+    ...reading(port)
   })
 }
 
@@ -59,50 +54,36 @@ const isRoot = (path: FsPath.FsPath): boolean => path === FsPath.root
 const isThere = ({ ifMatch, mode }: WritePlan): boolean =>
   typeof ifMatch === "string" || mode === "replace" || mode === "appendExisting"
 
-const declined = Effect.succeed(undefined)
+const isTop = (path: FsPath.FsPath): boolean => isRoot(FsPath.parent(path))
 
 /**
- * Returns the accelerations for whole changes below a directory that is the root of the view.
+ * Returns the handlers of whole changes below a directory that is the root of the view.
  *
  * They must not create parents, because they would also create that directory if it had been removed.
  */
-const changingBelow = ({ makeDirectory, move, remove, write }: Accelerations): Accelerations => {
-  const isTop = (path: FsPath.FsPath): boolean => isRoot(FsPath.parent(path))
-  return {
-    ...(write && {
-      write: <E, R>(
-        path: FsPath.FsPath,
-        bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>,
-        plan: WritePlan,
-        how?: WriteHow
-      ): ReturnType<typeof write<E, R>> =>
-        plan.createParents && !isThere(plan) && !isTop(path)
-          ? declined
-          : write(path, bytes, { ...plan, createParents: false }, how)
-    }),
-    ...(remove && { remove: (path, plan) => (isRoot(path) ? denied("root") : remove(path, plan)) }),
-    ...(makeDirectory && {
-      makeDirectory: (path, plan) =>
-        isRoot(path) || (plan.parents && !isTop(path)) ? declined : makeDirectory(path, { ...plan, parents: false })
-    }),
-    ...(move && {
-      move: (from, to, plan) =>
-        isRoot(from) || isRoot(to)
-          ? denied("root")
-          : plan.createParents && !isTop(to)
-            ? declined
-            : move(from, to, { ...plan, createParents: false })
-    })
-  }
-}
+const changingBelow = (perform: Request.Perform): Request.Handlers => ({
+  Write: <E, R>(request: Request.Write<E, R>) =>
+    request.plan.createParents && !isThere(request.plan) && !isTop(request.path)
+      ? Request.declined
+      : perform<E, R>({ ...request, plan: { ...request.plan, createParents: false } }),
+  Remove: (request) => (isRoot(request.path) ? denied("root") : perform(request)),
+  MakeDirectory: (request) =>
+    isRoot(request.path) || (request.plan.parents && !isTop(request.path))
+      ? Request.declined
+      : perform({ ...request, plan: { ...request.plan, parents: false } }),
+  Move: (request) =>
+    isRoot(request.path) || isRoot(request.to)
+      ? denied("root")
+      : request.plan.createParents && !isTop(request.to)
+        ? Request.declined
+        : perform({ ...request, plan: { ...request.plan, createParents: false } })
+})
 
 const below = (self: Backend, base: FsPath.FsPath): Backend => {
   const into = (path: FsPath.FsPath): FsPath.FsPath => FsPath.below(base, path)
   const port = mapPath(self, into, (path) => FsPath.relative(base, path))
   const { root } = self.info
   const { locks } = self
-  const { makeMany, removeTree } = port.accelerations ?? {}
-  const look = self.accelerations?.look
   const depth = FsPath.segments(base).length
   return {
     ...port,
@@ -110,21 +91,20 @@ const below = (self: Backend, base: FsPath.FsPath): Backend => {
     remove: (path) => (isRoot(path) ? denied("root") : port.remove(path)),
     rename: (from, to, options) => (isRoot(from) || isRoot(to) ? denied("root") : port.rename(from, to, options)),
     locks: locks && composed((paths) => [{ locks, paths: paths.map(into) }]),
-    accelerations: port.accelerations && {
-      ...port.accelerations,
-      ...(!isRoot(base) && changingBelow(port.accelerations)),
-      ...(removeTree && { removeTree: (path: FsPath.FsPath) => (isRoot(path) ? denied("root") : removeTree(path)) }),
+    perform: Request.override(port.perform, (perform) => ({
+      ...(!isRoot(base) && changingBelow(perform)),
+      RemoveTree: (request) => (isRoot(request.path) ? denied("root") : perform(request)),
       // Decline the whole request if it contains the root: a view never creates its base directory.
-      ...(makeMany && {
-        makeMany: (entries: ReadonlyArray<NewEntry>) =>
-          entries.some(({ path }) => isRoot(path)) ? Effect.succeed(entries.map(() => false)) : makeMany(entries)
-      }),
+      MakeMany: (request) => (request.entries.some(({ path }) => isRoot(path)) ? Request.declined : perform(request)),
       // If the base directory no longer exists, the look returns at most `depth` entries, so decline.
-      ...(look && {
-        look: (path: FsPath.FsPath) =>
-          Effect.map(look(into(path)), (seen) => (seen !== undefined && seen.length > depth ? seen.slice(depth) : undefined))
-      })
-    }
+      Look: (request) =>
+        Effect.map(perform(request), (seen) =>
+          Option.map(
+            Option.filter(seen, (all) => all.length > depth),
+            (all) => all.slice(depth)
+          )
+        )
+    }))
   }
 }
 
@@ -190,7 +170,7 @@ export const quota =
       const { port } = self
       return Caller.make(port).run("quota", ".", Caller.tags.list, () =>
         Effect.map(exclusively([{ locks: port.locks, paths: [FsPath.root] }], Quota.measure(port)), (usage) =>
-          make({ ...Quota.around(port, bounds, usage), accelerations: reading(port) })
+          make({ ...Quota.around(port, bounds, usage), ...reading(port) })
         )
       )
     })
@@ -248,6 +228,8 @@ const isPassing = (error: unknown): boolean =>
   isFault(error, "Unavailable") ||
   (isFault(error, "IoError") && passing.has(error["code"]))
 
+const wholeReads = new Set<Request.Tag>(["Read"])
+
 /**
  * Retries calls that fail for a temporary reason.
  *
@@ -280,7 +262,6 @@ export const retry = (options: RetryOptions): ((self: Algebra) => Algebra) => {
           ? next
           : again(next, isUndone)
     )
-    const read = port.accelerations?.read
     return make({
       ...retried,
       history: port.history,
@@ -289,13 +270,13 @@ export const retry = (options: RetryOptions): ((self: Algebra) => Algebra) => {
           ...handle,
           read: (offset, length) => again(handle.read(offset, length), isPassing)
         })),
-      accelerations: read && {
-        read: (path, maxBytes) =>
+      perform: Request.override(Request.only(port.perform, wholeReads), (perform) => ({
+        Read: (request) =>
           again(
-            Effect.suspend(() => read(path, maxBytes)),
+            Effect.suspend(() => perform(request)),
             isPassing
           )
-      }
+      }))
     })
   }
 }

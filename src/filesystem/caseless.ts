@@ -48,7 +48,8 @@ export const caseless = (self: Backend): Backend => {
   return {
     ...self,
     info: { ...self.info, caseSensitive: false },
-    accelerations: undefined,
+    perform: undefined,
+    explore: undefined,
     history: undefined,
     // A path has several spellings here, but a transaction record can hold only one.
     hostRoots: undefined,

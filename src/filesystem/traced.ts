@@ -13,7 +13,8 @@ import { isBytes } from "../model/bytes.ts"
 import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
-import type { Backend, Calls, EditPlan, Handle, NewEntry, WriteHow, WritePlan } from "../port/Backend.ts"
+import type { Backend, Calls, Handle, WriteHow } from "../port/Backend.ts"
+import * as Request from "../port/Request.ts"
 import type { Call } from "../port/Operation.ts"
 
 const calls = Metric.counter("fs_algebra_calls_total", {
@@ -107,8 +108,13 @@ const traces = new WeakSet<Calls>()
 
 export const isTraced = (port: Backend): boolean => port.calls !== undefined && traces.has(port.calls)
 
+const isDeclined = (done: unknown): boolean => Option.isOption(done) && Option.isNone(done)
+
+const sum = <A>(all: ReadonlyArray<A>, sizeOf: (one: A, index: number) => number | undefined): number =>
+  all.reduce((total, one, index) => total + (sizeOf(one, index) ?? 0), 0)
+
 export const around = (self: Backend): Backend => {
-  const { accelerations, info } = self
+  const { info } = self
   const read = Metric.withAttributes(readBytes, { backend: info.name })
   const written = Metric.withAttributes(writtenBytes, { backend: info.name })
   const calls = within(hooks(info.name), self.calls)
@@ -119,7 +125,7 @@ export const around = (self: Backend): Backend => {
     read: (offset, length) => Effect.tap(handle.read(offset, length), (bytes) => Metric.update(read, bytes.length))
   })
 
-  /** Counts written bytes. A declined acceleration returns `undefined` and counts nothing. */
+  /** Counts written bytes, unless the write was declined. */
   const counted = <A, E, R, E2, R2>(
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
     write: (content: Uint8Array | Stream.Stream<Uint8Array, E, R>) => Effect.Effect<A, E2, R2>
@@ -132,7 +138,7 @@ export const around = (self: Backend): Backend => {
             for (const chunk of chunks) size += chunk.length
             return chunks
           })
-      return Effect.tap(write(counting), (done) => (done === undefined ? Effect.void : Metric.update(written, size)))
+      return Effect.tap(write(counting), (done) => (isDeclined(done) ? Effect.void : Metric.update(written, size)))
     })
   const write = <E, R>(
     path: FsPath,
@@ -141,55 +147,26 @@ export const around = (self: Backend): Backend => {
     how?: WriteHow
   ): Effect.Effect<FileStat, Fault | E, R> => counted(content, (bytes) => self.write(path, bytes, mode, how))
 
-  const readWhole = accelerations?.read
-  const readMany = accelerations?.readMany
-  const writeWhole = accelerations?.write
-  const { edit, makeMany } = accelerations ?? {}
+  const counts = <A>(
+    metric: Metric.Metric<number, unknown>,
+    asked: Effect.Effect<Option.Option<A>, Fault>,
+    size: (answer: A) => number
+  ): Effect.Effect<Option.Option<A>, Fault> =>
+    Effect.tap(asked, (answer) => (Option.isNone(answer) ? Effect.void : Metric.update(metric, size(answer.value))))
   return {
     ...self,
     calls,
     open: (path) => Effect.map(self.open(path), counting),
     write,
-    accelerations: accelerations && {
-      ...accelerations,
-      ...(readWhole && {
-        read: (path: FsPath, maxBytes: number) =>
-          Effect.tap(readWhole(path, maxBytes), (whole) =>
-            whole === undefined ? Effect.void : Metric.update(read, whole.bytes.length)
-          )
-      }),
-      ...(readMany && {
-        readMany: (paths: ReadonlyArray<FsPath>, maxBytes: number) =>
-          Effect.tap(readMany(paths, maxBytes), (wholes) =>
-            Metric.update(
-              read,
-              wholes.reduce((sum, whole) => sum + (whole?.bytes.length ?? 0), 0)
-            )
-          )
-      }),
-      ...(writeWhole && {
-        write: <E, R>(
-          path: FsPath,
-          content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
-          plan: WritePlan,
-          how?: WriteHow
-        ): ReturnType<typeof writeWhole<E, R>> => counted(content, (bytes) => writeWhole(path, bytes, plan, how))
-      }),
-      ...(makeMany && {
-        makeMany: (entries: ReadonlyArray<NewEntry>) =>
-          Effect.tap(makeMany(entries), (made) =>
-            Metric.update(
-              written,
-              entries.reduce((sum, { bytes }, index) => sum + (made[index] === true ? (bytes?.length ?? 0) : 0), 0)
-            )
-          )
-      }),
-      ...(edit && {
-        edit: (path: FsPath, edits: Parameters<typeof edit>[1], plan: EditPlan) =>
-          Effect.tap(edit(path, edits, plan), (edited) =>
-            edited === undefined ? Effect.void : Metric.update(written, edited.bytesWritten)
-          )
-      })
-    }
+    perform: Request.override(self.perform, (perform) => ({
+      Read: (request) => counts(read, perform(request), (whole) => whole.bytes.length),
+      ReadMany: (request) => counts(read, perform(request), (wholes) => sum(wholes, (whole) => whole?.bytes.length)),
+      Write: <E, R>(request: Request.Write<E, R>) => counted(request.bytes, (bytes) => perform<E, R>({ ...request, bytes })),
+      MakeMany: (request) =>
+        counts(written, perform(request), (made) =>
+          sum(request.entries, ({ bytes }, index) => (made[index] === true ? bytes?.length : 0))
+        ),
+      Edit: (request) => counts(written, perform(request), (edited) => edited.bytesWritten)
+    }))
   }
 }

@@ -2,16 +2,17 @@
  * Read-ahead for small files. The caller knows which files it reads and in which order, so a backend can read many in one call.
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { FsPath } from "../model/FsPath.ts"
 import type { Backend, Whole } from "../port/Backend.ts"
+import { extend, performing } from "../port/Request.ts"
 
 const together = 64
 
 /** Wraps a port for a caller that reads these files in this order. A file that `readMany` declines is read alone. */
 export const ahead = (port: Backend, files: ReadonlyArray<FsPath>): Backend => {
-  const { read, readMany } = port.accelerations ?? {}
-  if (readMany === undefined) return port
-  const alone: NonNullable<typeof read> = read ?? (() => Effect.succeed(undefined))
+  const perform = performing(port, "ReadMany")
+  if (perform === undefined) return port
   const places = new Map(files.map((path, index) => [path, index]))
   const wholes = new Map<FsPath, Whole>()
   const take = (path: FsPath): Whole | undefined => {
@@ -21,28 +22,30 @@ export const ahead = (port: Backend, files: ReadonlyArray<FsPath>): Backend => {
   }
   const fetch = (from: number, maxBytes: number) => {
     const paths = files.slice(from, from + together)
-    return Effect.map(readMany(paths, maxBytes), (found) => {
+    return Effect.map(perform({ _tag: "ReadMany", paths, maxBytes }), (found) => {
       wholes.clear()
-      for (const [index, whole] of found.entries()) if (whole !== undefined) wholes.set(paths[index]!, whole)
+      for (const [index, whole] of Option.getOrElse(found, () => []).entries()) {
+        if (whole !== undefined) wholes.set(paths[index]!, whole)
+      }
     })
   }
   let next = 0
   return {
     ...port,
-    accelerations: {
-      ...port.accelerations,
-      read: (path, maxBytes) =>
+    perform: extend(perform, {
+      Read: (request) =>
         Effect.suspend(() => {
+          const { maxBytes, path } = request
           const kept = take(path)
-          if (kept !== undefined) return Effect.succeed(kept)
+          if (kept !== undefined) return Effect.succeedSome(kept)
           const place = places.get(path)
-          if (place === undefined || place < next) return alone(path, maxBytes)
+          if (place === undefined || place < next) return perform(request)
           next = place + together
           return Effect.flatMap(fetch(place, maxBytes), () => {
             const whole = take(path)
-            return whole === undefined ? alone(path, maxBytes) : Effect.succeed(whole)
+            return whole === undefined ? perform(request) : Effect.succeedSome(whole)
           })
         })
-    }
+    })
   }
 }

@@ -7,11 +7,13 @@
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { chunks, range } from "../engine/read.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import { type FsPath, join, root } from "../model/FsPath.ts"
 import { type Backend, keyOf } from "../port/Backend.ts"
+import { performing } from "../port/Request.ts"
 import type { Reading, Visit } from "../port/explorer.ts"
 import type { DirectoryHistory, Stamped } from "../port/history.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
@@ -325,11 +327,12 @@ const readFile = <E>(port: Backend, path: FsPath, sink: Sink<E>): Effect.Effect<
         : Effect.map(range(handle, 0, sizeBytes), (bytes) => (bytes.length === sizeBytes ? read(sink.file(bytes)) : undefined))
     })
   )
-  const fast = port.accelerations?.read
-  if (fast === undefined) return opened
-  return Effect.flatMap(fast(path, wholeFile), (whole): Effect.Effect<Read | undefined, Fault | E> => {
-    if (whole === undefined) return opened
-    const { bytes, stat } = whole
+  const perform = performing(port, "Read")
+  if (perform === undefined) return opened
+  const asked = perform({ _tag: "Read", path, maxBytes: wholeFile })
+  return Effect.flatMap(asked, (whole): Effect.Effect<Read | undefined, Fault | E> => {
+    if (Option.isNone(whole)) return opened
+    const { bytes, stat } = whole.value
     return Effect.succeed({ id: sink.file(bytes), sizeBytes: bytes.length, mode: stat.mode })
   })
 }

@@ -20,14 +20,15 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type * as DateTime from "effect/DateTime"
 import { isBytes } from "../model/bytes.ts"
-import type { DeleteResult, FileStat, Kind, TransferResult, WatchEvent } from "../model/Entry.ts"
+import type { FileStat, Kind, WatchEvent } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath, PathPolicy } from "../model/FsPath.ts"
-import type { Edit, Edited, EditPlan, MakeDirectoryPlan, MovePlan, NewEntry, RemovePlan, WritePlan } from "./changes.ts"
-import type { Explore, Visit } from "./explorer.ts"
+import type { Explore } from "./explorer.ts"
 import type { History } from "./history.ts"
 import type { HostRoots } from "./hostRoots.ts"
 import type { Call, Operation } from "./Operation.ts"
+import * as Request from "./Request.ts"
+import type { Perform } from "./Request.ts"
 
 export type {
   /**
@@ -51,6 +52,12 @@ export type {
   /** @since 0.1.0 */
   WritePlan
 } from "./changes.ts"
+export type {
+  /** @since 0.1.0 */
+  Seen,
+  /** @since 0.1.0 */
+  Whole
+} from "./Request.ts"
 
 /**
  * The properties of a backend.
@@ -239,110 +246,6 @@ export interface Rules {
 }
 
 /**
- * Faster implementations of derived operations.
- *
- * Each must behave exactly like the derivation; the acceleration laws check this. The engine calls one only when it is
- * due, so a synchronous one may do its work in the call and return a completed effect.
- *
- * @since 0.1.0
- */
-export interface Accelerations {
-  readonly stat?: (path: FsPath) => Effect.Effect<FileStat | undefined, Fault>
-  /** Reads a whole file of at most `maxBytes`. Returns `undefined` to decline, also for a larger file. */
-  readonly read?: (path: FsPath, maxBytes: number) => Effect.Effect<Whole | undefined, Fault>
-  /**
-   * Reads several whole files, in order. Returns `undefined` for each file that it declines or cannot read; a single
-   * read then gives the fault.
-   *
-   * Fails if nothing can be read any more.
-   */
-  readonly readMany?:
-    | ((paths: ReadonlyArray<FsPath>, maxBytes: number) => Effect.Effect<ReadonlyArray<Whole | undefined>, Fault>)
-    | undefined
-  /**
-   * Returns the entry at each component of a path, from the root to the first one that is no directory.
-   *
-   * If the last entry is a directory and not the path itself, the next component does not exist. Nothing is followed.
-   * Returns `undefined` to decline, also if one of the entries cannot be read.
-   */
-  readonly look?: ((path: FsPath) => Effect.Effect<ReadonlyArray<Seen> | undefined, Fault>) | undefined
-  /** Removes a directory and everything in it. */
-  readonly removeTree?: (path: FsPath) => Effect.Effect<{ readonly deleted: number; readonly directories: number }, Fault>
-  /**
-   * Creates new directories and files, and replaces nothing. The argument lists each directory before its entries.
-   *
-   * Returns for each entry whether it was created completely, with its mode. An entry that was not is absent; a plain
-   * operation then creates it or reports why it fails.
-   *
-   * An entry may be visible before it is complete, so callers create entries in hidden directories. Fails if no more
-   * entries can be created; those that exist stay.
-   */
-  readonly makeMany?: ((entries: ReadonlyArray<NewEntry>) => Effect.Effect<ReadonlyArray<boolean>, Fault>) | undefined
-  /** Reads the directories of a walk ahead, and searches the files in them. */
-  readonly explore?: Explore
-
-  // Whole calls in one step, for backends where another program decides about existence. The engine has checked
-  // everything that does not depend on existence, and holds the lock of the paths (for a stream, within `commit`).
-  // `undefined` declines: nothing is done and no stream runs.
-  /**
-   * Returns the version if it is requested and the caller cannot know it. The caller knows the version of whole content
-   * itself.
-   */
-  readonly write?:
-    | (<E, R>(
-        path: FsPath,
-        bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>,
-        plan: WritePlan,
-        how?: WriteHow
-      ) => Effect.Effect<{ readonly version?: string | undefined } | undefined, Fault | E, R>)
-    | undefined
-  readonly edit?:
-    | ((path: FsPath, edits: ReadonlyArray<Edit>, plan: EditPlan) => Effect.Effect<Edited | undefined, Fault>)
-    | undefined
-  readonly remove?: ((path: FsPath, plan: RemovePlan) => Effect.Effect<DeleteResult | undefined, Fault>) | undefined
-  readonly makeDirectory?: ((path: FsPath, plan: MakeDirectoryPlan) => Effect.Effect<true | undefined, Fault>) | undefined
-  /** Moves an entry. A fault names the path of the end that it concerns. */
-  readonly move?: ((from: FsPath, to: FsPath, plan: MovePlan) => Effect.Effect<TransferResult | undefined, Fault>) | undefined
-}
-
-/**
- * Returns the accelerations that change nothing.
- *
- * @since 0.1.0
- */
-export const looking = ({ explore, look, read, readMany, stat }: Accelerations): Accelerations => ({
-  ...(stat && { stat }),
-  ...(read && { read }),
-  ...(readMany && { readMany }),
-  ...(look && { look }),
-  ...(explore && { explore })
-})
-
-/**
- * An entry on a path, as `look` returns it.
- *
- * @since 0.1.0
- */
-export interface Seen {
-  readonly stat: FileStat
-  /** The target of a symlink. */
-  readonly target?: string | undefined
-}
-
-/**
- * A whole file, read in one step.
- *
- * @since 0.1.0
- */
-export interface Whole {
-  readonly stat: FileStat
-  readonly bytes: Uint8Array
-  /** True if the backend owns the bytes: they must not be modified, and must be copied before they are handed out. */
-  readonly isLent?: boolean
-  readonly version?: Effect.Effect<string, Fault>
-}
-
-/**
  * Wrappers around whole calls of the service, streams included. Combinators keep them.
  *
  * @since 0.1.0
@@ -400,7 +303,14 @@ export interface Backend {
 
   readonly rules?: Rules | undefined
   readonly locks?: Locks | undefined
-  readonly accelerations?: Accelerations | undefined
+  /**
+   * Answers requests in one step, exactly as the engine derives them from the primitives.
+   *
+   * @default the engine derives everything
+   */
+  readonly perform?: Perform | undefined
+  /** Reads the directories of a walk ahead, and searches the files in them. */
+  readonly explore?: Explore | undefined
   /** Access for snapshots. Combinators drop it. */
   readonly history?: History | undefined
   readonly calls?: Calls | undefined
@@ -428,7 +338,8 @@ export interface Advice {
 }
 
 /**
- * Runs `advice` around every primitive operation. Accelerations are dropped, so no operation bypasses it.
+ * Runs `advice` around every primitive operation. `perform` and `explore` are dropped, so that every
+ * operation reaches it.
  *
  * @since 0.1.0
  */
@@ -436,7 +347,8 @@ export const around = (self: Backend, advice: Advice): Backend => {
   const { attributes, links, watch } = self
   return {
     ...self,
-    accelerations: undefined,
+    perform: undefined,
+    explore: undefined,
     history: undefined,
     stat: (path) => advice({ _tag: "Stat", path }, self.stat(path)),
     list: (path) => advice({ _tag: "List", path }, self.list(path)),
@@ -470,15 +382,10 @@ export const around = (self: Backend, advice: Advice): Backend => {
  * @since 0.1.0
  */
 export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (path: FsPath) => FsPath): Backend => {
-  const { accelerations, attributes, hostRoots, links, locks, rules, watch } = self
+  const { attributes, explore, hostRoots, links, locks, rules, watch } = self
   const permits = rules?.permits
   const pinned = rules?.pinned
   const keeps = rules?.keeps
-  const back = <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
-    Effect.mapError(effect, (fault) => {
-      const path = fault["path"]
-      return typeof path === "string" ? { ...fault, path: out(path as FsPath) } : fault
-    })
   return {
     ...self,
     history: undefined,
@@ -519,44 +426,17 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
         claim: <A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>) => locks.claim!(into(path), effect)
       })
     },
-    accelerations: accelerations && {
-      ...(accelerations.stat && { stat: (path: FsPath) => accelerations.stat!(into(path)) }),
-      ...(accelerations.read && { read: (path: FsPath, maxBytes: number) => accelerations.read!(into(path), maxBytes) }),
-      ...(accelerations.readMany && {
-        readMany: (paths: ReadonlyArray<FsPath>, maxBytes: number) => accelerations.readMany!(paths.map(into), maxBytes)
-      }),
-      ...(accelerations.removeTree && { removeTree: (path: FsPath) => accelerations.removeTree!(into(path)) }),
-      ...(accelerations.makeMany && {
-        makeMany: (entries: ReadonlyArray<NewEntry>) =>
-          accelerations.makeMany!(entries.map((entry) => ({ ...entry, path: into(entry.path) })))
-      }),
-      ...(accelerations.explore && {
-        explore: <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean) =>
-          accelerations.explore!<V>((visit) => into(pathOf(visit)), searches)
-      }),
-      ...(accelerations.write && {
-        write: <E, R>(path: FsPath, bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>, plan: WritePlan, how?: WriteHow) =>
-          accelerations.write!(into(path), bytes, plan, how)
-      }),
-      ...(accelerations.edit && {
-        edit: (path: FsPath, edits: ReadonlyArray<Edit>, plan: EditPlan) => accelerations.edit!(into(path), edits, plan)
-      }),
-      ...(accelerations.remove && {
-        remove: (path: FsPath, plan: RemovePlan) => back(accelerations.remove!(into(path), plan))
-      }),
-      ...(accelerations.makeDirectory && {
-        makeDirectory: (path: FsPath, plan: MakeDirectoryPlan) => accelerations.makeDirectory!(into(path), plan)
-      }),
-      ...(accelerations.move && {
-        move: (from: FsPath, to: FsPath, plan: MovePlan) => back(accelerations.move!(into(from), into(to), plan))
-      })
-    }
+    perform: Request.mapped(self.perform, into, (fault) => {
+      const path = fault["path"]
+      return typeof path === "string" ? { ...fault, path: out(path as FsPath) } : fault
+    }),
+    explore: explore && ((pathOf, searches) => explore((visit) => into(pathOf(visit)), searches))
   }
 }
 
 /**
- * Returns the backend without accelerations, so that the engine derives everything.
+ * Returns the backend without `perform` and `explore`, so that the engine derives everything.
  *
  * @since 0.1.0
  */
-export const portable = (self: Backend): Backend => ({ ...self, accelerations: undefined })
+export const portable = (self: Backend): Backend => ({ ...self, perform: undefined, explore: undefined })

@@ -9,7 +9,8 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath, PathPolicy } from "../model/FsPath.ts"
-import { type Backend, looking, type Rules } from "./Backend.ts"
+import type { Backend, Rules } from "./Backend.ts"
+import * as Request from "./Request.ts"
 
 /**
  * The options that every backend's layer accepts.
@@ -72,6 +73,8 @@ export const BringingBack: Context.Reference<boolean> = Context.Reference<boolea
 
 const denied: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "readOnly" })
 
+const guarded = new Set<Request.Tag>([...Request.reading, "RemoveTree"])
+
 /**
  * Returns the backend with a guard that fails with AccessDenied `readOnly` for everything that its rules do not permit.
  *
@@ -80,7 +83,7 @@ const denied: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", 
  * @since 0.1.0
  */
 export const enforce = (self: Backend): Backend => {
-  const { accelerations, attributes, links } = self
+  const { attributes, links } = self
   const permits = self.rules?.permits
   if (permits === undefined) return self
   const needs = <A, E, R>(
@@ -91,7 +94,6 @@ export const enforce = (self: Backend): Backend => {
     Effect.withFiber((fiber): Effect.Effect<A, E | Fault, R> =>
       permits(action, path) || (action === "delete" && fiber.getRef(TakingBack)) ? effect() : denied
     )
-  const removeTree = accelerations?.removeTree
   return {
     ...self,
     write: (path, bytes, mode, how) => needs("write", path, () => self.write(path, bytes, mode, how)),
@@ -101,9 +103,8 @@ export const enforce = (self: Backend): Backend => {
     links: links && { ...links, make: (path, target) => needs("write", path, () => links.make(path, target)) },
     attributes: attributes && { set: (path, values) => needs("write", path, () => attributes.set(path, values)) },
     // A whole change consists of several operations, each of which needs permission, so it runs step by step.
-    accelerations: accelerations && {
-      ...looking(accelerations),
-      ...(removeTree && { removeTree: (path: FsPath) => needs("delete", path, () => removeTree(path)) })
-    }
+    perform: Request.override(Request.only(self.perform, guarded), (perform) => ({
+      RemoveTree: (request) => needs("delete", request.path, () => perform(request))
+    }))
   }
 }

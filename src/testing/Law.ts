@@ -129,7 +129,7 @@ export const absoluteRoot = ({ port }: Algebra): string => {
  * @since 0.1.0
  */
 export const abilities = (fs: Algebra, bench: Bench): ReadonlySet<Ability> => {
-  const { accelerations, attributes, info, links, locks, rules, watch } = fs.port
+  const { attributes, explore, info, links, locks, perform, rules, watch } = fs.port
   const permits = (action: "write" | "delete"): boolean => !info.readOnly && rules?.permits?.(action) !== false
   const root = absoluteRoot(fs)
   const hasAbsoluteLinks = links?.relative?.("x" as FsPath, root) !== undefined
@@ -143,7 +143,7 @@ export const abilities = (fs: Algebra, bench: Bench): ReadonlySet<Ability> => {
     [attributes !== undefined && bench.wholeSeconds !== true, "times to the millisecond"],
     [watch !== undefined, "watch", "no watch"],
     [locks !== undefined, "locks"],
-    [accelerations !== undefined, "accelerations"],
+    [perform !== undefined || explore !== undefined, "accelerations"],
     [info.caseSensitive, "case sensitive", "case insensitive"],
     [bench.plainEnds !== true, "names ending in dots or spaces", "no names ending in dots or spaces"],
     [bench.prunes !== true, "directories outlive their content", "directories go with their content"],

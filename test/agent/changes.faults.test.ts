@@ -11,11 +11,11 @@ import { editFile } from "../../src/agent/tools/editFile.ts"
 import { removeTree } from "../../src/engine/remove.ts"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import type { Fault } from "../../src/model/FsError.ts"
-import type * as FsPath from "../../src/model/FsPath.ts"
 import { around } from "../../src/port/Backend.ts"
 import { faulty, type Planned } from "../../src/testing/Faults.ts"
 import { capture, type Files, type Picture, picture } from "../../src/testing/Files.ts"
 import { any, bytesOf, every, type Ground, host, interruptible, memory, p, versionOf } from "./changing.ts"
+import * as Request from "../../src/port/Request.ts"
 
 const files: Files = { "a.txt": "a\n", "d/b.txt": "b\n", lone: "lone", old: "old" }
 
@@ -52,8 +52,8 @@ interface Work {
 
 /** Uses a native removal of trees, as a host does. */
 const removing = ({ port }: Algebra): Effect.Effect<unknown, unknown> => {
-  const removeTreeOf = (top: FsPath.FsPath) => removeTree(port, top)
-  return removeDirectory(make({ ...port, accelerations: { ...port.accelerations, removeTree: removeTreeOf } }), p("d"), "fail")
+  const perform = Request.extend(port.perform, { RemoveTree: ({ path }) => Effect.asSome(removeTree(port, path)) })
+  return removeDirectory(make({ ...port, perform }), p("d"), "fail")
 }
 
 const everywhere: Record<string, Work> = {

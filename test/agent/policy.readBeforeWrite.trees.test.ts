@@ -163,7 +163,7 @@ describe("readBeforeWrite on directories", () => {
       const base = yield* memory(files)
       let opened = 0
       const port = around(base.port, (operation, next) => (operation._tag === "Open" && opened++, next))
-      const { call } = yield* session(make({ ...port, accelerations: undefined }), Policy.readBeforeWrite)
+      const { call } = yield* session(make({ ...port, perform: undefined, explore: undefined }), Policy.readBeforeWrite)
       assert.isFalse((yield* call("rm", { path: "d" })).success)
       assert.strictEqual(opened, 0)
     })
@@ -208,7 +208,7 @@ describe("readBeforeWrite on directories", () => {
       const port = around(base.port, (operation, next) =>
         operation._tag === "List" && operation.path === "d/e" ? Effect.fail({ _tag: "AccessDenied" }) : next
       )
-      const { call } = yield* session(make({ ...port, accelerations: undefined }), Policy.readBeforeWrite)
+      const { call } = yield* session(make({ ...port, perform: undefined, explore: undefined }), Policy.readBeforeWrite)
       yield* call("read_file", { path: "d/c.txt" })
       yield* call("read_file", { path: "d/e/f.txt" })
       const { message, success } = yield* call("move", { from: "d", to: "z" })

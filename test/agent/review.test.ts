@@ -29,6 +29,7 @@ import { after, before } from "./changesKilled.ts"
 import { session, snapshotsOf } from "./policing.ts"
 import { call, message, withTree } from "./looking.ts"
 import * as Tools from "../../src/agent/tools.ts"
+import * as Request from "../../src/port/Request.ts"
 
 const tool = (name: string) => [...Tools.seven, ...Tools.extras].find((each) => each.name === name)!
 
@@ -151,7 +152,11 @@ describe("a directory with a file that cannot be removed", () => {
         ])
         const { port } = failing(sound)
         // Uses a native removal of trees, as a host does.
-        const fs = make({ ...port, accelerations: { removeTree: (path) => removeTree(port, path) } })
+        const fs = make({
+          ...port,
+          explore: undefined,
+          perform: Request.handlers({ RemoveTree: ({ path }) => Effect.asSome(removeTree(port, path)) })
+        })
         const { success } = yield* call(remove, { path: "d" }).pipe(Effect.provideService(Filesystem, fs))
         const left = yield* Effect.orElseSucceed(
           Effect.map(sound.list("d"), (entries) => entries.length),

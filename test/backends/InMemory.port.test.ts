@@ -14,6 +14,7 @@ import type { FsPath } from "../../src/model/FsPath.ts"
 import * as Limits from "../../src/model/Limits.ts"
 import type { Backend, Commit } from "../../src/port/Backend.ts"
 import * as TemporaryNames from "../../src/runtime/temporaryNames.ts"
+import { performed } from "../performed.ts"
 
 const at = (path: string) => path as FsPath
 const utf8 = (text: string) => new TextEncoder().encode(text)
@@ -67,7 +68,7 @@ describe("the root", () => {
     Effect.gen(function* () {
       const port = yield* sample
       yield* fails(port.remove(root), isRoot)
-      yield* fails(port.accelerations!.removeTree!(root), isRoot)
+      yield* fails(performed(port, { _tag: "RemoveTree", path: root }), isRoot)
       yield* fails(port.rename(root, at("x"), { replace: true }), isRoot)
       yield* fails(port.rename(at("full"), root, { replace: true }), isRoot)
       yield* fails(port.makeDirectory(root), AlreadyExists)
@@ -93,8 +94,8 @@ describe("a missing entry", () => {
         yield* fails(port.rename(at(path), at("y"), { replace: false }), NotFound)
         yield* fails(port.attributes!.set(at(path), { mode: 0 }), NotFound)
         yield* fails(port.links!.read(at(path)), NotFound)
-        yield* fails(port.accelerations!.removeTree!(at(path)), NotFound)
-        assert.isUndefined(yield* port.accelerations!.read!(at(path), 100))
+        yield* fails(performed(port, { _tag: "RemoveTree", path: at(path) }), NotFound)
+        assert.isUndefined(yield* performed(port, { _tag: "Read", path: at(path), maxBytes: 100 }))
       }
     })
   )
@@ -335,7 +336,7 @@ describe("open", () => {
       assert.strictEqual(Object.getPrototypeOf(bytes), Uint8Array.prototype)
       assert.strictEqual(bytes.buffer.byteLength, bytes.length)
       bytes.fill(0)
-      assert.isTrue((yield* port.accelerations!.read!(at("file"), 100))!.isLent)
+      assert.isTrue((yield* performed(port, { _tag: "Read", path: at("file"), maxBytes: 100 }))!.isLent)
       const { content } = yield* make(port).readBytes("file")
       assert.strictEqual(content.buffer.byteLength, content.length)
       content.fill(0)
@@ -389,7 +390,7 @@ describe("open", () => {
       yield* version("f")
       yield* put(port, "f", "bc", "append")
       assert.strictEqual(yield* version("f"), abc)
-      const whole = yield* port.accelerations!.read!(at("f"), 3)
+      const whole = yield* performed(port, { _tag: "Read", path: at("f"), maxBytes: 3 })
       assert.strictEqual(yield* whole!.version!, abc)
     })
   )
@@ -399,12 +400,13 @@ describe("accelerations", () => {
   it.effect("read returns the same as open, and declines a larger file or an entry that is not a file", () =>
     Effect.gen(function* () {
       const port = yield* sample
-      const whole = (yield* port.accelerations!.read!(at("file"), 7))!
+      const whole = (yield* performed(port, { _tag: "Read", path: at("file"), maxBytes: 7 }))!
       const handle = yield* port.open(at("file"))
       assert.deepStrictEqual(whole.stat, handle.stat)
       assert.deepStrictEqual(whole.bytes, yield* handle.read(0, 7))
-      for (const path of ["empty", "toFile", "none"]) assert.isUndefined(yield* port.accelerations!.read!(at(path), 7))
-      assert.isUndefined(yield* port.accelerations!.read!(at("file"), 6))
+      for (const path of ["empty", "toFile", "none"])
+        assert.isUndefined(yield* performed(port, { _tag: "Read", path: at(path), maxBytes: 7 }))
+      assert.isUndefined(yield* performed(port, { _tag: "Read", path: at("file"), maxBytes: 6 }))
     })
   )
   it.effect("removeTree removes everything and counts files and links separately from directories", () =>
@@ -414,7 +416,10 @@ describe("accelerations", () => {
       })
       yield* put(port, "d/.~fsa-x.tmp", "a stranger's")
       const removed = yield* TemporaryNames.using((temporary) =>
-        Effect.andThen(put(port, `d/${temporary}`, "a write in progress"), port.accelerations!.removeTree!(at("d")))
+        Effect.andThen(
+          put(port, `d/${temporary}`, "a write in progress"),
+          performed(port, { _tag: "RemoveTree", path: at("d") })
+        )
       )
       assert.deepStrictEqual(removed, { deleted: 4, directories: 4 })
       assert.deepStrictEqual(yield* names(port), ["keep"])
@@ -660,7 +665,7 @@ describe("watch", () => {
   )
   it.effect("emits an event for every entry of a removed tree, the innermost first", () =>
     Effect.gen(function* () {
-      const events = yield* told(".", (port) => port.accelerations!.removeTree!(at("d")))
+      const events = yield* told(".", (port) => performed(port, { _tag: "RemoveTree", path: at("d") }))
       assert.sameMembers(events, ["Removed d/f", "Removed d/e/g", "Removed d/e", "Removed d"])
       assert.isBelow(events.indexOf("Removed d/e/g"), events.indexOf("Removed d/e"))
       assert.strictEqual(events.at(-1), "Removed d")
@@ -762,7 +767,10 @@ describe("tree", () => {
       })
       bytes.fill(1)
       assert.strictEqual((yield* port.stat(at("text")))?.sizeBytes, 2)
-      assert.deepStrictEqual((yield* port.accelerations!.read!(at("bytes"), 9))?.bytes, new Uint8Array([0, 255]))
+      assert.deepStrictEqual(
+        (yield* performed(port, { _tag: "Read", path: at("bytes"), maxBytes: 9 }))?.bytes,
+        new Uint8Array([0, 255])
+      )
       assert.strictEqual(yield* port.links!.read(at("l")), "text")
       assert.strictEqual(yield* read(port, "d/link"), "two keys")
       assert.strictEqual(yield* read(port, "d/e/link"), "bytes")
@@ -870,7 +878,7 @@ describe("permissions", () => {
     ["link", ["write"], (port) => port.links!.make(at("new"), "x")],
     ["attributes", ["write"], (port) => port.attributes!.set(at("file"), { mode: 0o600 })],
     ["remove", ["delete"], (port) => port.remove(at("file"))],
-    ["removeTree", ["delete"], (port) => port.accelerations!.removeTree!(at("full"))],
+    ["removeTree", ["delete"], (port) => performed(port, { _tag: "RemoveTree", path: at("full") })],
     ["rename", ["write", "delete"], (port) => port.rename(at("file"), at("new"), { replace: false })]
   ]
   const tree = { file: "content", full: { inner: "below" } }
@@ -891,7 +899,10 @@ describe("permissions", () => {
             yield* fails(run(port), readOnly)
             assert.deepStrictEqual(yield* names(port), ["file", "full"], what)
             assert.strictEqual(yield* read(port, "file"), "content", what)
-            assert.strictEqual((yield* port.accelerations!.read!(at("full/inner"), 9))?.stat.mode, 0o644)
+            assert.strictEqual(
+              (yield* performed(port, { _tag: "Read", path: at("full/inner"), maxBytes: 9 }))?.stat.mode,
+              0o644
+            )
           } else yield* run(port)
         }
       })
@@ -910,7 +921,7 @@ describe("size and depth", () => {
       yield* port.rename(at("d"), at("e"), { replace: false })
       assert.isUndefined(yield* port.stat(at(path)))
       assert.strictEqual(yield* read(port, `e${path.slice(1)}`), "deep")
-      assert.deepStrictEqual(yield* port.accelerations!.removeTree!(at("e")), { deleted: 1, directories: depth })
+      assert.deepStrictEqual(yield* performed(port, { _tag: "RemoveTree", path: at("e") }), { deleted: 1, directories: depth })
       assert.deepStrictEqual(yield* port.list(root), [])
     })
   )
@@ -919,7 +930,7 @@ describe("size and depth", () => {
       let tree: InMemory.Tree = { bottom: "x" }
       for (let i = 0; i < 5000; i++) tree = { d: tree }
       const port = yield* InMemory.make({ tree })
-      assert.deepStrictEqual(yield* port.accelerations!.removeTree!(at("d")), { deleted: 1, directories: 5000 })
+      assert.deepStrictEqual(yield* performed(port, { _tag: "RemoveTree", path: at("d") }), { deleted: 1, directories: 5000 })
     }).pipe(Effect.provideService(Limits.Limits, Limits.unlimited))
   )
   it.effect("allow a directory of a hundred thousand entries, which lists each name once and can be emptied", () =>

@@ -12,6 +12,7 @@ import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { replacing } from "./posixFailures.ts"
 import { bytes, checked, faultOf, host, type Host, openDescriptors, p, tree, walks, write } from "./posixHost.ts"
+import { performed } from "../performed.ts"
 
 /** Lists the path, mode, inode, links, size and times of every entry, to prove that no call changed them. */
 const fingerprint = (top: string): ReadonlyArray<string> => {
@@ -69,7 +70,7 @@ const primitives = (port: Backend): Record<string, (path: string) => Effect.Effe
   appendStream: (path) => write(port, path, Stream.make(bytes("owned")), "append"),
   makeDirectory: (path) => port.makeDirectory(p(path)),
   remove: (path) => port.remove(p(path)),
-  removeTree: (path) => port.accelerations!.removeTree!(p(path)),
+  removeTree: (path) => performed(port, { _tag: "RemoveTree", path: p(path) }),
   renameFrom: (path) => port.rename(p(path), p("moved"), { replace: true }),
   renameTo: (path) => port.rename(p("plain"), p(path), { replace: true }),
   renameToNew: (path) => port.rename(p("plain"), p(path), { replace: false }),
@@ -77,7 +78,7 @@ const primitives = (port: Backend): Record<string, (path: string) => Effect.Effe
   makeLink: (path) => port.links!.make(p(path), "plain"),
   mode: (path) => port.attributes!.set(p(path), { mode: 0o777 }),
   time: (path) => port.attributes!.set(p(path), { modifiedAt: DateTime.makeUnsafe(0) }),
-  read: (path) => port.accelerations!.read!(p(path), 1000),
+  read: (path) => performed(port, { _tag: "Read", path: p(path), maxBytes: 1000 }),
   watch: (path) => Stream.runHead(port.watch!(p(path)))
 })
 
@@ -153,7 +154,7 @@ describe.each(walks)("%s: a path below a link", (_, make) => {
     Effect.gen(function* () {
       const { links, outside, port, root } = yield* trapped
       const before = fingerprint(outside)
-      const removed = yield* port.accelerations!.removeTree!(p("in"))
+      const removed = yield* performed(port, { _tag: "RemoveTree", path: p("in") })
       assert.deepStrictEqual(removed, { deleted: links.length + 1, directories: 1 })
       assert.deepStrictEqual(fingerprint(outside), before)
       assert.isFalse(Fs.existsSync(join(root, "in")))
@@ -283,7 +284,7 @@ describe("confinement after the open", () => {
       yield* Effect.promise(() => new Promise((resolve) => attacker.once("online", resolve)))
       const seen = new Map<string, number>()
       for (let i = 0; i < 4000 || ((seen.get("NotFound") ?? 0) < 100 && i < 1_000_000); i++) {
-        const result = yield* Effect.result(port.accelerations!.read!(p("d/f"), 100))
+        const result = yield* Effect.result(performed(port, { _tag: "Read", path: p("d/f"), maxBytes: 100 }))
         const key = result._tag === "Success" ? new TextDecoder().decode(result.success!.bytes) : result.failure._tag
         seen.set(key, (seen.get(key) ?? 0) + 1)
         if (i % 100 === 0) yield* Effect.yieldNow

@@ -11,6 +11,7 @@ import * as HostRoot from "../../src/backends/internal/hostRoot.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { failing, replacing, systemError } from "./posixFailures.ts"
 import { bytes, directory, fastDirectory, faultOf, host, openDescriptors, p, readAll, tree, write } from "./posixHost.ts"
+import { performed } from "../performed.ts"
 
 const opened = (root: string) =>
   Effect.acquireRelease(
@@ -237,7 +238,7 @@ describe("a path longer than the system allows", () => {
         ["g"]
       )
       assert.strictEqual(execFileSync("find", [".", "-name", "g", "-printf", "%d %s"], { cwd: root, encoding: "utf8" }), "26 6")
-      assert.deepStrictEqual(yield* port.accelerations!.removeTree!(p(name)), { deleted: 1, directories: 25 })
+      assert.deepStrictEqual(yield* performed(port, { _tag: "RemoveTree", path: p(name) }), { deleted: 1, directories: 25 })
     })
   )
 })

@@ -9,6 +9,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { bytes, directory, faultOf, host, openDescriptors, p, readAll, tree, write } from "./posixHost.ts"
+import { performed } from "../performed.ts"
 
 const canMount = (() => {
   const at = Fs.mkdtempSync("/tmp/fs-algebra-mount-")
@@ -107,7 +108,7 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where mounting is no
       assert.deepStrictEqual(yield* faultOf(port.rename(p("f"), p("g"), { replace: true })), denied)
       assert.deepStrictEqual(yield* faultOf(port.links!.make(p("l"), "f")), denied)
       assert.deepStrictEqual(yield* faultOf(port.attributes!.set(p("f"), { mode: 0o600 })), denied)
-      assert.deepInclude(yield* faultOf(port.accelerations!.removeTree!(p("d"))), denied)
+      assert.deepInclude(yield* faultOf(performed(port, { _tag: "RemoveTree", path: p("d") })), denied)
       assert.strictEqual(yield* readAll(port, p("f")), "1")
       assert.deepStrictEqual(tree(root), { d: "directory", f: "1" })
     })
@@ -174,7 +175,7 @@ describe("an entry that is not a file, directory or link", () => {
         const refused = { _tag: "NotAFile" }
         assert.deepInclude((yield* port.stat(p(name)))!, { kind: "other", isFile: false, isDirectory: false, sizeBytes: 0 })
         assert.deepStrictEqual(yield* faultOf(Effect.scoped(port.open(p(name)))), refused)
-        assert.deepStrictEqual(yield* faultOf(port.accelerations!.read!(p(name), 1000)), refused)
+        assert.deepStrictEqual(yield* faultOf(performed(port, { _tag: "Read", path: p(name), maxBytes: 1000 })), refused)
         for (const content of [bytes("x"), Stream.make(bytes("x"))]) {
           assert.deepStrictEqual(yield* faultOf(write(port, name, content, "replace")), refused)
           assert.deepStrictEqual(yield* faultOf(write(port, name, content, "append")), refused)
@@ -200,7 +201,10 @@ describe("an entry that is not a file, directory or link", () => {
       yield* write(port, "f", bytes("f"), "create")
       yield* port.rename(p("f"), p("d/fifo"), { replace: true })
       assert.strictEqual(yield* readAll(port, p("d/fifo")), "f")
-      assert.deepStrictEqual(yield* port.accelerations!.removeTree!(p("d")), { deleted: names.length, directories: 1 })
+      assert.deepStrictEqual(yield* performed(port, { _tag: "RemoveTree", path: p("d") }), {
+        deleted: names.length,
+        directories: 1
+      })
       assert.deepStrictEqual(tree(root), {})
     })
   )

@@ -28,6 +28,7 @@ import {
   walks,
   write
 } from "./posixHost.ts"
+import { performed } from "../performed.ts"
 
 const failure = (options: PosixHost.PosixHostOptions) => Effect.scoped(Effect.flip(PosixHost.make(options)))
 
@@ -176,8 +177,8 @@ describe("the root", () => {
     readLink: port.links!.read(p("f")),
     makeLink: port.links!.make(p("l"), "f"),
     attributes: port.attributes!.set(p("f"), { mode: 0o600 }),
-    read: port.accelerations!.read!(p("f"), 100),
-    removeTree: port.accelerations!.removeTree!(p("f"))
+    read: performed(port, { _tag: "Read", path: p("f"), maxBytes: 100 }),
+    removeTree: performed(port, { _tag: "RemoveTree", path: p("f") })
   })
 
   it.effect("removed while in use makes every call Unavailable", () =>
@@ -245,7 +246,7 @@ describe("the root", () => {
       yield* port.makeDirectory(p("d"))
       const denied = { _tag: "AccessDenied", why: "root" }
       assert.deepInclude(yield* faultOf(port.remove(p("."))), denied)
-      assert.deepInclude(yield* faultOf(port.accelerations!.removeTree!(p("."))), denied)
+      assert.deepInclude(yield* faultOf(performed(port, { _tag: "RemoveTree", path: p(".") })), denied)
       assert.deepInclude(yield* faultOf(port.rename(p("."), p("d/x"), { replace: true })), denied)
       assert.deepInclude(yield* faultOf(port.rename(p("d"), p("."), { replace: true })), denied)
       assert.strictEqual((yield* faultOf(write(port, ".", bytes(""), "replace")))._tag, "NotAFile")
@@ -298,7 +299,7 @@ describe("options", () => {
       assert.deepInclude(yield* faultOf(port.rename(p("f"), p("g"), { replace: true })), denied)
       assert.deepInclude(yield* faultOf(port.links!.make(p("l"), "f")), denied)
       assert.deepInclude(yield* faultOf(port.attributes!.set(p("f"), { mode: 0o600 })), denied)
-      assert.deepInclude(yield* faultOf(port.accelerations!.removeTree!(p("f"))), denied)
+      assert.deepInclude(yield* faultOf(performed(port, { _tag: "RemoveTree", path: p("f") })), denied)
 
       const keeping = yield* host({ allowDelete: false })
       yield* write(keeping.port, "f", bytes("1"), "create")
@@ -359,7 +360,7 @@ describe("options", () => {
       Fs.writeFileSync(join(outside, "secret"), "secret")
       Fs.linkSync(join(outside, "secret"), join(root, "f"))
       assert.deepInclude(yield* faultOf(Effect.scoped(port.open(p("f")))), linked)
-      assert.deepInclude(yield* faultOf(port.accelerations!.read!(p("f"), 100)), linked)
+      assert.deepInclude(yield* faultOf(performed(port, { _tag: "Read", path: p("f"), maxBytes: 100 })), linked)
       assert.deepInclude(yield* faultOf(write(port, "f", bytes("!"), "append")), linked)
       assert.deepInclude(yield* faultOf(write(port, "f", Stream.make(bytes("!")), "append")), linked)
       assert.deepInclude(yield* faultOf(port.attributes!.set(p("f"), { mode: 0o777 })), linked)
@@ -395,7 +396,7 @@ describe("options", () => {
         yield* write(port, "gone", bytes(""), "create")
         yield* port.remove(p("gone"))
         assert.deepStrictEqual(tree(root), { b: "45", d: "directory", "d/a": "223", l: "-> b" })
-        assert.deepStrictEqual(yield* port.accelerations!.removeTree!(p("d")), { deleted: 1, directories: 1 })
+        assert.deepStrictEqual(yield* performed(port, { _tag: "RemoveTree", path: p("d") }), { deleted: 1, directories: 1 })
         assert.strictEqual(synced.join(""), confirmed.replaceAll(" ", ""))
       })
     )
@@ -814,11 +815,11 @@ describe("reading", () => {
         assert.isTrue(Buffer.from(content).equals(first))
         first.fill(7)
         assert.isTrue(Buffer.from(content).equals(yield* handle.read(0, size)))
-        const whole = yield* port.accelerations!.read!(p("f"), 10_000_000)
+        const whole = yield* performed(port, { _tag: "Read", path: p("f"), maxBytes: 10_000_000 })
         if (size <= 65_536) assert.isTrue(Buffer.from(content).equals(whole!.bytes))
         else assert.isUndefined(whole)
       }
-      assert.isUndefined(yield* port.accelerations!.read!(p("f"), 10))
+      assert.isUndefined(yield* performed(port, { _tag: "Read", path: p("f"), maxBytes: 10 }))
     })
   )
 

@@ -9,8 +9,9 @@ import type { Backend } from "../../src/port/Backend.ts"
 import * as Names from "../runtime/names.ts"
 import { failing, systemError } from "./posixFailures.ts"
 import { fastDirectory, faultOf, host, openDescriptors, p, tree } from "./posixHost.ts"
+import { performed } from "../performed.ts"
 
-const removeTree = (port: Backend, path: string) => port.accelerations!.removeTree!(p(path))
+const removeTree = (port: Backend, path: string) => performed(port, { _tag: "RemoveTree", path: p(path) })
 
 /** Creates `levels` nested directories, deeper than any path can name, with a file in each thousandth. */
 const dig = (top: string, levels: number, name: string): void => {
@@ -157,7 +158,7 @@ describe("removing a tree", () => {
       assert.isBelow(left.length, 4000)
       for (const content of left) assert.strictEqual(content, "whole")
       assert.strictEqual(openDescriptors(), before)
-      assert.strictEqual((yield* removeTree(port, "t")).deleted, left.length)
+      assert.strictEqual((yield* removeTree(port, "t"))?.deleted, left.length)
     })
   )
 

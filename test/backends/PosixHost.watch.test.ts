@@ -9,6 +9,7 @@ import { join } from "node:path"
 import { failing, systemError } from "./posixFailures.ts"
 import { bytes, faultOf, host, type Host, openDescriptors, p, write, walks } from "./posixHost.ts"
 import * as Names from "../runtime/names.ts"
+import { performed } from "../performed.ts"
 
 const marker = "zz-marker"
 
@@ -122,7 +123,7 @@ describe("watching", () => {
         "Removed t/inner",
         "Removed t/inner/f"
       ])
-      const removed = yield* during(made, ".", port.accelerations!.removeTree!(p("u")))
+      const removed = yield* during(made, ".", performed(port, { _tag: "RemoveTree", path: p("u") }))
       assert.deepStrictEqual(removed.at(-1), "Removed u")
       assert.deepStrictEqual([...removed].sort(), ["Removed u", "Removed u/inner", "Removed u/inner/f", "Removed u/inner/g"])
     })

@@ -4,6 +4,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import { type Algebra, decorate, layer } from "../../src/filesystem/Filesystem.ts"
 import { subdirectory, traced } from "../../src/filesystem/Decorator.ts"
 import { wholly } from "../engine/wholly.ts"
+import { declined } from "../../src/port/Request.ts"
 
 /** Returns one law in `every`, and all laws about changes in one step. */
 const some = (every: number) => laws.filter(({ name }, index) => index % every === 0 || name.includes("in one step"))
@@ -17,13 +18,12 @@ suite(
   layer(
     Effect.map(InMemory.make(), (port) => {
       const declining = (path: string): boolean => path.length % 2 === 0
-      const nothing = Effect.succeed(undefined)
-      return wholly({ ...port, links: undefined }, ({ edit, makeDirectory, move, remove, write }) => ({
-        write: (path, bytes, plan, how) => (declining(path) ? nothing : write(path, bytes, plan, how)),
-        edit: (path, edits, plan) => (declining(path) ? nothing : edit(path, edits, plan)),
-        remove: (path, plan) => (declining(path) ? nothing : remove(path, plan)),
-        makeDirectory: (path, plan) => (declining(path) ? nothing : makeDirectory(path, plan)),
-        move: (from, to, plan) => (declining(from) ? nothing : move(from, to, plan))
+      return wholly({ ...port, links: undefined }, ({ Edit, MakeDirectory, Move, Remove, Write }) => ({
+        Write: (request) => (declining(request.path) ? declined : Write(request)),
+        Edit: (request) => (declining(request.path) ? declined : Edit(request)),
+        Remove: (request) => (declining(request.path) ? declined : Remove(request)),
+        MakeDirectory: (request) => (declining(request.path) ? declined : MakeDirectory(request)),
+        Move: (request) => (declining(request.path) ? declined : Move(request))
       }))
     })
   ),

@@ -224,7 +224,7 @@ describe("a search by workers gives the same answers as a search by the seven pr
     Effect.gen(function* () {
       const { fast } = yield* both(8)
       const view = readOnly(fast)
-      assert.isDefined(view.port.accelerations?.explore)
+      assert.isDefined(view.port.explore)
       yield* agree(view, fast, "readOnly", (fs) => fs.grep("foo", { maxMatches: Number.POSITIVE_INFINITY }))
     }).pipe(Effect.scoped)
   )

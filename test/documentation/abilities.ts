@@ -200,11 +200,8 @@ const snapshotsOf = ({ history, info }: Backend.Backend): string =>
         ? "-"
         : "archives"
 
-const fastOf = ({ accelerations }: Backend.Backend): ReadonlyArray<string> =>
-  Object.entries(accelerations ?? {})
-    .filter(([, way]) => way !== undefined)
-    .map(([name]) => name)
-    .sort()
+const fastOf = ({ explore, perform }: Backend.Backend): ReadonlyArray<string> =>
+  [...(perform?.tags ?? []), ...(explore === undefined ? [] : ["explore"])].sort()
 
 /** The columns after the first, by their heads. */
 const columns: Readonly<Record<string, (port: Backend.Backend) => string>> = {

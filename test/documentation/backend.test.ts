@@ -44,7 +44,8 @@ const text = readGuide("backend")
 
 /** The optional members of a backend. A missing or an extra name does not compile. */
 const optional: { readonly [Key in keyof Backend.Backend as undefined extends Backend.Backend[Key] ? Key : never]-?: true } = {
-  accelerations: true,
+  explore: true,
+  perform: true,
   attributes: true,
   calls: true,
   history: true,

@@ -1,6 +1,7 @@
 /** On a port that can look at a whole path at once, links resolve as on a port that cannot. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type * as Layer from "effect/Layer"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { resolve } from "../../src/engine/resolve.ts"
@@ -10,13 +11,15 @@ import { type FsPath, join, root, segments } from "../../src/model/FsPath.ts"
 import { type Backend, portable, type Seen } from "../../src/port/Backend.ts"
 import { laws } from "../../src/testing/Laws.ts"
 import { suite } from "../../src/testing/Suite.ts"
+import type { Fault } from "../../src/model/FsError.ts"
+import * as Request from "../../src/port/Request.ts"
 
 /** Returns the port with `look`, built from its single calls. Every `declines`-th look is declined. */
 const looking = (port: Backend, onLook: () => void = () => {}, declines = 0): Backend => {
   let looks = 0
-  const look = Effect.fnUntraced(function* (path: FsPath) {
+  const look = Effect.fnUntraced(function* (path: FsPath): Effect.fn.Return<Option.Option<ReadonlyArray<Seen>>, Fault> {
     onLook()
-    if (declines > 0 && ++looks % declines === 0) return undefined
+    if (declines > 0 && ++looks % declines === 0) return Option.none()
     const seen: Array<Seen> = []
     let at = root
     for (const name of ["", ...segments(path)]) {
@@ -26,9 +29,9 @@ const looking = (port: Backend, onLook: () => void = () => {}, declines = 0): Ba
       seen.push(stat.kind === "symlink" ? { stat, target: yield* port.links!.read(at) } : { stat })
       if (stat.kind !== "directory") break
     }
-    return seen
+    return Option.some(seen)
   })
-  return { ...port, accelerations: { ...port.accelerations, look } }
+  return { ...port, perform: Request.extend(port.perform, { Look: ({ path }) => look(path) }) }
 }
 
 const withLooks = (declines: number) => decorate(({ port }: Algebra) => make(looking(port, undefined, declines)))

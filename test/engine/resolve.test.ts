@@ -72,7 +72,8 @@ describe("a link that is replaced between its stat and the reading of its text:"
 describe("a listing whose entries disappear for a moment", () => {
   const unsized = (port: Backend, gone: (path: string) => boolean): Backend => ({
     ...port,
-    accelerations: {},
+    perform: undefined,
+    explore: undefined,
     list: (path) => Effect.map(port.list(path), (all) => all.map(({ sizeBytes: _, ...child }) => child)),
     stat: (path) => (gone(path) ? Effect.succeed(undefined) : port.stat(path))
   })

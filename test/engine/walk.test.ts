@@ -257,7 +257,8 @@ describe("a name that is listed but cannot be found", () => {
   const odd = (fs: Filesystem.Algebra): Filesystem.Algebra =>
     Filesystem.make({
       ...fs.port,
-      accelerations: undefined,
+      perform: undefined,
+      explore: undefined,
       list: (path) =>
         Effect.map(fs.port.list(path), (all) => all.map(({ addressable, kind, name }) => ({ addressable, kind, name }))),
       stat: (path) => (path === "odd.txt" ? Effect.undefined : fs.port.stat(path))
@@ -292,7 +293,8 @@ describe("a search of files that are listed but cannot be opened", () => {
         const port = guarded(fs, [], listed).port
         const { skipped } = yield* Filesystem.make({
           ...port,
-          accelerations: undefined,
+          perform: undefined,
+          explore: undefined,
           open: () => Effect.fail({ _tag: "NotFound" })
         }).grep("x")
         assert.strictEqual(skipped.unreadable, many)

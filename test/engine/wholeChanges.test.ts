@@ -26,12 +26,12 @@ const noting = Effect.map(InMemory.make({ tree }), (port) => {
     return effect
   }
   const fs = make(
-    wholly({ ...port, links: undefined }, ({ edit, makeDirectory, move, remove, write }) => ({
-      write: (path, bytes, plan, how) => note("write", path, write(path, bytes, plan, how)),
-      edit: (path, edits, plan) => note("edit", path, edit(path, edits, plan)),
-      remove: (path, plan) => note("remove", path, remove(path, plan)),
-      makeDirectory: (path, plan) => note("makeDirectory", path, makeDirectory(path, plan)),
-      move: (from, to, plan) => note("move", from, move(from, to, plan))
+    wholly({ ...port, links: undefined }, ({ Edit, MakeDirectory, Move, Remove, Write }) => ({
+      Write: (request) => note("write", request.path, Write(request)),
+      Edit: (request) => note("edit", request.path, Edit(request)),
+      Remove: (request) => note("remove", request.path, Remove(request)),
+      MakeDirectory: (request) => note("makeDirectory", request.path, MakeDirectory(request)),
+      Move: (request) => note("move", request.path, Move(request))
     }))
   )
   return { fs, asked }
@@ -177,11 +177,11 @@ describe("a change in one step", () => {
 
   it("is provided by the test double for every operation", () => {
     assert.deepStrictEqual(Object.keys(changesOf(Effect.runSync(InMemory.make()))).sort(), [
-      "edit",
-      "makeDirectory",
-      "move",
-      "remove",
-      "write"
+      "Edit",
+      "MakeDirectory",
+      "Move",
+      "Remove",
+      "Write"
     ])
   })
 })

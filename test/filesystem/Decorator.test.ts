@@ -9,6 +9,8 @@ import type { Fault } from "../../src/model/FsError.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { capture, program, run, tick, tree } from "./programs.ts"
+import { performed } from "../performed.ts"
+import * as Request from "../../src/port/Request.ts"
 
 const at = (path: string) => path as FsPath
 const root = at(".")
@@ -39,7 +41,7 @@ describe("readOnly", () => {
     Effect.gen(function* () {
       const base = yield* InMemory.make({ tree })
       const die = () => Effect.die("the backend was asked")
-      const fs = readOnly(make({ ...base, stat: die, list: die, open: die, accelerations: undefined }))
+      const fs = readOnly(make({ ...base, stat: die, list: die, open: die, perform: undefined, explore: undefined }))
       assert.isTrue(fs.readOnly)
       for (const path of ["c", "../up"]) {
         yield* fails(fs.write(path, ""), isReadOnly)
@@ -68,7 +70,7 @@ describe("readOnly", () => {
       yield* fails(port.rename(at("c"), at("new"), { replace: true }), isReadOnly)
       yield* fails(port.links!.make(at("new"), "c"), isReadOnly)
       yield* fails(port.attributes!.set(at("c"), { mode: 0o600 }), isReadOnly)
-      assert.sameMembers(Object.keys(port.accelerations ?? {}), ["read", "stat"])
+      assert.sameMembers([...port.perform!.tags], ["Read", "Stat"])
       assert.isFalse(port.rules?.permits?.("write"))
       assert.isFalse(port.rules?.permits?.("delete", at("c")))
       assert.deepStrictEqual(yield* capture(base.port), before)
@@ -153,7 +155,7 @@ describe("subdirectory", () => {
       yield* fails(fs.port.remove(root), isRoot)
       yield* fails(fs.port.rename(root, at("x"), { replace: true }), isRoot)
       yield* fails(fs.port.rename(at("x"), root, { replace: true }), isRoot)
-      yield* fails(fs.port.accelerations!.removeTree!(root), isRoot)
+      yield* fails(performed(fs.port, { _tag: "RemoveTree", path: root }), isRoot)
       yield* fails(fs.port.write<never, never>(root, bytes(1), "replace"), { _tag: "NotAFile" })
       assert.isTrue(yield* whole.exists("d"))
     })
@@ -540,7 +542,8 @@ describe("traced", () => {
         const fs = traced(
           make({
             ...base,
-            accelerations: undefined,
+            perform: undefined,
+            explore: undefined,
             list: () => Effect.die("broken"),
             open: (path) => Effect.delay(base.open(path), "3 seconds")
           })
@@ -636,7 +639,8 @@ describe("retry", () => {
       })
     const fs = make({
       ...base,
-      accelerations: undefined,
+      perform: undefined,
+      explore: undefined,
       stat: (path) => (when === "after" ? base.stat(path) : fail(base.stat(path))),
       list: (path) => fail(base.list(path)),
       write: (path, content, mode, how) => fail(base.write(path, content, mode, how)),
@@ -742,7 +746,8 @@ describe("retry", () => {
       const once = <A>(run: Effect.Effect<A, Fault>) => Effect.suspend(() => (left-- > 0 ? Effect.fail(io("EAGAIN")) : run))
       const slow = make({
         ...base,
-        accelerations: undefined,
+        perform: undefined,
+        explore: undefined,
         open: (path) =>
           Effect.map(base.open(path), (handle) => ({ ...handle, read: (offset, length) => once(handle.read(offset, length)) }))
       })
@@ -750,7 +755,7 @@ describe("retry", () => {
       left = 2
       const fast = make({
         ...base,
-        accelerations: { read: (path, max) => once(base.accelerations!.read!(path, max)) },
+        perform: Request.handlers({ Read: (request) => once(base.perform!(request)) }),
         open: () => Effect.die("opened")
       })
       assert.deepStrictEqual(yield* inTime(retry({ times: 2 })(fast).readString("c")), Exit.succeed("content of c"))

@@ -20,7 +20,8 @@ const isRoot = { _tag: "AccessDenied", why: "root" }
 /** Makes every primitive call yield first, so that other fibers run in between. */
 const yielding = (port: Backend): Backend => ({
   ...port,
-  accelerations: undefined,
+  perform: undefined,
+  explore: undefined,
   stat: (path) => Effect.andThen(Effect.yieldNow, port.stat(path)),
   write: (path, bytes, mode, how) => Effect.andThen(Effect.yieldNow, port.write(path, bytes, mode, how)),
   rename: (from, to, options) => Effect.andThen(Effect.yieldNow, port.rename(from, to, options)),

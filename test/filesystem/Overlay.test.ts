@@ -144,7 +144,8 @@ describe("an overlay behaves like a copy:", () => {
         Effect.suspend(() => (left-- === 0 ? Effect.interrupt : effect))
       const lower = make({
         ...base,
-        accelerations: undefined,
+        perform: undefined,
+        explore: undefined,
         write: (path, bytes, mode, how) => spend(base.write(path, bytes, mode, how)),
         makeDirectory: (path) => spend(base.makeDirectory(path)),
         remove: (path) => spend(base.remove(path)),
@@ -302,7 +303,8 @@ describe("overlay", () => {
       let largest = 0
       const lower = make({
         ...base,
-        accelerations: undefined,
+        perform: undefined,
+        explore: undefined,
         open: (path) =>
           Effect.map(base.open(path), (handle) => ({
             ...handle,
@@ -401,7 +403,8 @@ describe("overlay", () => {
       const reading = yield* Deferred.make<void>()
       const lower = make({
         ...base,
-        accelerations: undefined,
+        perform: undefined,
+        explore: undefined,
         open: (path) =>
           Effect.map(base.open(path), (handle) => ({
             ...handle,
@@ -530,7 +533,8 @@ describe("overlay", () => {
         )
       const lower = make({
         ...base,
-        accelerations: undefined,
+        perform: undefined,
+        explore: undefined,
         write: (path, bytes, mode, how) => check(base.write(path, bytes, mode, how)),
         remove: (path) => check(base.remove(path)),
         rename: (from, to, options) => check(base.rename(from, to, options))

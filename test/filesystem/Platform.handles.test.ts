@@ -530,7 +530,8 @@ describe("a handle that reads", () => {
       const asked: Array<number> = []
       const counting = make({
         ...port,
-        accelerations: undefined,
+        perform: undefined,
+        explore: undefined,
         open: (path) =>
           Effect.map(port.open(path), (handle) => ({
             ...handle,

@@ -267,7 +267,7 @@ describe("a file that cannot be read", () => {
     Effect.gen(function* () {
       const port = yield* InMemory.make({ tree: { f: "1234" } })
       const denied = () => Effect.fail({ _tag: "AccessDenied" as const, why: "permission" })
-      const fs = Filesystem.make({ ...port, open: denied, accelerations: undefined })
+      const fs = Filesystem.make({ ...port, open: denied, perform: undefined, explore: undefined })
       const bytes = Stream.make(new Uint8Array(3))
       assert.strictEqual(yield* tag(fs.write("f", "xyz", { mode: "append", version: true })), "AccessDenied")
       assert.strictEqual(yield* tag(Stream.run(bytes, fs.sink("f", { mode: "append", version: true }))), "AccessDenied")

@@ -23,6 +23,7 @@ import { hydrate } from "../../src/workspace/HostMount.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
 import { bytesOf, file, link, look, p, plant, tree, type Tree, unlike } from "./exchanging.ts"
 import { opening, recordsOf, write } from "./records.ts"
+import * as Request from "../../src/port/Request.ts"
 
 const soak = process.env["FS_ALGEBRA_SOAK"] !== undefined
 
@@ -37,8 +38,7 @@ const before = tree({
 /** Calls `visit` before each call that changes something. */
 const watching = (port: Backend, visit: Effect.Effect<void>): Backend => {
   const then = <A, E, R>(work: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => Effect.andThen(visit, work)
-  const { accelerations, attributes, links } = port
-  const removeTree = accelerations?.removeTree
+  const { attributes, links } = port
   return {
     ...port,
     write: (...given) => then(port.write(...given)),
@@ -47,10 +47,7 @@ const watching = (port: Backend, visit: Effect.Effect<void>): Backend => {
     rename: (from, to, how) => then(port.rename(from, to, how)),
     links: links && { ...links, make: (path, target) => then(links.make(path, target)) },
     attributes: attributes && { set: (path, values) => then(attributes.set(path, values)) },
-    accelerations: accelerations && {
-      ...accelerations,
-      ...(removeTree && { removeTree: (path) => then(removeTree(path)) })
-    }
+    perform: Request.override(port.perform, (perform) => ({ RemoveTree: (request) => then(perform(request)) }))
   }
 }
 

@@ -35,7 +35,7 @@ const reasonOf = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effe
 
 /** Returns a filesystem on a modified port. */
 const changed = (fs: Filesystem.Algebra, changes: (port: Backend) => Partial<Backend>): Filesystem.Algebra =>
-  Filesystem.make({ ...fs.port, accelerations: undefined, ...changes(fs.port) })
+  Filesystem.make({ ...fs.port, perform: undefined, explore: undefined, ...changes(fs.port) })
 
 describe("a ZIP archive", () => {
   it.effect("brings back one changed file, and export and import count 1", () =>

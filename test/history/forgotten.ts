@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import type { Captured, MemoryHistory } from "../../src/port/history.ts"
+import { performed } from "../performed.ts"
 
 const path = "d/f" as FsPath
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
@@ -13,7 +14,7 @@ const write = (size: number) => Effect.runPromise(port.write<never, never>(path,
 
 /** Returns the buffer of a capture, which only the capture holds once the file is overwritten. */
 const bufferOf = async (captured: Captured) => {
-  const whole = await Effect.runPromise(history.view(captured).accelerations!.read!(path, Infinity))
+  const whole = await Effect.runPromise(performed(history.view(captured), { _tag: "Read", path, maxBytes: Infinity }))
   return new WeakRef(whole!.bytes.buffer)
 }
 

@@ -5,10 +5,11 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import { Filesystem, layer } from "../../src/filesystem/Filesystem.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import type { Fault } from "../../src/model/FsError.ts"
-import type { Accelerations, Backend, NewEntry } from "../../src/port/Backend.ts"
+import type { Backend, NewEntry } from "../../src/port/Backend.ts"
 import { capture, directory, type Files, link, plant } from "../../src/testing/Files.ts"
+import * as Request from "../../src/port/Request.ts"
 
-type MakeMany = NonNullable<Accelerations["makeMany"]>
+type MakeMany = (entries: ReadonlyArray<NewEntry>) => Effect.Effect<ReadonlyArray<boolean>, Fault>
 
 const makeOne = (port: Backend, { bytes, mode, path }: NewEntry): Effect.Effect<boolean> =>
   Effect.gen(function* () {
@@ -21,7 +22,12 @@ const makeOne = (port: Backend, { bytes, mode, path }: NewEntry): Effect.Effect<
 const making = (way: (port: Backend) => MakeMany) =>
   Layer.provideMerge(
     Snapshots.layerArchive,
-    layer(Effect.map(InMemory.make(), (port) => ({ ...port, accelerations: { ...port.accelerations, makeMany: way(port) } })))
+    layer(
+      Effect.map(InMemory.make(), (port) => ({
+        ...port,
+        perform: Request.extend(port.perform, { MakeMany: ({ entries }) => Effect.asSome(way(port)(entries)) })
+      }))
+    )
   )
 
 const tree: Files = {

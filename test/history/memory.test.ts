@@ -19,6 +19,7 @@ import type { Backend } from "../../src/port/Backend.ts"
 import type { Captured, MemoryHistory as History } from "../../src/port/history.ts"
 import { capture as pictureOf } from "../../src/testing/Files.ts"
 import { runStep, Step } from "../backends/internal/memoryModel.ts"
+import { performed } from "../performed.ts"
 
 const at = (path: string) => path as FsPath
 const utf8 = (text: string) => new TextEncoder().encode(text)
@@ -259,7 +260,7 @@ describe("restoring", () => {
       yield* port.attributes!.set(at("t/d/e"), { mode: 0o711 })
       const history = historyOf(port)
       const captured = yield* history.capture
-      yield* port.accelerations!.removeTree!(at("t/d"))
+      yield* performed(port, { _tag: "RemoveTree", path: at("t/d") })
       yield* put(port, "t/d", "a file in the way")
       yield* history.restore(captured, [at("t/d/e/f")])
       const after = yield* picture(port)
@@ -448,7 +449,9 @@ describe("differences", () => {
         "Added n/e/f"
       ])
       assert.deepStrictEqual(
-        yield* between(tree, (port) => Effect.andThen(port.accelerations!.removeTree!(at("d")), put(port, "d", "file"))),
+        yield* between(tree, (port) =>
+          Effect.andThen(performed(port, { _tag: "RemoveTree", path: at("d") }), put(port, "d", "file"))
+        ),
         ["Modified d", "Removed d/e", "Removed d/e/f"]
       )
       assert.deepStrictEqual(

@@ -18,6 +18,7 @@ import * as TemporaryNames from "../../src/runtime/temporaryNames.ts"
 import { plant } from "../../src/testing/Files.ts"
 import { faulty } from "../../src/testing/Faults.ts"
 import { another, entriesOf, look, makeJournal, record } from "./recordings.ts"
+import * as Request from "../../src/port/Request.ts"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
 const at = (path: string) => path as FsPath
@@ -332,11 +333,10 @@ describe("Journal.record", () => {
       yield* plant(fs.port, { "a/b": "one", "a/c": "two" })
       const half = make({
         ...fs.port,
-        accelerations: {
-          ...fs.port.accelerations,
-          removeTree: () =>
+        perform: Request.extend(fs.port.perform, {
+          RemoveTree: () =>
             Effect.andThen(fs.port.remove(at("a/b")), Effect.fail({ _tag: "IoError", detail: "the disk is gone" } as const))
-        }
+        })
       })
       const journal = yield* makeJournal
       const recorded = yield* record(journal, half)
@@ -457,21 +457,21 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("keeps rules, locks, calls and only the safe accelerations", () =>
+  it.effect("keeps rules, locks, calls and only the safe requests", () =>
     Effect.gen(function* () {
       const inner = traced(make(yield* InMemory.make({ allowDelete: false })))
       const whole = make({
         ...inner.port,
-        accelerations: { ...inner.port.accelerations, write: () => Effect.die("past the journal") } as never
+        perform: Request.extend(inner.port.perform, { Write: () => Effect.die("past the journal") })
       })
       const { port } = yield* record(yield* makeJournal, whole)
       assert.strictEqual(port.locks, inner.port.locks)
       assert.strictEqual(port.rules, inner.port.rules)
       assert.strictEqual(port.calls, inner.port.calls)
       assert.isUndefined(port.history)
-      assert.deepStrictEqual(Object.keys(port.accelerations!).sort(), ["read", "removeTree", "stat"])
+      assert.deepStrictEqual([...port.perform!.tags].sort(), ["Read", "RemoveTree", "Stat"])
       const looking = yield* record(yield* makeJournal, whole, { reads: true })
-      assert.deepStrictEqual(Object.keys(looking.port.accelerations!), ["removeTree"])
+      assert.deepStrictEqual([...looking.port.perform!.tags], ["RemoveTree"])
       assert.strictEqual((yield* Effect.flip(make(port).delete("a")))._tag, "AccessDenied")
     })
   )

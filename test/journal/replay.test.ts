@@ -376,7 +376,8 @@ describe("Replay.rerun", () => {
       const good = yield* another()
       const shouting = make({
         ...good.port,
-        accelerations: undefined,
+        perform: undefined,
+        explore: undefined,
         open: (path) =>
           Effect.map(good.port.open(path), (handle) => ({
             ...handle,

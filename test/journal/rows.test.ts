@@ -43,6 +43,7 @@ import {
   stat,
   write
 } from "./leafBench.ts"
+import * as Request from "../../src/port/Request.ts"
 
 type Made = Effect.Effect<Filesystem.Algebra, unknown, Scope.Scope>
 
@@ -528,10 +529,9 @@ describe("every kind of read and write", () => {
           let count = 0
           const held = Effect.suspend(() => (count++ < 2 ? busy : Effect.void))
           const { port } = yield* memory({ tree: { f: "x" } })
-          const fast = port.accelerations!.read!
           const fs = Filesystem.make({
             ...port,
-            accelerations: reads ? { read: (path, most) => Effect.andThen(held, fast(path, most)) } : undefined,
+            perform: reads ? Request.handlers({ Read: (request) => Effect.andThen(held, port.perform!(request)) }) : undefined,
             open: (path) => (reads ? Effect.andThen(held, port.open(path)) : port.open(path)),
             write: (...of) => (reads ? port.write(...of) : Effect.andThen(held, port.write(...of)))
           })

@@ -61,9 +61,9 @@ describe("Rules", () => {
   it.effect("add no ability that the backend lacks", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
-      const bare = { ...port, links: undefined, attributes: undefined, accelerations: undefined }
+      const bare = { ...port, links: undefined, attributes: undefined, perform: undefined, explore: undefined }
       const guarded = enforce({ ...bare, rules: fromOptions({ readOnly: true }) })
-      assert.deepStrictEqual([guarded.links, guarded.attributes, guarded.accelerations], [undefined, undefined, undefined])
+      assert.deepStrictEqual([guarded.links, guarded.attributes, guarded.perform], [undefined, undefined, undefined])
     })
   )
 })

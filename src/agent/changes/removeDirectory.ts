@@ -16,6 +16,7 @@ import type { DeleteResult, FileStat } from "../../model/Entry.ts"
 import type { Fault, FsError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
+import { performing } from "../../port/Request.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
 export interface Removed extends DeleteResult {
@@ -108,7 +109,7 @@ export const removeDirectory = (
     (holds) => Effect.map(deleted, (removed): Removed => ({ ...removed, files: holds ? removed.deleted : 0 }))
   )
   // Only a backend that removes trees natively also moves directories natively.
-  if (port.info.confinement === "virtual" || port.accelerations?.removeTree === undefined || !may("write", path)) return plainly
+  if (port.info.confinement === "virtual" || performing(port, "RemoveTree") === undefined || !may("write", path)) return plainly
   const found = Effect.map(resolveLink(port, path), ({ path: at, stat }) =>
     stat?.kind === "directory" && !isPinned(port, at) ? { at, stat } : undefined
   )

@@ -11,6 +11,7 @@ import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, type Child, follow, keyOf } from "../../port/Backend.ts"
+import * as Request from "../../port/Request.ts"
 import { relativeTarget } from "../../port/absoluteLinks.ts"
 import { TakingBack } from "../../port/Rules.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
@@ -111,7 +112,8 @@ const confine = (self: Backend, rules: Rules): Backend => {
 
   const confined: Backend = {
     ...self,
-    accelerations: undefined,
+    perform: undefined,
+    explore: undefined,
     history: undefined,
     hostRoots: hostRoots && {
       ...hostRoots,
@@ -150,14 +152,14 @@ const confine = (self: Backend, rules: Rules): Backend => {
   }
   return {
     ...confined,
-    accelerations: {
+    perform: Request.handlers({
       // Remove all or nothing: a hidden entry would keep the directory while the rest is gone.
-      removeTree: (path) =>
+      RemoveTree: ({ path }) =>
         Effect.andThen(
           when(may("delete", path, "directory"), () => below(path, (path, child) => may("delete", path, child.kind))),
-          removeTree(confined, path)
+          Effect.asSome(removeTree(confined, path))
         )
-    }
+    })
   }
 }
 

@@ -10,6 +10,7 @@ import { Buffer } from "../../runtime/buffer.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { compare, fold, type FsPath } from "../../model/FsPath.ts"
 import type { Backend, Links, Rules } from "../../port/Backend.ts"
+import * as Request from "../../port/Request.ts"
 import type { Captured, Difference, MemoryHistory } from "../../port/history.ts"
 import * as Locks from "../../runtime/locks.ts"
 import * as Content from "./memoryContent.ts"
@@ -46,7 +47,7 @@ const inOrder = (differences: Array<Difference>, caseInsensitive: boolean): Read
 
 const view = (captured: Captured, { caseInsensitive, relative, rules }: Options): Backend => {
   const top = topOf(captured)
-  const { accelerations, list, open, readLink, stat } = reader((path) => find(top, caseInsensitive ? fold(path) : path))
+  const { handlers, list, open, readLink, stat } = reader((path) => find(top, caseInsensitive ? fold(path) : path))
   return {
     info: { name: "InMemory", root: "/", caseSensitive: !caseInsensitive, readOnly: true, confinement: "virtual" },
     stat,
@@ -60,7 +61,7 @@ const view = (captured: Captured, { caseInsensitive, relative, rules }: Options)
     attributes: { set: () => readOnly },
     rules: { ...rules, permits: () => false },
     locks: Locks.make({ caseSensitive: !caseInsensitive }),
-    accelerations
+    perform: Request.handlers(handlers)
   }
 }
 

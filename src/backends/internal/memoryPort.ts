@@ -5,12 +5,14 @@
 import type * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
-import type { Accelerations, Backend, Child, Handle, Links, Rules, Whole } from "../../port/Backend.ts"
+import type { Backend, Child, Handle, Links, Rules, Whole } from "../../port/Backend.ts"
+import * as Request from "../../port/Request.ts"
 import { isReadOnly } from "../../port/Rules.ts"
 import { make as makeLocks } from "../../runtime/locks.ts"
 import * as Content from "./memoryContent.ts"
@@ -46,7 +48,7 @@ const statOf = (node: Node, path: FsPath): FileStat => {
   return kind === "symlink" ? { ...stat, isSymlink: true } : stat
 }
 
-const nothing = Effect.succeed(undefined)
+const absent = Effect.succeedSome(undefined)
 
 const versionOf = (content: Content.Content): Effect.Effect<string> => Effect.sync(() => Content.version(content))
 
@@ -129,16 +131,18 @@ export const reader = (get: MemoryTree["get"]) => {
     list,
     open,
     readLink,
-    accelerations: {
-      stat: (path: FsPath): Effect.Effect<FileStat | undefined> => {
+    handlers: {
+      Stat: ({ path }) => {
         const node = get(path)
-        return node === undefined ? nothing : Effect.succeed(statOf(node, path))
+        return node === undefined ? absent : Effect.succeed(Option.some(statOf(node, path)))
       },
-      read: (path: FsPath, maxBytes: number): Effect.Effect<Whole | undefined> => {
+      Read: ({ maxBytes, path }) => {
         const node = get(path)
-        return node?.kind === "file" && node.content.length <= maxBytes ? Effect.succeed(wholeOf(node, path)) : nothing
+        return node?.kind === "file" && node.content.length <= maxBytes
+          ? Effect.succeed(Option.some(wholeOf(node, path)))
+          : Request.declined
       }
-    }
+    } satisfies Request.Handlers
   }
 }
 
@@ -149,7 +153,7 @@ export const make = (
 ): Backend => {
   const { caseInsensitive, relative, rules } = options
   const now = makeNow()
-  const { accelerations: fast, list, open, readLink, stat } = reader(tree.get)
+  const { handlers, list, open, readLink, stat } = reader(tree.get)
 
   const change = (run: (now: DateTime.Utc) => Fault | undefined): Effect.Effect<void, Fault> =>
     Effect.clockWith((clock): Effect.Effect<void, Fault> => {
@@ -190,15 +194,6 @@ export const make = (
       return node.kind === "directory" ? watchers.watch(path) : Stream.fromEffect(notADirectory)
     })
 
-  const accelerations: Accelerations = {
-    ...fast,
-    removeTree: (path) =>
-      Effect.clockWith((clock) => {
-        const removed = tree.removeTree(path, now(clock))
-        return isFault(removed) ? Effect.fail(removed) : Effect.succeed(removed)
-      })
-  }
-
   return {
     info: {
       name: "InMemory",
@@ -223,6 +218,13 @@ export const make = (
     watch,
     rules,
     locks: makeLocks({ caseSensitive: !caseInsensitive }),
-    accelerations
+    perform: Request.handlers({
+      ...handlers,
+      RemoveTree: ({ path }) =>
+        Effect.clockWith((clock) => {
+          const removed = tree.removeTree(path, now(clock))
+          return isFault(removed) ? Effect.fail(removed) : Effect.succeed(Option.some(removed))
+        })
+    })
   }
 }

@@ -11,7 +11,8 @@ import type * as Scope from "effect/Scope"
 import { type Fault, InvalidArgument } from "../../model/FsError.ts"
 import { root } from "../../model/FsPath.ts"
 import type { SessionError } from "../../model/sessionError.ts"
-import type { Accelerations, Backend } from "../../port/Backend.ts"
+import type { Backend } from "../../port/Backend.ts"
+import * as Request from "../../port/Request.ts"
 import type { Cell, Slices } from "../../port/slices.ts"
 import * as Locks from "../../runtime/locks.ts"
 import { capturedIn, slice, TreeState } from "./memoryState.ts"
@@ -97,15 +98,17 @@ const showing = (port: Backend, why: () => Fault | undefined): Backend => {
       const refused = why()
       return refused === undefined ? read(...args) : Effect.fail(refused)
     }
-  const { accelerations, history, links } = port
-  const { read, stat } = accelerations as Required<Pick<Accelerations, "read" | "stat">>
+  const { history, links } = port
   return {
     ...port,
     stat: unless(port.stat),
     list: unless(port.list),
     open: unless(port.open),
     links: links && { ...links, read: unless(links.read) },
-    accelerations: { ...accelerations, read: unless(read), stat: unless(stat) },
+    perform: Request.override(port.perform, (perform) => ({
+      Stat: unless((request) => perform(request)),
+      Read: unless((request) => perform(request))
+    })),
     history: history?._tag === "Memory" ? { ...history, restore: unless(history.restore) } : history
   }
 }

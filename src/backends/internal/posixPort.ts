@@ -1,7 +1,9 @@
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import type { Backend, Rules } from "../../port/Backend.ts"
+import * as Request from "../../port/Request.ts"
 import type { DirectoryHistory } from "../../port/history.ts"
 import { relativeTo } from "../../port/absoluteLinks.ts"
 import { fromOptions, isReadOnly } from "../../port/Rules.ts"
@@ -87,12 +89,10 @@ export const backend = (confined: Confined, options: PosixHostOptions, crew?: Cr
     rules,
     history: Stamps.history(confined, options.root, confined.level === "race-free" ? exploreStamps : undefined),
     locks: { ...Locks.make({ caseSensitive: confined.caseSensitive }), claim: Claims.make(confined) },
-    accelerations: {
-      read: (path, maxBytes) => File.whole(confined, path, maxBytes, hardlinks),
-      removeTree: (path) => settled(removeTree(confined, path), path),
-      ...(confined.level === "race-free" && {
-        explore: explore(confined, exploring)
-      })
-    }
+    perform: Request.handlers({
+      Read: ({ maxBytes, path }) => Effect.map(File.whole(confined, path, maxBytes, hardlinks), Option.fromUndefinedOr),
+      RemoveTree: ({ path }) => Effect.asSome(settled(removeTree(confined, path), path))
+    }),
+    ...(confined.level === "race-free" && { explore: explore(confined, exploring) })
   }
 }

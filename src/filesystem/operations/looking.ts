@@ -2,6 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Eager from "../../engine/eager.ts"
 import { list } from "../../engine/list.ts"
+import { statAt } from "../../engine/read.ts"
 import { resolve, resolveLink } from "../../engine/resolve.ts"
 import * as Walk from "../../engine/walk.ts"
 import type { FileStat } from "../../model/Entry.ts"
@@ -35,9 +36,8 @@ export const looking = (self: Caller): Pick<Algebra, "exists" | "stat" | "list" 
             stat === undefined ? Effect.fail(notFound) : Effect.succeed({ ...stat, path, isSymlink: true })
           )
     })
-  const lookUp = port.accelerations?.stat ?? port.stat
   const stat = (path: FsPath.FsPath): Effect.Effect<FileStat, Fault> =>
-    Eager.flatMap(lookUp(path), (stat) =>
+    Eager.flatMap(statAt(port, path), (stat) =>
       stat === undefined && port.links === undefined
         ? Effect.fail(notFound)
         : stat === undefined || stat.kind === "symlink"

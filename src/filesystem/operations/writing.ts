@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
@@ -97,15 +98,14 @@ const editPlan = (options: EditOptions | undefined, limits: LimitsShape): EditPl
 
 const editedBy =
   (path: FsPath.FsPath) =>
-  (edited: Edited | undefined): EditResult | undefined =>
-    edited && {
-      path,
-      bytesWritten: edited.bytesWritten,
-      mode: "replace",
-      replacements: edited.replacements,
-      diff: named(path, edited.hunks),
-      ...(edited.version !== undefined && { version: edited.version })
-    }
+  (edited: Edited): EditResult => ({
+    path,
+    bytesWritten: edited.bytesWritten,
+    mode: "replace",
+    replacements: edited.replacements,
+    diff: named(path, edited.hunks),
+    ...(edited.version !== undefined && { version: edited.version })
+  })
 
 const result = (path: FsPath.FsPath, bytesWritten: number, plan: Write.Plan, version: string | undefined): WriteResult =>
   version === undefined ? { path, bytesWritten, mode: plan.mode } : { path, bytesWritten, mode: plan.mode, version }
@@ -221,15 +221,17 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
           const found = resolve(port, path)
           if (dryRun) return Effect.flatMap(found, edited)
           const stepByStep = () => inTurn(port, path, found, edited)
-          const fast = port.accelerations?.edit
-          return fast === undefined
-            ? stepByStep()
-            : accelerated(
-                port,
-                [path],
-                () => Effect.map(fast(path, list, editPlan(options, limits)), editedBy(path)),
-                stepByStep
-              )
+          return accelerated(
+            port,
+            "Edit",
+            [path],
+            (perform) =>
+              Effect.map(
+                perform({ _tag: "Edit", path, edits: list, plan: editPlan(options, limits) }),
+                Option.map(editedBy(path))
+              ),
+            stepByStep
+          )
         })
       }
     )

@@ -7,7 +7,7 @@
  * continues.
  */
 import * as Effect from "effect/Effect"
-import { removeTree } from "../../engine/remove.ts"
+import { removeWithContent } from "../../engine/remove.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import { type Fault, located } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
@@ -22,7 +22,7 @@ const removeAll = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Faul
     stat === undefined
       ? Effect.void
       : stat.kind === "directory"
-        ? Effect.asVoid(port.accelerations?.removeTree?.(path) ?? removeTree(port, path))
+        ? Effect.asVoid(removeWithContent(port, path))
         : port.remove(path)
   )
 

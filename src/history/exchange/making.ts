@@ -1,8 +1,10 @@
 /** Creates staged entries: many at once if the port supports it, and one by one otherwise or if the port declines. */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { type Fault, located } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend, NewEntry } from "../../port/Backend.ts"
+import { performing } from "../../port/Request.ts"
 
 export interface Making<E> {
   readonly entry: NewEntry
@@ -21,8 +23,8 @@ const maxEntries = 1024
 const maxBytes = 1024 * 1024
 
 export const make = <E>(port: Backend): Maker<E> => {
-  const makeMany = port.accelerations?.makeMany
-  if (makeMany === undefined) return { add: ({ alone }) => alone, flush: Effect.void }
+  const perform = performing(port, "MakeMany")
+  if (perform === undefined) return { add: ({ alone }) => alone, flush: Effect.void }
   let held: Array<Making<E>> = []
   let bytes = 0
   const flush = Effect.suspend(() => {
@@ -31,11 +33,17 @@ export const make = <E>(port: Backend): Maker<E> => {
     if (first === undefined) return Effect.void
     held = []
     bytes = 0
-    const asked = Effect.mapError(makeMany(all.map(({ entry }) => entry)), (fault) => located(fault, first.path))
-    return Effect.flatMap(asked, (isMade) =>
-      Effect.forEach(all, ({ alone, made }, index): Effect.Effect<void, E> => (isMade[index] === true ? made : alone), {
-        discard: true
-      })
+    const asked = perform({ _tag: "MakeMany", entries: all.map(({ entry }) => entry) })
+    return Effect.flatMap(
+      Effect.mapError(asked, (fault) => located(fault, first.path)),
+      (answer) => {
+        const isMade = Option.getOrElse(answer, () => [])
+        return Effect.forEach(
+          all,
+          ({ alone, made }, index): Effect.Effect<void, E> => (isMade[index] === true ? made : alone),
+          { discard: true }
+        )
+      }
     )
   })
   return {

@@ -5,7 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import { at as locate } from "../../engine/directories.ts"
-import { removeTree } from "../../engine/remove.ts"
+import { removeWithContent } from "../../engine/remove.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
@@ -56,7 +56,7 @@ const loosen = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath): 
 })
 
 const removeWhole = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> => {
-  const removed = Effect.suspend(() => Effect.asVoid(port.accelerations?.removeTree?.(path) ?? removeTree(port, path)))
+  const removed = Effect.suspend(() => Effect.asVoid(removeWithContent(port, path)))
   return Effect.catch(removed, (fault) =>
     fault._tag === "AccessDenied" ? Effect.andThen(loosen(port, path), removed) : nothingIfGone(fault)
   )

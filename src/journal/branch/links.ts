@@ -7,7 +7,8 @@ import * as Effect from "effect/Effect"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import type { Accelerations, Links as PortLinks, Seen } from "../../port/Backend.ts"
+import type { Links as PortLinks, Seen } from "../../port/Backend.ts"
+import type { Handlers } from "../../port/Request.ts"
 import { FileMakeLink, FileStat as Stat } from "../FileSystemEntry.ts"
 import type { Calls } from "./calls.ts"
 import * as Names from "./names.ts"
@@ -40,17 +41,17 @@ const seenAt = (path: FsPath.FsPath, found: Metadata): Seen => {
 const isSilent = ({ _tag }: Fault): boolean => _tag === "Timeout" || _tag === "Unavailable"
 
 /**
- * Asks for the metadata of all components of a path in one request. Returns `undefined` if the leaf does not support this: an older leaf,
+ * Asks for the metadata of all components of a path in one request. Declines if the leaf does not support this: an older leaf,
  * or one that has only the parent directories of other leaves at this path.
  */
 export const look =
-  ({ ask, links }: Calls): NonNullable<Accelerations["look"]> =>
-  (path) =>
+  ({ ask, links }: Calls): NonNullable<Handlers["Look"]> =>
+  ({ path }) =>
     Effect.matchEffect(ask(Stat, { path: Names.atLeaf(path), ...links, way: true }), {
-      onFailure: (fault) => (isSilent(fault) ? Effect.fail(fault) : Effect.undefined),
+      onFailure: (fault) => (isSilent(fault) ? Effect.fail(fault) : Effect.succeedNone),
       onSuccess: ({ way }) => {
         const names = FsPath.segments(path)
-        if (way === undefined || way.length === 0 || way.length > names.length + 1) return Effect.undefined
-        return Effect.succeed(way.map((found, i) => seenAt(FsPath.fromSegments(names.slice(0, i)), found)))
+        if (way === undefined || way.length === 0 || way.length > names.length + 1) return Effect.succeedNone
+        return Effect.succeedSome(way.map((found, i) => seenAt(FsPath.fromSegments(names.slice(0, i)), found)))
       }
     })

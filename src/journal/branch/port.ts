@@ -8,6 +8,7 @@ import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath, PathPolicy } from "../../model/FsPath.ts"
 import { type Attributes, type Backend, type Handle, mapPath, type WriteHow } from "../../port/Backend.ts"
+import { extend } from "../../port/Request.ts"
 import * as Locks from "../../runtime/locks.ts"
 import { createModes } from "../entries/kinds.ts"
 import { FileDelete, type FileFault, FileList, FileMakeDirectory, FileMove, FileSetAttributes } from "../FileSystemEntry.ts"
@@ -113,8 +114,8 @@ export const make = (asking: Asking, options: Options): Backend => {
     // Each leaf decides by its own setting.
     rules: { policy, decidesModeOfCopies: extended },
     locks: Locks.make({ caseSensitive }),
-    accelerations: Wholes.make({ calls, journal, extended, list, links: extended ? Calls.refusing : Calls.following })
+    perform: Wholes.make({ calls, journal, extended, list, links: extended ? Calls.refusing : Calls.following })
   }
   const mapped = mapPath(backend, Names.atLeaf, Names.here)
-  return extended ? { ...mapped, accelerations: { ...mapped.accelerations, look: Links.look(calls) } } : mapped
+  return extended ? { ...mapped, perform: extend(mapped.perform, { Look: Links.look(calls) }) } : mapped
 }

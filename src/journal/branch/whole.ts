@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import type * as Stream from "effect/Stream"
+import * as Option from "effect/Option"
 import { isBytes } from "../../model/bytes.ts"
 import { hunksOf } from "../../engine/diff.ts"
 import * as Edit from "../../engine/edit.ts"
@@ -9,7 +9,8 @@ import { isFault } from "../../engine/directories.ts"
 import type { DeleteResult, TransferResult } from "../../model/Entry.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import * as Limits from "../../model/Limits.ts"
-import type { Accelerations, Backend, Child, Edited, EditPlan, Whole, WriteHow, WritePlan } from "../../port/Backend.ts"
+import type { Backend, Child, Edited, EditPlan, Whole } from "../../port/Backend.ts"
+import * as Request from "../../port/Request.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Scrivener, Entry } from "../Journal.ts"
 import { FileDelete, FileEdit, type FileFault, FileMakeDirectory, FileMove } from "../FileSystemEntry.ts"
@@ -17,6 +18,8 @@ import type { Calls, Taking } from "./calls.ts"
 import { faultOf, locatedFaultOf, unanswered, unsupported } from "./faults.ts"
 import * as Pieces from "./pieces.ts"
 import { sizedStat } from "./stats.ts"
+
+type Handler<T extends Request.Tag> = NonNullable<Request.Handlers[T]>
 
 export interface Means {
   readonly calls: Calls
@@ -29,28 +32,30 @@ export interface Means {
 /** Tests whether a link is on the path. The engine then follows it on this side and continues step by step. */
 const isLink = (fault: Fault): boolean => fault._tag === "AccessDenied" && fault["why"] === "link"
 
-const unlessLink = <A, E, R>(effect: Effect.Effect<A, Fault | E, R>): Effect.Effect<A | undefined, Fault | E, R> =>
+const unlessLink = <A, E, R>(effect: Effect.Effect<A, Fault | E, R>): Effect.Effect<Option.Option<A>, Fault | E, R> =>
   Effect.catchIf(
-    effect,
+    Effect.asSome(effect),
     (error): error is Fault => isFault(error) && isLink(error),
-    () => Effect.undefined
+    () => Effect.succeedNone
   )
 
 const preconditions = Effect.fail(unsupported("preconditions"))
 
 const readWith =
-  ({ calls, journal, links }: Means): NonNullable<Accelerations["read"]> =>
-  (path, maxBytes) =>
-    Effect.flatMap(unlessLink(calls.read(path, links)), (found): Effect.Effect<Whole | undefined, Fault> => {
-      if (found === undefined || found.size > maxBytes) return Effect.succeed(undefined)
+  ({ calls, journal, links }: Means): Handler<"Read"> =>
+  ({ maxBytes, path }) =>
+    Effect.flatMap(unlessLink(calls.read(path, links)), (answer): Effect.Effect<Option.Option<Whole>, Fault> => {
+      if (Option.isNone(answer) || answer.value.size > maxBytes) return Request.declined
+      const found = answer.value
       const version = Pieces.versionOf(found)
       return Effect.mapBoth(Pieces.whole(journal, found), {
         onFailure: unanswered,
-        onSuccess: (bytes): Whole => ({
-          stat: found.stat ?? sizedStat(path, bytes.length),
-          bytes,
-          ...(version !== undefined && { version: Effect.succeed(version) })
-        })
+        onSuccess: (bytes) =>
+          Option.some({
+            stat: found.stat ?? sizedStat(path, bytes.length),
+            bytes,
+            ...(version !== undefined && { version: Effect.succeed(version) })
+          })
       })
     })
 
@@ -63,13 +68,8 @@ const within =
 const isAt = (fault: Fault): boolean => fault._tag === "NotFound" && fault["path"] === undefined
 
 const writeWith =
-  ({ calls, extended, links }: Means): NonNullable<Accelerations["write"]> =>
-  <E, R>(
-    path: FsPath,
-    bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>,
-    { createParents, ifMatch, mode, version }: WritePlan,
-    how?: WriteHow
-  ): Effect.Effect<{ readonly version?: string | undefined } | undefined, Fault | E, R> => {
+  ({ calls, extended, links }: Means): Handler<"Write"> =>
+  <E, R>({ bytes, how, path, plan: { createParents, ifMatch, mode, version } }: Request.Write<E, R>) => {
     if (!extended) {
       if (ifMatch !== undefined) return preconditions
       if (!createParents) return Effect.fail(unsupported("writing without making parents"))
@@ -78,7 +78,7 @@ const writeWith =
     const write = { path, createMode: mode, ifMatch, createParents, version: version && extended, ...links }
     const written = calls.write(write, bytes, how?.commit)
     // A stream has already been consumed, so the call cannot continue step by step.
-    return isBytes(bytes) ? unlessLink(written) : written
+    return isBytes(bytes) ? unlessLink(written) : Effect.asSome(written)
   }
 
 const tooLarge = (allowed: number, actual: number): Fault => ({
@@ -142,8 +142,8 @@ const areUsual = ({ maxFileSize, maxReadBytes }: Limits.LimitsShape): boolean =>
   maxFileSize >= Limits.standard.maxFileSize && maxReadBytes >= Limits.standard.maxReadBytes
 
 const editWith =
-  (means: Means): NonNullable<Accelerations["edit"]> =>
-  (path, edits, plan) => {
+  (means: Means): Handler<"Edit"> =>
+  ({ edits, path, plan }) => {
     if (!means.extended || !areUsual(plan.limits)) return unlessLink(editByReading(means, path, edits, plan))
     const { ifMatch, version } = plan
     const edited = Effect.map(
@@ -173,54 +173,51 @@ const nothing: DeleteResult = { deleted: 0, directories: 0 }
 const shown: ReadonlyArray<Child> = [{ name: "?", kind: "file", addressable: true }]
 
 const removeWith =
-  ({ calls, extended, links, list }: Means): NonNullable<Accelerations["remove"]> =>
-  (path, { ifMatch, missing, recursive }) => {
+  ({ calls, extended, links, list }: Means): Handler<"Remove"> =>
+  ({ path, plan: { ifMatch, missing, recursive } }) => {
     if (!extended && ifMatch !== undefined) return preconditions
     const removed = Effect.map(
       calls.ask(FileDelete, { path, ...links, recursive: recursive ? true : undefined, ifMatch }, within(path)),
       ({ deletedCount, directories = 0 }) => ({ deleted: deletedCount, directories })
     )
-    return Effect.catch(removed, (fault): Effect.Effect<DeleteResult | undefined, Fault> => {
-      if (missing === "ignore" && isAt(fault)) return Effect.succeed(nothing)
-      if (isLink(fault)) return Effect.undefined
+    return Effect.catch(Effect.asSome(removed), (fault): Effect.Effect<Option.Option<DeleteResult>, Fault> => {
+      if (missing === "ignore" && isAt(fault)) return Effect.succeedSome(nothing)
+      if (isLink(fault)) return Request.declined
       if (fault._tag !== "DirectoryNotEmpty" || recursive) return Effect.fail(fault)
       // A directory that shows no entries is empty on this side. The engine removes it step by step.
       return Effect.flatMap(
         Effect.orElseSucceed(list(path), () => shown),
-        (children) =>
-          children.every(({ name }) => TemporaryNames.isOurs(name)) ? Effect.succeed(undefined) : Effect.fail(fault)
+        (children) => (children.every(({ name }) => TemporaryNames.isOurs(name)) ? Request.declined : Effect.fail(fault))
       )
     })
   }
 
-export const make = (means: Means): Accelerations => {
+export const make = (means: Means): Request.Perform => {
   const { calls, extended, links } = means
-  const remove = removeWith(means)
-  return {
-    read: readWith(means),
-    write: writeWith(means),
-    edit: editWith(means),
-    remove,
-    removeTree: (path) =>
+  return Request.handlers({
+    Read: readWith(means),
+    Write: writeWith(means),
+    Edit: editWith(means),
+    Remove: removeWith(means),
+    RemoveTree: ({ path }) =>
       Effect.map(
         calls.ask(FileDelete, { path, ...links, recursive: true }, within(path)),
-        ({ deletedCount, directories = 0 }) => ({ deleted: deletedCount, directories })
+        ({ deletedCount, directories = 0 }) => Option.some({ deleted: deletedCount, directories })
       ),
-    makeDirectory: (path, { existOk, parents }) =>
+    MakeDirectory: ({ path, plan: { existOk, parents } }) =>
       extended
         ? unlessLink(
-            Effect.as(
+            Effect.asVoid(
               calls.ask(FileMakeDirectory, {
                 path,
                 ...links,
                 parents: parents ? undefined : false,
                 existOk: existOk ? undefined : false
-              }),
-              true as const
+              })
             )
           )
         : Effect.fail(unsupported("making of directories")),
-    move: (path, to, { createParents, overwrite }) =>
+    Move: ({ path, plan: { createParents, overwrite }, to }) =>
       extended
         ? Effect.catch(
             Effect.map(
@@ -235,10 +232,10 @@ export const make = (means: Means): Accelerations => {
                 },
                 locatedFaultOf
               ),
-              ({ bytes, directories, files }): TransferResult | undefined => ({ files, directories, bytes })
+              ({ bytes, directories, files }) => Option.some<TransferResult>({ files, directories, bytes })
             ),
-            (fault) => (isCrossing(fault) || isLink(fault) ? Effect.succeed(undefined) : Effect.fail(fault))
+            (fault) => (isCrossing(fault) || isLink(fault) ? Request.declined : Effect.fail(fault))
           )
         : Effect.fail(unsupported("moving"))
-  }
+  })
 }

@@ -1,4 +1,5 @@
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as Matcher from "../../engine/matcher.ts"
 import { isFault } from "../../engine/options.ts"
@@ -9,6 +10,7 @@ import type { FileEntry, FileStat as Stat, Kind } from "../../model/Entry.ts"
 import { type Fault, type FsError, type ReadBytesError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { follow, type Handle } from "../../port/Backend.ts"
+import { performing } from "../../port/Request.ts"
 import { relativeTarget } from "../../port/absoluteLinks.ts"
 import {
   FileContent,
@@ -88,13 +90,15 @@ const opened = (self: Serving, work: Work, intent: FileRead): Effect.Effect<Term
 
 const atOnce = (self: Serving, work: Work, intent: FileRead): Effect.Effect<Terminal, Fault> | undefined => {
   const { fs, settings } = self
-  const read = fs.port.accelerations?.read
-  if (read === undefined || intent.offset !== undefined || intent.length !== undefined) return undefined
-  const whole = following(fs.port, work.path, (at) => read(at, settings.streamingThreshold))
+  const perform = performing(fs.port, "Read")
+  if (perform === undefined || intent.offset !== undefined || intent.length !== undefined) return undefined
+  const whole = following(fs.port, work.path, (at) =>
+    perform({ _tag: "Read", path: at, maxBytes: settings.streamingThreshold })
+  )
   return Effect.flatMap(patiently(settings.lockedRetries, whole), (whole) =>
-    whole === undefined
+    Option.isNone(whole)
       ? opened(self, work, intent)
-      : Effect.succeed(contentOf(self, intent, work.path, whole.stat, whole.bytes, false))
+      : Effect.succeed(contentOf(self, intent, work.path, whole.value.stat, whole.value.bytes, false))
   )
 }
 

@@ -1,9 +1,12 @@
 /** Records changes of names. The answer to a removal includes the removed entry, so that undo can restore it. */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import type { Accelerations, Attributes, Backend, Links } from "../../port/Backend.ts"
+import type { Attributes, Backend, Links } from "../../port/Backend.ts"
+import type { Handlers, Perform } from "../../port/Request.ts"
+import { statAt } from "../../engine/read.ts"
 import { make } from "../entries/kinds.ts"
 import {
   FileAttributesSet,
@@ -18,7 +21,7 @@ import {
   FileSetAttributes,
   type Removed
 } from "../FileSystemEntry.ts"
-import { removedAt, removedBelow, statAt } from "./previous.ts"
+import { removedAt, removedBelow } from "./previous.ts"
 import { orNotMade, step } from "./story.ts"
 import type { Writing } from "./writing.ts"
 
@@ -112,12 +115,9 @@ const tellGone = Effect.fnUntraced(function* (writing: Writing, removed: Readonl
  * Records the removal of a tree. The tree must be readable first. Otherwise, after a partial removal, nothing would tell which entries are
  * gone.
  */
-export const removeTree = (
-  writing: Writing,
-  remove: NonNullable<Accelerations["removeTree"]>
-): NonNullable<Accelerations["removeTree"]> => {
+export const removeTree = (writing: Writing, perform: Perform): NonNullable<Handlers["RemoveTree"]> => {
   const { journal, self } = writing
-  return (path) =>
+  return ({ path }) =>
     Effect.flatMap(
       removedBelow(self, journal.contents, path).pipe(
         Effect.catchTag("JournalError", (error) => orNotMade(Effect.fail(error)))
@@ -126,8 +126,14 @@ export const removeTree = (
         const id = writing.nextId()
         return step(writing, {
           asked: make(FileDelete, { correlationId: id, path, recursive: true }),
-          run: remove(path),
-          answer: (counts) => make(FileDeleted, { correlationId: id, path, ...countsOf(counts, removed), removed }),
+          run: perform({ _tag: "RemoveTree", path }),
+          answer: (counts) =>
+            make(FileDeleted, {
+              correlationId: id,
+              path,
+              ...countsOf(counts && Option.getOrUndefined(counts), removed),
+              removed
+            }),
           look: () =>
             Effect.flatMap(isGone(self, path), (isDone) =>
               isDone ? Effect.succeed(true) : Effect.as(tellGone(writing, removed), false)

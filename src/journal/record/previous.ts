@@ -3,6 +3,7 @@
  * contents are left out, and the change is made all the same.
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { Buffer } from "../../runtime/buffer.ts"
 import { isBytes } from "../../model/bytes.ts"
@@ -12,6 +13,7 @@ import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, type Handle, keyOf, type Whole } from "../../port/Backend.ts"
+import { performing } from "../../port/Request.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { ContentStore } from "../ContentStore.ts"
 import { JournalError } from "../errors.ts"
@@ -22,9 +24,6 @@ const chunkSize = 65_536
 
 /** The previous content; `null` if there is no file, and `undefined` if this cannot be determined. */
 export type Previous = Content | null | undefined
-
-export const statAt = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | undefined, Fault> =>
-  port.accelerations?.stat?.(path) ?? port.stat(path)
 
 /** Stores the content. Skips the copy if the backend knows the hash and the store already has it. */
 const stored = (contents: ContentStore, handle: Handle): Effect.Effect<Content, Fault | JournalError> => {
@@ -57,12 +56,12 @@ const contentAt = (
   path: FsPath.FsPath,
   size: number
 ): Effect.Effect<Content | undefined, JournalError> => {
-  const read = size <= largest ? port.accelerations?.read : undefined
+  const perform = size <= largest ? performing(port, "Read") : undefined
   const found =
-    read === undefined
+    perform === undefined
       ? put(port, contents, path)
-      : Eager.flatMap(read(path, largest), (whole) =>
-          whole === undefined ? put(port, contents, path) : Effect.succeed<Content>(kept(whole))
+      : Eager.flatMap(perform({ _tag: "Read", path, maxBytes: largest }), (whole) =>
+          Option.isNone(whole) ? put(port, contents, path) : Effect.succeed<Content>(kept(whole.value))
         )
   return Eager.catch(found, untold)
 }
@@ -73,7 +72,7 @@ const declined = Effect.succeed("declined" as const)
 
 const lookedUp = (port: Backend, contents: ContentStore, path: FsPath.FsPath): Effect.Effect<Previous, JournalError> =>
   Eager.flatMap(
-    Eager.catch(statAt(port, path), () => Effect.succeed<"unknown">("unknown")),
+    Eager.catch(Read.statAt(port, path), () => Effect.succeed<"unknown">("unknown")),
     (stat): Effect.Effect<Previous, JournalError> =>
       stat === undefined
         ? nothing
@@ -84,10 +83,11 @@ const lookedUp = (port: Backend, contents: ContentStore, path: FsPath.FsPath): E
 
 /** Returns the content that a write to this path is about to replace. Usually one call finds a small file, or that there is none. */
 export const before = (port: Backend, contents: ContentStore, path: FsPath.FsPath): Effect.Effect<Previous, JournalError> => {
-  const read = port.accelerations?.read
-  if (read === undefined) return lookedUp(port, contents, path)
-  const found: Effect.Effect<Previous | "declined", Fault> = Eager.map(read(path, largest), (whole) =>
-    whole === undefined ? "declined" : kept(whole)
+  const perform = performing(port, "Read")
+  if (perform === undefined) return lookedUp(port, contents, path)
+  const asked = perform({ _tag: "Read", path, maxBytes: largest })
+  const found: Effect.Effect<Previous | "declined", Fault> = Eager.map(asked, (whole) =>
+    Option.isNone(whole) ? "declined" : kept(whole.value)
   )
   return Eager.flatMap(
     Eager.catch(found, ({ _tag }) => (_tag === "NotFound" ? nothing : declined)),
@@ -136,7 +136,7 @@ export const removedBelow = Effect.fnUntraced(function* (
   const out: Array<Removed> = []
   const pending = [top]
   for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
-    const stat = yield* statAt(port, path)
+    const stat = yield* Read.statAt(port, path)
     if (stat === undefined) continue
     const removed = yield* removedAt(port, contents, path, stat)
     const content = yield* smallest(contents, removed.content)

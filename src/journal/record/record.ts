@@ -1,6 +1,7 @@
 import * as Effect from "effect/Effect"
 import { type Algebra, make } from "../../filesystem/Filesystem.ts"
-import { type Accelerations, type Backend, looking as onlyLooking } from "../../port/Backend.ts"
+import type { Backend } from "../../port/Backend.ts"
+import * as Request from "../../port/Request.ts"
 import * as Correlation from "../Correlation.ts"
 import { type Entry, Journal, type Scrivener } from "../Journal.ts"
 import * as Changing from "./changing.ts"
@@ -23,15 +24,11 @@ export interface RecordOptions {
   readonly previous?: boolean | undefined
 }
 
-const accelerationsOf = (writing: Writing): Accelerations | undefined => {
-  const { accelerations } = writing.self
-  if (accelerations === undefined) return undefined
-  const { removeTree } = accelerations
-  return {
-    ...(writing.reads ? {} : onlyLooking(accelerations)),
-    ...(removeTree && writing.previous ? { removeTree: Changing.removeTree(writing, removeTree) } : {})
-  }
-}
+const performOf = ({ previous, reads, self }: Writing): Request.Perform | undefined =>
+  Request.only(
+    self.perform,
+    new Set<Request.Tag>([...(reads ? [] : Request.reading), ...(previous ? (["RemoveTree"] as const) : [])])
+  )
 
 const around = (writing: Writing): Backend => {
   const { reads, self } = writing
@@ -39,7 +36,8 @@ const around = (writing: Writing): Backend => {
   return {
     ...self,
     history: undefined,
-    accelerations: accelerationsOf(writing),
+    perform: Request.override(performOf(writing), (perform) => ({ RemoveTree: Changing.removeTree(writing, perform) })),
+    ...(reads ? { explore: undefined } : {}),
     ...(reads ? looking(writing, self) : {}),
     write: write(writing),
     makeDirectory: Changing.makeDirectory(writing),
@@ -78,7 +76,7 @@ export const recordInto =
  * - after an interruption or a defect, the file is examined, and its state becomes the answer; if the state is unclear, there is no answer
  * - if the request cannot be recorded, nothing is done and the call fails with Unavailable; if the answer cannot be recorded, the call also
  *   fails with Unavailable, and its message says that the change was made
- * - locks, rules and read accelerations are kept; other accelerations and the history are dropped
+ * - locks, rules and requests that only read are kept; other requests and the history are dropped
  *
  * @since 0.1.0
  */

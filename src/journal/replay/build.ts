@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { resolve } from "../../engine/resolve.ts"
 import * as Read from "../../engine/read.ts"
-import { removeTree } from "../../engine/remove.ts"
+import { removeWithContent } from "../../engine/remove.ts"
 import * as InMemory from "../../backends/InMemory.ts"
 import { type Algebra, make } from "../../filesystem/Filesystem.ts"
 import { readOnly } from "../../filesystem/Decorator.ts"
@@ -37,7 +37,7 @@ const clear = (draft: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> 
     stat === undefined
       ? Effect.void
       : stat.kind === "directory"
-        ? Effect.asVoid(draft.accelerations?.removeTree?.(path) ?? removeTree(draft, path))
+        ? Effect.asVoid(removeWithContent(draft, path))
         : draft.remove(path)
   )
 

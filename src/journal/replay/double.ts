@@ -3,12 +3,14 @@
  * order. The library's temporary names are random, so all of them count as one name. Other names of that form count as they are.
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import { type Fault, toFault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend, Child, Handle, Rules, WriteHow } from "../../port/Backend.ts"
+import * as Request from "../../port/Request.ts"
 import { hasher, sha256 } from "../../runtime/hash.ts"
 import { make as makeLocks } from "../../runtime/locks.ts"
 import type { JournalError } from "../errors.ts"
@@ -253,15 +255,17 @@ const make = (journal: Scrivener<Entry>, memory: Memory, options: Options): Back
     attributes: { set: (path) => Effect.asVoid(ask(keys.setAttributes(path))) },
     rules: options.rules,
     locks: makeLocks({ caseSensitive: options.caseInsensitive !== true }),
-    accelerations: memoryRemovesTrees(memory)
-      ? {
-          removeTree: (path) =>
+    perform: memoryRemovesTrees(memory)
+      ? Request.handlers({
+          RemoveTree: ({ path }) =>
             Effect.map(ask(keys.removeTree(path)), (answer) =>
-              answer._tag === "FileDeleted"
-                ? { deleted: answer.deletedCount, directories: answer.directories ?? 0 }
-                : { deleted: 0, directories: 0 }
+              Option.some(
+                answer._tag === "FileDeleted"
+                  ? { deleted: answer.deletedCount, directories: answer.directories ?? 0 }
+                  : { deleted: 0, directories: 0 }
+              )
             )
-        }
+        })
       : undefined
   }
 }

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
 import * as Read from "../../engine/read.ts"
-import { removeTree } from "../../engine/remove.ts"
+import { removeWithContent } from "../../engine/remove.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { Backend } from "../../port/Backend.ts"
@@ -75,12 +75,10 @@ const write = (
   })
 
 const remove = (port: Backend, { path }: Operation, recursive: boolean): Effect.Effect<Fields, Fault> =>
-  Effect.map(
-    recursive
-      ? (port.accelerations?.removeTree?.(path) ?? removeTree(port, path))
-      : Effect.as(port.remove(path), { deleted: 1 }),
-    ({ deleted }) => ({ answer: "deleted", files: Math.max(1, deleted) })
-  )
+  Effect.map(recursive ? removeWithContent(port, path) : Effect.as(port.remove(path), { deleted: 1 }), ({ deleted }) => ({
+    answer: "deleted",
+    files: Math.max(1, deleted)
+  }))
 
 /** Sets the attributes. Sets the mode of a copy only if it was kept where the copy was recorded. */
 const setAttributes = (

@@ -1,8 +1,10 @@
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { type Algebra, make } from "../../filesystem/Filesystem.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, join, root, segments } from "../../model/FsPath.ts"
 import { type Backend, follow, type NewEntry, portable, type Seen } from "../../port/Backend.ts"
+import { performing } from "../../port/Request.ts"
 import { arrange, chapter, leaves } from "../chapter.ts"
 import { equal } from "../expect.ts"
 import { capture, directory, type Files, link, type Picture } from "../Files.ts"
@@ -124,35 +126,52 @@ const makeOne = Effect.fnUntraced(function* (port: Backend, { bytes, mode, path 
   if (mode !== undefined) yield* port.attributes!.set(path, { mode })
 })
 
+const makingMany = (port: Backend) => {
+  const perform = performing(port, "MakeMany")
+  return (
+    perform &&
+    ((entries: ReadonlyArray<NewEntry>) =>
+      Effect.map(
+        perform({ _tag: "MakeMany", entries }),
+        Option.getOrElse(() => entries.map(() => false))
+      ))
+  )
+}
+
 export const accelerationLaws: ReadonlyArray<Law> = [
   law("the fast read answers the file, or declines what is larger than it may be", "port: accelerations", function* (fs) {
     yield* arrange(fs, { a: "1234" })
-    const read = fs.port.accelerations?.read
-    if (read === undefined) return
+    const perform = performing(fs.port, "Read")
+    if (perform === undefined) return
     const path = "a" as FsPath
-    yield* equal<unknown>(yield* read(path, 3), undefined)
-    const whole = yield* read(path, 4)
+    const read = (maxBytes: number) => Effect.map(perform({ _tag: "Read", path, maxBytes }), Option.getOrUndefined)
+    yield* equal<unknown>(yield* read(3), undefined)
+    const whole = yield* read(4)
     if (whole === undefined) return
     yield* equal(whole.bytes, utf8("1234"))
     yield* equal(whole.stat.sizeBytes, 4)
     if (whole.isLent === true) return
     whole.bytes.fill(0)
-    yield* equal((yield* read(path, 4))?.bytes, utf8("1234"))
+    yield* equal((yield* read(4))?.bytes, utf8("1234"))
   }),
   law("the fast stat answers what the port's does", "port: accelerations", function* (fs) {
     yield* arrange(fs, files)
-    const stat = fs.port.accelerations?.stat
-    if (stat === undefined) return
+    const perform = performing(fs.port, "Stat")
+    if (perform === undefined) return
     for (const path of paths.map((path) => path as FsPath)) {
-      yield* equal<unknown>(yield* stat(path), yield* fs.port.stat(path), path)
+      const stat = yield* perform({ _tag: "Stat", path })
+      if (Option.isSome(stat)) yield* equal<unknown>(stat.value, yield* fs.port.stat(path), path)
     }
   }),
   law("many files read at once are what they are one by one, or declined", "port: accelerations", function* (fs) {
     yield* arrange(fs, files)
-    const readMany = fs.port.accelerations?.readMany
-    if (readMany === undefined) return
+    const perform = performing(fs.port, "ReadMany")
+    if (perform === undefined) return
+    const readMany = (paths: ReadonlyArray<FsPath>) =>
+      Effect.map(perform({ _tag: "ReadMany", paths, maxBytes: 1000 }), Option.getOrUndefined)
     const all = paths.map((path) => path as FsPath)
-    const wholes = yield* readMany(all, 1000)
+    const wholes = yield* readMany(all)
+    if (wholes === undefined) return
     yield* equal(wholes.length, all.length)
     for (const [index, whole] of wholes.entries()) {
       const path = all[index]!
@@ -160,19 +179,19 @@ export const accelerationLaws: ReadonlyArray<Law> = [
       yield* equal(whole.bytes, (yield* derived(fs).readBytes(path)).content, path)
       yield* equal<unknown>(whole.stat, yield* fs.port.stat(path), path)
     }
-    yield* equal<unknown>((yield* readMany(["large" as FsPath], 1000))[0], undefined)
+    yield* equal<unknown>((yield* readMany(["large" as FsPath]))?.[0], undefined)
   }),
   linking.law(
     "what stands on the way to a path is seen at once as it is one after another",
     "port: accelerations",
     function* (fs) {
       yield* arrange(fs, { ...files, "d/link": link("../d/e"), lone: link("none") })
-      const look = fs.port.accelerations?.look
-      if (look === undefined) return
+      const perform = performing(fs.port, "Look")
+      if (perform === undefined) return
       for (const name of [...paths, "d/none/x/y", "d/link", "d/link/f.ts", "lone", "lone/x"]) {
         const path = name as FsPath
-        const seen = yield* look(path)
-        if (seen !== undefined) yield* equal(seen, yield* steps(fs.port, path), name)
+        const seen = yield* perform({ _tag: "Look", path })
+        if (Option.isSome(seen)) yield* equal(seen.value, yield* steps(fs.port, path), name)
       }
     }
   ),
@@ -195,8 +214,9 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     "port: accelerations",
     function* (fs) {
       yield* arrange(fs, twice({ "text.txt": "text", "d/e/f.ts": "hit" }))
-      const { accelerations, attributes } = fs.port
-      if (accelerations?.makeMany === undefined) return
+      const { attributes } = fs.port
+      const makeMany = makingMany(fs.port)
+      if (makeMany === undefined) return
       const all = (base: string): ReadonlyArray<NewEntry> =>
         entries.map(([path, bytes, mode]) => ({
           path: join(base as FsPath, path),
@@ -205,7 +225,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
         }))
       const fast = all("fast")
       const slow = all("slow")
-      const made = yield* accelerations.makeMany(fast)
+      const made = yield* makeMany(fast)
       yield* equal(made.length, fast.length)
       for (const [index, entry] of fast.entries()) {
         const one = yield* outcome(makeOne(fs.port, slow[index]!))
@@ -214,7 +234,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
         yield* equal([stat?.kind, stat?.sizeBytes, stat?.mode], [other?.kind, other?.sizeBytes, other?.mode], entry.path)
       }
       yield* equal(
-        yield* accelerations.makeMany(fast),
+        yield* makeMany(fast),
         fast.map(() => false)
       )
       yield* same(fs)
@@ -223,7 +243,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
   making.law("many entries made at once follow no link", "port: accelerations", function* (fs) {
     const links: Files = { "d/e/f.ts": "hit", away: link("d"), lone: link("missing") }
     yield* arrange(fs, links)
-    const makeMany = fs.port.accelerations?.makeMany
+    const makeMany = makingMany(fs.port)
     if (makeMany === undefined) return
     const entries = ["away", "away/in", "away/e/in", "lone", "lone/in"].flatMap((path): ReadonlyArray<NewEntry> => [
       { path: path as FsPath, bytes: utf8("in") },

@@ -3,7 +3,8 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { type Algebra, type Edit, make } from "../../filesystem/Filesystem.ts"
 import type { WriteMode } from "../../model/Entry.ts"
-import { type Accelerations, portable } from "../../port/Backend.ts"
+import { portable } from "../../port/Backend.ts"
+import { performing, type Tag } from "../../port/Request.ts"
 import { arrange, chapter } from "../chapter.ts"
 import { equal } from "../expect.ts"
 import { capture, directory, type Files, type Picture } from "../Files.ts"
@@ -49,9 +50,9 @@ const outcome = (call: Outcome, base: string): Effect.Effect<string> =>
 /** The number of calls between two comparisons of the whole tree. The tree keeps its state from call to call. */
 const stride = 10
 
-const alike = (way: keyof Accelerations, what: string, calls: () => ReadonlyArray<readonly [what: string, call: Call]>): Law =>
+const alike = (tag: Tag, what: string, calls: () => ReadonlyArray<readonly [what: string, call: Call]>): Law =>
   law(`${what} comes to the same in one step and step by step`, "architecture: accelerations", function* (fs) {
-    if (fs.port.accelerations?.[way] === undefined) return
+    if (performing(fs.port, tag) === undefined) return
     const slow = make(portable(fs.port))
     yield* arrange(fs, sides(files))
     const all = calls()
@@ -161,15 +162,15 @@ const moves: ReadonlyArray<readonly [string, Call]> = [false, true].flatMap((ove
 
 export const wholeChangeLaws: ReadonlyArray<Law> = [
   ...modes.flatMap((mode) => [
-    alike("write", `a write in mode ${mode}`, () =>
+    alike("Write", `a write in mode ${mode}`, () =>
       writes(mode, (fs, path, content) => (options) => fs.write(path, content, options))
     ),
-    alike("write", `a sink in mode ${mode}`, () =>
+    alike("Write", `a sink in mode ${mode}`, () =>
       writes(mode, (fs, path, content) => (options) => Stream.run(Stream.make(utf8(content)), fs.sink(path, options)))
     )
   ]),
-  alike("edit", "an edit", () => edited),
-  alike("remove", "a delete", () => deletes),
-  alike("makeDirectory", "a mkdir", () => mkdirs),
-  alike("move", "a move", () => moves)
+  alike("Edit", "an edit", () => edited),
+  alike("Remove", "a delete", () => deletes),
+  alike("MakeDirectory", "a mkdir", () => mkdirs),
+  alike("Move", "a move", () => moves)
 ]

@@ -4,12 +4,14 @@
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
-import type { Accelerations, Attributes, Backend, Commit, Info, Locks, Rules } from "../../port/Backend.ts"
-import type { Explorer, Visit } from "../../port/explorer.ts"
+import type { Attributes, Backend, Commit, Info, Locks, Rules } from "../../port/Backend.ts"
+import type { Explore, Explorer, Visit } from "../../port/explorer.ts"
+import * as Request from "../../port/Request.ts"
 import { BringingBack, enforce, TakingBack } from "../../port/Rules.ts"
 import * as Files from "./files.ts"
 import * as Hint from "./hint.ts"
@@ -148,42 +150,40 @@ export const make = (source: Source, info: Info, rules: Rules, locks: Locks, has
       })
     )
 
-  const removeTree =
-    (tree: Tree.Tree): NonNullable<Accelerations["removeTree"]> =>
-    (path) =>
-      Effect.uninterruptibleMask((restore) =>
-        Effect.tap(
-          Effect.onError(restore(tree.port.accelerations!.removeTree!(path)), () => lookAgain(tree, path)),
-          () => {
-            becomes(tree, Files.removed(tree.files, path), path)
-            return Effect.andThen(prune(tree, path), settle(tree, path))
-          }
-        )
+  const removeTree = (tree: Tree.Tree, path: FsPath) =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.tap(
+        Effect.onError(restore(tree.port.perform!({ _tag: "RemoveTree", path })), () => lookAgain(tree, path)),
+        () => {
+          becomes(tree, Files.removed(tree.files, path), path)
+          return Effect.andThen(prune(tree, path), settle(tree, path))
+        }
       )
+    )
 
-  const accelerations: Accelerations = {
-    read: (path, maxBytes) =>
+  const perform = Request.handlers({
+    Read: (request) =>
       using((tree) =>
         Effect.map(
-          tree.port.accelerations?.read?.(path, maxBytes) ?? Effect.succeed(undefined),
-          (whole) => whole && { ...whole, stat: dated(tree, whole.stat) }
+          tree.port.perform?.(request) ?? Request.declined,
+          Option.map((whole) => ({ ...whole, stat: dated(tree, whole.stat) }))
         )
       ),
-    removeTree: (path) => using((tree) => removeTree(tree)(path)),
-    ...(info.confinement === "race-free" && {
-      explore: <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean) =>
-        Effect.matchEffect(holding, {
-          onFailure: (fault) => Effect.succeed(failing<V>(fault)),
-          onSuccess: (tree) => tree.port.accelerations!.explore!<V>(pathOf, searches)
-        })
+    RemoveTree: ({ path }) => using((tree) => removeTree(tree, path))
+  })
+
+  const explore: Explore = <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean) =>
+    Effect.matchEffect(holding, {
+      onFailure: (fault) => Effect.succeed(failing<V>(fault)),
+      onSuccess: (tree) => tree.port.explore!<V>(pathOf, searches)
     })
-  }
 
   return enforce({
     info,
     rules,
     locks,
-    accelerations,
+    perform,
+    ...(info.confinement === "race-free" && { explore }),
     stat: (path) => using((tree) => Effect.map(tree.port.stat(path), (stat) => stat && dated(tree, stat))),
     list: (path) => using((tree) => tree.port.list(path)),
     open: (path) =>

@@ -11,6 +11,7 @@ import * as TemporaryNames from "../../../src/runtime/temporaryNames.ts"
 import { p } from "../posixHost.ts"
 import { bench, plantMany, plantOddities } from "./bulkBench.ts"
 import { dash, directory, missing, shared, shells, start } from "./shells.ts"
+import { performed } from "../../performed.ts"
 
 const outcome = (call: Effect.Effect<unknown, unknown>): Effect.Effect<unknown> =>
   Effect.match(call, { onSuccess: (value) => value, onFailure: (error) => ({ failed: { ...(error as object) } }) })
@@ -112,7 +113,7 @@ for (const shell of shells) {
         Fs.writeFileSync(join(root, "d/in"), "in")
         const key = `\0${Buffer.from("last\n").toString("hex")}`
         const paths = ["a", "none", "b", "large", "empty", "d", "l", "ld/in", "a/x", "d/in", key, "x".repeat(300)]
-        const wholes = yield* port.accelerations!.readMany!(paths.map(p), 1024)
+        const wholes = (yield* performed(port, { _tag: "ReadMany", paths: paths.map(p), maxBytes: 1024 }))!
         const found = wholes.map((whole) => whole && Buffer.from(whole.bytes).toString("latin1"))
         const none = undefined
         const expected = [every.toString("latin1"), none, header, none, "", none, none, none, none, "in", "\n\n", none]
@@ -122,7 +123,10 @@ for (const shell of shells) {
           assert.deepStrictEqual(bornAside(whole.stat), bornAside(yield* port.stat(p(paths[index]!))))
         }
         wholes[0]!.bytes.fill(0)
-        assert.deepStrictEqual((yield* port.accelerations!.readMany!([p("a")], 1024))[0]!.bytes, new Uint8Array(every))
+        assert.deepStrictEqual(
+          (yield* performed(port, { _tag: "ReadMany", paths: [p("a")], maxBytes: 1024 }))![0]!.bytes,
+          new Uint8Array(every)
+        )
       })
     )
 
@@ -133,7 +137,7 @@ for (const shell of shells) {
         const content = (path: string) => Buffer.alloc(path.startsWith("large") ? 700_000 : 10, path.slice(-2))
         for (const path of paths) Fs.writeFileSync(join(root, path), content(path))
         asked()
-        const wholes = yield* port.accelerations!.readMany!(paths.map(p), 1_000_000)
+        const wholes = (yield* performed(port, { _tag: "ReadMany", paths: paths.map(p), maxBytes: 1_000_000 }))!
         for (const [index, whole] of wholes.entries()) {
           assert.isTrue(content(paths[index]!).equals(whole?.bytes ?? Buffer.alloc(0)), paths[index]!)
         }
@@ -150,7 +154,7 @@ for (const shell of shells) {
         const paths = Array.from({ length: 100 }, (_, i) => `f${i}`)
         for (const path of paths) Fs.writeFileSync(join(root, path), path === "f1" ? Buffer.alloc(1_000_000) : "small")
         asked()
-        const wholes = yield* port.accelerations!.readMany!(paths.map(p), 1_000_000)
+        const wholes = (yield* performed(port, { _tag: "ReadMany", paths: paths.map(p), maxBytes: 1_000_000 }))!
         assert.isTrue(wholes.every((whole) => whole !== undefined))
         // Sixteen files of the largest size fit into one answer.
         assert.strictEqual(asked().calls.length, 2)
@@ -192,10 +196,7 @@ for (const shell of shells) {
         Fs.symlinkSync("d", join(root, "l"))
         yield* Effect.scoped(
           Effect.gen(function* () {
-            const explorer = yield* port.accelerations!.explore!<{ above: undefined; segment: string }>(
-              ({ segment }) => p(segment),
-              false
-            )
+            const explorer = yield* port.explore!<{ above: undefined; segment: string }>(({ segment }) => p(segment), false)
             explorer.read(["d/e", "l", "l/e", "d/e/f", "none"].map((segment) => ({ above: undefined, segment })))
             yield* explorer.wait
             const found = explorer
@@ -210,8 +211,8 @@ for (const shell of shells) {
             ])
           })
         )
-        assert.deepStrictEqual(yield* port.accelerations!.readMany!([p("l/e/f")], 100), [undefined])
-        const seen = yield* port.accelerations!.look!(p("l/e/f"))
+        assert.deepStrictEqual(yield* performed(port, { _tag: "ReadMany", paths: [p("l/e/f")], maxBytes: 100 }), [undefined])
+        const seen = yield* performed(port, { _tag: "Look", path: p("l/e/f") })
         assert.deepStrictEqual(
           seen?.map(({ stat, target }) => [stat.path, target]),
           [
@@ -229,9 +230,10 @@ for (const shell of shells) {
         Fs.writeFileSync(join(root, "a/b/f"), "text")
         Fs.symlinkSync("b/c\n", join(root, "a/l"))
         Fs.symlinkSync(Buffer.from([0xff]), join(root, "a/bytes"))
-        const look = port.accelerations!.look!
         const seen = (path: string) =>
-          Effect.map(look(p(path)), (all) => all?.map(({ stat, target }) => target ?? bornAside(stat)))
+          Effect.map(performed(port, { _tag: "Look", path: p(path) }), (all) =>
+            all?.map(({ stat, target }) => target ?? bornAside(stat))
+          )
         const stats = (...paths: ReadonlyArray<string>) =>
           Effect.forEach(paths, (path) => Effect.map(port.stat(p(path)), bornAside))
         asked()
@@ -285,7 +287,7 @@ describe.skipIf(lacks !== undefined)(`a file that changes between its stat and i
       Effect.gen(function* () {
         const { port, root } = yield* bench(yield* withHead(change))
         for (const name of ["a", "b", "c"]) Fs.writeFileSync(join(root, name), `content of ${name}`)
-        const wholes = yield* port.accelerations!.readMany!(["a", "b", "c"].map(p), 1000)
+        const wholes = (yield* performed(port, { _tag: "ReadMany", paths: ["a", "b", "c"].map(p), maxBytes: 1000 }))!
         const found = wholes.map((whole) => whole && Buffer.from(whole.bytes).toString())
         assert.deepStrictEqual(found, ["content of a", undefined, "content of c"])
       })

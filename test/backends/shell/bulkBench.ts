@@ -13,6 +13,7 @@ import * as PosixHost from "../../../src/backends/PosixHost.ts"
 import { type Algebra, make } from "../../../src/filesystem/Filesystem.ts"
 import { type Backend, portable } from "../../../src/port/Backend.ts"
 import { directory } from "./shells.ts"
+import * as Request from "../../../src/port/Request.ts"
 
 export interface Bench {
   readonly root: string
@@ -49,7 +50,8 @@ export const bench = Effect.fnUntraced(function* (session: Session): Effect.fn.R
   }
   const port: Backend = {
     ...host,
-    accelerations: Bulk.accelerations({ place: counted, list, caseSensitive: true })
+    perform: Request.handlers(Bulk.handlers(counted)),
+    explore: Bulk.explore({ place: counted, list, caseSensitive: true })
   }
   return {
     root,

@@ -11,6 +11,7 @@ import * as Snapshots from "../../../src/history/Snapshots.ts"
 import type { NewEntry } from "../../../src/port/Backend.ts"
 import { p } from "../posixHost.ts"
 import { directory, missing, shared, shells } from "./shells.ts"
+import { performed } from "../../performed.ts"
 
 const isRoot = process.getuid?.() === 0
 if (!isRoot && process.env["FS_ALGEBRA_NO_SKIP"] === "1") throw new Error("some of these tests need root; run them as root")
@@ -67,7 +68,7 @@ for (const kind of shells) {
         const port = yield* portAt(root, session)
         const before = requests()
         const entries = [{ path: p("d") }, ...range(1500).map((n) => file(`d/${n}`, `content of ${n}\n`))]
-        const made = yield* port.accelerations!.makeMany!(entries)
+        const made = yield* performed(port, { _tag: "MakeMany", entries })
         assert.deepStrictEqual(
           made,
           entries.map(() => true)
@@ -82,7 +83,7 @@ for (const kind of shells) {
         const root = yield* directory
         const port = yield* portAt(root)
         const entries = [file("own", "1", 0o600), file("run", "2", 0o755), file("closed", "3", 0o040), file("all", "4", 0o777)]
-        assert.deepStrictEqual(yield* port.accelerations!.makeMany!(entries), [true, true, true, true])
+        assert.deepStrictEqual(yield* performed(port, { _tag: "MakeMany", entries }), [true, true, true, true])
         const modeOf = (name: string): number => Fs.statSync(join(root, name)).mode & 0o777
         assert.deepStrictEqual(["own", "run", "closed", "all"].map(modeOf), [0o600, 0o755, 0o040, 0o777])
         yield* port.write<never, never>(p("plain"), Buffer.from("a"), "create")
@@ -98,7 +99,10 @@ for (const kind of shells) {
         const root = yield* directory
         execFileSync("mkfifo", [join(root, "fifo")])
         const port = yield* portAt(root)
-        assert.deepStrictEqual(yield* port.accelerations!.makeMany!([file("fifo", "x"), file("f", "x")]), [false, true])
+        assert.deepStrictEqual(yield* performed(port, { _tag: "MakeMany", entries: [file("fifo", "x"), file("f", "x")] }), [
+          false,
+          true
+        ])
       })
     )
 
@@ -108,7 +112,7 @@ for (const kind of shells) {
         const port = yield* portAt(root)
         const content = "0123456789abcdef".repeat(4000)
         const entries = range(30).map((n) => file(`${n}`, content))
-        const made = yield* port.accelerations!.makeMany!(entries)
+        const made = (yield* performed(port, { _tag: "MakeMany", entries }))!
         assert.isTrue(made.includes(true) && made.includes(false))
         for (const [n, isMade] of made.entries()) {
           const at = join(root, `${n}`)

@@ -16,6 +16,7 @@ import * as TemporaryNames from "../../../src/runtime/temporaryNames.ts"
 import * as Names from "../../runtime/names.ts"
 import { bytes, p } from "../posixHost.ts"
 import { directory, missing, shared, shells, start } from "./shells.ts"
+import { performed } from "../../performed.ts"
 
 const isRoot = process.getuid?.() === 0
 if (!isRoot && process.env["FS_ALGEBRA_NO_SKIP"] === "1") throw new Error("some of these tests need root; run them as root")
@@ -143,7 +144,7 @@ for (const kind of shells) {
           [`${name}2`]
         )
         assert.strictEqual(Fs.readFileSync(join(root, name), "utf8"), name)
-        const { bytes: read } = (yield* port.accelerations!.read!(p(name), 100))!
+        const { bytes: read } = (yield* performed(port, { _tag: "Read", path: p(name), maxBytes: 100 }))!
         assert.strictEqual(Buffer.from(read).toString(), name)
       }
       assert.sameMembers(
@@ -152,7 +153,10 @@ for (const kind of shells) {
       )
       for (const name of names) {
         yield* port.remove(p(name))
-        assert.deepStrictEqual(yield* port.accelerations!.removeTree!(p(`${name}.d`)), { deleted: 1, directories: 1 })
+        assert.deepStrictEqual(yield* performed(port, { _tag: "RemoveTree", path: p(`${name}.d`) }), {
+          deleted: 1,
+          directories: 1
+        })
       }
       assert.deepStrictEqual(Fs.readdirSync(root), [])
     })
@@ -171,7 +175,7 @@ for (const kind of shells) {
         odd.map((name) => `\u0000${name.toString("hex")}`)
       )
       for (const child of children) {
-        const read = yield* port.accelerations!.read!(p(keyOf(child)), 100)
+        const read = yield* performed(port, { _tag: "Read", path: p(keyOf(child)), maxBytes: 100 })
         const expected = child.addressable ? "plain" : Buffer.from(keyOf(child).slice(1), "hex").toString("latin1")
         assert.strictEqual(Buffer.from(read!.bytes).toString("latin1"), expected)
         yield* port.remove(p(keyOf(child)))
@@ -218,10 +222,10 @@ for (const kind of shells) {
 
     live("declines to read a file that is larger than the given limit", function* (port, root) {
       Fs.writeFileSync(join(root, "f"), "12345")
-      assert.isUndefined(yield* port.accelerations!.read!(p("f"), 4))
-      assert.strictEqual((yield* port.accelerations!.read!(p("f"), 5))?.bytes.length, 5)
+      assert.isUndefined(yield* performed(port, { _tag: "Read", path: p("f"), maxBytes: 4 }))
+      assert.strictEqual((yield* performed(port, { _tag: "Read", path: p("f"), maxBytes: 5 }))?.bytes.length, 5)
       Fs.writeFileSync(join(root, "f"), randomBytes(1024 * 1024 + 1))
-      assert.isUndefined(yield* port.accelerations!.read!(p("f"), 10_000_000))
+      assert.isUndefined(yield* performed(port, { _tag: "Read", path: p("f"), maxBytes: 10_000_000 }))
     })
 
     live("writes megabytes, from bytes and from a stream, in each mode", function* (port, root) {
@@ -449,7 +453,7 @@ for (const kind of shells) {
       Fs.writeFileSync(join(root, "out/kept"), "x")
       for (const file of ["t/1", "t/a/2\n", "t/a/b/-3", "t/a/.~fsa-x.tmp"]) Fs.writeFileSync(join(root, file), "x")
       Fs.symlinkSync("../out", join(root, "t/l"))
-      assert.deepStrictEqual(yield* port.accelerations!.removeTree!(p("t")), { deleted: 5, directories: 3 })
+      assert.deepStrictEqual(yield* performed(port, { _tag: "RemoveTree", path: p("t") }), { deleted: 5, directories: 3 })
       assert.deepStrictEqual(Fs.readdirSync(root), ["out"])
       assert.deepStrictEqual(Fs.readdirSync(join(root, "out")), ["kept"])
     })
@@ -475,7 +479,7 @@ for (const kind of shells) {
     live("gives AccessDenied for an unreadable file, which can still be replaced", function* (port, root) {
       yield* put(port, "f", bytes("x"))
       Fs.chmodSync(join(root, "f"), 0o000)
-      assert.deepStrictEqual(yield* faultOf(port.accelerations!.read!(p("f"), 10)), permission)
+      assert.deepStrictEqual(yield* faultOf(performed(port, { _tag: "Read", path: p("f"), maxBytes: 10 })), permission)
       assert.deepStrictEqual(yield* faultOf(port.open(p("f"))), permission)
       assert.deepStrictEqual(yield* faultOf(put(port, "f", bytes("y"), "append")), permission)
       assert.strictEqual((yield* put(port, "f", bytes("new"))).mode, 0)
@@ -504,7 +508,7 @@ for (const kind of shells) {
       ]) {
         assert.deepStrictEqual(yield* faultOf(call as Effect.Effect<unknown, Fault>), permission)
       }
-      const fault = yield* faultOf(port.accelerations!.removeTree!(p("d")))
+      const fault = yield* faultOf(performed(port, { _tag: "RemoveTree", path: p("d") }))
       assert.deepStrictEqual(fault, { ...permission, path: "d/f" })
       assert.strictEqual(Fs.readFileSync(join(root, "d/f"), "utf8"), "x")
     })

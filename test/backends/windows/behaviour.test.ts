@@ -14,6 +14,7 @@ import type { Backend as Port } from "../../../src/port/Backend.ts"
 import { bytes, faultOf, p, readAll, write } from "../posixHost.ts"
 import { type Share, type SimulatedDisk, windowsError } from "./simulatedDisk.ts"
 import { host, portOn, root } from "./windowsHost.ts"
+import { performed } from "../../performed.ts"
 
 const busy = { _tag: "AccessDenied", why: "busy" }
 const permission = { _tag: "AccessDenied", why: "permission" }
@@ -31,7 +32,7 @@ const shortest = 0.8 * (50 + 100 + 200 + 400 + 800)
 describe("a file that another program has open", () => {
   const calls = [
     ["reading", "none", "open", (port) => Effect.scoped(port.open(p("f")))],
-    ["reading it whole", "none", "open", (port) => port.accelerations!.read!(p("f"), 100)],
+    ["reading it whole", "none", "open", (port) => performed(port, { _tag: "Read", path: p("f"), maxBytes: 100 })],
     ["appending", "read", "open", (port) => write(port, "f", bytes("+"), "append")],
     ["replacing", "readWrite", "rename", (port) => write(port, "f", bytes("new"), "replace")],
     ["moving", "readWrite", "rename", (port) => port.rename(p("f"), p("g"), { replace: false })],
@@ -167,7 +168,7 @@ describe("a path that Windows would read as another one", () => {
     (port, path) => port.stat(p(path)),
     (port, path) => port.list(p(path)),
     (port, path) => Effect.scoped(port.open(p(path))),
-    (port, path) => port.accelerations!.read!(p(path), 100),
+    (port, path) => performed(port, { _tag: "Read", path: p(path), maxBytes: 100 }),
     (port, path) => write(port, path, bytes("x"), "create"),
     (port, path) => write(port, path, bytes("x"), "replace"),
     (port, path) => write(port, path, bytes("x"), "append"),

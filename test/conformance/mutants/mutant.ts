@@ -87,7 +87,7 @@ export const errors = (name: string, f: (error: any, self: Algebra) => any): Mut
 /** Makes a mutant with one change of the port. It has no accelerations, because these would bypass the defect. */
 export const port = (name: string, f: (self: Backend) => Partial<Backend>): Mutant => ({
   name,
-  of: ({ port }) => make({ ...port, accelerations: undefined, ...f(port) })
+  of: ({ port }) => make({ ...port, perform: undefined, explore: undefined, ...f(port) })
 })
 
 export const faults = (name: string, f: (fault: Fault) => Fault): Mutant => ({

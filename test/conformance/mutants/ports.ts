@@ -1,10 +1,13 @@
 /** Mutants of ports with mistakes that an author of a backend would make. */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { make } from "../../../src/filesystem/Filesystem.ts"
 import type { Fault } from "../../../src/model/FsError.ts"
 import { type FsPath, join, parent } from "../../../src/model/FsPath.ts"
 import type { Backend, Handle } from "../../../src/port/Backend.ts"
 import { faults, type Mutant, port } from "./mutant.ts"
+import type { Whole } from "../../../src/port/Backend.ts"
+import * as Request from "../../../src/port/Request.ts"
 
 export const at = (path: string): FsPath => path as FsPath
 
@@ -207,97 +210,109 @@ const looking: ReadonlyArray<Mutant> = [
   })
 ]
 
-type Fast = NonNullable<Backend["accelerations"]>
-
-/** Makes a mutant with one wrong acceleration, if the port has that acceleration. */
+/** Makes a mutant with one wrong handler, if the port handles that tag. */
 const fast =
-  <K extends keyof Fast>(way: K, change: (right: NonNullable<Fast[K]>) => NonNullable<Fast[K]>): Mutant["of"] =>
-  ({ port }) => {
-    const right = port.accelerations?.[way]
-    return make({ ...port, accelerations: { ...port.accelerations, ...(right && { [way]: change(right) }) } })
-  }
+  (change: (right: Request.Perform) => Request.Handlers): Mutant["of"] =>
+  ({ port }) =>
+    make({ ...port, perform: Request.override(port.perform, change) })
+
+/** Makes a mutant with one more handler. */
+const added =
+  (more: (port: Backend) => Request.Handlers): Mutant["of"] =>
+  ({ port }) =>
+    make({ ...port, perform: Request.extend(port.perform, more(port)) })
 
 const accelerated: ReadonlyArray<Mutant> = [
   {
     name: "the fast read keeps what it has read once",
-    of: fast("read", (read) => {
-      const kept = new Map<string, any>()
-      return (path, maxBytes) =>
-        Effect.suspend(() =>
-          kept.has(path)
-            ? Effect.succeed(kept.get(path))
-            : Effect.tap(read(path, maxBytes), (whole) => Effect.sync(() => kept.set(path, whole)))
-        )
+    of: fast((perform) => {
+      const kept = new Map<string, Option.Option<Whole>>()
+      return {
+        Read: (request) =>
+          Effect.suspend(() => {
+            const { path } = request
+            return kept.has(path)
+              ? Effect.succeed(kept.get(path)!)
+              : Effect.tap(perform(request), (whole) => Effect.sync(() => kept.set(path, whole)))
+          })
+      }
     })
   },
   {
     name: "the fast read stops at a line end",
-    of: fast(
-      "read",
-      (read) => (path, maxBytes) =>
+    of: fast((perform) => ({
+      Read: (request) =>
         Effect.map(
-          read(path, maxBytes),
-          (whole) =>
-            whole && {
-              stat: whole.stat,
-              bytes: whole.bytes.length < 9 ? whole.bytes : whole.bytes.subarray(0, whole.bytes.lastIndexOf(10) + 1)
-            }
+          perform(request),
+          Option.map(({ bytes, stat }) => ({
+            stat,
+            bytes: bytes.length < 9 ? bytes : bytes.subarray(0, bytes.lastIndexOf(10) + 1)
+          }))
         )
-    )
+    }))
   },
   {
     name: "the fast read answers what is larger than it may be, cut",
-    of: fast(
-      "read",
-      (read) => (path, maxBytes) =>
-        Effect.map(read(path, 1e9), (whole) => whole && { stat: whole.stat, bytes: whole.bytes.slice(0, maxBytes) })
-    )
+    of: fast((perform) => ({
+      Read: (request) =>
+        Effect.map(
+          perform({ ...request, maxBytes: 1e9 }),
+          Option.map(({ bytes, stat }) => ({ stat, bytes: bytes.slice(0, request.maxBytes) }))
+        )
+    }))
   },
   {
     name: "the fast stat finds nothing below a directory",
-    of: fast("stat", (stat) => (path) => (path === "d/e/f.ts" ? Effect.succeed(undefined) : stat(path)))
+    of: fast((perform) => ({
+      Stat: (request) => (request.path === "d/e/f.ts" ? Effect.succeedSome(undefined) : perform(request))
+    }))
   },
   {
     name: "many files at once are told to be as large as the first",
-    of: ({ port }) => {
-      const readMany: NonNullable<Fast["readMany"]> = (paths) =>
-        Effect.forEach(paths, (path) =>
-          Effect.map(port.stat(path), (stat) => (stat?.kind === "file" ? { stat, bytes: new Uint8Array(1) } : undefined))
+    of: added((port) => ({
+      ReadMany: ({ paths }) =>
+        Effect.asSome(
+          Effect.forEach(paths, (path) =>
+            Effect.map(port.stat(path), (stat) => (stat?.kind === "file" ? { stat, bytes: new Uint8Array(1) } : undefined))
+          )
         )
-      return make({ ...port, accelerations: { ...port.accelerations, readMany } })
-    }
+    }))
   },
   {
     name: "a look at a whole path goes on where there is no directory",
-    of: ({ port }) => {
-      const look: NonNullable<Fast["look"]> = (path) =>
+    of: added((port) => ({
+      Look: ({ path }) =>
         Effect.map(Effect.all([port.stat(at(".")), port.stat(path)]), (all) =>
-          all.flatMap((stat) => (stat === undefined ? [] : [{ stat }]))
+          Option.some(all.flatMap((stat) => (stat === undefined ? [] : [{ stat }])))
         )
-      return make({ ...port, accelerations: { ...port.accelerations, look } })
-    }
+    }))
   },
   {
     name: "many entries made at once replace what is there, and go through links",
-    of: ({ port }) => {
+    of: added((port) => {
       const whole = make(port)
-      const makeMany: NonNullable<Fast["makeMany"]> = (entries) =>
-        Effect.forEach(entries, ({ bytes, path }) =>
-          Effect.match(bytes === undefined ? whole.mkdir(path) : whole.writeBytes(path, bytes), {
-            onFailure: () => false,
-            onSuccess: () => true
-          })
-        )
-      return make({ ...port, accelerations: { ...port.accelerations, makeMany } })
-    }
+      return {
+        MakeMany: ({ entries }) =>
+          Effect.asSome(
+            Effect.forEach(entries, ({ bytes, path }) =>
+              Effect.match(bytes === undefined ? whole.mkdir(path) : whole.writeBytes(path, bytes), {
+                onFailure: () => false,
+                onSuccess: () => true
+              })
+            )
+          )
+      }
+    })
   },
   {
     name: "the fast delete counts directories as files",
-    of: fast(
-      "removeTree",
-      (removeTree) => (path) =>
-        Effect.map(removeTree(path), ({ deleted, directories }) => ({ deleted: deleted + directories, directories }))
-    )
+    of: fast((perform) => ({
+      RemoveTree: (request) =>
+        Effect.map(
+          perform(request),
+          Option.map(({ deleted, directories }) => ({ deleted: deleted + directories, directories }))
+        )
+    }))
   }
 ]
 

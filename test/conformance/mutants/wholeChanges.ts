@@ -1,54 +1,58 @@
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { make } from "../../../src/filesystem/Filesystem.ts"
-import type { Accelerations } from "../../../src/port/Backend.ts"
+import type { Handlers } from "../../../src/port/Request.ts"
 import { type Changes, wholly } from "../../engine/wholly.ts"
 import type { Mutant } from "./mutant.ts"
 
-const whole = (name: string, change: (right: Changes) => Partial<Accelerations>): Mutant => ({
+const whole = (name: string, change: (right: Changes) => Handlers): Mutant => ({
   name: `${name}, in one step`,
   of: ({ port }) => make(wholly(port, change))
 })
 
 export const wholeChangeMutants: ReadonlyArray<Mutant> = [
-  whole("a write or sink looks at no precondition", ({ write }) => ({
-    write: (path, bytes, plan, how) => write(path, bytes, { ...plan, ifMatch: undefined }, how)
+  whole("a write or sink looks at no precondition", ({ Write }) => ({
+    Write: (request) => Write({ ...request, plan: { ...request.plan, ifMatch: undefined } })
   })),
-  whole("a write or sink in mode create replaces", ({ write }) => ({
-    write: (path, bytes, plan, how) =>
-      write(path, bytes, { ...plan, mode: plan.mode === "create" ? "overwrite" : plan.mode }, how)
+  whole("a write or sink in mode create replaces", ({ Write }) => ({
+    Write: (request) =>
+      Write({ ...request, plan: { ...request.plan, mode: request.plan.mode === "create" ? "overwrite" : request.plan.mode } })
   })),
-  whole("a write or sink makes parents that it may not", ({ write }) => ({
-    write: (path, bytes, plan, how) => write(path, bytes, { ...plan, createParents: true }, how)
+  whole("a write or sink makes parents that it may not", ({ Write }) => ({
+    Write: (request) => Write({ ...request, plan: { ...request.plan, createParents: true } })
   })),
-  whole("a sink leaves its stream where it is", ({ write }) => ({
-    write: (path, bytes, plan, how) =>
-      bytes instanceof Uint8Array ? write(path, bytes, plan, how) : write(path, new Uint8Array(0), plan, how)
+  whole("a sink leaves its stream where it is", ({ Write }) => ({
+    Write: (request) => Write(request.bytes instanceof Uint8Array ? request : { ...request, bytes: new Uint8Array(0) })
   })),
-  whole("an edit looks at no precondition", ({ edit }) => ({
-    edit: (path, edits, plan) => edit(path, edits, { ...plan, ifMatch: undefined })
+  whole("an edit looks at no precondition", ({ Edit }) => ({
+    Edit: (request) => Edit({ ...request, plan: { ...request.plan, ifMatch: undefined } })
   })),
-  whole("an edit tells no version", ({ edit }) => ({
-    edit: (path, edits, plan) => edit(path, edits, { ...plan, version: false })
+  whole("an edit tells no version", ({ Edit }) => ({
+    Edit: (request) => Edit({ ...request, plan: { ...request.plan, version: false } })
   })),
-  whole("a delete of nothing is a success", ({ remove }) => ({
-    remove: (path, plan) => remove(path, { ...plan, missing: "ignore" })
+  whole("a delete of nothing is a success", ({ Remove }) => ({
+    Remove: (request) => Remove({ ...request, plan: { ...request.plan, missing: "ignore" } })
   })),
-  whole("a delete takes what is below too", ({ remove }) => ({
-    remove: (path, plan) => remove(path, { ...plan, recursive: true })
+  whole("a delete takes what is below too", ({ Remove }) => ({
+    Remove: (request) => Remove({ ...request, plan: { ...request.plan, recursive: true } })
   })),
-  whole("a delete looks at no precondition", ({ remove }) => ({
-    remove: (path, plan) => remove(path, { ...plan, ifMatch: undefined })
+  whole("a delete looks at no precondition", ({ Remove }) => ({
+    Remove: (request) => Remove({ ...request, plan: { ...request.plan, ifMatch: undefined } })
   })),
-  whole("a mkdir takes what is there", ({ makeDirectory }) => ({
-    makeDirectory: (path, plan) => makeDirectory(path, { ...plan, existOk: true })
+  whole("a mkdir takes what is there", ({ MakeDirectory }) => ({
+    MakeDirectory: (request) => MakeDirectory({ ...request, plan: { ...request.plan, existOk: true } })
   })),
-  whole("a mkdir makes parents that it may not", ({ makeDirectory }) => ({
-    makeDirectory: (path, plan) => makeDirectory(path, { ...plan, parents: true })
+  whole("a mkdir makes parents that it may not", ({ MakeDirectory }) => ({
+    MakeDirectory: (request) => MakeDirectory({ ...request, plan: { ...request.plan, parents: true } })
   })),
-  whole("a move replaces what it may not", ({ move }) => ({
-    move: (from, to, plan) => move(from, to, { ...plan, overwrite: true })
+  whole("a move replaces what it may not", ({ Move }) => ({
+    Move: (request) => Move({ ...request, plan: { ...request.plan, overwrite: true } })
   })),
-  whole("a move counts nothing", ({ move }) => ({
-    move: (from, to, plan) => Effect.map(move(from, to, plan), (moved) => moved && { files: 0, directories: 0, bytes: 0 })
+  whole("a move counts nothing", ({ Move }) => ({
+    Move: (request) =>
+      Effect.map(
+        Move(request),
+        Option.map(() => ({ files: 0, directories: 0, bytes: 0 }))
+      )
   }))
 ]

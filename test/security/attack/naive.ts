@@ -7,6 +7,7 @@
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as Fs from "node:fs"
 import { dirname, join, resolve } from "node:path"
@@ -15,6 +16,7 @@ import type { Fault } from "../../../src/model/FsError.ts"
 import type { FsPath } from "../../../src/model/FsPath.ts"
 import type { Backend, Handle } from "../../../src/port/Backend.ts"
 import { name, parent } from "../../../src/model/FsPath.ts"
+import * as Request from "../../../src/port/Request.ts"
 
 type Look = (root: string, path: FsPath) => string
 
@@ -134,18 +136,18 @@ const port = (root: string, look: Look): Backend => {
           if (modifiedAt !== undefined) Fs.utimesSync(at, 0, DateTime.toEpochMillis(modifiedAt) / 1000)
         })
     },
-    accelerations: {
-      read: (path) =>
+    perform: Request.handlers({
+      Read: ({ path }) =>
         attempt(() => {
           const bytes = Fs.readFileSync(look(root, path))
-          return { stat: statOf(path)!, bytes }
+          return Option.some({ stat: statOf(path)!, bytes })
         }),
-      removeTree: (path) =>
+      RemoveTree: ({ path }) =>
         attempt(() => {
           Fs.rmSync(look(root, path), { recursive: true })
-          return { deleted: 0, directories: 0 }
+          return Option.some({ deleted: 0, directories: 0 })
         })
-    }
+    })
   }
 }
 

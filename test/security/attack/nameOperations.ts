@@ -7,6 +7,7 @@ import type { FileStat } from "../../../src/model/Entry.ts"
 import { bytes, p } from "../../backends/posixHost.ts"
 import { fileText, type Ground, slots } from "./ground.ts"
 import { escaped, isThere, type Operation, type Outcome, slowly, type Verdict, wrong } from "./operations.ts"
+import { performed } from "../../performed.ts"
 
 const slot = (name: string, n: number): string => `${name}-${n % slots}`
 
@@ -72,7 +73,9 @@ export const onFile: ReadonlyArray<Operation> = [
   {
     name: "read in one go of a file",
     run: ({ port }, { at }) =>
-      Effect.map(port.accelerations!.read!(p(at), 1_000_000), (whole) => Buffer.from(whole?.bytes ?? []).toString()),
+      Effect.map(performed(port, { _tag: "Read", path: p(at), maxBytes: 1_000_000 }), (whole) =>
+        Buffer.from(whole?.bytes ?? []).toString()
+      ),
     judge: isClean
   },
   {
@@ -110,7 +113,11 @@ export const onFile: ReadonlyArray<Operation> = [
     run: ({ port }, { at }, n) => port.write<never, never>(p(at), slowly(line(n)), "append")
   },
   { name: "remove of a file", prepare: cleared, run: ({ port }, { at }) => port.remove(p(at)) },
-  { name: "removeTree of a file", prepare: cleared, run: ({ port }, { at }) => port.accelerations!.removeTree!(p(at)) },
+  {
+    name: "removeTree of a file",
+    prepare: cleared,
+    run: ({ port }, { at }) => performed(port, { _tag: "RemoveTree", path: p(at) })
+  },
   { name: "makeDirectory of a file", prepare: cleared, run: ({ port }, { at }) => port.makeDirectory(p(at)) },
   { name: "links.make of a file", prepare: cleared, run: ({ port }, { at }) => port.links!.make(p(at), "file") },
   {
@@ -157,7 +164,7 @@ export const onFile: ReadonlyArray<Operation> = [
 
 export const onDirectory: ReadonlyArray<Operation> = [
   { name: "remove of a directory", run: ({ port }, { at }) => port.remove(p(at)) },
-  { name: "removeTree of a directory", run: ({ port }, { at }) => port.accelerations!.removeTree!(p(at)) },
+  { name: "removeTree of a directory", run: ({ port }, { at }) => performed(port, { _tag: "RemoveTree", path: p(at) }) },
   { name: "makeDirectory of a directory", run: ({ port }, { at }) => port.makeDirectory(p(at)) },
   { name: "links.make of a directory", run: ({ port }, { at }) => port.links!.make(p(at), "bystander") },
   {

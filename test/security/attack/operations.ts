@@ -23,6 +23,7 @@ import {
   secretName,
   slots
 } from "./ground.ts"
+import { performed } from "../../performed.ts"
 
 export interface Subject {
   readonly port: Backend
@@ -233,7 +234,7 @@ const reading: ReadonlyArray<Operation> = [
   {
     name: "read in one go",
     run: ({ port }, ground) =>
-      Effect.map(present(port.accelerations!.read!(below(ground, "file"), 10_000)), (whole) =>
+      Effect.map(present(performed(port, { _tag: "Read", path: below(ground, "file"), maxBytes: 10_000 })), (whole) =>
         Buffer.from(whole.bytes).toString()
       ),
     judge: isText(fileText)
@@ -302,7 +303,7 @@ const changing: ReadonlyArray<Operation> = [
         return
       makeTree(path, mark)
     }),
-    run: ({ port }, ground, n) => port.accelerations!.removeTree!(below(ground, slot("tree", n))),
+    run: ({ port }, ground, n) => performed(port, { _tag: "RemoveTree", path: below(ground, slot("tree", n)) }),
     judge: (ground, n, outcome) => {
       if (outcome._tag === "Failure") return undefined
       const left = treeIn(ground, n)

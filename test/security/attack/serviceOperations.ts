@@ -26,6 +26,7 @@ import {
   type Verdict,
   wrong
 } from "./operations.ts"
+import { performed } from "../../performed.ts"
 
 const at = (ground: Ground, name: string): string => `${ground.at}/${name}`
 const slot = (name: string, n: number): string => `${name}-${n % slots}`
@@ -301,7 +302,7 @@ const carried = (ground: Ground, n: number): Verdict | undefined => {
 }
 
 export const onBranch: ReadonlyArray<Operation> = [
-  onTree("removeTree of a tree with it", ({ port }) => port.accelerations!.removeTree!("outer" as never)),
+  onTree("removeTree of a tree with it", ({ port }) => performed(port, { _tag: "RemoveTree", path: "outer" as never })),
   onTree("service delete recursive of a tree with it", ({ fs }) => fs.delete("outer", { recursive: true })),
   {
     ...onTree(

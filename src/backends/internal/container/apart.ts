@@ -7,9 +7,8 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Fault } from "../../../model/FsError.ts"
-import type { FsPath } from "../../../model/FsPath.ts"
-import type { Accelerations, Backend } from "../../../port/Backend.ts"
-import type { Visit } from "../../../port/explorer.ts"
+import type { Backend } from "../../../port/Backend.ts"
+import * as Request from "../../../port/Request.ts"
 import { bulkScript } from "../shell/bulkScript.ts"
 import * as Port from "../shell/port.ts"
 import { program } from "../shell/script.ts"
@@ -33,9 +32,6 @@ const following = (latest: () => Backend, now: Effect.Effect<Backend, Fault>): B
   const by = <A, E, R>(use: (port: Backend) => Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
     Effect.flatMap(now, use)
   const { attributes, links } = first
-  // Containers of one plan, and so their ports, have the same abilities.
-  const fast = <A, R>(use: (by: Required<Accelerations>) => Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
-    by((port) => use(port.accelerations as Required<Accelerations>))
   return {
     ...first,
     stat: (path) => by((port) => port.stat(path)),
@@ -51,16 +47,13 @@ const following = (latest: () => Backend, now: Effect.Effect<Backend, Fault>): B
       make: (path, target) => by((port) => port.links!.make(path, target))
     },
     attributes: attributes && { set: (path, values) => by((port) => port.attributes!.set(path, values)) },
-    accelerations: first.accelerations && {
-      read: (path, maxBytes) => fast(({ read }) => read(path, maxBytes)),
-      readMany: (paths, maxBytes) => fast(({ readMany }) => readMany!(paths, maxBytes)),
-      look: (path) => fast(({ look }) => look!(path)),
-      removeTree: (path) => fast(({ removeTree }) => removeTree(path)),
-      makeMany: (entries) => fast(({ makeMany }) => makeMany!(entries)),
-      // The explorer reports a failure for each directory, which includes the end of the container.
-      explore: <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean) =>
-        latest().accelerations!.explore!(pathOf, searches)
-    }
+    // Containers of one plan, and so their ports, handle the same requests.
+    perform: Request.later(
+      first.perform,
+      by((port) => Effect.succeed(port.perform!))
+    ),
+    // The explorer reports a failure for each directory, which includes the end of the container.
+    explore: first.explore && ((pathOf, searches) => latest().explore!(pathOf, searches))
   }
 }
 

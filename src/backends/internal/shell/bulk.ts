@@ -4,11 +4,13 @@
  * The shell omits unusual cases. These are requested one by one as without this module, so the results are the same.
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { isUtf8, randomBytes } from "../../../runtime/node.ts"
 import type { FileStat } from "../../../model/Entry.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, fromSegments, isTemporaryName, segments } from "../../../model/FsPath.ts"
-import { type Accelerations, type Backend, type Child, keyOf, type Seen, type Whole } from "../../../port/Backend.ts"
+import { type Backend, type Child, keyOf, type Seen, type Whole } from "../../../port/Backend.ts"
+import type { Handlers } from "../../../port/Request.ts"
 import type { Explore, Explorer, Reading, Visit } from "../../../port/explorer.ts"
 import { inWalkOrder } from "../../../port/order.ts"
 import { childOf, fromBytes } from "../hostNames.ts"
@@ -258,8 +260,8 @@ const contentsOf = (
 
 /** Omits a file that changed between stat and read or does not exist. */
 export const readMany =
-  ({ place }: Means): NonNullable<Accelerations["readMany"]> =>
-  (all, maxBytes) =>
+  (place: Place): NonNullable<Handlers["ReadMany"]> =>
+  ({ maxBytes, paths: all }) =>
     Effect.gen(function* () {
       const out: Array<Whole | undefined> = all.map(() => undefined)
       const places: Array<number> = []
@@ -282,7 +284,7 @@ export const readMany =
         for (const [place, whole] of contents?.wholes ?? []) out[places[at + place - 1]!] = whole
         at = contents?.left === undefined ? end : at + contents.left - 1
       }
-      return out
+      return Option.some(out)
     })
 
 const isMissing = (errors: string): boolean => /^[^\n]*: No such file or directory\n*$/.test(errors)
@@ -311,16 +313,12 @@ const seenOf = (path: FsPath, { errors, output }: Reply): ReadonlyArray<Seen> | 
 }
 
 export const look =
-  ({ place }: Means): NonNullable<Accelerations["look"]> =>
-  (path) => {
+  (place: Place): NonNullable<Handlers["Look"]> =>
+  ({ path }) => {
     const name = nameOf(path)
     return name === undefined
-      ? Effect.succeed(undefined)
-      : Effect.map(place.ask(requestOf("bulk_look", [name])), (reply) => seenOf(path, reply))
+      ? Effect.succeedNone
+      : Effect.map(place.ask(requestOf("bulk_look", [name])), (reply) => Option.fromUndefinedOr(seenOf(path, reply)))
   }
 
-export const accelerations = (means: Means): Pick<Accelerations, "explore" | "readMany" | "look"> => ({
-  explore: explore(means),
-  readMany: readMany(means),
-  look: look(means)
-})
+export const handlers = (place: Place): Handlers => ({ ReadMany: readMany(place), Look: look(place) })

@@ -4,8 +4,10 @@
  * Unusual entries are declined: the engine then creates them with the plain operations, which report any failure.
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { Fault } from "../../../model/FsError.ts"
-import type { Accelerations, NewEntry } from "../../../port/Backend.ts"
+import type { NewEntry } from "../../../port/Backend.ts"
+import type { Handlers } from "../../../port/Request.ts"
 import { faultOf } from "./faults.ts"
 import { isFault, nameOf, type Place, understood } from "./place.ts"
 import type { Reply } from "./session.ts"
@@ -94,8 +96,8 @@ const ask = (place: Place, some: ReadonlyArray<Asked>): Effect.Effect<ReadonlyAr
 }
 
 export const makeMany =
-  (place: Place): NonNullable<Accelerations["makeMany"]> =>
-  (entries) =>
+  (place: Place): NonNullable<Handlers["MakeMany"]> =>
+  ({ entries }) =>
     Effect.gen(function* () {
       const out: Array<boolean> = entries.map(() => false)
       const asked = entries.flatMap((entry, index) => askedOf(entry, index) ?? [])
@@ -108,5 +110,5 @@ export const makeMany =
         for (const [place, { index }] of some.entries()) out[index] = made[place]!
         at = end
       }
-      return out
+      return Option.some(out)
     })

@@ -5,11 +5,13 @@
  * a symlink can only lead to other places inside the container.
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import { isUtf8 } from "../../../runtime/node.ts"
 import { type Fault, located } from "../../../model/FsError.ts"
 import { type FsPath, root } from "../../../model/FsPath.ts"
 import { relativeTo } from "../../../port/absoluteLinks.ts"
 import type { Attributes, Backend, Links, Rules } from "../../../port/Backend.ts"
+import * as Request from "../../../port/Request.ts"
 import { type CommonOptions, enforce, fromOptions, isReadOnly } from "../../../port/Rules.ts"
 import * as Locks from "../../../runtime/locks.ts"
 import * as Bulk from "./bulk.ts"
@@ -111,12 +113,13 @@ const backend = (place: Place.Place, options: Options): Backend => {
     attributes: attributesOf(place),
     rules,
     locks: Locks.make({ caseSensitive: true }),
-    accelerations: {
-      ...Bulk.accelerations({ place, list: listed, caseSensitive: true }),
-      read: (path, maxBytes) => whole(place, path, maxBytes),
-      removeTree: (path) => (path === root ? Effect.fail(isRoot) : removeTree(place, path)),
-      makeMany: makeMany(place)
-    }
+    explore: Bulk.explore({ place, list: listed, caseSensitive: true }),
+    perform: Request.handlers({
+      ...Bulk.handlers(place),
+      Read: ({ maxBytes, path }) => Effect.map(whole(place, path, maxBytes), Option.fromUndefinedOr),
+      RemoveTree: ({ path }) => (path === root ? Effect.fail(isRoot) : Effect.asSome(removeTree(place, path))),
+      MakeMany: makeMany(place)
+    })
   }
 }
 

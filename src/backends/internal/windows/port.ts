@@ -4,9 +4,11 @@
  * There are no attributes to set: Windows keeps one bit of a mode, and the port must not claim to set others.
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type { Fault } from "../../../model/FsError.ts"
 import { root } from "../../../model/FsPath.ts"
 import type { Backend, Rules } from "../../../port/Backend.ts"
+import * as Request from "../../../port/Request.ts"
 import { fromOptions, isReadOnly } from "../../../port/Rules.ts"
 import * as Locks from "../../../runtime/locks.ts"
 import type { WindowsHostOptions } from "../options.ts"
@@ -50,6 +52,8 @@ export const backend = (walker: Walker, options: WindowsHostOptions): Backend =>
     },
     rules,
     locks: Locks.make({ caseSensitive: false }),
-    accelerations: { read: (path, maxBytes) => File.whole(walker, path, maxBytes) }
+    perform: Request.handlers({
+      Read: ({ maxBytes, path }) => Effect.map(File.whole(walker, path, maxBytes), Option.fromUndefinedOr)
+    })
   }
 }

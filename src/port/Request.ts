@@ -1,0 +1,281 @@
+/**
+ * The requests that a backend may answer in one step, faster than the engine derives the answer from the primitives.
+ *
+ * Each answer must equal the derived one; the acceleration laws check this. A backend declares a handler for each tag
+ * that it supports. A wrapper maps or filters the requests as data.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import type * as Stream from "effect/Stream"
+import type { DeleteResult, FileStat, TransferResult } from "../model/Entry.ts"
+import type { Fault } from "../model/FsError.ts"
+import type { FsPath } from "../model/FsPath.ts"
+import type { WriteHow } from "./Backend.ts"
+import type { Edit, Edited, EditPlan, MakeDirectoryPlan, MovePlan, NewEntry, RemovePlan, WritePlan } from "./changes.ts"
+
+/**
+ * An entry on a path, as `Look` reports it.
+ *
+ * @since 0.1.0
+ */
+export interface Seen {
+  readonly stat: FileStat
+  /** The target of a symlink. */
+  readonly target?: string | undefined
+}
+
+/**
+ * A whole file, read in one step.
+ *
+ * @since 0.1.0
+ */
+export interface Whole {
+  readonly stat: FileStat
+  readonly bytes: Uint8Array
+  /** True if the backend owns the bytes: they must not be modified, and must be copied before they are handed out. */
+  readonly isLent?: boolean
+  readonly version?: Effect.Effect<string, Fault>
+}
+
+/**
+ * A whole write. The engine has checked the arguments and holds the lock of the path; for a stream, within `commit`.
+ *
+ * A handler that declines must not run the stream. It reports the version if the plan requests one and the caller
+ * cannot know it.
+ *
+ * @since 0.1.0
+ */
+export interface Write<E = unknown, R = unknown> {
+  readonly _tag: "Write"
+  readonly path: FsPath
+  readonly bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>
+  readonly plan: WritePlan
+  readonly how?: WriteHow | undefined
+}
+
+/**
+ * A request other than `Write`, which alone carries the errors and services of a stream.
+ *
+ * @since 0.1.0
+ */
+export type Plain =
+  | { readonly _tag: "Stat"; readonly path: FsPath }
+  /** Reads a whole file. Declined for a file of more than `maxBytes`. */
+  | { readonly _tag: "Read"; readonly path: FsPath; readonly maxBytes: number }
+  /** Reads several whole files. The answer omits each file that a single read must report. */
+  | { readonly _tag: "ReadMany"; readonly paths: ReadonlyArray<FsPath>; readonly maxBytes: number }
+  /**
+   * Reads the entry at each component of a path, from the root to the first one that is no directory. Follows nothing.
+   *
+   * If the last entry is a directory and not the path itself, the next component does not exist.
+   */
+  | { readonly _tag: "Look"; readonly path: FsPath }
+  /** Removes a directory and everything in it. */
+  | { readonly _tag: "RemoveTree"; readonly path: FsPath }
+  /**
+   * Creates new entries, each directory before its entries, and replaces nothing.
+   *
+   * The answer tells for each entry whether it was created completely. An entry that was not is absent. An entry may be
+   * visible before it is complete, so callers create entries in hidden directories.
+   */
+  | { readonly _tag: "MakeMany"; readonly entries: ReadonlyArray<NewEntry> }
+  // Whole changes, for backends where another program decides about existence. The engine has checked everything else.
+  | { readonly _tag: "Edit"; readonly path: FsPath; readonly edits: ReadonlyArray<Edit>; readonly plan: EditPlan }
+  | { readonly _tag: "Remove"; readonly path: FsPath; readonly plan: RemovePlan }
+  | { readonly _tag: "MakeDirectory"; readonly path: FsPath; readonly plan: MakeDirectoryPlan }
+  /** Moves an entry. A fault names the path of the end that it concerns. */
+  | { readonly _tag: "Move"; readonly path: FsPath; readonly to: FsPath; readonly plan: MovePlan }
+
+/**
+ * A request to a backend.
+ *
+ * @since 0.1.0
+ */
+export type Request = Plain | Write
+
+/**
+ * The name of a request.
+ *
+ * @since 0.1.0
+ */
+export type Tag = Request["_tag"]
+
+/**
+ * The answer of each request.
+ *
+ * @since 0.1.0
+ */
+export interface Answers {
+  /** `undefined` if the path is absent. */
+  readonly Stat: FileStat | undefined
+  readonly Read: Whole
+  readonly ReadMany: ReadonlyArray<Whole | undefined>
+  readonly Look: ReadonlyArray<Seen>
+  readonly RemoveTree: DeleteResult
+  readonly MakeMany: ReadonlyArray<boolean>
+  readonly Write: { readonly version?: string | undefined }
+  readonly Edit: Edited
+  readonly Remove: DeleteResult
+  readonly MakeDirectory: void
+  readonly Move: TransferResult
+}
+
+/**
+ * The answer of a request.
+ *
+ * @since 0.1.0
+ */
+export type AnswerOf<R extends { readonly _tag: Tag }> = Answers[R["_tag"]]
+
+/**
+ * The handlers of a backend. `None` declines: nothing is done, and the engine derives the answer.
+ *
+ * The engine asks only when the answer is due, so a handler may do its work in the call and return a completed effect.
+ *
+ * @since 0.1.0
+ */
+export type Handlers = {
+  readonly [R in Plain as R["_tag"]]?: ((request: R) => Effect.Effect<Option.Option<AnswerOf<R>>, Fault>) | undefined
+} & {
+  readonly Write?: (<E, R>(request: Write<E, R>) => Effect.Effect<Option.Option<Answers["Write"]>, Fault | E, R>) | undefined
+}
+
+/**
+ * A function that answers requests in one step, with the tags that it handles.
+ *
+ * @since 0.1.0
+ */
+export interface Perform {
+  <R extends Plain>(request: R): Effect.Effect<Option.Option<AnswerOf<R>>, Fault>
+  <E, R>(request: Write<E, R>): Effect.Effect<Option.Option<Answers["Write"]>, Fault | E, R>
+  readonly tags: ReadonlySet<Tag>
+}
+
+type Handle = (request: Request) => Effect.Effect<Option.Option<never>, Fault>
+
+/**
+ * An effect that declines a request.
+ *
+ * @since 0.1.0
+ */
+export const declined: Effect.Effect<Option.Option<never>> = Effect.succeed(Option.none())
+
+const dispatching = (handle: Handle, tags: ReadonlySet<Tag>): Perform => Object.assign(handle as unknown as Perform, { tags })
+
+const handleOf = (self: Perform): Handle => self as unknown as Handle
+
+/**
+ * Returns a `perform` of these handlers.
+ *
+ * @since 0.1.0
+ */
+export const handlers = (handlers: Handlers): Perform => {
+  const all = handlers as Readonly<Record<Tag, Handle | undefined>>
+  const tags = (Object.keys(handlers) as Array<Tag>).filter((tag) => all[tag] !== undefined)
+  return dispatching((request) => all[request._tag]?.(request) ?? declined, new Set(tags))
+}
+
+/**
+ * Returns the `perform` of a backend if it handles the tag.
+ *
+ * @since 0.1.0
+ */
+export const performing = (self: { readonly perform?: Perform | undefined }, tag: Tag): Perform | undefined =>
+  self.perform?.tags.has(tag) === true ? self.perform : undefined
+
+/**
+ * The requests that change nothing.
+ *
+ * @since 0.1.0
+ */
+export const reading: ReadonlySet<Tag> = new Set<Tag>(["Stat", "Read", "ReadMany", "Look"])
+
+/**
+ * Removes all requests but those with the given tags.
+ *
+ * @since 0.1.0
+ */
+export const only = (self: Perform | undefined, tags: ReadonlySet<Tag>): Perform | undefined => {
+  const kept = new Set([...(self?.tags ?? [])].filter((tag) => tags.has(tag)))
+  if (self === undefined || kept.size === 0) return undefined
+  const handle = handleOf(self)
+  return kept.size === self.tags.size
+    ? self
+    : dispatching((request) => (kept.has(request._tag) ? handle(request) : declined), kept)
+}
+
+/**
+ * Replaces handlers of the tags that `self` handles. Handlers of other tags are ignored.
+ *
+ * @since 0.1.0
+ */
+export const override = (self: Perform | undefined, change: (self: Perform) => Handlers): Perform | undefined => {
+  if (self === undefined) return undefined
+  const changed = change(self) as Readonly<Record<Tag, Handle | undefined>>
+  return dispatching(
+    (request) => (self.tags.has(request._tag) ? (changed[request._tag] ?? handleOf(self))(request) : declined),
+    self.tags
+  )
+}
+
+/**
+ * Forwards the requests that `self` handles to the `perform` that `latest` returns at that time.
+ *
+ * @since 0.1.0
+ */
+export const later = (self: Perform | undefined, latest: Effect.Effect<Perform, Fault>): Perform | undefined =>
+  self && dispatching((request) => Effect.flatMap(latest, (perform) => handleOf(perform)(request)), self.tags)
+
+/**
+ * Adds handlers, which take precedence over those of `self`.
+ *
+ * @since 0.1.0
+ */
+export const extend = (self: Perform | undefined, added: Handlers): Perform => {
+  const more = handlers(added)
+  return self === undefined
+    ? more
+    : dispatching(
+        (request) => handleOf(more.tags.has(request._tag) ? more : self)(request),
+        new Set([...self.tags, ...more.tags])
+      )
+}
+
+/**
+ * Maps every path of a request.
+ *
+ * @since 0.1.0
+ */
+export const mapPath = <R extends Request>(request: R, into: (path: FsPath) => FsPath): R => {
+  const self: Request = request
+  switch (self._tag) {
+    case "ReadMany":
+      return { ...request, paths: self.paths.map(into) }
+    case "MakeMany":
+      return { ...request, entries: self.entries.map((entry) => ({ ...entry, path: into(entry.path) })) }
+    case "Move":
+      return { ...request, path: into(self.path), to: into(self.to) }
+    default:
+      return { ...request, path: into(self.path) }
+  }
+}
+
+/**
+ * Maps the paths of all requests with `into`, and the paths that faults report with `out`.
+ *
+ * @since 0.1.0
+ */
+export const mapped = (
+  self: Perform | undefined,
+  into: (path: FsPath) => FsPath,
+  out: (fault: Fault) => Fault
+): Perform | undefined => {
+  if (self === undefined) return undefined
+  const handle = handleOf(self)
+  return dispatching((request) => {
+    const answer = handle(mapPath(request, into))
+    return request._tag === "Remove" || request._tag === "Move" ? Effect.mapError(answer, out) : answer
+  }, self.tags)
+}
