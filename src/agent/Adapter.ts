@@ -26,6 +26,7 @@ import type { ToolResult } from "./ToolResult.ts"
 /**
  * A program that brings a prompt to a model and runs the tools that the model calls.
  *
+ * @category models
  * @since 0.1.0
  */
 export interface Adapter {
@@ -116,6 +117,7 @@ export interface Run {
 /**
  * Makes an adapter of your own, which calls tools with `run`.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const make = (name: string): Adapter => Object.freeze({ name })
@@ -132,6 +134,7 @@ export type Needed<R> = Exclude<R, Given>
  * services they need from the surrounding context. Fails as `Prompt.filesystem` and `Prompt.render` do, and with SessionError
  * `invalid` for a checkpoint of another session.
  *
+ * @category running
  * @since 0.1.0
  */
 export const run = <R>(
@@ -189,6 +192,16 @@ export interface Scripted extends Adapter {
 /**
  * Makes an adapter that plays a written script in place of a model, for tests and examples.
  *
+ * @example
+ * ```ts
+ * const session = yield* Session.make()
+ * const files = yield* Section.VfsSection({ session })
+ * const prompt = yield* Prompt.make({ ns: "agents", key: "writer", sections: [files] })
+ * const call = { tool: "write_file", input: { path: "a.md", content: "one" } }
+ * const transcript = yield* Adapter.scripted([call]).run(prompt, { session })
+ * transcript.map(({ result }) => result.success) // => [true]
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export const scripted = (script: Script): Scripted => {
@@ -251,6 +264,7 @@ const served = Effect.promise(() => Promise.all([import("./mcp/server.ts"), impo
  * Serves a prompt over the Model Context Protocol: its text as instructions and as the one prompt, its tools, and the files of
  * its workspace, if any, as resources.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const mcp = <R>(prompt: Prompt<R>, options: McpOptions): Mcp<Needed<R>> => {

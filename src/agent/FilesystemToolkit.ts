@@ -33,6 +33,7 @@ import { writeFile } from "./tools/writeFile.ts"
 /**
  * The seven basic tools: `ls`, `read_file`, `write_file`, `edit_file`, `glob`, `grep`, `rm`.
  *
+ * @category toolkits
  * @since 0.1.0
  */
 export const seven = Toolkit.make(
@@ -50,6 +51,7 @@ const extras = Toolkit.make(toTool(move), toTool(copy), toTool(mkdir), toTool(st
 /**
  * The whole kit: the seven basic tools and `move`, `copy`, `mkdir`, `stat`, `tree`, `apply_patch`.
  *
+ * @category toolkits
  * @since 0.1.0
  */
 export const toolkit = Toolkit.merge(seven, extras)
@@ -64,6 +66,7 @@ export const snapshots = Toolkit.make(toTool(snapshot), toTool(snapshotList), to
 /**
  * The whole kit together with the snapshot tools.
  *
+ * @category toolkits
  * @since 0.1.0
  */
 export const all = Toolkit.merge(toolkit, snapshots)
@@ -102,6 +105,13 @@ const contextual = Effect.sync(() => session(Context.empty()))
 /**
  * Handlers of the whole kit, on the layer's own filesystem.
  *
+ * @example
+ * ```ts
+ * const tools = yield* Effect.provide(FilesystemToolkit.toolkit, FilesystemToolkit.layer)
+ * yield* Stream.runDrain(yield* tools.handle("write_file", { path: "a.txt", content: "one" }))
+ * yield* fs.readString("a.txt") // => "one"
+ * ```
+ * @category layers
  * @since 0.1.0
  */
 export const layer: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>, never, Filesystem> = toolkit.toLayer(
@@ -112,6 +122,7 @@ export const layer: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>, never, F
  * Handlers of the whole kit, on the filesystem in the context of each call. A call without one answers "No filesystem
  * available".
  *
+ * @category layers
  * @since 0.1.0
  */
 export const layerContextual: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>> = toolkit.toLayer(
@@ -154,6 +165,7 @@ export const layerSnapshots: Layer.Layer<
 /**
  * Handlers of the whole kit with the snapshot tools, as one session. After a restore, files that it changed must be read again.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const layerAll: Layer.Layer<Tool.HandlersFor<typeof all.tools>, never, Filesystem | Snapshots> = all.toLayer(

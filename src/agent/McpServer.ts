@@ -82,6 +82,15 @@ export const registrations = <T extends AnyDefinition<unknown> = AnyDefinition>(
  * Serves one client over standard input and output until it disconnects. Calls that still run are then interrupted and their
  * changes rolled back.
  *
+ * @example
+ * ```ts
+ * yield* McpServer.runStdio({ tools: "seven" }).pipe(
+ *   Effect.provide(Policy.readBeforeWrite),
+ *   Effect.provide(PosixHost.layer({ root: "/srv/project" })),
+ *   Effect.provide(NodeServices.layer)
+ * )
+ * ```
+ * @category running
  * @since 0.1.0
  */
 export const runStdio = <T extends AnyDefinition<unknown> = AnyDefinition>(
@@ -92,6 +101,7 @@ export const runStdio = <T extends AnyDefinition<unknown> = AnyDefinition>(
 /**
  * Serves one client as `runStdio` does, as a layer. The program goes on when the client disconnects.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const layerStdio = <T extends AnyDefinition<unknown> = AnyDefinition>(
@@ -103,6 +113,7 @@ export const layerStdio = <T extends AnyDefinition<unknown> = AnyDefinition>(
  * idle too long or when there are too many. Its client then gets 404 and starts another. There is no authentication: the HTTP
  * server decides its address and who may reach it. Change notices are sent over standard input and output only.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const layerHttp = <T extends AnyDefinition<unknown> = AnyDefinition>(

@@ -22,6 +22,7 @@ import * as Tree from "./sections/tree.ts"
  * have one key. `invalid`: a malformed key, namespace, title or tool name, or an override whose tool is unknown or in a section
  * that accepts none.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class PromptError extends Schema.TaggedError<PromptError>("fs-algebra/PromptError")("PromptError", {
@@ -50,6 +51,7 @@ export interface Template<out R = never> {
 /**
  * A template with the overrides and the deadline of one run.
  *
+ * @category models
  * @since 0.1.0
  */
 export interface Prompt<out R = never> extends Template<R> {
@@ -142,6 +144,14 @@ const warnOfFilesWithoutTools = <R>({ key, sections }: Template<R>): Effect.Effe
  * Makes a frozen prompt. Fails with PromptError for malformed keys, names and titles, for two sections of one parent with the
  * same key, and for two tools with the same name. Logs a warning for each section with a filesystem that no tool works on.
  *
+ * @example
+ * ```ts
+ * const task = Section.MarkdownSection({ title: "Task", template: "Shorten the guide." })
+ * const prompt = yield* Prompt.make({ ns: "agents/writer", key: "shorten", sections: [task] })
+ * const { text } = yield* Prompt.render(prompt)
+ * text // => "## Task\n\nShorten the guide."
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export const make = <S extends Section<unknown>>(

@@ -17,6 +17,7 @@ import { shell } from "./tools/sandbox/shell.ts"
 /**
  * The sandbox tools: `shell`, `eval`.
  *
+ * @category toolkits
  * @since 0.1.0
  */
 export const toolkit = Toolkit.make(toTool(shell, "sandbox"), toTool(evaluate, "sandbox"))
@@ -26,6 +27,12 @@ const handlers = (bind: Bind) => toolkit.of({ shell: bind(shell), eval: bind(eva
 /**
  * Handlers that run in the layer's own sandbox, for one session.
  *
+ * @example
+ * ```ts
+ * const tools = yield* Effect.provide(SandboxToolkit.toolkit, SandboxToolkit.layer)
+ * yield* Stream.runDrain(yield* tools.handle("shell", { command: "ls -l" }))
+ * ```
+ * @category layers
  * @since 0.1.0
  */
 export const layer: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>, never, Filesystem | Sandbox> = toolkit.toLayer(

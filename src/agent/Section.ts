@@ -106,6 +106,7 @@ export type Given = Filesystem | ToolContext
  * A section: any object of this shape. With `filesystem` it is a workspace. `R` is the services that its tools, and those of
  * its children, need and that it does not provide.
  *
+ * @category models
  * @since 0.1.0
  */
 export interface Section<out R = never> {
@@ -177,6 +178,7 @@ export interface Options<
 /**
  * Makes a section of your own; with `filesystem` it is a workspace. An invalid section is refused when a prompt is made of it.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const make = <T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section, P = never>(
@@ -217,6 +219,12 @@ const keyOf = (title: string): string =>
 /**
  * Makes a section of text, optionally with tools.
  *
+ * @example
+ * ```ts
+ * const task = Section.MarkdownSection({ title: "Your Task", template: "Shorten the guide." })
+ * task.key // => "your-task"
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export const MarkdownSection = <

@@ -62,6 +62,19 @@ export interface Options<Name extends string, Params extends Schema.Struct.Field
 /**
  * Makes a tool. Dies if a name, description or example is invalid, because that is a programming error.
  *
+ * @example
+ * ```ts
+ * const countWords = Tool.make({
+ *   name: "count_words",
+ *   description: "Counts the words of a text.",
+ *   parameters: Schema.Struct({ text: Schema.String }),
+ *   value: Schema.Int,
+ *   examples: [{ text: "two words" }],
+ *   handle: ({ text }) => Effect.succeed({ message: "Counted.", value: text.split(" ").length })
+ * })
+ * countWords.name // => "count_words"
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export const make = <const Name extends string, Value extends Schema.Top, Params extends Schema.Struct.Fields = {}, R = never>(

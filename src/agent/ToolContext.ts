@@ -49,6 +49,7 @@ export interface Operations {
 /**
  * The service through which a tool reads its context.
  *
+ * @category services
  * @since 0.1.0
  */
 export class ToolContext extends Context.Service<ToolContext, Operations>()("fs-algebra/ToolContext") {}
@@ -79,6 +80,13 @@ export const make = (options: Options): Operations =>
 /**
  * Makes a budget that counts down. Fails with InvalidArgument unless the limit is a number of at least 0; Infinity is allowed.
  *
+ * @example
+ * ```ts
+ * const budget = yield* ToolContext.budget(1_000)
+ * yield* budget.spend(300)
+ * yield* budget.left // => 700
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export const budget = (limit: number): Effect.Effect<BudgetTracker, InvalidArgument> =>

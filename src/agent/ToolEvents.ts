@@ -11,6 +11,7 @@ import * as Slice from "../model/Slice.ts"
 /**
  * The event of a tool call: its arguments, its outcome and its duration.
  *
+ * @category models
  * @since 0.1.0
  */
 export class ToolInvoked extends Schema.TaggedClass<ToolInvoked>("fs-algebra/ToolInvoked")("ToolInvoked", {
@@ -36,6 +37,15 @@ export class ToolInvoked extends Schema.TaggedClass<ToolInvoked>("fs-algebra/Too
 /**
  * The listener for tool calls. The default listener does nothing.
  *
+ * @example
+ * ```ts
+ * const tools = yield* Effect.provide(FilesystemToolkit.toolkit, FilesystemToolkit.layer)
+ * const names: Array<string> = []
+ * const call = Effect.flatMap(tools.handle("ls", {}), Stream.runDrain)
+ * yield* Effect.provideService(call, ToolEvents.ToolEvents, ({ tool }) => Effect.sync(() => void names.push(tool)))
+ * names // => ["ls"]
+ * ```
+ * @category references
  * @since 0.1.0
  */
 export const ToolEvents: Context.Reference<(event: ToolInvoked) => Effect.Effect<void>> = Context.Reference<

@@ -29,6 +29,11 @@ export const ToolResult = <Value extends Schema.Top>(value: Value) =>
 /**
  * Makes the result of a tool that succeeded.
  *
+ * @example
+ * ```ts
+ * ToolResult.ok("2 words", { words: 2 }) // => { message: "2 words", success: true, value: { words: 2 } }
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export const ok = <Value>(message: string, value: Value): ToolResult<Value> => ({ message, success: true, value })
@@ -36,6 +41,7 @@ export const ok = <Value>(message: string, value: Value): ToolResult<Value> => (
 /**
  * Makes the result of a tool that failed. The message says why, and what to do instead.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const error = (message: string): ToolResult<never> => ({ message, success: false })

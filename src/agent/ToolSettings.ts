@@ -43,6 +43,13 @@ export const defaults: ToolSettingsShape = { limits: agent, budget: 48_000, meas
 /**
  * The settings in force.
  *
+ * @example
+ * ```ts
+ * const budget = Effect.map(ToolSettings.ToolSettings, ({ budget }) => budget)
+ * const settings = { ...ToolSettings.defaults, budget: 10_000 }
+ * yield* Effect.provideService(budget, ToolSettings.ToolSettings, settings) // => 10_000
+ * ```
+ * @category references
  * @since 0.1.0
  */
 export const ToolSettings: Context.Reference<ToolSettingsShape> = Context.Reference("fs-algebra/ToolSettings", {

@@ -21,6 +21,7 @@ const kit = "vfs"
 /**
  * The four tools: `list_directory`, `read_file`, `write_file`, `delete_file`.
  *
+ * @category toolkits
  * @since 0.1.0
  */
 export const toolkit = Toolkit.make(
@@ -41,6 +42,13 @@ const handlers = (bind: Bind) =>
 /**
  * Handlers on the layer's own filesystem, for one session.
  *
+ * @example
+ * ```ts
+ * const tools = yield* Effect.provide(VfsToolkit.toolkit, VfsToolkit.layer)
+ * yield* Stream.runDrain(yield* tools.handle("delete_file", { path: "src/main.ts" }))
+ * yield* fs.exists("src/main.ts") // => false
+ * ```
+ * @category layers
  * @since 0.1.0
  */
 export const layer: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>, never, Filesystem> = toolkit.toLayer(
@@ -50,6 +58,7 @@ export const layer: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>, never, F
 /**
  * Handlers on the filesystem in the context of each call. A call without one answers "No filesystem available".
  *
+ * @category layers
  * @since 0.1.0
  */
 export const layerContextual: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>> = toolkit.toLayer(

@@ -119,6 +119,7 @@ const served = ({ hostDirectory, mounts }: Plan): ReadonlyArray<string> => [
 /**
  * Creates a container, which is removed when the scope closes.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const make = (options: ContainerOptions): Effect.Effect<Container, ContainerError, Scope.Scope | ChildProcessSpawner> =>
@@ -138,6 +139,15 @@ export const make = (options: ContainerOptions): Effect.Effect<Container, Contai
 /**
  * Provides the files and commands of a container as services.
  *
+ * @example
+ * ```ts
+ * const list = Sandbox.Sandbox.use((sandbox) => sandbox.exec(["ls"]))
+ * yield* list.pipe(
+ *   Effect.provide(Container.layer({ image: "docker.io/library/alpine" })),
+ *   Effect.provide(NodeServices.layer)
+ * )
+ * ```
+ * @category layers
  * @since 0.1.0
  */
 export const layer = (options: ContainerOptions): Layer.Layer<Filesystem | Sandbox, ContainerError, ChildProcessSpawner> =>

@@ -49,6 +49,7 @@ export type {
  * whose only key is `link`, with a string, is a symlink. To create a directory with a single text file named `link`,
  * give the text as bytes.
  *
+ * @category models
  * @since 0.1.0
  */
 export type Tree = { readonly [name: string]: string | Uint8Array | { readonly link: string } | Tree }
@@ -210,6 +211,7 @@ const grow = (options: InMemoryOptions): Effect.Effect<Grown, TreeError> =>
  * Fails with InvalidPath for a key of the tree that is not a single name, and with PathTooLong beyond the limits in
  * force. Fails with InvalidArgument for an invalid value and for keys that are the same name.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export function make(options?: Empty): Effect.Effect<Backend>
@@ -221,6 +223,13 @@ export function make(options: InMemoryOptions = {}): Effect.Effect<Backend, Tree
 /**
  * Creates a filesystem in memory, empty or with the given tree.
  *
+ * @example
+ * ```ts
+ * const layer = InMemory.layer({ tree: { docs: { "guide.md": "Read it." }, latest: { link: "docs/guide.md" } } })
+ * const read = Filesystem.Filesystem.use((fs) => fs.readString("latest"))
+ * yield* Effect.provide(read, layer) // => "Read it."
+ * ```
+ * @category layers
  * @since 0.1.0
  */
 export function layer(options?: Empty): Layer.Layer<Filesystem>
@@ -269,6 +278,7 @@ export const makeSession = (
 /**
  * Creates the filesystem of `makeSession`.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const layerSession = (

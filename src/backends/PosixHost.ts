@@ -46,6 +46,7 @@ export type {
  * Fails with InvalidPath if the root is not absolute, and with Unsupported if the machine cannot provide the required
  * confinement.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const make = (options: PosixHostOptions): Effect.Effect<Backend, StatError | NotADirectory | Unsupported, Scope.Scope> =>
@@ -58,6 +59,12 @@ export const make = (options: PosixHostOptions): Effect.Effect<Backend, StatErro
 /**
  * Creates a filesystem whose root is a directory of the machine, until the layer's scope closes. Fails like `make`.
  *
+ * @example
+ * ```ts
+ * const read = Filesystem.Filesystem.use((fs) => fs.readString("README.md"))
+ * yield* Effect.provide(read, PosixHost.layer({ root: "/srv/project" }))
+ * ```
+ * @category layers
  * @since 0.1.0
  */
 export const layer = (options: PosixHostOptions): Layer.Layer<Filesystem.Filesystem, StatError | NotADirectory | Unsupported> =>

@@ -104,6 +104,7 @@ const openAbove = (root: string): Effect.Effect<Backend, Fault, Scope.Scope> =>
  * `\\?\`. Fails with NotFound, NotADirectory or AccessDenied for the root (`policy` if it is inside an open
  * snapshot store).
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const make = (
@@ -132,6 +133,12 @@ export const make = (
  * Creates a filesystem whose root is a directory of a Windows machine, until the layer's scope closes. Fails like
  * `make`.
  *
+ * @example
+ * ```ts
+ * const read = Filesystem.Filesystem.use((fs) => fs.readString("README.md"))
+ * yield* Effect.provide(read, WindowsHost.layer({ root: "C:\\project" }))
+ * ```
+ * @category layers
  * @since 0.1.0
  */
 export const layer = (

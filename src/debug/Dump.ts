@@ -90,6 +90,7 @@ export const file = (path: string, file: string): Effect.Effect<Model.FileConten
 /**
  * Opens the archive as a read-only Filesystem, until the scope ends. Fails with DebugError `missing` if there is no archive.
  *
+ * @category readers
  * @since 0.1.0
  */
 export const view = (path: string): Effect.Effect<Algebra, DebugError, Scope.Scope> =>

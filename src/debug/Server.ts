@@ -127,6 +127,12 @@ const longestName = 4096
  * Serves until the scope ends, and returns the address. Fails with DebugError if there is nothing to show, and with
  * ListenError.
  *
+ * @example
+ * ```ts
+ * const { url } = yield* Server.serve({ source: { filesystem: fs, title: "my files" } })
+ * yield* Effect.log(`The page is at ${url}`)
+ * ```
+ * @category running
  * @since 0.1.0
  */
 export const serve = (options: Options): Effect.Effect<Address, DebugError | ListenError, Scope.Scope> =>

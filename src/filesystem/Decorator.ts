@@ -34,6 +34,12 @@ const reading = ({ explore, perform }: Backend): Pick<Backend, "explore" | "perf
 /**
  * Makes a filesystem read-only: every change fails with AccessDenied `readOnly`, before any call of the backend.
  *
+ * @example
+ * ```ts
+ * const refused = yield* Effect.flip(Decorator.readOnly(fs).write("a.txt", "one"))
+ * refused._tag // => "AccessDenied"
+ * ```
+ * @category combinators
  * @since 0.1.0
  */
 export const readOnly = (self: Algebra): Algebra => {
@@ -117,6 +123,7 @@ const directory: Caller.Tags = new Set([...Caller.tags.stat, "NotADirectory"])
  * `escape` from then on, even if they stay within the original filesystem. Fails with NotFound if the directory is
  * missing; it is not created.
  *
+ * @category combinators
  * @since 0.1.0
  */
 export const subdirectory =
@@ -160,6 +167,7 @@ const bound = (name: string, value = Number.POSITIVE_INFINITY): number => {
  *
  * A limit that is negative or not a number is a defect, because no caller can handle it.
  *
+ * @category combinators
  * @since 0.1.0
  */
 export const quota =
@@ -185,6 +193,7 @@ export const quota =
  *
  * Without this decorator there are none. A filesystem that is already traced is returned unchanged.
  *
+ * @category combinators
  * @since 0.1.0
  */
 export const traced = (self: Algebra): Algebra => (Traced.isTraced(self.port) ? self : make(Traced.around(self.port)))
@@ -237,6 +246,7 @@ const wholeReads = new Set<Request.Tag>(["Read"])
  * EINTR or ECONNRESET. Changes are retried only if the fault means that nothing was done (`busy`, EMFILE, ENFILE,
  * EAGAIN). A write of a stream is never retried, because a stream can run only once.
  *
+ * @category combinators
  * @since 0.1.0
  */
 export const retry = (options: RetryOptions): ((self: Algebra) => Algebra) => {

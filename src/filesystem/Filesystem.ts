@@ -254,6 +254,16 @@ export interface AttributeValues {
 /**
  * The operations of a filesystem. Programs use them; combinators take and return them.
  *
+ * The example of each operation begins with the two files of this one.
+ *
+ * @example
+ * ```ts
+ * const { matches } = yield* fs.glob("**")
+ * matches.map(({ path }) => path) // => ["notes/todo.md", "src/main.ts"]
+ * yield* fs.readString("notes/todo.md") // => "- [ ] tea\n- [ ] bread\n"
+ * ```
+ *
+ * @category models
  * @since 0.1.0
  */
 export interface Algebra {
@@ -264,50 +274,256 @@ export interface Algebra {
   /** The port, for combinators and capabilities; programs do not need it. */
   readonly port: Backend
 
-  /** Tests whether a path is reachable; false also for an invalid path. Fails only if the backend is gone. */
+  /**
+   * Tests whether a path is reachable; false also for an invalid path. Fails only if the backend is gone.
+   * @example
+   * ```ts
+   * yield* fs.exists("notes/todo.md") // => true
+   * yield* fs.exists("notes/done.md") // => false
+   * ```
+   */
   readonly exists: (path: string) => Effect.Effect<boolean, BackendError>
+  /**
+   * Returns the metadata of an entry.
+   * @example
+   * ```ts
+   * const { kind, sizeBytes } = yield* fs.stat("notes/todo.md")
+   * kind // => "file"
+   * sizeBytes // => 22
+   * ```
+   */
   readonly stat: (path: string) => Effect.Effect<FileStat, StatError>
+  /**
+   * Returns the entries of a directory, by default of the root, sorted by name.
+   * @example
+   * ```ts
+   * const entries = yield* fs.list()
+   * entries.map(({ name, kind }) => `${name} ${kind}`) // => ["notes directory", "src directory"]
+   * ```
+   */
   readonly list: (path?: string) => Effect.Effect<ReadonlyArray<FileEntry>, ListError>
-  /** Walks everything below a directory. Every stream of entries or matches is in path order. */
+  /**
+   * Walks everything below a directory. Every stream of entries or matches is in path order.
+   * @example
+   * ```ts
+   * const entries = yield* Stream.runCollect(fs.walk("notes"))
+   * entries.map(({ path }) => path) // => ["notes/todo.md"]
+   * ```
+   */
   readonly walk: (path?: string, options?: WalkOptions) => Stream.Stream<FileEntry, ListError>
+  /**
+   * Returns the entries whose paths match a pattern, in path order, one page at a time.
+   * @example
+   * ```ts
+   * const { matches } = yield* fs.glob(["src/*.ts", "docs/*.md"])
+   * matches.map(({ path }) => path) // => ["src/main.ts"]
+   * ```
+   */
   readonly glob: (pattern: string | ReadonlyArray<string>, options?: GlobOptions) => Effect.Effect<GlobResult, GlobError>
+  /**
+   * Streams the entries whose paths match a pattern.
+   * @example
+   * ```ts
+   * const matches = yield* Stream.runCollect(fs.globStream("*.md"))
+   * matches.map(({ path }) => path) // => ["notes/todo.md"]
+   * ```
+   */
   readonly globStream: (pattern: string | ReadonlyArray<string>, options?: GlobOptions) => Stream.Stream<GlobMatch, GlobError>
+  /**
+   * Returns the lines that match a pattern, by path and line, one page at a time.
+   * @example
+   * ```ts
+   * const { matches } = yield* fs.grep(/\[ \] \w+/, { glob: "*.md" })
+   * matches.map(({ path, lineNumber }) => `${path}:${lineNumber}`) // => ["notes/todo.md:1", "notes/todo.md:2"]
+   * ```
+   */
   readonly grep: (pattern: string | RegExp, options?: GrepOptions) => Effect.Effect<GrepResult, GrepError>
+  /**
+   * Streams the lines that match a pattern.
+   * @example
+   * ```ts
+   * const first = yield* Stream.runCollect(fs.grepStream("bread").pipe(Stream.take(1)))
+   * first.map(({ lineContent }) => lineContent) // => ["- [ ] bread"]
+   * ```
+   */
   readonly grepStream: (pattern: string | RegExp, options?: GrepOptions) => Stream.Stream<GrepMatch, GrepError>
 
+  /**
+   * Returns a window of lines of a text file.
+   * @example
+   * ```ts
+   * const page = yield* fs.read("notes/todo.md", { offset: 1, limit: 1, version: true })
+   * page.content // => "- [ ] bread"
+   * yield* fs.write("notes/todo.md", "", { ifMatch: page.version }) // fails with Conflict if the file changed
+   * ```
+   */
   readonly read: Versioning<[path: string], ReadOptions, ReadResult, ReadError>
-  /** Reads the whole text exactly: a byte order mark is U+FEFF, and line endings stay as they are. */
+  /**
+   * Reads the whole text exactly: a byte order mark is U+FEFF, and line endings stay as they are.
+   * @example
+   * ```ts
+   * yield* fs.readString("src/main.ts") // => "export const answer = 42\n"
+   * ```
+   */
   readonly readString: (path: string, encoding?: string) => Effect.Effect<string, ReadError>
+  /**
+   * Returns a range of bytes of a file.
+   * @example
+   * ```ts
+   * const { content } = yield* fs.readBytes("notes/todo.md", { offset: 0, limit: 3 })
+   * content // => Uint8Array.of(0x2d, 0x20, 0x5b)
+   * ```
+   */
   readonly readBytes: Versioning<[path: string], ReadBytesOptions, ReadBytesResult, ReadBytesError>
-  /** Returns the SHA-256 of the file's bytes, in hex. */
+  /**
+   * Returns the SHA-256 of the file's bytes, in hex.
+   * @example
+   * ```ts
+   * const before = yield* fs.version("src/main.ts")
+   * const { version } = yield* fs.write("src/main.ts", "export {}\n", { ifMatch: before, version: true })
+   * version === before // => false
+   * ```
+   */
   readonly version: (path: string) => Effect.Effect<string, StreamError>
+  /**
+   * Streams the bytes of a file in chunks.
+   * @example
+   * ```ts
+   * const chunks = yield* Stream.runCollect(fs.stream("notes/todo.md", { chunkSize: 8 }))
+   * chunks.map(({ length }) => length) // => [8, 8, 6]
+   * ```
+   */
   readonly stream: (path: string, options?: StreamOptions) => Stream.Stream<Uint8Array, StreamError>
+  /**
+   * Streams the lines of a text file, without terminators.
+   * @example
+   * ```ts
+   * yield* Stream.runCollect(fs.lines("notes/todo.md")) // => ["- [ ] tea", "- [ ] bread"]
+   * ```
+   */
   readonly lines: (path: string) => Stream.Stream<string, StreamError | NotText>
 
+  /**
+   * Replaces or creates a text file, with the missing directories above it.
+   * @example
+   * ```ts
+   * yield* fs.write("docs/guide.md", "# Guide\n")
+   * yield* fs.write("docs/guide.md", "Read it.\n", { mode: "append" })
+   * yield* fs.readString("docs/guide.md") // => "# Guide\nRead it.\n"
+   * ```
+   */
   readonly write: Versioning<[path: string, content: string], WriteOptions, WriteResult, WriteError>
+  /**
+   * Replaces or creates a file of bytes.
+   * @example
+   * ```ts
+   * const { bytesWritten } = yield* fs.writeBytes("logo.png", Uint8Array.of(0x89, 0x50, 0x4e, 0x47))
+   * bytesWritten // => 4
+   * ```
+   */
   readonly writeBytes: Versioning<[path: string, content: Uint8Array], WriteOptions, WriteResult, WriteError>
-  /** Writes a stream. Nothing is visible before its end; a failed or interrupted stream keeps the old content. */
+  /**
+   * Writes a stream. Nothing is visible before its end; a failed or interrupted stream keeps the old content.
+   * @example
+   * ```ts
+   * const bytes = Stream.make("one\n", "two\n").pipe(Stream.encodeText)
+   * yield* Stream.run(bytes, fs.sink("log.txt"))
+   * yield* fs.readString("log.txt") // => "one\ntwo\n"
+   * ```
+   */
   readonly sink: VersioningSink
-  /** Applies all edits or none. Every byte outside a match stays as it was. */
+  /**
+   * Applies all edits or none. Every byte outside a match stays as it was.
+   * @example
+   * ```ts
+   * const { replacements } = yield* fs.edit("notes/todo.md", { oldText: "[ ] tea", newText: "[x] tea" })
+   * replacements // => 1
+   * yield* fs.readString("notes/todo.md") // => "- [x] tea\n- [ ] bread\n"
+   * ```
+   */
   readonly edit: Versioning<[path: string, edits: Edit | ReadonlyArray<Edit>], EditOptions, EditResult, EditError>
+  /**
+   * Deletes an entry; a directory that has entries only with `recursive: true`.
+   * @example
+   * ```ts
+   * const { deleted } = yield* fs.delete("notes", { recursive: true })
+   * deleted // => 1
+   * yield* fs.exists("notes") // => false
+   * ```
+   */
   readonly delete: (path: string, options?: DeleteOptions) => Effect.Effect<DeleteResult, DeleteError>
+  /**
+   * Creates a directory, with the missing ones above it.
+   * @example
+   * ```ts
+   * yield* fs.mkdir("build/cache")
+   * const { kind } = yield* fs.stat("build")
+   * kind // => "directory"
+   * ```
+   */
   readonly mkdir: (path: string, options?: MkdirOptions) => Effect.Effect<void, MkdirError>
   /**
    * Copies an entry; a symlink is copied itself. Creates parents. Keeps permission bits unless `preservePermissions` is
    * false.
+   * @example
+   * ```ts
+   * const { files, bytes } = yield* fs.copy("notes", "backup/notes")
+   * files // => 1
+   * bytes // => 22
+   * ```
    */
   readonly copy: (from: string, to: string, options?: TransferOptions) => Effect.Effect<TransferResult, TransferError>
-  /** Moves an entry, atomically if the backend can rename. */
+  /**
+   * Moves an entry, atomically if the backend can rename.
+   * @example
+   * ```ts
+   * yield* fs.move("notes/todo.md", "todo.md")
+   * yield* fs.exists("notes/todo.md") // => false
+   * yield* fs.exists("todo.md") // => true
+   * ```
+   */
   readonly move: (from: string, to: string, options?: TransferOptions) => Effect.Effect<TransferResult, TransferError>
 
+  /**
+   * Returns the target of a symlink, as it was written.
+   * @example
+   * ```ts
+   * yield* fs.symlink("latest.md", "notes/todo.md")
+   * yield* fs.readLink("latest.md") // => "notes/todo.md"
+   * ```
+   */
   readonly readLink: (path: string) => Effect.Effect<string, StatError | InvalidArgument | Unsupported>
-  /** Creates a symlink. The target is relative to the symlink's directory and must not leave the root. */
+  /**
+   * Creates a symlink. The target is relative to the symlink's directory and must not leave the root.
+   * @example
+   * ```ts
+   * yield* fs.symlink("src/todo.md", "../notes/todo.md")
+   * yield* fs.readString("src/todo.md") // => "- [ ] tea\n- [ ] bread\n"
+   * ```
+   */
   readonly symlink: (path: string, target: string) => Effect.Effect<void, LinkError>
+  /**
+   * Sets the permission bits or the modification time of an entry.
+   * @example
+   * ```ts
+   * yield* fs.setAttributes("src/main.ts", { mode: 0o600 })
+   * const { mode } = yield* fs.stat("src/main.ts")
+   * mode // => 0o600
+   * ```
+   */
   readonly setAttributes: (
     path: string,
     attributes: AttributeValues
   ) => Effect.Effect<void, StatError | InvalidArgument | Unsupported>
-  /** Streams the changes below a directory, at any depth, from now on. */
+  /**
+   * Streams the changes below a directory, at any depth, from now on.
+   * @example
+   * ```ts
+   * const changes = yield* Effect.forkChild(Stream.runCollect(fs.watch("notes").pipe(Stream.take(1))), { startImmediately: true })
+   * yield* fs.write("notes/done.md", "")
+   * yield* Fiber.join(changes) // => [{ _tag: "Created", path: "notes/done.md" }]
+   * ```
+   */
   readonly watch: (path?: string) => Stream.Stream<WatchEvent, StatError | NotADirectory | Unsupported>
 }
 
@@ -316,6 +532,7 @@ export interface Algebra {
  *
  * The identifier is a class of its own, because a structural key would accept any larger service by accident.
  *
+ * @category services
  * @since 0.1.0
  */
 export class Filesystem extends Context.Service<Filesystem, Algebra>()("fs-algebra/Filesystem") {}
@@ -323,6 +540,13 @@ export class Filesystem extends Context.Service<Filesystem, Algebra>()("fs-algeb
 /**
  * Derives all operations from a port.
  *
+ * @example
+ * ```ts
+ * const scratch = Filesystem.make(yield* InMemory.make())
+ * yield* scratch.write("a.txt", "one")
+ * yield* scratch.readString("a.txt") // => "one"
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export const make: (backend: Backend) => Algebra = derive
@@ -333,6 +557,7 @@ export const make: (backend: Backend) => Algebra = derive
  * Writes to one path run one after another, in order of arrival, while other paths proceed. A lock on a directory waits
  * for all paths below it. Create them once per backend, as its `locks`.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const locks = (options?: {
@@ -343,6 +568,7 @@ export const locks = (options?: {
 /**
  * Creates a layer from an effect that builds a backend.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const layer = <E, R>(backend: Effect.Effect<Backend, E, R>): Layer.Layer<Filesystem, E, Exclude<R, Scope.Scope>> =>
@@ -351,6 +577,13 @@ export const layer = <E, R>(backend: Effect.Effect<Backend, E, R>): Layer.Layer<
 /**
  * Turns `Algebra → Algebra` (or `→ Effect<Algebra>`) into a layer combinator; other services of the layer pass through.
  *
+ * @example
+ * ```ts
+ * const layer = InMemory.layer().pipe(Filesystem.decorate(Decorator.readOnly))
+ * const readOnly = Filesystem.Filesystem.useSync((fs) => fs.readOnly)
+ * yield* Effect.provide(readOnly, layer) // => true
+ * ```
+ * @category combinators
  * @since 0.1.0
  */
 export const decorate: {

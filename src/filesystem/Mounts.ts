@@ -55,6 +55,13 @@ const place = (caller: Caller.Caller, path: FsPath.FsPath): Effect.Effect<FsPath
  * Fails with NotADirectory if `at` is no directory or lies below a file, and with AlreadyExists if it is a broken
  * symlink.
  *
+ * @example
+ * ```ts
+ * const library = Filesystem.make(yield* InMemory.make({ tree: { "guide.md": "Read it." } }))
+ * const both = yield* Mounts.mount("vendor/library", library)(fs)
+ * yield* both.readString("vendor/library/guide.md") // => "Read it."
+ * ```
+ * @category combinators
  * @since 0.1.0
  */
 export const mount =

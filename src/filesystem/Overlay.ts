@@ -44,6 +44,15 @@ const overlays = new WeakMap<Backend, Layers.Layers>()
  * - symlinks and attributes need support in both; watching reports changes here and, if `lower` can be watched, there
  * - names are case-sensitive only if both are
  *
+ * @example
+ * ```ts
+ * const draft = Overlay.overlay(Filesystem.make(yield* InMemory.make()))(fs)
+ * yield* draft.write("notes/done.md", "")
+ * yield* fs.exists("notes/done.md") // => false
+ * yield* Overlay.commit(draft)
+ * yield* fs.exists("notes/done.md") // => true
+ * ```
+ * @category combinators
  * @since 0.1.0
  */
 export const overlay =
@@ -104,6 +113,7 @@ const told = (all: ReadonlyArray<Difference>): ReadonlyArray<Change> =>
  *
  * Fails with Unsupported on a filesystem that `overlay` did not return, also on a decorated overlay.
  *
+ * @category changes
  * @since 0.1.0
  */
 export const changes = (self: Algebra): Effect.Effect<ReadonlyArray<Change>, ChangesError> =>
@@ -116,6 +126,7 @@ export const changes = (self: Algebra): Effect.Effect<ReadonlyArray<Change>, Cha
  * of them. The overlay then still has all changes and shows the same as before, and another commit continues. Excludes
  * all other writes.
  *
+ * @category changes
  * @since 0.1.0
  */
 export const commit = (self: Algebra): Effect.Effect<ReadonlyArray<Change>, CommitError> =>
@@ -124,6 +135,7 @@ export const commit = (self: Algebra): Effect.Effect<ReadonlyArray<Change>, Comm
 /**
  * Discards the changes, so that the overlay shows the lower filesystem again.
  *
+ * @category changes
  * @since 0.1.0
  */
 export const discard = (self: Algebra): Effect.Effect<void, CommitError> =>

@@ -91,6 +91,12 @@ const served = (fs: Algebra): FileSystem.FileSystem => {
  * - A handle opened with `a` appends at once.
  * - Temporary files are in the root, unless `directory` is given.
  *
+ * @example
+ * ```ts
+ * const read = FileSystem.FileSystem.use((platform) => platform.readFileString("notes/todo.md"))
+ * yield* Effect.provide(read, Platform.toFileSystem) // => "- [ ] tea\n- [ ] bread\n"
+ * ```
+ * @category layers
  * @since 0.1.0
  */
 export const toFileSystem: Layer.Layer<FileSystem.FileSystem, never, Filesystem> = Layer.effect(
@@ -141,6 +147,7 @@ const backend = Effect.fnUntraced(function* (
  *
  * Fails with NotFound, NotADirectory, and the other errors of the root's path.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const fromFileSystem = (

@@ -73,6 +73,13 @@ export type ExecError = PathError | BackendError | NotFound | NotADirectory | In
 /**
  * The service that runs commands beside the container's files.
  *
+ * @example
+ * ```ts
+ * const sandbox = yield* Sandbox.Sandbox
+ * const { exitCode, stdout } = yield* sandbox.exec(["wc", "-l", "todo.md"], { cwd: "notes" })
+ * yield* Effect.log(exitCode === 0 ? stdout : "wc failed")
+ * ```
+ * @category services
  * @since 0.1.0
  */
 export class Sandbox extends Context.Service<

@@ -450,6 +450,7 @@ export const bringBackBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<
 /**
  * Runs `exportZipOf` on the current filesystem.
  *
+ * @category exporting
  * @since 0.1.0
  */
 export const exportZip: Stream.Stream<Uint8Array, ArchiveError | FsError, Filesystem> = Stream.unwrap(
@@ -468,6 +469,14 @@ export const exportTar: Stream.Stream<Uint8Array, ArchiveError | FsError, Filesy
 /**
  * Runs `exportBytesOf` on the current filesystem.
  *
+ * @example
+ * ```ts
+ * const bytes = yield* Archive.exportBytes
+ * yield* fs.delete("notes", { recursive: true })
+ * yield* Archive.importBytes(bytes)
+ * yield* fs.exists("notes/todo.md") // => true
+ * ```
+ * @category exporting
  * @since 0.1.0
  */
 export const exportBytes: Effect.Effect<Uint8Array, ArchiveError | FsError, Filesystem> = Effect.flatMap(Filesystem, (fs) =>
@@ -488,6 +497,7 @@ export const exportArchive = (
 /**
  * Runs `importZipOf` on the current filesystem.
  *
+ * @category importing
  * @since 0.1.0
  */
 export const importZip = <E, R>(
@@ -508,6 +518,7 @@ export const importTar = <E, R>(
 /**
  * Runs `importBytesOf` on the current filesystem.
  *
+ * @category importing
  * @since 0.1.0
  */
 export const importBytes = (bytes: Uint8Array): Effect.Effect<number, ArchiveError | FsError, Filesystem> =>

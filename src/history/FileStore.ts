@@ -85,6 +85,7 @@ export interface Operations {
 /**
  * The service with the eight methods.
  *
+ * @category services
  * @since 0.1.0
  */
 export class FileStore extends Context.Service<FileStore, Operations>()("fs-algebra/FileStore") {}
@@ -115,6 +116,15 @@ const restoreOf = (fs: Algebra, data: Uint8Array): Effect.Effect<number, Archive
 /**
  * Creates a store over a filesystem.
  *
+ * @example
+ * ```ts
+ * const store = FileStore.make(fs)
+ * const bytes = yield* store.snapshot
+ * yield* store.write("notes/todo.md", "") // => 0
+ * yield* store.restore(bytes)
+ * yield* fs.readString("notes/todo.md") // => "- [ ] tea\n- [ ] bread\n"
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export const make = (fs: Algebra): Operations => ({
@@ -131,6 +141,7 @@ export const make = (fs: Algebra): Operations => ({
 /**
  * Provides a store over the current filesystem.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const layer: Layer.Layer<FileStore, never, Filesystem> = Layer.effect(FileStore, Effect.map(Filesystem, make))

@@ -45,6 +45,7 @@ export type {
 /**
  * The service that keeps archives of the tree in a directory.
  *
+ * @category services
  * @since 0.1.0
  */
 export class SnapshotStore extends Context.Service<SnapshotStore, Operations>()("fs-algebra/SnapshotStore") {}
@@ -55,6 +56,7 @@ export class SnapshotStore extends Context.Service<SnapshotStore, Operations>()(
  * During the scope no filesystem can be opened in the directory. Fails with SnapshotError `refused` if the directory is
  * not acceptable.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const make = (options?: Options): Effect.Effect<Operations, SnapshotError, Filesystem | Scope.Scope> =>
@@ -68,6 +70,12 @@ export const make = (options?: Options): Effect.Effect<Operations, SnapshotError
 /**
  * Provides a store for the current filesystem. Fails with SnapshotError if the directory cannot be trusted.
  *
+ * @example
+ * ```ts
+ * const save = SnapshotStore.SnapshotStore.use((store) => store.list)
+ * yield* Effect.provide(save, SnapshotStore.layer({ directory: "/srv/snapshots" }))
+ * ```
+ * @category layers
  * @since 0.1.0
  */
 export const layer = (options?: Options): Layer.Layer<SnapshotStore, SnapshotError, Filesystem> =>

@@ -93,6 +93,7 @@ export {
 /**
  * The service that takes and restores snapshots of a filesystem.
  *
+ * @category services
  * @since 0.1.0
  */
 export class Snapshots extends Context.Service<Snapshots, Operations>()("fs-algebra/Snapshots") {}
@@ -122,6 +123,7 @@ const own = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy, Proble
 /**
  * Provides snapshots stored as the backend stores them, with options.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const layerWith = (options: LayerOptions): Layer.Layer<Snapshots, SnapshotError, Filesystem> =>
@@ -132,6 +134,18 @@ export const layerWith = (options: LayerOptions): Layer.Layer<Snapshots, Snapsho
  *
  * Fails with SnapshotError `gitMissing` for a directory of a host without git.
  *
+ * @example
+ * ```ts
+ * const past = Effect.gen(function* () {
+ *   const snapshots = yield* Snapshots.Snapshots
+ *   const before = yield* snapshots.snapshot({ tag: "before" })
+ *   yield* fs.delete("notes", { recursive: true })
+ *   yield* snapshots.restore(before)
+ *   return yield* fs.exists("notes/todo.md")
+ * })
+ * yield* Effect.provide(past, Snapshots.layer) // => true
+ * ```
+ * @category layers
  * @since 0.1.0
  */
 export const layer: Layer.Layer<Snapshots, SnapshotError, Filesystem> = layerWith({})
@@ -142,6 +156,7 @@ export const layer: Layer.Layer<Snapshots, SnapshotError, Filesystem> = layerWit
  * A missing directory is created. It is refused inside the root of any open filesystem, and if this module did not
  * create it.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const layerGit = (
@@ -152,6 +167,7 @@ export const layerGit = (
  * Provides snapshots as ZIP archives in a temporary directory, which is removed with the layer. Works on every backend
  * and without git.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const layerArchive: Layer.Layer<Snapshots, SnapshotError, Filesystem> = serving((fs) => ArchiveStrategy.make(fs, {}))
@@ -159,6 +175,7 @@ export const layerArchive: Layer.Layer<Snapshots, SnapshotError, Filesystem> = s
 /**
  * Runs `fork` of the current service.
  *
+ * @category forks
  * @since 0.1.0
  */
 export const fork = (snapshot: FilesystemSnapshot): Effect.Effect<Algebra, SnapshotError, Snapshots> =>
@@ -174,6 +191,7 @@ export const changes: (fork: Algebra) => Effect.Effect<ReadonlyArray<Change>, Ov
 /**
  * Runs `merge` of the current service.
  *
+ * @category forks
  * @since 0.1.0
  */
 export const merge = (

@@ -40,6 +40,7 @@ export type {
 /**
  * The service that sends requests as journal entries and waits for their answers.
  *
+ * @category services
  * @since 0.1.0
  */
 export class Branch extends Context.Service<Branch, Requests>()("fs-algebra/Branch") {}
@@ -130,6 +131,7 @@ export const layerRequests = (options: RequestsOptions = {}): Layer.Layer<Branch
  * confines links, and a call on a path through a link takes several entries. With the thirteen alone, the leaf follows links, and links
  * cannot be read or created here.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const make = (options: Options = {}): Effect.Effect<Algebra, JournalError | InvalidArgument, Journal | Scope.Scope> =>
@@ -149,6 +151,16 @@ export const make = (options: Options = {}): Effect.Effect<Algebra, JournalError
 /**
  * Provides the filesystem that `make` returns.
  *
+ * @example
+ * ```ts
+ * const read = Filesystem.Filesystem.use((fs) => fs.readString("notes/todo.md"))
+ * yield* read.pipe(
+ *   Effect.provide(Branch.layer({ extended: true })),
+ *   Effect.provide(Leaf.layer({ extended: true })),
+ *   Effect.provide(Journal.layerMemory)
+ * ) // => "- [ ] tea\n- [ ] bread\n"
+ * ```
+ * @category layers
  * @since 0.1.0
  */
 export const layer = (options: Options = {}): Layer.Layer<Filesystem, JournalError | InvalidArgument, Journal> =>

@@ -45,6 +45,13 @@ export interface DirectoryOptions {
 /**
  * Returns a content store in memory, which lives as long as it is referenced.
  *
+ * @example
+ * ```ts
+ * const contents = ContentStore.makeMemory()
+ * const ref = yield* contents.put(Uint8Array.of(1, 2, 3))
+ * yield* contents.get(ref) // => Uint8Array.of(1, 2, 3)
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export const makeMemory: () => ContentStore = Memory.make
@@ -53,6 +60,7 @@ export const makeMemory: () => ContentStore = Memory.make
  * Opens a content store in a directory, which is created with the first content. Any number of processes may use the directory at once.
  * Opening removes the leftovers of dead processes.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const makeDirectory = (directory: string, options: DirectoryOptions = {}): Effect.Effect<ContentStore, JournalError> =>

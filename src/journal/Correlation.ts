@@ -10,6 +10,7 @@ import { randomUUID } from "../runtime/node.ts"
 /**
  * The generator of correlation ids, by default a random UUID as 32 hex digits. Tests provide their own.
  *
+ * @category references
  * @since 0.1.0
  */
 export const Correlation: Context.Reference<Effect.Effect<string>> = Context.Reference<Effect.Effect<string>>(
@@ -20,6 +21,7 @@ export const Correlation: Context.Reference<Effect.Effect<string>> = Context.Ref
 /**
  * Returns a new correlation id from the generator in the context.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const generate: Effect.Effect<string> = Effect.withFiber((fiber) => fiber.getRef(Correlation))
@@ -27,6 +29,13 @@ export const generate: Effect.Effect<string> = Effect.withFiber((fiber) => fiber
 /**
  * Returns a generator of the prefix followed by 1, 2, 3 and so on, the same in every run.
  *
+ * @example
+ * ```ts
+ * const ids = Correlation.sequential("test-")
+ * yield* Effect.provideService(Correlation.generate, Correlation.Correlation, ids) // => "test-1"
+ * yield* Effect.provideService(Correlation.generate, Correlation.Correlation, ids) // => "test-2"
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export const sequential = (prefix = "req-"): Effect.Effect<string> => {

@@ -40,6 +40,7 @@ export type {
 /**
  * An invalid declaration, with all of its problems.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class CovenantError extends Schema.TaggedError<CovenantError>("fs-algebra/CovenantError")("CovenantError", {
@@ -89,6 +90,7 @@ export interface BranchOptions<E> {
 /**
  * Declares a branch of a covenant.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const branch = <E>({ consumes, journal, name, produces }: BranchOptions<E>): Branch => ({
@@ -131,6 +133,7 @@ export interface RouteOptions<From extends ReadonlyArray<EntryClass>, To extends
 /**
  * Declares a route from entries of some types to entries of others.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const route = <
@@ -174,6 +177,15 @@ export interface Covenant<out E = never, out R = never> {
 /**
  * Checks branches and routes against each other. Fails with CovenantError, which lists every problem.
  *
+ * @example
+ * ```ts
+ * class Order extends Schema.TaggedClass<Order>("shop/Order")("Order", { correlationId: Schema.String }) {}
+ * const journal = yield* Journal.makeMemory<Order>()
+ * const shop = Covenant.branch({ name: "shop", journal, produces: [Order], consumes: [] })
+ * const error = yield* Effect.flip(Covenant.make({ branches: [shop], routes: [] }))
+ * error.problems.length // => 1
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export const make = <E = never, R = never>({
@@ -229,6 +241,7 @@ export const daemons = <E, R>(
 /**
  * Runs a covenant for the lifetime of the layer.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const layer = <E = never, R = never>(

@@ -89,6 +89,17 @@ export interface DaemonOptions<E, R> {
 /**
  * Returns a daemon that is not started. It shuts down with the scope.
  *
+ * @example
+ * ```ts
+ * const status = Effect.gen(function* () {
+ *   const daemon = yield* Daemon.make({ name: "cleaner", run: () => fs.write("clean.txt", "") })
+ *   yield* daemon.start
+ *   yield* daemon.awaitStatus("Completed")
+ *   return yield* daemon.status
+ * })
+ * yield* Effect.provide(status, Journal.layerMemory) // => "Completed"
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export const make: <E, R>(options: DaemonOptions<E, R>) => Effect.Effect<Daemon, never, Journal | Scope.Scope | R> =
@@ -126,6 +137,7 @@ const shutdownAll = (daemons: ReadonlyArray<Daemon>): Effect.Effect<void, Daemon
 /**
  * Combines several daemons into one group.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const all = (daemons: ReadonlyArray<Daemon>): Group => ({
@@ -147,6 +159,7 @@ export const all = (daemons: ReadonlyArray<Daemon>): Group => ({
  * Runs a daemon as the only work of a process: starts it, waits until it has completed, and fails if it has failed. A process supervisor
  * can then restart the process. An interruption shuts the daemon down first.
  *
+ * @category running
  * @since 0.1.0
  */
 export const run = <E, R>(daemon: Effect.Effect<Daemon, E, R>): Effect.Effect<void, E | DaemonError, Exclude<R, Scope.Scope>> =>
@@ -164,6 +177,7 @@ export const run = <E, R>(daemon: Effect.Effect<Daemon, E, R>): Effect.Effect<vo
  * Runs a daemon for the lifetime of the layer. A failure after the start is reported in the journal and in the log, and does not end the
  * layer.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const layer = <E, R>(

@@ -95,6 +95,7 @@ export type Extended = typeof Extended.Type
 /**
  * Any entry of a journal of files.
  *
+ * @category schemas
  * @since 0.1.0
  */
 export const FileSystemEntry = Schema.Union([...thirteen, ...extension])
@@ -136,6 +137,7 @@ const files: ReadonlySet<string> = new Set([...thirteen, ...extension].map((entr
 /**
  * Tests whether a value is an entry of a journal of files.
  *
+ * @category guards
  * @since 0.1.0
  */
 export const isFileSystemEntry = (entry: unknown): entry is FileSystemEntry =>
@@ -144,6 +146,13 @@ export const isFileSystemEntry = (entry: unknown): entry is FileSystemEntry =>
 /**
  * Tests whether the entry is a request. Spells write requests, and leaves read them.
  *
+ * @example
+ * ```ts
+ * const request = new FileSystemEntry.FileRead({ correlationId: "1", path: "notes/todo.md" })
+ * FileSystemEntry.isEfferent(request) // => true
+ * FileSystemEntry.isMutation(request) // => false
+ * ```
+ * @category guards
  * @since 0.1.0
  */
 export const isEfferent = (entry: unknown): entry is Efferent =>
@@ -152,6 +161,7 @@ export const isEfferent = (entry: unknown): entry is Efferent =>
 /**
  * Tests whether the entry is an answer. Leaves write answers, and spells read them.
  *
+ * @category guards
  * @since 0.1.0
  */
 export const isAfferent = (entry: unknown): entry is Afferent => isFileSystemEntry(entry) && !Object.hasOwn(kinds, entry._tag)
@@ -159,6 +169,7 @@ export const isAfferent = (entry: unknown): entry is Afferent => isFileSystemEnt
 /**
  * Tests whether the entry ends an answer. A FileContentChunk ends an answer only if it is final.
  *
+ * @category guards
  * @since 0.1.0
  */
 export const isTerminal = (entry: unknown): entry is Terminal =>
@@ -167,6 +178,7 @@ export const isTerminal = (entry: unknown): entry is Terminal =>
 /**
  * Tests whether a request changes something when it succeeds.
  *
+ * @category guards
  * @since 0.1.0
  */
 export const isMutation = (entry: Efferent): boolean => kinds[entry._tag].needs.length > 0

@@ -48,6 +48,7 @@ export const makeStore: <E, Encoded>(
 /**
  * Opens a journal of entries of any kind. Fails as `makeStore` does.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const make = <E, Encoded>(
@@ -58,6 +59,13 @@ export const make = <E, Encoded>(
 /**
  * Provides the journal of file operations on a server.
  *
+ * @example
+ * ```ts
+ * const journal = JetStream.layer({ servers: ["nats-1:4222", "nats-2:4222"], name: "project" })
+ * const read = Filesystem.Filesystem.use((fs) => fs.readString("README.md"))
+ * yield* Effect.provide(read, Branch.layer({ extended: true }).pipe(Layer.provide(journal)))
+ * ```
+ * @category layers
  * @since 0.1.0
  */
 export const layer = (options: Options): Layer.Layer<Journal.Journal, JournalError> =>

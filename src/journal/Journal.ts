@@ -113,6 +113,7 @@ export type Entry = FileSystemEntry.FileSystemEntry | DaemonChanged | LeafCheckp
 /**
  * The service for the journal of file operations.
  *
+ * @category services
  * @since 0.1.0
  */
 export class Journal extends Context.Service<Journal, Scrivener<Entry>>()("fs-algebra/Journal") {}
@@ -120,6 +121,7 @@ export class Journal extends Context.Service<Journal, Scrivener<Entry>>()("fs-al
 /**
  * Returns a journal over a store.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const make: <E>(store: Store<E>) => Scrivener<E> = Reading.make
@@ -127,6 +129,7 @@ export const make: <E>(store: Store<E>) => Scrivener<E> = Reading.make
 /**
  * Returns a journal in memory, of entries of any kind.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const makeMemory = <E>(): Effect.Effect<Scrivener<E>> => Effect.sync(() => make(MemoryStore.make<E>()))
@@ -134,6 +137,18 @@ export const makeMemory = <E>(): Effect.Effect<Scrivener<E>> => Effect.sync(() =
 /**
  * Provides a journal of file operations in memory.
  *
+ * @example
+ * ```ts
+ * const recorded = Effect.gen(function* () {
+ *   const journal = yield* Journal.Journal
+ *   const self = yield* Journal.record()(fs)
+ *   yield* self.write("a.txt", "one")
+ *   return yield* Stream.runCollect(journal.stored())
+ * })
+ * const entries = yield* Effect.provide(recorded, Journal.layerMemory)
+ * entries.map(({ entry }) => entry._tag) // => ["FileWrite", "FileWritten"]
+ * ```
+ * @category layers
  * @since 0.1.0
  */
 export const layerMemory: Layer.Layer<Journal> = Layer.effect(Journal, makeMemory<Entry>())
@@ -191,6 +206,7 @@ export const makeFile = <E, I>(
 /**
  * Provides the journal of file operations in a file.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const layerFile = (options: FileOptions): Layer.Layer<Journal, JournalError> =>

@@ -117,6 +117,7 @@ export interface LeafOptions {
 /**
  * Returns a leaf over a filesystem, not started. The leaf shuts down with the scope. Fails with InvalidArgument for an invalid option.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const make = (
@@ -133,6 +134,15 @@ export const make = (
 /**
  * Runs a leaf over the filesystem of the context for the lifetime of the layer.
  *
+ * @example
+ * ```ts
+ * const leaf = Leaf.layer({ extended: true })
+ * const branch = Branch.layer({ extended: true })
+ * const list = Filesystem.Filesystem.use((fs) => fs.list("notes"))
+ * const entries = yield* list.pipe(Effect.provide(branch), Effect.provide(leaf), Effect.provide(Journal.layerMemory))
+ * entries.map(({ name }) => name) // => ["todo.md"]
+ * ```
+ * @category layers
  * @since 0.1.0
  */
 export const layer = (
@@ -171,6 +181,7 @@ export type HostLeafError = StatError | NotADirectory | Unsupported | InvalidArg
  * does. To read settings from the environment: `Layer.unwrap(Effect.map(Config.schema(Leaf.PosixFS, "LEAF"), (config) =>
  * Leaf.posixFS(config)))`.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const posixFS = (
@@ -191,6 +202,7 @@ export const posixFS = (
  * Runs a leaf over a directory of a Windows machine. Fails as `posixFS` does, and with Unsupported on any other machine. `lockedRetries` is
  * 0 by default, because the Windows backend itself retries files that another program has open.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const windowsFS = (
@@ -223,6 +235,7 @@ export interface MockOptions extends Further<MockFS> {
  * Runs a leaf over a tree in memory, which lives as long as the layer. Fails with InvalidArgument, which names the invalid setting, and as
  * `InMemory.make` does.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const mockFS = (
@@ -238,6 +251,7 @@ export const mockFS = (
 /**
  * Runs `windowsFS` on Windows and `posixFS` elsewhere. Settings that only one of the two has are not accepted.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const localFS = (

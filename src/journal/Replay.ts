@@ -84,6 +84,16 @@ export interface TreeOptions {
  * Returns the tree at a position as a new filesystem in memory. It has kinds, contents, link targets and the permissions that the journal
  * records, but no times. Fails with NotRecorded if a content depends on data that neither an entry nor the base has.
  *
+ * @example
+ * ```ts
+ * const past = Effect.gen(function* () {
+ *   const journal = yield* Journal.Journal
+ *   yield* (yield* Journal.record()(fs)).write("a.txt", "one")
+ *   return yield* (yield* Replay.tree(journal)).readString("a.txt")
+ * })
+ * yield* Effect.provide(past, Journal.layerMemory) // => "one"
+ * ```
+ * @category replaying
  * @since 0.1.0
  */
 export const tree: (journal: Files, options?: TreeOptions) => Effect.Effect<Algebra, JournalError | NotRecorded | FsError> = (
@@ -107,6 +117,7 @@ export interface RerunOptions {
  * Carries out the recorded requests, including reads, on another filesystem, one at a time in the order of their answers. Returns the
  * results that differ from the recorded ones, except for times and permissions. Skips requests without an answer.
  *
+ * @category replaying
  * @since 0.1.0
  */
 export const rerun: (
@@ -132,6 +143,7 @@ export interface DoubleOptions {
  * same answers; repeated calls get them in the recorded order. A call that was not recorded fails with Unavailable, which describes the
  * call.
  *
+ * @category replaying
  * @since 0.1.0
  */
 export const double: (journal: Files, options?: DoubleOptions) => Effect.Effect<Algebra, JournalError> = (journal, options) =>
@@ -158,6 +170,7 @@ export interface DriftOptions {
  * Returns the paths whose state differs from the last state in the journal, in path order. Compares the kind, content, link target, and the
  * permission bits that the journal knows. A request without an answer, for example of a killed process, may have been done or not.
  *
+ * @category replaying
  * @since 0.1.0
  */
 export const drift: (
@@ -189,6 +202,7 @@ export interface UndoOptions {
  * Fails with Conflict, before any change, if a content or permission bits differ from what the last entry left. Fails with NotRecorded if
  * no entry has the former state. Also fails as writing and deleting do.
  *
+ * @category replaying
  * @since 0.1.0
  */
 export const undo: (
@@ -202,6 +216,7 @@ export const undo: (
  * Emits each requested change when its answer arrives, and at the end the requests without an answer. A change that was staged under hidden
  * names, as undo and restore do for several files, is reported by its effect on visible names.
  *
+ * @category replaying
  * @since 0.1.0
  */
 export const changes: (journal: Files, filter?: Filter) => Stream.Stream<Change, JournalError> = Changes.changes

@@ -50,6 +50,7 @@ export {
 /**
  * The service for the journal of spells.
  *
+ * @category services
  * @since 0.1.0
  */
 export class SpellJournal extends Context.Service<SpellJournal, Scrivener<SpellEntry>>()("fs-algebra/SpellJournal") {}
@@ -57,6 +58,7 @@ export class SpellJournal extends Context.Service<SpellJournal, Scrivener<SpellE
 /**
  * Provides a journal of spells in memory.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const layerJournalMemory: Layer.Layer<SpellJournal> = Layer.effect(SpellJournal, makeMemory<SpellEntry>())
@@ -82,6 +84,7 @@ export interface Operations {
 /**
  * The service that casts spells.
  *
+ * @category services
  * @since 0.1.0
  */
 export class Spells extends Context.Service<Spells, Operations>()("fs-algebra/Spells") {}
@@ -156,6 +159,7 @@ export const make = Effect.fnUntraced(function* (
 /**
  * Provides the caller, and runs the covenant from the spell journal to the journal of files. Ends with the scope.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const layer = (
@@ -185,6 +189,7 @@ export const invocation = <Name extends SpellName>(spell: Name, parameters: Para
 /**
  * Casts an invocation and returns its result or its fault.
  *
+ * @category running
  * @since 0.1.0
  */
 export const cast = (invocation: SpellInvocation): Effect.Effect<SpellResult | SpellFault, CastError, Spells> =>
@@ -196,6 +201,17 @@ const stray = ({ correlationId, spell }: SpellResult): SpellFault =>
 /**
  * Casts a spell and returns its typed result. Fails with the fault of the spell.
  *
+ * @example
+ * ```ts
+ * const spelled = Spells.call("read_file", { path: "src/main.ts" }).pipe(
+ *   Effect.provide(Spells.layer({ extended: true })),
+ *   Effect.provide(Spells.layerJournalMemory),
+ *   Effect.provide(Leaf.layer({ extended: true })),
+ *   Effect.provide(Journal.layerMemory)
+ * )
+ * yield* Effect.map(spelled, ({ content }) => content) // => "export const answer = 42\n"
+ * ```
+ * @category running
  * @since 0.1.0
  */
 export const call = Effect.fnUntraced(function* <Name extends SpellName>(

@@ -22,6 +22,12 @@ export type Kind = "file" | "directory" | "symlink" | "other"
 /**
  * The metadata of one path: kind, size in bytes, times.
  *
+ * @example
+ * ```ts
+ * const { createdAt, modifiedAt, ...stat } = yield* fs.stat("src/main.ts")
+ * yield* Schema.encodeEffect(Entry.FileStat)(stat) // => stat
+ * ```
+ * @category models
  * @since 0.1.0
  */
 export interface FileStat {

@@ -17,6 +17,12 @@ const sentence = (self: { readonly operation: string; readonly path: string }, w
 /**
  * There is no such file or directory.
  *
+ * @example
+ * ```ts
+ * const read = fs.readString("missing.md")
+ * yield* Effect.catchTag(read, "NotFound", ({ path }) => Effect.succeed(`no file ${path}`)) // => "no file missing.md"
+ * ```
+ * @category errors
  * @since 0.1.0
  */
 export class NotFound extends Schema.TaggedError<NotFound>("fs-algebra/NotFound")("NotFound", {
@@ -33,6 +39,7 @@ export class NotFound extends Schema.TaggedError<NotFound>("fs-algebra/NotFound"
 /**
  * The path already exists.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class AlreadyExists extends Schema.TaggedError<AlreadyExists>("fs-algebra/AlreadyExists")("AlreadyExists", { ...at }) {
@@ -54,6 +61,7 @@ const denied = {
 /**
  * The path must not be reached or changed; it may or may not exist. `why` gives the reason.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class AccessDenied extends Schema.TaggedError<AccessDenied>("fs-algebra/AccessDenied")("AccessDenied", {
@@ -71,6 +79,7 @@ export class AccessDenied extends Schema.TaggedError<AccessDenied>("fs-algebra/A
  * The text is not a path of this filesystem: it climbs above the root, has control characters, or its symlinks form a
  * cycle.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class InvalidPath extends Schema.TaggedError<InvalidPath>("fs-algebra/InvalidPath")("InvalidPath", {
@@ -85,6 +94,7 @@ export class InvalidPath extends Schema.TaggedError<InvalidPath>("fs-algebra/Inv
 /**
  * The path or one of its names exceeds a limit of this library or of the system.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class PathTooLong extends Schema.TaggedError<PathTooLong>("fs-algebra/PathTooLong")("PathTooLong", {
@@ -99,6 +109,7 @@ export class PathTooLong extends Schema.TaggedError<PathTooLong>("fs-algebra/Pat
 /**
  * The path, or a part of it, is not a directory.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class NotADirectory extends Schema.TaggedError<NotADirectory>("fs-algebra/NotADirectory")("NotADirectory", { ...at }) {
@@ -110,6 +121,7 @@ export class NotADirectory extends Schema.TaggedError<NotADirectory>("fs-algebra
 /**
  * The path is not a regular file: it is a directory or has no content to read.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class NotAFile extends Schema.TaggedError<NotAFile>("fs-algebra/NotAFile")("NotAFile", { ...at }) {
@@ -121,6 +133,7 @@ export class NotAFile extends Schema.TaggedError<NotAFile>("fs-algebra/NotAFile"
 /**
  * The directory is not empty, and the call did not ask for a recursive removal.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class DirectoryNotEmpty extends Schema.TaggedError<DirectoryNotEmpty>("fs-algebra/DirectoryNotEmpty")(
@@ -137,6 +150,7 @@ export class DirectoryNotEmpty extends Schema.TaggedError<DirectoryNotEmpty>("fs
 /**
  * The device has no space left, or the quota of `Decorator.quota` is used up.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class DiskFull extends Schema.TaggedError<DiskFull>("fs-algebra/DiskFull")("DiskFull", { ...at }) {
@@ -148,6 +162,7 @@ export class DiskFull extends Schema.TaggedError<DiskFull>("fs-algebra/DiskFull"
 /**
  * The operation took too long. `detail` names what it waited for.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class Timeout extends Schema.TaggedError<Timeout>("fs-algebra/Timeout")("Timeout", { ...at, detail: Schema.String }) {
@@ -159,6 +174,7 @@ export class Timeout extends Schema.TaggedError<Timeout>("fs-algebra/Timeout")("
 /**
  * The host failed in a way that has no error class of its own. `code` is the errno or a similar code, if there is one.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class IoError extends Schema.TaggedError<IoError>("fs-algebra/IoError")("IoError", {
@@ -174,6 +190,7 @@ export class IoError extends Schema.TaggedError<IoError>("fs-algebra/IoError")("
 /**
  * The content is not text in the requested encoding. `offset` is the first invalid byte.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class NotText extends Schema.TaggedError<NotText>("fs-algebra/NotText")("NotText", {
@@ -192,6 +209,7 @@ export class NotText extends Schema.TaggedError<NotText>("fs-algebra/NotText")("
 /**
  * The call exceeds a limit of this library (`Limits`), never one of the machine. `limit` names it.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class LimitExceeded extends Schema.TaggedError<LimitExceeded>("fs-algebra/LimitExceeded")("LimitExceeded", {
@@ -208,6 +226,7 @@ export class LimitExceeded extends Schema.TaggedError<LimitExceeded>("fs-algebra
 /**
  * A pattern, offset, limit or edit can never work. `argument` names the parameter.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class InvalidArgument extends Schema.TaggedError<InvalidArgument>("fs-algebra/InvalidArgument")("InvalidArgument", {
@@ -227,6 +246,7 @@ const version = (value: string | null): string => (value === null ? "no file" : 
  *
  * Versions are content versions; `null` means that the file does not exist. `actual` is absent if reading is denied.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class Conflict extends Schema.TaggedError<Conflict>("fs-algebra/Conflict")("Conflict", {
@@ -244,6 +264,7 @@ export class Conflict extends Schema.TaggedError<Conflict>("fs-algebra/Conflict"
 /**
  * The backend lacks a feature that the call needs, such as symlinks or watching. `feature` names it.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class Unsupported extends Schema.TaggedError<Unsupported>("fs-algebra/Unsupported")("Unsupported", {
@@ -263,6 +284,7 @@ const needsContainer: ReadonlySet<string> = new Set(["exec", "eval", "Container"
  *
  * A walk or a listing also fails with this error when another program moves or replaces a directory during the read.
  *
+ * @category errors
  * @since 0.1.0
  */
 export class Unavailable extends Schema.TaggedError<Unavailable>("fs-algebra/Unavailable")("Unavailable", {
@@ -408,6 +430,7 @@ const classes = {
 /**
  * Every error of every operation.
  *
+ * @category schemas
  * @since 0.1.0
  */
 export const FsError = Schema.Union([

@@ -14,6 +14,7 @@ import type { LimitsShape } from "./Limits.ts"
 /**
  * A path relative to the root, "/"-separated, normalised. The root itself is ".".
  *
+ * @category models
  * @since 0.1.0
  */
 export type FsPath = string & { readonly "~fs-algebra/FsPath": "FsPath" }
@@ -139,6 +140,13 @@ export const checkLimits = (
  * A string is invalid if it holds control characters or lone surrogates, climbs above the root or breaks the policy. A
  * value that is not a string is invalid too. `parse` does not check limits; see `checkLimits`.
  *
+ * @example
+ * ```ts
+ * FsPath.parse("./src/lib/../main.ts") // => "src/main.ts"
+ * const fault = FsPath.parse("../secret")
+ * typeof fault === "string" ? fault : fault._tag // => "InvalidPath"
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export const parse = (input: string, policy: PathPolicy = "standard"): FsPath | Fault => {
@@ -187,6 +195,7 @@ export const unfit = (target: string): Fault | undefined => (inspect(target) ===
 /**
  * Returns the path of a name in a directory. The name is not checked.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const join = (parent: FsPath, name: string): FsPath => (parent === root ? name : `${parent}/${name}`) as FsPath
@@ -241,6 +250,7 @@ export const fromSegments = (segments: ReadonlyArray<string>): FsPath =>
 /**
  * Tests whether `path` is `base` or lies below it.
  *
+ * @category guards
  * @since 0.1.0
  */
 export const isWithin = (base: FsPath, path: FsPath): boolean =>
@@ -275,6 +285,7 @@ export const compare = (self: string, that: string): -1 | 0 | 1 => {
 /**
  * The order of every listing, walk and search: by code point.
  *
+ * @category ordering
  * @since 0.1.0
  */
 export const Order: Order_.Order<string> = Order_.make(compare)
@@ -282,6 +293,7 @@ export const Order: Order_.Order<string> = Order_.make(compare)
 /**
  * A schema that decodes only strings in normal form.
  *
+ * @category models
  * @since 0.1.0
  */
 export const FsPath: Schema.Codec<FsPath, string> = Schema.String.check(

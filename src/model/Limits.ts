@@ -46,6 +46,7 @@ const MiB = 1024 * 1024
 /**
  * The default limits of every backend.
  *
+ * @category limits
  * @since 0.1.0
  */
 export const standard: LimitsShape = {
@@ -68,6 +69,7 @@ export const standard: LimitsShape = {
 /**
  * The limits of agent tools and workspace sections: small writes, short paths.
  *
+ * @category limits
  * @since 0.1.0
  */
 export const agent: LimitsShape = {
@@ -85,6 +87,7 @@ const none = Number.POSITIVE_INFINITY
 /**
  * No limits from this library; those of the machine still apply.
  *
+ * @category limits
  * @since 0.1.0
  */
 export const unlimited: LimitsShape = {
@@ -107,6 +110,14 @@ export const unlimited: LimitsShape = {
 /**
  * The current limits. `Effect.provideService(Limits.Limits, Limits.agent)` tightens them for the wrapped effect.
  *
+ * @example
+ * ```ts
+ * const page = fs.read("notes/todo.md").pipe(
+ *   Effect.provideService(Limits.Limits, { ...Limits.standard, defaultReadLimit: 1 })
+ * )
+ * yield* Effect.map(page, ({ content }) => content) // => "- [ ] tea"
+ * ```
+ * @category references
  * @since 0.1.0
  */
 export const Limits: Context.Reference<LimitsShape> = Context.Reference<LimitsShape>("fs-algebra/Limits", {

@@ -31,6 +31,7 @@ export interface Handler<A> {
 /**
  * A slice. `A` is the type of an item, `E` the type that `dispatch` takes.
  *
+ * @category models
  * @since 0.1.0
  */
 export interface Slice<A, E = A> {
@@ -112,6 +113,15 @@ export interface Options<A, E> {
  * A session refuses a name that is empty, longer than 200 characters, only dots, or has separators or control
  * characters.
  *
+ * @example
+ * ```ts
+ * const Note = Slice.make("Note", Schema.String, { reduce: Slice.replaceLatest })
+ * const session = yield* Session.make({ slices: [Note] })
+ * yield* session.dispatch(Note, "first")
+ * yield* session.dispatch(Note, "second")
+ * yield* session.all(Note) // => ["second"]
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export const make = <A, I, E = A>(name: string, schema: Schema.Codec<A, I>, options: Options<A, E> = {}): Slice<A, E> => ({

@@ -258,6 +258,7 @@ export interface Calls {
 /**
  * A backend: the seven primitive operations and optional capabilities.
  *
+ * @category models
  * @since 0.1.0
  */
 export interface Backend {
@@ -341,6 +342,17 @@ export interface Advice {
  * Runs `advice` around every primitive operation. `perform` and `explore` are dropped, so that every
  * operation reaches it.
  *
+ * @example
+ * ```ts
+ * const steps: Array<string> = []
+ * const port = Backend.around(fs.port, (operation, next) => {
+ *   steps.push(`${operation._tag} ${operation.path}`)
+ *   return next
+ * })
+ * yield* Filesystem.make(port).delete("notes/todo.md")
+ * steps.at(-1) // => "Remove notes/todo.md"
+ * ```
+ * @category combinators
  * @since 0.1.0
  */
 export const around = (self: Backend, advice: Advice): Backend => {
@@ -437,6 +449,7 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
 /**
  * Returns the backend without `perform` and `explore`, so that the engine derives everything.
  *
+ * @category combinators
  * @since 0.1.0
  */
 export const portable = (self: Backend): Backend => ({ ...self, perform: undefined, explore: undefined })

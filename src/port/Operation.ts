@@ -8,6 +8,7 @@ import type { FsPath } from "../model/FsPath.ts"
 /**
  * A call of a primitive or of an optional capability.
  *
+ * @category models
  * @since 0.1.0
  */
 export type Operation =
@@ -39,6 +40,12 @@ export type Action = "read" | "write" | "delete"
 /**
  * Returns the permission that an operation needs.
  *
+ * @example
+ * ```ts
+ * Operation.action({ _tag: "Remove", path: FsPath.root }) // => "delete"
+ * Operation.isMutation({ _tag: "Stat", path: FsPath.root }) // => false
+ * ```
+ * @category getters
  * @since 0.1.0
  */
 export const action = (operation: Operation): Action => {
@@ -63,6 +70,7 @@ export const action = (operation: Operation): Action => {
 /**
  * Tests whether an operation can change anything.
  *
+ * @category guards
  * @since 0.1.0
  */
 export const isMutation = (operation: Operation): boolean => action(operation) !== "read"

@@ -91,6 +91,7 @@ export type Plain =
 /**
  * A request to a backend.
  *
+ * @category models
  * @since 0.1.0
  */
 export type Request = Plain | Write
@@ -169,6 +170,13 @@ const handleOf = (self: Perform): Handle => self as unknown as Handle
 /**
  * Returns a `perform` of these handlers.
  *
+ * @example
+ * ```ts
+ * const perform = Request.handlers({ Read: () => Request.declined })
+ * perform.tags.has("Read") // => true
+ * yield* perform({ _tag: "Look", path: FsPath.root }) // => Option.none()
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export const handlers = (handlers: Handlers): Perform => {

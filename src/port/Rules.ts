@@ -31,6 +31,12 @@ export interface CommonOptions {
 /**
  * Converts options to rules.
  *
+ * @example
+ * ```ts
+ * Rules.isReadOnly(Rules.fromOptions({ readOnly: true })) // => true
+ * Rules.isReadOnly(Rules.fromOptions({ allowDelete: false })) // => false
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export const fromOptions = (options?: CommonOptions): Rules => {
@@ -45,6 +51,7 @@ export const fromOptions = (options?: CommonOptions): Rules => {
 /**
  * Tests whether nothing can be changed anywhere: neither writing nor deleting is permitted.
  *
+ * @category guards
  * @since 0.1.0
  */
 export const isReadOnly = (rules: Rules): boolean =>
@@ -80,6 +87,7 @@ const guarded = new Set<Request.Tag>([...Request.reading, "RemoveTree"])
  *
  * A rename needs "delete" for the old name and "write" for the new one.
  *
+ * @category combinators
  * @since 0.1.0
  */
 export const enforce = (self: Backend): Backend => {

@@ -169,6 +169,7 @@ export type Links = "none" | "downwards" | "any"
 /**
  * Returns an arbitrary sequence of calls. With `links`, some calls create and read links.
  *
+ * @category arbitraries
  * @since 0.1.0
  */
 export const program = (options: { readonly links: Links }): Arbitrary.Arbitrary<ReadonlyArray<Command>> => {

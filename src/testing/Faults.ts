@@ -75,6 +75,13 @@ const raise = (fault: Planned["fault"], hanging: Deferred.Deferred<void>): Effec
 /**
  * Returns the filesystem with the planned faults; the first matching plan counts. Accelerations are off, so that every step can fail.
  *
+ * @example
+ * ```ts
+ * const full = Faults.faulty([{ operation: "Write", path: "a.txt", fault: { _tag: "DiskFull" } }])(fs)
+ * const error = yield* Effect.flip(full.write("a.txt", "one"))
+ * error._tag // => "DiskFull"
+ * ```
+ * @category combinators
  * @since 0.1.0
  */
 export const faulty =

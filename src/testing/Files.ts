@@ -49,6 +49,12 @@ export const link = (target: string): Link => ({ link: target })
 /**
  * Creates the tree with all parents. Fails with the fault of the first failing primitive call.
  *
+ * @example
+ * ```ts
+ * yield* Files.plant(fs.port, { "docs/guide.md": "Read it.", empty: Files.directory })
+ * yield* fs.readString("docs/guide.md") // => "Read it."
+ * ```
+ * @category testing
  * @since 0.1.0
  */
 export const plant = Effect.fnUntraced(function* (port: Backend, files: Files): Effect.fn.Return<void, Fault> {
@@ -119,6 +125,7 @@ const sorted = (entries: ReadonlyMap<string, string>): Picture =>
 /**
  * Reads the whole tree, including the temporary files that no listing shows.
  *
+ * @category testing
  * @since 0.1.0
  */
 export const capture = Effect.fnUntraced(function* (port: Backend): Effect.fn.Return<Picture, Fault> {

@@ -55,6 +55,7 @@ export type Kind = "port" | "service" | "ability" | "acceleration"
 /**
  * A statement that every filesystem with the needed abilities must satisfy.
  *
+ * @category models
  * @since 0.1.0
  */
 export interface Law {
@@ -167,6 +168,7 @@ export type Verdict =
 /**
  * Runs the law on the filesystem, which must be empty. Returns NotApplicable if an ability is missing.
  *
+ * @category testing
  * @since 0.1.0
  */
 export const verdict = (law: Law): Effect.Effect<Verdict, never, Filesystem> =>

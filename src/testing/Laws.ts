@@ -27,6 +27,7 @@ import { attributeLaws, preconditionLaws, writingLaws } from "./laws/writing.ts"
 /**
  * All laws of a filesystem.
  *
+ * @category testing
  * @since 0.1.0
  */
 export const laws: ReadonlyArray<Law> = [

@@ -65,6 +65,7 @@ export interface Mock {
 /**
  * The service for the recorded calls, beside the filesystem that `layer` provides.
  *
+ * @category services
  * @since 0.1.0
  */
 export class MockFilesystem extends Context.Service<MockFilesystem, Mock>()("fs-algebra/testing/MockFilesystem") {}
@@ -123,6 +124,13 @@ const mock = (memory: Algebra, options: Options): Mock => {
 /**
  * Returns a new mock. Fails if `tree` is invalid.
  *
+ * @example
+ * ```ts
+ * const mock = yield* MockFilesystem.make({ answers: { exists: () => Effect.succeed(true) } })
+ * yield* mock.filesystem.exists("missing.md") // => true
+ * mock.calls.map(({ operation, path }) => `${operation} ${path}`) // => ["exists missing.md"]
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export function make(options?: Treeless): Effect.Effect<Mock>
@@ -134,6 +142,7 @@ export function make(options: Options = {}): Effect.Effect<Mock, TreeError> {
 /**
  * Provides the mock as the filesystem of a program, together with its recorded calls.
  *
+ * @category layers
  * @since 0.1.0
  */
 export function layer(options?: Treeless): Layer.Layer<Filesystem | MockFilesystem>

@@ -235,6 +235,7 @@ const links: ReadonlyArray<PolicyLaw> = [
 /**
  * All laws about the options of a backend.
  *
+ * @category testing
  * @since 0.1.0
  */
 export const policyLaws: ReadonlyArray<PolicyLaw> = [...permissions, ...dialects, ...links]

@@ -61,6 +61,11 @@ const lawTest = <E>(law: Law, layer: Layer.Layer<Filesystem, E>): void =>
  * anew for each test, and must provide an empty filesystem each time. Provide `Bench` beside it if laws need test support. A law that needs
  * a missing ability is skipped, with the reason.
  *
+ * @example
+ * ```ts
+ * suite("my backend", InMemory.layer())
+ * ```
+ * @category testing
  * @since 0.1.0
  */
 export const suite = <E>(name: string, layer: Layer.Layer<Filesystem, E>, options?: SuiteOptions): void => {
@@ -83,6 +88,7 @@ export const suite = <E>(name: string, layer: Layer.Layer<Filesystem, E>, option
  * Declares tests of a backend's options. `make` returns a layer with these options, whose filesystem has the files. It returns `undefined`
  * for options that the backend does not have, and their laws are skipped.
  *
+ * @category testing
  * @since 0.1.0
  */
 export const policySuite = <E>(

@@ -65,6 +65,7 @@ export interface Operations {
 /**
  * The checkpoint service.
  *
+ * @category services
  * @since 0.1.0
  */
 export class Checkpoint extends Context.Service<Checkpoint, Operations>()("fs-algebra/Checkpoint") {}
@@ -79,6 +80,7 @@ export const FilesystemSnapshots: Slice<FilesystemSnapshot> = Service.slice
 /**
  * Returns the checkpoints of the session and of the filesystem that `snapshots` belongs to. Fails with SessionError `duplicateSlice`.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const make = (options: {
@@ -89,6 +91,18 @@ export const make = (options: {
 /**
  * Provides checkpoints of the session and the snapshots in the context.
  *
+ * @example
+ * ```ts
+ * const undone = Effect.gen(function* () {
+ *   const checkpoint = yield* Checkpoint.Checkpoint
+ *   yield* checkpoint.take("start")
+ *   yield* fs.delete("notes/todo.md")
+ *   yield* checkpoint.rollback("start") // the files and the session
+ *   return yield* fs.exists("notes/todo.md")
+ * })
+ * yield* Effect.provide(undone, Checkpoint.layer.pipe(Layer.provide([Session.layer(), Snapshots.layer]))) // => true
+ * ```
+ * @category layers
  * @since 0.1.0
  */
 export const layer: Layer.Layer<Checkpoint, SessionError, Session.Session | Snapshots> = Layer.effect(
@@ -101,6 +115,7 @@ export const layer: Layer.Layer<Checkpoint, SessionError, Session.Session | Snap
 /**
  * Runs the effect in `transaction` of the Checkpoint service.
  *
+ * @category transactions
  * @since 0.1.0
  */
 export const transaction = <A, E, R>(

@@ -36,6 +36,7 @@ export {
  * Returns what the mounts would copy, in their order. Reads names and sizes, and opens no file. Fails with MountError as `hydrate` does,
  * except for errors that occur only when files are read.
  *
+ * @category mounting
  * @since 0.1.0
  */
 export const plan = (mounts: ReadonlyArray<HostMount>, options: Options): Effect.Effect<ReadonlyArray<Preview>, MountError> =>
@@ -47,6 +48,13 @@ export const plan = (mounts: ReadonlyArray<HostMount>, options: Options): Effect
  * fails if a file is unreadable, or is written, removed or replaced during the copy. Uses constant memory besides the filesystem's own, and
  * reads each file twice. FIFOs, sockets and devices are never opened. Requires write permission.
  *
+ * @example
+ * ```ts
+ * const mounts = [{ hostPath: "docs", include: ["*.md"], mountPath: "reference" }]
+ * const [docs] = yield* HostMount.hydrate(fs, mounts, { allowedRoots: ["/srv/project"] })
+ * yield* Effect.log(docs?.entries)
+ * ```
+ * @category mounting
  * @since 0.1.0
  */
 export const hydrate: (

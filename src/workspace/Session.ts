@@ -129,6 +129,7 @@ export interface Operations extends Slices {
 /**
  * The session service.
  *
+ * @category services
  * @since 0.1.0
  */
 export class Session extends Context.Service<Session, Operations>()("fs-algebra/Session") {}
@@ -137,6 +138,16 @@ export class Session extends Context.Service<Session, Operations>()("fs-algebra/
  * Returns a session, which needs no scope. Fails with SessionError `invalid` for an invalid id or invalid tags, and with `duplicateSlice`
  * for two slices of one name.
  *
+ * @example
+ * ```ts
+ * const Step = Slice.make("Step", Schema.String)
+ * const session = yield* Session.make({ slices: [Step] })
+ * yield* session.snapshot("start")
+ * yield* session.dispatch(Step, "read the guide")
+ * yield* session.rollback("start")
+ * yield* session.all(Step) // => []
+ * ```
+ * @category constructors
  * @since 0.1.0
  */
 export const make = (options: Options = {}): Effect.Effect<Operations, SessionError> =>
@@ -145,6 +156,7 @@ export const make = (options: Options = {}): Effect.Effect<Operations, SessionEr
 /**
  * Provides a new session. Fails with SessionError as `make` does.
  *
+ * @category layers
  * @since 0.1.0
  */
 export const layer = (options?: Options): Layer.Layer<Session, SessionError> => Layer.effect(Session, make(options))
@@ -166,6 +178,7 @@ export interface LoadOptions {
  * Loads a session that `save` wrote, or the only session of a dump, without its parent. Fails with SessionError `io`, `corrupt`, `version`,
  * `unknownSlice` or `duplicateSlice`.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const load = (path: string, { slices }: LoadOptions): Effect.Effect<Operations, SessionError> => loadOne(path, slices)
@@ -204,6 +217,7 @@ export interface DumpOptions<E = never> {
  * Fails with SessionError `invalid`, `corrupt` (items that do not fit their schema) or `io`, and with the errors of archiving the
  * filesystem.
  *
+ * @category dumps
  * @since 0.1.0
  */
 export const dumpSessionTree = <E = never>(
@@ -241,6 +255,7 @@ export interface LoadedTree {
  * changed. Fails with SessionError `corrupt`, which names the line. The reason is also `corrupt` if the named archive is missing, changed,
  * a link, or not a file. Fails with `invalid` if the dump is inside the filesystem to restore, because the restore would remove it.
  *
+ * @category dumps
  * @since 0.1.0
  */
 export const loadSessionTree = <E = never>(

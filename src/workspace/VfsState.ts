@@ -81,6 +81,7 @@ export interface VfsState {
  *
  * If a call must create the directory and fails to create or fill it, the call fails with Unavailable, and the next call tries again.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const make = Effect.fnUntraced(function* (
@@ -100,6 +101,13 @@ export const make = Effect.fnUntraced(function* (
 /**
  * Provides the filesystem of the session in the options, otherwise of the session in the context.
  *
+ * @example
+ * ```ts
+ * const session = yield* Session.make()
+ * const write = Filesystem.Filesystem.use((fs) => fs.write("a.txt", "one"))
+ * yield* Effect.provide(write, VfsState.layer({ session }))
+ * ```
+ * @category layers
  * @since 0.1.0
  */
 export function layer(

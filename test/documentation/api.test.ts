@@ -1,6 +1,6 @@
 /**
  * Checks the documentation of the API: every exported name of a public module has a comment with a first sentence that
- * stands alone, and a @since tag.
+ * stands alone, and a @since tag. The main exports have a @category.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { aboutModule, type Node, parse, publicModules, target, ts } from "./typescript.ts"
@@ -108,6 +108,12 @@ describe("the API", () => {
           [],
           "without @since"
         )
+      })
+    }
+    if (!file.endsWith("/index.ts")) {
+      it(`${file} has a category for its main exports`, () => {
+        const tagged = [...exportsOf(file).values()].filter((all) => all.some(({ tags }) => tags.includes("category")))
+        assert.isAbove(tagged.length, 0)
       })
     }
   }

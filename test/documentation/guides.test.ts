@@ -9,8 +9,8 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { execFileSync, spawnSync } from "node:child_process"
-import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
-import { join, relative } from "node:path"
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
 import { pathToFileURL } from "node:url"
 import { busyboxRoot, describePodman } from "../backends/container/podman.ts"
 import {
@@ -26,6 +26,7 @@ import {
 import { Faults } from "../../src/testing/index.ts"
 import { onDisk } from "../scratch.ts"
 import { documents, fencesOf, root } from "./markdown.ts"
+import { makeProgramDirectory } from "./programs.ts"
 import { recipes } from "./recipes.ts"
 
 type Service = Filesystem.Filesystem
@@ -33,9 +34,7 @@ type Service = Filesystem.Filesystem
 /** Documents whose programs another test compiles and runs. */
 const elsewhere: ReadonlySet<string> = new Set(["src/guides/backend.md"])
 
-/** A directory beside the sources, which stand in for the package. */
-const directory = join(root, "test", ".readme")
-const source = (path: string) => relative(directory, join(root, "src", path))
+const directory = makeProgramDirectory(".readme")
 
 interface Program {
   readonly name: string
@@ -44,9 +43,6 @@ interface Program {
   readonly exports: ReadonlyArray<string>
 }
 
-rmSync(directory, { recursive: true, force: true })
-mkdirSync(directory, { recursive: true })
-
 const programs: ReadonlyArray<Program> = documents
   .filter((document) => !elsewhere.has(document))
   .flatMap((document) => fencesOf(document))
@@ -54,17 +50,9 @@ const programs: ReadonlyArray<Program> = documents
   .map(({ body, document, line }) => {
     const isSuite = /\b(?:suite\(|it\.\w)/.test(body)
     const name = `${document.replace(/^.*\/|\.md$/g, "").replace(/\.md$/, "")}-${line}`
-    const file = join(directory, `${name}${isSuite ? ".test" : ""}.ts`)
-    writeFileSync(
-      file,
-      body
-        .replaceAll('from "fs-algebra/testing"', `from "${source("testing/index.ts")}"`)
-        .replaceAll('from "fs-algebra/debug"', `from "${source("debug/index.ts")}"`)
-        .replaceAll('from "fs-algebra"', `from "${source("index.ts")}"`)
-    )
     return {
       name: `${document}:${line}`,
-      file,
+      file: directory.write(`${name}${isSuite ? ".test" : ""}.ts`, body),
       isSuite,
       exports: [...body.matchAll(/^export const (\w+)/gm)].map(([, one]) => one!)
     }
@@ -534,23 +522,14 @@ const past = async (program: string, layer: string): Promise<void> => {
 
 describe("the programs of the README and the guides", () => {
   it("compile as readers would compile them", () => {
-    writeFileSync(
-      join(directory, "tsconfig.json"),
-      JSON.stringify({
-        extends: "../../tsconfig.json",
-        include: ["*.ts"],
-        compilerOptions: { allowImportingTsExtensions: true }
-      })
-    )
-    const { status, stdout } = spawnSync("npx", ["tsc", "-p", directory, "--noEmit"], { cwd: root, encoding: "utf8" })
-    assert.strictEqual(status, 0, stdout)
+    assert.strictEqual(directory.compile(), "")
   })
 
   it("pass if they are tests", () => {
-    const config = join(directory, "vitest.config.ts")
+    const config = join(directory.path, "vitest.config.ts")
     writeFileSync(
       config,
-      `export default { root: ${JSON.stringify(directory)}, test: { include: ["*.test.ts"], testTimeout: 300_000, maxWorkers: 1 } }\n`
+      `export default { root: ${JSON.stringify(directory.path)}, test: { include: ["*.test.ts"], testTimeout: 300_000, maxWorkers: 1 } }\n`
     )
     const child = spawnSync("npx", ["vitest", "run", "--config", config], { cwd: root, encoding: "utf8", timeout: 300_000 })
     assert.strictEqual(child.status, 0, child.stdout + child.stderr)

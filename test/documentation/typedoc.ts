@@ -69,7 +69,10 @@ export const makePages = async (out: string): Promise<ReadonlyArray<string>> => 
     sort: ["source-order"],
     sortEntryPoints: false,
     navigation: { includeCategories: false, includeGroups: false, includeFolders: false },
-    blockTags: ["@default", "@example", "@param", "@returns", "@see", "@since", "@throws", "@deprecated"],
+    categorizeByGroup: false,
+    categoryOrder: ["services", "models", "constructors", "layers", "combinators", "*", "errors", "other"],
+    defaultCategory: "other",
+    blockTags: ["@category", "@default", "@example", "@param", "@returns", "@see", "@since", "@throws", "@deprecated"],
     highlightLanguages: [
       "ts",
       "typescript",

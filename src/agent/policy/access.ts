@@ -43,6 +43,15 @@ const permits = (rules: Rules.Rules, { past }: Invocation, { access, path }: Tou
  * outside braces, a backslash before a letter, a leading `!`, and segments that no path has. Invalid are unclosed or empty
  * braces or brackets and unknown character classes.
  *
+ * @example
+ * ```ts
+ * const policy = Policy.access({ deny: { write: ["notes/**"] } })
+ * const handlers = FilesystemToolkit.layer.pipe(Layer.provide(policy))
+ * const tools = yield* Effect.provide(FilesystemToolkit.toolkit, handlers)
+ * yield* Stream.runDrain(yield* tools.handle("write_file", { path: "notes/new.md", content: "one" }))
+ * yield* fs.exists("notes/new.md") // => false
+ * ```
+ * @category policies
  * @since 0.1.0
  */
 export const access = (options: Rules.AccessOptions): Layer.Layer<never> => {

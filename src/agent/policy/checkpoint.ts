@@ -24,6 +24,7 @@ const keeping = (snapshots: Operations, { callId, tool }: Invocation): Keeping<F
  * interrupted, the tree is restored and the snapshot removed. Other writers to the same filesystem wait, because the restore
  * would undo their writes.
  *
+ * @category policies
  * @since 0.1.0
  */
 export const checkpoint: Layer.Layer<never, never, Snapshots> = layer(

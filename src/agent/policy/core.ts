@@ -80,6 +80,7 @@ let made = 0
 /**
  * Adds a policy to those in force. Layers of policies may be provided one after another or merged, in any order.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const layer = <E = never, R = never>(policy: Policy | Effect.Effect<Policy, E, R>): Layer.Layer<never, E, R> => {

@@ -107,6 +107,7 @@ const policy: Policy = {
  * A directory can be removed or moved only if the same holds for every file below it. A file that the session cannot see or
  * read counts as not read. A directory with more than 10,000 entries is refused.
  *
+ * @category policies
  * @since 0.1.0
  */
 export const readBeforeWrite: Layer.Layer<never> = layer(policy)

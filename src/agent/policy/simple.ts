@@ -13,6 +13,7 @@ import { inTime, until } from "./late.ts"
  * Requires other tools first: `{ edit_file: ["read_file", "grep"] }` refuses edit_file until both have succeeded in the
  * session.
  *
+ * @category policies
  * @since 0.1.0
  */
 export const order = (needs: Readonly<Record<string, ReadonlyArray<string>>>): Layer.Layer<never> => {
@@ -40,6 +41,7 @@ export const order = (needs: Readonly<Record<string, ReadonlyArray<string>>>): L
  * Asks for approval before each call, after all other policies have allowed it. Refuses the call on `false` or a reason. The
  * invocation's `mutates` marks calls that may change something.
  *
+ * @category policies
  * @since 0.1.0
  */
 export const approval = <R = never>(
@@ -66,6 +68,7 @@ export const approval = <R = never>(
 /**
  * Refuses calls from the given time on, and interrupts running calls.
  *
+ * @category policies
  * @since 0.1.0
  */
 export const deadline = (at: DateTime.DateTime): Layer.Layer<never> => {
@@ -82,6 +85,7 @@ export const deadline = (at: DateTime.DateTime): Layer.Layer<never> => {
 /**
  * Refuses all changes, and offers no tool that could make one.
  *
+ * @category policies
  * @since 0.1.0
  */
 export const readOnly: Layer.Layer<never> = layer({
@@ -100,6 +104,7 @@ export const readOnly: Layer.Layer<never> = layer({
 /**
  * Overrides some settings and keeps the others. Provide one layer of settings to another; merging two keeps only one.
  *
+ * @category policies
  * @since 0.1.0
  */
 export const settings = (some: Partial<ToolSettingsShape>): Layer.Layer<never> =>
@@ -111,6 +116,7 @@ export const settings = (some: Partial<ToolSettingsShape>): Layer.Layer<never> =
 /**
  * Sets the absolute directory that paths may begin with, such as `/workspace`; it stands for the root.
  *
+ * @category policies
  * @since 0.1.0
  */
 export const mountPoint = (path: string): Layer.Layer<never> => settings({ mountPoint: path })

@@ -60,6 +60,7 @@ const build = <R, T extends AnyDefinition<unknown>, C extends Section<unknown>, 
  * section has only the tools of the options: without `tools`, such as `Section.sevenTools`, a model cannot reach the files. A
  * clone shares the filesystem.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const FilesystemSection = Effect.fnUntraced(function* <

@@ -134,6 +134,7 @@ const begun = Effect.fnUntraced(function* <T extends AnyDefinition<unknown>, C e
  * Each snapshot reads all files out of the container, so take snapshots sparingly. For a snapshot before every change use
  * PodmanSandboxSection, which reads only the changed files.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const PodmanSection = <T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>(
@@ -146,6 +147,7 @@ export const PodmanSection = <T extends AnyDefinition<unknown> = AnyDefinition, 
  * the container starts at the first command. The files work before the start and after the end of the container. After a
  * failure nothing is left. A clone shares the directory and the container.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const PodmanSandboxSection = <T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>(

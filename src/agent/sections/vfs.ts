@@ -71,6 +71,7 @@ const holding = Effect.fnUntraced(function* (
  * and cloned with it. Mounts are copied in at first use; files that the session already has stay. Fails with MountError for
  * mounts that cannot be made now.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const VfsSection = <T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>(
@@ -115,6 +116,7 @@ const ofSession = Effect.fnUntraced(function* (
  * Makes a section with the four tools, on files in memory, or with a session on a temporary directory (VfsState). Everything is
  * made, and mounts are copied in, at once unless `start` is "lazy". After a failure nothing is left.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const VfsToolsSection = <T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>(

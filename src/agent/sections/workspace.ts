@@ -92,6 +92,7 @@ const build = <T extends AnyDefinition<unknown>, C extends Section<unknown>>(
  * Makes a section over a directory of the machine. The directory is opened, or a fresh one made, at first use. A text that
  * names its path counts as a use. A clone shares the directory. Fails with MountError for mounts that cannot be made now.
  *
+ * @category constructors
  * @since 0.1.0
  */
 export const WorkspaceSection = Effect.fnUntraced(function* <
