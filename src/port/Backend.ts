@@ -305,9 +305,8 @@ export interface Backend {
   readonly rules?: Rules | undefined
   readonly locks?: Locks | undefined
   /**
-   * Answers requests in one step, exactly as the engine derives them from the primitives.
-   *
-   * @default the engine derives everything
+   * Answers requests in one step, exactly as the engine derives them from the primitives. Without it the engine derives
+   * everything.
    */
   readonly perform?: Perform | undefined
   /** Reads the directories of a walk ahead, and searches the files in them. */
