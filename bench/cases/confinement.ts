@@ -11,7 +11,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import type { Confined } from "../../src/backends/internal/confined.ts"
 import type { Whole } from "../../src/port/Backend.ts"
-import { stat, wholeNow } from "../../src/backends/internal/hostFile.ts"
+import { stat, readSmallSync } from "../../src/backends/internal/hostFile.ts"
 import * as HostRoot from "../../src/backends/internal/hostRoot.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
@@ -49,7 +49,7 @@ const ready = async (): Promise<Ground & { readonly close: () => Promise<void> }
 }
 
 const statIn = (confined: Confined) => () => stat(confined, path)
-const readIn = (confined: Confined) => () => wholeNow(confined, path, 1e6, "allow") as Whole | undefined
+const readIn = (confined: Confined) => () => readSmallSync(confined, path, 1e6, "allow") as Whole | undefined
 
 const sizeOf = (found: unknown): number | undefined => (found as { sizeBytes?: number } | undefined)?.sizeBytes
 

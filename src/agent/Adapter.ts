@@ -213,8 +213,8 @@ export const scripted = (script: Script): Scripted => {
           const { call } = yield* run(adapter, prompt, options)
           const transcript: Array<ScriptedTurn> = []
           while (true) {
-            const said = typeof script === "function" ? script([...transcript]) : script[transcript.length]
-            const next = Effect.isEffect(said) ? yield* said : said
+            const chosenCall = typeof script === "function" ? script([...transcript]) : script[transcript.length]
+            const next = Effect.isEffect(chosenCall) ? yield* chosenCall : chosenCall
             if (next === undefined) return transcript
             const { callId, input, tool } = next
             transcript.push({ tool, input, result: yield* call(tool, input, { callId }) })
@@ -258,7 +258,7 @@ export interface Mcp<out R = never> extends Adapter {
 }
 
 /** The server modules. They load on first use, because effect/ai's server takes as long to load as the rest of this package. */
-const served = Effect.promise(() => Promise.all([import("./mcp/server.ts"), import("./adapter/mcp.ts")]))
+const loadServerModules = Effect.promise(() => Promise.all([import("./mcp/server.ts"), import("./adapter/mcp.ts")]))
 
 /**
  * Serves a prompt over the Model Context Protocol: its text as instructions and as the one prompt, its tools, and the files of
@@ -268,17 +268,24 @@ const served = Effect.promise(() => Promise.all([import("./mcp/server.ts"), impo
  * @since 0.1.0
  */
 export const mcp = <R>(prompt: Prompt<R>, options: McpOptions): Mcp<Needed<R>> => {
-  const runStdio: Mcp<Needed<R>>["runStdio"] = Effect.flatMap(served, ([{ overStdio }, { planning }]) =>
-    overStdio(planning(adapter, prompt, options))
+  const runStdio: Mcp<Needed<R>>["runStdio"] = Effect.flatMap(
+    loadServerModules,
+    ([{ serveStdio: overStdio }, { planServer: planning }]) => overStdio(planning(adapter, prompt, options))
   )
   const adapter: Mcp<Needed<R>> = Object.freeze<Mcp<Needed<R>>>({
     name: "mcp",
     runStdio,
     layerStdio: Layer.effectDiscard(Effect.forkScoped(runStdio)),
     layerHttp: (http = {}) =>
-      Layer.unwrap(Effect.map(served, ([{ overHttp }, { planning }]) => overHttp(planning(adapter, prompt, options), http))),
+      Layer.unwrap(
+        Effect.map(loadServerModules, ([{ serveHttp: overHttp }, { planServer: planning }]) =>
+          overHttp(planning(adapter, prompt, options), http)
+        )
+      ),
     registrations: Layer.unwrap(
-      Effect.map(served, ([{ registered }, { planning }]) => registered(planning(adapter, prompt, options)))
+      Effect.map(loadServerModules, ([{ registrationLayer: registered }, { planServer: planning }]) =>
+        registered(planning(adapter, prompt, options))
+      )
     )
   })
   return adapter

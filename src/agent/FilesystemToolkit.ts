@@ -11,7 +11,7 @@ import type * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import { Snapshots } from "../history/Snapshots.ts"
-import { type Bind, recovered, session, toTool } from "./toolkit.ts"
+import { type Bind, recoveredFilesystem, bindSession, toTool } from "./toolkit.ts"
 import { applyPatch } from "./tools/applyPatch.ts"
 import { copy } from "./tools/copy.ts"
 import { editFile } from "./tools/editFile.ts"
@@ -98,9 +98,9 @@ const snapshotHandlers = (bind: Bind) =>
 
 const allHandlers = (bind: Bind) => all.of({ ...handlers(bind), ...snapshotHandlers(bind) })
 
-const owned = Effect.map(recovered, (filesystem) => session(Context.make(Filesystem, filesystem)))
+const ownSession = Effect.map(recoveredFilesystem, (filesystem) => bindSession(Context.make(Filesystem, filesystem)))
 
-const contextual = Effect.sync(() => session(Context.empty()))
+const contextualSession = Effect.sync(() => bindSession(Context.empty()))
 
 /**
  * Handlers of the whole kit, on the layer's own filesystem.
@@ -115,7 +115,7 @@ const contextual = Effect.sync(() => session(Context.empty()))
  * @since 0.1.0
  */
 export const layer: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>, never, Filesystem> = toolkit.toLayer(
-  Effect.map(owned, handlers)
+  Effect.map(ownSession, handlers)
 )
 
 /**
@@ -126,7 +126,7 @@ export const layer: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>, never, F
  * @since 0.1.0
  */
 export const layerContextual: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>> = toolkit.toLayer(
-  Effect.map(contextual, handlers)
+  Effect.map(contextualSession, handlers)
 )
 
 /**
@@ -135,7 +135,7 @@ export const layerContextual: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>
  * @since 0.1.0
  */
 export const layerSeven: Layer.Layer<Tool.HandlersFor<typeof seven.tools>, never, Filesystem> = seven.toLayer(
-  Effect.map(owned, sevenHandlers)
+  Effect.map(ownSession, sevenHandlers)
 )
 
 /**
@@ -144,11 +144,11 @@ export const layerSeven: Layer.Layer<Tool.HandlersFor<typeof seven.tools>, never
  * @since 0.1.0
  */
 export const layerSevenContextual: Layer.Layer<Tool.HandlersFor<typeof seven.tools>> = seven.toLayer(
-  Effect.map(contextual, sevenHandlers)
+  Effect.map(contextualSession, sevenHandlers)
 )
 
-const ownedWithSnapshots = Effect.gen(function* () {
-  return session(Context.make(Filesystem, yield* recovered).pipe(Context.add(Snapshots, yield* Snapshots)))
+const ownSessionWithSnapshots = Effect.gen(function* () {
+  return bindSession(Context.make(Filesystem, yield* recoveredFilesystem).pipe(Context.add(Snapshots, yield* Snapshots)))
 })
 
 /**
@@ -160,7 +160,7 @@ export const layerSnapshots: Layer.Layer<
   Tool.HandlersFor<typeof snapshots.tools>,
   never,
   Filesystem | Snapshots
-> = snapshots.toLayer(Effect.map(ownedWithSnapshots, snapshotHandlers))
+> = snapshots.toLayer(Effect.map(ownSessionWithSnapshots, snapshotHandlers))
 
 /**
  * Handlers of the whole kit with the snapshot tools, as one session. After a restore, files that it changed must be read again.
@@ -169,5 +169,5 @@ export const layerSnapshots: Layer.Layer<
  * @since 0.1.0
  */
 export const layerAll: Layer.Layer<Tool.HandlersFor<typeof all.tools>, never, Filesystem | Snapshots> = all.toLayer(
-  Effect.map(ownedWithSnapshots, allHandlers)
+  Effect.map(ownSessionWithSnapshots, allHandlers)
 )

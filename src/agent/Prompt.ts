@@ -14,7 +14,7 @@ import type { Algebra } from "../filesystem/Filesystem.ts"
 import type * as Session from "../workspace/Session.ts"
 import type { AnyDefinition } from "./definition.ts"
 import type { Given, Params, Requirements, Section, SectionError } from "./Section.ts"
-import { overridden, overridesError, type Problem, templateError, unreachable } from "./sections/check.ts"
+import { withOverride, overridesError, type Problem, templateError, sectionsWithoutTools } from "./sections/check.ts"
 import * as Tree from "./sections/tree.ts"
 
 /**
@@ -101,7 +101,7 @@ export interface Options<out R = never> extends Template<R> {
 const templateOf = <R>({ key, name, ns, sections }: Template<R>): Template<R> =>
   Object.freeze({ ns, key, name, sections: Object.freeze([...sections]) })
 
-const orPromptError = (problem: Problem | undefined): Effect.Effect<void, PromptError> =>
+const failWithProblem = (problem: Problem | undefined): Effect.Effect<void, PromptError> =>
   problem === undefined ? Effect.void : Effect.fail(new PromptError(problem))
 
 /**
@@ -114,24 +114,24 @@ export const template = <S extends Section<unknown>>(
 ): Effect.Effect<Template<Requirements<S>>, PromptError> =>
   Effect.suspend(() => {
     const made = templateOf(options) as Template<Requirements<S>>
-    return Effect.as(orPromptError(templateError(made)), made)
+    return Effect.as(failWithProblem(templateError(made)), made)
   })
 
 const deadlineOf = (deadline: Options["deadline"]): Option.Option<DateTime.Utc> =>
   Option.map(Option.isOption(deadline) ? deadline : Option.fromUndefinedOr(deadline), DateTime.toUtc)
 
-const frozen = <S extends Section<unknown>>(
+const makeFrozen = <S extends Section<unknown>>(
   options: Omit<Options, "sections"> & { readonly sections: ReadonlyArray<S> }
 ): Effect.Effect<Prompt<Requirements<S>>, PromptError> =>
   Effect.flatMap(template(options), (made) => {
     const overrides = Object.freeze({ ...options.overrides })
     const prompt = Object.freeze({ ...made, overrides, deadline: deadlineOf(options.deadline) })
-    return Effect.as(orPromptError(overridesError(made.sections, overrides)), prompt)
+    return Effect.as(failWithProblem(overridesError(made.sections, overrides)), prompt)
   })
 
 const warnOfFilesWithoutTools = <R>({ key, sections }: Template<R>): Effect.Effect<void> =>
   Effect.forEach(
-    unreachable(sections),
+    sectionsWithoutTools(sections),
     (section) =>
       Effect.logWarning(
         `fs-algebra: no tool of the prompt "${key}" works on the files of the section "${section.key}"; give the section tools, such as Section.sevenTools, or \`toolsElsewhere: true\` if others bring them`
@@ -156,13 +156,13 @@ const warnOfFilesWithoutTools = <R>({ key, sections }: Template<R>): Effect.Effe
  */
 export const make = <S extends Section<unknown>>(
   options: Omit<Options, "sections"> & { readonly sections: ReadonlyArray<S> }
-): Effect.Effect<Prompt<Requirements<S>>, PromptError> => Effect.tap(frozen(options), warnOfFilesWithoutTools)
+): Effect.Effect<Prompt<Requirements<S>>, PromptError> => Effect.tap(makeFrozen(options), warnOfFilesWithoutTools)
 
-const deepest = 6
+const maxHeadingLevel = 6
 
-const textOf = Effect.fnUntraced(function* ({ depth, section }: Tree.Placed<unknown>, params: Params) {
+const textOf = Effect.fnUntraced(function* ({ depth, section }: Tree.SectionAtDepth<unknown>, params: Params) {
   const { template, title } = section
-  const heading = `${"#".repeat(Math.min(depth + 2, deepest))} ${title.trim()}`
+  const heading = `${"#".repeat(Math.min(depth + 2, maxHeadingLevel))} ${title.trim()}`
   const body = typeof template === "string" ? template : yield* Effect.suspend(() => template.call(section, params))
   return body.trim() === "" ? heading : `${heading}\n\n${body}`
 })
@@ -179,17 +179,17 @@ export const render = <R>(
   params: Params = {}
 ): Effect.Effect<RenderedPrompt<R>, PromptError | SectionError> =>
   Effect.gen(function* () {
-    yield* orPromptError(templateError(prompt) ?? overridesError(prompt.sections, prompt.overrides))
-    const placed = Tree.all(prompt.sections)
+    yield* failWithProblem(templateError(prompt) ?? overridesError(prompt.sections, prompt.overrides))
+    const placed = Tree.flatten(prompt.sections)
     const texts = yield* Effect.forEach(placed, (one) => textOf(one, params))
     const tools = placed.flatMap(({ section }) =>
-      section.tools.map((tool): RenderedTool<R> => ({ definition: overridden(tool, prompt.overrides) ?? tool, section }))
+      section.tools.map((tool): RenderedTool<R> => ({ definition: withOverride(tool, prompt.overrides) ?? tool, section }))
     )
     return Object.freeze({ prompt, text: texts.join("\n\n"), tools: Object.freeze(tools), deadline: prompt.deadline })
   })
 
-const firstOf = <R>(prompt: Template<R>, matches: (section: Section<R>) => boolean): Option.Option<Section<R>> =>
-  Option.fromUndefinedOr(Tree.all(prompt.sections).find(({ section }) => matches(section))?.section)
+const findSection = <R>(prompt: Template<R>, matches: (section: Section<R>) => boolean): Option.Option<Section<R>> =>
+  Option.fromUndefinedOr(Tree.flatten(prompt.sections).find(({ section }) => matches(section))?.section)
 
 /**
  * Returns the first section that has a filesystem; a section comes before its children.
@@ -197,7 +197,7 @@ const firstOf = <R>(prompt: Template<R>, matches: (section: Section<R>) => boole
  * @since 0.1.0
  */
 export const workspace = <R>(prompt: Template<R>): Option.Option<Section<R>> =>
-  firstOf(prompt, ({ filesystem }) => filesystem !== undefined)
+  findSection(prompt, ({ filesystem }) => filesystem !== undefined)
 
 /**
  * Returns the filesystem of the workspace, the same instance that the section itself provides.
@@ -216,7 +216,7 @@ export const filesystem = (prompt: Template<unknown>): Effect.Effect<Option.Opti
  * @since 0.1.0
  */
 export const sectionOf = <R>(prompt: Template<R>, tool: string): Option.Option<Section<R>> =>
-  firstOf(prompt, ({ tools }) => tools.some(({ name }) => name === tool))
+  findSection(prompt, ({ tools }) => tools.some(({ name }) => name === tool))
 
 /**
  * Clones the prompt for another session. Sections that support it are cloned, and the clones end with the scope. If one clone
@@ -228,4 +228,6 @@ export const clone = <R>(
   prompt: Prompt<R>,
   session: Session.Operations
 ): Effect.Effect<Prompt<R>, SectionError | PromptError, Scope.Scope> =>
-  Tree.allOrNothing(Effect.flatMap(Tree.clonedEach(prompt.sections, session), (sections) => frozen({ ...prompt, sections })))
+  Tree.releaseOnFailure(
+    Effect.flatMap(Tree.cloneSections(prompt.sections, session), (sections) => makeFrozen({ ...prompt, sections }))
+  )

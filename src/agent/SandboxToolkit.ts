@@ -10,7 +10,7 @@ import type * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import { Sandbox } from "../filesystem/Sandbox.ts"
-import { type Bind, session, toTool } from "./toolkit.ts"
+import { type Bind, bindSession, toTool } from "./toolkit.ts"
 import { evaluate } from "./tools/sandbox/evaluate.ts"
 import { shell } from "./tools/sandbox/shell.ts"
 
@@ -38,6 +38,6 @@ const handlers = (bind: Bind) => toolkit.of({ shell: bind(shell), eval: bind(eva
 export const layer: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>, never, Filesystem | Sandbox> = toolkit.toLayer(
   Effect.gen(function* () {
     const own = Context.make(Filesystem, yield* Filesystem).pipe(Context.add(Sandbox, yield* Sandbox))
-    return handlers(session(own))
+    return handlers(bindSession(own))
   })
 )

@@ -27,7 +27,7 @@ export {
 type Defaulted = "parameters" | "does" | "idempotent" | "needsFilesystem" | "examples" | "touches"
 
 /** The options that only this package's own tools may set. */
-type Ours = "past"
+type InternalOptions = "past"
 
 /**
  * The options of a tool; most have defaults.
@@ -36,7 +36,7 @@ type Ours = "past"
  */
 export interface Options<Name extends string, Params extends Schema.Struct.Fields, Value extends Schema.Top, R> extends Omit<
   Definition<Name, Params, Value, R>,
-  Defaulted | Ours
+  Defaulted | InternalOptions
 > {
   /** @default none */
   readonly parameters?: Schema.Struct<Params> | undefined

@@ -10,7 +10,7 @@ import type * as Layer from "effect/Layer"
 import type * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { Filesystem } from "../filesystem/Filesystem.ts"
-import { type Bind, recovered, session, toTool } from "./toolkit.ts"
+import { type Bind, recoveredFilesystem, bindSession, toTool } from "./toolkit.ts"
 import { deleteFile } from "./tools/vfs/deleteFile.ts"
 import { listDirectory } from "./tools/vfs/listDirectory.ts"
 import { readFile } from "./tools/vfs/readFile.ts"
@@ -52,7 +52,7 @@ const handlers = (bind: Bind) =>
  * @since 0.1.0
  */
 export const layer: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>, never, Filesystem> = toolkit.toLayer(
-  Effect.map(recovered, (filesystem) => handlers(session(Context.make(Filesystem, filesystem))))
+  Effect.map(recoveredFilesystem, (filesystem) => handlers(bindSession(Context.make(Filesystem, filesystem))))
 )
 
 /**
@@ -62,5 +62,5 @@ export const layer: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>, never, F
  * @since 0.1.0
  */
 export const layerContextual: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>> = toolkit.toLayer(
-  Effect.sync(() => handlers(session(Context.empty())))
+  Effect.sync(() => handlers(bindSession(Context.empty())))
 )

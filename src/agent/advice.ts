@@ -2,14 +2,14 @@ import * as Effect from "effect/Effect"
 import type { AccessDenied, InvalidArgument, NotFound } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
-import { inSlices } from "../runtime/steps.ts"
+import { runInSlices } from "../runtime/steps.ts"
 import { listed } from "../model/words.ts"
 import { changedLines } from "./changedLines.ts"
-import { nameOf } from "./changes/naming.ts"
+import { toolArgumentName } from "./changes/naming.ts"
 import type { Call, ToolFailure } from "./definition.ts"
-import { existingDirectory, nearby } from "./nearby.ts"
+import { deepestExistingDirectory, suggestPaths } from "./nearby.ts"
 
-export interface Said {
+export interface FailureText {
   readonly happened: string
   readonly advice: string
 }
@@ -18,52 +18,52 @@ type Table = {
   readonly [Tag in ToolFailure["_tag"]]: (
     failure: Extract<ToolFailure, { readonly _tag: Tag }>,
     call: Call
-  ) => Said | Effect.Effect<Said>
+  ) => FailureText | Effect.Effect<FailureText>
 }
 
-const longestPath = 300
-const longestDetail = 8000
+const maxPathLength = 300
+const maxDetailLength = 8000
 
-const cut = (text: string, most: number): string =>
-  text.length <= most ? text : `${text.slice(0, most)}… (${text.length} characters)`
+const truncate = (text: string, maxLength: number): string =>
+  text.length <= maxLength ? text : `${text.slice(0, maxLength)}… (${text.length} characters)`
 
-export const shown = (path: string): string =>
-  path === FsPath.root || path === "" ? "the root" : JSON.stringify(cut(path, longestPath))
+export const quotePath = (path: string): string =>
+  path === FsPath.root || path === "" ? "the root" : JSON.stringify(truncate(path, maxPathLength))
 
-const beginning = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
+const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
 /** Removes the root directory from a backend's own message, because it may name a directory of the machine. */
 const withoutRoot = (detail: string, { filesystem: { root } }: Call): string =>
-  cut(root.length > 1 && /^(?:\/|[A-Za-z]:)/.test(root) ? detail.replaceAll(root, ".") : detail, longestDetail)
+  truncate(root.length > 1 && /^(?:\/|[A-Za-z]:)/.test(root) ? detail.replaceAll(root, ".") : detail, maxDetailLength)
 
-const kitOfFour: ReadonlySet<string> = new Set(["list_directory", "delete_file"])
-const kitOfBoth: ReadonlySet<string> = new Set(["read_file", "write_file"])
+const fourKitTools: ReadonlySet<string> = new Set(["list_directory", "delete_file"])
+const toolsOfBothKits: ReadonlySet<string> = new Set(["read_file", "write_file"])
 
 /** Returns the advice to list a directory. It must name only a tool that is offered, and the two kits share names. */
-const listing = ({ tool }: Call, directory: string): string =>
-  kitOfFour.has(tool)
-    ? `Call list_directory with ${shown(directory)} to see its entries.`
-    : kitOfBoth.has(tool)
-      ? `List ${shown(directory)} to see its entries.`
-      : `Call ls with ${shown(directory)} to see its entries, or glob to find a file by name.`
+const adviseListing = ({ tool }: Call, directory: string): string =>
+  fourKitTools.has(tool)
+    ? `Call list_directory with ${quotePath(directory)} to see its entries.`
+    : toolsOfBothKits.has(tool)
+      ? `List ${quotePath(directory)} to see its entries.`
+      : `Call ls with ${quotePath(directory)} to see its entries, or glob to find a file by name.`
 
 const isOther = (path: string, { filesystem }: Call): Effect.Effect<boolean> =>
   Effect.match(filesystem.stat(path), { onFailure: () => false, onSuccess: ({ kind }) => kind === "other" })
 
-const notFound = Effect.fnUntraced(function* (failure: NotFound, call: Call): Effect.fn.Return<Said> {
+const notFound = Effect.fnUntraced(function* (failure: NotFound, call: Call): Effect.fn.Return<FailureText> {
   const { path } = failure
-  const happened = `There is no file or directory ${shown(path)}.`
-  const similar = yield* nearby(call.filesystem, failure)
+  const happened = `There is no file or directory ${quotePath(path)}.`
+  const similar = yield* suggestPaths(call.filesystem, failure)
   if (similar.length > 0) {
-    const names = similar.map(shown)
+    const names = similar.map(quotePath)
     return { happened, advice: `Did you mean ${listed(names, "or")}?` }
   }
-  return { happened, advice: listing(call, yield* existingDirectory(call.filesystem, path)) }
+  return { happened, advice: adviseListing(call, yield* deepestExistingDirectory(call.filesystem, path)) }
 })
 
-const whyDenied: Readonly<Record<AccessDenied["why"], (path: string) => Said>> = {
+const deniedTexts: Readonly<Record<AccessDenied["why"], (path: string) => FailureText>> = {
   readOnly: (path) => ({
-    happened: `${beginning(path)} may be read but not changed: this filesystem is read-only.`,
+    happened: `${capitalize(path)} may be read but not changed: this filesystem is read-only.`,
     advice: "Do not try to change files here; report what you would have changed instead."
   }),
   policy: (path) => ({
@@ -71,15 +71,15 @@ const whyDenied: Readonly<Record<AccessDenied["why"], (path: string) => Said>> =
     advice: "Go on without it, or ask the user; another tool will not reach it either."
   }),
   escape: (path) => ({
-    happened: `${beginning(path)} leads through a link out of the root, which is refused.`,
+    happened: `${capitalize(path)} leads through a link out of the root, which is refused.`,
     advice: "Use only paths inside the root; the target of the link cannot be reached from here."
   }),
   root: (path) => ({
-    happened: `${beginning(path)} cannot be removed, moved or replaced: it is the root, or something is mounted there.`,
+    happened: `${capitalize(path)} cannot be removed, moved or replaced: it is the root, or something is mounted there.`,
     advice: "Name the files or directories below it instead."
   }),
   link: (path) => ({
-    happened: `${beginning(path)} goes through a symbolic link, or is a file with several names, which this filesystem refuses.`,
+    happened: `${capitalize(path)} goes through a symbolic link, or is a file with several names, which this filesystem refuses.`,
     advice: "Use the path of the link's target instead."
   }),
   permission: (path) => ({
@@ -87,12 +87,12 @@ const whyDenied: Readonly<Record<AccessDenied["why"], (path: string) => Said>> =
     advice: "Choose another path, or ask the user to change the permissions."
   }),
   busy: (path) => ({
-    happened: `${beginning(path)} is in use by another process, also after several attempts.`,
+    happened: `${capitalize(path)} is in use by another process, also after several attempts.`,
     advice: "Try again in a moment."
   })
 }
 
-const limits: ReadonlyMap<string, (allowed: string) => string> = new Map([
+const limitAdvice: ReadonlyMap<string, (allowed: string) => string> = new Map([
   [
     "maxFileSize",
     (allowed: string) =>
@@ -103,7 +103,7 @@ const limits: ReadonlyMap<string, (allowed: string) => string> = new Map([
 ])
 
 /** Advice for arguments, by the last part of their name on the wire. */
-const whichArgument: ReadonlyMap<string, string> = new Map([
+const argumentAdvice: ReadonlyMap<string, string> = new Map([
   ["new_string", "Change new_string and do it again."],
   ["if_match", "Leave if_match out, or give the version that read_file answered last."],
   ["after", "Give as after exactly the value that the previous answer named."],
@@ -111,7 +111,7 @@ const whichArgument: ReadonlyMap<string, string> = new Map([
 ])
 
 /** Chooses the advice on `old_string` by the reason. Giving more context does not help when the text occurs nowhere. */
-const aboutOldString = (detail: string): string | undefined => {
+const adviseOnOldString = (detail: string): string | undefined => {
   if (detail.startsWith("it occurs "))
     return "Give more of the surrounding text, so that it occurs only once, or set replace_all."
   if (!detail.startsWith("it does not occur")) return undefined
@@ -120,60 +120,60 @@ const aboutOldString = (detail: string): string | undefined => {
     : "Read the file again and copy old_string exactly, without line numbers."
 }
 
-const correctly = (name: string, detail: string, tool: string): string => {
+const adviseOnArgument = (name: string, detail: string, tool: string): string => {
   if (name === "pattern" && tool === "grep") return "Correct the pattern; to find plain text, search with literal set to true."
   const last = name.slice(name.lastIndexOf(".") + 1)
-  const known = last === "old_string" ? aboutOldString(detail) : whichArgument.get(last)
+  const known = last === "old_string" ? adviseOnOldString(detail) : argumentAdvice.get(last)
   const advice = detail === "must not be blank" ? undefined : known
   return advice ?? `Correct ${name} and call the tool again.`
 }
 
-const invalidArgument = ({ argument, detail, path }: InvalidArgument, tool: string): Said => {
-  const name = nameOf(argument)
-  const where = path.trim() === "" || path === FsPath.root || argument === "path" ? "" : ` (for ${shown(path)})`
+const invalidArgument = ({ argument, detail, path }: InvalidArgument, tool: string): FailureText => {
+  const name = toolArgumentName(argument)
+  const where = path.trim() === "" || path === FsPath.root || argument === "path" ? "" : ` (for ${quotePath(path)})`
   return {
-    happened: `The argument ${name} is invalid${where}: ${cut(detail, longestDetail)}.`,
-    advice: correctly(name, detail, tool)
+    happened: `The argument ${name} is invalid${where}: ${truncate(detail, maxDetailLength)}.`,
+    advice: adviseOnArgument(name, detail, tool)
   }
 }
 
 type Conflict = Extract<ToolFailure, { readonly _tag: "Conflict" }>
 
-type Knowing = Pick<Call, "filesystem" | "memory">
+type CallKnowledge = Pick<Call, "filesystem" | "memory">
 
-const whatChanged = ({ expected, path }: Conflict, { filesystem, memory }: Knowing): Effect.Effect<string> => {
+const describeChangedLines = ({ expected, path }: Conflict, { filesystem, memory }: CallKnowledge): Effect.Effect<string> => {
   const before = expected === null ? undefined : memory.textOf(expected)
   if (before === undefined) return Effect.succeed("")
   return filesystem.readString(path).pipe(
-    Effect.flatMap((after) => inSlices(() => changedLines(before, after))),
+    Effect.flatMap((after) => runInSlices(() => changedLines(before, after))),
     Effect.map((lines) => (lines === undefined ? "" : `; ${lines}`)),
     Effect.orElseSucceed(() => "")
   )
 }
 
 /** Tests whether this session has seen the version. A version that it has never seen may never have existed. */
-const isKnown = (version: string, input: string, { memory }: Knowing): boolean => {
+const isKnown = (version: string, input: string, { memory }: CallKnowledge): boolean => {
   const path = FsPath.parse(input)
   return memory.textOf(version) !== undefined || (typeof path === "string" && memory.seen(path) === version)
 }
 
-export const conflicting = (failure: Conflict, call: Knowing): Effect.Effect<Said> => {
+export const describeConflict = (failure: Conflict, call: CallKnowledge): Effect.Effect<FailureText> => {
   const { actual, expected } = failure
-  const path = shown(failure.path)
+  const path = quotePath(failure.path)
   const wasSeen = expected !== null && isKnown(expected, failure.path, call)
   if (actual === null)
     return Effect.succeed({
-      happened: `${beginning(path)} ${wasSeen ? "no longer exists" : "does not exist"}.`,
+      happened: `${capitalize(path)} ${wasSeen ? "no longer exists" : "does not exist"}.`,
       advice: "Write it again with write_file if it is still needed."
     })
   const version = actual === undefined ? "" : `: its current version is ${actual}`
   if (expected === null)
     return Effect.succeed({
-      happened: `${beginning(path)} exists already${version}.`,
+      happened: `${capitalize(path)} exists already${version}.`,
       advice: "Read it with read_file first, then change it."
     })
-  return Effect.map(whatChanged(failure, call), (lines) => ({
-    happened: `${beginning(path)} ${wasSeen ? "has changed since it was read" : "does not have the version that was given"}${version}${lines}.`,
+  return Effect.map(describeChangedLines(failure, call), (lines) => ({
+    happened: `${capitalize(path)} ${wasSeen ? "has changed since it was read" : "does not have the version that was given"}${version}${lines}.`,
     advice: "Read it again with read_file, then make the changes that are still needed."
   }))
 }
@@ -208,10 +208,10 @@ const archiveAdvice: Readonly<Record<ArchiveError["reason"], string>> = {
   version: "Use an archive that this version can read."
 }
 
-const table: Table = {
+const failureTable: Table = {
   NotFound: notFound,
   AlreadyExists: ({ path }, { tool }) => ({
-    happened: `${beginning(shown(path))} exists already.`,
+    happened: `${capitalize(quotePath(path))} exists already.`,
     advice:
       tool === "move" || tool === "copy"
         ? "Choose another destination, or set overwrite to replace it."
@@ -219,17 +219,17 @@ const table: Table = {
           ? "Use it as it is, or choose another name."
           : "Change it with edit_file, or choose another name."
   }),
-  AccessDenied: ({ path, why }) => whyDenied[why](shown(path)),
+  AccessDenied: ({ path, why }) => deniedTexts[why](quotePath(path)),
   InvalidPath: ({ detail, path }) => ({
-    happened: `${beginning(shown(path))} is not a valid path: ${cut(detail, longestDetail)}.`,
+    happened: `${capitalize(quotePath(path))} is not a valid path: ${truncate(detail, maxDetailLength)}.`,
     advice: 'Give a path relative to the root, such as "src/main.ts", that does not climb above it.'
   }),
   PathTooLong: ({ detail, path }) => ({
-    happened: `The path ${shown(path)} is too long: ${detail}.`,
+    happened: `The path ${quotePath(path)} is too long: ${detail}.`,
     advice: "Choose shorter names or fewer directories."
   }),
   NotADirectory: ({ path }, { tool }) => ({
-    happened: `${beginning(shown(path))} is not a directory, or one of its parents is not a directory.`,
+    happened: `${capitalize(quotePath(path))} is not a directory, or one of its parents is not a directory.`,
     advice:
       tool === "ls" || tool === "list_directory" || tool === "tree"
         ? "Use read_file to read a file; list the directory that holds it."
@@ -237,43 +237,43 @@ const table: Table = {
   }),
   NotAFile: ({ path }, call) =>
     Effect.map(isOther(path, call), (isOther) => ({
-      happened: `${beginning(shown(path))} is not a regular file.`,
+      happened: `${capitalize(quotePath(path))} is not a regular file.`,
       advice:
         path === FsPath.root
           ? "Name a file below the root."
           : isOther
             ? "Leave it alone: it is not a directory either, and it has no content to read."
-            : listing(call, path)
+            : adviseListing(call, path)
     })),
   DirectoryNotEmpty: ({ path }) => ({
-    happened: `The directory ${shown(path)} is not empty.`,
+    happened: `The directory ${quotePath(path)} is not empty.`,
     advice: "Remove or move its entries first, or choose another destination."
   }),
   DiskFull: ({ path }) => ({
-    happened: `There is no space left, or the quota is used up, for ${shown(path)}; nothing was written.`,
+    happened: `There is no space left, or the quota is used up, for ${quotePath(path)}; nothing was written.`,
     advice: "Remove files that are no longer needed, or write less."
   }),
   Timeout: ({ detail, path }, call) => ({
-    happened: `${beginning(shown(path))} took too long: ${withoutRoot(detail, call)}.`,
+    happened: `${capitalize(quotePath(path))} took too long: ${withoutRoot(detail, call)}.`,
     advice: "Make the pattern simpler or the search narrower, or search with literal set to true."
   }),
   IoError: ({ code, detail, path }, call) => ({
-    happened: `The system failed on ${shown(path)}: ${withoutRoot(detail, call)}${code === undefined ? "" : ` (${code})`}.`,
+    happened: `The system failed on ${quotePath(path)}: ${withoutRoot(detail, call)}${code === undefined ? "" : ` (${code})`}.`,
     advice: "Try again; if it fails once more, tell the user."
   }),
   NotText: ({ encoding, offset, path }, { tool }) => ({
-    happened: `${beginning(shown(path))} is not ${encoding} text: the first invalid byte is at offset ${offset}.`,
+    happened: `${capitalize(quotePath(path))} is not ${encoding} text: the first invalid byte is at offset ${offset}.`,
     advice:
       tool === "edit_file"
         ? "Leave it alone: only UTF-8 and UTF-16 text can be edited."
         : 'Read it with encoding "base64", or leave it alone.'
   }),
   LimitExceeded: ({ actual, allowed, limit, path }) => ({
-    happened: `${beginning(shown(path))} exceeds the limit ${limit}: ${actual} is more than ${allowed}.`,
-    advice: limits.get(limit)?.(allowed.toLocaleString("en-US")) ?? "Do it in smaller parts."
+    happened: `${capitalize(quotePath(path))} exceeds the limit ${limit}: ${actual} is more than ${allowed}.`,
+    advice: limitAdvice.get(limit)?.(allowed.toLocaleString("en-US")) ?? "Do it in smaller parts."
   }),
   InvalidArgument: (failure, { tool }) => invalidArgument(failure, tool),
-  Conflict: conflicting,
+  Conflict: describeConflict,
   Unsupported: ({ feature }) => ({
     happened: `This filesystem has no ${feature}.`,
     advice: "Do it another way; no other path will help."
@@ -297,20 +297,23 @@ const table: Table = {
     advice: restoreAdvice[reason]
   }),
   ArchiveError: ({ detail, entry, reason }, call) => ({
-    happened: `The archive cannot be used${entry === undefined ? "" : `, because of ${shown(entry)}`}: ${withoutRoot(detail, call)}.`,
+    happened: `The archive cannot be used${entry === undefined ? "" : `, because of ${quotePath(entry)}`}: ${withoutRoot(detail, call)}.`,
     advice: archiveAdvice[reason]
   }),
   SessionError: ({ detail }, call) => ({
     happened: `The session could not be changed or read: ${withoutRoot(detail, call)}.`,
     advice: "Do it another way, or tell the user."
   }),
-  Refused: ({ advice, happened }) => ({ happened: cut(happened, longestDetail), advice: cut(advice, longestDetail) })
+  Refused: ({ advice, happened }) => ({
+    happened: truncate(happened, maxDetailLength),
+    advice: truncate(advice, maxDetailLength)
+  })
 }
 
-const sentence = (text: string): string => text.replace(/\.+$/, ".").replace(/([!?…])\.$/, "$1")
+const endWithFullStop = (text: string): string => text.replace(/\.+$/, ".").replace(/([!?…])\.$/, "$1")
 
 /** Describes a failure outside the table, from a tool written for another version of this package or without its types. */
-const unknown = (failure: unknown, call: Call): Said => {
+const unknown = (failure: unknown, call: Call): FailureText => {
   const { message } = Object(failure) as { readonly message?: unknown }
   const reason = typeof message === "string" && message.trim() !== "" ? message : "it gave no reason"
   return {
@@ -319,15 +322,15 @@ const unknown = (failure: unknown, call: Call): Said => {
   }
 }
 
-const saidOf = (failure: ToolFailure, call: Call): Said | Effect.Effect<Said> => {
+const textOfFailure = (failure: ToolFailure, call: Call): FailureText | Effect.Effect<FailureText> => {
   const { _tag: tag } = Object(failure) as Partial<ToolFailure>
-  return tag !== undefined && Object.hasOwn(table, tag)
-    ? (table[tag] as (failure: ToolFailure, call: Call) => Said | Effect.Effect<Said>)(failure, call)
+  return tag !== undefined && Object.hasOwn(failureTable, tag)
+    ? (failureTable[tag] as (failure: ToolFailure, call: Call) => FailureText | Effect.Effect<FailureText>)(failure, call)
     : unknown(failure, call)
 }
 
 export const describe = (failure: ToolFailure, call: Call): Effect.Effect<string> => {
-  const said = saidOf(failure, call)
-  const joined = ({ advice, happened }: Said): string => `${sentence(happened)} ${advice}`
-  return Effect.isEffect(said) ? Effect.map(said, joined) : Effect.succeed(joined(said))
+  const failureText = textOfFailure(failure, call)
+  const joinText = ({ advice, happened }: FailureText): string => `${endWithFullStop(happened)} ${advice}`
+  return Effect.isEffect(failureText) ? Effect.map(failureText, joinText) : Effect.succeed(joinText(failureText))
 }

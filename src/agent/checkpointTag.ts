@@ -1,12 +1,12 @@
-const longestId = 200
+const maxIdLength = 200
 
 /** Makes an id of a call fit on one line; providers may send any text as an id. */
-export const labelled = (callId: string): string =>
+export const asLabel = (callId: string): string =>
   // oxlint-disable-next-line no-control-regex
   callId
     .toWellFormed()
     .replace(/[\u0000-\u001f\u007f]/g, "?")
-    .slice(0, longestId)
+    .slice(0, maxIdLength)
     .toWellFormed()
 
-export const checkpointTag = (tool: string, callId: string): string => `pre:${tool}:${labelled(callId)}`
+export const checkpointTag = (tool: string, callId: string): string => `pre:${tool}:${asLabel(callId)}`

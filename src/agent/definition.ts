@@ -119,9 +119,9 @@ export const nameRule = 'a name has 1 to 64 lower-case letters, digits, "_" and 
 export const isName = (name: unknown): name is string => typeof name === "string" && namePattern.test(name)
 
 // oxlint-disable-next-line no-control-regex
-const printable = /^[^\u0000-\u001f\u007f-\u009f]{1,200}$/u
+const descriptionPattern = /^[^\u0000-\u001f\u007f-\u009f]{1,200}$/u
 
-const wrongExample = (tool: string, example: unknown, error: unknown): Error => {
+const exampleError = (tool: string, example: unknown, error: unknown): Error => {
   const why = error instanceof Error ? error.message.replace(/\s*\n\s*/g, " ") : String(error)
   const message = `${tool} does not accept the example ${JSON.stringify(example)}: ${why}; give examples that match its parameters`
   return new Error(message, { cause: error })
@@ -133,14 +133,15 @@ export const define = <const Name extends string, Params extends Schema.Struct.F
 ): Definition<Name, Params, Value, R> => {
   const { description, examples, name, parameters } = definition
   if (!isName(name)) throw new Error(`${JSON.stringify(name)} is not a valid tool name`)
-  if (!printable.test(description)) throw new Error(`the description of ${name} must have 1 to 200 printable characters`)
+  if (!descriptionPattern.test(description))
+    throw new Error(`the description of ${name} must have 1 to 200 printable characters`)
   if (examples.length === 0) throw new Error(`${name} has no example`)
   const decode = Schema.decodeUnknownSync(parameters as unknown as Schema.Codec<unknown>, { onExcessProperty: "error" })
   for (const example of examples) {
     try {
       decode(example)
     } catch (error) {
-      throw wrongExample(name, example, error)
+      throw exampleError(name, example, error)
     }
   }
   return definition

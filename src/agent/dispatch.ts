@@ -21,11 +21,11 @@ import { refused } from "./definition.ts"
 import { eventOf } from "./event.ts"
 import type { Memory } from "./memory.ts"
 import { inForce, type Invocation, type Policy, type ToolKind } from "./policy/core.ts"
-import { until } from "./policy/late.ts"
+import { interruptAt } from "./policy/late.ts"
 import { sentText, Structured } from "./sent.ts"
-import { standIn } from "./standIn.ts"
-import { understood } from "./spellings.ts"
-import { undecodable } from "./undecodable.ts"
+import { unavailableFilesystem } from "./standIn.ts"
+import { rewriteArguments } from "./spellings.ts"
+import { describeDecodeError } from "./undecodable.ts"
 import * as ToolPath from "./toolPath.ts"
 import { type Operations as Run, ToolContext } from "./ToolContext.ts"
 import { ToolEvents, type ToolInvoked } from "./ToolEvents.ts"
@@ -44,8 +44,8 @@ export interface Ground {
 export interface Host {
   readonly context: Run
   /** Decides whether the call may proceed, once the arguments are decoded. */
-  readonly admits: Effect.Effect<void, Refused>
-  readonly ground: Effect.Effect<Ground>
+  readonly admitCall: Effect.Effect<void, Refused>
+  readonly toolSource: Effect.Effect<Ground>
   /** Wraps the part of the call after the policies allow it and before the result is returned. */
   readonly around: NonNullable<Policy["around"]>
   readonly tell: (event: ToolInvoked) => Effect.Effect<void>
@@ -66,29 +66,29 @@ interface Outcome<V> {
 
 const noFilesystem = refused("No filesystem available.", "Provide a layer of fs-algebra's Filesystem to the tools.")
 
-const surroundings: Effect.Effect<Ground> = Effect.map(Effect.context<never>(), (services) => ({
+const contextSource: Effect.Effect<Ground> = Effect.map(Effect.context<never>(), (services) => ({
   filesystem: Option.getOrUndefined(Context.getOption(services, Filesystem)),
   missing: noFilesystem,
   services
 }))
 
-const inWords = ({ advice, happened }: Refused): Result.ToolResult<never> => Result.error(`${happened} ${advice}`)
+const resultOfRefusal = ({ advice, happened }: Refused): Result.ToolResult<never> => Result.error(`${happened} ${advice}`)
 
-const viewOf = (policies: ReadonlyArray<Policy>, base: Algebra, memory: Memory, tool: ToolKind): Algebra => {
+const applyPolicies = (policies: ReadonlyArray<Policy>, base: Algebra, memory: Memory, tool: ToolKind): Algebra => {
   const made = policies.reduce((self, policy) => policy.filesystem?.(self, memory) ?? self, base)
   return policies.reduce((self, policy) => policy.guard?.(self, memory, tool) ?? self, made)
 }
 
 const ranks = { first: 0, between: 1, last: 2 } as const
 
-const asked = (policies: ReadonlyArray<Policy>, invocation: Invocation) =>
+const askPolicies = (policies: ReadonlyArray<Policy>, invocation: Invocation) =>
   Effect.forEach(
     [...policies].reverse().sort((a, b) => ranks[a.asked ?? "between"] - ranks[b.asked ?? "between"]),
     (policy) => policy.before?.(invocation) ?? Effect.void,
     { discard: true }
   )
 
-const wrapped = <V, R>(
+const wrapInPolicies = <V, R>(
   policies: ReadonlyArray<Policy>,
   invocation: Invocation,
   run: Effect.Effect<Result.ToolResult<V>, never, R>
@@ -99,24 +99,24 @@ const wrapped = <V, R>(
  * Finishes changes of several files that another process left half done when it was killed since the last call. No tool may see
  * half of such a change.
  */
-const whole = ({ filesystem: { port } }: Call, tool: string): Effect.Effect<void, FsError> =>
-  Effect.mapError(port.hostRoots?.settle(() => true) ?? Effect.void, (fault) => promote(fault, tool, FsPath.root))
+const finishInterruptedChanges = ({ filesystem: { port } }: Call, tool: string): Effect.Effect<void, FsError> =>
+  Effect.mapError(port.hostRoots?.settleTransactions(() => true) ?? Effect.void, (fault) => promote(fault, tool, FsPath.root))
 
-const described = (failure: ToolFailure, call: Call): Effect.Effect<Result.ToolResult<never>> =>
+const describeFailure = (failure: ToolFailure, call: Call): Effect.Effect<Result.ToolResult<never>> =>
   Effect.map(describe(failure, call), Result.error)
 
 /** The message of effect's defect for a missing service. Effect reports it in no other way. */
-const notProvided = /^Service not found: (.+)$/
+const missingServicePattern = /^Service not found: (.+)$/
 
 /**
  * Fails, instead of dying, if the tool uses a service that is not provided or not ready. Types do not always force a caller to
  * provide it.
  */
-const withServices = <A, E, R>(tool: string, handled: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refused, R> =>
+const refuseMissingServices = <A, E, R>(tool: string, handled: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refused, R> =>
   Effect.catchCause(handled, (cause): Effect.Effect<never, E | Refused> => {
     const defects = cause.reasons.filter(Cause.isDieReason).map(({ defect }) => defect)
     const [service] = defects.flatMap((defect) =>
-      defect instanceof Error ? (notProvided.exec(defect.message)?.[1] ?? []) : []
+      defect instanceof Error ? (missingServicePattern.exec(defect.message)?.[1] ?? []) : []
     )
     return service === undefined
       ? Effect.failCause(cause)
@@ -128,7 +128,7 @@ const withServices = <A, E, R>(tool: string, handled: Effect.Effect<A, E, R>): E
         )
   })
 
-const answering = <N extends string, P extends Schema.Struct.Fields, V extends Schema.Top, R>(
+const answerCall = <N extends string, P extends Schema.Struct.Fields, V extends Schema.Top, R>(
   definition: Definition<N, P, V, R>,
   params: Schema.Struct<P>["Type"],
   call: Call,
@@ -137,7 +137,7 @@ const answering = <N extends string, P extends Schema.Struct.Fields, V extends S
   host: Host | undefined
 ): Effect.Effect<Outcome<V["Type"]>, never, R> =>
   Effect.matchEffect(definition.touches(params, call), {
-    onFailure: (failure) => Effect.map(described(failure, call), (result): Outcome<V["Type"]> => ({ result })),
+    onFailure: (failure) => Effect.map(describeFailure(failure, call), (result): Outcome<V["Type"]> => ({ result })),
     onSuccess: (touches) => {
       const invocation: Invocation = {
         tool: definition.name,
@@ -150,35 +150,37 @@ const answering = <N extends string, P extends Schema.Struct.Fields, V extends S
         filesystem: base,
         view: call.filesystem
       }
-      const handled = withServices(definition.name, definition.handle(params, call))
-      const run = Effect.matchEffect(Effect.andThen(whole(call, definition.name), handled), {
-        onFailure: (failure): Effect.Effect<Result.ToolResult<V["Type"]>> => described(failure, call),
+      const handled = refuseMissingServices(definition.name, definition.handle(params, call))
+      const run = Effect.matchEffect(Effect.andThen(finishInterruptedChanges(call, definition.name), handled), {
+        onFailure: (failure): Effect.Effect<Result.ToolResult<V["Type"]>> => describeFailure(failure, call),
         onSuccess: ({ message, value }) => Effect.succeed(Result.ok<V["Type"]>(message, value))
       })
-      const inTime = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refused, R> =>
-        Option.match(host?.context.deadline ?? Option.none(), { onNone: () => self, onSome: (at) => until(at, self) })
+      const withinDeadline = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refused, R> =>
+        Option.match(host?.context.deadline ?? Option.none(), { onNone: () => self, onSome: (at) => interruptAt(at, self) })
       // Apply the deadline inside the host's rollback, so that the rollback sees a failed result.
-      const working = Effect.catch(inTime(wrapped(policies, invocation, run)), (late) => described(late, call))
-      const permitted = Effect.andThen(
-        inTime(asked(policies, invocation)),
-        Effect.suspend(() => host?.around(invocation, working) ?? working)
+      const policedRun = Effect.catch(withinDeadline(wrapInPolicies(policies, invocation, run)), (late) =>
+        describeFailure(late, call)
+      )
+      const permittedCall = Effect.andThen(
+        withinDeadline(askPolicies(policies, invocation)),
+        Effect.suspend(() => host?.around(invocation, policedRun) ?? policedRun)
       )
       return Effect.map(
-        Effect.catch(permitted, (refusal) => described(refusal, call)),
+        Effect.catch(permittedCall, (refusal) => describeFailure(refusal, call)),
         (result): Outcome<V["Type"]> => ({ result, path: touches[0]?.path })
       )
     }
   })
 
-const longestMessage = 1000
+const maxMessageLength = 1000
 
 /** Replaces a long or multi-line message by its size, because the message may show file content. */
-const brief = ({ message, ...result }: Result.ToolResult<unknown>): Result.ToolResult<unknown> => ({
+const withoutLongMessage = ({ message, ...result }: Result.ToolResult<unknown>): Result.ToolResult<unknown> => ({
   ...result,
-  message: message.length > longestMessage || message.includes("\n") ? `${message.length} characters` : message
+  message: message.length > maxMessageLength || message.includes("\n") ? `${message.length} characters` : message
 })
 
-const unfinished = (cause: Cause.Cause<never>): Result.ToolResult<never> =>
+const unfinishedResult = (cause: Cause.Cause<never>): Result.ToolResult<never> =>
   Result.error(Cause.hasInterruptsOnly(cause) ? "The call was interrupted." : "The call ended in a defect of the program.")
 
 export const told = <V, R>(
@@ -190,26 +192,28 @@ export const told = <V, R>(
     const tell = Effect.fnUntraced(function* ({ path, result }: Outcome<unknown>) {
       const at = yield* DateTime.now
       const durationMillis = at.epochMilliseconds - started
-      const event = eventOf({ ...call, result: brief(result), path, durationMillis, at })
+      const event = eventOf({ ...call, result: withoutLongMessage(result), path, durationMillis, at })
       const listener = (yield* ToolEvents)(event)
       yield* host === undefined ? listener : Effect.ensuring(host.tell(event), listener)
     })
-    const ended = Effect.onExit(run, (exit) => tell(Exit.isSuccess(exit) ? exit.value : { result: unfinished(exit.cause) }))
-    return Effect.map(ended, ({ result }) => result)
+    const reportedRun = Effect.onExit(run, (exit) =>
+      tell(Exit.isSuccess(exit) ? exit.value : { result: unfinishedResult(exit.cause) })
+    )
+    return Effect.map(reportedRun, ({ result }) => result)
   })
 
-const running = Effect.fnUntraced(function* <N extends string, P extends Schema.Struct.Fields, V extends Schema.Top, R>(
+const runTool = Effect.fnUntraced(function* <N extends string, P extends Schema.Struct.Fields, V extends Schema.Top, R>(
   definition: Definition<N, P, V, R>,
   params: Schema.Struct<P>["Type"],
   { host, memory: known }: Options,
   callId: string
 ): Effect.fn.Return<Outcome<V["Type"]>, Refused, R> {
-  if (host !== undefined) yield* host.admits
-  const { filesystem: own, memory = known, missing, services } = yield* host?.ground ?? surroundings
-  if (own === undefined && definition.needsFilesystem !== false) return yield* Effect.fail(missing)
-  const base = own ?? standIn(missing.happened)
+  if (host !== undefined) yield* host.admitCall
+  const { filesystem: ownFilesystem, memory = known, missing, services } = yield* host?.toolSource ?? contextSource
+  if (ownFilesystem === undefined && definition.needsFilesystem !== false) return yield* Effect.fail(missing)
+  const base = ownFilesystem ?? unavailableFilesystem(missing.happened)
   const [settings, policies] = yield* Effect.provideContext(Effect.all([ToolSettings, inForce]), services)
-  const filesystem = viewOf(policies, base, memory, definition)
+  const filesystem = applyPolicies(policies, base, memory, definition)
   const call: Call = {
     tool: definition.name,
     filesystem,
@@ -219,14 +223,17 @@ const running = Effect.fnUntraced(function* <N extends string, P extends Schema.
     sent: sentText(yield* Structured),
     path: ToolPath.make(definition.name, settings, base.port.rules?.policy)
   }
-  const theirs = policies.reduce((known, policy) => policy.services?.(known, filesystem) ?? known, services)
-  const seen = { ...host?.context, filesystem: own === undefined ? Option.none() : Option.some(filesystem) } as Run
-  return yield* answering(definition, params, call, base, policies, host).pipe(
+  const toolServices = policies.reduce((known, policy) => policy.services?.(known, filesystem) ?? known, services)
+  const runContext = {
+    ...host?.context,
+    filesystem: ownFilesystem === undefined ? Option.none() : Option.some(filesystem)
+  } as Run
+  return yield* answerCall(definition, params, call, base, policies, host).pipe(
     Effect.provideContext(
-      theirs.pipe(
+      toolServices.pipe(
         Context.add(Limits, settings.limits),
         Context.add(Filesystem, filesystem),
-        host === undefined ? (known) => known : Context.add(ToolContext, Object.freeze(seen))
+        host === undefined ? (known) => known : Context.add(ToolContext, Object.freeze(runContext))
       ) as Context.Context<never>
     )
   )
@@ -239,8 +246,8 @@ export const invoke = <N extends string, P extends Schema.Struct.Fields, V exten
 ): Effect.Effect<Result.ToolResult<V["Type"]>, never, R> =>
   Effect.suspend(() => {
     const callId = options.callId ?? randomUUID()
-    const run = Effect.catch(running(definition, params, options, callId), (refusal) =>
-      Effect.succeed<Outcome<V["Type"]>>({ result: inWords(refusal) })
+    const run = Effect.catch(runTool(definition, params, options, callId), (refusal) =>
+      Effect.succeed<Outcome<V["Type"]>>({ result: resultOfRefusal(refusal) })
     )
     return told({ tool: definition.name, callId, params }, run, options.host)
   })
@@ -251,7 +258,7 @@ const known = ({ parameters }: AnyDefinition<unknown>, input: unknown): object =
     : {}
 
 /** Returns the schema of the parameters. A struct without fields would accept everything but null. */
-const accepted = ({ parameters }: AnyDefinition<unknown>): Schema.Codec<Readonly<Record<string, unknown>>, unknown> =>
+const parameterSchema = ({ parameters }: AnyDefinition<unknown>): Schema.Codec<Readonly<Record<string, unknown>>, unknown> =>
   Object.keys(parameters.fields as object).length === 0
     ? Schema.Record(Schema.String, Schema.Never)
     : (parameters as unknown as Schema.Codec<Readonly<Record<string, unknown>>, unknown>)
@@ -262,34 +269,34 @@ export const invokeUnknown = <R>(
   input: unknown,
   options: Options
 ): Effect.Effect<Result.ToolResult<unknown>, never, R> => {
-  const decode = Schema.decodeUnknownEffect(accepted(definition), { onExcessProperty: "error", errors: "all" })
+  const decode = Schema.decodeUnknownEffect(parameterSchema(definition), { onExcessProperty: "error", errors: "all" })
   const sent = withoutNulls(input)
   const refuse = (sent: unknown, error: Schema.SchemaError) =>
     told(
       { tool: definition.name, callId: options.callId ?? randomUUID(), params: known(definition, sent) },
-      Effect.succeed({ result: Result.error(undecodable(definition, sent, error)) }),
+      Effect.succeed({ result: Result.error(describeDecodeError(definition, sent, error)) }),
       options.host
     )
   const onSuccess = (params: Readonly<Record<string, unknown>>) => invoke(definition, params, options)
   return Effect.matchEffect(decode(sent), {
     onFailure: () => {
-      const meant = understood(definition, sent)
-      return Effect.matchEffect(decode(meant), { onFailure: (error) => refuse(meant, error), onSuccess })
+      const correctedInput = rewriteArguments(definition, sent)
+      return Effect.matchEffect(decode(correctedInput), { onFailure: (error) => refuse(correctedInput, error), onSuccess })
     },
     onSuccess
   })
 }
 
 /** Drops nulls at any depth; models send null for arguments that they leave out. */
-const withoutNulls = (input: unknown): unknown => (input === undefined || input === null ? {} : stripped(input))
+const withoutNulls = (input: unknown): unknown => (input === undefined || input === null ? {} : withoutNestedNulls(input))
 
-const deepest = 16
+const maxNestingDepth = 16
 
-const stripped = (value: unknown, depth = 0): unknown =>
-  typeof value !== "object" || value === null || depth > deepest
+const withoutNestedNulls = (value: unknown, depth = 0): unknown =>
+  typeof value !== "object" || value === null || depth > maxNestingDepth
     ? value
     : Array.isArray(value)
-      ? value.map((item) => stripped(item, depth + 1))
+      ? value.map((item) => withoutNestedNulls(item, depth + 1))
       : Object.fromEntries(
-          Object.entries(value).flatMap(([key, item]) => (item === null ? [] : [[key, stripped(item, depth + 1)]]))
+          Object.entries(value).flatMap(([key, item]) => (item === null ? [] : [[key, withoutNestedNulls(item, depth + 1)]]))
         )

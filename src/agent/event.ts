@@ -5,21 +5,22 @@ import { WriteMode } from "../model/Entry.ts"
 import { ToolInvoked } from "./ToolEvents.ts"
 import type { ToolResult } from "./ToolResult.ts"
 
-const maxCharacters = 1000
+const maxArgumentCharacters = 1000
 
-const contents: ReadonlySet<string> = new Set(["code", "content", "new_string", "old_string", "patch", "stdin"])
+const contentParameters: ReadonlySet<string> = new Set(["code", "content", "new_string", "old_string", "patch", "stdin"])
 
-const sized = (text: string): string => (text.length === 1 ? "1 character" : `${text.length} characters`)
+const describeSize = (text: string): string => (text.length === 1 ? "1 character" : `${text.length} characters`)
 
-const deepest = 16
+const maxNestingDepth = 16
 
 /** Makes a value fit for JSON, so that a log of events can be saved. */
 const asJson = (value: unknown): unknown =>
   value === null || typeof value === "boolean" || Number.isFinite(value) ? value : value === undefined ? null : String(value)
 
 const withoutContents = (value: unknown, name = "", depth = 0): unknown => {
-  if (depth > deepest) return "…"
-  if (typeof value === "string") return contents.has(name) || value.length > maxCharacters ? sized(value) : value
+  if (depth > maxNestingDepth) return "…"
+  if (typeof value === "string")
+    return contentParameters.has(name) || value.length > maxArgumentCharacters ? describeSize(value) : value
   if (ArrayBuffer.isView(value)) return `${value.byteLength} bytes`
   if (Array.isArray(value)) return value.map((item) => withoutContents(item, "", depth + 1))
   if (typeof value !== "object" || value === null) return asJson(value)
@@ -40,8 +41,8 @@ const sizeOf = (value: Fields): number | undefined => {
 
 const isWriteMode = Schema.is(WriteMode)
 
-const modeOf = ({ mode: asked }: Fields, { mode: had }: Fields): string | undefined =>
-  typeof asked === "string" ? asked : isWriteMode(had) ? had : undefined
+const modeOf = ({ mode: requestedMode }: Fields, { mode: resultMode }: Fields): string | undefined =>
+  typeof requestedMode === "string" ? requestedMode : isWriteMode(resultMode) ? resultMode : undefined
 
 export const eventOf = (call: {
   readonly tool: string

@@ -18,9 +18,9 @@ export interface Memory {
 
 const maxPaths = 10_000
 const maxCharacters = 8 * 1024 * 1024
-const maxCharactersOfOne = 1024 * 1024
+const maxCharactersPerText = 1024 * 1024
 
-const trim = <K, V>(map: Map<K, V>, isFull: () => boolean, dropped: (value: V) => void): void => {
+const dropOldest = <K, V>(map: Map<K, V>, isFull: () => boolean, dropped: (value: V) => void): void => {
   for (const [key, value] of map) {
     if (!isFull()) return
     map.delete(key)
@@ -32,13 +32,13 @@ export const make = (session: object = {}): Memory => {
   const versions = new Map<FsPath, string>()
   const texts = new Map<string, string>()
   let characters = 0
-  const keep = (version: string, text: string): void => {
-    if (text.length > maxCharactersOfOne) return
+  const keepText = (version: string, text: string): void => {
+    if (text.length > maxCharactersPerText) return
     // A text that is seen again becomes the most recent one.
     if (texts.delete(version)) characters -= text.length
     texts.set(version, text)
     characters += text.length
-    trim(
+    dropOldest(
       texts,
       () => characters > maxCharacters,
       (old) => void (characters -= old.length)
@@ -47,7 +47,7 @@ export const make = (session: object = {}): Memory => {
   const saw = (path: FsPath, version: string): void => {
     versions.delete(path)
     versions.set(path, version)
-    trim(
+    dropOldest(
       versions,
       () => versions.size > maxPaths,
       () => {}
@@ -59,7 +59,7 @@ export const make = (session: object = {}): Memory => {
     saw: (path, version, text) => {
       saw(path, version)
       const known = text ?? texts.get(version)
-      if (known !== undefined) keep(version, known)
+      if (known !== undefined) keepText(version, known)
     },
     carry: (from, to) => {
       const known = [...versions].filter(([path]) => path === from || path.startsWith(`${from}/`))

@@ -1,23 +1,23 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { alike, maxNearest } from "../engine/nearestPaths.ts"
+import { similarNames, maxNearest } from "../engine/nearestPaths.ts"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { inSlices } from "../runtime/steps.ts"
+import { runInSlices } from "../runtime/steps.ts"
 
-const inSameDirectory = (fs: Algebra, path: FsPath.FsPath) => {
+const findSimilarNames = (fs: Algebra, path: FsPath.FsPath) => {
   const directory = FsPath.parent(path)
   return Effect.flatMap(fs.list(directory), (entries) =>
     Effect.map(
-      inSlices(() => alike(FsPath.name(path), entries)),
+      runInSlices(() => similarNames(FsPath.name(path), entries)),
       (names) => names.map((name) => FsPath.join(directory, name))
     )
   )
 }
 
 /** Searches the tree for the same name, for at most one second. */
-const elsewhere = (fs: Algebra, path: FsPath.FsPath) => {
+const findSameName = (fs: Algebra, path: FsPath.FsPath) => {
   const name = FsPath.name(path)
   if (/[\\*?[\]{}()!+@|]/.test(name)) return Effect.succeed([])
   return fs.globStream(name, { kinds: ["file", "directory"], gitignore: true }).pipe(
@@ -33,7 +33,7 @@ const elsewhere = (fs: Algebra, path: FsPath.FsPath) => {
  * Finds up to three paths: suggestions of the failure itself, then the same name in other directories, then similar names in
  * the same directory.
  */
-export const nearby = (
+export const suggestPaths = (
   fs: Algebra,
   failure: { readonly path: string; readonly nearest?: ReadonlyArray<string> | undefined }
 ): Effect.Effect<ReadonlyArray<string>> => {
@@ -41,21 +41,21 @@ export const nearby = (
   const path = FsPath.parse(failure.path)
   if (typeof path !== "string" || path === FsPath.root) return Effect.succeed([])
   const none = () => Effect.succeed<ReadonlyArray<FsPath.FsPath>>([])
-  return Effect.flatMap(Effect.catch(elsewhere(fs, path), none), (far) =>
-    Effect.map(far.length < maxNearest ? Effect.catch(inSameDirectory(fs, path), none) : none(), (near) =>
-      [...new Set([...nearest, ...far, ...near])].slice(0, maxNearest)
+  return Effect.flatMap(Effect.catch(findSameName(fs, path), none), (sameNames) =>
+    Effect.map(sameNames.length < maxNearest ? Effect.catch(findSimilarNames(fs, path), none) : none(), (similarNames) =>
+      [...new Set([...nearest, ...sameNames, ...similarNames])].slice(0, maxNearest)
     )
   )
 }
 
-export const existingDirectory = (fs: Algebra, input: string): Effect.Effect<FsPath.FsPath> => {
+export const deepestExistingDirectory = (fs: Algebra, input: string): Effect.Effect<FsPath.FsPath> => {
   const path = FsPath.parse(input)
   if (typeof path !== "string") return Effect.succeed(FsPath.root)
   const parent = FsPath.parent(path)
   return parent === FsPath.root
     ? Effect.succeed(parent)
     : Effect.matchEffect(fs.stat(parent), {
-        onFailure: () => existingDirectory(fs, parent),
-        onSuccess: ({ isDirectory }) => (isDirectory ? Effect.succeed(parent) : existingDirectory(fs, parent))
+        onFailure: () => deepestExistingDirectory(fs, parent),
+        onSuccess: ({ isDirectory }) => (isDirectory ? Effect.succeed(parent) : deepestExistingDirectory(fs, parent))
       })
 }

@@ -5,7 +5,7 @@ import type * as Effect from "effect/Effect"
 export interface Progress {
   /** The amount done, which grows with each report. */
   readonly done: number
-  readonly of?: number | undefined
+  readonly total?: number | undefined
   readonly message?: string | undefined
 }
 

@@ -19,35 +19,35 @@ export const sentText =
     isStructured ? JSON.stringify(withMessage(message, value() as Json)) : message
 
 /** Cuts a text to its longest beginning that fits, measured as JSON. */
-const cutText = (text: string, room: number): string => {
-  if (text.length <= room && JSON.stringify(text).length <= room) return text
-  let [low, high] = [0, Math.min(text.length, room)]
+const cutText = (text: string, maxLength: number): string => {
+  if (text.length <= maxLength && JSON.stringify(text).length <= maxLength) return text
+  let [low, high] = [0, Math.min(text.length, maxLength)]
   while (low < high) {
     const middle = (low + high + 1) >> 1
-    if (JSON.stringify(text.slice(0, middle)).length <= room) low = middle
+    if (JSON.stringify(text.slice(0, middle)).length <= maxLength) low = middle
     else high = middle - 1
   }
   return text.slice(0, splitsPair(text, low) ? low - 1 : low)
 }
 
-const cutList = (list: ReadonlyArray<unknown>, room: number): ReadonlyArray<unknown> => {
+const cutList = (list: ReadonlyArray<unknown>, maxLength: number): ReadonlyArray<unknown> => {
   const kept: Array<unknown> = []
   let length = 2
   for (const item of list) {
-    const short = cut(item, room)
+    const short = cut(item, maxLength)
     length += JSON.stringify(short).length + 1
-    if (length > room) break
+    if (length > maxLength) break
     kept.push(short)
   }
   return kept.length === list.length && kept.every((item, index) => item === list[index]) ? list : kept
 }
 
 /** Shortens every text and list in a value to a length in characters of JSON. Returns the value itself if nothing is longer. */
-const cut = (value: unknown, room: number): unknown => {
-  if (typeof value === "string") return cutText(value, room)
-  if (Array.isArray(value)) return cutList(value, room)
+const cut = (value: unknown, maxLength: number): unknown => {
+  if (typeof value === "string") return cutText(value, maxLength)
+  if (Array.isArray(value)) return cutList(value, maxLength)
   if (typeof value !== "object" || value === null) return value
-  const entries = Object.entries(value).map(([key, item]) => [key, cut(item, room)] as const)
+  const entries = Object.entries(value).map(([key, item]) => [key, cut(item, maxLength)] as const)
   return entries.every(([key, item]) => item === (value as Json)[key]) ? value : Object.fromEntries(entries)
 }
 
@@ -55,11 +55,11 @@ const cut = (value: unknown, room: number): unknown => {
  * Shortens the texts and lists of an object evenly until it fits. Names the shortened fields in `cut`. Tools with pages already
  * fit; this serves the others.
  */
-export const bounded = (value: Json, fits: (text: string) => boolean): Json => {
+export const shortenToFit = (value: Json, fits: (text: string) => boolean): Json => {
   const whole = JSON.stringify(value)
   if (fits(whole)) return value
-  const shortened = (room: number): Json => {
-    const short = cut(value, room) as Json
+  const shortened = (maxLength: number): Json => {
+    const short = cut(value, maxLength) as Json
     return { ...short, cut: Object.keys(value).filter((key) => short[key] !== value[key]) }
   }
   let [low, high] = [2, whole.length]

@@ -5,8 +5,8 @@
 import type { AnyDefinition } from "./definition.ts"
 import * as Schema from "effect/Schema"
 
-type Sent = Readonly<Record<string, unknown>>
-type Node = Readonly<Record<string, unknown>>
+type SentArguments = Readonly<Record<string, unknown>>
+type SchemaNode = Readonly<Record<string, unknown>>
 
 const documents = new WeakMap<AnyDefinition<unknown>, ReturnType<typeof Schema.toJsonSchemaDocument>>()
 
@@ -16,7 +16,8 @@ export const documentOf = (definition: AnyDefinition<unknown>) => {
   return document
 }
 
-const isRecord = (value: unknown): value is Sent => typeof value === "object" && value !== null && !Array.isArray(value)
+const isRecord = (value: unknown): value is SentArguments =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
 
 /** Other names of a parameter, in snake case. Each means the same as the parameter. */
 const aliases: Readonly<Record<string, ReadonlyArray<string>>> = {
@@ -65,17 +66,17 @@ const aliases: Readonly<Record<string, ReadonlyArray<string>>> = {
   paths: ["path", "files", "file_paths"]
 }
 
-const snake = (name: string): string =>
+const toSnakeCase = (name: string): string =>
   name
     .replace(/([a-z0-9])([A-Z])/g, "$1_$2")
     .replaceAll("-", "_")
     .toLowerCase()
 
-const longestName = 60
+const maxNameLength = 60
 
 export const parameterFor = (name: string, known: ReadonlyArray<string>): string | undefined => {
-  if (name.length > longestName) return undefined
-  const word = snake(name)
+  if (name.length > maxNameLength) return undefined
+  const word = toSnakeCase(name)
   return known.includes(word)
     ? word
     : known.find((parameter) => Object.hasOwn(aliases, parameter) && aliases[parameter]!.includes(word))
@@ -86,83 +87,83 @@ export const parameterFor = (name: string, known: ReadonlyArray<string>): string
  * they mean.
  */
 class Arguments {
-  readonly left: Map<string, unknown>
+  readonly remaining: Map<string, unknown>
   #taken: readonly [name: string, value: unknown] | undefined
-  constructor(sent: Sent, known: ReadonlyArray<string>) {
-    this.left = new Map()
+  constructor(sent: SentArguments, known: ReadonlyArray<string>) {
+    this.remaining = new Map()
     for (const [name, value] of Object.entries(sent)) {
-      const word = known.includes(name) || name.length > longestName ? name : snake(name)
-      this.left.set(this.left.has(word) ? name : word, value)
+      const word = known.includes(name) || name.length > maxNameLength ? name : toSnakeCase(name)
+      this.remaining.set(this.remaining.has(word) ? name : word, value)
     }
   }
   /** Removes the first argument that `read` accepts and returns its value. Others stay, to be refused later. */
   take<A>(names: ReadonlyArray<string>, read: (value: unknown) => A | undefined): A | undefined {
     for (const name of names) {
-      const value = this.left.has(name) ? read(this.left.get(name)) : undefined
+      const value = this.remaining.has(name) ? read(this.remaining.get(name)) : undefined
       if (value === undefined) continue
-      this.#taken = [name, this.left.get(name)]
-      this.left.delete(name)
+      this.#taken = [name, this.remaining.get(name)]
+      this.remaining.delete(name)
       return value
     }
     return undefined
   }
   /** Puts back the argument that was taken last, so that it is refused. */
-  restore(): void {
-    if (this.#taken !== undefined) this.left.set(...this.#taken)
+  restoreTaken(): void {
+    if (this.#taken !== undefined) this.remaining.set(...this.#taken)
   }
   drop(names: ReadonlyArray<string>, isIdle: (value: unknown) => boolean = () => true): void {
-    for (const name of names) if (this.left.has(name) && isIdle(this.left.get(name))) this.left.delete(name)
+    for (const name of names) if (this.remaining.has(name) && isIdle(this.remaining.get(name))) this.remaining.delete(name)
   }
   /**
    * Sets a parameter. If it already has another value, one of the two is a mistake, so the argument taken for it is put back.
    */
-  put(name: string, value: unknown): void {
-    if (value === undefined || this.left.get(name) === value) return
-    if (this.left.has(name)) this.restore()
-    else this.left.set(name, value)
+  setParameter(name: string, value: unknown): void {
+    if (value === undefined || this.remaining.get(name) === value) return
+    if (this.remaining.has(name)) this.restoreTaken()
+    else this.remaining.set(name, value)
   }
 }
 
-const number = (value: unknown): number | undefined =>
+const asNumber = (value: unknown): number | undefined =>
   typeof value === "number"
     ? value
     : typeof value === "string" && /^\s*-?\d+(?:\.\d+)?\s*$/.test(value)
       ? Number(value)
       : undefined
 
-const truth = (value: unknown): boolean | undefined =>
+const asBoolean = (value: unknown): boolean | undefined =>
   typeof value === "boolean"
     ? value
     : typeof value === "string" && /^\s*(?:true|false)\s*$/i.test(value)
       ? value.trim().toLowerCase() === "true"
       : undefined
 
-const natural = (value: unknown): number | undefined => {
-  const n = number(value)
+const asNatural = (value: unknown): number | undefined => {
+  const n = asNumber(value)
   return n !== undefined && Number.isInteger(n) && n >= 0 ? n : undefined
 }
 
-const string = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined)
-const strings = (value: unknown): ReadonlyArray<string> | undefined =>
+const asString = (value: unknown): string | undefined => (typeof value === "string" ? value : undefined)
+const asStrings = (value: unknown): ReadonlyArray<string> | undefined =>
   Array.isArray(value) && value.every((item) => typeof item === "string") ? value : undefined
-const pair = (value: unknown): readonly [number, number] | undefined =>
-  Array.isArray(value) && value.length === 2 && value.every((item) => number(item) !== undefined)
-    ? [number(value[0])!, number(value[1])!]
+const asPair = (value: unknown): readonly [number, number] | undefined =>
+  Array.isArray(value) && value.length === 2 && value.every((item) => asNumber(item) !== undefined)
+    ? [asNumber(value[0])!, asNumber(value[1])!]
     : undefined
 const oneOf =
   <A>(table: Readonly<Record<string, A>>) =>
   (value: unknown): A | undefined =>
     typeof value === "string" && Object.hasOwn(table, value) ? table[value] : undefined
 
-const isTrue = (value: unknown): boolean => truth(value) === true
-const isFalse = (value: unknown): boolean => truth(value) === false
-const isNothing = (value: unknown): boolean => value === "" || (Array.isArray(value) && value.length === 0)
+const isTrue = (value: unknown): boolean => asBoolean(value) === true
+const isFalse = (value: unknown): boolean => asBoolean(value) === false
+const isEmptyValue = (value: unknown): boolean => value === "" || (Array.isArray(value) && value.length === 0)
 const isUtf8 = (value: unknown): boolean => typeof value === "string" && /^utf-?8$/i.test(value)
 
-const talk = ["explanation", "description", "justification", "instructions", "instruction"]
+const wordsForUser = ["explanation", "description", "justification", "instructions", "instruction"]
 
 /** The file types of ripgrep that are not just a file extension; any other type is the extension of its files. */
-const types: Readonly<Record<string, string>> = {
+const ripgrepTypes: Readonly<Record<string, string>> = {
   c: "*.{c,h}",
   cpp: "*.{cc,cpp,cxx,hh,hpp,hxx,h,inl}",
   csharp: "*.cs",
@@ -187,23 +188,23 @@ const types: Readonly<Record<string, string>> = {
 }
 
 const globOfType = (value: unknown): string | undefined =>
-  oneOf(types)(value) ?? (typeof value === "string" && /^[a-z0-9]{1,12}$/.test(value) ? `*.${value}` : undefined)
+  oneOf(ripgrepTypes)(value) ?? (typeof value === "string" && /^[a-z0-9]{1,12}$/.test(value) ? `*.${value}` : undefined)
 
 const outputModes = { content: "matches", lines: "matches", files_with_matches: "files", files: "files", count: "count" }
 const writeModes = { w: "overwrite", write: "overwrite", rewrite: "overwrite", a: "append", x: "create" }
 
 const readFile = (args: Arguments): void => {
   args.drop(["should_read_entire_file"])
-  const range = args.take(["view_range", "line_range", "range"], pair)
-  const start = range?.[0] ?? args.take(aliases["line"]!, number)
-  const end = range?.[1] ?? args.take(["end_line", "end_line_one_indexed_inclusive", "line_end", "to_line"], natural)
-  args.put("line", start)
+  const range = args.take(["view_range", "line_range", "range"], asPair)
+  const start = range?.[0] ?? args.take(aliases["line"]!, asNumber)
+  const end = range?.[1] ?? args.take(["end_line", "end_line_one_indexed_inclusive", "line_end", "to_line"], asNatural)
+  args.setParameter("line", start)
   // Anthropic's text editor uses -1 for the end of the file.
-  if (end !== undefined && end >= (start ?? 1)) args.put("limit", end - (start ?? 1) + 1)
-  else if (end !== undefined && end >= 0) args.restore()
-  args.put("limit", args.take(["head"], natural))
-  const tail = args.take(["tail"], natural)
-  args.put("line", tail === undefined || tail === 0 ? undefined : -tail)
+  if (end !== undefined && end >= (start ?? 1)) args.setParameter("limit", end - (start ?? 1) + 1)
+  else if (end !== undefined && end >= 0) args.restoreTaken()
+  args.setParameter("limit", args.take(["head"], asNatural))
+  const tail = args.take(["tail"], asNatural)
+  args.setParameter("line", tail === undefined || tail === 0 ? undefined : -tail)
 }
 
 /**
@@ -211,43 +212,43 @@ const readFile = (args: Arguments): void => {
  * commas.
  */
 const joinable = (value: unknown): ReadonlyArray<string> | undefined => {
-  const globs = strings(value)
+  const globs = asStrings(value)
   const isPlain = globs?.every((glob) => !glob.startsWith("!") && (globs.length === 1 || !/[{},]/.test(glob)))
   return isPlain === true ? globs : undefined
 }
 
 const grep = (args: Arguments): void => {
-  args.put("mode", args.take(["output_mode"], oneOf(outputModes)))
+  args.setParameter("mode", args.take(["output_mode"], oneOf(outputModes)))
   args.drop(["_n", "n", "line_numbers", "show_line_numbers", "_h"])
   args.drop(["_r", "recursive", "is_regex", "is_regexp", "regex"], isTrue)
-  args.drop(["exclude_pattern", "exclude_patterns", "exclude", "multiline_dotall"], isNothing)
-  args.drop(["head_limit", "offset"], (value) => number(value) === 0)
-  const isCaseSensitive = args.take(["case_sensitive"], truth)
-  args.put("ignore_case", isCaseSensitive === undefined ? undefined : !isCaseSensitive)
-  const isRegex = args.take(["is_regex", "is_regexp", "regex"], truth)
-  args.put("literal", isRegex === false ? true : undefined)
+  args.drop(["exclude_pattern", "exclude_patterns", "exclude", "multiline_dotall"], isEmptyValue)
+  args.drop(["head_limit", "offset"], (value) => asNumber(value) === 0)
+  const isCaseSensitive = args.take(["case_sensitive"], asBoolean)
+  args.setParameter("ignore_case", isCaseSensitive === undefined ? undefined : !isCaseSensitive)
+  const isRegex = args.take(["is_regex", "is_regexp", "regex"], asBoolean)
+  args.setParameter("literal", isRegex === false ? true : undefined)
   const [before, after] = [
-    args.take(["_b", "before", "before_context", "context_before"], natural),
-    args.take(["_a", "after_context", "context_after"], natural)
+    args.take(["_b", "before", "before_context", "context_before"], asNatural),
+    args.take(["_a", "after_context", "context_after"], asNatural)
   ]
-  if (before !== undefined || after !== undefined) args.put("context", Math.max(before ?? 0, after ?? 0))
+  if (before !== undefined || after !== undefined) args.setParameter("context", Math.max(before ?? 0, after ?? 0))
   const globs = args.take(aliases["glob"]!, joinable)
-  args.put(
+  args.setParameter(
     "glob",
     globs === undefined || globs.length === 0 ? undefined : globs.length === 1 ? globs[0] : `{${globs.join(",")}}`
   )
-  if (!args.left.has("glob")) args.put("glob", args.take(["type", "file_type"], globOfType))
+  if (!args.remaining.has("glob")) args.setParameter("glob", args.take(["type", "file_type"], globOfType))
 }
 
 const glob = (args: Arguments): void => {
-  args.drop(["exclude_pattern", "exclude_patterns", "exclude", "ignore"], isNothing)
+  args.drop(["exclude_pattern", "exclude_patterns", "exclude", "ignore"], isEmptyValue)
   args.drop(["case_sensitive", "recursive"], isTrue)
-  const respects = args.take(["respect_git_ignore", "respect_gitignore"], truth)
-  args.put("include_ignored", respects === undefined ? undefined : !respects)
+  const respectsGitignore = args.take(["respect_git_ignore", "respect_gitignore"], asBoolean)
+  args.setParameter("include_ignored", respectsGitignore === undefined ? undefined : !respectsGitignore)
 }
 
 const listing = (args: Arguments): void => {
-  args.drop(["ignore", "exclude_patterns", "file_filtering_options"], isNothing)
+  args.drop(["ignore", "exclude_patterns", "file_filtering_options"], isEmptyValue)
   args.drop(["recursive"], isFalse)
   args.drop(["all", "long", "show_hidden", "hidden", "_a", "_l", "_la"], isTrue)
 }
@@ -255,19 +256,19 @@ const listing = (args: Arguments): void => {
 const writeFile = (args: Arguments): void => {
   args.drop(["create_parents", "create_directories", "create_dirs", "parents", "mkdir"], isTrue)
   args.drop(["encoding"], isUtf8)
-  args.put("mode", args.take(["mode"], oneOf(writeModes)))
+  args.setParameter("mode", args.take(["mode"], oneOf(writeModes)))
   args.drop(["append"], isFalse)
-  args.put(
+  args.setParameter(
     "mode",
     args.take(["append"], (value) => (isTrue(value) ? "append" : undefined))
   )
-  const isOverwriting = args.take(["overwrite"], truth)
-  args.put("mode", isOverwriting === undefined ? undefined : isOverwriting ? "overwrite" : "create")
+  const isOverwriting = args.take(["overwrite"], asBoolean)
+  args.setParameter("mode", isOverwriting === undefined ? undefined : isOverwriting ? "overwrite" : "create")
 }
 
 const editFile = (args: Arguments): void => {
   args.drop(["dry_run"], isFalse)
-  args.drop(["expected_replacements"], (value) => number(value) === 1)
+  args.drop(["expected_replacements"], (value) => asNumber(value) === 1)
 }
 
 const rm = (args: Arguments): void => args.drop(["recursive", "_r", "_rf"], isTrue)
@@ -275,17 +276,17 @@ const rm = (args: Arguments): void => args.drop(["recursive", "_r", "_rf"], isTr
 const mkdir = (args: Arguments): void => args.drop(["parents", "recursive", "exist_ok", "_p"], isTrue)
 
 /** The smallest timeout that can only mean milliseconds. */
-const leastMillis = 1000
+const minMilliseconds = 1000
 
 const shell = (args: Arguments): void => {
   args.drop(["is_background", "run_in_background", "with_escalated_permissions", "login"], isFalse)
-  const millis = args.take(["timeout_ms", "timeout_millis", "timeout_milliseconds"], number)
-  const time = args.take(["timeout"], number)
-  args.put("timeout_seconds", millis === undefined ? undefined : millis / 1000)
-  args.put("timeout_seconds", time === undefined ? undefined : time >= leastMillis ? time / 1000 : time)
-  const program = string(args.left.get("command"))
-  const more = program === undefined ? undefined : args.take(["args", "arguments"], strings)
-  if (more !== undefined) args.left.set("command", [program, ...more])
+  const millis = args.take(["timeout_ms", "timeout_millis", "timeout_milliseconds"], asNumber)
+  const time = args.take(["timeout"], asNumber)
+  args.setParameter("timeout_seconds", millis === undefined ? undefined : millis / 1000)
+  args.setParameter("timeout_seconds", time === undefined ? undefined : time >= minMilliseconds ? time / 1000 : time)
+  const program = asString(args.remaining.get("command"))
+  const more = program === undefined ? undefined : args.take(["args", "arguments"], asStrings)
+  if (more !== undefined) args.remaining.set("command", [program, ...more])
 }
 
 const rules: ReadonlyMap<string, (args: Arguments) => void> = new Map([
@@ -304,7 +305,7 @@ const rules: ReadonlyMap<string, (args: Arguments) => void> = new Map([
 ])
 
 /** Renames parameters with other names, unless that gives a parameter two values. */
-const renamed = (sent: Sent, known: ReadonlyArray<string>): Sent => {
+const withParameterNames = (sent: SentArguments, known: ReadonlyArray<string>): SentArguments => {
   const out = new Map(Object.entries(sent).filter(([name]) => known.includes(name)))
   for (const [name, value] of Object.entries(sent)) {
     if (known.includes(name)) continue
@@ -315,7 +316,7 @@ const renamed = (sent: Sent, known: ReadonlyArray<string>): Sent => {
   return Object.fromEntries(out)
 }
 
-const parsed = (text: string): unknown => {
+const parseJson = (text: string): unknown => {
   try {
     return JSON.parse(text)
   } catch {
@@ -323,14 +324,14 @@ const parsed = (text: string): unknown => {
   }
 }
 
-const hasSomeOf = (value: Sent, { properties }: Node): boolean => {
+const hasSomeOf = (value: SentArguments, { properties }: SchemaNode): boolean => {
   const known = isRecord(properties) ? Object.keys(properties) : []
   return Object.keys(value).some((name) => parameterFor(name, known) !== undefined)
 }
 
-const asList = (value: unknown, item: Node): unknown => {
+const asList = (value: unknown, item: SchemaNode): unknown => {
   if (typeof value === "string") {
-    const list = parsed(value)
+    const list = parseJson(value)
     return Array.isArray(list) ? list : item["type"] === "string" ? [value] : value
   }
   return isRecord(value) && item["type"] === "object" && hasSomeOf(value, item) ? [value] : value
@@ -341,36 +342,36 @@ const asChoice = (value: unknown, choices: ReadonlyArray<unknown>): unknown => {
   return choices.includes(value) ? value : (choices.find((choice) => plain(choice) === plain(value)) ?? value)
 }
 
-const propertiesOf = (node: Node): Sent => (isRecord(node["properties"]) ? node["properties"] : {})
+const propertiesOf = (node: SchemaNode): SentArguments => (isRecord(node["properties"]) ? node["properties"] : {})
 
-const retyped = (value: unknown, node: Node): unknown => {
+const convertToSchema = (value: unknown, node: SchemaNode): unknown => {
   if (Array.isArray(node["enum"]) && typeof value === "string") return asChoice(value, node["enum"])
   const { type } = node
-  if (type === "integer" || type === "number") return number(value) ?? value
-  if (type === "boolean") return truth(value) ?? value
+  if (type === "integer" || type === "number") return asNumber(value) ?? value
+  if (type === "boolean") return asBoolean(value) ?? value
   if (type === "array") {
     const item = isRecord(node["items"]) ? node["items"] : {}
     const list = asList(value, item)
-    return Array.isArray(list) ? list.map((each) => retyped(each, item)) : list
+    return Array.isArray(list) ? list.map((each) => convertToSchema(each, item)) : list
   }
   if (type !== "object" || !isRecord(value)) return value
   const properties = propertiesOf(node)
   return Object.fromEntries(
-    Object.entries(renamed(value, Object.keys(properties))).map(([name, item]) => [
+    Object.entries(withParameterNames(value, Object.keys(properties))).map(([name, item]) => [
       name,
-      isRecord(properties[name]) ? retyped(item, properties[name]) : item
+      isRecord(properties[name]) ? convertToSchema(item, properties[name]) : item
     ])
   )
 }
 
-export const understood = (definition: AnyDefinition<unknown>, sent: unknown): unknown => {
+export const rewriteArguments = (definition: AnyDefinition<unknown>, sent: unknown): unknown => {
   if (!isRecord(sent)) return sent
   const { schema } = documentOf(definition)
   const known = Object.keys(propertiesOf(schema))
   const rule = rules.get(definition.name)
-  if (rule === undefined) return retyped(sent, { ...schema, type: "object" })
+  if (rule === undefined) return convertToSchema(sent, { ...schema, type: "object" })
   const args = new Arguments(sent, known)
-  args.drop(talk.filter((name) => !known.includes(name)))
+  args.drop(wordsForUser.filter((name) => !known.includes(name)))
   rule(args)
-  return retyped(Object.fromEntries(args.left), { ...schema, type: "object" })
+  return convertToSchema(Object.fromEntries(args.remaining), { ...schema, type: "object" })
 }

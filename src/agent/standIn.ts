@@ -4,20 +4,20 @@ import * as Stream from "effect/Stream"
 import { type Algebra, make } from "../filesystem/Filesystem.ts"
 import type { Fault } from "../model/FsError.ts"
 
-export const standIn = (detail: string): Algebra => {
+export const unavailableFilesystem = (detail: string): Algebra => {
   const fault: Fault = { _tag: "Unavailable", detail }
-  const gone = () => Effect.fail(fault)
+  const failUnavailable = () => Effect.fail(fault)
   return make({
-    info: { name: "none", root: "", caseSensitive: true, readOnly: false, confinement: "virtual" },
-    stat: gone,
-    list: gone,
-    open: gone,
-    write: gone,
-    makeDirectory: gone,
-    remove: gone,
-    rename: gone,
-    links: { read: gone, make: gone },
-    attributes: { set: gone },
+    info: { name: "none", failRootDenied: "", caseSensitive: true, readOnly: false, confinement: "virtual" },
+    stat: failUnavailable,
+    list: failUnavailable,
+    open: failUnavailable,
+    write: failUnavailable,
+    makeDirectory: failUnavailable,
+    remove: failUnavailable,
+    rename: failUnavailable,
+    links: { read: failUnavailable, make: failUnavailable },
+    attributes: { set: failUnavailable },
     watch: () => Stream.fail(fault)
   })
 }

@@ -33,13 +33,13 @@ export const checkFile = (tool: string, input: string): Effect.Effect<void, Inva
 export const make =
   (tool: string, { limits, mountPoint }: ToolSettingsShape, policy: FsPath.PathPolicy | undefined): Call["path"] =>
   (input, options = {}) => {
-    const bare = withoutMount(input.trim(), mountPoint).replace(/^\/+/, "")
+    const relativePath = withoutMount(input.trim(), mountPoint).replace(/^\/+/, "")
     if (input.trim() === "" && options.blank !== "root") {
       return Effect.fail(
         new InvalidArgument({ operation: tool, path: input, argument: options.argument ?? "path", detail: "must not be blank" })
       )
     }
-    const path = bare === "" ? FsPath.root : FsPath.parse(bare, policy)
+    const path = relativePath === "" ? FsPath.root : FsPath.parse(relativePath, policy)
     const fault = typeof path === "string" ? FsPath.checkLimits(path, limits) : path
     return typeof path === "string" && fault === undefined
       ? Effect.succeed(path)

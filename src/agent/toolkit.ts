@@ -16,23 +16,26 @@ import * as Memory from "./memory.ts"
 import { ToolResult } from "./ToolResult.ts"
 
 /** Returns the JSON Schema of the parameters. The schema of an empty struct would accept everything but null. */
-const object = (parameters: Schema.Struct<Schema.Struct.Fields>): Schema.Top =>
+const parametersSchema = (parameters: Schema.Struct<Schema.Struct.Fields>): Schema.Top =>
   Object.keys(parameters.fields).length === 0 ? Tool.EmptyParams : parameters
 
 /** Announces the JSON Schema of the struct but accepts any input; the dispatch decodes the input. */
-const announced = <P extends Schema.Struct.Fields>(
+const announceSchema = <P extends Schema.Struct.Fields>(
   parameters: Schema.Struct<P>
 ): Schema.Codec<Schema.Struct<P>["Type"], Schema.Struct<P>["Encoded"]> =>
   Schema.declare<Schema.Struct<P>["Type"]>((_sent): _sent is Schema.Struct<P>["Type"] => true, {
     toCodecJson: () =>
-      Schema.link<Schema.Struct<P>["Type"]>()(object(parameters) as never, SchemaTransformation.passthrough() as never)
+      Schema.link<Schema.Struct<P>["Type"]>()(
+        parametersSchema(parameters) as never,
+        SchemaTransformation.passthrough() as never
+      )
   }) as never
 
 /**
  * Sets the id by which handlers are found, because the id that effect derives from the name would be shared by two tools with
  * one name.
  */
-const identified = <T extends Tool.Any>(tool: T, id: string): T =>
+const withId = <T extends Tool.Any>(tool: T, id: string): T =>
   Object.assign(Object.create(Object.getPrototypeOf(tool) as object) as T, tool, { id })
 
 const make = <const N extends string, P extends Schema.Struct.Fields, V extends Schema.Top, R>(
@@ -40,11 +43,11 @@ const make = <const N extends string, P extends Schema.Struct.Fields, V extends 
 ) =>
   Tool.make(definition.name, {
     description: definition.description,
-    parameters: announced(definition.parameters),
+    parameters: announceSchema(definition.parameters),
     success: ToolResult(definition.value),
     failureMode: "return",
-    toModelOutput: (answered) => {
-      const { message, value } = answered as ToolResult<V["Type"]>
+    toModelOutput: (toolResult) => {
+      const { message, value } = toolResult as ToolResult<V["Type"]>
       const images = value === undefined ? [] : (definition.images?.(value) ?? [])
       return [
         Prompt.textPart({ text: message }),
@@ -61,10 +64,10 @@ const make = <const N extends string, P extends Schema.Struct.Fields, V extends 
 export const toTool = <const N extends string, P extends Schema.Struct.Fields, V extends Schema.Top, R>(
   definition: Definition<N, P, V, R>,
   kit = "filesystem"
-) => identified(make(definition), `fs-algebra/${kit}/${definition.name}`)
+) => withId(make(definition), `fs-algebra/${kit}/${definition.name}`)
 
 /** The filesystem of a session. Changes of several files that a killed process left half done are finished first. */
-export const recovered = Effect.tap(Filesystem, recoverChanges)
+export const recoveredFilesystem = Effect.tap(Filesystem, recoverChanges)
 
 export type Bind = <N extends string, P extends Schema.Struct.Fields, V extends Schema.Top>(
   definition: Definition<N, P, V, never>
@@ -77,7 +80,7 @@ export type Bind = <N extends string, P extends Schema.Struct.Fields, V extends 
  * Makes the handlers of one session, which share the versions seen. Their services are `services`, whatever the context of a
  * call provides.
  */
-export const session = <S>(services: Context.Context<S>): Bind => {
+export const bindSession = <S>(services: Context.Context<S>): Bind => {
   const memory = Memory.make()
   return <N extends string, P extends Schema.Struct.Fields, V extends Schema.Top>(definition: Definition<N, P, V, never>) =>
     (params: Schema.Struct<P>["Type"], { toolCallId }: { readonly toolCallId?: string | undefined }) =>

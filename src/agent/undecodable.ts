@@ -7,14 +7,14 @@ import type * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import type { AnyDefinition } from "./definition.ts"
 import { listed } from "../model/words.ts"
-import { looksLike } from "../engine/nearestPaths.ts"
+import { nameDistance } from "../engine/nearestPaths.ts"
 import { documentOf, parameterFor } from "./spellings.ts"
 
-const mostFaults = 8
-const longestName = 60
+const maxFaults = 8
+const maxNameLength = 60
 
 /** Names from other tool suites that resemble a parameter but mean something else. */
-const near: Readonly<Record<string, ReadonlyArray<string>>> = {
+const similarNames: Readonly<Record<string, ReadonlyArray<string>>> = {
   path: ["uri"],
   content: ["code_edit"],
   ignore_case: ["case_sensitive"],
@@ -23,21 +23,22 @@ const near: Readonly<Record<string, ReadonlyArray<string>>> = {
   max_matches: ["top", "n"]
 }
 
-const meant = (name: string, known: ReadonlyArray<string>): string | undefined => {
-  if (name.length > longestName) return undefined
+const suggestedName = (name: string, known: ReadonlyArray<string>): string | undefined => {
+  if (name.length > maxNameLength) return undefined
   const alias =
-    parameterFor(name, known) ?? known.find((candidate) => Object.hasOwn(near, candidate) && near[candidate]!.includes(name))
+    parameterFor(name, known) ??
+    known.find((candidate) => Object.hasOwn(similarNames, candidate) && similarNames[candidate]!.includes(name))
   if (alias !== undefined) return alias
   const word = name.toLowerCase()
   const [nearest] = known
-    .map((candidate) => ({ candidate, distance: looksLike(word, candidate) }))
+    .map((candidate) => ({ candidate, distance: nameDistance(word, candidate) }))
     .filter(({ distance }) => distance < Number.POSITIVE_INFINITY)
     .sort((a, b) => a.distance - b.distance)
   return nearest?.candidate
 }
 
-const sent = (value: unknown): string =>
-  (typeof value === "string" && value.length <= longestName) || typeof value === "number" || typeof value === "boolean"
+const describeSent = (value: unknown): string =>
+  (typeof value === "string" && value.length <= maxNameLength) || typeof value === "number" || typeof value === "boolean"
     ? JSON.stringify(value)
     : kindOf(value)
 
@@ -48,12 +49,12 @@ const kindOf = (value: unknown): string => {
   return kind === "object" || kind === "undefined" ? (kind === "object" ? "an object" : "nothing") : `a ${kind}`
 }
 
-const quoted = (name: string): string => JSON.stringify(name.length > longestName ? `${name.slice(0, longestName)}…` : name)
+const quoted = (name: string): string => JSON.stringify(name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name)
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-const at = (input: unknown, path: ReadonlyArray<PropertyKey>): unknown =>
+const valueAt = (input: unknown, path: ReadonlyArray<PropertyKey>): unknown =>
   path.reduce<unknown>(
     (value, key) =>
       typeof value === "object" && value !== null && Object.hasOwn(value, key)
@@ -63,12 +64,12 @@ const at = (input: unknown, path: ReadonlyArray<PropertyKey>): unknown =>
   )
 
 /** Returns the place of an argument, such as `edits[0].old_string`. */
-const placeOf = (path: ReadonlyArray<PropertyKey>): string =>
+const argumentPath = (path: ReadonlyArray<PropertyKey>): string =>
   cutName(
     path.map((key, index) => (typeof key === "number" ? `[${key}]` : index === 0 ? String(key) : `.${String(key)}`)).join("")
   )
 
-const cutName = (name: string): string => (name.length > 2 * longestName ? `${name.slice(0, 2 * longestName)}…` : name)
+const cutName = (name: string): string => (name.length > 2 * maxNameLength ? `${name.slice(0, 2 * maxNameLength)}…` : name)
 
 const kinds: Readonly<Record<string, string>> = {
   string: "a string",
@@ -78,19 +79,23 @@ const kinds: Readonly<Record<string, string>> = {
   object: "an object"
 }
 
-const worded = (expected: string): string =>
+const describeType = (expected: string): string =>
   listed(
     expected.split(" | ").map((part) => (Object.hasOwn(kinds, part) ? kinds[part]! : part)),
     "or"
   )
 
-const missing = "\u0000missing"
-const unexpected = "\u0000unexpected"
+const missingMark = "\u0000missing"
+const unexpectedMark = "\u0000unexpected"
 
 /** Formats the issues of the schema with the expected type as message, without the value sent. */
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1({
   leafHook: (issue) =>
-    issue._tag === "MissingKey" ? missing : issue._tag === "UnexpectedKey" ? unexpected : SchemaIssue.defaultLeafHook(issue)
+    issue._tag === "MissingKey"
+      ? missingMark
+      : issue._tag === "UnexpectedKey"
+        ? unexpectedMark
+        : SchemaIssue.defaultLeafHook(issue)
 })
 
 const namesAt = (definition: AnyDefinition<unknown>, path: ReadonlyArray<PropertyKey>): ReadonlyArray<string> => {
@@ -113,7 +118,7 @@ const namesAt = (definition: AnyDefinition<unknown>, path: ReadonlyArray<Propert
   return Object.keys(isRecord(inside["properties"]) ? inside["properties"] : {})
 }
 
-const wrongs = (definition: AnyDefinition<unknown>, input: unknown, error: Schema.SchemaError) => {
+const faultsOf = (definition: AnyDefinition<unknown>, input: unknown, error: Schema.SchemaError) => {
   const { issues } = issuesOf(error.issue)
   const out = new Map<string, string>()
   let more = 0
@@ -121,10 +126,10 @@ const wrongs = (definition: AnyDefinition<unknown>, input: unknown, error: Schem
     path.map((key) => (isRecord(key) ? (key["key"] as PropertyKey) : (key as PropertyKey)))
   for (const { message, path: raw = [] } of issues) {
     const path = keys(raw)
-    const place = placeOf(path)
+    const place = argumentPath(path)
     const before = out.get(place)
-    if (before === undefined && out.size === mostFaults) more++
-    else out.set(place, wrong(definition, at(input, path), { message, path, place }, before))
+    if (before === undefined && out.size === maxFaults) more++
+    else out.set(place, faultOf(definition, valueAt(input, path), { message, path, place }, before))
   }
   return { all: [...out.values()], more }
 }
@@ -135,24 +140,24 @@ interface Issue {
   readonly place: string
 }
 
-const wrong = (
+const faultOf = (
   definition: AnyDefinition<unknown>,
   value: unknown,
   { message, path, place }: Issue,
   before: string | undefined
 ): string => {
-  if (message === missing) return `${JSON.stringify(place)} is missing`
-  if (message === unexpected) {
+  if (message === missingMark) return `${JSON.stringify(place)} is missing`
+  if (message === unexpectedMark) {
     const known = namesAt(definition, path.slice(0, -1))
-    const instead = meant(String(path.at(-1)), known)
+    const instead = suggestedName(String(path.at(-1)), known)
     const hint = instead === undefined ? `; it takes ${listed(known)}` : `; did you mean ${JSON.stringify(instead)}?`
     return `${quoted(String(path.at(-1)))} is not a parameter${hint}`
   }
   if (path.length === 1 && namesAt(definition, []).length === 0)
     return `${quoted(place)} is not a parameter; the tool takes none`
-  const expected = cutName(worded(message.replace(/^Expected /, "").replace(/, got [^]*$/, "")))
+  const expected = cutName(describeType(message.replace(/^Expected /, "").replace(/, got [^]*$/, "")))
   return before === undefined
-    ? `${JSON.stringify(place)} must be ${expected}, and was ${sent(value)}`
+    ? `${JSON.stringify(place)} must be ${expected}, and was ${describeSent(value)}`
     : before.replace(/, and was/, `, or ${expected}, and was`)
 }
 
@@ -168,14 +173,14 @@ const isJsonObject = (text: string): boolean =>
     () => false
   )
 
-export const undecodable = (definition: AnyDefinition<unknown>, input: unknown, error: Schema.SchemaError): string => {
+export const describeDecodeError = (definition: AnyDefinition<unknown>, input: unknown, error: Schema.SchemaError): string => {
   const { name } = definition
   if (typeof input === "string") {
     const what = isJsonObject(input) ? "as a string that holds JSON" : "as a string"
     return `The arguments of ${name} were sent ${what}, not as an object. ${exampleOf(definition)}`
   }
   if (!isRecord(input)) return `The arguments of ${name} must be an object, and were ${kindOf(input)}. ${exampleOf(definition)}`
-  const { all, more } = wrongs(definition, input, error)
+  const { all, more } = faultsOf(definition, input, error)
   const rest = more > 0 ? `; and ${more} more` : ""
   return `${name} cannot take these arguments: ${all.join("; ")}${rest}. ${exampleOf(definition)}`
 }

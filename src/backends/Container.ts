@@ -48,7 +48,7 @@ import * as Engine from "./internal/container/engine.ts"
 import { sweep } from "./internal/container/leftovers.ts"
 import * as Life from "./internal/container/life.ts"
 import { type Caller, checkMounts, checkRootfs, type ContainerOptions, plan, type Plan } from "./internal/container/options.ts"
-import { settle } from "./internal/container/ready.ts"
+import { awaitReady } from "./internal/container/ready.ts"
 import * as Commands from "./internal/container/sandbox.ts"
 import * as Shared from "./internal/container/shared.ts"
 
@@ -86,17 +86,21 @@ const caller = (): Caller => {
 
 const answers = (engine: Engine.Engine): Effect.Effect<void, Fault> =>
   Effect.flatMap(engine.run(CommandLine.version), (ended) =>
-    ended.code === 0 ? Effect.void : Effect.fail(Engine.failed(engine.program, "does not answer", ended))
+    ended.code === 0 ? Effect.void : Effect.fail(Engine.engineFault(engine.program, "does not answer", ended))
   )
 
 const promoted = <A, R>(effect: Effect.Effect<A, Fault, R>, { workdir }: Plan): Effect.Effect<A, ContainerError, R> =>
   Effect.mapError(effect, (fault) => Shared.promote(fault, workdir))
 
-const lifeOf = (engine: Engine.Engine, planned: Plan, shared?: Shared.Shared): Effect.Effect<Life.Life, never, Scope.Scope> =>
+const lifeOf = (
+  engine: Engine.Engine,
+  planned: Plan,
+  shared?: Shared.SharedDirectory
+): Effect.Effect<Life.ContainerManager, never, Scope.Scope> =>
   Life.make(engine, {
     check: Effect.all([shared?.check ?? Effect.void, checkMounts(planned), checkRootfs(planned)], { discard: true }),
     argsOf: (name) => CommandLine.run(planned, { name, owner: Identity.self(), directory: shared?.directory }),
-    settle: settle(engine, planned, caller())
+    settle: awaitReady(engine, planned, caller())
   })
 
 const overlay = Effect.fnUntraced(function* (engine: Engine.Engine, planned: Plan, options: ContainerOptions) {

@@ -17,7 +17,7 @@ import * as FsPath from "../model/FsPath.ts"
 import { Limits, type LimitsShape } from "../model/Limits.ts"
 import type { SessionError } from "../model/sessionError.ts"
 import type { Slice } from "../model/Slice.ts"
-import { relativeTo } from "../port/absoluteLinks.ts"
+import { makeRelativeTargets } from "../port/absoluteLinks.ts"
 import type { Backend } from "../port/Backend.ts"
 import { type CommonOptions, enforce, fromOptions } from "../port/Rules.ts"
 import type { Slices } from "../port/slices.ts"
@@ -195,7 +195,7 @@ const grow = (options: InMemoryOptions): Effect.Effect<Grown, TreeError> =>
       const error = options.tree === undefined ? undefined : plant(tree, options, limits, now)
       if (error !== undefined) return Effect.fail(error)
       const rules = fromOptions(options)
-      const relative = options.absoluteLinks === "root" ? relativeTo(() => ["/"]) : undefined
+      const relative = options.absoluteLinks === "root" ? makeRelativeTargets(() => ["/"]) : undefined
       const settings = { caseInsensitive, rules, relative }
       const port = (tree: MemoryTree.MemoryTree): Backend => ({
         ...MemoryPort.make(tree, watchers, settings),

@@ -53,7 +53,7 @@ export const make = (options: PosixHostOptions): Effect.Effect<Backend, StatErro
   Effect.gen(function* () {
     const confined = yield* PosixRoot.open("PosixHost", options)
     const port = enforce(backend(confined, options, yield* Crew.shared))
-    return yield* PosixRoot.settled("PosixHost", confined, options, port)
+    return yield* PosixRoot.recoverTransactions("PosixHost", confined, options, port)
   })
 
 /**

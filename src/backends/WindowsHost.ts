@@ -39,8 +39,8 @@ import * as Identity from "../runtime/processIdentity.ts"
 import * as Transactions from "../runtime/transactions.ts"
 import { isFault } from "./internal/attempt.ts"
 import type { WindowsHostOptions } from "./internal/options.ts"
-import { inStore, promoteRoot, tooWeak } from "./internal/rootFaults.ts"
-import { settled } from "./internal/settling.ts"
+import { inStore, promoteRoot, tooWeakConfinement } from "./internal/rootFaults.ts"
+import { withRecovery } from "./internal/settling.ts"
 import { attempt } from "./internal/windows/attempt.ts"
 import { parseRoot } from "./internal/windows/paths.ts"
 import { backend } from "./internal/windows/port.ts"
@@ -56,7 +56,7 @@ export type {
 /** Returns the normalized path of the root, or the reason why these options cannot work here. */
 const pathOf = ({ requireConfinement, root }: WindowsHostOptions): string | Fault => {
   if (process.platform !== "win32") return { _tag: "Unsupported", feature: `WindowsHost on ${process.platform}` }
-  if (requireConfinement !== undefined && requireConfinement !== "best-effort") return tooWeak(requireConfinement)
+  if (requireConfinement !== undefined && requireConfinement !== "best-effort") return tooWeakConfinement(requireConfinement)
   const parsed = parseRoot(root)
   return isFault(parsed) ? parsed : parsed.path
 }
@@ -72,7 +72,7 @@ const openRoot = (options: WindowsHostOptions): Opened | Fault => {
   if (OpenRoots.isInStore(path)) return inStore
   // Read the identities now. Later there may be no free handles to read them.
   Identity.self()
-  Installation.remember()
+  Installation.loadKey()
   const walker = Root.open(system, options)
   if (isFault(walker)) return walker
   if (OpenRoots.isInStore(path)) return inStore
@@ -120,11 +120,12 @@ export const make = (
     ),
     ({ walker }) => {
       const port = enforce(backend(walker, options))
-      const found = Transactions.rootAt(OpenRoots.resolved(options.root) ?? options.root)
+      const found = Transactions.rootAt(OpenRoots.resolvePath(options.root) ?? options.root)
       return found === undefined
         ? Effect.succeed(port)
-        : Effect.mapError(settled(port, { ...found, isDurable: options.durability === "full", open: openAbove }), (fault) =>
-            promoteRoot(fault, "WindowsHost", options.root)
+        : Effect.mapError(
+            withRecovery(port, { ...found, isDurable: options.durability === "full", open: openAbove }),
+            (fault) => promoteRoot(fault, "WindowsHost", options.root)
           )
     }
   )

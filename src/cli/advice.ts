@@ -3,9 +3,9 @@ import type * as FsError from "../model/FsError.ts"
 import type { CommandLine } from "./shell.ts"
 
 /** The operation in an error about the root itself, raised before there is a filesystem. */
-export const opening = "open"
+export const openOperation = "open"
 
-const whyDenied: Readonly<Record<FsError.AccessDenied["why"], string>> = {
+const accessDeniedAdvice: Readonly<Record<FsError.AccessDenied["why"], string>> = {
   permission: "Check the permissions of the file and its directory, or run as a user who has access.",
   readOnly: "This filesystem is read-only; nothing in it can be changed.",
   escape: "Follow the link yourself, and choose a --root that contains its target.",
@@ -31,21 +31,21 @@ type Advice = {
   ) => string
 }
 
-const advice: Advice = {
+const adviceByTag: Advice = {
   NotFound: ({ operation }, line) =>
-    operation === opening ? "Give a directory that exists: --root DIR." : `Show the files: ${line("tree")}`,
+    operation === openOperation ? "Give a directory that exists: --root DIR." : `Show the files: ${line("tree")}`,
   AlreadyExists: ({ operation, path }, line) =>
     operation === "copy" || operation === "move"
       ? "Use --overwrite to replace it, or choose another name."
       : operation === "mkdir"
         ? `Choose another name, or look at it: ${line("stat", path)}; without --no-exist-ok an existing directory is accepted.`
         : `Use --mode overwrite to replace it, or change part of it: ${line("edit", path)}`,
-  AccessDenied: ({ why }) => whyDenied[why],
+  AccessDenied: ({ why }) => accessDeniedAdvice[why],
   InvalidPath: () =>
     "A path is relative to the root or absolute, stays below it and has no cycle of links; choose another --root for files outside of it.",
   PathTooLong: () => "Choose a --root further down, or shorter names.",
   NotADirectory: ({ operation, path }, line) =>
-    operation === opening ? "Give a directory: --root DIR." : `Look at it: ${line("stat", path)}`,
+    operation === openOperation ? "Give a directory: --root DIR." : `Look at it: ${line("stat", path)}`,
   NotAFile: ({ operation, path }, line) =>
     operation === "copy" || operation === "move"
       ? `Look at it: ${line("stat", path)}; to put something inside a directory end the destination with /.`
@@ -76,4 +76,4 @@ const advice: Advice = {
 }
 
 export const adviceOn = (error: FsError.FsError, line: CommandLine): string =>
-  (advice[error._tag] as (error: FsError.FsError, line: CommandLine) => string)(error, line)
+  (adviceByTag[error._tag] as (error: FsError.FsError, line: CommandLine) => string)(error, line)

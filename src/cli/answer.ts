@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { type Look, look } from "./look.ts"
+import { type TextStyle, styleFor } from "./look.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 
@@ -12,14 +12,18 @@ const encoder = <A>(schema: Encodable<A>): ((value: A) => string) => {
   return (value) => `${JSON.stringify(encode(value))}\n`
 }
 
-export const document = Effect.fnUntraced(function* <A>(schema: Encodable<A>, value: A, show: (look: Look) => string) {
+export const writeDocument = Effect.fnUntraced(function* <A>(
+  schema: Encodable<A>,
+  value: A,
+  show: (look: TextStyle) => string
+) {
   const screen = yield* Screen
   const { json } = yield* Settings
-  yield* screen.write(json ? encoder(schema)(value) : show(look(screen)))
+  yield* screen.write(json ? encoder(schema)(value) : show(styleFor(screen)))
 })
 
 /** The format of a list: `lines` formats each array, `end` formats the rest that was held back. */
-export interface Lines<A> {
+export interface ListFormat<A> {
   readonly lines: (items: ReadonlyArray<A>) => string
   readonly end?: () => string
 }
@@ -28,24 +32,24 @@ export interface Lines<A> {
 export const list = Effect.fnUntraced(function* <A, E, R>(
   schema: Encodable<A>,
   items: Stream.Stream<A, E, R>,
-  show: (look: Look) => Lines<A>
+  show: (look: TextStyle) => ListFormat<A>
 ) {
   const screen = yield* Screen
   const { json } = yield* Settings
   const encode = encoder(schema)
-  const shown: Lines<A> = json ? { lines: (items) => items.map(encode).join("") } : show(look(screen))
+  const listFormat: ListFormat<A> = json ? { lines: (items) => items.map(encode).join("") } : show(styleFor(screen))
   const write = (text: string) => (text === "" ? Effect.void : screen.write(text))
   let count = 0
   yield* Stream.runForEachArray(items, (items) => {
     count += items.length
-    return write(shown.lines(items))
+    return write(listFormat.lines(items))
   })
-  if (shown.end !== undefined) yield* write(shown.end())
+  if (listFormat.end !== undefined) yield* write(listFormat.end())
   return count
 })
 
 /** Writes a remark to standard error: text for people, or JSON if the answer is JSON. */
-export const remark = Effect.fnUntraced(function* (text: string, value: object) {
+export const writeRemark = Effect.fnUntraced(function* (text: string, value: object) {
   const screen = yield* Screen
   const { json } = yield* Settings
   yield* screen.warn(json ? JSON.stringify(value) : text)

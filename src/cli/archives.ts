@@ -12,7 +12,7 @@ import { Screen } from "./screen.ts"
 
 export type Format = "zip" | "tar"
 
-export const standard = "-"
+export const standardStream = "-"
 
 export const file = (description: string): Argument.Argument<string> =>
   Argument.Path("file").pipe(Argument.withDescription(description))
@@ -23,9 +23,9 @@ export const format: Flag.Flag<Format | undefined> = Flag.Literals("format", ["z
   Flag.withDefault(undefined)
 )
 
-export const formatOf = (file: string, given: Format | undefined): Effect.Effect<Format, Complaint> => {
-  if (given !== undefined) return Effect.succeed(given)
-  if (file === standard || /\.zip$/i.test(file)) return Effect.succeed("zip")
+export const formatOf = (file: string, givenFormat: Format | undefined): Effect.Effect<Format, Complaint> => {
+  if (givenFormat !== undefined) return Effect.succeed(givenFormat)
+  if (file === standardStream || /\.zip$/i.test(file)) return Effect.succeed("zip")
   if (/\.tar$/i.test(file) || isCompressed(file)) return Effect.succeed("tar")
   return Effect.fail(usage(`"${file}" ends neither in .zip nor in .tar`, "Give its format: --format zip or --format tar."))
 }
@@ -33,13 +33,13 @@ export const formatOf = (file: string, given: Format | undefined): Effect.Effect
 /** Tests for a compressed tar, which can be read but not written. */
 export const isCompressed = (file: string): boolean => /\.(tgz|tar\.gz)$/i.test(file)
 
-export const placeOf = (file: string): Effect.Effect<string, never, Screen> =>
+export const absolutePathOf = (file: string): Effect.Effect<string, never, Screen> =>
   Effect.map(Screen, ({ directory }) => resolve(directory, file))
 
 /**
  * Returns the kind of a path of the machine. An unreadable path counts as a file, because opening it then reports the error.
  */
-export const kindAt = (place: string): "file" | "directory" | undefined => {
+export const kindOfHostPath = (place: string): "file" | "directory" | undefined => {
   try {
     const stat = statSync(place, { throwIfNoEntry: false })
     return stat === undefined ? undefined : stat.isDirectory() ? "directory" : "file"
@@ -49,7 +49,12 @@ export const kindAt = (place: string): "file" | "directory" | undefined => {
 }
 
 /** Makes an error about a file of the machine. The usual advice suggests names below the root, which would mislead here. */
-export const outside = (tag: "NotFound" | "AlreadyExists" | "NotAFile", file: string, what: string, hint: string): Complaint =>
+export const hostFileError = (
+  tag: "NotFound" | "AlreadyExists" | "NotAFile",
+  file: string,
+  what: string,
+  hint: string
+): Complaint =>
   new Complaint({
     error: { _tag: tag, operation: "archive", path: file },
     message: `"${file}" ${what}`,

@@ -4,9 +4,9 @@
  * flag takes a word with a dash. Flags of other tools are also replaced here.
  */
 import type { CommandDescriptor, FlagDescriptor } from "effect/cli/Completions"
-import { habits, sharedHabits } from "./habits.ts"
+import { foreignFlags, sharedForeignFlags } from "./habits.ts"
 
-const literals: ReadonlySet<string> = new Set(["true", "1", "y", "yes", "on", "false", "0", "n", "no", "off"])
+const booleanLiterals: ReadonlySet<string> = new Set(["true", "1", "y", "yes", "on", "false", "0", "n", "no", "off"])
 
 const isBoolean = (flag: FlagDescriptor): boolean => flag.type._tag === "Boolean"
 
@@ -26,17 +26,17 @@ const flagsOf = (command: CommandDescriptor): Flags => ({
       return [`no-${name}`, ...(typeof negation === "string" ? [negation] : [])].map((no) => [no, flag] as const)
     })
   ),
-  other: new Map([...Object.entries(sharedHabits), ...Object.entries(habits[command.name] ?? {})])
+  other: new Map([...Object.entries(sharedForeignFlags), ...Object.entries(foreignFlags[command.name] ?? {})])
 })
 
 const isKnown = (flags: Flags, word: string): boolean =>
   word === "--" || (word.startsWith("--") ? flags.long.has(word.slice(2).split("=")[0]!) : flags.short.has(word.slice(1, 2)))
 
 /** The rewritten words, and the last flag if it still needs a value. */
-type Written = readonly [words: ReadonlyArray<string>, last?: FlagDescriptor | undefined]
+type RewrittenWords = readonly [words: ReadonlyArray<string>, last?: FlagDescriptor | undefined]
 
 /** Rewrites a cluster of short flags: `-inC2` of grep becomes `-iC=2`, because n changes nothing there. */
-const cluster = (word: string, flags: Flags): Written => {
+const rewriteCluster = (word: string, flags: Flags): RewrittenWords => {
   const words: Array<string> = []
   let kept = "-"
   let last: FlagDescriptor | undefined
@@ -58,7 +58,7 @@ const cluster = (word: string, flags: Flags): Written => {
   return [all(""), last]
 }
 
-const long = (arg: string, flags: Flags): Written => {
+const long = (arg: string, flags: Flags): RewrittenWords => {
   const [name, ...value] = arg.slice(2).split("=")
   const other = flags.other.get(name!)
   if (other === "") return [[]]
@@ -72,14 +72,14 @@ const isNumber = /^-[\d.]/
 const isFlag = (arg: string, flags: Flags): boolean =>
   arg.startsWith("-") && arg !== "-" && (!isNumber.test(arg) || flags.other.has(arg[1]!))
 
-const written = (
+const rewriteFlag = (
   flags: Flags,
   args: ReadonlyArray<string>,
   index: number
 ): readonly [words: ReadonlyArray<string>, taken: number, open?: FlagDescriptor | undefined] => {
   const arg = args[index]!
   const next = args[index + 1]
-  const [words, flag] = arg.startsWith("--") ? long(arg, flags) : cluster(arg, flags)
+  const [words, flag] = arg.startsWith("--") ? long(arg, flags) : rewriteCluster(arg, flags)
   if (flag === undefined || isBoolean(flag) || next === undefined) return [words, 1, flag]
   const attached = [...words.slice(0, -1), `${words.at(-1)}=${next}`]
   if (flag.optionalValue === true) {
@@ -90,20 +90,20 @@ const written = (
   return [[...words, next], 2]
 }
 
-export const normalise = (program: CommandDescriptor, args: ReadonlyArray<string>): ReadonlyArray<string> => {
+export const normaliseArguments = (program: CommandDescriptor, args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const out: Array<string> = []
   const help: Array<string> = []
   let command = program
   let flags = flagsOf(program)
-  let isOpen = false
+  let isSwitchOpen = false
   for (let index = 0; index < args.length;) {
     const arg = args[index]!
     if (arg === "--") return [...out, ...help, ...args.slice(index)]
     if (isFlag(arg, flags)) {
-      const [words, taken, open] = written(flags, args, index)
+      const [words, consumedCount, open] = rewriteFlag(flags, args, index)
       out.push(...words)
-      if (words.length > 0) isOpen = open !== undefined && isBoolean(open)
-      index += taken
+      if (words.length > 0) isSwitchOpen = open !== undefined && isBoolean(open)
+      index += consumedCount
       continue
     }
     index++
@@ -115,8 +115,8 @@ export const normalise = (program: CommandDescriptor, args: ReadonlyArray<string
       help.push("--help")
       continue
     }
-    if (isOpen && literals.has(arg.toLowerCase())) out.push(`${out.pop()}=true`)
-    isOpen = false
+    if (isSwitchOpen && booleanLiterals.has(arg.toLowerCase())) out.push(`${out.pop()}=true`)
+    isSwitchOpen = false
     out.push(arg)
   }
   return [...out, ...help]

@@ -56,7 +56,7 @@ const Exit = await import("effect/Exit")
 const Stream = await import("effect/Stream")
 const { IoError } = await import("../model/FsError.ts")
 const { OutputFailed, Screen } = await import("./screen.ts")
-const { quick } = await import("./mcpArgs.ts")
+const { parseMcpArguments: quick } = await import("./mcpArgs.ts")
 
 const { env, stderr, stdin, stdout } = process
 
@@ -125,21 +125,21 @@ const program =
 const fiber = Effect.runFork(Effect.provideService(program, Screen, screen))
 
 const signals = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 } as const
-let signalled: number | undefined
+let signalExitCode: number | undefined
 
 for (const [signal, code] of Object.entries(signals)) {
   process.on(signal, () => {
     // A second signal ends the process without waiting for the current write.
-    if (signalled !== undefined) process.exit(code)
-    signalled = code
+    if (signalExitCode !== undefined) process.exit(code)
+    signalExitCode = code
     fiber.interruptUnsafe()
   })
 }
 
 // Keep the process alive while work is only in memory.
-const alive = setInterval(() => {}, 0x7fffffff)
+const keepAliveTimer = setInterval(() => {}, 0x7fffffff)
 fiber.addObserver((exit) => {
-  clearInterval(alive)
+  clearInterval(keepAliveTimer)
   clearStatus()
-  process.exit(signalled ?? (Exit.isSuccess(exit) ? exit.value : signals.SIGINT))
+  process.exit(signalExitCode ?? (Exit.isSuccess(exit) ? exit.value : signals.SIGINT))
 })

@@ -8,7 +8,7 @@ import { isPath } from "../backends/internal/container/dialect.ts"
 import type { Filesystem } from "../filesystem/Filesystem.ts"
 import type { Sandbox } from "../filesystem/Sandbox.ts"
 import * as FsError from "../model/FsError.ts"
-import { opening } from "./advice.ts"
+import { openOperation } from "./advice.ts"
 import { type Complaint, usage } from "./exit.ts"
 import { Screen } from "./screen.ts"
 import * as PlatformNode from "./platformNode.ts"
@@ -18,15 +18,16 @@ export interface OpenContainer {
   (options: ContainerOptions): Layer.Layer<Filesystem | Sandbox, FsError.FsError>
 }
 
-export const Engine: Context.Reference<OpenContainer> = Context.Reference<OpenContainer>("fs-algebra/cli/Engine", {
+export const ContainerOpener: Context.Reference<OpenContainer> = Context.Reference<OpenContainer>("fs-algebra/cli/Engine", {
   defaultValue: () => (options) =>
     Layer.unwrap(
       Effect.map(
-        PlatformNode.loading("a container", () =>
+        PlatformNode.loadModule("a container", () =>
           Promise.all([import("../backends/Container.ts"), import("@effect/platform-node/NodeServices")])
         ).pipe(
           Effect.mapError(
-            ({ message, hint }) => new FsError.Unavailable({ operation: opening, path: ".", detail: `${message}. ${hint}` })
+            ({ message, hint }) =>
+              new FsError.Unavailable({ operation: openOperation, path: ".", detail: `${message}. ${hint}` })
           )
         ),
         ([container, node]) => Layer.provide(container.layer(options), node.layer)
@@ -34,13 +35,13 @@ export const Engine: Context.Reference<OpenContainer> = Context.Reference<OpenCo
     )
 })
 
-const wrong = (argument: string, detail: string) =>
-  Layer.effectContext(Effect.fail(new FsError.InvalidArgument({ operation: opening, path: ".", argument, detail })))
+const failInvalidOption = (argument: string, detail: string) =>
+  Layer.effectContext(Effect.fail(new FsError.InvalidArgument({ operation: openOperation, path: ".", argument, detail })))
 
-const goesNowhere = (flag: string): Complaint =>
+const misplacedFlagError = (flag: string): Complaint =>
   usage(`${flag} needs --backend container, or exec`, `Add --backend container, or leave out ${flag}.`)
 
-export const unjudged = (where: string): Complaint =>
+export const hardlinksUnsupported = (where: string): Complaint =>
   usage(
     `--hardlinks reject cannot be enforced ${where}`,
     "Leave out --hardlinks reject, and make sure that no file below the root has a second name (hard link)."
@@ -50,22 +51,22 @@ export const unjudged = (where: string): Complaint =>
  * Returns the user inside the container: the owner of the directory, so that no file changes its owner. Only root must choose
  * it; for other users the engine maps the container's user to them.
  */
-const userOf = (directory: string): { readonly user?: string } => {
+const containerUserOf = (directory: string): { readonly user?: string } => {
   if (process.geteuid?.() !== 0) return {}
   const { gid, uid } = statSync(directory)
   return { user: `${uid}:${gid}` }
 }
 
 /** Refuses --image and --rootfs for a layer without a container, because they would be ignored. */
-export const imageless = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E | Complaint, R | Settings> =>
+export const withoutImageFlags = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E | Complaint, R | Settings> =>
   Layer.unwrap(
     Effect.map(Settings, ({ container: { image, rootfs } }): Layer.Layer<A, E | Complaint, R> => {
       const flag = image !== undefined ? "--image" : rootfs !== undefined ? "--rootfs" : undefined
-      return flag === undefined ? layer : Layer.effectContext(Effect.fail(goesNowhere(flag)))
+      return flag === undefined ? layer : Layer.effectContext(Effect.fail(misplacedFlagError(flag)))
     })
   )
 
-const existing = (path: string): string | undefined => {
+const realPathIfExists = (path: string): string | undefined => {
   try {
     return realpathSync(path)
   } catch {
@@ -78,31 +79,31 @@ const imageOf = (image: string | undefined, rootfs: string | undefined): Contain
   return image ?? { rootfs: rootfs! }
 }
 
-const named =
+const withGivenRoot =
   (root: string) =>
   (error: FsError.FsError): FsError.FsError =>
     error._tag === "Unavailable" || error._tag === "InvalidArgument"
       ? error
-      : FsError.promote(FsError.toFault(error), opening, root)
+      : FsError.promote(FsError.toFault(error), openOperation, root)
 
 export const containerLayer: Layer.Layer<Filesystem | Sandbox, FsError.FsError | Complaint, Settings | Screen> = Layer.unwrap(
   Effect.gen(function* () {
     const { container, directories, hardlinks, root } = yield* Settings
-    if (directories !== undefined) return wrong("root", "a container holds only one directory")
+    if (directories !== undefined) return failInvalidOption("root", "a container holds only one directory")
     // A program in a container can read a file by any of its names.
-    if (hardlinks === "reject") return yield* unjudged("with a container")
+    if (hardlinks === "reject") return yield* hardlinksUnsupported("with a container")
     const { directory } = yield* Screen
-    const open = yield* Engine
+    const open = yield* ContainerOpener
     const { pids, rootfs } = container
     // Like every path on the command line, the engine's path is relative to the current directory.
     const engine = isPath(container.engine) ? resolve(directory, container.engine) : container.engine
     const image = imageOf(container.image, rootfs === undefined ? undefined : resolve(directory, rootfs))
-    if (image === undefined) return wrong("image", "a container is made of either --image IMAGE or --rootfs DIR")
-    const hostDirectory = existing(resolve(directory, root))
+    if (image === undefined) return failInvalidOption("image", "a container is made of either --image IMAGE or --rootfs DIR")
+    const hostDirectory = realPathIfExists(resolve(directory, root))
     if (hostDirectory === undefined) {
-      return Layer.effectContext(Effect.fail(FsError.promote({ _tag: "NotFound" }, opening, root)))
+      return Layer.effectContext(Effect.fail(FsError.promote({ _tag: "NotFound" }, openOperation, root)))
     }
-    const opened = open({ engine, image, hostDirectory, pids, ...userOf(hostDirectory) })
-    return Layer.catch(opened, (error) => Layer.effectContext(Effect.fail(named(root)(error))))
+    const openedContainer = open({ engine, image, hostDirectory, pids, ...containerUserOf(hostDirectory) })
+    return Layer.catch(openedContainer, (error) => Layer.effectContext(Effect.fail(withGivenRoot(root)(error))))
   })
 )

@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
-import { remark } from "./answer.ts"
-import { errorLook } from "./look.ts"
+import { writeRemark } from "./answer.ts"
+import { errorStyle } from "./look.ts"
 import { Screen } from "./screen.ts"
 import { quote } from "./shell.ts"
 
-export const sayContinuation = Effect.fnUntraced(function* (
+export const reportContinuation = Effect.fnUntraced(function* (
   result: {
     readonly truncated: boolean
     readonly next?: string | undefined
@@ -12,10 +12,10 @@ export const sayContinuation = Effect.fnUntraced(function* (
   max: number
 ) {
   if (!result.truncated) return
-  const { yellow } = errorLook(yield* Screen)
+  const { yellow } = errorStyle(yield* Screen)
   // Without a cursor, the same command without --max returns the rest.
-  const how = result.next === undefined || max === 0 ? "" : `; continue with --after ${quote(result.next)}`
-  yield* remark(`${yellow("more:")} there are more results than --max allows${how}`, {
+  const continueHint = result.next === undefined || max === 0 ? "" : `; continue with --after ${quote(result.next)}`
+  yield* writeRemark(`${yellow("more:")} there are more results than --max allows${continueHint}`, {
     truncated: true,
     ...(result.next !== undefined && { next: result.next })
   })

@@ -8,22 +8,22 @@ import * as Logger from "effect/Logger"
 import * as Server from "../debug/Server.ts"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import { Snapshots } from "../history/Snapshots.ts"
-import { Complaint, exitCodeOf, systemFailed, usage, wrongUsage } from "./exit.ts"
-import { told } from "./journal/advice.ts"
-import { reading } from "./journal/file.ts"
+import { Complaint, exitCodeOf, systemErrorCode, usage, usageErrorCode } from "./exit.ts"
+import { withJournalComplaints } from "./journal/advice.ts"
+import { openForReading } from "./journal/file.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 import { storeDirectory } from "./snapshotStore.ts"
-import { shownLayer } from "./workspace.ts"
+import { viewedLayer } from "./workspace.ts"
 
-export interface Input {
+export interface DebugServeInput {
   readonly path: string | undefined
   readonly port: number
   readonly host: "127.0.0.1" | "::1"
   readonly store: string | undefined
 }
 
-const misfit = Effect.fnUntraced(function* ({ path, store }: Input) {
+const findMisplacedFlag = Effect.fnUntraced(function* ({ path, store }: DebugServeInput) {
   const { backend, mounts } = yield* Settings
   if (path === undefined) return undefined
   if (path.trim() === "") return usage("the name of the dump is blank", "Name a .jsonl, its .fs.zip, or a directory of them.")
@@ -34,31 +34,35 @@ const misfit = Effect.fnUntraced(function* ({ path, store }: Input) {
     : usage(`${wrong} does not apply to a dump, which is shown as it is`, `Leave out ${wrong}, or the path.`)
 })
 
-const listening = ({ code, host, message, port }: Server.ListenError): Complaint =>
+const listenComplaint = ({ code, host, message, port }: Server.ListenError): Complaint =>
   new Complaint({
     error: { _tag: "ListenError", host, port, code },
     message,
     hint: "Give another port with --port, or leave it out for any that is free.",
-    code: systemFailed
+    code: systemErrorCode
   })
 
-const hints: Readonly<Record<Server.DebugError["reason"], string>> = {
+const hintByReason: Readonly<Record<Server.DebugError["reason"], string>> = {
   missing: "Name a .jsonl, its .fs.zip, or a directory that has one; without a path the directory of --root is shown.",
   invalid: "Name a .jsonl, its .fs.zip, or a directory that has one.",
   unreadable: "Check its permissions, and that it is a dump of a session.",
   forbidden: "Name the dump itself."
 }
 
-const codes = { missing: exitCodeOf("NotFound"), invalid: exitCodeOf("NotAFile"), unreadable: exitCodeOf("AccessDenied") }
+const exitCodeByReason = {
+  missing: exitCodeOf("NotFound"),
+  invalid: exitCodeOf("NotAFile"),
+  unreadable: exitCodeOf("AccessDenied")
+}
 
-const unshown =
+const debugComplaint =
   (given: string) =>
   ({ message, reason }: Server.DebugError): Complaint =>
     new Complaint({
       error: { _tag: "DebugError", reason, path: given },
       message,
-      hint: hints[reason],
-      code: reason === "forbidden" ? wrongUsage : codes[reason]
+      hint: hintByReason[reason],
+      code: reason === "forbidden" ? usageErrorCode : exitCodeByReason[reason]
     })
 
 /**
@@ -82,44 +86,46 @@ const snapshotsOf = Effect.fnUntraced(function* (store: string | undefined) {
   return Effect.suspend(() => (existsSync(directory) ? kept : Effect.succeed(undefined)))
 })
 
-const workspace = Effect.fnUntraced(function* (store: string | undefined) {
+const openWorkspace = Effect.fnUntraced(function* (store: string | undefined) {
   const { root } = yield* Settings
   const { directory } = yield* Screen
   const snapshots = yield* snapshotsOf(store)
   return { filesystem: yield* Filesystem, snapshots, title: basename(resolve(directory, root)) }
 })
 
-const said = Effect.fnUntraced(function* (url: string) {
+const announceUrl = Effect.fnUntraced(function* (url: string) {
   const { warn, write } = yield* Screen
   const { json } = yield* Settings
   yield* json ? write(`${JSON.stringify({ url })}\n`) : warn(`The debug view is at ${url} (Ctrl-C ends it)`)
 })
 
-const showing = Effect.fnUntraced(function* (
+const serveSource = Effect.fnUntraced(function* (
   source: Server.DumpSource | Server.WorkspaceSource,
-  { host, path, port }: Input,
+  { host, path, port }: DebugServeInput,
   version: string
 ) {
   const { journal: file } = yield* Settings
-  const journal = file === undefined ? undefined : yield* told(file)(reading(file))
+  const journal = file === undefined ? undefined : yield* withJournalComplaints(file)(openForReading(file))
   const { url } = yield* Effect.catchTags(Server.serve({ source, journal, host, port, version }), {
-    DebugError: (error) => Effect.fail(unshown(path ?? "")(error)),
-    ListenError: (error) => Effect.fail(listening(error))
+    DebugError: (error) => Effect.fail(debugComplaint(path ?? "")(error)),
+    ListenError: (error) => Effect.fail(listenComplaint(error))
   })
-  yield* said(url)
+  yield* announceUrl(url)
   return yield* Effect.never
 })
 
 export const serve = Effect.fnUntraced(
-  function* (input: Input, version: string) {
-    const wrong = yield* misfit(input)
+  function* (input: DebugServeInput, version: string) {
+    const wrong = yield* findMisplacedFlag(input)
     if (wrong !== undefined) return yield* wrong
     const { path, store } = input
     if (path !== undefined) {
       const { directory } = yield* Screen
-      return yield* showing({ dump: resolve(directory, path) }, input, version)
+      return yield* serveSource({ dump: resolve(directory, path) }, input, version)
     }
-    return yield* Effect.flatMap(workspace(store), (source) => showing(source, input, version)).pipe(Effect.provide(shownLayer))
+    return yield* Effect.flatMap(openWorkspace(store), (source) => serveSource(source, input, version)).pipe(
+      Effect.provide(viewedLayer)
+    )
   },
   Effect.scoped,
   Effect.provideService(Logger.LogToStderr, true)

@@ -1,13 +1,13 @@
-import type { Look } from "./look.ts"
+import type { TextStyle } from "./look.ts"
 
-const inHunk = (look: Look, line: string): string => {
+const inHunk = (look: TextStyle, line: string): string => {
   if (line.startsWith("@@")) return look.cyan(line)
   if (line.startsWith("+")) return look.green(line)
   return line.startsWith("-") ? look.red(line) : line
 }
 
 /** Colours a difference. The header is recognized by its position, because in a hunk `--- x` may be a removed line `-- x`. */
-export const paintDiff = (look: Look, diff: string): string => {
+export const paintDiff = (look: TextStyle, diff: string): string => {
   let isHead = true
   return look
     .lines(diff)

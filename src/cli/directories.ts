@@ -11,7 +11,7 @@ import * as FsPath from "../model/FsPath.ts"
 import type { Directory } from "./settings.ts"
 
 /** Resolves the links of a path, so that one directory has one name; its snapshots are found by that name. */
-export const real = (path: string): string => {
+export const toRealPath = (path: string): string => {
   try {
     return realpathSync(path)
   } catch {
@@ -25,7 +25,7 @@ const nameOf = (path: string): string => {
 }
 
 /** Names each directory by the last part of its path. Names that differ only in case get a number: `app`, `app-2`. */
-export const named = (paths: ReadonlyArray<string>): ReadonlyArray<Directory> => {
+export const nameDirectories = (paths: ReadonlyArray<string>): ReadonlyArray<Directory> => {
   const taken = new Set<string>()
   return paths.map((path) => {
     const name = nameOf(path)
@@ -36,7 +36,7 @@ export const named = (paths: ReadonlyArray<string>): ReadonlyArray<Directory> =>
   })
 }
 
-export const beside = <E, R>(
+export const mountDirectories = <E, R>(
   directories: ReadonlyArray<Directory>,
   open: (path: string) => Layer.Layer<Filesystem, E, R>
 ): Layer.Layer<Filesystem, E | FsError, R> =>
@@ -55,25 +55,27 @@ export const beside = <E, R>(
     })
   )
 
-const isBeside = (path: FsPath.FsPath, names: ReadonlyArray<string>, caseSensitive: boolean): boolean => {
+const isOutsideDirectories = (path: FsPath.FsPath, names: ReadonlyArray<string>, caseSensitive: boolean): boolean => {
   const [first] = FsPath.segments(path)
-  const alike = (name: string): string => (caseSensitive ? name : FsPath.fold(name))
-  return first !== undefined && !names.some((name) => alike(name) === alike(first))
+  const toComparableName = (name: string): string => (caseSensitive ? name : FsPath.fold(name))
+  return first !== undefined && !names.some((name) => toComparableName(name) === toComparableName(first))
 }
 
 /** Refuses changes outside the directories. Such files would exist only in memory and end with the server. */
-export const besideNothing = (directories: ReadonlyArray<Directory>): Layer.Layer<never> => {
+export const refuseOutsideDirectories = (directories: ReadonlyArray<Directory>): Layer.Layer<never> => {
   const names = directories.map(({ name }) => name)
   return policy({
     name: "directories",
     before: ({ filesystem, tool, touches }) => {
       const { caseSensitive } = filesystem.port.info
-      const stray = touches.find(({ access, path }) => access !== "read" && isBeside(path, names, caseSensitive))
-      return stray === undefined
+      const outsideAccess = touches.find(
+        ({ access, path }) => access !== "read" && isOutsideDirectories(path, names, caseSensitive)
+      )
+      return outsideAccess === undefined
         ? Effect.void
         : Effect.fail(
             refused(
-              `${tool} was refused: ${JSON.stringify(stray.path)} is in none of the served directories.`,
+              `${tool} was refused: ${JSON.stringify(outsideAccess.path)} is in none of the served directories.`,
               `Begin the path with one of them: ${names.join(", ")}.`
             )
           )

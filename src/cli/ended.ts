@@ -1,6 +1,6 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
-import { ownMistake, type Quit, systemFailed, wrongUsage } from "./exit.ts"
+import { internalErrorCode, type Quit, systemErrorCode, usageErrorCode } from "./exit.ts"
 import { OutputFailed, type ScreenShape } from "./screen.ts"
 
 const outputFailed = (screen: ScreenShape, error: OutputFailed): Effect.Effect<number> =>
@@ -10,11 +10,11 @@ const outputFailed = (screen: ScreenShape, error: OutputFailed): Effect.Effect<n
         screen.warn(
           `error: the answer could not be written, ${error.detail} (${error.code})\nhint:  Check the file or pipe that the output goes to.`
         ),
-        systemFailed
+        systemErrorCode
       )
 
 /** Finds a failed output among the defects: effect/cli prints help and versions, and its printers cannot fail. */
-const outputDefect = ({ reasons }: Cause.Cause<unknown>): OutputFailed | undefined =>
+const findOutputFailure = ({ reasons }: Cause.Cause<unknown>): OutputFailed | undefined =>
   reasons
     .filter(Cause.isDieReason)
     .map(({ defect }) => defect)
@@ -31,13 +31,13 @@ export const ended =
       Effect.catch((error) => {
         if (error._tag === "Quit") return Effect.succeed((error as Quit).code)
         if (error._tag === "OutputFailed") return outputFailed(screen, error as OutputFailed)
-        return Effect.succeed(wrongUsage)
+        return Effect.succeed(usageErrorCode)
       }),
       Effect.catchCause((cause) => {
         if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
-        const failed = outputDefect(cause)
+        const failed = findOutputFailure(cause)
         return failed === undefined
-          ? Effect.as(screen.warn(`error: this is a bug in fs-algebra\n${Cause.pretty(cause)}`), ownMistake)
+          ? Effect.as(screen.warn(`error: this is a bug in fs-algebra\n${Cause.pretty(cause)}`), internalErrorCode)
           : outputFailed(screen, failed)
       })
     )

@@ -28,11 +28,11 @@ export const exitCodes: ReadonlyArray<ExitCode> = [
   { code: 130, meaning: "interrupted; nothing was left half done", tags: [] }
 ]
 
-export const nothingFound = 1
-export const notAsWritten = 1
-export const wrongUsage = 2
-export const systemFailed = 9
-export const ownMistake = 70
+export const nothingFoundCode = 1
+export const notAsWrittenCode = 1
+export const usageErrorCode = 2
+export const systemErrorCode = 9
+export const internalErrorCode = 70
 
 export const exitCodeOf = (tag: FsError["_tag"]): number => exitCodes.find((row) => row.tags.includes(tag))!.code
 
@@ -47,4 +47,4 @@ export class Complaint extends Data.TaggedError("Complaint")<{
 
 /** Makes the error for a wrong use of the command line. */
 export const usage = (message: string, hint: string): Complaint =>
-  new Complaint({ error: { _tag: "UsageError" }, message, hint, code: wrongUsage })
+  new Complaint({ error: { _tag: "UsageError" }, message, hint, code: usageErrorCode })

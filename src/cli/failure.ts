@@ -9,49 +9,49 @@ import * as Schema from "effect/Schema"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
 import type { NotRecorded } from "../journal/Replay.ts"
 import * as FsError from "../model/FsError.ts"
-import { adviceOn, opening } from "./advice.ts"
+import { adviceOn, openOperation } from "./advice.ts"
 import { Complaint, exitCodeOf, Quit } from "./exit.ts"
 import { complaintOf, type HistoryError } from "./historyAdvice.ts"
 import { notRecorded } from "./journal/advice.ts"
-import { errorLook } from "./look.ts"
-import { located } from "./paths.ts"
-import { existingDirectory, nearby } from "../agent/nearby.ts"
+import { errorStyle } from "./look.ts"
+import { toPathInRoot } from "./paths.ts"
+import { deepestExistingDirectory, suggestPaths } from "../agent/nearby.ts"
 import { type OutputFailed, Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 import { type CommandLine, commandLine, quote } from "./shell.ts"
 
 export type Failure = FsError.FsError | HistoryError | NotRecorded | Complaint | OutputFailed | Quit
 
-const didYouMean = (paths: ReadonlyArray<string>): string =>
+const formatSuggestion = (paths: ReadonlyArray<string>): string =>
   `Did you mean ${paths.map(quote).join(paths.length === 2 ? " or " : ", ")}?`
 
-const instead = Effect.fnUntraced(function* (fs: Algebra, error: FsError.NotFound, line: CommandLine) {
+const adviseMissingPath = Effect.fnUntraced(function* (fs: Algebra, error: FsError.NotFound, line: CommandLine) {
   const { path } = error
   if (/^~(?:\/|$)/.test(path)) return "Only a shell replaces ~ by the home directory, and only if no quote or = precedes it."
-  const paths = yield* nearby(fs, error)
-  if (paths.length > 0) return didYouMean(paths)
-  return `List the directory: ${line("ls", yield* existingDirectory(fs, path))}`
+  const paths = yield* suggestPaths(fs, error)
+  if (paths.length > 0) return formatSuggestion(paths)
+  return `List the directory: ${line("ls", yield* deepestExistingDirectory(fs, path))}`
 })
 
-const next = Effect.fnUntraced(function* (error: FsError.FsError) {
+const adviseNext = Effect.fnUntraced(function* (error: FsError.FsError) {
   const { root } = yield* Settings
   const { program } = yield* Screen
   const line = commandLine(program, root)
   const fs = yield* Effect.serviceOption(Filesystem)
-  if (Option.isSome(fs) && error.operation !== opening) {
-    if (error._tag === "NotFound") return yield* instead(fs.value, error, line)
+  if (Option.isSome(fs) && error.operation !== openOperation) {
+    if (error._tag === "NotFound") return yield* adviseMissingPath(fs.value, error, line)
     // Some users write / for the root.
     if (error._tag === "InvalidPath" && error.path.startsWith("/") && (yield* fs.value.exists(error.path)))
-      return `${didYouMean([error.path.replace(/^\/+/, "") || "."])} A path that begins with / is a path of the machine; --root / holds all of them.`
+      return `${formatSuggestion([error.path.replace(/^\/+/, "") || "."])} A path that begins with / is a path of the machine; --root / holds all of them.`
   }
   return adviceOn(error, line)
 })
 
-const complain = Effect.fnUntraced(function* (complaint: Complaint) {
+const reportComplaint = Effect.fnUntraced(function* (complaint: Complaint) {
   const screen = yield* Screen
   const { json } = yield* Settings
   const { code, error, hint, message } = complaint
-  const { bold, dim, red, text } = errorLook(screen)
+  const { bold, dim, red, text } = errorStyle(screen)
   yield* screen.warn(
     json ? JSON.stringify({ error, message, hint }) : `${red(bold("error:"))} ${text(message)}\n${dim("hint:")}  ${hint}`
   )
@@ -61,12 +61,12 @@ const complain = Effect.fnUntraced(function* (complaint: Complaint) {
 export const report = Effect.fnUntraced(function* (error: FsError.FsError) {
   const { command, json } = yield* Settings
   const { nearest: _, ...fault } = FsError.toFault(error)
-  const shown = json || error.operation === opening ? error : FsError.promote(fault, command, error.path)
-  return yield* complain(
+  const shown = json || error.operation === openOperation ? error : FsError.promote(fault, command, error.path)
+  return yield* reportComplaint(
     new Complaint({
       error: Schema.encodeSync(Schema.toCodecJson(FsError.FsError))(error) as Complaint["error"],
       message: shown.message,
-      hint: yield* next(error),
+      hint: yield* adviseNext(error),
       code: exitCodeOf(error._tag)
     })
   )
@@ -76,19 +76,19 @@ const reportHistory = (error: HistoryError) =>
   Effect.gen(function* () {
     const { command, root } = yield* Settings
     const { program } = yield* Screen
-    return yield* complain(complaintOf(error, command, commandLine(program, root)))
+    return yield* reportComplaint(complaintOf(error, command, commandLine(program, root)))
   })
 
 const reportAny = (error: FsError.FsError | HistoryError | NotRecorded | Complaint) => {
   switch (error._tag) {
     case "Complaint":
-      return complain(error)
+      return reportComplaint(error)
     case "SnapshotError":
     case "SnapshotRestoreError":
     case "ArchiveError":
       return reportHistory(error)
     case "NotRecorded":
-      return complain(notRecorded(error))
+      return reportComplaint(notRecorded(error))
     default:
       return report(error)
   }
@@ -117,7 +117,7 @@ export const forEachPath = Effect.fnUntraced(function* <E extends Failure, R>(
 ) {
   let failed: Quit | undefined
   for (const path of paths) {
-    yield* Effect.catchTag(reported(Effect.flatMap(located(path), body)), "Quit", (quit) =>
+    yield* Effect.catchTag(reported(Effect.flatMap(toPathInRoot(path), body)), "Quit", (quit) =>
       Effect.sync(() => void (failed ??= quit))
     )
   }

@@ -83,21 +83,23 @@ export const kinds: Flag.Flag<ReadonlyArray<Kind>> = Flag.String("kinds").pipe(
 
 export type Span = readonly [from: number | undefined, to: number | undefined]
 
-const spanOf = (text: string, least: number): Option.Option<Span> => {
-  const match = /^(\d*):(\d*)$/.exec(/^\d+$/.test(text) && least === 1 ? `${text}:${text}` : text)
+const spanOf = (text: string, minimum: number): Option.Option<Span> => {
+  const match = /^(\d*):(\d*)$/.exec(/^\d+$/.test(text) && minimum === 1 ? `${text}:${text}` : text)
   if (match === null || text === ":") return Option.none()
   const [from, to] = match.slice(1).map((digits) => (digits === "" ? undefined : Number(digits)))
-  return (from ?? least) < least || (to ?? Number.MAX_SAFE_INTEGER) < (from ?? least) ? Option.none() : Option.some([from, to])
+  return (from ?? minimum) < minimum || (to ?? Number.MAX_SAFE_INTEGER) < (from ?? minimum)
+    ? Option.none()
+    : Option.some([from, to])
 }
 
-export const span = (name: string, least: 0 | 1, description: string): Flag.Flag<Span | undefined> =>
+export const span = (name: string, minimum: 0 | 1, description: string): Flag.Flag<Span | undefined> =>
   undefinedWhenAbsent(
     Flag.String(name).pipe(
       Flag.withDescription(description),
       Flag.withMetavar("A:B"),
       Flag.filterMap(
-        (text) => spanOf(text, least),
-        (text) => `"${text}" is not A:B, A: or :B, with A at least ${least} and B not below A`
+        (text) => spanOf(text, minimum),
+        (text) => `"${text}" is not A:B, A: or :B, with A at least ${minimum} and B not below A`
       )
     )
   )

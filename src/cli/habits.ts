@@ -5,7 +5,7 @@
  */
 
 /** The flags of other tools by command: `""` if the flag changes nothing, or the name of our flag. */
-export const habits: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+export const foreignFlags: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ls: { a: "", all: "", A: "", "almost-all": "", h: "", "human-readable": "", "1": "" },
   tree: { a: "", h: "" },
   grep: {
@@ -37,9 +37,9 @@ export const habits: Readonly<Record<string, Readonly<Record<string, string>>>> 
   rm: { R: "recursive", force: "missing-ok", v: "", verbose: "" }
 }
 
-export const sharedHabits: Readonly<Record<string, string>> = { "no-color": "color=never" }
+export const sharedForeignFlags: Readonly<Record<string, string>> = { "no-color": "color=never" }
 
-export const counterparts: ReadonlyMap<string, string> = new Map([
+export const foreignCommands: ReadonlyMap<string, string> = new Map([
   ["dir", "ls"],
   ["ll", "ls --long"],
   ["less", "cat FILE"],

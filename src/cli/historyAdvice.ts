@@ -1,52 +1,52 @@
 import * as Schema from "effect/Schema"
 import { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
-import { Complaint, exitCodeOf, systemFailed } from "./exit.ts"
+import { Complaint, exitCodeOf, systemErrorCode } from "./exit.ts"
 import type { CommandLine } from "./shell.ts"
 
 export type HistoryError = SnapshotError | SnapshotRestoreError | ArchiveError
 
-interface Next {
+interface Advice {
   readonly code: number
   readonly hint: string | ((line: CommandLine) => string)
 }
 
-const unknown: Next = { code: exitCodeOf("NotFound"), hint: (line) => `List them: ${line("snapshots")}` }
-const gone: Next = {
-  code: systemFailed,
+const unknownSnapshot: Advice = { code: exitCodeOf("NotFound"), hint: (line) => `List them: ${line("snapshots")}` }
+const storeUnavailable: Advice = {
+  code: systemErrorCode,
   hint: "Check that the store and its disk exist and no other process holds the store, then try again."
 }
-const system: Next = { code: systemFailed, hint: "Check the disk and the permissions, then try again." }
-const damaged: Next = {
-  code: systemFailed,
+const systemFailure: Advice = { code: systemErrorCode, hint: "Check the disk and the permissions, then try again." }
+const storeDamaged: Advice = {
+  code: systemErrorCode,
   hint: "Find the damage with git --git-dir STORE fsck; snapshots of another store are reached with --store DIR."
 }
 
-const ofSnapshots: Readonly<Record<SnapshotError["reason"], Next>> = {
+const snapshotAdvice: Readonly<Record<SnapshotError["reason"], Advice>> = {
   gitMissing: {
-    code: systemFailed,
+    code: systemErrorCode,
     hint: (line) => `Install git, as by apt-get install git. An archive needs no git: ${line("export", "backup.zip")}`
   },
-  unknown,
-  corrupt: damaged,
+  unknown: unknownSnapshot,
+  corrupt: storeDamaged,
   budget: { code: exitCodeOf("LimitExceeded"), hint: "Make room, or choose a --root further down." },
   refused: {
     code: exitCodeOf("AccessDenied"),
     hint: "Choose another --root or --store; --any-root allows a snapshot even of a home directory."
   },
-  unavailable: gone,
-  io: system
+  unavailable: storeUnavailable,
+  io: systemFailure
 }
 
-const ofRestores: Readonly<Record<SnapshotRestoreError["reason"], Next>> = {
-  unknown,
+const restoreAdvice: Readonly<Record<SnapshotRestoreError["reason"], Advice>> = {
+  unknown: unknownSnapshot,
   incompatible: { code: exitCodeOf("NotAFile"), hint: "Restore it with the --root and the --store that it was taken with." },
-  corrupt: damaged,
+  corrupt: storeDamaged,
   readOnly: { code: exitCodeOf("AccessDenied"), hint: "This filesystem is read-only; nothing in it can be changed." },
-  unavailable: gone,
-  io: system
+  unavailable: storeUnavailable,
+  io: systemFailure
 }
 
-const ofArchives: Readonly<Record<ArchiveError["reason"], string>> = {
+const archiveAdvice: Readonly<Record<ArchiveError["reason"], string>> = {
   corrupt: "Get or make the archive again.",
   encrypted: "Archives with a password cannot be read: unpack it elsewhere and pack it without one.",
   unsupported: "An archive holds files, directories and links, stored or deflated, and nothing else.",
@@ -57,16 +57,16 @@ const ofArchives: Readonly<Record<ArchiveError["reason"], string>> = {
   version: "Use the program that made it, or a newer fs-algebra."
 }
 
-const nextOf = (error: HistoryError): Next => {
+const adviceFor = (error: HistoryError): Advice => {
   switch (error._tag) {
     case "SnapshotError":
-      return ofSnapshots[error.reason]
+      return snapshotAdvice[error.reason]
     case "SnapshotRestoreError":
-      return ofRestores[error.reason]
+      return restoreAdvice[error.reason]
     case "ArchiveError":
       return {
         code: exitCodeOf(error.reason === "tooLarge" ? "LimitExceeded" : "NotAFile"),
-        hint: `Nothing has changed. ${ofArchives[error.reason]}`
+        hint: `Nothing has changed. ${archiveAdvice[error.reason]}`
       }
   }
 }
@@ -77,7 +77,7 @@ const messageOf = (error: HistoryError, command: string): string =>
   error._tag === "SnapshotError" ? `${command}: ${error.detail}` : error.message
 
 export const complaintOf = (error: HistoryError, command: string, line: CommandLine): Complaint => {
-  const { code, hint } = nextOf(error)
+  const { code, hint } = adviceFor(error)
   return new Complaint({
     error: encode(error) as Complaint["error"],
     message: messageOf(error, command),

@@ -18,7 +18,8 @@ export const time = (at: DateTime.Utc): string => {
   return `${iso.slice(0, 10)} ${iso.slice(11, 16)} UTC`
 }
 
-const letters = ["---", "--x", "-w-", "-wx", "r--", "r-x", "rw-", "rwx"]
+const permissionLetters = ["---", "--x", "-w-", "-wx", "r--", "r-x", "rw-", "rwx"]
 
 /** Formats permissions as `rw-r--r--`. */
-export const mode = (bits: number): string => `${letters[(bits >> 6) & 7]}${letters[(bits >> 3) & 7]}${letters[bits & 7]}`
+export const mode = (bits: number): string =>
+  `${permissionLetters[(bits >> 6) & 7]}${permissionLetters[(bits >> 3) & 7]}${permissionLetters[bits & 7]}`

@@ -18,7 +18,7 @@ export interface HydrateOptions {
   readonly onFile?: ((bytes: number) => void) | undefined
 }
 
-export interface Hydrated {
+export interface CopiedTree {
   readonly files: number
   readonly directories: number
   readonly links: number
@@ -30,8 +30,8 @@ export interface Hydrated {
 
 const concurrency = 16
 
-export const hydrate = Effect.fnUntraced(
-  function* (from: Algebra, to: Algebra, options: HydrateOptions = {}): Effect.fn.Return<Hydrated, FsError> {
+export const copyTree = Effect.fnUntraced(
+  function* (from: Algebra, to: Algebra, options: HydrateOptions = {}): Effect.fn.Return<CopiedTree, FsError> {
     const leftOut: Array<{ readonly path: string; readonly why: string }> = []
     const directories: Array<FsPath.FsPath> = []
     const links: Array<FsPath.FsPath> = []
@@ -39,7 +39,8 @@ export const hydrate = Effect.fnUntraced(
     let copiedLinks = 0
     let bytes = 0
     let truncated = false
-    const leaveOut = (path: string) => (error: FsError) => Effect.sync(() => void leftOut.push({ path, why: error.message }))
+    const recordLeftOut = (path: string) => (error: FsError) =>
+      Effect.sync(() => void leftOut.push({ path, why: error.message }))
 
     const attributes = Effect.fnUntraced(function* (path: FsPath.FsPath) {
       const { mode, modifiedAt } = yield* from.stat(path)
@@ -47,12 +48,12 @@ export const hydrate = Effect.fnUntraced(
     })
 
     /** The files and bytes counted before they are read, so that concurrent reads count too. */
-    const planned = { files: 0, bytes: 0 }
-    const fits = (size: number): boolean => {
+    const plannedUsage = { files: 0, bytes: 0 }
+    const reserveIfFits = (size: number): boolean => {
       if (options.upTo === undefined) return true
-      if (planned.files + 1 > options.upTo.files || planned.bytes + size > options.upTo.bytes) return false
-      planned.files++
-      planned.bytes += size
+      if (plannedUsage.files + 1 > options.upTo.files || plannedUsage.bytes + size > options.upTo.bytes) return false
+      plannedUsage.files++
+      plannedUsage.bytes += size
       return true
     }
 
@@ -69,12 +70,12 @@ export const hydrate = Effect.fnUntraced(
         leftOut.push({ path, why: "it is not a file, a directory or a link" })
         return Effect.void
       }
-      if (!fits(sizeBytes ?? 0)) {
+      if (!reserveIfFits(sizeBytes ?? 0)) {
         truncated = true
         return Effect.void
       }
       return Effect.matchEffect(from.readBytes(path), {
-        onFailure: leaveOut(path),
+        onFailure: recordLeftOut(path),
         onSuccess: ({ content }) =>
           Effect.andThen(
             to.writeBytes(path, content),
@@ -99,7 +100,7 @@ export const hydrate = Effect.fnUntraced(
       })
       .pipe(
         Stream.takeWhile(() => {
-          truncated ||= planned.files >= (options.upTo?.files ?? Number.POSITIVE_INFINITY)
+          truncated ||= plannedUsage.files >= (options.upTo?.files ?? Number.POSITIVE_INFINITY)
           return !truncated
         }),
         Stream.runForEachArray((matches) => Effect.forEach(matches, copy, { concurrency, discard: true }))
@@ -107,7 +108,7 @@ export const hydrate = Effect.fnUntraced(
     for (const path of links) {
       yield* Effect.matchEffect(
         Effect.flatMap(from.readLink(path), (target) => to.symlink(path, target)),
-        { onFailure: leaveOut(path), onSuccess: () => Effect.sync(() => void copiedLinks++) }
+        { onFailure: recordLeftOut(path), onSuccess: () => Effect.sync(() => void copiedLinks++) }
       )
     }
     // Set the attributes of directories at the end, because creating entries changes their times.

@@ -3,7 +3,7 @@ import type { Kind } from "../model/Entry.ts"
 import { printableName, printableText } from "./printable.ts"
 import type { ScreenShape } from "./screen.ts"
 
-export interface Look {
+export interface TextStyle {
   readonly bold: (text: string) => string
   readonly dim: (text: string) => string
   readonly red: (text: string) => string
@@ -18,7 +18,7 @@ export interface Look {
   readonly entry: (name: string, kind: Kind) => string
 }
 
-const same = (text: string): string => text
+const unchanged = (text: string): string => text
 
 const ansi =
   (colors: boolean) =>
@@ -27,19 +27,19 @@ const ansi =
     !colors || text === "" ? text : `\u001b[${open}m${text}\u001b[${close}m`
 
 /** Returns the marks after names. In piped output only the slash is used, because it can be part of the path. */
-const marks = (isTerminal: boolean): Readonly<Record<Kind, string>> => ({
+const kindMarks = (isTerminal: boolean): Readonly<Record<Kind, string>> => ({
   file: "",
   directory: "/",
   symlink: isTerminal ? "@" : "",
   other: isTerminal ? "=" : ""
 })
 
-const make = (colors: boolean, isTerminal: boolean): Look => {
+const makeStyle = (colors: boolean, isTerminal: boolean): TextStyle => {
   const paint = ansi(colors)
-  const name = isTerminal ? printableName : same
-  const mark = marks(isTerminal)
+  const name = isTerminal ? printableName : unchanged
+  const mark = kindMarks(isTerminal)
   const paints: Readonly<Record<Kind, (text: string) => string>> = {
-    file: same,
+    file: unchanged,
     directory: paint("1;34", "22;39"),
     symlink: paint("36", "39"),
     other: paint("33", "39")
@@ -53,13 +53,13 @@ const make = (colors: boolean, isTerminal: boolean): Look => {
     cyan: paint("36", "39"),
     magenta: paint("35", "39"),
     name,
-    text: isTerminal ? printableText : same,
-    lines: isTerminal ? (text) => printableText(text.replaceAll("\r\n", "\n")) : same,
+    text: isTerminal ? printableText : unchanged,
+    lines: isTerminal ? (text) => printableText(text.replaceAll("\r\n", "\n")) : unchanged,
     entry: (text, kind) => paints[kind](name(text)) + mark[kind]
   }
 }
 
-export const look = (screen: ScreenShape): Look => make(screen.colors, screen.isTerminal)
+export const styleFor = (screen: ScreenShape): TextStyle => makeStyle(screen.colors, screen.isTerminal)
 
 /** Returns the look for standard error, which people read even if it is redirected. */
-export const errorLook = (screen: ScreenShape): Look => make(screen.errorColors, true)
+export const errorStyle = (screen: ScreenShape): TextStyle => makeStyle(screen.errorColors, true)

@@ -16,7 +16,7 @@ import * as GlobalFlag from "effect/cli/GlobalFlag"
 import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
 import { editDistance } from "../engine/nearestPaths.ts"
 import { Limits } from "../model/Limits.ts"
-import { normalise } from "./argv.ts"
+import { normaliseArguments } from "./argv.ts"
 import { cat } from "./commands/cat.ts"
 import { debug } from "./commands/debug.ts"
 import { diff } from "./commands/diff.ts"
@@ -40,16 +40,16 @@ import { cp, mv } from "./commands/transfer.ts"
 import { tree } from "./commands/tree.ts"
 import { write } from "./commands/write.ts"
 import { ended } from "./ended.ts"
-import { counterparts } from "./habits.ts"
+import { foreignCommands } from "./habits.ts"
 import { formatter } from "./help.ts"
 import { limits } from "./limits.ts"
-import { errorLook } from "./look.ts"
+import { errorStyle } from "./look.ts"
 import { Screen, type ScreenShape } from "./screen.ts"
 import { program, Settings } from "./settings.ts"
-import { base, toSettings } from "./sharedFlags.ts"
+import { baseCommand, toSettings } from "./sharedFlags.ts"
 import { described } from "./subcommand.ts"
 
-export const command = base.pipe(
+export const command = baseCommand.pipe(
   Command.withHandler((flags) => Effect.provideService(showTour, Settings, toSettings(flags, "tour"))),
   Command.withSubcommands([
     { group: "LOOK", commands: [ls, tree, cat, stat] },
@@ -61,7 +61,7 @@ export const command = base.pipe(
     { group: "LEARN", commands: [tour] }
   ]),
   described({
-    summary: "Files of a directory, on the disk or in memory",
+    formatSummary: "Files of a directory, on the disk or in memory",
     description: `List, read, search and change the files of one directory. No path and no link leads out of it.
 The commands work on the disk, or on a copy in memory that leaves the disk untouched.`,
     examples: [
@@ -82,7 +82,7 @@ The commands work on the disk, or on a copy in memory that leaves the disk untou
  * The services that effect/cli requires for prompts and file arguments. We use neither. Paths are relative to the root, so they
  * must not be resolved on the machine.
  */
-const environment = Layer.mergeAll(
+const unusedServices = Layer.mergeAll(
   FileSystem.layerNoop({}),
   Layer.effect(
     Path.Path,
@@ -106,7 +106,7 @@ const environment = Layer.mergeAll(
   )
 )
 
-const farthest = 2
+const maxFlagDistance = 2
 
 /** Returns the most similar flags, among effect/cli's suggestions from the command and the flags that all commands share. */
 const similarFlags = ({ option, suggestions }: CliError.UnrecognizedOption): ReadonlyArray<string> => {
@@ -114,7 +114,7 @@ const similarFlags = ({ option, suggestions }: CliError.UnrecognizedOption): Rea
   const known = [...new Set([...suggestions, ...shared])]
   const distances = known.map((name) => editDistance(option, name))
   const least = Math.min(...distances)
-  return least > farthest ? [] : known.filter((_, i) => distances[i] === least)
+  return least > maxFlagDistance ? [] : known.filter((_, i) => distances[i] === least)
 }
 
 /**
@@ -134,13 +134,13 @@ const messageOf = (error: CliError.CliError): string =>
       ? `Invalid value for flag --${error.option}: ${error.expected}`
       : error.message
 
-const usage = (screen: ScreenShape, json: boolean, event: CliOutput.Presenter.InvalidInvocation): Effect.Effect<void> => {
-  const { bold, dim, red, text } = errorLook(screen)
+const reportUsage = (screen: ScreenShape, json: boolean, event: CliOutput.Presenter.InvalidInvocation): Effect.Effect<void> => {
+  const { bold, dim, red, text } = errorStyle(screen)
   const unknown = event.errors.filter(({ _tag }) => _tag === "UnknownSubcommand")
   // After an unknown command, errors about its flags are consequences, so they are not shown.
   const messages = (unknown.length > 0 ? unknown : event.errors).map(messageOf)
   const [name] = event.errors.flatMap((error) => (error._tag === "UnknownSubcommand" ? [error.subcommand] : []))
-  const counterpart = event.commandPath.length === 1 ? counterparts.get(name ?? "") : undefined
+  const counterpart = event.commandPath.length === 1 ? foreignCommands.get(name ?? "") : undefined
   const hint = `${counterpart === undefined ? "See" : `Try ${program} ${counterpart}, or see`} ${event.commandPath.join(" ")} --help`
   if (json) {
     return screen.warn(JSON.stringify({ error: { _tag: "UsageError" }, message: messages.join("; "), hint }))
@@ -149,7 +149,7 @@ const usage = (screen: ScreenShape, json: boolean, event: CliOutput.Presenter.In
   return screen.warn([...lines, `${dim("usage:")} ${event.helpDoc.usage}`, `${dim("hint:")}  ${hint}`].join("\n"))
 }
 
-const settings = (screen: ScreenShape, json: boolean) => {
+const makeCliLayer = (screen: ScreenShape, json: boolean) => {
   const print = (text: string) => Effect.orDie(screen.write(`${text}\n`))
   const format = formatter(screen)
   return Layer.mergeAll(
@@ -157,7 +157,7 @@ const settings = (screen: ScreenShape, json: boolean) => {
     CliOutput.layerPresenter({
       present: (event) =>
         event._tag === "InvalidInvocation"
-          ? usage(screen, json, event)
+          ? reportUsage(screen, json, event)
           : print(event._tag === "Help" ? format.formatHelpDoc(event.helpDoc) : format.formatVersion(event.name, event.version))
     }),
     CliConfig.layer({
@@ -181,7 +181,7 @@ const settings = (screen: ScreenShape, json: boolean) => {
   )
 }
 
-const colored = (screen: ScreenShape, flags: ReadonlyArray<string>): ScreenShape => {
+const withColorFlag = (screen: ScreenShape, flags: ReadonlyArray<string>): ScreenShape => {
   const color = flags.find((flag) => flag === "--color" || flag.startsWith("--color="))
   if (color === undefined || color === "--color=auto") return screen
   const colors = color !== "--color=never"
@@ -191,17 +191,17 @@ const colored = (screen: ScreenShape, flags: ReadonlyArray<string>): ScreenShape
 /** Runs one command line and returns its exit code. It never fails; an interruption stays an interruption. */
 export const run = (args: ReadonlyArray<string>, options: { readonly version: string }): Effect.Effect<number, never, Screen> =>
   Effect.flatMap(Screen, (given) => {
-    const words = normalise(Completions.fromCommand(command), args)
-    const end = words.indexOf("--")
-    const flags = end === -1 ? words : words.slice(0, end)
+    const normalisedArguments = normaliseArguments(Completions.fromCommand(command), args)
+    const end = normalisedArguments.indexOf("--")
+    const flags = end === -1 ? normalisedArguments : normalisedArguments.slice(0, end)
     const json = flags.includes("--json")
-    const screen = colored(given, flags)
+    const screen = withColorFlag(given, flags)
     return Command.runWith(
       command,
       options
-    )(words).pipe(
+    )(normalisedArguments).pipe(
       ended(screen),
-      Effect.provide([environment, settings(screen, json)]),
+      Effect.provide([unusedServices, makeCliLayer(screen, json)]),
       Effect.provideService(Screen, screen),
       Effect.provideService(ProgramVersion, options.version)
     )

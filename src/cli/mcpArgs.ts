@@ -3,21 +3,21 @@
  * for its first answer. Help, errors and values that look like flags go to the full command line.
  */
 import { parseArgs, type ParseArgsOptionsConfig } from "node:util"
-import type { Input } from "./mcpServe.ts"
+import type { McpServeInput } from "./mcpServe.ts"
 import type { Settings } from "./settings.ts"
 
-type Shared = Settings["Service"]
+type SharedSettings = Settings["Service"]
 
-export interface Quick {
+export interface McpArguments {
   /** The roots as typed. If empty, the client's roots are used, or else the working directory. */
   readonly roots: ReadonlyArray<string>
-  readonly backend: Shared["backend"]
-  readonly hardlinks?: Shared["hardlinks"]
-  readonly journal?: Shared["journal"]
-  readonly container?: Shared["container"] | undefined
-  readonly mounts?: Shared["mounts"] | undefined
+  readonly backend: SharedSettings["backend"]
+  readonly hardlinks?: SharedSettings["hardlinks"]
+  readonly journal?: SharedSettings["journal"]
+  readonly container?: SharedSettings["container"] | undefined
+  readonly mounts?: SharedSettings["mounts"] | undefined
   readonly json?: boolean | undefined
-  readonly input: Input
+  readonly input: McpServeInput
 }
 
 const text = { type: "string" } as const
@@ -48,13 +48,13 @@ const options = {
 const oneOf = <const A extends string>(value: string | undefined, allowed: readonly [A, ...ReadonlyArray<A>]): A | undefined =>
   value === undefined ? allowed[0] : allowed.find((each) => each === value)
 
-const isOnce = (names: ReadonlyArray<string>): boolean =>
+const areGivenOnce = (names: ReadonlyArray<string>): boolean =>
   names.every((name, index) => name === "allow" || name === "deny" || names.indexOf(name) === index)
 
 const portOf = (http: string | undefined): number | undefined =>
   http !== undefined && /^(?:0|[1-9]\d{0,4})$/.test(http) && Number(http) <= 65_535 ? Number(http) : undefined
 
-const read = (args: ReadonlyArray<string>) => {
+const parseOptions = (args: ReadonlyArray<string>) => {
   try {
     return parseArgs({ args: [...args], options, strict: true, allowPositionals: true, tokens: true })
   } catch {
@@ -62,12 +62,12 @@ const read = (args: ReadonlyArray<string>) => {
   }
 }
 
-export const quick = ([command, ...args]: ReadonlyArray<string>): Quick | undefined => {
-  const parsed = command === "mcp" ? read(args) : undefined
+export const parseMcpArguments = ([command, ...args]: ReadonlyArray<string>): McpArguments | undefined => {
+  const parsed = command === "mcp" ? parseOptions(args) : undefined
   if (parsed === undefined) return undefined
   const { positionals, tokens, values } = parsed
   const names = tokens.flatMap((token) => (token.kind === "option" ? [token.name] : []))
-  if (tokens.some(({ kind }) => kind === "option-terminator") || !isOnce(names)) return undefined
+  if (tokens.some(({ kind }) => kind === "option-terminator") || !areGivenOnce(names)) return undefined
   const roots = [...(values.root === undefined ? [] : [values.root]), ...positionals]
   if (values.snapshots === true && values["no-snapshots"] === true) return undefined
   const backend = oneOf(values.backend, ["host", "memory"])

@@ -10,84 +10,96 @@ import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import { recoverChanges } from "../agent/changes/apply.ts"
 import * as Changes from "../agent/mcp/changes.ts"
-import { choose } from "../agent/mcp/choice.ts"
+import { chooseTools } from "../agent/mcp/choice.ts"
 import type { ClientRoots } from "../agent/mcp/clientRoots.ts"
 import type { Flow } from "../agent/mcp/flow.ts"
-import type { Early } from "../agent/mcp/kits.ts"
+import type { EarlyTools } from "../agent/mcp/kits.ts"
 import { plan } from "../agent/mcp/plan.ts"
-import { standIn } from "../agent/standIn.ts"
+import { unavailableFilesystem } from "../agent/standIn.ts"
 import * as ToolSettings from "../agent/ToolSettings.ts"
 import { readOnly } from "../filesystem/Decorator.ts"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import * as Limits from "../model/Limits.ts"
 import { reported } from "./failure.ts"
-import type { Quick } from "./mcpArgs.ts"
-import { type Found, refusalOf, rootsOf } from "./mcpRoots.ts"
-import { checkedOptions, ground, isOffered, offering, optionsOf, refuse, settled, toldOf } from "./mcpServe.ts"
+import type { McpArguments } from "./mcpArgs.ts"
+import { type ChosenRoots, refusalOf, rootsOf } from "./mcpRoots.ts"
+import {
+  checkedOptions,
+  makeToolServices,
+  isOffered,
+  hideRefusedTools,
+  optionsOf,
+  reportRefusal,
+  workspaceServices,
+  toParsedCommand
+} from "./mcpServe.ts"
 import { noSnapshots } from "./mcpSnapshots.ts"
 import { printableName } from "./printable.ts"
 import { Screen } from "./screen.ts"
 
-const notYet = "the roots of the client are not open yet"
+const notOpenYet = "the roots of the client are not open yet"
 
 const hasSnapshots = (snapshots: boolean | undefined, backend: string, stateDirectory: string | undefined): boolean =>
   snapshots !== false && (backend === "memory" || stateDirectory !== undefined)
 
-interface Following {
-  readonly quick: Quick
+interface ClientRootsOptions {
+  readonly quick: McpArguments
   readonly version: string
   readonly flow: Flow
   readonly subscribed: Effect.Effect<void>
   readonly roots: ClientRoots
 }
 
-interface Ground {
+interface ServedRoots {
   readonly directories: ReadonlyArray<string>
   readonly context: Context.Context<never>
   readonly scope: Scope.Closeable
   readonly idle: Deferred.Deferred<void>
   calls: number
-  isOver: boolean
+  isRetired: boolean
 }
 
 /** Names the tools of a command line whose tools must be loaded to know them. Fails if the command line is wrong. */
-export const offered = Effect.fnUntraced(function* (quick: Quick, version: string) {
+export const offeredTools = Effect.fnUntraced(function* (quick: McpArguments, version: string) {
   const { directory, stateDirectory } = yield* Screen
   const { backend, input } = quick
-  const told = toldOf(quick, version, ["."], directory)
-  const options = yield* checkedOptions(told)
-  const tools = yield* choose(options.tools ?? "all", {
+  const parsedCommand = toParsedCommand(quick, version, ["."], directory)
+  const options = yield* checkedOptions(parsedCommand)
+  const tools = yield* chooseTools(options.tools ?? "all", {
     hasSandbox: false,
     hasSnapshots: hasSnapshots(input.snapshots, backend, stateDirectory),
     readOnly: input.readOnly
   })
   const names = [...tools, ...(options.extra ?? [])].filter((tool) => isOffered(input, tool)).map(({ name }) => name)
-  return { names: new Set(names), certain: names[0] ?? "ls" } satisfies Early
+  return { names: new Set(names), certainTool: names[0] ?? "ls" } satisfies EarlyTools
 })
 
-const same = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): boolean =>
+const isSameList = (a: ReadonlyArray<string>, b: ReadonlyArray<string>): boolean =>
   a.length === b.length && a.every((path, i) => path === b[i])
 
-const whyNone = ({ leftOut }: Found): string =>
+const whyNone = ({ skippedRoots: leftOut }: ChosenRoots): string =>
   leftOut.length === 0
     ? "the client lists no roots; open a folder in it, or give this server a --root"
     : `the client lists no root that can be served (${leftOut.map(({ root, why }) => `${root}: ${why}`).join("; ")}); open another folder in it, or give this server a --root`
 
-const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, version }: Following) {
+const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, version }: ClientRootsOptions) {
   const screen = yield* Screen
-  const outer = yield* Effect.scope
+  const outerScope = yield* Effect.scope
   const { input } = quick
 
-  const nothing = (why: string) =>
-    Layer.merge(Layer.succeed(Filesystem, standIn(why)), input.snapshots === false ? Layer.empty : noSnapshots(why))
+  const unavailableLayer = (why: string) =>
+    Layer.merge(
+      Layer.succeed(Filesystem, unavailableFilesystem(why)),
+      input.snapshots === false ? Layer.empty : noSnapshots(why)
+    )
 
-  const build = (directories: ReadonlyArray<string>) => {
-    const told = toldOf(quick, version, directories, screen.directory)
-    return Layer.provideMerge(Layer.unwrap(reported(ground(input))), settled(told))
+  const buildLayer = (directories: ReadonlyArray<string>) => {
+    const parsedCommand = toParsedCommand(quick, version, directories, screen.directory)
+    return Layer.provideMerge(Layer.unwrap(reported(makeToolServices(input))), workspaceServices(parsedCommand))
   }
 
   const opened = Effect.fnUntraced(function* <E, R>(directories: ReadonlyArray<string>, layer: Layer.Layer<Filesystem, E, R>) {
-    const scope = yield* Scope.fork(outer)
+    const scope = yield* Scope.fork(outerScope)
     const built = yield* Effect.gen(function* () {
       const all = yield* Layer.buildWithScope(layer, scope)
       const fs = Context.get(all, Filesystem)
@@ -97,89 +109,101 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
       return context
     }).pipe(Effect.onExit((exit) => (Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void)))
     const idle = yield* Deferred.make<void>()
-    const made: Ground = { directories, context: built as Context.Context<never>, scope, idle, calls: 0, isOver: false }
-    return made
+    const servedRoots: ServedRoots = {
+      directories,
+      context: built as Context.Context<never>,
+      scope,
+      idle,
+      calls: 0,
+      isRetired: false
+    }
+    return servedRoots
   })
 
-  const tellLeftOut = ({ leftOut }: Found) =>
+  const reportSkippedRoots = ({ skippedRoots: leftOut }: ChosenRoots) =>
     Effect.forEach(
       leftOut,
       ({ root, why }) => screen.warn(`note:  this root of the client is not served: ${printableName(root)}: ${why}`),
       { discard: true }
     )
 
-  const first = Effect.gen(function* () {
+  const openFirstRoots = Effect.gen(function* () {
     const listed = yield* roots.list
     if (listed === undefined) {
       const refusal = input.anyRoot ? undefined : refusalOf(screen.directory, undefined)
-      if (refusal !== undefined) return yield* refuse(quick, refusal)
-      return yield* opened([screen.directory], build(["."]))
+      if (refusal !== undefined) return yield* reportRefusal(quick, refusal)
+      return yield* opened([screen.directory], buildLayer(["."]))
     }
     if (listed === "late") {
-      return yield* opened([], nothing("the client has not listed its roots yet; allow it to, or give this server a --root"))
+      return yield* opened(
+        [],
+        unavailableLayer("the client has not listed its roots yet; allow it to, or give this server a --root")
+      )
     }
     const found = rootsOf(listed, input.anyRoot)
-    yield* tellLeftOut(found)
+    yield* reportSkippedRoots(found)
     const { directories } = found
-    return yield* directories.length === 0 ? opened([], nothing(whyNone(found))) : opened(directories, build(directories))
+    return yield* directories.length === 0
+      ? opened([], unavailableLayer(whyNone(found)))
+      : opened(directories, buildLayer(directories))
   })
 
-  let current = yield* first
+  let currentRoots = yield* openFirstRoots
 
-  const retire = Effect.fnUntraced(function* (ground: Ground) {
-    ground.isOver = true
+  const retire = Effect.fnUntraced(function* (ground: ServedRoots) {
+    ground.isRetired = true
     if (ground.calls > 0) yield* Deferred.await(ground.idle)
     yield* Scope.close(ground.scope, Exit.void)
   })
 
-  const next = Effect.gen(function* () {
+  const followRootsChange = Effect.gen(function* () {
     yield* roots.changed
     const listed = yield* roots.list
     if (listed === undefined || listed === "late")
       return yield* screen.warn("note:  the client reports changed roots, but does not list them")
     const found = rootsOf(listed, input.anyRoot)
-    if (found.directories.length > 0 && same(found.directories, current.directories)) return
-    yield* tellLeftOut(found)
+    if (found.directories.length > 0 && isSameList(found.directories, currentRoots.directories)) return
+    yield* reportSkippedRoots(found)
     const { directories } = found
-    const none = (why: string) => opened([], nothing(why))
-    const opening = directories.length === 0 ? none(whyNone(found)) : opened(directories, build(directories))
-    const old = current
-    current = yield* Effect.catch(opening, () => none("the roots that the client lists now cannot be opened"))
-    yield* Effect.forkIn(retire(old), outer)
+    const none = (why: string) => opened([], unavailableLayer(why))
+    const opening = directories.length === 0 ? none(whyNone(found)) : opened(directories, buildLayer(directories))
+    const previousRoots = currentRoots
+    currentRoots = yield* Effect.catch(opening, () => none("the roots that the client lists now cannot be opened"))
+    yield* Effect.forkIn(retire(previousRoots), outerScope)
   })
-  yield* Effect.forkScoped(Effect.forever(next))
+  yield* Effect.forkScoped(Effect.forever(followRootsChange))
 
-  const working = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  const withCurrentRoots = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.suspend(() => {
-      const ground = current
+      const ground = currentRoots
       ground.calls++
       return Effect.ensuring(
         Effect.provideContext(self, ground.context),
         Effect.sync(() => {
-          if (--ground.calls === 0 && ground.isOver) Deferred.doneUnsafe(ground.idle, Effect.void)
+          if (--ground.calls === 0 && ground.isRetired) Deferred.doneUnsafe(ground.idle, Effect.void)
         })
       ) as Effect.Effect<A, E, R>
     })
 
   // Errors in the options were reported before the greeting.
   const options = yield* Effect.orDie(optionsOf(input, quick.backend, version, undefined))
-  const { registrations } = yield* plan(options, { ...flow, call: (self) => flow.call(working(self)) })
+  const { registrations } = yield* plan(options, { ...flow, whileCalling: (self) => flow.whileCalling(withCurrentRoots(self)) })
   return registrations
 })
 
 /** Makes the server over a stand-in filesystem, because the list of tools does not depend on the files. */
-export const layer = (following: Following) => {
-  const { backend, input } = following.quick
+export const layer = (clientRootsOptions: ClientRootsOptions) => {
+  const { backend, input } = clientRootsOptions.quick
   const settings = { ...ToolSettings.defaults, limits: Limits[input.limits] }
   const snapshots = Effect.map(Screen, ({ stateDirectory }) =>
-    hasSnapshots(input.snapshots, backend, stateDirectory) ? noSnapshots(notYet) : Layer.empty
+    hasSnapshots(input.snapshots, backend, stateDirectory) ? noSnapshots(notOpenYet) : Layer.empty
   )
-  return Layer.unwrap(make(following)).pipe(
+  return Layer.unwrap(make(clientRootsOptions)).pipe(
     Layer.provide([
       Layer.succeed(ToolSettings.ToolSettings, settings),
-      Layer.succeed(Filesystem, standIn(notYet)),
+      Layer.succeed(Filesystem, unavailableFilesystem(notOpenYet)),
       Layer.unwrap(snapshots),
-      offering(input)
+      hideRefusedTools(input)
     ])
   )
 }

@@ -9,7 +9,7 @@ import * as McpServer from "../agent/McpServer.ts"
 import * as Loopback from "../agent/mcp/loopback.ts"
 import { maxLineBytes } from "../agent/mcp/lines.ts"
 import { unreadyServer } from "../debug/server/unready.ts"
-import { Complaint, systemFailed } from "./exit.ts"
+import { Complaint, systemErrorCode } from "./exit.ts"
 import { Screen } from "./screen.ts"
 
 export interface Address {
@@ -17,24 +17,24 @@ export interface Address {
   readonly port: number
 }
 
-const notListening = ({ host, port }: Address, code: string): Complaint =>
+const listenComplaint = ({ host, port }: Address, code: string): Complaint =>
   new Complaint({
     error: { _tag: "ListenError", host, port, code },
     message: `cannot listen on port ${port} of ${host} (${code})`,
     hint: "Give another port, or --http 0 for any that is free.",
-    code: systemFailed
+    code: systemErrorCode
   })
 
-const listening = (address: Address) =>
+const listen = (address: Address) =>
   Effect.mapError(NodeHttpServer.make(unreadyServer, { ...address, gracefulShutdownTimeout: "1 second" }), ({ cause }) =>
-    notListening(address, (cause as NodeJS.ErrnoException).code ?? String(cause))
+    listenComplaint(address, (cause as NodeJS.ErrnoException).code ?? String(cause))
   )
 
 const urlOf = ({ host }: Address, port: number): string => `http://${host === "::1" ? "[::1]" : host}:${port}/mcp`
 
 export const serve = Effect.fnUntraced(function* (address: Address, options: McpServer.Options) {
   const screen = yield* Screen
-  const server = yield* listening(address)
+  const server = yield* listen(address)
   const { port } = server.address as { readonly port: number }
   const routes = McpServer.layerHttp({ ...options, allowedOrigins: Loopback.origins(port) })
   const app = HttpRouter.serve(Layer.merge(routes, Loopback.layer(port)), { disableLogger: true, disableListenLog: true }).pipe(

@@ -9,11 +9,11 @@ import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Flow from "../agent/mcp/flow.ts"
 import { instructions } from "../agent/mcp/guide.ts"
-import { type Early, early } from "../agent/mcp/kits.ts"
+import { type EarlyTools, earlyTools } from "../agent/mcp/kits.ts"
 import { serve } from "../agent/mcp/serve.ts"
 import * as Limits from "../model/Limits.ts"
 import { ended } from "./ended.ts"
-import type { Quick } from "./mcpArgs.ts"
+import type { McpArguments } from "./mcpArgs.ts"
 import { refusalOf } from "./mcpRoots.ts"
 import { Screen, type ScreenShape } from "./screen.ts"
 
@@ -40,7 +40,7 @@ const isPlainGlob = (glob: string): boolean =>
  * Returns the names of the tools if they are known without loading them. Unusual command lines take the full path, which
  * reports errors.
  */
-const plainTools = ({ backend, input, mounts }: Quick, { stateDirectory }: ScreenShape): Early | undefined => {
+const knownTools = ({ backend, input, mounts }: McpArguments, { stateDirectory }: ScreenShape): EarlyTools | undefined => {
   const { allow, deletes, deny, http, readOnly, snapshots, tools } = input
   const hasSnapshots = snapshots !== false && (backend === "memory" || stateDirectory !== undefined)
   const isKit = !tools.includes(",") && (tools === "all" || tools === "seven" || tools === "vfs")
@@ -53,10 +53,15 @@ const plainTools = ({ backend, input, mounts }: Quick, { stateDirectory }: Scree
     deletes &&
     (isKit || (!readOnly && snapshots !== false)) &&
     [...allow, ...deny].every(isPlainGlob)
-  return isPlain ? early(tools, hasSnapshots) : undefined
+  return isPlain ? earlyTools(tools, hasSnapshots) : undefined
 }
 
-const greeting = (quick: Quick, version: string, { certain, names }: Early, workspace: string | undefined) =>
+const makeGreeting = (
+  quick: McpArguments,
+  version: string,
+  { certainTool: certain, names }: EarlyTools,
+  workspace: string | undefined
+) =>
   Effect.map(Screen, ({ input: bytes, write }) => {
     const { limits, readOnly } = quick.input
     const info = {
@@ -67,9 +72,9 @@ const greeting = (quick: Quick, version: string, { certain, names }: Early, work
     return { certain, ends: { input: bytes, write }, flow: Flow.make(), info }
   })
 
-const servingClientRoots = Effect.fnUntraced(function* (quick: Quick, { version }: Versioned) {
-  const plain = plainTools(quick, yield* Screen) ?? (yield* (yield* loadRoots).offered(quick, version))
-  const start = yield* greeting(quick, version, plain, undefined)
+const serveClientRoots = Effect.fnUntraced(function* (quick: McpArguments, { version }: Versioned) {
+  const plainToolNames = knownTools(quick, yield* Screen) ?? (yield* (yield* loadRoots).offeredTools(quick, version))
+  const start = yield* makeGreeting(quick, version, plainToolNames, undefined)
   yield* serve({
     ...start,
     register: (subscribed, roots) =>
@@ -77,16 +82,16 @@ const servingClientRoots = Effect.fnUntraced(function* (quick: Quick, { version 
   })
 })
 
-const servingRoots = Effect.fnUntraced(function* (quick: Quick, version: string, given: ReadonlyArray<string>) {
+const serveRoots = Effect.fnUntraced(function* (quick: McpArguments, version: string, givenRoots: ReadonlyArray<string>) {
   const screen = yield* Screen
-  const [first = "."] = given
+  const [first = "."] = givenRoots
   const root = resolve(screen.directory, first)
-  const plain = given.length <= 1 && isDirectory(root) ? plainTools(quick, screen) : undefined
-  if (plain === undefined) {
-    const { run, toldOf } = yield* load
-    return yield* run(toldOf(quick, version, given, screen.directory))
+  const plainToolNames = givenRoots.length <= 1 && isDirectory(root) ? knownTools(quick, screen) : undefined
+  if (plainToolNames === undefined) {
+    const { run, toParsedCommand: toldOf } = yield* load
+    return yield* run(toldOf(quick, version, givenRoots, screen.directory))
   }
-  const start = yield* greeting(quick, version, plain, basename(root))
+  const start = yield* makeGreeting(quick, version, plainToolNames, basename(root))
   yield* serve({
     ...start,
     register: (subscribed) =>
@@ -95,23 +100,25 @@ const servingRoots = Effect.fnUntraced(function* (quick: Quick, version: string,
 })
 
 /** Tests for flags that need another backend. Opening the root then reports the error before the greeting. */
-const isContradictory = ({ backend, container, mounts = [] }: Quick): boolean =>
+const needsOtherBackend = ({ backend, container, mounts = [] }: McpArguments): boolean =>
   (backend !== "memory" && mounts.length > 0) || (container?.image ?? container?.rootfs) !== undefined
 
 /** Serves until the client disconnects. If roots are given, they are served; otherwise the client's roots are. */
-export const serving = (quick: Quick, versioned: Versioned) =>
+export const serving = (quick: McpArguments, versioned: Versioned) =>
   Effect.gen(function* () {
     const { backend, input, roots } = quick
     const { directory } = yield* Screen
-    const hasOwnRoots = roots.length > 0 || input.http !== undefined || backend === "container" || isContradictory(quick)
-    if (!hasOwnRoots) return yield* servingClientRoots(quick, versioned)
-    const given = roots.length === 0 ? ["."] : roots
+    const hasOwnRoots = roots.length > 0 || input.http !== undefined || backend === "container" || needsOtherBackend(quick)
+    if (!hasOwnRoots) return yield* serveClientRoots(quick, versioned)
+    const givenRoots = roots.length === 0 ? ["."] : roots
     const refusal = input.anyRoot
       ? undefined
-      : given.map((root, index) => refusalOf(resolve(directory, root), roots[index])).find((refusal) => refusal !== undefined)
-    if (refusal !== undefined) return yield* (yield* load).refuse(quick, refusal)
-    yield* servingRoots(quick, versioned.version, given)
+      : givenRoots
+          .map((root, index) => refusalOf(resolve(directory, root), roots[index]))
+          .find((refusal) => refusal !== undefined)
+    if (refusal !== undefined) return yield* (yield* load).reportRefusal(quick, refusal)
+    yield* serveRoots(quick, versioned.version, givenRoots)
   }).pipe(Effect.provideService(Logger.LogToStderr, true))
 
-export const run = (quick: Quick, versioned: Versioned): Effect.Effect<number, never, Screen> =>
+export const run = (quick: McpArguments, versioned: Versioned): Effect.Effect<number, never, Screen> =>
   Effect.flatMap(Screen, (screen) => ended(screen)(serving(quick, versioned)))

@@ -2,16 +2,16 @@ import { realpathSync, statSync } from "node:fs"
 import { resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { isInside } from "../runtime/openRoots.ts"
-import { widthOf } from "../runtime/wideRoots.ts"
+import { describeWideRoot } from "../runtime/wideRoots.ts"
 import { Complaint, exitCodeOf } from "./exit.ts"
 
 /**
  * Returns the kind of a directory that is too wide to serve, such as a home directory; `undefined` for any other or a missing
  * one.
  */
-const widthAt = (path: string): string | undefined => {
+const tooWideKind = (path: string): string | undefined => {
   try {
-    return widthOf(realpathSync.native(path))
+    return describeWideRoot(realpathSync.native(path))
   } catch {
     return undefined
   }
@@ -22,7 +22,7 @@ const widthAt = (path: string): string | undefined => {
  * typed, if any.
  */
 export const refusalOf = (path: string, given: string | undefined): Complaint | undefined => {
-  const width = widthAt(path)
+  const width = tooWideKind(path)
   if (width === undefined) return undefined
   const root = given === undefined ? "the current directory" : `the root ${JSON.stringify(given)}`
   const message = `${root} is ${width}${path === given ? "" : `, ${path}`}: an agent could read and change everything in it`
@@ -31,15 +31,15 @@ export const refusalOf = (path: string, given: string | undefined): Complaint | 
   return new Complaint({ error: { _tag: "RootRefused", root: path, width }, message, hint, code: exitCodeOf("AccessDenied") })
 }
 
-export interface Found {
+export interface ChosenRoots {
   readonly directories: ReadonlyArray<string>
-  readonly leftOut: ReadonlyArray<{ readonly root: string; readonly why: string }>
+  readonly skippedRoots: ReadonlyArray<{ readonly root: string; readonly why: string }>
 }
 
 /** The largest number of roots to serve. Each root costs memory and descriptors. */
-const mostRoots = 32
+const maxRoots = 32
 
-const longestUri = 200
+const maxUriCharacters = 200
 
 const pathOf = (uri: unknown): { readonly path: string } | { readonly why: string } => {
   if (typeof uri !== "string" || !URL.canParse(uri)) return { why: "it has no URI" }
@@ -51,7 +51,7 @@ const pathOf = (uri: unknown): { readonly path: string } | { readonly why: strin
   }
 }
 
-const judged = (
+const checkRoot = (
   uri: unknown,
   anyRoot: boolean
 ): { readonly path: string; readonly real: string } | { readonly why: string } => {
@@ -61,7 +61,7 @@ const judged = (
   try {
     if (!statSync(path).isDirectory()) return { why: "it is not a directory" }
     const real = realpathSync.native(path)
-    const width = anyRoot ? undefined : widthOf(real)
+    const width = anyRoot ? undefined : describeWideRoot(real)
     return width === undefined ? { path, real } : { why: `it is ${width}; only --any-root serves it` }
   } catch {
     return { why: "there is no such directory, or it cannot be read" }
@@ -69,22 +69,25 @@ const judged = (
 }
 
 /** Returns the listed directories that may be served, without duplicates and without directories inside others. */
-export const rootsOf = (listed: ReadonlyArray<unknown>, anyRoot: boolean): Found => {
-  const leftOut: Array<Found["leftOut"][number]> = []
+export const rootsOf = (listedRoots: ReadonlyArray<unknown>, anyRoot: boolean): ChosenRoots => {
+  const skippedRoots: Array<ChosenRoots["skippedRoots"][number]> = []
   const found = new Map<string, string>()
-  for (const [index, root] of listed.slice(0, mostRoots).entries()) {
+  for (const [index, root] of listedRoots.slice(0, maxRoots).entries()) {
     const uri = typeof root === "object" && root !== null && "uri" in root ? root.uri : undefined
-    const judgement = judged(uri, anyRoot)
-    if ("why" in judgement) {
-      leftOut.push({ root: typeof uri === "string" ? uri.slice(0, longestUri) : `root ${index + 1}`, why: judgement.why })
-    } else if (!found.has(judgement.real)) found.set(judgement.real, judgement.path)
+    const checkedRoot = checkRoot(uri, anyRoot)
+    if ("why" in checkedRoot) {
+      skippedRoots.push({
+        root: typeof uri === "string" ? uri.slice(0, maxUriCharacters) : `root ${index + 1}`,
+        why: checkedRoot.why
+      })
+    } else if (!found.has(checkedRoot.real)) found.set(checkedRoot.real, checkedRoot.path)
   }
-  if (listed.length > mostRoots) {
-    leftOut.push({ root: `${listed.length - mostRoots} more`, why: `at most ${mostRoots} are served` })
+  if (listedRoots.length > maxRoots) {
+    skippedRoots.push({ root: `${listedRoots.length - maxRoots} more`, why: `at most ${maxRoots} are served` })
   }
-  const reals = [...found.keys()]
+  const realPaths = [...found.keys()]
   const directories = [...found].flatMap(([real, path]) =>
-    reals.some((other) => other !== real && isInside(other, real)) ? [] : [path]
+    realPaths.some((other) => other !== real && isInside(other, real)) ? [] : [path]
   )
-  return { directories, leftOut }
+  return { directories, skippedRoots }
 }

@@ -4,7 +4,7 @@ import * as Layer from "effect/Layer"
 import type { AnyDefinition } from "../agent/definition.ts"
 import type * as McpServer from "../agent/McpServer.ts"
 import * as Changes from "../agent/mcp/changes.ts"
-import { isOfSandbox, isOfSnapshots, names, toolOf } from "../agent/mcp/choice.ts"
+import { isSandboxTool, isSnapshotTool, selectableNames, toolNamed } from "../agent/mcp/choice.ts"
 import * as Flow from "../agent/mcp/flow.ts"
 import { plan } from "../agent/mcp/plan.ts"
 import * as Server from "../agent/mcp/serve.ts"
@@ -19,21 +19,21 @@ import * as ToolSettings from "../agent/ToolSettings.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import * as Limits from "../model/Limits.ts"
 import { Recovery } from "../port/hostRoots.ts"
-import { besideNothing, named, real } from "./directories.ts"
-import { Complaint, usage, wrongUsage } from "./exit.ts"
+import { refuseOutsideDirectories, nameDirectories, toRealPath } from "./directories.ts"
+import { Complaint, usage, usageErrorCode } from "./exit.ts"
 import { type Failure, reported } from "./failure.ts"
 import { limits } from "./limits.ts"
-import type { Quick } from "./mcpArgs.ts"
+import type { McpArguments } from "./mcpArgs.ts"
 import * as PlatformNode from "./platformNode.ts"
 import type { Address } from "./mcpHttp.ts"
 import { snapshotsLayer } from "./mcpSnapshots.ts"
-import { telling } from "./recovery.ts"
+import { reportingRecovery } from "./recovery.ts"
 import { Screen } from "./screen.ts"
 import { type Directory, noContainer, Settings } from "./settings.ts"
 import { commandLine } from "./shell.ts"
 import { workspaceLayer } from "./workspace.ts"
 
-export interface Input {
+export interface McpServeInput {
   readonly tools: string
   readonly readOnly: boolean
   readonly deletes: boolean
@@ -52,35 +52,35 @@ export interface Input {
   readonly http: Address | undefined
 }
 
-const kits: ReadonlySet<string> = new Set(["all", "seven", "vfs"])
+const kitNames: ReadonlySet<string> = new Set(["all", "seven", "vfs"])
 
 /** Tests for tools that remove or move, including those that run programs, because a program could do so. */
-const removes = (tool: AnyDefinition | { readonly name: string }): boolean =>
+const canRemove = (tool: AnyDefinition | { readonly name: string }): boolean =>
   ["rm", "delete_file", "move", "shell", "eval"].includes(tool.name)
 
-const whyNot = (tool: AnyDefinition, input: Input, backend: string): string | undefined => {
+const whyUnavailable = (tool: AnyDefinition, input: McpServeInput, backend: string): string | undefined => {
   if (input.readOnly && tool.does !== "reads") return "it changes files, and --read-only offers no such tool"
-  if (!input.deletes && removes(tool)) return "it may remove files, and --no-delete offers no such tool"
-  if (isOfSnapshots(tool) && input.snapshots === false) return "--no-snapshots leaves out all tools for snapshots"
-  return isOfSandbox(tool) && backend !== "container"
+  if (!input.deletes && canRemove(tool)) return "it may remove files, and --no-delete offers no such tool"
+  if (isSnapshotTool(tool) && input.snapshots === false) return "--no-snapshots leaves out all tools for snapshots"
+  return isSandboxTool(tool) && backend !== "container"
     ? "it runs in a container, and there is none without --backend container"
     : undefined
 }
 
 const wrongTool = (name: string, message: string, hint: string) =>
-  new Complaint({ error: { _tag: "UsageError", tool: name }, message, hint, code: wrongUsage })
+  new Complaint({ error: { _tag: "UsageError", tool: name }, message, hint, code: usageErrorCode })
 
-const chosen = Effect.fnUntraced(function* (input: Input, backend: string) {
+const chooseTools = Effect.fnUntraced(function* (input: McpServeInput, backend: string) {
   const { tools: text } = input
-  if (kits.has(text)) return text as "all" | "seven" | "vfs"
+  if (kitNames.has(text)) return text as "all" | "seven" | "vfs"
   const list = text.split(",").map((name) => name.trim())
   for (const name of list) {
-    const tool = toolOf(name)
+    const tool = toolNamed(name)
     if (tool === undefined) {
-      const hint = `--tools takes all, seven, vfs, or names with commas: ${names().join(", ")}.`
+      const hint = `--tools takes all, seven, vfs, or names with commas: ${selectableNames().join(", ")}.`
       return yield* wrongTool(name, `there is no tool ${JSON.stringify(name)}`, hint)
     }
-    const why = whyNot(tool, input, backend)
+    const why = whyUnavailable(tool, input, backend)
     if (why !== undefined) {
       return yield* wrongTool(
         name,
@@ -99,7 +99,7 @@ const wrongGlob = (error: unknown): Complaint =>
   )
 
 /** Converts a glob that begins with the directory's own path, as a shell completes it, to one below the root. */
-const belowRoot = (glob: string, mountPoint: MountPoint): string => {
+const toGlobBelowRoot = (glob: string, mountPoint: MountPoint): string => {
   const below = withoutMount(glob, mountPoint)
   if (below === glob) return glob
   return /^\/*$/.test(below) ? "**" : below
@@ -108,16 +108,17 @@ const belowRoot = (glob: string, mountPoint: MountPoint): string => {
 const escaped = (name: string): string => name.replace(/[\\*?[\]{}()!@+|,]/g, String.raw`\$&`)
 
 /** Applies a glob with a slash to each of several directories and to the root that contains them. */
-const fromEach = (glob: string, directories: ReadonlyArray<Directory>): ReadonlyArray<string> =>
+const globsForDirectories = (glob: string, directories: ReadonlyArray<Directory>): ReadonlyArray<string> =>
   glob.includes("/") ? [glob, ...directories.map(({ name }) => `${escaped(name)}/${glob.replace(/^\/+/, "")}`)] : [glob]
 
 /** Returns the access rules. An unreadable file cannot be changed either, so one list of globs is enough. */
 const accessOf = (
-  { allow, deletes, deny }: Input,
+  { allow, deletes, deny }: McpServeInput,
   mountPoint: MountPoint,
   directories: ReadonlyArray<Directory>
 ): AccessOptions => {
-  const globs = (all: ReadonlyArray<string>) => all.flatMap((glob) => fromEach(belowRoot(glob, mountPoint), directories))
+  const globs = (all: ReadonlyArray<string>) =>
+    all.flatMap((glob) => globsForDirectories(toGlobBelowRoot(glob, mountPoint), directories))
   return {
     ...(allow.length > 0 && { allow: { read: globs(allow) } }),
     ...((deny.length > 0 || !deletes) && {
@@ -136,7 +137,7 @@ const rules = (options: AccessOptions) =>
  * Returns a predicate for the paths that the recovery may change: those that the tools may change. Invalid globs, which the
  * command reports later, permit nothing.
  */
-const permitsOf = (input: Input, options: AccessOptions): ((path: FsPath) => boolean) => {
+const permitsOf = (input: McpServeInput, options: AccessOptions): ((path: FsPath) => boolean) => {
   if (input.readOnly) return () => false
   try {
     const both = [makeRules(options, true), makeRules(options, false)]
@@ -151,42 +152,42 @@ const mountPointOf = Effect.fnUntraced(function* (given: string | undefined) {
   const { directories, root } = yield* Settings
   const { directory } = yield* Screen
   if (given !== undefined) return given
-  if (directories === undefined) return [resolve(directory, root), real(resolve(directory, root))]
-  return Object.fromEntries(directories.flatMap(({ name, path }) => [path, real(path)].map((place) => [place, name])))
+  if (directories === undefined) return [resolve(directory, root), toRealPath(resolve(directory, root))]
+  return Object.fromEntries(directories.flatMap(({ name, path }) => [path, toRealPath(path)].map((place) => [place, name])))
 })
 
-const limitsOf = Effect.fnUntraced(function* (input: Input) {
+const accessOptionsOf = Effect.fnUntraced(function* (input: McpServeInput) {
   const { directories = [] } = yield* Settings
   return accessOf(input, yield* mountPointOf(input.mountPoint), directories)
 })
 
-const recovery = Effect.fnUntraced(function* (input: Input) {
-  return yield* telling(permitsOf(input, yield* limitsOf(input)))
+const makeRecovery = Effect.fnUntraced(function* (input: McpServeInput) {
+  return yield* reportingRecovery(permitsOf(input, yield* accessOptionsOf(input)))
 })
 
 /** Tests whether a tool is offered. A tool whose calls would all be refused is hidden. */
-export const isOffered = ({ deletes }: Input, tool: AnyDefinition | { readonly name: string }): boolean =>
-  deletes || !removes(tool)
+export const isOffered = ({ deletes }: McpServeInput, tool: AnyDefinition | { readonly name: string }): boolean =>
+  deletes || !canRemove(tool)
 
-export const offering = (input: Input) =>
+export const hideRefusedTools = (input: McpServeInput) =>
   input.deletes ? Layer.empty : policy({ name: "noDelete", offers: (tool) => isOffered(input, tool) })
 
-const hasRestore = (tools: McpServer.Options["tools"], { readOnly, snapshots }: Input): boolean =>
+const hasRestore = (tools: McpServer.Options["tools"], { readOnly, snapshots }: McpServeInput): boolean =>
   !readOnly && (tools === "all" || snapshots === true || (Array.isArray(tools) && tools.includes("restore")))
 
 /** Takes automatic checkpoints if they can be restored. A copy in memory can only be restored by the model. */
-const checkpoints = Effect.fnUntraced(function* (input: Input) {
+const makeCheckpoints = Effect.fnUntraced(function* (input: McpServeInput) {
   const { backend, directories, root } = yield* Settings
   const { program } = yield* Screen
   const line = commandLine(program, root)
-  if (hasRestore(yield* chosen(input, backend), input))
+  if (hasRestore(yield* chooseTools(input, backend), input))
     return automatic((short) => `restore with ${JSON.stringify({ snapshot_id: short })} brings them back`)
   return backend === "memory" || directories !== undefined
     ? Layer.empty
     : automatic((short) => `"${line("restore", short)}" brings them back`)
 })
 
-export const ground = Effect.fnUntraced(function* (input: Input) {
+export const makeToolServices = Effect.fnUntraced(function* (input: McpServeInput) {
   const { directories } = yield* Settings
   const settings: ToolSettings.ToolSettingsShape = {
     ...ToolSettings.defaults,
@@ -194,14 +195,14 @@ export const ground = Effect.fnUntraced(function* (input: Input) {
     mountPoint: yield* mountPointOf(input.mountPoint)
   }
   const policies = Layer.mergeAll(
-    yield* rules(yield* limitsOf(input)),
+    yield* rules(yield* accessOptionsOf(input)),
     input.readBeforeWrite ? readBeforeWrite : Layer.empty,
-    directories === undefined ? Layer.empty : besideNothing(directories),
-    offering(input)
+    directories === undefined ? Layer.empty : refuseOutsideDirectories(directories),
+    hideRefusedTools(input)
   )
   return Layer.mergeAll(
     policies,
-    input.readOnly ? Layer.empty : yield* checkpoints(input),
+    input.readOnly ? Layer.empty : yield* makeCheckpoints(input),
     Layer.succeed(ToolSettings.ToolSettings, settings)
   ).pipe(Layer.provideMerge(snapshotsLayer(input)))
 })
@@ -214,12 +215,12 @@ const workspaceOf = Effect.fnUntraced(function* () {
 
 /** Makes the options of the server. `workspace` is `undefined` while the roots are unknown. */
 export const optionsOf = Effect.fnUntraced(function* (
-  input: Input,
+  input: McpServeInput,
   backend: string,
   version: string,
   workspace: string | undefined
 ) {
-  const tools = yield* chosen(input, backend)
+  const tools = yield* chooseTools(input, backend)
   const isMissing = ({ name }: AnyDefinition): boolean =>
     tools !== "all" && (typeof tools === "string" || !tools.includes(name))
   const options: McpServer.Options = {
@@ -233,7 +234,7 @@ export const optionsOf = Effect.fnUntraced(function* (
   return options
 })
 
-const overPipe = Effect.fnUntraced(function* (options: McpServer.Options) {
+const serveOverPipe = Effect.fnUntraced(function* (options: McpServer.Options) {
   const { input, write } = yield* Screen
   const flow = Flow.make()
   const { info, registrations } = yield* plan(options, flow)
@@ -241,34 +242,34 @@ const overPipe = Effect.fnUntraced(function* (options: McpServer.Options) {
   yield* Server.serve({ info, flow, ends: { input, write }, register })
 })
 
-const running = Effect.fnUntraced(function* (options: McpServer.Options, address: Address | undefined) {
-  if (address === undefined) return yield* overPipe(options)
-  const { serve } = yield* PlatformNode.loading("mcp --http", () => import("./mcpHttp.ts"))
+const serveTransport = Effect.fnUntraced(function* (options: McpServer.Options, address: Address | undefined) {
+  if (address === undefined) return yield* serveOverPipe(options)
+  const { serve } = yield* PlatformNode.loadModule("mcp --http", () => import("./mcpHttp.ts"))
   return yield* serve(address, options)
 })
 
-const serve = Effect.fnUntraced(function* ({ input, version }: Told) {
+const serve = Effect.fnUntraced(function* ({ input, version }: ParsedCommand) {
   const { backend } = yield* Settings
   const options = yield* optionsOf(input, backend, version, yield* workspaceOf())
-  yield* Effect.provide(running(options, input.http), yield* ground(input))
+  yield* Effect.provide(serveTransport(options, input.http), yield* makeToolServices(input))
 })
 
-export interface Told extends Omit<Quick, "roots"> {
+export interface ParsedCommand extends Omit<McpArguments, "roots"> {
   readonly version: string
   readonly root: string
   readonly directories?: ReadonlyArray<Directory> | undefined
 }
 
-export const toldOf = (
-  { roots: _, ...quick }: Quick,
+export const toParsedCommand = (
+  { roots: _, ...quick }: McpArguments,
   version: string,
   roots: ReadonlyArray<string>,
   directory: string
-): Told => ({
+): ParsedCommand => ({
   ...quick,
   version,
   root: roots[0] ?? ".",
-  directories: roots.length > 1 ? named(roots.map((root) => resolve(directory, root))) : undefined
+  directories: roots.length > 1 ? nameDirectories(roots.map((root) => resolve(directory, root))) : undefined
 })
 
 const settingsOf = ({
@@ -280,7 +281,7 @@ const settingsOf = ({
   json = false,
   mounts = [],
   root
-}: Told) => ({
+}: ParsedCommand) => ({
   command: "mcp",
   root,
   directories,
@@ -292,38 +293,40 @@ const settingsOf = ({
   json
 })
 
-const checked = <A, E extends Failure, R>(told: Told, self: Effect.Effect<A, E, R>) =>
-  Effect.provideService(reported(self), Settings, settingsOf(told))
+const withReporting = <A, E extends Failure, R>(parsedCommand: ParsedCommand, self: Effect.Effect<A, E, R>) =>
+  Effect.provideService(reported(self), Settings, settingsOf(parsedCommand))
 
-export const refuse = (quick: Quick, complaint: Complaint) => checked(toldOf(quick, "", ["."], "/"), Effect.fail(complaint))
+export const reportRefusal = (quick: McpArguments, complaint: Complaint) =>
+  withReporting(toParsedCommand(quick, "", ["."], "/"), Effect.fail(complaint))
 
 /** Checks tools and globs before any file is opened. */
-export const checkedOptions = (told: Told) => {
-  const { backend, input, version } = told
+export const checkedOptions = (parsedCommand: ParsedCommand) => {
+  const { backend, input, version } = parsedCommand
   const both = Effect.gen(function* () {
-    yield* rules(yield* limitsOf(input))
+    yield* rules(yield* accessOptionsOf(input))
     return yield* optionsOf(input, backend, version, undefined)
   })
-  return checked(told, both)
+  return withReporting(parsedCommand, both)
 }
 
-export const settled = (told: Told) => {
-  const settings = Layer.succeed(Settings, settingsOf(told))
+export const workspaceServices = (parsedCommand: ParsedCommand) => {
+  const settings = Layer.succeed(Settings, settingsOf(parsedCommand))
   return Layer.merge(
-    workspaceLayer.pipe(Layer.provide(Layer.effect(Recovery, recovery(told.input))), Layer.provideMerge(settings)),
+    workspaceLayer.pipe(Layer.provide(Layer.effect(Recovery, makeRecovery(parsedCommand.input))), Layer.provideMerge(settings)),
     Layer.succeed(Limits.Limits, limits)
   )
 }
 
-export const run = (told: Told) => Effect.provide(reported(serve(told)), settled(told))
+export const run = (parsedCommand: ParsedCommand) =>
+  Effect.provide(reported(serve(parsedCommand)), workspaceServices(parsedCommand))
 
 /** Makes the layer for a server that has already greeted its client. */
-export const layer = (told: Told, flow: Flow.Flow, subscribed: Effect.Effect<void>) => {
-  const { input, version } = told
+export const layer = (parsedCommand: ParsedCommand, flow: Flow.Flow, subscribed: Effect.Effect<void>) => {
+  const { input, version } = parsedCommand
   const made = Effect.gen(function* () {
-    const options = yield* optionsOf(input, told.backend, version, yield* workspaceOf())
+    const options = yield* optionsOf(input, parsedCommand.backend, version, yield* workspaceOf())
     const planned = Effect.map(plan(options, flow), ({ registrations }) => registrations)
-    return Layer.provide(Layer.merge(Layer.unwrap(planned), Changes.layer(subscribed)), yield* ground(input))
+    return Layer.provide(Layer.merge(Layer.unwrap(planned), Changes.layer(subscribed)), yield* makeToolServices(input))
   })
-  return Layer.provide(Layer.unwrap(reported(made)), settled(told))
+  return Layer.provide(Layer.unwrap(reported(made)), workspaceServices(parsedCommand))
 }

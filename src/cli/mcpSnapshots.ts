@@ -8,27 +8,27 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import { SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
 import { type FilesystemSnapshot, type Operations, Snapshots } from "../history/Snapshots.ts"
-import type { Input } from "./mcpServe.ts"
+import type { McpServeInput } from "./mcpServe.ts"
 import { Settings } from "./settings.ts"
 import { Screen } from "./screen.ts"
 import { makeParent, storeDirectory } from "./snapshotStore.ts"
 
-const load = Effect.promise(() => import("../history/Snapshots.ts"))
+const loadSnapshots = Effect.promise(() => import("../history/Snapshots.ts"))
 
-const unrestorable =
+const toRestoreError =
   ({ snapshotId }: FilesystemSnapshot) =>
   ({ detail }: SnapshotError) =>
     new SnapshotRestoreError({ snapshotId, reason: "unavailable", detail })
 
-const withoutPlace =
+const hideStorePath =
   (gitDir: string) =>
   ({ detail, operation, reason }: SnapshotError): SnapshotError =>
     new SnapshotError({ operation, reason, detail: detail.replaceAll(gitDir, "the store") })
 
-const over = (open: Effect.Effect<Operations, SnapshotError>): Operations => ({
+const deferOpening = (open: Effect.Effect<Operations, SnapshotError>): Operations => ({
   snapshot: (options) => Effect.flatMap(open, (self) => self.snapshot(options)),
   restore: (snapshot, options) =>
-    Effect.flatMap(Effect.mapError(open, unrestorable(snapshot)), (self) => self.restore(snapshot, options)),
+    Effect.flatMap(Effect.mapError(open, toRestoreError(snapshot)), (self) => self.restore(snapshot, options)),
   diff: (from, to) => Effect.flatMap(open, (self) => self.diff(from, to)),
   view: (snapshot) => Effect.flatMap(open, (self) => self.view(snapshot)),
   list: Effect.flatMap(open, (self) => self.list),
@@ -48,41 +48,41 @@ const kept = (gitDir: string, anyRoot: boolean) =>
       const scope = yield* Effect.scope
       const context = yield* Effect.context<never>()
       const opened = makeParent(gitDir).pipe(
-        Effect.andThen(load),
+        Effect.andThen(loadSnapshots),
         Effect.flatMap(({ layerGit }) => Layer.buildWithScope(layerGit({ gitDir, anyRoot }), scope)),
         Effect.map((built) => Context.get(built, Snapshots)),
-        Effect.mapError(withoutPlace(gitDir)),
+        Effect.mapError(hideStorePath(gitDir)),
         Effect.provideContext(context)
       ) as Effect.Effect<Operations, SnapshotError>
       // Do not cache a failure: the next attempt may succeed, for example when git is installed or the disk has room.
-      return over(yield* Effect.cachedWithTTL(opened, (exit) => (Exit.isSuccess(exit) ? Infinity : 0)))
+      return deferOpening(yield* Effect.cachedWithTTL(opened, (exit) => (Exit.isSuccess(exit) ? Infinity : 0)))
     })
   )
 
-const none = Layer.empty as unknown as ReturnType<typeof kept>
+const noSnapshotsLayer = Layer.empty as unknown as ReturnType<typeof kept>
 
 /**
  * Provides the snapshots. If they cannot be kept, there are none, with a note; if they were requested by a flag, this fails.
  */
-export const snapshotsLayer = ({ anyRoot, snapshots }: Pick<Input, "anyRoot" | "snapshots">) =>
+export const snapshotsLayer = ({ anyRoot, snapshots }: Pick<McpServeInput, "anyRoot" | "snapshots">) =>
   Layer.unwrap(
     Effect.gen(function* () {
       const { backend } = yield* Settings
-      if (snapshots === false) return none
-      if (backend === "memory") return (yield* load).layer
-      if (snapshots === true) return checked(kept(yield* storeDirectory(undefined), anyRoot))
+      if (snapshots === false) return noSnapshotsLayer
+      if (backend === "memory") return (yield* loadSnapshots).layer
+      if (snapshots === true) return openedAtOnce(kept(yield* storeDirectory(undefined), anyRoot))
       const { warn } = yield* Screen
       return yield* Effect.matchEffect(storeDirectory(undefined), {
         onSuccess: (directory) => Effect.succeed(kept(directory, anyRoot)),
-        onFailure: ({ message }) => Effect.as(warn(`note: no snapshots, ${message}`), none)
+        onFailure: ({ message }) => Effect.as(warn(`note: no snapshots, ${message}`), noSnapshotsLayer)
       })
     })
   )
 
 /** Opens the store at once, so that an error appears at the start. */
-const checked = (layer: ReturnType<typeof kept>) =>
+const openedAtOnce = (layer: ReturnType<typeof kept>) =>
   Layer.tap(layer, (context) => Effect.asVoid(Context.get(context, Snapshots).list))
 
 /** Provides snapshots whose operations all fail, so that the snapshot tools stay listed while the roots change. */
 export const noSnapshots = (detail: string) =>
-  Layer.succeed(Snapshots, over(Effect.fail(new SnapshotError({ operation: "store", reason: "unavailable", detail }))))
+  Layer.succeed(Snapshots, deferOpening(Effect.fail(new SnapshotError({ operation: "store", reason: "unavailable", detail }))))

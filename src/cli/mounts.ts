@@ -10,10 +10,10 @@ import * as Schema from "effect/Schema"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import * as FsError from "../model/FsError.ts"
 import type * as HostMount from "../workspace/HostMount.ts"
-import { remark } from "./answer.ts"
-import { Complaint, exitCodeOf, systemFailed, usage, wrongUsage } from "./exit.ts"
+import { writeRemark } from "./answer.ts"
+import { Complaint, exitCodeOf, systemErrorCode, usage, usageErrorCode } from "./exit.ts"
 import { count } from "./humanise.ts"
-import { errorLook } from "./look.ts"
+import { errorStyle } from "./look.ts"
 import { Screen } from "./screen.ts"
 import { type MountFlag, Settings } from "./settings.ts"
 
@@ -21,7 +21,7 @@ import { type MountFlag, Settings } from "./settings.ts"
  * Splits at the last colon, so that a source may contain colons; the colon of a Windows drive does not count. Returns
  * `undefined` if a part is blank.
  */
-export const parse = (text: string, platform: NodeJS.Platform = process.platform): MountFlag | undefined => {
+export const parseMountFlag = (text: string, platform: NodeJS.Platform = process.platform): MountFlag | undefined => {
   const drive = platform === "win32" && /^[a-z]:/i.test(text) ? 2 : 0
   const colon = text.indexOf(":", drive) === -1 ? -1 : text.lastIndexOf(":")
   const [source, target] = colon === -1 ? [text] : [text.slice(0, colon), text.slice(colon + 1)]
@@ -29,7 +29,7 @@ export const parse = (text: string, platform: NodeJS.Platform = process.platform
 }
 
 /** Refuses `--mount`. Suggests --backend memory, unless the command was already given it. */
-const goesNowhere = ({ backend, command }: Settings["Service"], why: string): Complaint =>
+const misplacedMountError = ({ backend, command }: Settings["Service"], why: string): Complaint =>
   backend === "memory"
     ? usage(`--mount cannot be combined with ${command}: ${why}`, "Leave out --mount.")
     : usage(
@@ -38,23 +38,23 @@ const goesNowhere = ({ backend, command }: Settings["Service"], why: string): Co
       )
 
 /** Refuses `--mount` for a layer without a copy in memory, because the files would stay in the real directory. */
-export const mountless =
+export const withoutMountFlag =
   (why: string) =>
   <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E | Complaint, R | Settings> =>
     Layer.unwrap(
       Effect.map(Settings, (settings): Layer.Layer<A, E | Complaint, R> =>
-        settings.mounts.length === 0 ? layer : Layer.effectContext(Effect.fail(goesNowhere(settings, why)))
+        settings.mounts.length === 0 ? layer : Layer.effectContext(Effect.fail(misplacedMountError(settings, why)))
       )
     )
 
-interface Named {
+interface ResolvedMount {
   readonly source: string
   readonly mount: HostMount.HostMount
   readonly allowed: string
 }
 
 /** Resolves a mount. A path below the working directory keeps its path; of any other only the name is kept. */
-const named = ({ source, target }: MountFlag, directory: string): Named | undefined => {
+const resolveMount = ({ source, target }: MountFlag, directory: string): ResolvedMount | undefined => {
   const path = normalize(source)
   const isBelow = !isAbsolute(path) && path.split(sep)[0] !== ".."
   const hostPath = isBelow ? path : resolve(directory, path)
@@ -66,22 +66,22 @@ const named = ({ source, target }: MountFlag, directory: string): Named | undefi
   }
 }
 
-const hints: Readonly<Record<HostMount.MountError["reason"], readonly [code: number, hint: string]>> = {
+const adviceByReason: Readonly<Record<HostMount.MountError["reason"], readonly [code: number, hint: string]>> = {
   outside: [exitCodeOf("AccessDenied"), "A store of snapshots must not be changed; mount something else."],
   missing: [exitCodeOf("NotFound"), "A SOURCE is relative to the current directory; if its name has a colon, give a TARGET."],
-  invalid: [wrongUsage, "Give --mount SOURCE:TARGET, with a TARGET below the root."],
+  invalid: [usageErrorCode, "Give --mount SOURCE:TARGET, with a TARGET below the root."],
   budget: [exitCodeOf("LimitExceeded"), "Mount a part of it."],
   unreadable: [exitCodeOf("AccessDenied"), "Check the permissions of that file, or mount a part without it."],
-  changed: [systemFailed, "Try again when no program writes to it."]
+  changed: [systemErrorCode, "Try again when no program writes to it."]
 }
 
 const complaintOf = (error: HostMount.MountError): Complaint => {
   const { _tag, detail, hostPath, message, path, reason } = error
-  const [code, hint] = hints[reason]
+  const [code, hint] = adviceByReason[reason]
   return new Complaint({ error: { _tag, hostPath, reason, detail, ...(path !== undefined && { path }) }, message, hint, code })
 }
 
-const inTheWay = (error: FsError.FsError): Complaint =>
+const occupiedTargetError = (error: FsError.FsError): Complaint =>
   new Complaint({
     error: Schema.encodeSync(Schema.toCodecJson(FsError.FsError))(error) as Complaint["error"],
     message: FsError.promote(FsError.toFault(error), "--mount", error.path).message,
@@ -97,16 +97,16 @@ const why: Readonly<Record<HostMount.LeftOut["why"], string>> = {
   other: "it is not a file, a directory or a link"
 }
 
-const shown = 3
+const maxShownEntries = 3
 
-const tellLeftOut = Effect.fnUntraced(function* (previews: ReadonlyArray<HostMount.Preview>) {
-  const { name, yellow } = errorLook(yield* Screen)
+const reportLeftOut = Effect.fnUntraced(function* (previews: ReadonlyArray<HostMount.Preview>) {
+  const { name, yellow } = errorStyle(yield* Screen)
   for (const { leftOut, source } of previews) {
     if (leftOut.count === 0) continue
-    const lines = leftOut.entries.slice(0, shown).map((entry) => `\n  ${name(entry.path)}: ${why[entry.why]}`)
-    const rest = leftOut.count > shown ? `\n  and ${leftOut.count - shown} more` : ""
+    const lines = leftOut.entries.slice(0, maxShownEntries).map((entry) => `\n  ${name(entry.path)}: ${why[entry.why]}`)
+    const rest = leftOut.count > maxShownEntries ? `\n  and ${leftOut.count - maxShownEntries} more` : ""
     const text = `left out of ${name(source)}, ${count(leftOut.count, "entry")}:${lines.join("")}${rest}`
-    yield* remark(`${yellow("note:")}  ${text}`, { mount: source, leftOut })
+    yield* writeRemark(`${yellow("note:")}  ${text}`, { mount: source, leftOut })
   }
 })
 
@@ -115,9 +115,9 @@ export const mountAll = Effect.fnUntraced(function* (fs: Algebra) {
   if (mounts.length === 0) return
   const { directory } = yield* Screen
   const { hydrate, MountError } = yield* Effect.promise(() => import("../workspace/HostMount.ts"))
-  const all: Array<Named> = []
+  const all: Array<ResolvedMount> = []
   for (const flag of mounts) {
-    const found = named(flag, directory)
+    const found = resolveMount(flag, directory)
     if (found === undefined) {
       const { source: hostPath } = flag
       return yield* complaintOf(new MountError({ hostPath, reason: "missing", detail: "there is no such file or directory" }))
@@ -131,10 +131,12 @@ export const mountAll = Effect.fnUntraced(function* (fs: Algebra) {
     all.map(({ mount }) => mount),
     { allowedRoots }
   )
-  const typed = (error: HostMount.MountError) => {
+  const toComplaint = (error: HostMount.MountError) => {
     const source = all.find(({ mount }) => mount.hostPath === error.hostPath)?.source ?? error.hostPath
     return complaintOf(new MountError({ ...error, hostPath: source }))
   }
-  const previews = yield* Effect.mapError(hydrated, (error) => (error._tag === "MountError" ? typed(error) : inTheWay(error)))
-  yield* tellLeftOut(previews)
+  const previews = yield* Effect.mapError(hydrated, (error) =>
+    error._tag === "MountError" ? toComplaint(error) : occupiedTargetError(error)
+  )
+  yield* reportLeftOut(previews)
 })

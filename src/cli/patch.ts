@@ -10,13 +10,13 @@ import type { Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
-import { atOnce } from "../runtime/steps.ts"
+import { runAtOnce } from "../runtime/steps.ts"
 import * as humanise from "./humanise.ts"
 
-export const maxBytes = 8 * 1024 * 1024
+export const maxComparedBytes = 8 * 1024 * 1024
 
 /** The size of the beginning that git tests for binary content. */
-const sniffed = 8000
+const sniffedBytes = 8000
 
 export interface Side {
   readonly kind: Kind
@@ -33,11 +33,11 @@ export interface Patch {
   readonly isBinary: boolean
 }
 
-const nothing = new Uint8Array()
+const noBytes = new Uint8Array()
 
 const bytesAt = (port: Backend, path: FsPath): Effect.Effect<Uint8Array | undefined, Fault> =>
   Effect.catchIf(
-    Effect.map(wholeAt(port, path, maxBytes), ({ bytes }) => bytes),
+    Effect.map(wholeAt(port, path, maxComparedBytes), ({ bytes }) => bytes),
     (fault: Fault) => fault._tag === "LimitExceeded",
     () => Effect.succeed(undefined)
   )
@@ -50,7 +50,7 @@ export const sideOf = Effect.fnUntraced(function* (port: Backend, path: FsPath):
     const bytes = Buffer.from(port.links === undefined ? "" : yield* port.links.read(path))
     return { kind, bytes, sizeBytes: bytes.length }
   }
-  return { kind, mode, sizeBytes, bytes: kind === "file" ? yield* bytesAt(port, path) : nothing }
+  return { kind, mode, sizeBytes, bytes: kind === "file" ? yield* bytesAt(port, path) : noBytes }
 })
 
 const rawPath = (path: string): string =>
@@ -63,19 +63,19 @@ const letters: Readonly<Record<string, string>> = { "\t": "t", "\n": "n", "\r": 
 
 const escaped = (character: string): string => `\\${letters[character] ?? character.charCodeAt(0).toString(8).padStart(3, "0")}`
 
-const quoted = (raw: string): string => {
-  const special = isUtf8(Buffer.from(raw, "latin1")) ? /[\0-\x1f"\\\x7f]/g : /[\0-\x1f"\\\x7f-\xff]/g
-  return special.test(raw) ? `"${raw.replace(special, escaped)}"` : raw
+const quoted = (rawName: string): string => {
+  const special = isUtf8(Buffer.from(rawName, "latin1")) ? /[\0-\x1f"\\\x7f]/g : /[\0-\x1f"\\\x7f-\xff]/g
+  return special.test(rawName) ? `"${rawName.replace(special, escaped)}"` : rawName
 }
 
 const isTooLarge = (side: Side): boolean => side.bytes === undefined
 
-const isBinary = ({ bytes, kind }: Side): boolean => kind === "file" && bytes!.subarray(0, sniffed).includes(0)
+const isBinary = ({ bytes, kind }: Side): boolean => kind === "file" && bytes!.subarray(0, sniffedBytes).includes(0)
 
 const modeOf = ({ kind, mode }: Side): string =>
   kind === "symlink" ? "120000" : `100${(mode ?? 0o644).toString(8).padStart(3, "0")}`
 
-const head = (before: Side | undefined, after: Side | undefined): string => {
+const formatModes = (before: Side | undefined, after: Side | undefined): string => {
   if (before === undefined) return `new file mode ${modeOf(after!)}\n`
   if (after === undefined) return `deleted file mode ${modeOf(before)}\n`
   const isSame = before.mode === undefined || after.mode === undefined || before.mode === after.mode
@@ -85,52 +85,56 @@ const head = (before: Side | undefined, after: Side | undefined): string => {
 const latin1 = ({ bytes }: Side): string => Buffer.from(bytes!).toString("latin1")
 
 const hunksOf = (before: string, after: string): string =>
-  atOnce(hunksBetween(before, [{ start: 0, end: before.length, text: after }]))
+  runAtOnce(hunksBetween(before, [{ start: 0, end: before.length, text: after }]))
 
-const blank: Side = { kind: "file", sizeBytes: 0, bytes: nothing }
+const emptySide: Side = { kind: "file", sizeBytes: 0, bytes: noBytes }
 
-const plain = (path: string, before: Side | undefined, after: Side | undefined): Patch => {
-  const raw = rawPath(path)
-  const [a, b] = [quoted(`a/${raw}`), quoted(`b/${raw}`)]
-  const top = `diff --git ${a} ${b}\n${head(before, after)}`
+const formatSameKind = (path: string, before: Side | undefined, after: Side | undefined): Patch => {
+  const rawName = rawPath(path)
+  const [a, b] = [quoted(`a/${rawName}`), quoted(`b/${rawName}`)]
+  const headerLines = `diff --git ${a} ${b}\n${formatModes(before, after)}`
   const [from, to] = [before === undefined ? "/dev/null" : a, after === undefined ? "/dev/null" : b]
-  const [old, now] = [before ?? blank, after ?? blank]
+  const [old, now] = [before ?? emptySide, after ?? emptySide]
   const counted = { linesAdded: 0, linesRemoved: 0 }
   if (isTooLarge(old) || isTooLarge(now)) {
     const sizes = `${humanise.bytes(old.sizeBytes)} and ${humanise.bytes(now.sizeBytes)}`
-    return { ...counted, isBinary: true, text: `${top}Files ${from} and ${to} differ, too large to compare: ${sizes}\n` }
+    return {
+      ...counted,
+      isBinary: true,
+      text: `${headerLines}Files ${from} and ${to} differ, too large to compare: ${sizes}\n`
+    }
   }
   if (isBinary(old) || isBinary(now)) {
     const isSame = Buffer.compare(old.bytes!, now.bytes!) === 0
-    return { ...counted, isBinary: true, text: isSame ? top : `${top}Binary files ${from} and ${to} differ\n` }
+    return { ...counted, isBinary: true, text: isSame ? headerLines : `${headerLines}Binary files ${from} and ${to} differ\n` }
   }
   const hunks = hunksOf(latin1(old), latin1(now))
   // A name with a space gets a tab after it; otherwise `patch` reads the part after the space as a date.
-  const tab = raw.includes(" ") ? "\t" : ""
+  const tab = rawName.includes(" ") ? "\t" : ""
   const names = `--- ${from}${before === undefined ? "" : tab}\n+++ ${to}${after === undefined ? "" : tab}\n`
   return {
-    text: hunks === "" ? top : top + names + hunks,
-    linesAdded: atOnce(countSigned(hunks, "+")),
-    linesRemoved: atOnce(countSigned(hunks, "-")),
+    text: hunks === "" ? headerLines : headerLines + names + hunks,
+    linesAdded: runAtOnce(countSigned(hunks, "+")),
+    linesRemoved: runAtOnce(countSigned(hunks, "-")),
     isBinary: false
   }
 }
 
-const none: Patch = { text: "", linesAdded: 0, linesRemoved: 0, isBinary: false }
+const emptyPatch: Patch = { text: "", linesAdded: 0, linesRemoved: 0, isBinary: false }
 
 const isContent = (side: Side | undefined): side is Side => side !== undefined && side.kind !== "directory"
 
 /** Formats a change. A change of kind becomes a deletion and an addition, as in git. */
 export const patchOf = (path: string, before: Side | undefined, after: Side | undefined): Patch => {
   const [old, now] = [isContent(before) ? before : undefined, isContent(after) ? after : undefined]
-  if (old === undefined && now === undefined) return none
-  if (old === undefined || now === undefined || old.kind === now.kind) return plain(path, old, now)
-  const [gone, come] = [plain(path, old, undefined), plain(path, undefined, now)]
+  if (old === undefined && now === undefined) return emptyPatch
+  if (old === undefined || now === undefined || old.kind === now.kind) return formatSameKind(path, old, now)
+  const [deletion, addition] = [formatSameKind(path, old, undefined), formatSameKind(path, undefined, now)]
   return {
-    text: gone.text + come.text,
-    linesAdded: come.linesAdded,
-    linesRemoved: gone.linesRemoved,
-    isBinary: gone.isBinary || come.isBinary
+    text: deletion.text + addition.text,
+    linesAdded: addition.linesAdded,
+    linesRemoved: deletion.linesRemoved,
+    isBinary: deletion.isBinary || addition.isBinary
   }
 }
 

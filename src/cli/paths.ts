@@ -6,7 +6,7 @@ import { isAbsolute, parse, relative, resolve, sep } from "node:path"
 import * as Effect from "effect/Effect"
 import { InvalidPath, promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { resolved } from "./resolved.ts"
+import { resolveLinks } from "./resolved.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 
@@ -18,15 +18,15 @@ const ancestors = (path: string): ReadonlyArray<string> => {
 
 const isBelow = (path: string): boolean => path.split(sep)[0] !== ".." && !isAbsolute(path)
 
-const inside = (root: string, path: string): string | undefined => {
-  const top = resolved(root)
-  const typed = resolve(path)
-  for (const directory of ancestors(typed)) {
-    const above = relative(top, resolved(directory))
+const toPathBelowRoot = (root: string, path: string): string | undefined => {
+  const realRoot = resolveLinks(root)
+  const absolutePath = resolve(path)
+  for (const directory of ancestors(absolutePath)) {
+    const above = relative(realRoot, resolveLinks(directory))
     // A link outside the root must not stand for its target: rm would remove the target inside. Only the root itself may be
     // named by a link.
-    if (isBelow(above) && (directory !== typed || above === "")) {
-      return [...above.split(sep), ...relative(directory, typed).split(sep)].filter((name) => name !== "").join("/")
+    if (isBelow(above) && (directory !== absolutePath || above === "")) {
+      return [...above.split(sep), ...relative(directory, absolutePath).split(sep)].filter((name) => name !== "").join("/")
     }
   }
   return undefined
@@ -42,10 +42,10 @@ const rootDirectory = Effect.gen(function* () {
  * Converts an absolute path to one relative to the root; a final slash stays. Fails with InvalidPath if the path lies outside
  * the root.
  */
-export const located = Effect.fnUntraced(function* (path: string) {
+export const toPathInRoot = Effect.fnUntraced(function* (path: string) {
   if (!isAbsolute(path)) return path
   const root = yield* rootDirectory
-  const found = inside(root, path)
+  const found = toPathBelowRoot(root, path)
   if (found === undefined) {
     const { command } = yield* Settings
     return yield* new InvalidPath({ operation: command, path, detail: `it lies outside the root "${root}"` })
@@ -55,8 +55,8 @@ export const located = Effect.fnUntraced(function* (path: string) {
 })
 
 /** Converts a path from the command line to a path of the filesystem. Fails if it is not valid. */
-export const parsedPath = Effect.fnUntraced(function* (text: string) {
-  const path = FsPath.parse(yield* located(text))
+export const parsePath = Effect.fnUntraced(function* (text: string) {
+  const path = FsPath.parse(yield* toPathInRoot(text))
   if (typeof path === "string") return path
   const { command } = yield* Settings
   return yield* Effect.fail(promote(path, command, text))
@@ -66,10 +66,10 @@ export const parsedPath = Effect.fnUntraced(function* (text: string) {
  * Converts a pattern to one relative to the root if its directories without wildcards lie in the root; otherwise returns it
  * unchanged.
  */
-export const locatedPattern = Effect.fnUntraced(function* (pattern: string) {
+export const toPatternInRoot = Effect.fnUntraced(function* (pattern: string) {
   if (!isAbsolute(pattern)) return pattern
   const plain = pattern.split(/[\\*?[\]{}()!+@]/)[0]!
   const end = plain.lastIndexOf("/")
-  const found = inside(yield* rootDirectory, plain.slice(0, end + 1))
+  const found = toPathBelowRoot(yield* rootDirectory, plain.slice(0, end + 1))
   return found === undefined ? pattern : `${found === "" ? "" : `/${found}`}${pattern.slice(end)}`
 })

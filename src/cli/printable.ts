@@ -4,7 +4,7 @@
  */
 
 /** The unsafe characters: C0 except tab and line feed, DEL, C1, line and paragraph separators, and direction marks. */
-const unsafe = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+const unsafeCharacters = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 const unsafeInName = /[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 
 const escaped = (character: string): string => {
@@ -15,16 +15,16 @@ const escaped = (character: string): string => {
   return code < 256 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`
 }
 
-export const printableText = (text: string): string => text.replace(unsafe, escaped)
+export const printableText = (text: string): string => text.replace(unsafeCharacters, escaped)
 
 export const printableName = (name: string): string => name.replace(unsafeInName, escaped)
 
 /** Escapes the text of a file chunk by chunk. A final CR is held back, because it belongs to an LF that may follow. */
 export const printableLines = (): ((text: string, isLast: boolean) => string) => {
-  let held = ""
+  let heldReturn = ""
   return (text, isLast) => {
-    const all = held + text
-    held = !isLast && all.endsWith("\r") ? "\r" : ""
-    return printableText((held === "" ? all : all.slice(0, -1)).replaceAll("\r\n", "\n"))
+    const all = heldReturn + text
+    heldReturn = !isLast && all.endsWith("\r") ? "\r" : ""
+    return printableText((heldReturn === "" ? all : all.slice(0, -1)).replaceAll("\r\n", "\n"))
   }
 }

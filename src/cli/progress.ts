@@ -19,10 +19,10 @@ export const withProgress =
             [what, detail?.(), duration(now - start)].filter((part) => part !== undefined && part !== "").join(" · ")
           )
         )
-        const drawing = Effect.andThen(Effect.sleep("1 second"), Effect.repeat(draw, Schedule.spaced("200 millis")))
+        const drawRepeatedly = Effect.andThen(Effect.sleep("1 second"), Effect.repeat(draw, Schedule.spaced("200 millis")))
         return Effect.scoped(
           Effect.andThen(
-            Effect.acquireRelease(Effect.forkScoped(drawing), () => screen.status("")),
+            Effect.acquireRelease(Effect.forkScoped(drawRepeatedly), () => screen.status("")),
             self
           )
         ) as Effect.Effect<A, E, R>

@@ -4,25 +4,25 @@
  */
 import * as Effect from "effect/Effect"
 import type { FsPath } from "../model/FsPath.ts"
-import { type Recovery, sentence } from "../port/hostRoots.ts"
-import { remark } from "./answer.ts"
-import { errorLook } from "./look.ts"
+import { type Recovery, describeOutcome } from "../port/hostRoots.ts"
+import { writeRemark } from "./answer.ts"
+import { errorStyle } from "./look.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 
-export const telling = (permits: (path: FsPath) => boolean): Effect.Effect<Recovery, never, Screen | Settings> =>
+export const reportingRecovery = (permits: (path: FsPath) => boolean): Effect.Effect<Recovery, never, Screen | Settings> =>
   Effect.gen(function* () {
     const screen = yield* Screen
     const settings = yield* Settings
-    const { text, yellow } = errorLook(screen)
+    const { text, yellow } = errorStyle(screen)
     return {
       permits,
       report: (settled) =>
-        remark(`${yellow("note:")}  ${text(sentence(settled))}`, { unfinishedChange: settled }).pipe(
+        writeRemark(`${yellow("note:")}  ${text(describeOutcome(settled))}`, { unfinishedChange: settled }).pipe(
           Effect.provideService(Screen, screen),
           Effect.provideService(Settings, settings)
         )
     }
   })
 
-export const everything = telling(() => true)
+export const fullRecovery = reportingRecovery(() => true)

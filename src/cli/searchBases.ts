@@ -11,17 +11,17 @@ import { forEachPath } from "./failure.ts"
 
 const kinds = ["file", "directory", "symlink", "other"] as const
 
-const literally = (name: string): string => name.replace(/[\\*?[\]{}()!+@|^]/g, String.raw`\$&`)
+const escapeGlob = (name: string): string => name.replace(/[\\*?[\]{}()!+@|^]/g, String.raw`\$&`)
 
 /**
  * Tests whether a search of the path applies gitignore rules; it does not if they ignore the path itself or a directory above
  * it.
  */
-export const obeysGitignore = (fs: Algebra, given: string): Effect.Effect<boolean> => {
+export const appliesGitignore = (fs: Algebra, given: string): Effect.Effect<boolean> => {
   const path = FsPath.parse(given)
   if (typeof path !== "string" || path === FsPath.root) return Effect.succeed(true)
-  const itself = `/${literally(FsPath.name(path))}`
-  return fs.glob(itself, { path: FsPath.parent(path), kinds, gitignore: true, maxMatches: 1 }).pipe(
+  const ownPattern = `/${escapeGlob(FsPath.name(path))}`
+  return fs.glob(ownPattern, { path: FsPath.parent(path), kinds, gitignore: true, maxMatches: 1 }).pipe(
     Effect.map(({ matches }) => matches.length > 0),
     // The search itself reports what is wrong with the path.
     Effect.orElseSucceed(() => true)
@@ -51,15 +51,15 @@ const covers = (self: SearchBase, that: SearchBase): boolean =>
 /** Returns the paths that can be searched, without duplicates, and reports the others. */
 export const searchBases = Effect.fnUntraced(function* (fs: Algebra, paths: ReadonlyArray<string>, gitignore: boolean) {
   const found = new Map<FsPath.FsPath, SearchBase>()
-  const looking = forEachPath(paths, (given) =>
+  const statAll = forEachPath(paths, (given) =>
     Effect.gen(function* () {
       const { isDirectory, path } = yield* Effect.mapError(fs.stat(given), (error) =>
         FsError.promote(FsError.toFault(error), "grep", error.path)
       )
-      found.set(path, { path, isDirectory, gitignore: gitignore && (yield* obeysGitignore(fs, path)) })
+      found.set(path, { path, isDirectory, gitignore: gitignore && (yield* appliesGitignore(fs, path)) })
     })
   )
-  const failed = yield* Effect.matchEffect(looking, {
+  const failed = yield* Effect.matchEffect(statAll, {
     onSuccess: () => Effect.succeed(undefined),
     onFailure: (error) => (error instanceof Quit ? Effect.succeed(error) : Effect.fail(error))
   })

@@ -7,10 +7,10 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { dialectOf } from "../backends/internal/container/dialect.ts"
 import * as flags from "./flags.ts"
-import { parse } from "./mounts.ts"
+import { parseMountFlag } from "./mounts.ts"
 import { type MountFlag, program } from "./settings.ts"
 
-export const base = Command.make(program).pipe(
+export const baseCommand = Command.make(program).pipe(
   Command.withSharedFlags({
     root: Flag.Directory("root").pipe(
       Flag.withDescription("The directory that paths are relative to (default: the current one)"),
@@ -37,7 +37,7 @@ export const base = Command.make(program).pipe(
       Flag.withDescription("Copy a directory to TARGET in the copy in memory, or a file into it (may be repeated)"),
       Flag.withMetavar("SOURCE[:TARGET]"),
       Flag.filterMap(
-        (text) => Option.fromUndefinedOr(parse(text)),
+        (text) => Option.fromUndefinedOr(parseMountFlag(text)),
         () => "SOURCE or SOURCE:TARGET, neither of them blank; the root is SOURCE:/"
       ),
       Flag.atLeast(0)
@@ -107,4 +107,4 @@ export const toSettings = (
   json
 })
 
-export const settingsOf = (command: string) => Effect.map(base, (flags) => toSettings(flags, command))
+export const settingsOf = (command: string) => Effect.map(baseCommand, (flags) => toSettings(flags, command))

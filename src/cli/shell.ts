@@ -1,10 +1,10 @@
 import { printableName } from "./printable.ts"
 
-const plain = /^[\w@%+=:,./-]+$/
+const unquotedArgument = /^[\w@%+=:,./-]+$/
 
 export const quote = (argument: string): string => {
   const shown = printableName(argument)
-  return plain.test(shown) ? shown : `'${shown.replaceAll("'", String.raw`'\''`)}'`
+  return unquotedArgument.test(shown) ? shown : `'${shown.replaceAll("'", String.raw`'\''`)}'`
 }
 
 /** Formats the words after the program's name, such as `fs-algebra stat 'a file'`. */

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { candidates, latest, safetyTag, shortIds } from "../history/snapshots/choice.ts"
+import { findCandidates, latest, safetyTag, makeShortIds } from "../history/snapshots/choice.ts"
 import type { FilesystemSnapshot } from "../history/snapshots/value.ts"
 import { Complaint, exitCodeOf, usage } from "./exit.ts"
 import * as humanise from "./humanise.ts"
@@ -7,12 +7,12 @@ import { printableName } from "./printable.ts"
 import type { CommandLine } from "./shell.ts"
 import { lineFor, type Store } from "./snapshotStore.ts"
 
-export { latest, safetyTag, shortIds }
+export { latest, safetyTag, makeShortIds as shortIds }
 
 type All = ReadonlyArray<FilesystemSnapshot>
 
 /** Makes the error, for programs the same as the snapshot service's own. */
-const unknown = (detail: string, hint: string): Complaint =>
+const unknownError = (detail: string, hint: string): Complaint =>
   new Complaint({
     error: { _tag: "SnapshotError", operation: "find", reason: "unknown", detail },
     message: detail,
@@ -20,8 +20,8 @@ const unknown = (detail: string, hint: string): Complaint =>
     code: exitCodeOf("NotFound")
   })
 
-const ambiguous = (all: All, found: All, text: string): Complaint => {
-  const short = shortIds(all)
+const ambiguousError = (all: All, found: All, text: string): Complaint => {
+  const short = makeShortIds(all)
   const shown = found
     .slice(-5)
     .map(
@@ -34,24 +34,24 @@ const ambiguous = (all: All, found: All, text: string): Complaint => {
 }
 
 export const noSnapshots = (store: string | undefined) =>
-  Effect.flatMap(lineFor(store), (line) => Effect.fail(nothingKept(line)))
+  Effect.flatMap(lineFor(store), (line) => Effect.fail(noSnapshotError(line)))
 
-const nothingKept = (line: CommandLine): Complaint =>
-  unknown("there is no snapshot of this root yet", `Take one: ${line("snapshot")}`)
+const noSnapshotError = (line: CommandLine): Complaint =>
+  unknownError("there is no snapshot of this root yet", `Take one: ${line("snapshot")}`)
 
 /**
  * Returns the named snapshot. If there is none, the caller's hint may say that the text was probably meant as something else.
  */
-export const choose = Effect.fnUntraced(function* <R = never>(
+export const chooseSnapshot = Effect.fnUntraced(function* <R = never>(
   { line, snapshots }: Store,
   text: string,
-  instead?: Effect.Effect<string | undefined, never, R>
+  alternativeHint?: Effect.Effect<string | undefined, never, R>
 ) {
   const all = yield* snapshots.list
-  if (all.length === 0) return yield* nothingKept(line)
-  const found = candidates(all, text)
-  if (found.length > 1) return yield* ambiguous(all, found, text)
+  if (all.length === 0) return yield* noSnapshotError(line)
+  const found = findCandidates(all, text)
+  if (found.length > 1) return yield* ambiguousError(all, found, text)
   if (found.length === 1) return found[0]!
-  const hint = (instead === undefined ? undefined : yield* instead) ?? `List them: ${line("snapshots")}`
-  return yield* unknown(`there is no snapshot "${text}"`, hint)
+  const hint = (alternativeHint === undefined ? undefined : yield* alternativeHint) ?? `List them: ${line("snapshots")}`
+  return yield* unknownError(`there is no snapshot "${text}"`, hint)
 })

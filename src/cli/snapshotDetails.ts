@@ -5,7 +5,7 @@ import * as humanise from "./humanise.ts"
 
 const Count = Schema.optionalKey(Schema.Int)
 
-export const Described = Schema.Struct({
+export const DescribedSnapshot = Schema.Struct({
   ...FilesystemSnapshot.fields,
   files: Schema.Int,
   bytes: Schema.Int,
@@ -18,9 +18,9 @@ export const Described = Schema.Struct({
   callId: Schema.optionalKey(Schema.String)
 })
 
-export const describe = ({ snapshot, ...details }: Details): typeof Described.Type => {
+export const describeSnapshot = ({ snapshot, ...details }: Details): typeof DescribedSnapshot.Type => {
   const known = Object.entries({ ...snapshot, ...details }).filter(([, value]) => value !== undefined)
-  return Object.fromEntries(known) as unknown as typeof Described.Type
+  return Object.fromEntries(known) as unknown as typeof DescribedSnapshot.Type
 }
 
 /** Formats the changes as `3 files changed, +10 -2`, as far as they are known. */
@@ -31,7 +31,7 @@ export const changed = ({ filesChanged, linesAdded, linesRemoved }: Details): Re
     : [`+${humanise.whole(linesAdded)} -${humanise.whole(linesRemoved)}`])
 ]
 
-export const numbers = (details: Details): string => {
+export const formatNumbers = (details: Details): string => {
   const now = `${humanise.count(details.files, "file")}, ${humanise.bytes(details.bytes)}`
   const since = changed(details)
   return since.length === 0 ? now : `${now}; ${since.join(", ")}`

@@ -11,10 +11,10 @@ import { SnapshotError } from "../history/errors.ts"
 import type { Operations, SnapshotProgress } from "../history/Snapshots.ts"
 import { makeDirectories } from "../runtime/directories.ts"
 import { leadsInto } from "../runtime/openRoots.ts"
-import { Complaint, wrongUsage } from "./exit.ts"
+import { Complaint, usageErrorCode } from "./exit.ts"
 import * as humanise from "./humanise.ts"
 import { withProgress } from "./progress.ts"
-import { resolved } from "./resolved.ts"
+import { resolveLinks } from "./resolved.ts"
 import { Screen } from "./screen.ts"
 import { type Directory, Settings } from "./settings.ts"
 import { type CommandLine, commandLine } from "./shell.ts"
@@ -30,7 +30,7 @@ export interface Store {
   readonly directory: string
   readonly snapshots: Operations
   readonly line: CommandLine
-  readonly showing: (what: string) => <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R | Screen>
+  readonly withStoreProgress: (what: string) => <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R | Screen>
 }
 
 export const lineFor = (store: string | undefined) =>
@@ -41,27 +41,27 @@ export const lineFor = (store: string | undefined) =>
   })
 
 /** Makes the error, for programs the same as the snapshot service's own. */
-const refusal = (detail: string, hint: string): Complaint =>
+const storeRefused = (detail: string, hint: string): Complaint =>
   new Complaint({
     error: { _tag: "SnapshotError", operation: "store", reason: "refused", detail },
     message: detail,
     hint,
-    code: wrongUsage
+    code: usageErrorCode
   })
 
-const longestName = 40
+const maxNameCharacters = 40
 
 /** Returns the name of a store, such as `notes-0123456789abcdef`. */
-export const storeName = (root: string, called = basename(root)): string => {
-  const name = called.replace(/[^\p{L}\p{N}._-]/gu, "_")
+export const storeName = (root: string, baseName = basename(root)): string => {
+  const name = baseName.replace(/[^\p{L}\p{N}._-]/gu, "_")
   const hash = createHash("sha256").update(root).digest("hex").slice(0, 16)
-  return `${name === "" ? "root" : Array.from(name).slice(0, longestName).join("")}-${hash}`
+  return `${name === "" ? "root" : Array.from(name).slice(0, maxNameCharacters).join("")}-${hash}`
 }
 
 /** Returns the name of the store; several directories count as one root in any order. */
 const nameOf = (top: string, directories: ReadonlyArray<Directory> | undefined): string => {
   if (directories === undefined) return storeName(top)
-  const sorted = directories.map(({ name, path }) => [name, resolved(path)] as const).sort()
+  const sorted = directories.map(({ name, path }) => [name, resolveLinks(path)] as const).sort()
   return storeName(JSON.stringify(sorted), sorted.map(([name]) => name).join("+"))
 }
 
@@ -71,20 +71,23 @@ export const storeDirectory = Effect.fnUntraced(function* (store: string | undef
   const { backend, directories, journal, root } = yield* Settings
   const { directory, stateDirectory } = yield* Screen
   if (backend === "memory") {
-    return yield* refusal("snapshots of a copy in memory would be lost when the command ends", "Leave out --backend memory.")
+    return yield* storeRefused(
+      "snapshots of a copy in memory would be lost when the command ends",
+      "Leave out --backend memory."
+    )
   }
   const { history } = fs.port
   // A recording filesystem no longer reports its directory, but still has the same one.
   const isDirectory = history?._tag === "Directory" || journal !== undefined || directories !== undefined
-  const top = history?._tag === "Directory" ? history.root : resolved(resolve(directory, root))
-  const tops = directories?.map(({ path }) => resolved(path)) ?? [top]
+  const top = history?._tag === "Directory" ? history.root : resolveLinks(resolve(directory, root))
+  const recordedRoots = directories?.map(({ path }) => resolveLinks(path)) ?? [top]
   if (store === undefined && stateDirectory === undefined) {
-    return yield* refusal("there is no home directory to keep snapshots in", "Give a directory for them: --store DIR.")
+    return yield* storeRefused("there is no home directory to keep snapshots in", "Give a directory for them: --store DIR.")
   }
   const place =
     store === undefined ? join(stateDirectory!, "fs-algebra", "snapshots", nameOf(top, directories)) : resolve(directory, store)
-  if (isDirectory && leadsInto(place, tops)) {
-    return yield* refusal(
+  if (isDirectory && leadsInto(place, recordedRoots)) {
+    return yield* storeRefused(
       `the store of snapshots would lie inside the root: ${place}`,
       "Give a store outside of the root, with every command for this root: --store DIR."
     )
@@ -103,12 +106,12 @@ export const makeParent = (directory: string) =>
       })
   })
 
-const shown = ({ bytes, files, phase, totalBytes }: SnapshotProgress): string =>
+const formatProgress = ({ bytes, files, phase, totalBytes }: SnapshotProgress): string =>
   phase === "counting"
     ? `${humanise.count(files, "file")}, ${humanise.bytes(bytes)}`
     : `${humanise.bytes(bytes)}${totalBytes === undefined ? "" : ` of ${humanise.bytes(totalBytes)}`} read`
 
-const using = Effect.fnUntraced(function* <A, E, R>(
+const openStore = Effect.fnUntraced(function* <A, E, R>(
   directory: string,
   { anyRoot, store }: StoreOptions,
   body: (store: Store) => Effect.Effect<A, E, R>
@@ -118,16 +121,16 @@ const using = Effect.fnUntraced(function* <A, E, R>(
   const { layerGit, Snapshots } = yield* Effect.promise(() => import("../history/Snapshots.ts"))
   let detail = ""
   const onProgress = (progress: SnapshotProgress): void => {
-    detail = shown(progress)
+    detail = formatProgress(progress)
   }
-  const showing: Store["showing"] = (what) => withProgress(what, () => detail)
-  return yield* Snapshots.use((snapshots) => body({ directory, snapshots, line, showing })).pipe(
+  const withStoreProgress: Store["withStoreProgress"] = (what) => withProgress(what, () => detail)
+  return yield* Snapshots.use((snapshots) => body({ directory, snapshots, line, withStoreProgress })).pipe(
     Effect.provide(layerGit({ gitDir: directory, anyRoot, onProgress }))
   )
 })
 
 export const withStore = <A, E, R>(options: StoreOptions, body: (store: Store) => Effect.Effect<A, E, R>) =>
-  Effect.flatMap(storeDirectory(options.store), (directory) => using(directory, options, body))
+  Effect.flatMap(storeDirectory(options.store), (directory) => openStore(directory, options, body))
 
 /** Runs the body only if the store exists. Viewing creates no store, and is allowed for any root. */
 export const withExistingStore = Effect.fnUntraced(function* <A, E, R, A2, E2, R2>(
@@ -136,5 +139,5 @@ export const withExistingStore = Effect.fnUntraced(function* <A, E, R, A2, E2, R
   otherwise: Effect.Effect<A2, E2, R2>
 ) {
   const directory = yield* storeDirectory(store)
-  return existsSync(directory) ? yield* using(directory, { store, anyRoot: true }, body) : yield* otherwise
+  return existsSync(directory) ? yield* openStore(directory, { store, anyRoot: true }, body) : yield* otherwise
 })

@@ -7,14 +7,14 @@ import type * as Layer from "effect/Layer"
 import * as Command from "effect/cli/Command"
 import { Recovery } from "../port/hostRoots.ts"
 import { type Failure, reported } from "./failure.ts"
-import { everything } from "./recovery.ts"
+import { fullRecovery } from "./recovery.ts"
 import type { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 import { settingsOf } from "./sharedFlags.ts"
 import { workspaceLayer } from "./workspace.ts"
 
 export interface About {
-  readonly summary: string
+  readonly formatSummary: string
   /** The text for the command's own help, already wrapped. */
   readonly description: string
   /** Arguments, without the program and the command, with a description. */
@@ -29,7 +29,7 @@ export const described =
     self: Command.Command<Name, Input, ContextInput, E, R>
   ): Command.Command<Name, Input, ContextInput, E, R> =>
     self.pipe(
-      Command.withShortDescription(about.summary),
+      Command.withShortDescription(about.formatSummary),
       Command.withDescription(about.description.replaceAll("\n", "\n  ")),
       Command.withExamples(({ commandPath }) =>
         about.examples.map(([args, description]) => ({ command: [...commandPath, args].join(" ").trim(), description }))
@@ -48,7 +48,7 @@ export const subcommandOn =
     config: Config,
     handler: (input: Command.Command.Config.Infer<Config>) => Effect.Effect<void, E, R>,
     recovery: (input: Command.Command.Config.Infer<Config>) => Effect.Effect<Recovery, never, Screen | Settings> = () =>
-      everything
+      fullRecovery
   ) =>
     Command.make(name, config, (input) => reported(handler(input))).pipe(
       described(about),

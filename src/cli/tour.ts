@@ -8,32 +8,32 @@ import type { FsError } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import { paintDiff } from "./diff.ts"
 import * as humanise from "./humanise.ts"
-import { type Look, look } from "./look.ts"
-import { nearby } from "../agent/nearby.ts"
+import { type TextStyle, styleFor } from "./look.ts"
+import { suggestPaths } from "../agent/nearby.ts"
 import { type OutputFailed, Screen } from "./screen.ts"
 import { program as installed, Settings } from "./settings.ts"
-import { commonPattern, demonstration, editablePassage, findablePattern, misspelt, type Passage } from "./tourSubjects.ts"
+import { commonPattern, demonstration, editablePassage, findablePattern, misspell, type Passage } from "./tourSubjects.ts"
 import { copyInMemory } from "./workspace.ts"
 
 interface Step<A> {
   readonly title: string
   readonly code: string
   readonly run: Effect.Effect<A, FsError, Screen | Settings>
-  readonly show: (value: A, look: Look) => ReadonlyArray<string>
+  readonly show: (value: A, look: TextStyle) => ReadonlyArray<string>
 }
 
 interface Guide {
-  readonly say: (lines: (look: Look) => ReadonlyArray<string>) => Effect.Effect<void, OutputFailed>
+  readonly say: (lines: (look: TextStyle) => ReadonlyArray<string>) => Effect.Effect<void, OutputFailed>
   readonly step: <A>(step: Step<A>) => Effect.Effect<A, FsError | OutputFailed, Screen | Settings>
 }
 
 const indent = "   "
-const widest = 100
+const maxColumns = 100
 
 const colour = /^\u001b\[[0-9;]*m/
 const graphemes = new Intl.Segmenter()
 
-const inOneRow = (line: string, columns: number): string => {
+const cutToRow = (line: string, columns: number): string => {
   if (displayWidth(line) <= columns) return line
   let [shown, room, isColoured] = ["", columns - 1, false]
   for (let rest = line; rest !== "";) {
@@ -49,20 +49,20 @@ const inOneRow = (line: string, columns: number): string => {
 const makeGuide = Effect.gen(function* () {
   const screen = yield* Screen
   const { json } = yield* Settings
-  const shown = look(screen)
+  const shown = styleFor(screen)
   let steps = 0
 
-  const asText = <A>({ code, show, title }: Step<A>, value: A, took: bigint): string => {
+  const asText = <A>({ code, show, title }: Step<A>, value: A, elapsedNanos: bigint): string => {
     const head = `${steps}. ${title}`
-    const time = humanise.duration(took)
-    const gap = " ".repeat(Math.max(2, Math.min(screen.columns, widest) - displayWidth(head) - displayWidth(time)))
-    const fit = (line: string): string => (screen.isTerminal ? inOneRow(line, screen.columns) : line)
+    const time = humanise.duration(elapsedNanos)
+    const gap = " ".repeat(Math.max(2, Math.min(screen.columns, maxColumns) - displayWidth(head) - displayWidth(time)))
+    const fit = (line: string): string => (screen.isTerminal ? cutToRow(line, screen.columns) : line)
     const body = [shown.cyan(code), ...show(value, shown)].map((line) => `${fit(`${indent}${line}`)}\n`).join("")
     return `\n${fit(`${shown.bold(head)}${gap}${shown.dim(time)}`)}\n${body}`
   }
-  const asJson = <A>({ code, show, title }: Step<A>, value: A, took: bigint): string => {
-    const plain = show(value, look({ ...screen, colors: false, isTerminal: false }))
-    return `${JSON.stringify({ step: steps, title, code, answer: plain, millis: Number(took) / 1_000_000 })}\n`
+  const asJson = <A>({ code, show, title }: Step<A>, value: A, elapsedNanos: bigint): string => {
+    const plain = show(value, styleFor({ ...screen, colors: false, isTerminal: false }))
+    return `${JSON.stringify({ step: steps, title, code, answer: plain, millis: Number(elapsedNanos) / 1_000_000 })}\n`
   }
   const guide: Guide = {
     say: (lines) =>
@@ -76,9 +76,9 @@ const makeGuide = Effect.gen(function* () {
     step: Effect.fnUntraced(function* (step) {
       const start = yield* Clock.currentTimeNanos
       const value = yield* step.run
-      const took = (yield* Clock.currentTimeNanos) - start
+      const elapsedNanos = (yield* Clock.currentTimeNanos) - start
       steps++
-      yield* screen.write(json ? asJson(step, value, took) : asText(step, value, took))
+      yield* screen.write(json ? asJson(step, value, elapsedNanos) : asText(step, value, elapsedNanos))
       return value
     })
   }
@@ -87,18 +87,18 @@ const makeGuide = Effect.gen(function* () {
 
 const quoted = (text: string): string => JSON.stringify(text)
 
-const some = <A>(items: ReadonlyArray<A>, most: number, line: (item: A) => string): ReadonlyArray<string> => [
-  ...items.slice(0, most).map(line),
-  ...(items.length > most ? [`... and ${humanise.whole(items.length - most)} more`] : [])
+const firstItems = <A>(items: ReadonlyArray<A>, maxItems: number, line: (item: A) => string): ReadonlyArray<string> => [
+  ...items.slice(0, maxItems).map(line),
+  ...(items.length > maxItems ? [`... and ${humanise.whole(items.length - maxItems)} more`] : [])
 ]
 
-const failing = <A, R>(self: Effect.Effect<A, FsError, R>): Effect.Effect<FsError | undefined, never, R> =>
+const failureOf = <A, R>(self: Effect.Effect<A, FsError, R>): Effect.Effect<FsError | undefined, never, R> =>
   Effect.match(self, { onFailure: (error) => error, onSuccess: () => undefined })
 
 /** The bounds of the copy, because a tour of a home directory must end and fit in memory. */
 const upTo = { files: 20_000, bytes: 256 * 1024 * 1024 }
 
-const demonstrate = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, directory: string) {
+const writeDemonstration = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, directory: string) {
   yield* guide.say((look) => [
     "",
     look.dim(`${indent}There is no text here to show it on, so these are four files of our own, in memory.`)
@@ -106,7 +106,7 @@ const demonstrate = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, dire
   for (const [path, text] of Object.entries(demonstration)) yield* fs.write(directory + path, text)
 })
 
-const loading = Effect.fnUntraced(function* (guide: Guide, host: Algebra) {
+const loadDirectory = Effect.fnUntraced(function* (guide: Guide, host: Algebra) {
   const { copied, fs } = yield* guide.step({
     title: "Load the directory into memory, without what git ignores",
     code: "const fs = yield* Filesystem.Filesystem",
@@ -121,11 +121,11 @@ const loading = Effect.fnUntraced(function* (guide: Guide, host: Algebra) {
       ...(copied.truncated ? [look.yellow("There is more; the tour goes on with the first of it.")] : [])
     ]
   })
-  if (copied.files === 0) yield* demonstrate(guide, fs, "")
+  if (copied.files === 0) yield* writeDemonstration(guide, fs, "")
   return fs
 })
 
-const searching = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, files: ReadonlyArray<GlobMatch>) {
+const showSearches = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, files: ReadonlyArray<GlobMatch>) {
   yield* guide.step({
     title: "List",
     code: `yield* fs.list()`,
@@ -143,7 +143,7 @@ const searching = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, files:
     title: "Find files",
     code: `yield* fs.glob(${quoted(glob)})`,
     run: fs.glob(glob),
-    show: ({ matches }, look) => some(matches, 3, ({ path }) => look.name(path))
+    show: ({ matches }, look) => firstItems(matches, 3, ({ path }) => look.name(path))
   })
   const pattern = yield* findablePattern(fs)
   yield* guide.step({
@@ -168,11 +168,11 @@ const searching = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, files:
 const textToEdit = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, files: ReadonlyArray<GlobMatch>) {
   const passage = yield* editablePassage(fs, files)
   if (passage !== undefined) return passage
-  yield* demonstrate(guide, fs, "greeter/")
+  yield* writeDemonstration(guide, fs, "greeter/")
   return { path: "greeter/README.md" as FsPath, line: "# Greeter" } satisfies Passage
 })
 
-const showConflict = (error: FsError | undefined, look: Look): ReadonlyArray<string> =>
+const showConflict = (error: FsError | undefined, look: TextStyle): ReadonlyArray<string> =>
   error?._tag !== "Conflict"
     ? ["no conflict"]
     : [
@@ -182,30 +182,30 @@ const showConflict = (error: FsError | undefined, look: Look): ReadonlyArray<str
         look.dim("Nothing was written: read it again, then decide.")
       ]
 
-const changing = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, { line, path }: Passage) {
+const showEdits = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, { line, path }: Passage) {
   const read = yield* fs.version(path)
   const change = { oldText: line, newText: `${line} (edited)` }
   yield* guide.step({
     title: "Edit, if it is still what was read",
     code: `yield* fs.edit(${quoted(path)}, { oldText, newText }, { ifMatch: version })`,
     run: fs.edit(path, change, { ifMatch: read }),
-    show: ({ diff }, look) => some(paintDiff(look, diff.trimEnd()).split("\n"), 10, (line) => line)
+    show: ({ diff }, look) => firstItems(paintDiff(look, diff.trimEnd()).split("\n"), 10, (line) => line)
   })
   yield* guide.step({
     title: "The same once more, with a version that is no longer true",
     code: `yield* fs.edit(${quoted(path)}, { oldText, newText }, { ifMatch: version })`,
-    run: failing(fs.edit(path, change, { ifMatch: read })),
+    run: failureOf(fs.edit(path, change, { ifMatch: read })),
     show: showConflict
   })
   return read
 })
 
-const misreading = (guide: Guide, fs: Algebra, { path }: Passage) => {
-  const wrong = misspelt(path)
+const showTypedFailure = (guide: Guide, fs: Algebra, { path }: Passage) => {
+  const wrong = misspell(path)
   return guide.step({
     title: "Failures are typed and say what to do",
     code: `yield* Effect.catchTag(fs.read(${quoted(wrong)}), "NotFound", (error) => ...)`,
-    run: Effect.all([failing(fs.read(wrong)), nearby(fs, { path: wrong })]),
+    run: Effect.all([failureOf(fs.read(wrong)), suggestPaths(fs, { path: wrong })]),
     show: ([error, near], look) => [
       look.red(look.text(error === undefined ? "no failure" : `${error._tag}: ${error.message}`)),
       ...(near.length === 0 ? [] : [`Did you mean ${near.map(look.name).join(", ")}?`])
@@ -213,7 +213,7 @@ const misreading = (guide: Guide, fs: Algebra, { path }: Passage) => {
   })
 }
 
-const disk = (guide: Guide, host: Algebra, path: string, read: string) =>
+const showDisk = (guide: Guide, host: Algebra, path: string, read: string) =>
   guide.step({
     title: "And the disk?",
     code: `(yield* onDisk.version(${quoted(path)})) === version`,
@@ -223,9 +223,9 @@ const disk = (guide: Guide, host: Algebra, path: string, read: string) =>
     ]
   })
 
-const goingOn =
+const formatNextSteps =
   (program: string) =>
-  (look: Look): ReadonlyArray<string> => {
+  (look: TextStyle): ReadonlyArray<string> => {
     const row = (code: string, what: string) => `${indent}${look.cyan(code.padEnd(48))}${look.dim(what)}`
     return [
       "",
@@ -249,12 +249,12 @@ export const run = Effect.gen(function* () {
     look.bold(`A tour of fs-algebra, on the files of ${look.name(host.root)}`),
     "All of it happens on a copy in memory: nothing on disk is touched."
   ])
-  const fs = yield* loading(guide, host)
+  const fs = yield* loadDirectory(guide, host)
   const { matches: files } = yield* fs.glob("*", { sizes: true })
-  yield* searching(guide, fs, files)
+  yield* showSearches(guide, fs, files)
   const passage = yield* textToEdit(guide, fs, files)
-  const read = yield* changing(guide, fs, passage)
-  yield* misreading(guide, fs, passage)
-  if (yield* host.exists(passage.path)) yield* disk(guide, host, passage.path, read)
-  yield* guide.say(goingOn(program))
+  const read = yield* showEdits(guide, fs, passage)
+  yield* showTypedFailure(guide, fs, passage)
+  if (yield* host.exists(passage.path)) yield* showDisk(guide, host, passage.path, read)
+  yield* guide.say(formatNextSteps(program))
 })

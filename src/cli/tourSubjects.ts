@@ -50,29 +50,29 @@ export interface Passage {
   readonly line: string
 }
 
-const largest = 64 * 1024
-const mostFiles = 200
+const maxEditableBytes = 64 * 1024
+const maxCandidateFiles = 200
 
 /** Tests whether a line is long enough to be unique and short enough to show. */
 const isShowable = (line: string): boolean => line.trim().length >= 3 && line.length <= 100 && printableName(line) === line
 
-const passageOf = (text: string): string | undefined =>
+const findUniqueLine = (text: string): string | undefined =>
   text.split(/\r?\n/).find((line) => isShowable(line) && text.split(line).length === 2)
 
 /** Finds a passage, preferably in README.md, else in the first text file that has one. */
 export const editablePassage = Effect.fnUntraced(function* (fs: Algebra, files: ReadonlyArray<GlobMatch>) {
-  const small = files.filter(({ sizeBytes }) => (sizeBytes ?? 0) <= largest)
-  const candidates = [...small.filter(({ path }) => path === "README.md"), ...small].slice(0, mostFiles)
+  const small = files.filter(({ sizeBytes }) => (sizeBytes ?? 0) <= maxEditableBytes)
+  const candidates = [...small.filter(({ path }) => path === "README.md"), ...small].slice(0, maxCandidateFiles)
   for (const { path } of candidates) {
     const text = yield* Effect.option(fs.readString(path))
-    const line = Option.isSome(text) ? passageOf(text.value) : undefined
+    const line = Option.isSome(text) ? findUniqueLine(text.value) : undefined
     if (line !== undefined) return { path, line } satisfies Passage
   }
   return undefined
 })
 
 /** Returns the path with a typing error: the last two letters before the extension are swapped, or one is added. */
-export const misspelt = (path: FsPath.FsPath): string => {
+export const misspell = (path: FsPath.FsPath): string => {
   const ending = extension(path)
   const stem = path.slice(0, path.length - ending.length)
   const [a, b] = [stem.at(-2), stem.at(-1)]

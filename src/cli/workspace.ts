@@ -8,17 +8,17 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import { type Algebra, Filesystem, make } from "../filesystem/Filesystem.ts"
 import * as FsError from "../model/FsError.ts"
-import { opening } from "./advice.ts"
-import { remark } from "./answer.ts"
+import { openOperation } from "./advice.ts"
+import { writeRemark } from "./answer.ts"
 import { reportedLayer } from "./failure.ts"
-import { journalless, recorded } from "./journal/recording.ts"
-import { hydrate, type Hydrated, type HydrateOptions } from "./hydrate.ts"
-import { containerLayer, imageless, unjudged } from "./container.ts"
+import { withoutJournalFlag, withRecording } from "./journal/recording.ts"
+import { copyTree, type CopiedTree, type HydrateOptions } from "./hydrate.ts"
+import { containerLayer, withoutImageFlags, hardlinksUnsupported } from "./container.ts"
 import { bytes, count } from "./humanise.ts"
 import type { Complaint } from "./exit.ts"
-import { errorLook } from "./look.ts"
-import { mountAll, mountless } from "./mounts.ts"
-import { beside, real } from "./directories.ts"
+import { errorStyle } from "./look.ts"
+import { mountAll, withoutMountFlag } from "./mounts.ts"
+import { mountDirectories, toRealPath } from "./directories.ts"
 import { withProgress } from "./progress.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
@@ -27,7 +27,7 @@ export interface OpenHost {
   (root: string, hardlinks?: "allow" | "reject"): Layer.Layer<Filesystem, FsError.FsError>
 }
 
-export const Host: Context.Reference<OpenHost> = Context.Reference<OpenHost>("fs-algebra/cli/Host", {
+export const HostOpener: Context.Reference<OpenHost> = Context.Reference<OpenHost>("fs-algebra/cli/Host", {
   defaultValue: () => (root, hardlinks) =>
     Layer.unwrap(
       process.platform === "win32"
@@ -46,27 +46,27 @@ const directoryLayer = Layer.unwrap(
   Effect.gen(function* () {
     const { directories, hardlinks, root } = yield* Settings
     const { directory } = yield* Screen
-    const open = yield* Host
-    if (hardlinks === "reject" && process.platform === "win32") return yield* unjudged("on Windows")
-    const opened = (given: string) => {
-      const named = (error: FsError.FsError): FsError.FsError => FsError.promote(FsError.toFault(error), opening, given)
-      return Layer.catch(open(real(resolve(directory, given)), hardlinks), (error) =>
+    const open = yield* HostOpener
+    if (hardlinks === "reject" && process.platform === "win32") return yield* hardlinksUnsupported("on Windows")
+    const openDirectory = (given: string) => {
+      const named = (error: FsError.FsError): FsError.FsError => FsError.promote(FsError.toFault(error), openOperation, given)
+      return Layer.catch(open(toRealPath(resolve(directory, given)), hardlinks), (error) =>
         Layer.effect(Filesystem, Effect.fail(named(error)))
       )
     }
-    return directories === undefined ? opened(root) : beside(directories, opened)
+    return directories === undefined ? openDirectory(root) : mountDirectories(directories, openDirectory)
   })
 )
 
 const named = 3
 
-const leftOut = ({ leftOut }: Hydrated) =>
+const leftOut = ({ leftOut }: CopiedTree) =>
   Effect.gen(function* () {
     if (leftOut.length === 0) return
-    const { name, yellow } = errorLook(yield* Screen)
+    const { name, yellow } = errorStyle(yield* Screen)
     const rest = leftOut.length > named ? `\n  and ${leftOut.length - named} more` : ""
     const lines = leftOut.slice(0, named).map(({ path, why }) => `\n  ${name(path)}: ${name(why)}`)
-    yield* remark(`${yellow("note:")}  left out of the copy, ${count(leftOut.length, "entry")}:${lines.join("")}${rest}`, {
+    yield* writeRemark(`${yellow("note:")}  left out of the copy, ${count(leftOut.length, "entry")}:${lines.join("")}${rest}`, {
       leftOut
     })
   })
@@ -81,7 +81,7 @@ export const copyInMemory = Effect.fnUntraced(function* (from: Algebra, options?
     files++
     size += bytes
   }
-  const copied = yield* hydrate(from, to, { ...options, onFile }).pipe(
+  const copied = yield* copyTree(from, to, { ...options, onFile }).pipe(
     withProgress("Copying into memory", () => `${count(files, "file")}, ${bytes(size)}`)
   )
   yield* leftOut(copied)
@@ -98,23 +98,25 @@ const memoryLayer = Layer.effect(
 )
 
 export const hostLayer = reportedLayer(
-  journalless("the directory does not change")(mountless("this command shows the directory as it is")(directoryLayer))
+  withoutJournalFlag("the directory does not change")(
+    withoutMountFlag("this command shows the directory as it is")(directoryLayer)
+  )
 )
 
-const ofDirectory = mountless("on the directory itself, copied files would stay in it")
+const refuseMountOnDirectory = withoutMountFlag("on the directory itself, copied files would stay in it")
 
-const chosenLayer = Layer.unwrap(
+const selectedLayer = Layer.unwrap(
   Effect.map(Settings, ({ backend }): Layer.Layer<Filesystem, FsError.FsError | Complaint, Settings | Screen> => {
-    if (backend === "memory") return imageless(memoryLayer)
-    return ofDirectory(backend === "container" ? containerLayer : imageless(directoryLayer))
+    if (backend === "memory") return withoutImageFlags(memoryLayer)
+    return refuseMountOnDirectory(backend === "container" ? containerLayer : withoutImageFlags(directoryLayer))
   })
 )
 
 /** Opens the filesystem that `--root`, `--backend`, `--mount` and `--journal` select. */
-export const workspaceLayer = reportedLayer(recorded(chosenLayer))
+export const workspaceLayer = reportedLayer(withRecording(selectedLayer))
 
 /** Opens the filesystem of `--root`, `--backend` and `--mount`, for commands with a recording of their own. */
-export const unrecordedLayer = (why: string) => reportedLayer(journalless(why)(chosenLayer))
+export const unrecordedLayer = (why: string) => reportedLayer(withoutJournalFlag(why)(selectedLayer))
 
 /** Opens the filesystem of `--root`, `--backend` and `--mount` for viewing, beside a process that records. */
-export const shownLayer = reportedLayer(chosenLayer)
+export const viewedLayer = reportedLayer(selectedLayer)

@@ -11,10 +11,10 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import * as Content from "./content.ts"
-import { type Opened, open as openPlace } from "./dump/opened.ts"
+import { type OpenDump, open as openPlace } from "./dump/opened.ts"
 import * as Place from "./dump/place.ts"
 import * as Said from "./dump/said.ts"
-import { type DebugError, refuse } from "./errors.ts"
+import { type DebugError, makeDebugError } from "./errors.ts"
 import type * as Model from "./model.ts"
 
 export {
@@ -22,25 +22,25 @@ export {
   DebugError
 } from "./errors.ts"
 
-const opened = (path: string): Effect.Effect<Opened, DebugError, Scope.Scope> => Effect.flatMap(Place.find(path), openPlace)
+const openDump = (path: string): Effect.Effect<OpenDump, DebugError, Scope.Scope> => Effect.flatMap(Place.find(path), openPlace)
 
-const using = <A>(path: string, use: (dump: Opened) => Effect.Effect<A, DebugError>): Effect.Effect<A, DebugError> =>
-  Effect.scoped(Effect.flatMap(opened(path), use))
+const useDump = <A>(path: string, use: (dump: OpenDump) => Effect.Effect<A, DebugError>): Effect.Effect<A, DebugError> =>
+  Effect.scoped(Effect.flatMap(openDump(path), use))
 
 const withArchive = <A>(
   path: string,
   none: A,
-  use: (archive: NonNullable<Opened["archive"]>) => Effect.Effect<A, DebugError>
+  use: (archive: NonNullable<OpenDump["archive"]>) => Effect.Effect<A, DebugError>
 ): Effect.Effect<A, DebugError> =>
-  using(path, ({ archive, archiveProblem }) => {
-    if (archiveProblem !== undefined) return Effect.fail(refuse("unreadable", archiveProblem, path))
+  useDump(path, ({ archive, archiveProblem }) => {
+    if (archiveProblem !== undefined) return Effect.fail(makeDebugError("unreadable", archiveProblem, path))
     return archive === undefined ? Effect.succeed(none) : use(archive)
   })
 
-const withSessions = <A>(path: string, use: (dump: Opened) => A): Effect.Effect<A, DebugError> =>
-  using(path, (dump) =>
+const withSessions = <A>(path: string, use: (dump: OpenDump) => A): Effect.Effect<A, DebugError> =>
+  useDump(path, (dump) =>
     dump.sessionProblems.length > 0
-      ? Effect.fail(refuse("unreadable", dump.sessionProblems[0]!, path))
+      ? Effect.fail(makeDebugError("unreadable", dump.sessionProblems[0]!, path))
       : Effect.succeed(use(dump))
   )
 
@@ -81,7 +81,7 @@ export const tree = (path: string): Effect.Effect<ReadonlyArray<Model.TreeFile>,
 export const file = (path: string, file: string): Effect.Effect<Model.FileContent | undefined, DebugError> =>
   withArchive<Model.FileContent | undefined>(path, undefined, ({ filesystem }) =>
     Effect.catchIf(
-      Content.ofPath(filesystem, file),
+      Content.describePath(filesystem, file),
       ({ reason }) => reason === "missing",
       () => Effect.succeed(undefined)
     )
@@ -94,10 +94,10 @@ export const file = (path: string, file: string): Effect.Effect<Model.FileConten
  * @since 0.1.0
  */
 export const view = (path: string): Effect.Effect<Algebra, DebugError, Scope.Scope> =>
-  Effect.flatMap(opened(path), ({ archive, archiveProblem }) =>
+  Effect.flatMap(openDump(path), ({ archive, archiveProblem }) =>
     archive === undefined
       ? Effect.fail(
-          refuse(archiveProblem === undefined ? "missing" : "unreadable", archiveProblem ?? "there is no archive", path)
+          makeDebugError(archiveProblem === undefined ? "missing" : "unreadable", archiveProblem ?? "there is no archive", path)
         )
       : Effect.succeed(archive.filesystem)
   )

@@ -19,7 +19,7 @@ import type { SnapshotError } from "../history/errors.ts"
 import type { Entry, Scrivener } from "../journal/Journal.ts"
 import { make as makeDump } from "./dump/source.ts"
 import type { DebugError } from "./errors.ts"
-import { guarded } from "./server/guarded.ts"
+import { guardRoutes } from "./server/guarded.ts"
 import * as Handlers from "./server/handlers.ts"
 import * as Page from "./server/page.ts"
 import { unreadyServer } from "./server/unready.ts"
@@ -109,7 +109,7 @@ const sourceOf = ({ journal, source }: Options): Effect.Effect<Source, DebugErro
   })
 }
 
-const listening = Effect.fnUntraced(function* (host: string, port: number) {
+const listen = Effect.fnUntraced(function* (host: string, port: number) {
   const node = unreadyServer()
   const server = yield* Effect.mapError(
     NodeHttpServer.make(() => node, { host, port, gracefulShutdownTimeout: "1 second" }),
@@ -121,7 +121,7 @@ const listening = Effect.fnUntraced(function* (host: string, port: number) {
 })
 
 /** The largest encoded name in a path, in UTF-16 units; a slice name has at most 200 characters. */
-const longestName = 4096
+const maxNameCharacters = 4096
 
 /**
  * Serves until the scope ends, and returns the address. Fails with DebugError if there is nothing to show, and with
@@ -137,18 +137,18 @@ const longestName = 4096
  */
 export const serve = (options: Options): Effect.Effect<Address, DebugError | ListenError, Scope.Scope> =>
   Effect.gen(function* () {
-    const { host = "127.0.0.1", port: asked = 0, version = "0.0.0" } = options
+    const { host = "127.0.0.1", port: requestedPort = 0, version = "0.0.0" } = options
     const source = yield* sourceOf(options)
-    const server = yield* listening(host, asked)
+    const server = yield* listen(host, requestedPort)
     const { port } = server.address as { readonly port: number }
-    const ended = yield* Deferred.make<void>()
-    const live = Stream.interruptWhen(Stream.concat(source.live, Stream.never), Deferred.await(ended))
+    const shutdownStarted = yield* Deferred.make<void>()
+    const live = Stream.interruptWhen(Stream.concat(source.live, Stream.never), Deferred.await(shutdownStarted))
     const routes = Handlers.layer({ ...source, live }, version).pipe(Layer.provide(HttpServer.layerServices))
     const api = yield* Effect.provideService(HttpRouter.toHttpEffect(routes), HttpRouter.RouterConfig, {
-      maxParamLength: longestName
+      maxParamLength: maxNameCharacters
     })
-    yield* server.serve(guarded(port, api, Page.answer))
-    yield* Effect.addFinalizer(() => Deferred.succeed(ended, undefined))
+    yield* server.serve(guardRoutes(port, api, Page.servePageFile))
+    yield* Effect.addFinalizer(() => Deferred.succeed(shutdownStarted, undefined))
     return { url: `http://${host === "::1" ? "[::1]" : host}:${port}/`, port }
   })
 

@@ -12,7 +12,7 @@ import type { FileStat } from "../model/Entry.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { Limits, unlimited } from "../model/Limits.ts"
 import { sha256 } from "../runtime/hash.ts"
-import { type DebugError, ofFile, refuse } from "./errors.ts"
+import { type DebugError, toFileError, makeDebugError } from "./errors.ts"
 import type { FileContent } from "./model.ts"
 import { partOfLine } from "./partOfLine.ts"
 import * as Parts from "./parts.ts"
@@ -20,16 +20,16 @@ import * as Parts from "./parts.ts"
 const MiB = 1024 * 1024
 
 /** The largest text that is shown at once, in bytes. */
-export const maxText = 8 * MiB
+export const maxTextBytes = 8 * MiB
 
 /** The largest text that is shown in parts, in bytes; its lines must be counted first. */
-export const maxIndexed = 2048 * MiB
+export const maxIndexedBytes = 2048 * MiB
 
 /** The largest binary file that is shown, in bytes. */
-export const maxBinary = 16 * MiB
+export const maxBinaryBytes = 16 * MiB
 
 /** The number of bytes that decide the kind of a file. */
-const sniffed = 8192
+const sniffedBytes = 8192
 
 const bitmap: MediaType = { type: "image/bmp", name: "BMP image" }
 const unknown: MediaType = { type: "application/octet-stream", name: "binary file" }
@@ -113,7 +113,7 @@ const encodings: ReadonlyArray<readonly [label: string, first: number, second: n
   ["utf-16be", 0xfe, 0xff]
 ]
 
-const decoded = (label: string, bytes: Uint8Array, isWhole: boolean): string | undefined => {
+const decodeText = (label: string, bytes: Uint8Array, isWhole: boolean): string | undefined => {
   try {
     return new TextDecoder(label, { fatal: true, ignoreBOM: true }).decode(bytes, { stream: !isWhole })
   } catch {
@@ -127,24 +127,24 @@ const encodingOf = (bytes: Uint8Array): string =>
 /** Decodes text, or returns `undefined` for binary content. A character cut off at the end is dropped. */
 const textOf = (bytes: Uint8Array, isWhole: boolean): string | undefined => {
   const encoding = encodingOf(bytes)
-  return encoding === "utf-8" && bytes.subarray(0, sniffed).includes(0) ? undefined : decoded(encoding, bytes, isWhole)
+  return encoding === "utf-8" && bytes.subarray(0, sniffedBytes).includes(0) ? undefined : decodeText(encoding, bytes, isWhole)
 }
 
-type Told = Pick<FileContent, "kind" | "media_type" | "media_name" | "encoding" | "content" | "truncated">
+type ContentFields = Pick<FileContent, "kind" | "media_type" | "media_name" | "encoding" | "content" | "truncated">
 
-export interface Wanted {
+export interface RequestedPart {
   readonly part?: number | undefined
   readonly line?: number | undefined
   /** The identity of the tree in the cache of text parts. @default the filesystem */
   readonly tree?: object | undefined
 }
 
-const asText = (path: string, content: string, truncated: boolean): Told => {
+const textFields = (path: string, content: string, truncated: boolean): ContentFields => {
   const { name, type } = textType(path)
   return { kind: "text", media_type: type, media_name: name, encoding: "utf-8", content, truncated }
 }
 
-const asBinary = (head: Uint8Array, bytes: Uint8Array | undefined): Told => {
+const binaryFields = (head: Uint8Array, bytes: Uint8Array | undefined): ContentFields => {
   const { name, type } = binaryType(head)
   return {
     kind: "binary",
@@ -156,17 +156,20 @@ const asBinary = (head: Uint8Array, bytes: Uint8Array | undefined): Told => {
   }
 }
 
-export const ofBytes = (path: string, bytes: Uint8Array): FileContent => {
-  const isWhole = bytes.length <= maxText
-  const text = textOf(isWhole ? bytes : bytes.subarray(0, maxText), isWhole)
-  const told = text === undefined ? asBinary(bytes, bytes.length > maxBinary ? undefined : bytes) : asText(path, text, !isWhole)
-  return { path, size_bytes: bytes.length, ...told, version: sha256(bytes) }
+export const describeBytes = (path: string, bytes: Uint8Array): FileContent => {
+  const isWhole = bytes.length <= maxTextBytes
+  const text = textOf(isWhole ? bytes : bytes.subarray(0, maxTextBytes), isWhole)
+  const contentFields =
+    text === undefined
+      ? binaryFields(bytes, bytes.length > maxBinaryBytes ? undefined : bytes)
+      : textFields(path, text, !isWhole)
+  return { path, size_bytes: bytes.length, ...contentFields, version: sha256(bytes) }
 }
 
-export const tooLarge = (path: string, size: number): FileContent => ({
+export const describeTooLarge = (path: string, size: number): FileContent => ({
   path,
   size_bytes: size,
-  ...asBinary(new Uint8Array(), undefined)
+  ...binaryFields(new Uint8Array(), undefined)
 })
 
 const octal = (mode: number): string => mode.toString(8).padStart(4, "0")
@@ -176,41 +179,42 @@ const attributes = ({ mode, modifiedAt }: FileStat): Pick<FileContent, "mode" | 
   ...(modifiedAt === undefined ? undefined : { modified_at: DateTime.formatIso(modifiedAt) })
 })
 
-const ofLarge = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, wanted: Wanted) {
+const describeLarge = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, requestedPart: RequestedPart) {
   const { path, sizeBytes } = stat
-  const { content: head } = yield* fs.readBytes(path, { limit: sniffed })
+  const { content: head } = yield* fs.readBytes(path, { limit: sniffedBytes })
   const isLikelyText = textOf(head, false) !== undefined
   if (isLikelyText) {
-    const { content } = yield* fs.readBytes(path, { limit: maxText })
+    const { content } = yield* fs.readBytes(path, { limit: maxTextBytes })
     const text = textOf(content, false)
     if (text !== undefined) {
       // Lines of other encodings end in other bytes.
-      const isInParts = encodingOf(head) === "utf-8" && sizeBytes <= maxIndexed
-      return isInParts ? yield* ofPart(fs, stat, wanted) : asText(path, text, true)
+      const isInParts = encodingOf(head) === "utf-8" && sizeBytes <= maxIndexedBytes
+      return isInParts ? yield* describePart(fs, stat, requestedPart) : textFields(path, text, true)
     }
   }
-  return asBinary(head, sizeBytes > maxBinary ? undefined : (yield* fs.readBytes(path)).content)
+  return binaryFields(head, sizeBytes > maxBinaryBytes ? undefined : (yield* fs.readBytes(path)).content)
 })
 
-const ofPart = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, { line, part, tree }: Wanted) {
+const describePart = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, { line, part, tree }: RequestedPart) {
   const { path } = stat
-  const index = yield* Parts.keptIndexOf(fs, path, stat, maxText, tree)
+  const index = yield* Parts.cachedIndexOf(fs, path, stat, maxTextBytes, tree)
   const number = part ?? (line === undefined ? 0 : partOfLine(index.firstLines, line))
   const count = index.offsets.length
-  if (number >= count) return yield* refuse("missing", `${JSON.stringify(path)} has ${count} parts, counted from 0`, path)
+  if (number >= count)
+    return yield* makeDebugError("missing", `${JSON.stringify(path)} has ${count} parts, counted from 0`, path)
   const text = yield* Parts.read(fs, path, index, number)
   return {
-    ...asText(path, text, true),
+    ...textFields(path, text, true),
     part: { number, first_lines: index.firstLines, total_lines: index.totalLines }
   }
 })
 
 /** Accepts only a path spelled as in the tree, so that each file has one name. */
-const checked = (path: string): FsPath.FsPath | DebugError => {
+const checkPath = (path: string): FsPath.FsPath | DebugError => {
   const parsed = FsPath.parse(path)
   return parsed === path && parsed !== FsPath.root
     ? parsed
-    : refuse("missing", `there is no file ${JSON.stringify(path.slice(0, 200))}: a path is as the tree says it`)
+    : makeDebugError("missing", `there is no file ${JSON.stringify(path.slice(0, 200))}: a path is as the tree says it`)
 }
 
 const linkAt = (fs: Algebra, path: FsPath.FsPath): Effect.Effect<string | undefined> =>
@@ -219,9 +223,13 @@ const linkAt = (fs: Algebra, path: FsPath.FsPath): Effect.Effect<string | undefi
     : Effect.catch(fs.port.links.read(path), () => Effect.succeed(undefined))
 
 /** Describes a file or link of a filesystem. Fails with `missing` for anything else. */
-export const ofPath = (fs: Algebra, given: string, wanted: Wanted = {}): Effect.Effect<FileContent, DebugError> =>
+export const describePath = (
+  fs: Algebra,
+  givenPath: string,
+  requestedPart: RequestedPart = {}
+): Effect.Effect<FileContent, DebugError> =>
   Effect.suspend(() => {
-    const path = checked(given)
+    const path = checkPath(givenPath)
     if (typeof path !== "string") return Effect.fail(path)
     return Effect.gen(function* () {
       const target = yield* linkAt(fs, path)
@@ -230,14 +238,14 @@ export const ofPath = (fs: Algebra, given: string, wanted: Wanted = {}): Effect.
         return { path, size_bytes: Buffer.byteLength(target), ...link, content: target, truncated: false }
       }
       const stat = yield* fs.stat(path)
-      if (!stat.isFile) return yield* refuse("missing", `${JSON.stringify(path)} is no file`, path)
-      if (stat.sizeBytes > maxText) {
-        return { path, size_bytes: stat.sizeBytes, ...(yield* ofLarge(fs, stat, wanted)), ...attributes(stat) }
+      if (!stat.isFile) return yield* makeDebugError("missing", `${JSON.stringify(path)} is no file`, path)
+      if (stat.sizeBytes > maxTextBytes) {
+        return { path, size_bytes: stat.sizeBytes, ...(yield* describeLarge(fs, stat, requestedPart)), ...attributes(stat) }
       }
-      const { content } = yield* fs.readBytes(path, { limit: maxBinary })
-      return { ...ofBytes(path, content), ...attributes(stat) }
+      const { content } = yield* fs.readBytes(path, { limit: maxBinaryBytes })
+      return { ...describeBytes(path, content), ...attributes(stat) }
     }).pipe(
-      Effect.mapError((error) => (error._tag === "DebugError" ? error : ofFile(path)(error))),
+      Effect.mapError((error) => (error._tag === "DebugError" ? error : toFileError(path)(error))),
       Effect.provideService(Limits, unlimited)
     )
   })

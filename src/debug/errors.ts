@@ -20,14 +20,21 @@ export class DebugError extends Schema.TaggedError<DebugError>("fs-algebra/Debug
   }
 }
 
-export const refuse = (reason: DebugError["reason"], detail: string, path?: string): DebugError =>
+export const makeDebugError = (reason: DebugError["reason"], detail: string, path?: string): DebugError =>
   new DebugError({ reason, detail, ...(path === undefined ? undefined : { path }) })
 
-const missing: ReadonlySet<FsError["_tag"]> = new Set(["NotFound", "InvalidPath", "PathTooLong", "NotADirectory", "NotAFile"])
+const missingTags: ReadonlySet<FsError["_tag"]> = new Set([
+  "NotFound",
+  "InvalidPath",
+  "PathTooLong",
+  "NotADirectory",
+  "NotAFile"
+])
 
-export const ofFile =
+export const toFileError =
   (path: string) =>
   (error: FsError): DebugError =>
-    refuse(missing.has(error._tag) ? "missing" : "unreadable", error.message, path)
+    makeDebugError(missingTags.has(error._tag) ? "missing" : "unreadable", error.message, path)
 
-export const unreadable = ({ message }: { readonly message: string }): DebugError => refuse("unreadable", message)
+export const toUnreadableError = ({ message }: { readonly message: string }): DebugError =>
+  makeDebugError("unreadable", message)

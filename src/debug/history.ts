@@ -6,12 +6,12 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { changes } from "../journal/Replay.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { type DebugError, unreadable } from "./errors.ts"
-import { type Files, itemOfChange } from "./journal.ts"
+import { type DebugError, toUnreadableError } from "./errors.ts"
+import { type FileJournal, itemOfChange } from "./journal.ts"
 import type { Event, HistoryItem } from "./model.ts"
 
 /** The tools of this library that change nothing. Any other tool may change something. */
-export const readers: ReadonlySet<string> = new Set([
+export const readOnlyTools: ReadonlySet<string> = new Set([
   "ls",
   "tree",
   "stat",
@@ -25,9 +25,9 @@ export const readers: ReadonlySet<string> = new Set([
 ])
 
 /** The parameters that are paths, or that contain paths. */
-const names = ["path", "file_path", "from", "to", "source", "destination", "paths", "edits", "files"]
+const pathParameters = ["path", "file_path", "from", "to", "source", "destination", "paths", "edits", "files"]
 
-const parsed = (text: string): FsPath.FsPath | undefined => {
+const parsePath = (text: string): FsPath.FsPath | undefined => {
   const path = FsPath.parse(text.trim().replace(/^\/+/, ""))
   return typeof path === "string" ? path : undefined
 }
@@ -37,13 +37,13 @@ const textsIn = (value: unknown, depth = 0): ReadonlyArray<string> => {
   if (depth > 3 || typeof value !== "object" || value === null) return []
   if (Array.isArray(value)) return value.flatMap((item) => textsIn(item, depth + 1))
   const fields = value as Readonly<Record<string, unknown>>
-  return names.flatMap((name) => (Object.hasOwn(fields, name) ? textsIn(fields[name], depth + 1) : []))
+  return pathParameters.flatMap((name) => (Object.hasOwn(fields, name) ? textsIn(fields[name], depth + 1) : []))
 }
 
 const paramsOf = ({ item }: Event): unknown =>
   typeof item === "object" && item !== null && "params" in item ? item.params : undefined
 
-export const touched = (event: Event): ReadonlyArray<string> => [
+export const pathsOfCall = (event: Event): ReadonlyArray<string> => [
   ...(event.path === undefined ? [] : [event.path]),
   ...(event.call_id === undefined ? [] : textsIn(paramsOf(event)))
 ]
@@ -51,20 +51,20 @@ export const touched = (event: Event): ReadonlyArray<string> => [
 /** The tools that affect everything below a directory too. */
 const takesAll: ReadonlySet<string> = new Set(["rm", "delete_file", "move", "copy"])
 
-const isTouched = (asked: FsPath.FsPath, path: FsPath.FsPath, withAll: boolean): boolean =>
-  FsPath.isWithin(asked, path) || (withAll && path !== FsPath.root && FsPath.isWithin(path, asked))
+const isConcerned = (askedPath: FsPath.FsPath, path: FsPath.FsPath, withAll: boolean): boolean =>
+  FsPath.isWithin(askedPath, path) || (withAll && path !== FsPath.root && FsPath.isWithin(path, askedPath))
 
 const toPathOf = (event: Event): string | undefined => {
   const params = paramsOf(event)
   return typeof params === "object" && params !== null && "to" in params && typeof params.to === "string"
-    ? parsed(params.to)
+    ? parsePath(params.to)
     : undefined
 }
 
-const ofEvent = (event: Event, asked: FsPath.FsPath): HistoryItem | undefined => {
-  if (event.call_id === undefined || readers.has(event.name)) return undefined
-  const paths = touched(event).flatMap((text) => parsed(text) ?? [])
-  const path = paths.find((path) => isTouched(asked, path, takesAll.has(event.name)))
+const itemOfEvent = (event: Event, askedPath: FsPath.FsPath): HistoryItem | undefined => {
+  if (event.call_id === undefined || readOnlyTools.has(event.name)) return undefined
+  const paths = pathsOfCall(event).flatMap((text) => parsePath(text) ?? [])
+  const path = paths.find((path) => isConcerned(askedPath, path, takesAll.has(event.name)))
   if (path === undefined) return undefined
   const to = toPathOf(event)
   const { at, call_id, message, name, session_id, size_bytes } = event
@@ -84,7 +84,11 @@ const ofEvent = (event: Event, asked: FsPath.FsPath): HistoryItem | undefined =>
   }
 }
 
-const ofJournal = Effect.fnUntraced(function* (journal: Files, asked: FsPath.FsPath, events: ReadonlyArray<Event>) {
+const itemsOfJournal = Effect.fnUntraced(function* (
+  journal: FileJournal,
+  askedPath: FsPath.FsPath,
+  events: ReadonlyArray<Event>
+) {
   const calls = new Map<string, Event>()
   for (const event of events) if (event.call_id !== undefined) calls.set(event.call_id, event)
   const items: Array<HistoryItem> = []
@@ -92,7 +96,7 @@ const ofJournal = Effect.fnUntraced(function* (journal: Files, asked: FsPath.FsP
     Effect.sync(() => {
       const { correlationId, kind, path, to } = change
       const takesAll = kind === "FileDelete" || kind === "FileMove"
-      if (![path, ...(to === undefined ? [] : [to])].some((path) => isTouched(asked, path, takesAll))) return
+      if (![path, ...(to === undefined ? [] : [to])].some((path) => isConcerned(askedPath, path, takesAll))) return
       const call = calls.get(correlationId)
       items.push({
         ...itemOfChange(change),
@@ -110,15 +114,18 @@ const ofJournal = Effect.fnUntraced(function* (journal: Files, asked: FsPath.FsP
 
 /** Returns the history of a path, latest first; items without a time come last. */
 export const historyOf = (
-  given: string,
+  givenPath: string,
   events: ReadonlyArray<Event>,
-  journal: Files | undefined
+  journal: FileJournal | undefined
 ): Effect.Effect<ReadonlyArray<HistoryItem>, DebugError> =>
   Effect.gen(function* () {
-    const asked = parsed(given)
-    if (asked === undefined) return []
-    const ofTools = events.flatMap((event) => ofEvent(event, asked) ?? [])
-    const rest = journal === undefined ? [] : yield* Effect.mapError(ofJournal(journal, asked, events), unreadable)
+    const askedPath = parsePath(givenPath)
+    if (askedPath === undefined) return []
+    const ofTools = events.flatMap((event) => itemOfEvent(event, askedPath) ?? [])
+    const journalItems =
+      journal === undefined ? [] : yield* Effect.mapError(itemsOfJournal(journal, askedPath, events), toUnreadableError)
     const at = (item: HistoryItem): string => item.at ?? ""
-    return [...ofTools.toReversed(), ...rest.toReversed()].sort((a, b) => (at(a) === at(b) ? 0 : at(a) < at(b) ? 1 : -1))
+    return [...ofTools.toReversed(), ...journalItems.toReversed()].sort((a, b) =>
+      at(a) === at(b) ? 0 : at(a) < at(b) ? 1 : -1
+    )
   })

@@ -5,31 +5,31 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../model/bytes.ts"
 import { contentsOf, sizeOf } from "../journal/entries/contents.ts"
-import { said } from "../journal/entries/said.ts"
+import { describeEntry } from "../journal/entries/said.ts"
 import { type Content, isAfferent, isEfferent } from "../journal/FileSystemEntry.ts"
 import { Entry, type Recorded, type Scrivener } from "../journal/Journal.ts"
 import { type Change, changes, type Filter } from "../journal/Replay.ts"
 import { entriesOf } from "../journal/replay/window.ts"
 import { sha256 } from "../runtime/hash.ts"
-import { maxBinary, ofBytes, tooLarge } from "./content.ts"
-import { type DebugError, refuse, unreadable } from "./errors.ts"
+import { maxBinaryBytes, describeBytes, describeTooLarge } from "./content.ts"
+import { type DebugError, makeDebugError, toUnreadableError } from "./errors.ts"
 import type { FileContent, HistoryItem, JournalChanges, JournalEntry, JournalItem, JournalPage } from "./model.ts"
 
-export type Files = Scrivener<Entry>
+export type FileJournal = Scrivener<Entry>
 
 /** Formats a time; a number outside the calendar stays a number. */
 export const isoOf = (millis: number): string =>
   Option.match(DateTime.make(millis), { onNone: () => String(millis), onSome: DateTime.formatIso })
 
-const sizeIn = (entry: Entry): number | undefined => {
+const contentSizeOf = (entry: Entry): number | undefined => {
   if ("bytesWritten" in entry) return entry.bytesWritten
   const [content] = entry._tag === "FileDeleted" || entry._tag === "FileMoved" ? [] : contentsOf(entry)
   return content === undefined ? undefined : sizeOf(content[1])
 }
 
 export const itemOf = ({ at, entry, position }: Recorded<Entry>): JournalItem => {
-  const [subject, detail] = said(entry)
-  const size = sizeIn(entry)
+  const [subject, detail] = describeEntry(entry)
+  const size = contentSizeOf(entry)
   return {
     position,
     at: isoOf(at),
@@ -44,7 +44,7 @@ export const itemOf = ({ at, entry, position }: Recorded<Entry>): JournalItem =>
   }
 }
 
-export interface Question {
+export interface PageRequest {
   readonly after?: number | undefined
   readonly before?: number | undefined
   readonly limit: number
@@ -54,8 +54,8 @@ export interface Question {
 
 /** Reads a page: with `after` in order from there, otherwise latest first. */
 export const page =
-  ({ after, before, correlation, limit, path }: Question) =>
-  (journal: Files): Effect.Effect<JournalPage, DebugError> =>
+  ({ after, before, correlation, limit, path }: PageRequest) =>
+  (journal: FileJournal): Effect.Effect<JournalPage, DebugError> =>
     Effect.gen(function* () {
       const filter: Filter = {
         paths: path === undefined ? undefined : [path],
@@ -68,7 +68,7 @@ export const page =
       const found = yield* Stream.runCollect(entriesOf(journal, filter, window))
       const shown = found.slice(0, limit)
       return { last, items: shown.map(itemOf), next: found.length > limit ? (shown.at(-1)?.position ?? null) : null }
-    }).pipe(Effect.mapError(unreadable))
+    }).pipe(Effect.mapError(toUnreadableError))
 
 const changeNames = {
   FileWrite: "write",
@@ -109,8 +109,8 @@ const byPosition = (a: Change, b: Change): number => a.position - b.position
 
 /** Reads a page of changes, latest first. It reads the journal from its beginning, but keeps only the page. */
 export const changesPage =
-  ({ before, limit, path }: Pick<Question, "before" | "limit" | "path">) =>
-  (journal: Files): Effect.Effect<JournalChanges, DebugError> =>
+  ({ before, limit, path }: Pick<PageRequest, "before" | "limit" | "path">) =>
+  (journal: FileJournal): Effect.Effect<JournalChanges, DebugError> =>
     Effect.gen(function* () {
       const last = yield* journal.last
       const filter: Filter = path === undefined ? {} : { paths: [path] }
@@ -128,14 +128,14 @@ export const changesPage =
         .slice(0, limit + 1)
       const shown = found.slice(0, limit)
       return { last, items: shown.map(itemOfChange), next: found.length > limit ? (shown.at(-1)?.position ?? null) : null }
-    }).pipe(Effect.mapError(unreadable))
+    }).pipe(Effect.mapError(toUnreadableError))
 
-const refOf = (content: Content): { readonly sha256: string; readonly size: number } =>
+const contentReference = (content: Content): { readonly sha256: string; readonly size: number } =>
   isBytes(content) ? { sha256: sha256(content), size: content.length } : { sha256: content.sha256, size: content.size }
 
 /** Replaces contents by their hashes, at any depth of plain records; the encoder accepts hashes too. */
 const withoutContents = (value: unknown): unknown => {
-  if (isBytes(value)) return refOf(value)
+  if (isBytes(value)) return contentReference(value)
   if (Array.isArray(value)) return value.map(withoutContents)
   if (typeof value !== "object" || value === null || DateTime.isDateTime(value)) return value
   const fields = Object.entries(value).map(([name, field]) => [name, withoutContents(field)])
@@ -144,13 +144,13 @@ const withoutContents = (value: unknown): unknown => {
 
 const encode = Schema.encodeUnknownEffect(Schema.toCodecJson(Entry))
 
-const contentIn = Effect.fnUntraced(function* (journal: Files, entry: Entry) {
-  const [held] = contentsOf(entry)
-  if (held === undefined) return undefined
-  const [name, content] = held
+const describeContent = Effect.fnUntraced(function* (journal: FileJournal, entry: Entry) {
+  const [firstContent] = contentsOf(entry)
+  if (firstContent === undefined) return undefined
+  const [name, content] = firstContent
   const path = "path" in entry && entry.path !== undefined ? entry.path : name
-  if (sizeOf(content) > maxBinary) return tooLarge(path, sizeOf(content))
-  return ofBytes(path, yield* journal.bytes(content))
+  if (sizeOf(content) > maxBinaryBytes) return describeTooLarge(path, sizeOf(content))
+  return describeBytes(path, yield* journal.bytes(content))
 })
 
 /**
@@ -158,13 +158,13 @@ const contentIn = Effect.fnUntraced(function* (journal: Files, entry: Entry) {
  */
 export const entryAt =
   (position: number) =>
-  (journal: Files): Effect.Effect<JournalEntry, DebugError> =>
+  (journal: FileJournal): Effect.Effect<JournalEntry, DebugError> =>
     Effect.gen(function* () {
       const [recorded] = yield* Stream.runCollect(Stream.take(journal.readBackward(position + 1), 1))
       if (recorded?.position !== position) {
-        return yield* refuse("missing", `there is no position ${position} in the journal`)
+        return yield* makeDebugError("missing", `there is no position ${position} in the journal`)
       }
-      const content: FileContent | undefined = yield* Effect.catch(contentIn(journal, recorded.entry), () =>
+      const content: FileContent | undefined = yield* Effect.catch(describeContent(journal, recorded.entry), () =>
         Effect.succeed(undefined)
       )
       return {
@@ -172,4 +172,4 @@ export const entryAt =
         entry: yield* encode(withoutContents(recorded.entry)),
         ...(content !== undefined && { content })
       }
-    }).pipe(Effect.mapError((error) => (error._tag === "DebugError" ? error : unreadable(error))))
+    }).pipe(Effect.mapError((error) => (error._tag === "DebugError" ? error : toUnreadableError(error))))

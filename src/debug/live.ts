@@ -7,15 +7,15 @@ import * as Schedule from "effect/Schedule"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../filesystem/Filesystem.ts"
-import type { Files } from "./journal.ts"
+import type { FileJournal } from "./journal.ts"
 import type { LiveEvent } from "./model.ts"
 
-const interval = "1 second"
+const pollInterval = "1 second"
 
-const lull = "100 millis"
+const groupingInterval = "100 millis"
 
 /** The largest number of events to combine, and of paths to name. */
-const [most, namable] = [10_000, 500]
+const [maxGroupedEvents, maxNamedPaths] = [10_000, 500]
 
 /** The number of events to keep for a slow listener. Older ones are dropped, so that no listener delays another. */
 const kept = 256
@@ -23,30 +23,30 @@ const kept = 256
 /**
  * Shares streams with all listeners. Transient events reach the current listeners; the latest state reaches new listeners too.
  */
-export const toAll = ({
-  happenings = [],
-  states = []
+export const shareWithListeners = ({
+  transientEvents = [],
+  statefulEvents = []
 }: {
-  readonly happenings?: ReadonlyArray<Stream.Stream<LiveEvent>>
-  readonly states?: ReadonlyArray<Stream.Stream<LiveEvent>>
+  readonly transientEvents?: ReadonlyArray<Stream.Stream<LiveEvent>>
+  readonly statefulEvents?: ReadonlyArray<Stream.Stream<LiveEvent>>
 }): Effect.Effect<Stream.Stream<LiveEvent>, never, Scope.Scope> =>
   Effect.map(
     Effect.all([
-      Effect.forEach(happenings, Stream.share({ capacity: kept, strategy: "sliding" })),
-      Effect.forEach(states, Stream.share({ capacity: kept, strategy: "sliding", replay: 1 }))
+      Effect.forEach(transientEvents, Stream.share({ capacity: kept, strategy: "sliding" })),
+      Effect.forEach(statefulEvents, Stream.share({ capacity: kept, strategy: "sliding", replay: 1 }))
     ]),
     (shared) => Stream.mergeAll(shared.flat(), { concurrency: "unbounded" })
   )
 
-const looking = <A>(look: Effect.Effect<A>): Stream.Stream<A> =>
-  Stream.changes(Stream.fromEffectSchedule(look, Schedule.spaced(interval)))
+const pollChanges = <A>(observe: Effect.Effect<A>): Stream.Stream<A> =>
+  Stream.changes(Stream.fromEffectSchedule(observe, Schedule.spaced(pollInterval)))
 
-export const changing = (look: Effect.Effect<string>, event: LiveEvent): Stream.Stream<LiveEvent> =>
-  Stream.map(Stream.drop(looking(look), 1), () => event)
+export const emitOnChange = (observe: Effect.Effect<string>, event: LiveEvent): Stream.Stream<LiveEvent> =>
+  Stream.map(Stream.drop(pollChanges(observe), 1), () => event)
 
 /** Emits the count at first and whenever it changes, so that a new listener misses nothing. */
-export const counting = (look: Effect.Effect<number>, event: (count: number) => LiveEvent): Stream.Stream<LiveEvent> =>
-  Stream.map(looking(look), event)
+export const emitCounts = (observe: Effect.Effect<number>, event: (count: number) => LiveEvent): Stream.Stream<LiveEvent> =>
+  Stream.map(pollChanges(observe), event)
 
 export interface Watch {
   readonly events: ReadonlyArray<Stream.Stream<LiveEvent>>
@@ -55,17 +55,17 @@ export interface Watch {
 }
 
 /** Watches a filesystem. If it cannot be watched, there are no events, but requests still show the current state. */
-export const ofFiles = (fs: Algebra): Watch => {
+export const watchFiles = (fs: Algebra): Watch => {
   if (fs.port.watch === undefined) return { events: [], problem: () => `${fs.name} does not watch` }
   let problem: string | undefined
   const events = Stream.suspend(() => {
     problem = undefined
     return fs.watch(".")
   }).pipe(
-    Stream.groupedWithin(most, lull),
+    Stream.groupedWithin(maxGroupedEvents, groupingInterval),
     Stream.map((events): LiveEvent => {
       const paths = [...new Set<string>(events.map(({ path }) => path))]
-      return { type: "files", paths: paths.length > namable ? null : paths }
+      return { type: "files", paths: paths.length > maxNamedPaths ? null : paths }
     }),
     Stream.catch(({ message }) => {
       problem = message
@@ -81,7 +81,7 @@ export const ofFiles = (fs: Algebra): Watch => {
  * Emits the end of the journal, at first and whenever it grows. While the journal cannot be read, the stream retries; requests
  * report the error.
  */
-export const ofJournal = (journal: Files | undefined): ReadonlyArray<Stream.Stream<LiveEvent>> =>
+export const followJournal = (journal: FileJournal | undefined): ReadonlyArray<Stream.Stream<LiveEvent>> =>
   journal === undefined
     ? []
     : [
@@ -89,12 +89,15 @@ export const ofJournal = (journal: Files | undefined): ReadonlyArray<Stream.Stre
           Effect.map(journal.last, (last) =>
             Stream.concat(
               Stream.make(last),
-              Stream.map(Stream.groupedWithin(journal.tail(last), most, lull), (entries) => entries.at(-1)!.position)
+              Stream.map(
+                Stream.groupedWithin(journal.tail(last), maxGroupedEvents, groupingInterval),
+                (entries) => entries.at(-1)!.position
+              )
             )
           )
         ).pipe(
           Stream.map((last): LiveEvent => ({ type: "journal", last })),
-          Stream.retry(Schedule.spaced(interval)),
+          Stream.retry(Schedule.spaced(pollInterval)),
           Stream.orDie
         )
       ]

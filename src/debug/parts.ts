@@ -26,7 +26,7 @@ export const indexOf = (fs: Algebra, path: FsPath, maxPart: number): Effect.Effe
     let size = 0
     let line = 1
     let afterLine = 0
-    const cut = (): void => {
+    const beginPart = (): void => {
       const begin = offsets.at(-1)!
       offsets.push(afterLine > begin ? afterLine : begin + maxPart)
       firstLines.push(line)
@@ -34,7 +34,7 @@ export const indexOf = (fs: Algebra, path: FsPath, maxPart: number): Effect.Effe
     const take = (chunk: Uint8Array): void => {
       for (let at = 0; at < chunk.length;) {
         // Begin another part only when there are more bytes.
-        if (size + at === offsets.at(-1)! + maxPart) cut()
+        if (size + at === offsets.at(-1)! + maxPart) beginPart()
         const stop = Math.min(chunk.length, offsets.at(-1)! + maxPart - size)
         for (
           let found = chunk.indexOf(lineFeed, at);
@@ -57,17 +57,17 @@ export const indexOf = (fs: Algebra, path: FsPath, maxPart: number): Effect.Effe
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80
 
 /** The largest number of bytes in a UTF-8 character after the first byte. */
-const tail = 3
+const maxContinuationBytes = 3
 
 /** Reads one part as UTF-8. A character that the end of a part cuts belongs to the next part. */
 export const read = (fs: Algebra, path: FsPath, { offsets, size }: Index, part: number): Effect.Effect<string, FsError> => {
   const begin = offsets[part]!
   const end = offsets[part + 1] ?? size
-  const offset = Math.max(0, begin - tail)
+  const offset = Math.max(0, begin - maxContinuationBytes)
   return Effect.map(fs.readBytes(path, { offset, limit: end + 1 - offset }), ({ content }) => {
     const boundary = (given: number): number => {
       let at = given
-      while (at > 0 && given - at < tail && isContinuation(content[at])) at--
+      while (at > 0 && given - at < maxContinuationBytes && isContinuation(content[at])) at--
       return isContinuation(content[at]) ? given : at
     }
     const bytes = content.subarray(boundary(begin - offset), boundary(Math.min(end - offset, content.length)))
@@ -75,14 +75,14 @@ export const read = (fs: Algebra, path: FsPath, { offsets, size }: Index, part: 
   })
 }
 
-interface Known {
+interface CachedIndex {
   readonly stamp: string
   readonly index: Index
 }
 
-const capacity = 16
+const maxIndexesPerTree = 16
 
-const known = new WeakMap<object, Map<string, Known>>()
+const indexesByTree = new WeakMap<object, Map<string, CachedIndex>>()
 
 const stampOf = ({ modifiedAt, sizeBytes }: FileStat): string => `${sizeBytes} ${modifiedAt?.epochMilliseconds ?? ""}`
 
@@ -90,7 +90,7 @@ const stampOf = ({ modifiedAt, sizeBytes }: FileStat): string => `${sizeBytes} $
  * Returns the index of a file, and keeps it while the file's size and time stay the same. `tree` identifies the tree of the file, which
  * several filesystems can show.
  */
-export const keptIndexOf = (
+export const cachedIndexOf = (
   fs: Algebra,
   path: FsPath,
   stat: FileStat,
@@ -98,15 +98,15 @@ export const keptIndexOf = (
   tree: object = fs
 ): Effect.Effect<Index, FsError> =>
   Effect.suspend(() => {
-    const files = known.get(tree) ?? new Map<string, Known>()
-    known.set(tree, files)
+    const files = indexesByTree.get(tree) ?? new Map<string, CachedIndex>()
+    indexesByTree.set(tree, files)
     const stamp = stampOf(stat)
-    const held = files.get(path)
-    if (held?.stamp === stamp) return Effect.succeed(held.index)
+    const cached = files.get(path)
+    if (cached?.stamp === stamp) return Effect.succeed(cached.index)
     return Effect.tap(indexOf(fs, path, maxPart), (index) =>
       Effect.sync(() => {
         files.delete(path)
-        if (files.size >= capacity) files.delete(files.keys().next().value!)
+        if (files.size >= maxIndexesPerTree) files.delete(files.keys().next().value!)
         files.set(path, { stamp, index })
       })
     )

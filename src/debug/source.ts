@@ -4,12 +4,12 @@ import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import type { DebugError } from "./errors.ts"
-import type { Files } from "./journal.ts"
+import type { FileJournal } from "./journal.ts"
 import type * as Model from "./model.ts"
 import type { Slice } from "./dump/said.ts"
 import type { Tree } from "./tree.ts"
 
-export interface Look {
+export interface OpenTree {
   readonly filesystem: Algebra
   /** The identity of the tree: one object for all filesystems that show it. @default the filesystem */
   readonly identity?: object | undefined
@@ -38,9 +38,9 @@ export interface Source {
    * Opens a tree; `undefined` is the shown source itself. Returns `undefined` if that has no files. Fails with `missing` for an
    * unknown `at`.
    */
-  readonly look: (at: string | undefined) => Effect.Effect<Look | undefined, DebugError, Scope.Scope>
+  readonly look: (at: string | undefined) => Effect.Effect<OpenTree | undefined, DebugError, Scope.Scope>
   readonly diff: (from: string | undefined, to: string | undefined) => Effect.Effect<Model.Diff, DebugError>
-  readonly journal: Files | undefined
+  readonly journal: FileJournal | undefined
   /** The live events; the sources stop when the last listener leaves. */
   readonly live: Stream.Stream<Model.LiveEvent>
 }

@@ -7,7 +7,7 @@ import type { DirectoryHistory } from "../port/history.ts"
 import { promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { Limits, unlimited } from "../model/Limits.ts"
-import { type DebugError, unreadable } from "./errors.ts"
+import { type DebugError, toUnreadableError } from "./errors.ts"
 import type { DiffEntry, TreeFile, TreeNode } from "./model.ts"
 
 export type Tree = ReadonlyArray<TreeFile>
@@ -50,26 +50,26 @@ class Collector {
   }
 }
 
-const walked = (fs: Algebra, collector: Collector): Effect.Effect<void, DebugError> =>
+const collectByWalk = (fs: Algebra, collector: Collector): Effect.Effect<void, DebugError> =>
   Stream.runForEachArray(fs.walk(".", { sizes: true }), (entries) =>
     Effect.sync(() => {
       for (const { kind, path, sizeBytes } of entries) collector.add(path, kind, sizeBytes ?? 0)
     })
-  ).pipe(Effect.mapError(unreadable), Effect.provideService(Limits, unlimited))
+  ).pipe(Effect.mapError(toUnreadableError), Effect.provideService(Limits, unlimited))
 
-const abreast = 8
+const concurrentDirectories = 8
 
 /** Collects the tree of a directory of the machine by `stamps`, which includes the sizes and takes half the time of a walk. */
-const stamped = Effect.fnUntraced(function* (history: DirectoryHistory, collector: Collector) {
+const collectByStamps = Effect.fnUntraced(function* (history: DirectoryHistory, collector: Collector) {
   let level: ReadonlyArray<FsPath.FsPath> = [FsPath.root]
   while (level.length > 0) {
     const found = yield* Effect.forEach(
       level,
       (here) =>
-        Effect.matchEffect(history.stamps(here), {
+        Effect.matchEffect(history.listStamped(here), {
           // Of a directory that is unreadable or has disappeared, only its name is known.
           onFailure: (fault) =>
-            here === FsPath.root ? Effect.fail(unreadable(promote(fault, "debug", here))) : Effect.succeed([]),
+            here === FsPath.root ? Effect.fail(toUnreadableError(promote(fault, "debug", here))) : Effect.succeed([]),
           onSuccess: (children) =>
             Effect.sync(() => {
               const below: Array<FsPath.FsPath> = []
@@ -81,7 +81,7 @@ const stamped = Effect.fnUntraced(function* (history: DirectoryHistory, collecto
               return below
             })
         }),
-      { concurrency: abreast }
+      { concurrency: concurrentDirectories }
     )
     level = found.flat()
   }
@@ -91,7 +91,7 @@ export const ofFilesystem = (fs: Algebra): Effect.Effect<Tree, DebugError> =>
   Effect.suspend(() => {
     const collector = new Collector()
     const { history } = fs.port
-    const collected = history?._tag === "Directory" ? stamped(history, collector) : walked(fs, collector)
+    const collected = history?._tag === "Directory" ? collectByStamps(history, collector) : collectByWalk(fs, collector)
     return Effect.map(collected, () => collector.tree())
   })
 
@@ -144,13 +144,13 @@ const statAt = (fs: Algebra, path: FsPath.FsPath): Effect.Effect<FileStat | unde
 
 type Side = readonly [path: FsPath.FsPath, stat: FileStat]
 
-interface Looked {
+interface ComparedPath {
   readonly path: FsPath.FsPath
   readonly before: FileStat | undefined
   readonly after: FileStat | undefined
 }
 
-const entryOf = ({ after, before, path }: Looked): DiffEntry => ({
+const entryOf = ({ after, before, path }: ComparedPath): DiffEntry => ({
   change: before === undefined ? "added" : after === undefined ? "deleted" : "modified",
   path,
   kind: (after ?? before)?.kind ?? "other",
@@ -159,10 +159,10 @@ const entryOf = ({ after, before, path }: Looked): DiffEntry => ({
 })
 
 /** The largest number of files to test for a rename, and the largest size of one. */
-const most = 500
-const largest = 32 * 1024 * 1024
+const maxRenameCandidates = 500
+const maxRenameBytes = 32 * 1024 * 1024
 
-const isMovable = ({ kind, sizeBytes }: FileStat): boolean => kind === "file" && sizeBytes > 0 && sizeBytes <= largest
+const isMovable = ({ kind, sizeBytes }: FileStat): boolean => kind === "file" && sizeBytes > 0 && sizeBytes <= maxRenameBytes
 
 const versions = Effect.fnUntraced(function* (fs: Algebra, sides: ReadonlyArray<Side>) {
   const known = new Map<string, FsPath.FsPath>()
@@ -174,20 +174,20 @@ const versions = Effect.fnUntraced(function* (fs: Algebra, sides: ReadonlyArray<
 })
 
 /** Maps the new paths of renamed files to their old paths. Only equal content counts, not similar names. */
-const moved = Effect.fnUntraced(function* (before: Algebra, after: Algebra, looked: ReadonlyArray<Looked>) {
-  const gone: Array<Side> = []
-  const come: Array<Side> = []
-  for (const { after, before, path } of looked) {
-    if (before !== undefined && after === undefined && isMovable(before)) gone.push([path, before])
-    if (after !== undefined && before === undefined && isMovable(after)) come.push([path, after])
+const findRenames = Effect.fnUntraced(function* (before: Algebra, after: Algebra, comparedPaths: ReadonlyArray<ComparedPath>) {
+  const removedFiles: Array<Side> = []
+  const addedFiles: Array<Side> = []
+  for (const { after, before, path } of comparedPaths) {
+    if (before !== undefined && after === undefined && isMovable(before)) removedFiles.push([path, before])
+    if (after !== undefined && before === undefined && isMovable(after)) addedFiles.push([path, after])
   }
-  const [goneSizes, comeSizes] = [gone, come].map((sides) => new Set(sides.map(([, { sizeBytes }]) => sizeBytes)))
+  const [goneSizes, comeSizes] = [removedFiles, addedFiles].map((sides) => new Set(sides.map(([, { sizeBytes }]) => sizeBytes)))
   const [from, to] = [
-    gone.filter(([, { sizeBytes }]) => comeSizes!.has(sizeBytes)),
-    come.filter(([, { sizeBytes }]) => goneSizes!.has(sizeBytes))
+    removedFiles.filter(([, { sizeBytes }]) => comeSizes!.has(sizeBytes)),
+    addedFiles.filter(([, { sizeBytes }]) => goneSizes!.has(sizeBytes))
   ]
   const out = new Map<FsPath.FsPath, FsPath.FsPath>()
-  if (from.length === 0 || to.length === 0 || from.length + to.length > most) return out
+  if (from.length === 0 || to.length === 0 || from.length + to.length > maxRenameCandidates) return out
   const [was, is] = [yield* versions(before, from), yield* versions(after, to)]
   for (const [version, path] of is) {
     const old = was.get(version)
@@ -197,25 +197,25 @@ const moved = Effect.fnUntraced(function* (before: Algebra, after: Algebra, look
 })
 
 /** Drops directories that contain other changes. */
-const withoutFilled = (looked: ReadonlyArray<Looked>): ReadonlyArray<Looked> => {
+const withoutFilled = (comparedPaths: ReadonlyArray<ComparedPath>): ReadonlyArray<ComparedPath> => {
   const filled = new Set<string>()
-  for (const { path } of looked) {
+  for (const { path } of comparedPaths) {
     for (let above = path; above !== FsPath.root;) {
       above = FsPath.parent(above)
       if (filled.has(above)) break
       filled.add(above)
     }
   }
-  return looked.filter(({ after, before, path }) => (after ?? before)?.kind !== "directory" || !filled.has(path))
+  return comparedPaths.filter(({ after, before, path }) => (after ?? before)?.kind !== "directory" || !filled.has(path))
 }
 
 export const entriesOf = Effect.fnUntraced(
   function* (changes: ReadonlyArray<Change>, before: Algebra, after: Algebra) {
-    const looked = withoutFilled(
+    const comparedPaths = withoutFilled(
       yield* Effect.forEach(
         changes,
         ({ path }) =>
-          Effect.map(Effect.all([statAt(before, path), statAt(after, path)]), ([before, after]): Looked => ({
+          Effect.map(Effect.all([statAt(before, path), statAt(after, path)]), ([before, after]): ComparedPath => ({
             path,
             before,
             after
@@ -223,14 +223,14 @@ export const entriesOf = Effect.fnUntraced(
         { concurrency: 16 }
       )
     )
-    const from = yield* moved(before, after, looked)
-    const wentOn = new Set(from.values())
+    const from = yield* findRenames(before, after, comparedPaths)
+    const renamedSources = new Set(from.values())
     const entries: Array<DiffEntry> = []
-    for (const one of looked) {
+    for (const one of comparedPaths) {
       const was = from.get(one.path)
       if (was !== undefined) {
         entries.push({ ...entryOf(one), change: "renamed", from_path: was, size_before: one.after!.sizeBytes })
-      } else if (!wentOn.has(one.path)) entries.push(entryOf(one))
+      } else if (!renamedSources.has(one.path)) entries.push(entryOf(one))
     }
     return entries
   },

@@ -10,30 +10,30 @@ import type { SnapshotError } from "../history/errors.ts"
 import type { Operations } from "../history/Snapshots.ts"
 import type { Change } from "../history/tree.ts"
 import type { FilesystemSnapshot } from "../history/snapshots/value.ts"
-import { shortIds } from "../history/snapshots/choice.ts"
+import { makeShortIds } from "../history/snapshots/choice.ts"
 import { promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { type DebugError, refuse, unreadable } from "./errors.ts"
-import type { Files } from "./journal.ts"
+import { type DebugError, makeDebugError, toUnreadableError } from "./errors.ts"
+import type { FileJournal } from "./journal.ts"
 import * as Live from "./live.ts"
 import type { Diff, SnapshotInfo } from "./model.ts"
-import type { Look, Source } from "./source.ts"
+import type { OpenTree, Source } from "./source.ts"
 import * as Tree from "./tree.ts"
 
 /** The snapshots; `undefined` if there are none yet. */
-export type Kept = Effect.Effect<Operations | undefined, SnapshotError>
+export type SnapshotsEffect = Effect.Effect<Operations | undefined, SnapshotError>
 
 export interface Workspace {
   readonly filesystem: Algebra
-  readonly snapshots: Kept
-  readonly journal: Files | undefined
+  readonly snapshots: SnapshotsEffect
+  readonly journal: FileJournal | undefined
   readonly title: string
   readonly path: string
 }
 
-const capacity = 8
+const maxCachedTrees = 8
 
-const detailed = (snapshots: Operations, snapshot: FilesystemSnapshot) =>
+const detailsOf = (snapshots: Operations, snapshot: FilesystemSnapshot) =>
   Effect.catch(snapshots.details(snapshot), () => Effect.succeed(undefined))
 
 /** The number of snapshots whose tools are shown. More would be slow, because their changes are counted too. */
@@ -45,21 +45,21 @@ const reversed = (change: Change): Change =>
 export const make = ({ filesystem, journal, path, snapshots, title }: Workspace): Effect.Effect<Source, never, Scope.Scope> =>
   Effect.gen(function* () {
     let generation = 1
-    const looks = new Map<string, Look>()
+    const cachedTrees = new Map<string, OpenTree>()
     /** The identity of each snapshot's tree. It stays when the view is created again, because a snapshot never changes. */
     const identities = new Map<string, object>()
-    const told = new Map<string, SnapshotInfo>()
+    const cachedInfos = new Map<string, SnapshotInfo>()
 
-    const kept = Effect.mapError(snapshots, unreadable)
-    const all = Effect.flatMap(kept, (found) =>
-      found === undefined ? Effect.succeed([]) : Effect.mapError(found.list, unreadable)
+    const kept = Effect.mapError(snapshots, toUnreadableError)
+    const listSnapshots = Effect.flatMap(kept, (found) =>
+      found === undefined ? Effect.succeed([]) : Effect.mapError(found.list, toUnreadableError)
     )
 
-    const infoOf = (found: Operations, snapshot: FilesystemSnapshot, label: string, asks: boolean) =>
+    const infoOf = (found: Operations, snapshot: FilesystemSnapshot, label: string, withDetails: boolean) =>
       Effect.gen(function* () {
-        const known = told.get(snapshot.snapshotId)
+        const known = cachedInfos.get(snapshot.snapshotId)
         if (known !== undefined) return { ...known, label }
-        const details = asks ? yield* detailed(found, snapshot) : undefined
+        const details = withDetails ? yield* detailsOf(found, snapshot) : undefined
         const info: SnapshotInfo = {
           id: snapshot.snapshotId,
           label,
@@ -68,66 +68,67 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
           ...(details?.tool !== undefined && { tool: details.tool }),
           ...(details?.callId !== undefined && { call_id: details.callId })
         }
-        if (details !== undefined) told.set(snapshot.snapshotId, info)
+        if (details !== undefined) cachedInfos.set(snapshot.snapshotId, info)
         return info
       })
 
     const infos = Effect.gen(function* () {
       const found = yield* kept
       if (found === undefined) return []
-      const list = yield* Effect.mapError(found.list, unreadable)
-      const short = shortIds(list)
+      const list = yield* Effect.mapError(found.list, toUnreadableError)
+      const short = makeShortIds(list)
       return yield* Effect.forEach(list.toReversed(), (snapshot, index) =>
         infoOf(found, snapshot, snapshot.tag ?? short(snapshot), index < maxDetails)
       )
     })
 
-    const named = Effect.fnUntraced(function* (id: string) {
+    const findSnapshot = Effect.fnUntraced(function* (id: string) {
       const found = yield* kept
-      const snapshot = found && (yield* all).find(({ snapshotId }) => snapshotId === id)
+      const snapshot = found && (yield* listSnapshots).find(({ snapshotId }) => snapshotId === id)
       if (found === undefined || snapshot === undefined) {
-        return yield* refuse("missing", `there is no snapshot ${JSON.stringify(id.slice(0, 100))}`)
+        return yield* makeDebugError("missing", `there is no snapshot ${JSON.stringify(id.slice(0, 100))}`)
       }
       return { found, snapshot }
     })
 
     const about = { name: filesystem.name, case_sensitive: filesystem.port.info.caseSensitive }
-    const now: Look = { filesystem, tree: Tree.ofFilesystem(filesystem), about }
+    const now: OpenTree = { filesystem, tree: Tree.ofFilesystem(filesystem), about }
 
-    const lookInto = Effect.fnUntraced(function* (id: string): Effect.fn.Return<Look, DebugError> {
-      const { found, snapshot } = yield* named(id)
-      const known = looks.get(id)
+    const openSnapshotTree = Effect.fnUntraced(function* (id: string): Effect.fn.Return<OpenTree, DebugError> {
+      const { found, snapshot } = yield* findSnapshot(id)
+      const known = cachedTrees.get(id)
       if (known !== undefined) return known
-      const view = yield* Effect.mapError(found.view(snapshot), unreadable)
+      const view = yield* Effect.mapError(found.view(snapshot), toUnreadableError)
       const identity = identities.get(id) ?? {}
       identities.set(id, identity)
-      const look: Look = {
+      const look: OpenTree = {
         filesystem: view,
         identity,
         tree: yield* Effect.cached(Tree.ofFilesystem(view)),
         about: { name: view.name, case_sensitive: about.case_sensitive, created_at: DateTime.formatIso(snapshot.createdAt) }
       }
-      if (looks.size >= capacity) looks.delete(looks.keys().next().value!)
-      looks.set(id, look)
+      if (cachedTrees.size >= maxCachedTrees) cachedTrees.delete(cachedTrees.keys().next().value!)
+      cachedTrees.set(id, look)
       return look
     })
 
     /** Finishes the change of a process that was killed since the filesystem was opened. */
-    const settled = Effect.mapError(filesystem.port.hostRoots?.settle(() => true) ?? Effect.void, (fault) =>
-      unreadable(promote(fault, "debug", FsPath.root))
+    const settleUnfinished = Effect.mapError(
+      filesystem.port.hostRoots?.settleTransactions(() => true) ?? Effect.void,
+      (fault) => toUnreadableError(promote(fault, "debug", FsPath.root))
     )
 
-    const look = (at: string | undefined): Effect.Effect<Look, DebugError> =>
-      at === undefined ? Effect.as(settled, now) : lookInto(at)
+    const look = (at: string | undefined): Effect.Effect<OpenTree, DebugError> =>
+      at === undefined ? Effect.as(settleUnfinished, now) : openSnapshotTree(at)
 
     /** Returns the changes between two snapshots, or to the current state. The other direction is the same list reversed. */
     const changes = Effect.fnUntraced(function* (from: string | undefined, to: string | undefined) {
       if (from === to) return []
-      const a = from === undefined ? undefined : yield* named(from)
-      const b = to === undefined ? undefined : yield* named(to)
+      const a = from === undefined ? undefined : yield* findSnapshot(from)
+      const b = to === undefined ? undefined : yield* findSnapshot(to)
       const found = (a ?? b)!.found
       const forward = a === undefined ? found.diff(b!.snapshot) : found.diff(a.snapshot, b?.snapshot)
-      const changes = yield* Effect.mapError(forward, unreadable)
+      const changes = yield* Effect.mapError(forward, toUnreadableError)
       return a === undefined ? changes.map(reversed) : changes
     })
 
@@ -140,23 +141,23 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
       return { from: from ?? null, to: to ?? null, changes: entries }
     })
 
-    const noDumps = refuse("missing", "a workspace is shown, and no dumps")
+    const noDumps = makeDebugError("missing", "a workspace is shown, and no dumps")
     const count = Effect.orElseSucceed(
-      Effect.map(all, ({ length }) => length),
+      Effect.map(listSnapshots, ({ length }) => length),
       () => 0
     )
 
-    const watch = Live.ofFiles(filesystem)
-    const unwatched = (): ReadonlyArray<string> => {
+    const watch = Live.watchFiles(filesystem)
+    const watchProblems = (): ReadonlyArray<string> => {
       const problem = watch.problem()
       return problem === undefined ? [] : [`Changes of the files are not told, reload to see them: ${problem}.`]
     }
 
     return {
       about: Effect.map(
-        Effect.match(all, {
-          onFailure: ({ message }) => [`The snapshots cannot be shown: ${message}.`, ...unwatched()],
-          onSuccess: unwatched
+        Effect.match(listSnapshots, {
+          onFailure: ({ message }) => [`The snapshots cannot be shown: ${message}.`, ...watchProblems()],
+          onSuccess: watchProblems
         }),
         (problems) => ({ kind: "workspace" as const, title, path, tags: {}, has_filesystem: true, problems })
       ),
@@ -168,8 +169,8 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
       dumps: Effect.succeed([]),
       reload: Effect.sync(() => {
         generation++
-        looks.clear()
-        told.clear()
+        cachedTrees.clear()
+        cachedInfos.clear()
       }),
       switchTo: () => Effect.fail(noDumps),
       snapshots: infos,
@@ -177,9 +178,9 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
       look,
       diff,
       journal,
-      live: yield* Live.toAll({
-        happenings: watch.events,
-        states: [Live.counting(count, (count) => ({ type: "snapshots", count })), ...Live.ofJournal(journal)]
+      live: yield* Live.shareWithListeners({
+        transientEvents: watch.events,
+        statefulEvents: [Live.emitCounts(count, (count) => ({ type: "snapshots", count })), ...Live.followJournal(journal)]
       })
     }
   })

@@ -12,7 +12,7 @@ type Node =
   | { readonly _tag: "Unit"; readonly has: (unit: number) => boolean }
   | { readonly _tag: "Start" | "End" }
   | { readonly _tag: "Sequence" | "Choice"; readonly nodes: ReadonlyArray<Node> }
-  | { readonly _tag: "Repeat"; readonly node: Node; readonly least: number; readonly most: number }
+  | { readonly _tag: "Repeat"; readonly node: Node; readonly min: number; readonly max: number }
   | { readonly _tag: "Look"; readonly node: Node; readonly negative: boolean }
 
 export class NotAGlob extends Error {}
@@ -38,12 +38,12 @@ const parse = (source: string, ignoreCase: boolean): Node => {
     if (found === null) return node
     if (node._tag === "Look") throw new NotAGlob("it repeats a condition")
     at += found[0].length
-    const [, sign, least, most] = found
+    const [, sign, min, max] = found
     return {
       _tag: "Repeat",
       node,
-      least: sign === undefined ? Number(least) : sign === "+" ? 1 : 0,
-      most: sign === undefined ? Number(most) : sign === "?" ? 1 : Number.POSITIVE_INFINITY
+      min: sign === undefined ? Number(min) : sign === "+" ? 1 : 0,
+      max: sign === undefined ? Number(max) : sign === "?" ? 1 : Number.POSITIVE_INFINITY
     }
   }
   const group = (): Node => {
@@ -98,102 +98,102 @@ const assemble = (root: Node): Program => {
   const steps: Array<Step> = []
   let weight = 0
   let depth = 0
-  const put = (step: Step): number => {
+  const addStep = (step: Step): number => {
     weight += 1 + depth
     if (weight > maxSteps) throw new NotAGlob("it is too complex")
     return steps.push(step) - 1
   }
-  const emit = (node: Node): void => {
+  const compileNode = (node: Node): void => {
     switch (node._tag) {
       case "Sequence":
-        for (const part of node.nodes) emit(part)
+        for (const part of node.nodes) compileNode(part)
         return
       case "Choice": {
         const to: Array<number> = []
         const exits: Array<Array<number>> = []
-        put({ _tag: "Go", to })
+        addStep({ _tag: "Go", to })
         for (const part of node.nodes) {
           to.push(steps.length)
-          emit(part)
+          compileNode(part)
           const exit: Array<number> = []
-          put({ _tag: "Go", to: exit })
+          addStep({ _tag: "Go", to: exit })
           exits.push(exit)
         }
         for (const exit of exits) exit.push(steps.length)
         return
       }
       case "Repeat": {
-        for (let i = 0; i < node.least; i++) emit(node.node)
-        if (node.most === Number.POSITIVE_INFINITY) {
+        for (let i = 0; i < node.min; i++) compileNode(node.node)
+        if (node.max === Number.POSITIVE_INFINITY) {
           const to: Array<number> = []
-          const again = put({ _tag: "Go", to })
+          const again = addStep({ _tag: "Go", to })
           to.push(again + 1)
-          emit(node.node)
-          put({ _tag: "Go", to: [again] })
+          compileNode(node.node)
+          addStep({ _tag: "Go", to: [again] })
           to.push(steps.length)
           return
         }
-        for (let i = node.least; i < node.most; i++) {
+        for (let i = node.min; i < node.max; i++) {
           const to: Array<number> = [steps.length + 1]
-          put({ _tag: "Go", to })
-          emit(node.node)
+          addStep({ _tag: "Go", to })
+          compileNode(node.node)
           to.push(steps.length)
         }
         return
       }
       case "Look": {
-        const at = put({ _tag: "Start" })
+        const at = addStep({ _tag: "Start" })
         depth++
-        emit(node.node)
-        const end = put({ _tag: "Done" })
+        compileNode(node.node)
+        const end = addStep({ _tag: "Done" })
         depth--
         steps[at] = { _tag: "Look", end, negative: node.negative }
         return
       }
       default:
-        put(node)
+        addStep(node)
     }
   }
-  emit(root)
-  put({ _tag: "Done" })
+  compileNode(root)
+  addStep({ _tag: "Done" })
   return { steps, weight }
 }
 
 /** Evaluates a lookahead at every place, from the end backwards, so that each part of the text is read once. */
-const survey = (
+const evaluateLookahead = (
   steps: ReadonlyArray<Step>,
-  comesFrom: ReadonlyArray<ReadonlyArray<number>>,
+  predecessors: ReadonlyArray<ReadonlyArray<number>>,
   look: number,
   text: string,
-  says: (look: number, place: number) => boolean
+  holdsAt: (look: number, position: number) => boolean
 ): Uint8Array => {
   const { end } = steps[look] as { readonly end: number }
   const holds = new Uint8Array(text.length + 1)
   let now = new Uint8Array(end + 1)
   let next = new Uint8Array(end + 1)
-  const passes = (at: number, place: number): boolean => {
+  const passes = (at: number, position: number): boolean => {
     const step = steps[at]!
     return (
       step._tag === "Go" ||
-      (step._tag === "Start" && place === 0) ||
-      (step._tag === "End" && place === text.length) ||
-      (step._tag === "Look" && says(at, place))
+      (step._tag === "Start" && position === 0) ||
+      (step._tag === "End" && position === text.length) ||
+      (step._tag === "Look" && holdsAt(at, position))
     )
   }
-  for (let place = text.length; place >= 0; place--) {
+  for (let position = text.length; position >= 0; position--) {
     now.fill(0)
-    const unit = text.charCodeAt(place)
-    const todo = [end]
+    const unit = text.charCodeAt(position)
+    const pending = [end]
     for (let at = look + 1; at < end; at++) {
       const step = steps[at]!
-      if (step._tag === "Unit" && next[at + 1] === 1 && step.has(unit)) todo.push(at)
+      if (step._tag === "Unit" && next[at + 1] === 1 && step.has(unit)) pending.push(at)
     }
-    for (let at = todo.pop(); at !== undefined; at = todo.pop()) {
+    for (let at = pending.pop(); at !== undefined; at = pending.pop()) {
       if (now[at] === 1) continue
       now[at] = 1
-      for (const from of comesFrom[at]!) if (from > look && passes(from, place)) todo.push(from)
+      for (const from of predecessors[at]!) if (from > look && passes(from, position)) pending.push(from)
     }
-    holds[place] = now[look + 1]!
+    holds[position] = now[look + 1]!
     ;[now, next] = [next, now]
   }
   return holds
@@ -201,42 +201,43 @@ const survey = (
 
 export const compileExpression = (source: string, ignoreCase: boolean): Test => {
   const { steps, weight } = assemble(parse(source, ignoreCase))
-  const comesFrom: Array<Array<number>> = steps.map(() => [])
+  const predecessors: Array<Array<number>> = steps.map(() => [])
   steps.forEach((step, at) => {
-    if (step._tag === "Go") for (const to of step.to) comesFrom[to]!.push(at)
-    else if (step._tag === "Look") comesFrom[step.end + 1]!.push(at)
-    else if (step._tag === "Start" || step._tag === "End") comesFrom[at + 1]!.push(at)
+    if (step._tag === "Go") for (const to of step.to) predecessors[to]!.push(at)
+    else if (step._tag === "Look") predecessors[step.end + 1]!.push(at)
+    else if (step._tag === "Start" || step._tag === "End") predecessors[at + 1]!.push(at)
   })
 
   const test = (text: string): boolean => {
     const surveys = new Map<number, Uint8Array>()
-    const says = (look: number, place: number): boolean => {
+    const holdsAt = (look: number, position: number): boolean => {
       let holds = surveys.get(look)
-      if (holds === undefined) surveys.set(look, (holds = survey(steps, comesFrom, look, text, says)))
-      return (holds[place] === 1) !== (steps[look] as { readonly negative: boolean }).negative
+      if (holds === undefined) surveys.set(look, (holds = evaluateLookahead(steps, predecessors, look, text, holdsAt)))
+      return (holds[position] === 1) !== (steps[look] as { readonly negative: boolean }).negative
     }
     const seen = new Int32Array(steps.length).fill(-1)
-    const follow = (out: Array<number>, entry: number, place: number): boolean => {
-      const todo = [entry]
-      for (let at = todo.pop(); at !== undefined; at = todo.pop()) {
-        if (seen[at] === place) continue
-        seen[at] = place
+    const addReachable = (out: Array<number>, entry: number, position: number): boolean => {
+      const pending = [entry]
+      for (let at = pending.pop(); at !== undefined; at = pending.pop()) {
+        if (seen[at] === position) continue
+        seen[at] = position
         const step = steps[at]!
         if (step._tag === "Done") return true
         if (step._tag === "Unit") out.push(at)
-        else if (step._tag === "Go") todo.push(...step.to)
-        else if (step._tag === "Start" ? place === 0 : step._tag === "End" && place === text.length) todo.push(at + 1)
-        else if (step._tag === "Look" && says(at, place)) todo.push(step.end + 1)
+        else if (step._tag === "Go") pending.push(...step.to)
+        else if (step._tag === "Start" ? position === 0 : step._tag === "End" && position === text.length) pending.push(at + 1)
+        else if (step._tag === "Look" && holdsAt(at, position)) pending.push(step.end + 1)
       }
       return false
     }
     let now: Array<number> = []
     let next: Array<number> = []
-    if (follow(now, 0, 0)) return true
-    for (let place = 0; place < text.length && now.length > 0; place++) {
-      const unit = text.charCodeAt(place)
+    if (addReachable(now, 0, 0)) return true
+    for (let position = 0; position < text.length && now.length > 0; position++) {
+      const unit = text.charCodeAt(position)
       for (const at of now) {
-        if ((steps[at] as { readonly has: (unit: number) => boolean }).has(unit) && follow(next, at + 1, place + 1)) return true
+        if ((steps[at] as { readonly has: (unit: number) => boolean }).has(unit) && addReachable(next, at + 1, position + 1))
+          return true
       }
       ;[now, next] = [next, now]
       next.length = 0

@@ -13,13 +13,13 @@ export const maxExpansions = 1024
 /** Patterns of the standard length stay below this depth, which is far from a stack overflow. */
 export const maxDepth = 500
 
-export const tooDeep = `it is nested more than ${maxDepth} deep`
+export const nestedTooDeepDetail = `it is nested more than ${maxDepth} deep`
 
-export const tooMany = `its braces expand to more than ${maxExpansions} patterns`
+export const tooManyPatternsDetail = `its braces expand to more than ${maxExpansions} patterns`
 
-export class Malformed extends Error {}
+export class MalformedGlob extends Error {}
 
-export interface Expanded {
+export interface ExpandedGlob {
   readonly patterns: ReadonlyArray<string>
   /** The reason why the glob may not mean what it looks like. A search accepts such a glob; a policy refuses it. */
   readonly doubt: string | undefined
@@ -31,7 +31,7 @@ interface Group {
   readonly opening: string
   readonly options: ReadonlyArray<ReadonlyArray<Piece>>
   /** True if the group stands for one of its options: braces with a comma, `@(…)`, `?(…)` and `(…)`. */
-  readonly chooses: boolean
+  readonly isAlternative: boolean
   readonly holdsGlobstar: boolean
 }
 
@@ -44,7 +44,7 @@ interface Level {
  * ASCII ranges of the named classes, without "/", which no class matches in a path. Each range is valid at any place
  * within brackets.
  */
-const classes: ReadonlyMap<string, string> = new Map([
+const rangesByClass: ReadonlyMap<string, string> = new Map([
   ["alnum", "a-zA-Z0-9"],
   ["alpha", "a-zA-Z"],
   ["ascii", "\x01-.0-\x7f"],
@@ -64,11 +64,12 @@ const classes: ReadonlyMap<string, string> = new Map([
 const range = /\{(?:(-?\d{1,15})\.\.(-?\d{1,15})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.(-?\d{1,15}))?\}/y
 
 /** Expands a numeric range as bash does: ignores the sign of the step, and pads with zeros if one end is padded. */
-const numbers = (from: string, to: string, step: number): ReadonlyArray<string> => {
+const expandNumbers = (from: string, to: string, step: number): ReadonlyArray<string> => {
   const width = [from, to].some((end) => /^-?0\d/.test(end)) ? Math.max(from.length, to.length) : 0
   const [first, last] = [Number(from), Number(to)]
   const count = Math.floor(Math.abs(last - first) / step) + 1
-  if (count > maxExpansions) throw new Malformed(`the range {${from}..${to}} stands for more than ${maxExpansions} patterns`)
+  if (count > maxExpansions)
+    throw new MalformedGlob(`the range {${from}..${to}} stands for more than ${maxExpansions} patterns`)
   return Array.from({ length: count }, (_, index) => {
     const value = first + (last < first ? -index : index) * step
     const sign = value < 0 ? "-" : ""
@@ -77,21 +78,21 @@ const numbers = (from: string, to: string, step: number): ReadonlyArray<string> 
 }
 
 /** Turns a range between single characters into a set, which costs no expansions. */
-const ranged = ([, from, to, first, last, by]: RegExpExecArray): string => {
+const globOfRange = ([, from, to, first, last, by]: RegExpExecArray): string => {
   const step = Math.abs(Number(by ?? 1)) || 1
   const [low, high] = [first ?? from!, last ?? to!].sort() as [string, string]
   if (step === 1 && low.length === 1 && high.length === 1) return `[${low}-${high}]`
   const names =
     first === undefined
-      ? numbers(from!, to!, step)
-      : numbers(String(first.charCodeAt(0)), String(last!.charCodeAt(0)), step).map((code) => {
+      ? expandNumbers(from!, to!, step)
+      : expandNumbers(String(first.charCodeAt(0)), String(last!.charCodeAt(0)), step).map((code) => {
           const letter = String.fromCharCode(Number(code))
           return /\w/.test(letter) ? letter : `\\${letter}`
         })
   return names.length === 1 ? names[0]! : `{${names.join(",")}}`
 }
 
-class Reading {
+class GlobReader {
   readonly #text: string
   #at = 0
   #depth = 0
@@ -105,7 +106,7 @@ class Reading {
     return this.#doubt
   }
 
-  doubts(reason: string): void {
+  noteDoubt(reason: string): void {
     this.#doubt ??= reason
   }
 
@@ -137,7 +138,7 @@ class Reading {
       if (part.startsWith("**") && level !== undefined) level.holdsGlobstar = true
       dots = part === "." || part === "\\." ? dots + 1 : 0
       if (dots === 2 && level?.closing === "}") {
-        throw new Malformed('".." in braces is a range between two whole numbers or two letters; write out any other')
+        throw new MalformedGlob('".." in braces is a range between two whole numbers or two letters; write out any other')
       }
       extglob = /^(?:[@?!+]|\*+)$/.test(part) ? part.at(-1)! : ""
       push(part)
@@ -157,11 +158,11 @@ class Reading {
     }
     this.#at++
     if (sign === "]" || sign === "}" || sign === ")") {
-      this.doubts(`"${sign}" closes nothing; write "\\${sign}" for the sign itself`)
+      this.noteDoubt(`"${sign}" closes nothing; write "\\${sign}" for the sign itself`)
     } else if (sign === "|" && level?.closing !== ")") {
-      this.doubts('"|" stands outside parentheses; give each pattern by itself, or write "\\|" for the sign itself')
+      this.noteDoubt('"|" stands outside parentheses; give each pattern by itself, or write "\\|" for the sign itself')
     } else if (sign === "," && level?.closing !== "}") {
-      this.doubts('"," stands outside braces; give each pattern by itself, or write "\\," for the sign itself')
+      this.noteDoubt('"," stands outside braces; give each pattern by itself, or write "\\," for the sign itself')
     }
     return sign
   }
@@ -170,7 +171,7 @@ class Reading {
     const next = this.#text[this.#at + 1] ?? ""
     this.#at += 2
     if (!/[A-Za-z0-9]/.test(next)) return `\\${next}`
-    this.doubts(`"\\${next}" is the sign "${next}" itself; directories are separated by "/"`)
+    this.noteDoubt(`"\\${next}" is the sign "${next}" itself; directories are separated by "/"`)
     return next
   }
 
@@ -182,7 +183,7 @@ class Reading {
       out += sign === "\\" ? this.#escape() : sign
       if (sign === '"') return out
     }
-    throw new Malformed('a quotation mark is not closed; write "\\"" for the sign itself')
+    throw new MalformedGlob('a quotation mark is not closed; write "\\"" for the sign itself')
   }
 
   #brackets(): string {
@@ -193,8 +194,8 @@ class Reading {
     let out = text.slice(this.#at, at)
     while (at < text.length && text[at] !== "]") {
       const end = /\[[:.=]/.test(text.slice(at, at + 2)) ? text.indexOf(`${text[at + 1]}]`, at + 2) : -1
-      const body = end !== -1 && text[at + 1] === ":" ? classes.get(text.slice(at + 2, end)) : undefined
-      if (end !== -1 && body === undefined) this.doubts(`there is no class ${JSON.stringify(text.slice(at, end + 2))}`)
+      const body = end !== -1 && text[at + 1] === ":" ? rangesByClass.get(text.slice(at + 2, end)) : undefined
+      if (end !== -1 && body === undefined) this.noteDoubt(`there is no class ${JSON.stringify(text.slice(at, end + 2))}`)
       if (body !== undefined) {
         // A class cannot be the end of a range, so escape the dash before it.
         out = out.replace(/([^[!^\\])-$/, "$1\\-") + body
@@ -218,7 +219,7 @@ class Reading {
     const found = range.exec(this.#text)
     if (found === null) return this.#group("{", "}", '"{" is not closed; write "\\{" for the sign itself')
     this.#at += found[0].length
-    const text = ranged(found)
+    const text = globOfRange(found)
     return text.startsWith("{")
       ? {
           opening: "{",
@@ -226,7 +227,7 @@ class Reading {
             .slice(1, -1)
             .split(",")
             .map((name) => [name]),
-          chooses: true,
+          isAlternative: true,
           holdsGlobstar: false
         }
       : text
@@ -237,10 +238,10 @@ class Reading {
   }
 
   #group(opening: string, closing: "}" | ")", unclosed: string): Group {
-    if (++this.#depth > maxDepth) throw new Malformed(tooDeep)
+    if (++this.#depth > maxDepth) throw new MalformedGlob(nestedTooDeepDetail)
     this.#at++
     if (opening === "(" && /^\?[=!<:]/.test(this.#text.slice(this.#at, this.#at + 2))) {
-      throw new Malformed("it holds a group that no glob has")
+      throw new MalformedGlob("it holds a group that no glob has")
     }
     const level: Level = { closing, holdsGlobstar: false }
     const options: Array<ReadonlyArray<Piece>> = [this.sequence(level)]
@@ -248,13 +249,19 @@ class Reading {
       this.#at++
       options.push(this.sequence(level))
     }
-    if (this.#at >= this.#text.length) throw new Malformed(unclosed)
+    if (this.#at >= this.#text.length) throw new MalformedGlob(unclosed)
     this.#at++
     this.#depth--
-    const chooses = closing === "}" ? options.length > 1 : /^[@?]?\($/.test(opening)
-    if (closing === "}" && !chooses) this.doubts('braces without a comma are text; write "\\{" for the sign itself')
-    if (!chooses && level.holdsGlobstar) this.doubts('"**" stands in an extglob, where it asks for at least one directory')
-    return { opening, options: opening === "?(" ? [[], ...options] : options, chooses, holdsGlobstar: level.holdsGlobstar }
+    const isAlternative = closing === "}" ? options.length > 1 : /^[@?]?\($/.test(opening)
+    if (closing === "}" && !isAlternative) this.noteDoubt('braces without a comma are text; write "\\{" for the sign itself')
+    if (!isAlternative && level.holdsGlobstar)
+      this.noteDoubt('"**" stands in an extglob, where it asks for at least one directory')
+    return {
+      opening,
+      options: opening === "?(" ? [[], ...options] : options,
+      isAlternative,
+      holdsGlobstar: level.holdsGlobstar
+    }
   }
 }
 
@@ -273,24 +280,25 @@ const textOf = (pieces: ReadonlyArray<Piece>): string =>
 const width = (pieces: ReadonlyArray<Piece>): number =>
   pieces.reduce((product, piece) => {
     if (!isGroup(piece)) return product
-    const isSum = piece.chooses && (piece.opening === "{" || piece.holdsGlobstar)
+    const isSum = piece.isAlternative && (piece.opening === "{" || piece.holdsGlobstar)
     return product * piece.options.reduce((all, option) => (isSum ? all + width(option) : all * width(option)), isSum ? 0 : 1)
   }, 1)
 
-const expand = (pieces: ReadonlyArray<Piece>): ReadonlyArray<string> => {
+const expandPieces = (pieces: ReadonlyArray<Piece>): ReadonlyArray<string> => {
   let out: ReadonlyArray<string> = [""]
   for (const piece of pieces) {
-    const options = isGroup(piece) && piece.chooses && piece.holdsGlobstar ? piece.options.flatMap(expand) : [textOf([piece])]
+    const options =
+      isGroup(piece) && piece.isAlternative && piece.holdsGlobstar ? piece.options.flatMap(expandPieces) : [textOf([piece])]
     out = out.flatMap((head) => options.map((option) => head + option))
   }
   return out
 }
 
-const slashes = (pieces: ReadonlyArray<Piece>): "all" | "some" | "none" => {
+const slashUse = (pieces: ReadonlyArray<Piece>): "all" | "some" | "none" => {
   const each = new Set(
     pieces.map((piece) => {
       if (!isGroup(piece)) return piece.includes("/") ? "all" : "none"
-      const options = new Set(piece.options.map(slashes))
+      const options = new Set(piece.options.map(slashUse))
       return options.size === 1 ? [...options][0] : "some"
     })
   )
@@ -303,13 +311,13 @@ const slashes = (pieces: ReadonlyArray<Piece>): "all" | "some" | "none" => {
  * If braces contain `**`, each alternative becomes a separate pattern with its own slashes. Other braces stay, and a
  * slash in one alternative anchors all of them.
  */
-export const expanded = (text: string): Expanded => {
-  const reading = new Reading(text)
+export const expandGlob = (text: string): ExpandedGlob => {
+  const reading = new GlobReader(text)
   const pieces = reading.sequence(undefined)
-  if (width(pieces) > maxExpansions) throw new Malformed(tooMany)
-  const patterns = expand(pieces)
-  if (patterns.length === 1 && slashes(pieces) === "some") {
-    reading.doubts("a slash in one alternative anchors them all; give each pattern by itself")
+  if (width(pieces) > maxExpansions) throw new MalformedGlob(tooManyPatternsDetail)
+  const patterns = expandPieces(pieces)
+  if (patterns.length === 1 && slashUse(pieces) === "some") {
+    reading.noteDoubt("a slash in one alternative anchors them all; give each pattern by itself")
   }
   return { patterns, doubt: reading.doubt }
 }

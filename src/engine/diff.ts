@@ -4,8 +4,8 @@
  * Only the lines that a replacement touches are compared, so a small change costs the same in a large file as in a
  * small one.
  */
-import { perItem, type Steps, stride, TextBuilder } from "../runtime/steps.ts"
-import { blocks, type Lines, numbering } from "./lineDiff.ts"
+import { unitsPerItem, type Steps, maxUnitsPerStep, TextBuilder } from "../runtime/steps.ts"
+import { findCommonBlocks, type Lines, makeLineNumbering } from "./lineDiff.ts"
 
 /** A replacement of a range of the old text: UTF-16 indices, `end` exclusive. */
 export interface Replacement {
@@ -20,7 +20,7 @@ interface Change {
   readonly after: string
 }
 
-const context = 3
+const contextLines = 3
 
 /**
  * The step budget of one diff. A comparison takes steps in proportion to lines times differences.
@@ -38,13 +38,13 @@ const lineEnd = (text: string, at: number): number => {
   return newline === -1 ? text.length : newline + 1
 }
 
-const forward = (text: string, at: number, lines: number): number => {
+const skipForward = (text: string, at: number, lines: number): number => {
   let end = at
   for (let i = 0; i < lines && end < text.length; i++) end = lineEnd(text, end)
   return end
 }
 
-const backward = (text: string, at: number, lines: number): number => {
+const skipBackward = (text: string, at: number, lines: number): number => {
   let start = at
   for (let i = 0; i < lines && start > 0; i++) start = lineStart(text, start - 1)
   return start
@@ -53,9 +53,12 @@ const backward = (text: string, at: number, lines: number): number => {
 /**
  * Yields the replacements as changes of whole lines, merging those on the same lines. Yielded numbers are work units.
  */
-const coarse = function* (before: string, replacements: ReadonlyArray<Replacement>): Generator<Change | number, void> {
+const wholeLineChanges = function* (
+  before: string,
+  replacements: ReadonlyArray<Replacement>
+): Generator<Change | number, void> {
   const after = new TextBuilder()
-  let spent = 0
+  let unitsSpent = 0
   for (let i = 0; i < replacements.length;) {
     const from = lineStart(before, replacements[i]!.start)
     let at = from
@@ -70,46 +73,46 @@ const coarse = function* (before: string, replacements: ReadonlyArray<Replacemen
       if (end > to) to = whole && isNewline(before, end - 1) ? end : lineEnd(before, end)
       else if (end === to && !whole) to = lineEnd(before, end)
       i++
-      spent += 2 * perItem
-      if (spent > stride) {
-        yield spent
-        spent = 0
+      unitsSpent += 2 * unitsPerItem
+      if (unitsSpent > maxUnitsPerStep) {
+        yield unitsSpent
+        unitsSpent = 0
       }
     } while (i < replacements.length && replacements[i]!.start < to)
     after.add(before.slice(at, to))
     yield { from, to, after: after.take() }
   }
-  yield spent
+  yield unitsSpent
 }
 
 const countLines = function* (text: string, from: number, to: number): Steps<number> {
   let lines = 0
-  for (let at = from; at < to; at = lineEnd(text, at)) if (++lines % 1024 === 0) yield 1024 * perItem
-  yield (lines % 1024) * perItem
+  for (let at = from; at < to; at = lineEnd(text, at)) if (++lines % 1024 === 0) yield 1024 * unitsPerItem
+  yield (lines % 1024) * unitsPerItem
   return lines
 }
 
-const isMany = (text: string, from: number, to: number): boolean => from < to && lineEnd(text, from) < to
+const hasManyLines = (text: string, from: number, to: number): boolean => from < to && lineEnd(text, from) < to
 
 interface Budget {
   steps: number
 }
 
-const partOf = (text: string, { starts }: Lines, from: number, to: number): string => text.slice(starts[from], starts[to])
+const textOfLines = (text: string, { starts }: Lines, from: number, to: number): string => text.slice(starts[from], starts[to])
 
-const fine = function* (before: string, change: Change, budget: Budget): Generator<Change | number, void> {
+const differingChanges = function* (before: string, change: Change, budget: Budget): Generator<Change | number, void> {
   const { after, from, to } = change
-  if (!isMany(before, from, to) && !isMany(after, 0, after.length)) {
+  if (!hasManyLines(before, from, to) && !hasManyLines(after, 0, after.length)) {
     if (before.slice(from, to) !== after) yield change
     return
   }
-  const number = numbering()
+  const number = makeLineNumbering()
   const text = before.slice(from, to)
   const old = yield* number(text)
   const now = yield* number(after)
   const lines = old.ids.length + now.ids.length
   const maxEdits = Math.ceil(budget.steps / lines)
-  const common = yield* blocks(old.ids, now.ids, maxEdits)
+  const common = yield* findCommonBlocks(old.ids, now.ids, maxEdits)
   let edits = lines
   let [removed, added] = [0, 0]
   for (const block of [...common, { before: old.ids.length, after: now.ids.length, length: 0 }]) {
@@ -117,7 +120,7 @@ const fine = function* (before: string, change: Change, budget: Budget): Generat
       yield {
         from: from + old.starts[removed]!,
         to: from + old.starts[block.before]!,
-        after: partOf(after, now, added, block.after)
+        after: textOfLines(after, now, added, block.after)
       }
     }
     edits -= 2 * block.length
@@ -140,7 +143,7 @@ const header = (sign: string, side: string, path: string): string => {
 }
 
 /** Puts the two header lines before the hunks. A missing side is /dev/null, so that `git apply` creates or removes the file. */
-export const named = (path: string, hunks: string, { isGone = false, isNew = false } = {}): string => {
+export const withFileHeader = (path: string, hunks: string, { isGone = false, isNew = false } = {}): string => {
   if (hunks === "") return ""
   const from = isNew ? "--- /dev/null\n" : header("---", "a", path)
   return from + (isGone ? "+++ /dev/null\n" : header("+++", "b", path)) + hunks
@@ -152,7 +155,7 @@ export const hunksOf = (diff: string): string => diff.slice(diff.indexOf("\n", d
 export const countSigned = function* (hunks: string, sign: "+" | "-"): Steps<number> {
   let count = 0
   for (let at = hunks.indexOf(`\n${sign}`); at !== -1; at = hunks.indexOf(`\n${sign}`, at + 1)) {
-    if (++count % 1024 === 0) yield 1024 * perItem
+    if (++count % 1024 === 0) yield 1024 * unitsPerItem
   }
   return count
 }
@@ -166,8 +169,8 @@ export const hunks = function* (before: string, replacements: ReadonlyArray<Repl
   let newLine = 0
   let removed = 0
   let added = 0
-  const put = function* (sign: string, text: string, from: number, to: number): Steps<void> {
-    let spent = 0
+  const addLines = function* (sign: string, text: string, from: number, to: number): Steps<void> {
+    let unitsSpent = 0
     for (let start = from; start < to;) {
       const end = lineEnd(text, start)
       hunk.add(sign + text.slice(start, end))
@@ -175,21 +178,21 @@ export const hunks = function* (before: string, replacements: ReadonlyArray<Repl
       if (sign !== "+") removed++
       if (sign !== "-") added++
       start = end
-      spent += 2 * perItem
-      if (spent > stride) {
-        yield spent
-        spent = 0
+      unitsSpent += 2 * unitsPerItem
+      if (unitsSpent > maxUnitsPerStep) {
+        yield unitsSpent
+        unitsSpent = 0
       }
     }
-    yield spent
+    yield unitsSpent
   }
-  const keep = function* (to: number): Steps<void> {
-    yield* put(" ", before, at, to)
+  const addContext = function* (to: number): Steps<void> {
+    yield* addLines(" ", before, at, to)
     at = to
   }
-  const close = function* (): Steps<void> {
+  const closeHunk = function* (): Steps<void> {
     if (hunk.length === 0) return
-    yield* keep(forward(before, at, context))
+    yield* addContext(skipForward(before, at, contextLines))
     out.add(`@@ -${range(line, removed)} +${range(newLine, added)} @@\n`)
     out.add(hunk.take())
     line += removed
@@ -198,32 +201,32 @@ export const hunks = function* (before: string, replacements: ReadonlyArray<Repl
     added = 0
   }
   const budget: Budget = { steps: maxSteps }
-  for (const block of coarse(before, replacements)) {
+  for (const block of wholeLineChanges(before, replacements)) {
     if (typeof block === "number") {
       yield block
       continue
     }
-    for (const change of fine(before, block, budget)) {
+    for (const change of differingChanges(before, block, budget)) {
       if (typeof change === "number") {
         yield change
         continue
       }
       const { after, from, to } = change
-      if (from > forward(before, at, 2 * context)) yield* close()
+      if (from > skipForward(before, at, 2 * contextLines)) yield* closeHunk()
       if (hunk.length === 0) {
-        const start = backward(before, from, context)
-        const passed = yield* countLines(before, at, start)
-        line += passed
-        newLine += passed
+        const start = skipBackward(before, from, contextLines)
+        const skippedLines = yield* countLines(before, at, start)
+        line += skippedLines
+        newLine += skippedLines
         at = start
       }
-      yield* keep(from)
-      yield* put("-", before, from, to)
-      yield* put("+", after, 0, after.length)
+      yield* addContext(from)
+      yield* addLines("-", before, from, to)
+      yield* addLines("+", after, 0, after.length)
       at = to
     }
   }
-  yield* close()
+  yield* closeHunk()
   return out.take()
 }
 
@@ -233,5 +236,5 @@ export const hunks = function* (before: string, replacements: ReadonlyArray<Repl
  * The replacements must be in order and must not overlap.
  */
 export const unified = function* (path: string, before: string, replacements: ReadonlyArray<Replacement>): Steps<string> {
-  return named(path, yield* hunks(before, replacements))
+  return withFileHeader(path, yield* hunks(before, replacements))
 }

@@ -13,13 +13,13 @@ import type { Backend, MakeDirectoryPlan } from "../port/Backend.ts"
 import { type Perform, performing, type Tag } from "../port/Request.ts"
 import { TakingBack } from "../port/Rules.ts"
 import * as Eager from "./eager.ts"
-import { noPlace, type Resolved, resolve, resolveLink } from "./resolve.ts"
+import { placeFault, type Resolved, resolve, resolveLink } from "./resolve.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
 const notADirectory: Fault = { _tag: "NotADirectory" }
 const exists: Fault = { _tag: "AlreadyExists" }
 
-export const exclusively = <A, E, R>(
+export const withLocks = <A, E, R>(
   port: Backend,
   paths: ReadonlyArray<FsPath.FsPath>,
   effect: Effect.Effect<A, E, R>
@@ -29,7 +29,7 @@ export const exclusively = <A, E, R>(
  * Performs a change in one step under the lock of its paths. Runs `stepwise` after the lock is released, if the backend
  * does not handle the tag or declines.
  */
-export const accelerated = <A, E, R>(
+export const runAccelerated = <A, E, R>(
   port: Backend,
   tag: Tag,
   paths: ReadonlyArray<FsPath.FsPath>,
@@ -40,7 +40,7 @@ export const accelerated = <A, E, R>(
   return perform === undefined
     ? stepwise()
     : Eager.answered(
-        exclusively(
+        withLocks(
           port,
           paths,
           Effect.suspend(() => fast(perform))
@@ -52,13 +52,13 @@ export const accelerated = <A, E, R>(
 /**
  * Runs an effect under a claim on the file, which excludes other processes. The caller must hold the lock of the path.
  */
-export const claiming = <A, E, R>(
+export const withClaim = <A, E, R>(
   port: Backend,
   path: FsPath.FsPath,
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | Fault, R> => (port.locks?.claim === undefined ? effect : port.locks.claim(path, effect))
 
-const unstable: Fault = { _tag: "IoError", detail: "where its links lead keeps changing" }
+const linksKeepChanging: Fault = { _tag: "IoError", detail: "where its links lead keeps changing" }
 
 /**
  * Locks the path that `find` resolves to, and runs `run` with its state under the lock.
@@ -66,7 +66,7 @@ const unstable: Fault = { _tag: "IoError", detail: "where its links lead keeps c
  * The path is resolved again under the lock, because an earlier result may show the unfinished change of another fiber.
  * If the result differs, the lock moves to the new path, at most 8 times.
  */
-export const inTurn = <A, E, R>(
+export const withResolvedLock = <A, E, R>(
   port: Backend,
   path: FsPath.FsPath,
   find: Effect.Effect<Resolved, Fault>,
@@ -74,7 +74,7 @@ export const inTurn = <A, E, R>(
 ): Effect.Effect<A, E | Fault, R> => {
   const attempt = (at: FsPath.FsPath, left: number): Effect.Effect<A, E | Fault, R> =>
     Effect.flatMap(
-      exclusively(
+      withLocks(
         port,
         [at],
         Effect.flatMap(find, (found): Effect.Effect<FsPath.FsPath | { readonly value: A }, E | Fault, R> =>
@@ -82,12 +82,16 @@ export const inTurn = <A, E, R>(
         )
       ),
       (out) =>
-        typeof out !== "string" ? Effect.succeed(out.value) : left === 0 ? Effect.fail(unstable) : attempt(out, left - 1)
+        typeof out !== "string"
+          ? Effect.succeed(out.value)
+          : left === 0
+            ? Effect.fail(linksKeepChanging)
+            : attempt(out, left - 1)
     )
   return attempt(path, 8)
 }
 
-export const takingBack = (step: Effect.Effect<unknown, Fault>): Effect.Effect<void> =>
+export const undoQuietly = (step: Effect.Effect<unknown, Fault>): Effect.Effect<void> =>
   Effect.ignore(Effect.provideService(step, TakingBack, true))
 
 export const at = <A, R>(path: string, effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
@@ -96,20 +100,24 @@ export const at = <A, R>(path: string, effect: Effect.Effect<A, Fault, R>): Effe
 export const isFault = (error: unknown, tag?: Fault["_tag"]): error is Fault =>
   typeof error === "object" && error !== null && "_tag" in error && (tag === undefined || error._tag === tag)
 
-const impossible: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>(["AlreadyExists", "NotFound", "NotADirectory"])
+const notCreatedTags: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>(["AlreadyExists", "NotFound", "NotADirectory"])
 
 /** Tests whether the directory was certainly not created. After any other failure it may exist, unconfirmed. */
-const isDenied = (exit: Exit.Exit<void, Fault>): boolean => {
+const isCertainlyNotCreated = (exit: Exit.Exit<void, Fault>): boolean => {
   const fault = Exit.isFailure(exit) ? Option.getOrUndefined(Cause.findErrorOption(exit.cause)) : undefined
-  return fault !== undefined && impossible.has(fault._tag)
+  return fault !== undefined && notCreatedTags.has(fault._tag)
 }
 
 /** Creates a directory and records it in `made`, even if the call fails or is interrupted meanwhile. */
-export const makingDirectory = (port: Backend, path: FsPath.FsPath, made: Array<FsPath.FsPath>): Effect.Effect<void, Fault> =>
+export const makeRecordedDirectory = (
+  port: Backend,
+  path: FsPath.FsPath,
+  made: Array<FsPath.FsPath>
+): Effect.Effect<void, Fault> =>
   Effect.uninterruptible(
     Effect.onExit(port.makeDirectory(path), (exit) =>
       Effect.sync(() => {
-        if (!isDenied(exit)) made.push(path)
+        if (!isCertainlyNotCreated(exit)) made.push(path)
       })
     )
   )
@@ -130,7 +138,7 @@ export const makeDirectories = Effect.fnUntraced(function* (
   }
   for (let i = missing.length - 1; i >= 0; i--) {
     const at = missing[i]!
-    yield* Effect.catch(makingDirectory(port, at, made), (fault) =>
+    yield* Effect.catch(makeRecordedDirectory(port, at, made), (fault) =>
       fault._tag === "AlreadyExists" ? Effect.void : Effect.fail(fault)
     )
   }
@@ -140,7 +148,7 @@ export const makeDirectories = Effect.fnUntraced(function* (
  * Runs `use` with a list for the directories that it creates. If `use` fails, removes the listed directories in reverse
  * order, except those that are not empty.
  */
-export const undoing = <A, E, R>(
+export const withRollback = <A, E, R>(
   port: Backend,
   use: (made: Array<FsPath.FsPath>) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
@@ -149,7 +157,7 @@ export const undoing = <A, E, R>(
     return Effect.onExit(use(made), (exit) =>
       Exit.isSuccess(exit) || made.length === 0
         ? Effect.void
-        : takingBack(Effect.forEach([...made].reverse(), (path) => Effect.ignore(port.remove(path)), { discard: true }))
+        : undoQuietly(Effect.forEach([...made].reverse(), (path) => Effect.ignore(port.remove(path)), { discard: true }))
     )
   })
 
@@ -162,7 +170,7 @@ export const withParents = <A, E, R>(
   path: FsPath.FsPath,
   run: Effect.Effect<A, E | Fault, R>
 ): Effect.Effect<A, E | Fault, R> =>
-  undoing(port, (made) => {
+  withRollback(port, (made) => {
     const attempt = (left: number): Effect.Effect<A, E | Fault, R> =>
       Effect.andThen(
         makeDirectories(port, FsPath.parent(path), made),
@@ -172,16 +180,16 @@ export const withParents = <A, E, R>(
   })
 
 export const mkdir = (port: Backend, path: FsPath.FsPath, plan: MakeDirectoryPlan): Effect.Effect<void, Fault> =>
-  accelerated(
+  runAccelerated(
     port,
     "MakeDirectory",
     [path],
     (perform) => perform({ _tag: "MakeDirectory", path, plan }),
-    () => stepByStep(port, path, plan)
+    () => makeStepByStep(port, path, plan)
   )
 
-const stepByStep = (port: Backend, path: FsPath.FsPath, options: MakeDirectoryPlan): Effect.Effect<void, Fault> =>
-  inTurn(port, path, resolveLink(port, path), (found): Effect.Effect<void, Fault> => {
+const makeStepByStep = (port: Backend, path: FsPath.FsPath, options: MakeDirectoryPlan): Effect.Effect<void, Fault> =>
+  withResolvedLock(port, path, resolveLink(port, path), (found): Effect.Effect<void, Fault> => {
     if (found.stat !== undefined) {
       if (!options.existOk) return Effect.fail(exists)
       if (found.stat.kind === "directory") return Effect.void
@@ -189,7 +197,7 @@ const stepByStep = (port: Backend, path: FsPath.FsPath, options: MakeDirectoryPl
         ? Effect.flatMap(resolve(port, path), ({ stat }) => (stat?.kind === "directory" ? Effect.void : Effect.fail(exists)))
         : Effect.fail(exists)
     }
-    const fault = noPlace(found)
+    const fault = placeFault(found)
     if (fault !== undefined) return Effect.fail(fault)
     const one = port.makeDirectory(found.path)
     return Effect.catch(options.parents ? withParents<void, never, never>(port, found.path, one) : one, (fault) =>

@@ -7,12 +7,12 @@
 import type * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import { codePoints } from "../model/FsPath.ts"
-import { atOnce, inSlices, perItem, type Steps, stride } from "../runtime/steps.ts"
+import { runAtOnce, runInSlices, unitsPerItem, type Steps, maxUnitsPerStep } from "../runtime/steps.ts"
 import { type Replacement, unified } from "./diff.ts"
-import { type Find, finder, indexOf, type Match, writer } from "./endings.ts"
-import { ambiguous, explain, lineAt } from "./nearest.ts"
+import { type FindMatches, makeFinder, indexOf, type Match, makeReplacer } from "./endings.ts"
+import { explainAmbiguous, explainAbsent, lineAt } from "./nearest.ts"
 import { documentOf, splice } from "./splice.ts"
-import { maxStringLength, surrogate } from "./text.ts"
+import { maxStringLength, describeSurrogate } from "./text.ts"
 
 /**
  * One replacement of text in a file.
@@ -40,44 +40,53 @@ const maxReplacements = 1_000_000
 
 const invalid = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
 
-const exceeded = (limit: string, allowed: number, actual: number): Fault => ({ _tag: "LimitExceeded", limit, allowed, actual })
+const limitExceeded = (limit: string, allowed: number, actual: number): Fault => ({
+  _tag: "LimitExceeded",
+  limit,
+  allowed,
+  actual
+})
 
-const nameOf = (edits: ReadonlyArray<Edit>, index: number, field: string): string =>
+const argumentName = (edits: ReadonlyArray<Edit>, index: number, field: string): string =>
   edits.length === 1 ? field : `edits[${index}].${field}`
 
-const matches: ReadonlySet<unknown> = new Set([undefined, "unique", "first", "all"])
+const matchModes: ReadonlySet<unknown> = new Set([undefined, "unique", "first", "all"])
 
-export const check = (edits: ReadonlyArray<Edit>): Fault | undefined => {
+export const checkEdits = (edits: ReadonlyArray<Edit>): Fault | undefined => {
   if (edits.length === 0) return invalid("edits", "there are none; give at least one")
   for (const [index, edit] of edits.entries()) {
     if (typeof edit !== "object" || edit === null) return invalid("edits", "each must be an object with oldText and newText")
     for (const field of ["oldText", "newText"] as const) {
       const text: unknown = edit[field]
-      if (typeof text !== "string") return invalid(nameOf(edits, index, field), "it must be a string")
-      if (!text.isWellFormed()) return invalid(nameOf(edits, index, field), `it holds a lone surrogate, ${surrogate(text)}`)
+      if (typeof text !== "string") return invalid(argumentName(edits, index, field), "it must be a string")
+      if (!text.isWellFormed())
+        return invalid(argumentName(edits, index, field), `it holds a lone surrogate, ${describeSurrogate(text)}`)
     }
     if (edit.oldText === "") {
-      return invalid(nameOf(edits, index, "oldText"), "it is empty; to insert, name the text beside the place and repeat it")
+      return invalid(
+        argumentName(edits, index, "oldText"),
+        "it is empty; to insert, name the text beside the place and repeat it"
+      )
     }
-    if (!matches.has(edit.match)) return invalid(nameOf(edits, index, "match"), "it must be unique, first or all")
+    if (!matchModes.has(edit.match)) return invalid(argumentName(edits, index, "match"), "it must be unique, first or all")
   }
   return undefined
 }
 
-interface Placed extends Replacement {
+interface PlacedReplacement extends Replacement {
   readonly edit: number
 }
 
-const select = function* (
+const selectMatches = function* (
   text: string,
-  find: Find,
+  find: FindMatches,
   edits: ReadonlyArray<Edit>,
   index: number
 ): Steps<ReadonlyArray<Match> | Fault> {
   const { match = "unique", oldText } = edits[index]!
   const isExact = ({ end, start }: Match): boolean => end - start === oldText.length
   const found = yield* find(oldText, maxReplacements + 1, match === "first" ? isExact : undefined)
-  if (found.length === 0) return invalid(nameOf(edits, index, "oldText"), yield* missing(text, edits, index))
+  if (found.length === 0) return invalid(argumentName(edits, index, "oldText"), yield* explainMissing(text, edits, index))
   if (match === "all") return found
   if (match === "first") return [isExact(found.at(-1)!) ? found.at(-1)! : found[0]!]
   const exact: Array<Match> = []
@@ -88,33 +97,33 @@ const select = function* (
   const preferred = exact.length === 0 ? found : exact
   return preferred.length === 1
     ? preferred
-    : invalid(nameOf(edits, index, "oldText"), yield* ambiguous(text, preferred, maxReplacements))
+    : invalid(argumentName(edits, index, "oldText"), yield* explainAmbiguous(text, preferred, maxReplacements))
 }
 
-const missing = function* (text: string, edits: ReadonlyArray<Edit>, index: number): Steps<string> {
+const explainMissing = function* (text: string, edits: ReadonlyArray<Edit>, index: number): Steps<string> {
   const { oldText } = edits[index]!
   for (const [maker, { newText }] of edits.entries()) {
-    yield perItem + newText.length
+    yield unitsPerItem + newText.length
     if (maker !== index && (yield* indexOf(newText, oldText)) !== -1) {
       return `it does not occur in the file as it is; edits[${maker}] would put it there, but every edit is looked for in the text before all edits, so make these two one`
     }
   }
-  return yield* explain(text, oldText)
+  return yield* explainAbsent(text, oldText)
 }
 
-const inOrder = function* (runs: Array<Array<Placed>>): Steps<Array<Placed>> {
+const mergeRuns = function* (runs: Array<Array<PlacedReplacement>>): Steps<Array<PlacedReplacement>> {
   let rest = runs
   while (rest.length > 1) {
-    const merged: Array<Array<Placed>> = []
+    const merged: Array<Array<PlacedReplacement>> = []
     for (let i = 0; i < rest.length; i += 2) {
       const [a, b = []] = [rest[i]!, rest[i + 1]]
-      const out: Array<Placed> = []
+      const out: Array<PlacedReplacement> = []
       let [x, y] = [0, 0]
       while (x < a.length || y < b.length) {
         out.push(y === b.length || (x < a.length && a[x]!.start <= b[y]!.start) ? a[x++]! : b[y++]!)
-        if (out.length % 1024 === 0) yield 1024 * perItem
+        if (out.length % 1024 === 0) yield 1024 * unitsPerItem
       }
-      yield perItem
+      yield unitsPerItem
       merged.push(out)
     }
     rest = merged
@@ -122,35 +131,39 @@ const inOrder = function* (runs: Array<Array<Placed>>): Steps<Array<Placed>> {
   return rest[0] ?? []
 }
 
-const place = function* (text: string, edits: ReadonlyArray<Edit>, maxInserted: number): Steps<Array<Placed> | Fault> {
-  const find = finder(text)
-  const runs: Array<Array<Placed>> = []
+const placeEdits = function* (
+  text: string,
+  edits: ReadonlyArray<Edit>,
+  maxInserted: number
+): Steps<Array<PlacedReplacement> | Fault> {
+  const find = makeFinder(text)
+  const runs: Array<Array<PlacedReplacement>> = []
   let inserted = 0
   let count = 0
   for (const [index, edit] of edits.entries()) {
-    const found = yield* select(text, find, edits, index)
+    const found = yield* selectMatches(text, find, edits, index)
     if ("_tag" in found) return found
     inserted += codePoints(edit.newText) * found.length
-    if (inserted > maxInserted) return exceeded("maxFileSize", maxInserted, inserted)
+    if (inserted > maxInserted) return limitExceeded("maxFileSize", maxInserted, inserted)
     count += found.length
-    if (count > maxReplacements) return exceeded("maxReplacements", maxReplacements, count)
-    const write = yield* writer(text, edit.oldText, edit.newText)
-    const placed: Array<Placed> = []
-    let spent = edit.newText.length
+    if (count > maxReplacements) return limitExceeded("maxReplacements", maxReplacements, count)
+    const write = yield* makeReplacer(text, edit.oldText, edit.newText)
+    const placed: Array<PlacedReplacement> = []
+    let unitsSpent = edit.newText.length
     for (const match of found) {
       const written = write(match)
       const put = typeof written === "string" ? written : yield* written
       placed.push({ start: match.start, end: match.end, text: put, edit: index })
-      spent += perItem
-      if (spent > stride) {
-        yield spent
-        spent = 0
+      unitsSpent += unitsPerItem
+      if (unitsSpent > maxUnitsPerStep) {
+        yield unitsSpent
+        unitsSpent = 0
       }
     }
-    yield spent
+    yield unitsSpent
     runs.push(placed)
   }
-  const placed = yield* inOrder(runs)
+  const placed = yield* mergeRuns(runs)
   for (let i = 1; i < placed.length; i++) {
     const before = placed[i - 1]!
     const { edit, start } = placed[i]!
@@ -158,23 +171,23 @@ const place = function* (text: string, edits: ReadonlyArray<Edit>, maxInserted: 
       const both = `edits[${Math.min(before.edit, edit)}] and edits[${Math.max(before.edit, edit)}]`
       return invalid("edits", `${both} overlap on line ${yield* lineAt(text, start)}; make them one`)
     }
-    if (i % 1024 === 0) yield 1024 * perItem
+    if (i % 1024 === 0) yield 1024 * unitsPerItem
   }
   return placed
 }
 
-const applying = function* (
+const applySteps = function* (
   bytes: Uint8Array,
   edits: ReadonlyArray<Edit>,
   path: string,
   maxInserted: number
 ): Steps<Edited | Fault> {
-  const fault = check(edits)
+  const fault = checkEdits(edits)
   if (fault !== undefined) return fault
   const document = yield* documentOf(bytes)
   if ("_tag" in document) return document
   const { text } = document
-  const placed = yield* place(text, edits, maxInserted)
+  const placed = yield* placeEdits(text, edits, maxInserted)
   if ("_tag" in placed) return placed
   const points = edits.map(({ newText }) => codePoints(newText))
   let units = text.length
@@ -183,16 +196,16 @@ const applying = function* (
     units += replacement.text.length - (replacement.end - replacement.start)
     // The replacement may be longer than `newText` because it takes CRs from the file.
     inserted += points[replacement.edit]! + replacement.text.length - edits[replacement.edit]!.newText.length
-    if (index % 1024 === 0) yield 1024 * perItem
+    if (index % 1024 === 0) yield 1024 * unitsPerItem
   }
-  if (inserted > maxInserted) return exceeded("maxFileSize", maxInserted, inserted)
+  if (inserted > maxInserted) return limitExceeded("maxFileSize", maxInserted, inserted)
   // The new text must be readable again. Its diff is about as long if everything changes.
-  if (units > maxStringLength) return exceeded("maxStringLength", maxStringLength, units)
+  if (units > maxStringLength) return limitExceeded("maxStringLength", maxStringLength, units)
   try {
     const spliced = yield* splice(document, placed)
     return { bytes: spliced, replacements: placed.length, diff: yield* unified(path, text, placed), inserted }
   } catch (error) {
-    if (error instanceof RangeError) return exceeded("maxStringLength", maxStringLength, text.length + units)
+    if (error instanceof RangeError) return limitExceeded("maxStringLength", maxStringLength, text.length + units)
     throw error
   }
 }
@@ -208,16 +221,16 @@ const applying = function* (
  *
  * @default maxInserted: no bound
  */
-export const applied = (
+export const applyEdits = (
   bytes: Uint8Array,
   edits: ReadonlyArray<Edit>,
   path: string,
   maxInserted = Number.POSITIVE_INFINITY
-): Effect.Effect<Edited | Fault> => inSlices(() => applying(bytes, edits, path, maxInserted))
+): Effect.Effect<Edited | Fault> => runInSlices(() => applySteps(bytes, edits, path, maxInserted))
 
-export const apply = (
+export const applyEditsAtOnce = (
   bytes: Uint8Array,
   edits: ReadonlyArray<Edit>,
   path: string,
   maxInserted = Number.POSITIVE_INFINITY
-): Edited | Fault => atOnce(applying(bytes, edits, path, maxInserted))
+): Edited | Fault => runAtOnce(applySteps(bytes, edits, path, maxInserted))

@@ -11,64 +11,67 @@
  * An edit text with a CR is matched literally, and its replacement is written literally.
  */
 
-import { perItem, type Steps, stride, TextBuilder } from "../runtime/steps.ts"
+import { unitsPerItem, type Steps, maxUnitsPerStep, TextBuilder } from "../runtime/steps.ts"
 
 export interface Match {
   readonly start: number
   readonly end: number
 }
 
-const speaks = (oldText: string): boolean => oldText.includes("\r")
+const hasCarriageReturn = (oldText: string): boolean => oldText.includes("\r")
 
 /**
  * Finds the non-overlapping matches from left to right, until `limit` matches or the first that `isEnough` accepts. A
  * match that is as long as `oldText` is exact.
  */
-export type Find = (oldText: string, limit: number, isEnough?: (match: Match) => boolean) => Steps<ReadonlyArray<Match>>
+export type FindMatches = (oldText: string, limit: number, isEnough?: (match: Match) => boolean) => Steps<ReadonlyArray<Match>>
 
-export const finder = (text: string): Find => {
+export const makeFinder = (text: string): FindMatches => {
   const crlf = text.includes("\r\n")
-  let unix: string | undefined
+  let lfText: string | undefined
   return function* (oldText, limit, isEnough = () => false) {
-    const isPlain = !crlf || speaks(oldText) || !oldText.includes("\n")
-    const searched = isPlain ? text : (unix ??= yield* eachPiece(text, (piece) => piece.replaceAll("\r\n", "\n")))
-    const back = isPlain ? undefined : original(text)
+    const isPlain = !crlf || hasCarriageReturn(oldText) || !oldText.includes("\n")
+    const searched = isPlain ? text : (lfText ??= yield* mapPieces(text, (piece) => piece.replaceAll("\r\n", "\n")))
+    const toOriginalIndex = isPlain ? undefined : makeOriginalIndex(text)
     const found: Array<Match> = []
-    let spent = 0
+    let unitsSpent = 0
     for (let from = 0; found.length < limit;) {
       const at = yield* indexOf(searched, oldText, from)
       if (at === -1) break
       const next = at + oldText.length
-      const match = back === undefined ? { start: at, end: next } : { start: yield* back(at), end: yield* back(next) }
+      const match =
+        toOriginalIndex === undefined
+          ? { start: at, end: next }
+          : { start: yield* toOriginalIndex(at), end: yield* toOriginalIndex(next) }
       found.push(match)
       if (isEnough(match)) break
-      spent += next - from + perItem
-      if (spent > stride) {
-        yield spent
-        spent = 0
+      unitsSpent += next - from + unitsPerItem
+      if (unitsSpent > maxUnitsPerStep) {
+        yield unitsSpent
+        unitsSpent = 0
       }
       from = next
     }
-    yield spent
+    yield unitsSpent
     return found
   }
 }
 
 /** Applies `make` to pieces of a text, none of which ends between CR and LF. */
-const eachPiece = function* (text: string, make: (piece: string) => string): Steps<string> {
+const mapPieces = function* (text: string, make: (piece: string) => string): Steps<string> {
   const out: Array<string> = []
   for (let at = 0; at < text.length;) {
-    const end = at + stride
+    const end = at + maxUnitsPerStep
     const next = text.charCodeAt(end - 1) === 13 ? end + 1 : end
     out.push(make(text.slice(at, next)))
-    yield 4 * stride
+    yield 4 * maxUnitsPerStep
     at = next
   }
   return out.join("")
 }
 
 /** V8 uses its fast search for needles up to this length. For longer ones, its time is the product of both lengths. */
-const maxHead = 250
+const maxNativeNeedle = 250
 
 /**
  * Finds a text like `String.prototype.indexOf`, but in linear time.
@@ -77,36 +80,36 @@ const maxHead = 250
  * Morris and Pratt.
  */
 export const indexOf = function* (text: string, sought: string, from = 0): Steps<number> {
-  const head = sought.length <= maxHead ? sought : sought.slice(0, maxHead)
+  const head = sought.length <= maxNativeNeedle ? sought : sought.slice(0, maxNativeNeedle)
   let borders: Int32Array | undefined
   let at = from
   /** The units of the needle that match directly before `at`. No match starts earlier. */
   let matched = 0
-  let spent = 0
+  let unitsSpent = 0
   while (at - matched + sought.length <= text.length) {
-    if (spent > stride) {
-      yield spent
-      spent = 0
+    if (unitsSpent > maxUnitsPerStep) {
+      yield unitsSpent
+      unitsSpent = 0
     }
     if (matched === sought.length) return at - matched
     if (matched === 0) {
-      const begin = text.slice(at, at + stride + head.length - 1).indexOf(head)
+      const begin = text.slice(at, at + maxUnitsPerStep + head.length - 1).indexOf(head)
       if (begin === -1) {
-        at += stride
-        spent += stride
+        at += maxUnitsPerStep
+        unitsSpent += maxUnitsPerStep
         continue
       }
       matched = head.length
       at += begin + matched
-      spent += begin + matched
+      unitsSpent += begin + matched
     } else if (text.charCodeAt(at) === sought.charCodeAt(matched)) {
       at++
       matched++
-      spent++
+      unitsSpent++
     } else {
       borders ??= yield* bordersOf(sought)
       matched = borders[matched]!
-      spent++
+      unitsSpent++
     }
   }
   return -1
@@ -120,24 +123,24 @@ const bordersOf = function* (text: string): Steps<Int32Array> {
     while (border > 0 && text.charCodeAt(i) !== text.charCodeAt(border)) border = borders[border]!
     if (text.charCodeAt(i) === text.charCodeAt(border)) border++
     borders[i + 1] = border
-    if (i % stride === 0) yield 2 * stride
+    if (i % maxUnitsPerStep === 0) yield 2 * maxUnitsPerStep
   }
   return borders
 }
 
 /** Converts indices into the LF text to indices into the original. Calls must be in ascending order. */
-const original = (text: string): ((index: number) => Steps<number>) => {
+const makeOriginalIndex = (text: string): ((index: number) => Steps<number>) => {
   let crlf = text.indexOf("\r\n")
   let dropped = 0
   return function* (index) {
-    let spent = 0
+    let unitsSpent = 0
     while (crlf !== -1 && crlf - dropped < index) {
       dropped++
       crlf = text.indexOf("\r\n", crlf + 2)
-      spent += perItem
-      if (spent > stride) {
-        yield spent
-        spent = 0
+      unitsSpent += unitsPerItem
+      if (unitsSpent > maxUnitsPerStep) {
+        yield unitsSpent
+        unitsSpent = 0
       }
     }
     return index + dropped
@@ -147,14 +150,14 @@ const original = (text: string): ((index: number) => Steps<number>) => {
 const bareNewline = /(?<!\r)\n/g
 
 /** Returns a function that computes the replacement of each match of one edit, called in the order of the matches. */
-export const writer = function* (
+export const makeReplacer = function* (
   text: string,
   oldText: string,
   newText: string
 ): Steps<(match: Match) => string | Steps<string>> {
   const literal = (): string => newText
-  if (speaks(oldText) || !newText.includes("\n") || !text.includes("\r\n")) return literal
-  const crlf = yield* eachPiece(newText, (piece) => piece.replaceAll(bareNewline, "\r\n"))
+  if (hasCarriageReturn(oldText) || !newText.includes("\n") || !text.includes("\r\n")) return literal
+  const crlf = yield* mapPieces(newText, (piece) => piece.replaceAll(bareNewline, "\r\n"))
   const before = yield* bareLines(oldText)
   const newlines = before.length - 1
   if (newlines === 0) {
@@ -162,26 +165,26 @@ export const writer = function* (
     return ({ end }) => (isCrlf(end) ? crlf : newText)
   }
   let after: ReadonlyArray<string> | undefined
-  const aligning = function* (matched: string): Steps<string> {
+  const alignLazily = function* (matched: string): Steps<string> {
     after ??= yield* bareLines(newText)
-    return yield* aligned(matched, before, after)
+    return yield* alignReplacement(matched, before, after)
   }
   return ({ end, start }) => {
     const carriageReturns = end - start - oldText.length
     if (carriageReturns === 0) return newText
-    return carriageReturns === newlines ? crlf : aligning(text.slice(start, end))
+    return carriageReturns === newlines ? crlf : alignLazily(text.slice(start, end))
   }
 }
 
 const bareLines = function* (text: string): Steps<ReadonlyArray<string>> {
   const out: Array<string> = []
   let from = 0
-  let spent = 0
+  let unitsSpent = 0
   for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) {
-    spent += perItem
-    if (spent > stride) {
-      yield spent
-      spent = 0
+    unitsSpent += unitsPerItem
+    if (unitsSpent > maxUnitsPerStep) {
+      yield unitsSpent
+      unitsSpent = 0
     }
     if (text.charCodeAt(at - 1) === 13) continue
     out.push(text.slice(from, at))
@@ -204,21 +207,25 @@ const endsWithCrlf = (text: string): ((index: number) => boolean) => {
 const endingsOf = function* (text: string): Steps<ReadonlyArray<string>> {
   const out: Array<string> = []
   for (let at = text.indexOf("\n"); at !== -1; at = text.indexOf("\n", at + 1)) {
-    if (out.push(text.charCodeAt(at - 1) === 13 ? "\r\n" : "\n") % 1024 === 0) yield 1024 * perItem
+    if (out.push(text.charCodeAt(at - 1) === 13 ? "\r\n" : "\n") % 1024 === 0) yield 1024 * unitsPerItem
   }
   return out
 }
 
-const aligned = function* (matched: string, before: ReadonlyArray<string>, after: ReadonlyArray<string>): Steps<string> {
+const alignReplacement = function* (
+  matched: string,
+  before: ReadonlyArray<string>,
+  after: ReadonlyArray<string>
+): Steps<string> {
   const endings = yield* endingsOf(matched)
-  const most = Math.min(before.length, after.length)
+  const maxCommonLines = Math.min(before.length, after.length)
   let head = 0
-  while (head < most && before[head] === after[head]) {
-    if (++head % 1024 === 0) yield 1024 * perItem
+  while (head < maxCommonLines && before[head] === after[head]) {
+    if (++head % 1024 === 0) yield 1024 * unitsPerItem
   }
   let tail = 0
-  while (tail < most - head && before.at(-1 - tail) === after.at(-1 - tail)) {
-    if (++tail % 1024 === 0) yield 1024 * perItem
+  while (tail < maxCommonLines - head && before.at(-1 - tail) === after.at(-1 - tail)) {
+    if (++tail % 1024 === 0) yield 1024 * unitsPerItem
   }
   const out = new TextBuilder()
   out.add(after[0]!)
@@ -227,7 +234,7 @@ const aligned = function* (matched: string, before: ReadonlyArray<string>, after
     const kept = i <= head ? i - 1 : i >= after.length - tail ? i - 1 - after.length + before.length : -1
     ending = endings[kept] ?? ending
     out.add(ending + after[i]!)
-    if (i % 1024 === 0) yield 2 * 1024 * perItem
+    if (i % 1024 === 0) yield 2 * 1024 * unitsPerItem
   }
   yield (endings.length + after.length) % 1024
   return out.take()

@@ -1,36 +1,36 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Backend } from "../port/Backend.ts"
-import type { Explorer, Reading } from "../port/explorer.ts"
+import type { Explorer, DirectoryReading } from "../port/explorer.ts"
 import { inWalkOrder } from "../port/order.ts"
 import type { Directory } from "./walker.ts"
 
 const pathOf = ({ at }: Directory) => at
 
-const plain = (port: Backend): Explorer<Directory> => {
+const makeSequential = (port: Backend): Explorer<Directory> => {
   const { caseSensitive } = port.info
-  let wanted: Directory | undefined
-  let done: Array<Reading<Directory>> = []
+  let requestedVisit: Directory | undefined
+  let pendingReadings: Array<DirectoryReading<Directory>> = []
   return {
-    room: () => (wanted === undefined && done.length === 0 ? 1 : 0),
+    availableReads: () => (requestedVisit === undefined && pendingReadings.length === 0 ? 1 : 0),
     read: ([visit]) => {
-      wanted = visit
+      requestedVisit = visit
     },
     take: () => {
-      const taken = done
-      done = []
+      const taken = pendingReadings
+      pendingReadings = []
       return taken
     },
-    wait: Effect.suspend(() => {
-      const visit = wanted!
-      wanted = undefined
+    waitForReading: Effect.suspend(() => {
+      const visit = requestedVisit!
+      requestedVisit = undefined
       return Effect.match(port.list(visit.at), {
-        onSuccess: (children) => void done.push({ visit, children: inWalkOrder(children, caseSensitive) }),
-        onFailure: (children) => void done.push({ visit, children })
+        onSuccess: (children) => void pendingReadings.push({ visit, children: inWalkOrder(children, caseSensitive) }),
+        onFailure: (children) => void pendingReadings.push({ visit, children })
       })
     }),
-    hold: () => {},
-    leave: () => {}
+    keepOpen: () => {},
+    release: () => {}
   }
 }
 
@@ -39,4 +39,4 @@ const plain = (port: Backend): Explorer<Directory> => {
  * searched.
  */
 export const make = (port: Backend, searches = false): Effect.Effect<Explorer<Directory>, never, Scope.Scope> =>
-  port.explore?.(pathOf, searches) ?? Effect.sync(() => plain(port))
+  port.explore?.(pathOf, searches) ?? Effect.sync(() => makeSequential(port))

@@ -4,12 +4,12 @@ import type { FileEntry, GlobMatch, GlobResult } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
-import { keyIn } from "../port/order.ts"
+import { walkSortKey } from "../port/order.ts"
 import * as Matcher from "./matcher.ts"
-import { count, type GlobOptions, invalid, isFault, list, type PlanContext } from "./options.ts"
+import { checkCount, type GlobOptions, invalidArgument, isFault, list, type PlanContext } from "./options.ts"
 import * as Skips from "./skips.ts"
 import * as Walk from "./walk.ts"
-import { Passed } from "./passed.ts"
+import { SkippedEntry } from "./passed.ts"
 
 export interface GlobPlan {
   readonly walk: Walk.Plan
@@ -21,17 +21,17 @@ export interface GlobPlan {
 
 export const plan = (pattern: string | ReadonlyArray<string>, options: GlobOptions, context: PlanContext): GlobPlan | Fault => {
   const patterns = list(pattern)
-  if (patterns.length === 0) return invalid("pattern", "there is none")
+  if (patterns.length === 0) return invalidArgument("pattern", "there is none")
   const { dialect } = options
   if (dialect !== undefined && dialect !== "path" && dialect !== "fnmatch")
-    return invalid("dialect", "it must be path or fnmatch")
+    return invalidArgument("dialect", "it must be path or fnmatch")
   const include = Matcher.compile(patterns, { argument: "pattern", dialect }, context)
   if (isFault(include)) return include
-  const maxMatches = count("maxMatches", options.maxMatches, 0)
+  const maxMatches = checkCount("maxMatches", options.maxMatches, 0)
   if (isFault(maxMatches)) return maxMatches
   const after = options.after
   if (after !== undefined && (typeof after !== "string" || after === ""))
-    return invalid("after", "it is not the `next` of a glob")
+    return invalidArgument("after", "it is not the `next` of a glob")
   const walk = Walk.searchPlan({ ...options, include, kinds: options.kinds ?? ["file"], from: after }, context)
   if (isFault(walk)) return walk
   return {
@@ -44,49 +44,49 @@ export const plan = (pattern: string | ReadonlyArray<string>, options: GlobOptio
 }
 
 /** The cursor before every name, for a truncated result without matches. */
-const beginning = "\u0001"
+const startCursor = "\u0001"
 
 const matchOf = ({ isFile, kind, path, sizeBytes }: FileEntry): GlobMatch =>
   sizeBytes === undefined ? { path, kind, isFile } : { path, kind, isFile, sizeBytes }
 
-const found = (port: Backend, base: Walk.Base, self: GlobPlan): Stream.Stream<FileEntry | Passed, Fault> => {
+const findEntries = (port: Backend, base: Walk.Base, self: GlobPlan): Stream.Stream<FileEntry | SkippedEntry, Fault> => {
   const { after } = self
   const all = Walk.search(port, base, self.walk)
   if (after === undefined) return all
   const fold = Walk.foldOf(port)
   return Stream.filter(
     all,
-    (item) => item instanceof Passed || FsPath.compare(fold(keyIn(item.path, item.kind)), fold(after)) > 0
+    (item) => item instanceof SkippedEntry || FsPath.compare(fold(walkSortKey(item.path, item.kind)), fold(after)) > 0
   )
 }
 
 export const stream = (port: Backend, base: Walk.Base, self: GlobPlan): Stream.Stream<GlobMatch, Fault> =>
   Stream.suspend(() => {
-    const tell = Skips.telling(self.onSkip, self.after, Walk.foldOf(port))
-    return Stream.map(Walk.answers(found(port, base, self), tell, self.maxMatches), matchOf)
+    const reportSkip = Skips.makeReporter(self.onSkip, self.after, Walk.foldOf(port))
+    return Stream.map(Walk.streamEntries(findEntries(port, base, self), reportSkip, self.maxMatches), matchOf)
   })
 
 export const collect = (port: Backend, base: Walk.Base, self: GlobPlan): Effect.Effect<GlobResult, Fault> =>
   Effect.suspend(() => {
-    const most = self.maxMatches ?? self.defaultMatches
+    const limit = self.maxMatches ?? self.defaultMatches
     const skips = Skips.make(self.onSkip, self.after, Walk.foldOf(port))
     const matches: Array<GlobMatch> = []
     let last: string | undefined
     let isTruncated = false
 
-    const take = (item: FileEntry | Passed): boolean => {
-      if (item instanceof Passed) skips.add(item.path, item.why, item.key)
-      else if (matches.length === most) isTruncated = true
+    const take = (item: FileEntry | SkippedEntry): boolean => {
+      if (item instanceof SkippedEntry) skips.add(item.path, item.why, item.key)
+      else if (matches.length === limit) isTruncated = true
       else {
         matches.push(matchOf(item))
-        last = keyIn(item.path, item.kind)
+        last = walkSortKey(item.path, item.kind)
       }
       return !isTruncated
     }
-    return Effect.map(Skips.untilFull(found(port, base, self), take), (): GlobResult => ({
+    return Effect.map(Skips.runUntilFull(findEntries(port, base, self), take), (): GlobResult => ({
       matches,
       truncated: isTruncated,
-      ...(isTruncated ? { next: last ?? self.after ?? beginning } : {}),
-      skipped: skips.upTo(last, isTruncated)
+      ...(isTruncated ? { next: last ?? self.after ?? startCursor } : {}),
+      skipped: skips.countUpTo(last, isTruncated)
     }))
   })

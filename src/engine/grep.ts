@@ -6,12 +6,21 @@ import type { GrepMatch, GrepResult, Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type * as FsPath from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
-import type { Needles, Question } from "../model/search.ts"
+import type { Needles, SearchPattern } from "../model/search.ts"
 import type { Backend } from "../port/Backend.ts"
-import { among } from "../runtime/scan.ts"
-import { literalsOf } from "./literals.ts"
+import { withContextLines } from "../runtime/scan.ts"
+import { findNeedles } from "./literals.ts"
 import * as Matcher from "./matcher.ts"
-import { count, type GrepOptions, invalid, isFault, list, maxContext, type PlanContext, type Why } from "./options.ts"
+import {
+  checkCount,
+  type GrepOptions,
+  invalidArgument,
+  isFault,
+  list,
+  maxContext,
+  type PlanContext,
+  type Why
+} from "./options.ts"
 import * as Pattern from "./pattern.ts"
 import { type Outcome, outcomes } from "./search.ts"
 import * as Skips from "./skips.ts"
@@ -24,10 +33,10 @@ interface Cursor {
 
 export interface GrepPlan {
   readonly pattern: Pattern.Pattern
-  readonly question: Question
+  readonly question: SearchPattern
   readonly needles: Needles | undefined
   readonly before: number
-  readonly behind: number
+  readonly contextAfter: number
   readonly walk: Walk.Plan
   readonly after: Cursor | undefined
   readonly maxMatches: number | undefined
@@ -46,7 +55,7 @@ export const cursorOf = (match: { readonly path: string; readonly lineNumber: nu
   `${match.lineNumber}:${match.path}`
 
 /** The position before every match, for a truncated result without matches. */
-const start: Cursor = { path: "", lineNumber: 0 }
+const startCursor: Cursor = { path: "", lineNumber: 0 }
 
 const readCursor = (text: string): Cursor | undefined => {
   if (typeof text !== "string") return undefined
@@ -62,17 +71,17 @@ export const plan = (pattern: string | RegExp, options: GrepOptions, context: Pl
   const compiled = Pattern.compile(pattern, options, context.limits)
   if (isFault(compiled)) return compiled
   const [before, after] = contextOf(options.context)
-  for (const [argument, value, most] of [
+  for (const [argument, value, limit] of [
     ["maxMatches", options.maxMatches],
     ["maxFileSize", options.maxFileSize],
     ["context", before, maxContext],
     ["context", after, maxContext]
   ] as const) {
-    const checked = count(argument, value, 0, most)
+    const checked = checkCount(argument, value, 0, limit)
     if (isFault(checked)) return checked
   }
   const cursor = options.after === undefined ? undefined : readCursor(options.after)
-  if (options.after !== undefined && cursor === undefined) return invalid("after", "it is not the `next` of a grep")
+  if (options.after !== undefined && cursor === undefined) return invalidArgument("after", "it is not the `next` of a grep")
   const globs = list(options.glob)
   const include = globs.length === 0 ? undefined : Matcher.compile(globs, { argument: "glob" }, context)
   if (isFault(include)) return include
@@ -83,9 +92,9 @@ export const plan = (pattern: string | RegExp, options: GrepOptions, context: Pl
   return {
     pattern: compiled,
     question: { source, flags, literal, multiline },
-    needles: literalsOf(source, flags, literal),
+    needles: findNeedles(source, flags, literal),
     before: (before ?? 0) as number,
-    behind: (after ?? 0) as number,
+    contextAfter: (after ?? 0) as number,
     walk,
     after: cursor,
     maxMatches: options.maxMatches,
@@ -95,37 +104,41 @@ export const plan = (pattern: string | RegExp, options: GrepOptions, context: Pl
   }
 }
 
-const matchesOf = function* (self: GrepPlan, { found, path, text }: Outcome, most: number): Generator<GrepMatch, void> {
+const matchesOf = function* (self: GrepPlan, { found, path, text }: Outcome, limit: number): Generator<GrepMatch, void> {
   if (typeof found === "string") return
-  const wanted = found.length <= most ? found : found.slice(0, most)
-  const isBare = text === undefined || self.before + self.behind === 0
-  for (const match of isBare ? wanted : among(text, wanted, self.before, self.behind)) yield { path, ...match }
+  const wantedMatches = found.length <= limit ? found : found.slice(0, limit)
+  const isBare = text === undefined || self.before + self.contextAfter === 0
+  for (const match of isBare ? wantedMatches : withContextLines(text, wantedMatches, self.before, self.contextAfter))
+    yield { path, ...match }
 }
 
 /** Matches per stream chunk, if each comes with up to two thousand context lines. */
-const fewMatches = 64
+const matchesPerChunk = 64
 
 const isSkip = (found: Outcome["found"]): found is Why => typeof found === "string" && found !== "gone"
 
-const tellOf = (skip: Skips.Skip, { found, key, path }: Outcome): void => {
+const reportSkipOf = (skip: Skips.Skip, { found, key, path }: Outcome): void => {
   if (isSkip(found)) skip(path, found, key ?? path)
 }
 
-const bare = (skip: Skips.Skip, most: number): ((batch: ReadonlyArray<Outcome>) => ReadonlyArray<GrepMatch>) => {
-  let left = most
+const collectWithoutContext = (
+  skip: Skips.Skip,
+  limit: number
+): ((batch: ReadonlyArray<Outcome>) => ReadonlyArray<GrepMatch>) => {
+  let left = limit
   return (batch) => {
     const out: Array<GrepMatch> = []
     for (const file of batch) {
       const { found } = file
       if (left === 0) break
-      if (typeof found === "string") tellOf(skip, file)
+      if (typeof found === "string") reportSkipOf(skip, file)
       if (typeof found === "string" || found.length === 0) continue
       if (file.isComplete === true) {
-        const wanted = (found.length <= left ? found : found.slice(0, left)) as ReadonlyArray<GrepMatch>
-        left -= wanted.length
+        const wantedMatches = (found.length <= left ? found : found.slice(0, left)) as ReadonlyArray<GrepMatch>
+        left -= wantedMatches.length
         // If the batch has no other file, its matches need no copy.
-        if (batch.length === 1) return wanted
-        for (let i = 0; i < wanted.length; i++) out.push(wanted[i]!)
+        if (batch.length === 1) return wantedMatches
+        for (let i = 0; i < wantedMatches.length; i++) out.push(wantedMatches[i]!)
         continue
       }
       const { path } = file
@@ -138,28 +151,28 @@ const bare = (skip: Skips.Skip, most: number): ((batch: ReadonlyArray<Outcome>) 
   }
 }
 
-const flat = <A>(all: Stream.Stream<ReadonlyArray<A>, Fault>): Stream.Stream<A, Fault> =>
+const flattenBatches = <A>(all: Stream.Stream<ReadonlyArray<A>, Fault>): Stream.Stream<A, Fault> =>
   Stream.flattenArray(Stream.filter(all, Arr.isReadonlyArrayNonEmpty))
 
 export const stream = (port: Backend, base: Base, self: GrepPlan): Stream.Stream<GrepMatch, Fault> =>
   Stream.suspend(() => {
-    const most = self.maxMatches ?? Number.POSITIVE_INFINITY
-    if (most === 0) return Stream.empty
-    const skip = Skips.telling(self.onSkip, self.after?.path, Walk.foldOf(port))
-    const batches = outcomes(port, base, self, most)
+    const limit = self.maxMatches ?? Number.POSITIVE_INFINITY
+    if (limit === 0) return Stream.empty
+    const skip = Skips.makeReporter(self.onSkip, self.after?.path, Walk.foldOf(port))
+    const batches = outcomes(port, base, self, limit)
     const matches =
-      self.before + self.behind === 0
-        ? flat(Stream.map(batches, bare(skip, most)))
-        : Stream.flatMap(flat(batches), (file) => {
-            tellOf(skip, file)
-            return Stream.fromIterable(matchesOf(self, file, Number.POSITIVE_INFINITY), { chunkSize: fewMatches })
+      self.before + self.contextAfter === 0
+        ? flattenBatches(Stream.map(batches, collectWithoutContext(skip, limit)))
+        : Stream.flatMap(flattenBatches(batches), (file) => {
+            reportSkipOf(skip, file)
+            return Stream.fromIterable(matchesOf(self, file, Number.POSITIVE_INFINITY), { chunkSize: matchesPerChunk })
           })
-    return most === Number.POSITIVE_INFINITY ? matches : Stream.take(matches, most)
+    return limit === Number.POSITIVE_INFINITY ? matches : Stream.take(matches, limit)
   })
 
 export const collect = (port: Backend, base: Base, self: GrepPlan): Effect.Effect<GrepResult, Fault> =>
   Effect.suspend(() => {
-    const most = self.maxMatches ?? self.limits.maxGrepMatches
+    const limit = self.maxMatches ?? self.limits.maxGrepMatches
     const matches: Array<GrepMatch> = []
     const skips = Skips.make(self.onSkip, self.after?.path, Walk.foldOf(port))
     let filesSearched = 0
@@ -172,19 +185,19 @@ export const collect = (port: Backend, base: Base, self: GrepPlan): Effect.Effec
         if (found !== "gone") skips.add(file.path, found, key ?? file.path)
         return true
       }
-      const fitting = Math.min(found.length, most - matches.length)
+      const fitting = Math.min(found.length, limit - matches.length)
       isTruncated = fitting < found.length
       if (isTruncated && fitting === 0) return false
       filesSearched++
       if (found.length > 0) filesMatched++
-      if (file.isComplete === true && self.before + self.behind === 0) {
+      if (file.isComplete === true && self.before + self.contextAfter === 0) {
         for (let i = 0; i < fitting; i++) matches.push(found[i] as GrepMatch)
       } else for (const match of matchesOf(self, file, fitting)) matches.push(match)
       return !isTruncated
     }
     // Ask for one more match than fits, to detect truncation.
     return Effect.map(
-      Skips.untilFull(outcomes(port, base, self, most + 1), (batch) => batch.every(take)),
+      Skips.runUntilFull(outcomes(port, base, self, limit + 1), (batch) => batch.every(take)),
       (): GrepResult => {
         const last = matches[matches.length - 1]
         return {
@@ -192,8 +205,8 @@ export const collect = (port: Backend, base: Base, self: GrepPlan): Effect.Effec
           filesSearched,
           filesMatched,
           truncated: isTruncated,
-          ...(isTruncated ? { next: cursorOf(last ?? self.after ?? start) } : {}),
-          skipped: skips.upTo(isTruncated ? last?.path : undefined, isTruncated)
+          ...(isTruncated ? { next: cursorOf(last ?? self.after ?? startCursor) } : {}),
+          skipped: skips.countUpTo(isTruncated ? last?.path : undefined, isTruncated)
         }
       }
     )

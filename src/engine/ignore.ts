@@ -10,7 +10,7 @@ import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend, Child } from "../port/Backend.ts"
-import { inSlices, type Steps } from "../runtime/steps.ts"
+import { runInSlices, type Steps } from "../runtime/steps.ts"
 import { wholeAt } from "./read.ts"
 import {
   ANY,
@@ -29,7 +29,7 @@ import {
 /** The rules of one file. The highest matching rule decides. */
 interface File {
   readonly rows: Rows
-  readonly takesBack: ReadonlyArray<boolean>
+  readonly isReinclusion: ReadonlyArray<boolean>
 }
 
 interface Level {
@@ -40,7 +40,7 @@ interface Level {
 export interface Rules {
   readonly git: ReadonlyArray<Level>
   readonly own: ReadonlyArray<Level>
-  readonly everything: boolean
+  readonly ignoresEverything: boolean
   readonly caseSensitive: boolean
 }
 
@@ -74,7 +74,7 @@ const withoutTrailingSpaces = (line: string): string => {
   return line.slice(0, end)
 }
 
-const posix: ReadonlyMap<string, RegExp> = new Map([
+const posixClasses: ReadonlyMap<string, RegExp> = new Map([
   ["alnum", /[A-Za-z0-9]/],
   ["alpha", /[A-Za-z]/],
   ["blank", /[ \t]/],
@@ -90,7 +90,11 @@ const posix: ReadonlyMap<string, RegExp> = new Map([
 ])
 
 /** Parses the character set at `from`. Returns `undefined` if git discards the rule. */
-const bracket = (text: string, from: number, fold: boolean): { readonly set: CharClass; readonly next: number } | undefined => {
+const parseBracket = (
+  text: string,
+  from: number,
+  fold: boolean
+): { readonly set: CharClass; readonly next: number } | undefined => {
   let at = from + 1
   const negated = text[at] === "!" || text[at] === "^"
   if (negated) at++
@@ -109,9 +113,11 @@ const bracket = (text: string, from: number, fold: boolean): { readonly set: Cha
       const end = text.indexOf("]", at + 2)
       if (end === -1) return undefined
       if (end > at + 2 && text[end - 1] === ":") {
-        const name = posix.get(text.slice(at + 2, end - 1))
+        const name = posixClasses.get(text.slice(at + 2, end - 1))
         if (name === undefined) return undefined
-        names.add(fold && (name === posix.get("upper") || name === posix.get("lower")) ? posix.get("alpha")! : name)
+        names.add(
+          fold && (name === posixClasses.get("upper") || name === posixClasses.get("lower")) ? posixClasses.get("alpha")! : name
+        )
         at = end
         unit = 0
       } else {
@@ -127,10 +133,12 @@ const bracket = (text: string, from: number, fold: boolean): { readonly set: Cha
     previous = unit
     at++
   } while (text[at] !== "]")
-  const within = (unit: number): boolean => listed[unit] === 1
+  const isListed = (unit: number): boolean => listed[unit] === 1
   const has = (unit: number): boolean => {
     for (const name of names) if (name.test(String.fromCharCode(unit))) return true
-    return fold ? within(lower(unit)) || (lower(unit) >= 97 && lower(unit) <= 122 && within(lower(unit) - 32)) : within(unit)
+    return fold
+      ? isListed(lower(unit)) || (lower(unit) >= 97 && lower(unit) <= 122 && isListed(lower(unit) - 32))
+      : isListed(unit)
   }
   return { set: { has: (unit) => has(unit) !== negated }, next: at + 1 }
 }
@@ -163,7 +171,7 @@ const rowsOf = (
       last().push(ANY)
       at++
     } else if (sign === "[") {
-      const found = bracket(text, at, fold)
+      const found = parseBracket(text, at, fold)
       if (found === undefined) return []
       last().push(found.set)
       at = found.next
@@ -212,21 +220,21 @@ const afterLiteral = (head: Array<Segment>, rest: string, anchored: boolean, fol
   return through.concat(tails.map(([next, ...tail]) => above.concat([stem.concat(next ?? [])], tail)))
 }
 
-const maxRule = 4096
+const maxRuleLength = 4096
 
-const slice = 2 ** 15
+const charactersPerYield = 2 ** 15
 
 const parse = Effect.fnUntraced(function* (bytes: Uint8Array, caseSensitive: boolean): Effect.fn.Return<File> {
   const rows: Array<Row> = []
-  const takesBack: Array<boolean> = []
+  const isReinclusion: Array<boolean> = []
   const lines = binary(bytes)
     .replace(/^\xef\xbb\xbf/, "")
     .split("\n")
   let read = 0
   for (const line of lines) {
-    if (line.startsWith("#") || line.length > maxRule) continue
+    if (line.startsWith("#") || line.length > maxRuleLength) continue
     read += line.length + 1
-    if (read > slice) {
+    if (read > charactersPerYield) {
       read = 0
       yield* Effect.yieldNow
     }
@@ -237,7 +245,7 @@ const parse = Effect.fnUntraced(function* (bytes: Uint8Array, caseSensitive: boo
     if (directory) text = text.slice(0, -1)
     const anchored = text.includes("/")
     text = text.replace(/^\//, "").replace(/(^|\/)\*\*+(?:\/\*\*+)+(?=\/|$)/g, "$1**")
-    const pattern = takesBack.push(negated) - 1
+    const pattern = isReinclusion.push(negated) - 1
     for (const segments of rowsOf(text, anchored, !caseSensitive)) {
       const tests = segments.map((segment): Test | typeof GLOBSTAR =>
         segment === GLOBSTAR ? GLOBSTAR : compileTest(segment, caseSensitive ? undefined : lower)
@@ -245,42 +253,42 @@ const parse = Effect.fnUntraced(function* (bytes: Uint8Array, caseSensitive: boo
       rows.push({ pattern, directory, segments: anchored ? tests : [GLOBSTAR, ...tests] })
     }
   }
-  return { rows: compileRows(rows), takesBack }
+  return { rows: compileRows(rows), isReinclusion }
 })
 
 const decide = (levels: ReadonlyArray<Level>, name: string, directory: boolean): boolean | undefined => {
   for (let i = levels.length - 1; i >= 0; i--) {
     const { file, positions } = levels[i]!
     const found = file.rows.decide(positions, name, directory)
-    if (found !== -1) return !file.takesBack[found]!
+    if (found !== -1) return !file.isReinclusion[found]!
   }
   return undefined
 }
 
-const saysNothing = ({ git, own }: Rules): boolean => git.length === 0 && own.length === 0
+const hasNoRules = ({ git, own }: Rules): boolean => git.length === 0 && own.length === 0
 
 const isGit = ({ caseSensitive }: Rules, name: string): boolean =>
   name === ".git" || (!caseSensitive && FsPath.fold(name) === ".git")
 
 export const ignores = (self: Rules, name: string, directory: boolean): boolean => {
-  if (self.everything || isGit(self, name)) return true
-  if (saysNothing(self)) return false
+  if (self.ignoresEverything || isGit(self, name)) return true
+  if (hasNoRules(self)) return false
   const bytes = bytewise(name)
   return decide(self.own, bytes, directory) ?? decide(self.git, bytes, directory) ?? false
 }
 
-const decidingIn = function* (levels: ReadonlyArray<Level>, name: string, directory: boolean): Steps<boolean | undefined> {
+const decideLevels = function* (levels: ReadonlyArray<Level>, name: string, directory: boolean): Steps<boolean | undefined> {
   for (const { file, positions } of levels.toReversed()) {
-    const found = yield* file.rows.deciding(positions, name, directory)
-    if (found !== -1) return !file.takesBack[found]!
+    const found = yield* file.rows.decideSteps(positions, name, directory)
+    if (found !== -1) return !file.isReinclusion[found]!
   }
   return undefined
 }
 
-const goingBelow = function* (levels: ReadonlyArray<Level>, name: string): Steps<ReadonlyArray<Level>> {
+const levelsBelow = function* (levels: ReadonlyArray<Level>, name: string): Steps<ReadonlyArray<Level>> {
   const out: Array<Level> = []
   for (const { file, positions } of levels) {
-    const next = yield* file.rows.going(positions, name)
+    const next = yield* file.rows.belowSteps(positions, name)
     if (next.length > 0) out.push({ file, positions: next })
   }
   return out
@@ -292,26 +300,26 @@ export interface Verdict {
 }
 
 /** Computes the results of `ignores` and `below` with pauses, for many or long rules. */
-export const judging = function* (self: Rules, name: string, directory: boolean): Steps<Verdict> {
-  if (self.everything || saysNothing(self)) return { ignored: ignores(self, name, directory), below: self }
+export const judgeSteps = function* (self: Rules, name: string, directory: boolean): Steps<Verdict> {
+  if (self.ignoresEverything || hasNoRules(self)) return { ignored: ignores(self, name, directory), below: self }
   const bytes = bytewise(name)
   const ignored =
     isGit(self, name) ||
-    ((yield* decidingIn(self.own, bytes, directory)) ?? (yield* decidingIn(self.git, bytes, directory)) ?? false)
+    ((yield* decideLevels(self.own, bytes, directory)) ?? (yield* decideLevels(self.git, bytes, directory)) ?? false)
   if (ignored || !directory) return { ignored, below: self }
-  const git = yield* goingBelow(self.git, bytes)
-  return { ignored, below: { ...self, git, own: yield* goingBelow(self.own, bytes) } }
+  const git = yield* levelsBelow(self.git, bytes)
+  return { ignored, below: { ...self, git, own: yield* levelsBelow(self.own, bytes) } }
 }
 
-export const cost = ({ everything, git, own }: Rules, length: number): number => {
+export const maxSteps = ({ ignoresEverything, git, own }: Rules, length: number): number => {
   let sum = 0
-  if (!everything) for (const { file, positions } of own.concat(git)) sum += file.rows.cost(positions, length)
+  if (!ignoresEverything) for (const { file, positions } of own.concat(git)) sum += file.rows.cost(positions, length)
   return sum
 }
 
 /** Returns the rules below a child directory that is not ignored, without the child's own files. */
 export const below = (self: Rules, name: string): Rules => {
-  if (saysNothing(self)) return self
+  if (hasNoRules(self)) return self
   const bytes = bytewise(name)
   const down = (levels: ReadonlyArray<Level>): ReadonlyArray<Level> =>
     levels
@@ -323,7 +331,7 @@ export const below = (self: Rules, name: string): Rules => {
 const maxBytes = 1024 * 1024
 
 /** Loads the rules of a file. Like in git, a file that cannot be read has no rules. */
-const load = (port: Backend, directory: FsPath.FsPath, name: string): Effect.Effect<ReadonlyArray<Level>, Fault> =>
+const loadRules = (port: Backend, directory: FsPath.FsPath, name: string): Effect.Effect<ReadonlyArray<Level>, Fault> =>
   Effect.matchEffect(
     Effect.suspend(() => wholeAt(port, FsPath.join(directory, name), maxBytes)),
     {
@@ -344,19 +352,19 @@ const withFiles = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Rules, Fault> {
   return {
     ...self,
-    git: git ? self.git.concat(yield* load(port, directory, ".gitignore")) : self.git,
-    own: own ? self.own.concat(yield* load(port, directory, ".ignore")) : self.own
+    git: git ? self.git.concat(yield* loadRules(port, directory, ".gitignore")) : self.git,
+    own: own ? self.own.concat(yield* loadRules(port, directory, ".ignore")) : self.own
   }
 })
 
 /** Adds the directory's own ignore files, or returns `undefined` if it has none. Like in git, symlinks are not read. */
-export const enter = (
+export const enterDirectory = (
   self: Rules,
   port: Backend,
   directory: FsPath.FsPath,
   children: ReadonlyArray<Child>
 ): Effect.Effect<Rules, Fault> | undefined => {
-  if (self.everything) return undefined
+  if (self.ignoresEverything) return undefined
   let git = false
   let own = false
   for (const { kind, name } of children) {
@@ -367,17 +375,20 @@ export const enter = (
   return git || own ? withFiles(self, port, directory, git, own) : undefined
 }
 
-export const atBase = Effect.fnUntraced(function* (port: Backend, directory: FsPath.FsPath): Effect.fn.Return<Rules, Fault> {
+export const rulesAtBase = Effect.fnUntraced(function* (
+  port: Backend,
+  directory: FsPath.FsPath
+): Effect.fn.Return<Rules, Fault> {
   const { caseSensitive } = port.info
-  let rules: Rules = { git: [], own: [], everything: false, caseSensitive }
+  let rules: Rules = { git: [], own: [], ignoresEverything: false, caseSensitive }
   let here = FsPath.root
   for (const name of FsPath.segments(directory)) {
     const git = yield* port.stat(FsPath.join(here, ".gitignore"))
     const own = yield* port.stat(FsPath.join(here, ".ignore"))
     rules = yield* withFiles(rules, port, here, git?.kind === "file", own?.kind === "file")
     const before = rules
-    const verdict = yield* inSlices(() => judging(before, name, true))
-    if (verdict.ignored) return { ...rules, everything: true }
+    const verdict = yield* runInSlices(() => judgeSteps(before, name, true))
+    if (verdict.ignored) return { ...rules, ignoresEverything: true }
     rules = verdict.below
     here = FsPath.join(here, name)
   }

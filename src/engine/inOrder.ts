@@ -14,10 +14,10 @@ import * as Scope from "effect/Scope"
  * Runs the values of `next` with at most `most` in progress, until `next` fails or returns `undefined`. The returned
  * effect gives the next output in order on each run, and finally that end.
  */
-export const inOrder = <A, B, E>(
+export const runInOrder = <A, B, E>(
   next: Effect.Effect<A | undefined, E>,
   run: (value: A) => Effect.Effect<B, E>,
-  most: number
+  concurrency: number
 ): Effect.Effect<Effect.Effect<B | undefined, E>, never, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(
@@ -26,10 +26,10 @@ export const inOrder = <A, B, E>(
     ),
     ({ running, scope }) => {
       let end: Effect.Effect<undefined, E> | undefined
-      const answer: Effect.Effect<B | undefined, E> = Effect.suspend(() => {
+      const nextOutput: Effect.Effect<B | undefined, E> = Effect.suspend(() => {
         const first = running[0]
         const isReady = first?.pollUnsafe() !== undefined
-        if (first !== undefined && (isReady || end !== undefined || running.length === most)) {
+        if (first !== undefined && (isReady || end !== undefined || running.length === concurrency)) {
           running.shift()
           return Fiber.join(first)
         }
@@ -37,15 +37,15 @@ export const inOrder = <A, B, E>(
         return Effect.flatMap(Effect.result(next), (value) => {
           if (Result.isFailure(value) || value.success === undefined) {
             end = Result.isFailure(value) ? Effect.fail(value.failure) : Effect.succeed(undefined)
-            return answer
+            return nextOutput
           }
           const started = Effect.forkIn(run(value.success), scope, { startImmediately: true })
           return Effect.flatMap(started, (fiber) => {
             running.push(fiber)
-            return answer
+            return nextOutput
           })
         })
       })
-      return answer
+      return nextOutput
     }
   )

@@ -2,7 +2,7 @@
  * Finds the common lines of two texts with Myers' algorithm in linear space, as in `effect/TextDiff`, but in steps so
  * that other fibers run.
  */
-import { perItem, type Steps, stride } from "../runtime/steps.ts"
+import { unitsPerItem, type Steps, maxUnitsPerStep } from "../runtime/steps.ts"
 
 export interface Block {
   readonly before: number
@@ -32,9 +32,9 @@ export interface Lines {
 }
 
 /** V8 hashes strings above 16,383 units by their length alone, so a map would compare each with all others. */
-const maxKey = 4096
+const maxKeyLength = 4096
 
-export const numbering = (): ((text: string) => Steps<Lines>) => {
+export const makeLineNumbering = (): ((text: string) => Steps<Lines>) => {
   const known = new Map<string, number>()
   const idOf = (key: string): number => {
     let id = known.get(key)
@@ -44,28 +44,28 @@ export const numbering = (): ((text: string) => Steps<Lines>) => {
   return function* (text) {
     const ids: Array<number> = []
     const starts: Array<number> = [0]
-    let spent = 0
+    let unitsSpent = 0
     for (let at = 0; at < text.length;) {
       const newline = text.indexOf("\n", at)
       const end = newline === -1 ? text.length : newline + 1
       let id = 0
-      if (end - at <= maxKey) id = idOf(text.slice(at, end))
+      if (end - at <= maxKeyLength) id = idOf(text.slice(at, end))
       else {
-        for (let from = at; from < end; from += maxKey) {
+        for (let from = at; from < end; from += maxKeyLength) {
           // A key of a piece begins with LF and the number of the previous piece, so it never equals a line.
-          id = idOf(`\n${from === at ? "" : id}\n${text.slice(from, Math.min(end, from + maxKey))}`)
-          yield maxKey
+          id = idOf(`\n${from === at ? "" : id}\n${text.slice(from, Math.min(end, from + maxKeyLength))}`)
+          yield maxKeyLength
         }
       }
       ids.push(id)
-      spent += perItem + Math.min(end - at, maxKey)
-      if (spent > stride) {
-        yield spent
-        spent = 0
+      unitsSpent += unitsPerItem + Math.min(end - at, maxKeyLength)
+      if (unitsSpent > maxUnitsPerStep) {
+        yield unitsSpent
+        unitsSpent = 0
       }
       starts.push((at = end))
     }
-    yield spent
+    yield unitsSpent
     return { ids, starts }
   }
 }
@@ -75,7 +75,7 @@ export const numbering = (): ((text: string) => Steps<Lines>) => {
  *
  * If that takes more than `maxEdits` added and removed lines, the result contains fewer common lines.
  */
-export const blocks = function* (
+export const findCommonBlocks = function* (
   a: ReadonlyArray<number>,
   b: ReadonlyArray<number>,
   maxEdits: number
@@ -96,7 +96,7 @@ export const blocks = function* (
   // Loops inside a generator are slow, so the inner loops are functions that count their comparisons here.
   let compared = 0
 
-  const onward = ({ aHi, aLo, bHi, bLo }: Region, d: number): Snake | undefined => {
+  const searchForward = ({ aHi, aLo, bHi, bLo }: Region, d: number): Snake | undefined => {
     const n = aHi - aLo
     const m = bHi - bLo
     const delta = n - m
@@ -120,7 +120,7 @@ export const blocks = function* (
     return undefined
   }
 
-  const homeward = ({ aHi, aLo, bHi, bLo }: Region, d: number): Snake | undefined => {
+  const searchBackward = ({ aHi, aLo, bHi, bLo }: Region, d: number): Snake | undefined => {
     const n = aHi - aLo
     const m = bHi - bLo
     const delta = n - m
@@ -171,14 +171,14 @@ export const blocks = function* (
     return best > 0 && best < n + m ? { x, y, u: x, v: y } : undefined
   }
 
-  const split = function* (region: Region): Steps<Snake | undefined> {
+  const splitRegion = function* (region: Region): Steps<Snake | undefined> {
     const limit = Math.min((region.aHi - region.aLo + region.bHi - region.bLo + 1) >> 1, maxD)
     forward[offset + 1] = 0
     backward[offset + 1] = 0
     for (let d = 0; d <= limit; d++) {
-      const snake = onward(region, d) ?? homeward(region, d)
+      const snake = searchForward(region, d) ?? searchBackward(region, d)
       if (snake !== undefined) return snake
-      if (compared > stride) {
+      if (compared > maxUnitsPerStep) {
         yield compared
         compared = 0
       }
@@ -186,7 +186,7 @@ export const blocks = function* (
     return furthest(region, limit)
   }
 
-  const alike = (x: number, y: number, step: 1 | -1, most: number): number => {
+  const countEqual = (x: number, y: number, step: 1 | -1, most: number): number => {
     let same = 0
     while (same < most && a[x + step * same] === b[y + step * same]) same++
     compared += same + 1
@@ -202,15 +202,15 @@ export const blocks = function* (
       continue
     }
     let { aHi, aLo, bHi, bLo } = task
-    const prefix = alike(aLo, bLo, 1, Math.min(aHi - aLo, bHi - bLo))
+    const prefix = countEqual(aLo, bLo, 1, Math.min(aHi - aLo, bHi - bLo))
     push(aLo, bLo, prefix)
     aLo += prefix
     bLo += prefix
-    const suffix = alike(aHi - 1, bHi - 1, -1, Math.min(aHi - aLo, bHi - bLo))
+    const suffix = countEqual(aHi - 1, bHi - 1, -1, Math.min(aHi - aLo, bHi - bLo))
     aHi -= suffix
     bHi -= suffix
     stack.push({ before: aHi, after: bHi, length: suffix })
-    const snake = aLo < aHi && bLo < bHi ? yield* split({ aLo, aHi, bLo, bHi }) : undefined
+    const snake = aLo < aHi && bLo < bHi ? yield* splitRegion({ aLo, aHi, bLo, bHi }) : undefined
     if (snake !== undefined) {
       stack.push(
         { aLo: snake.u, aHi, bLo: snake.v, bHi },
@@ -218,8 +218,8 @@ export const blocks = function* (
         { aLo, aHi: snake.x, bLo, bHi: snake.y }
       )
     }
-    compared += perItem
-    if (compared > stride) {
+    compared += unitsPerItem
+    if (compared > maxUnitsPerStep) {
       yield compared
       compared = 0
     }

@@ -4,10 +4,10 @@ import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend, Child } from "../port/Backend.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
-import { following } from "./resolve.ts"
+import { withResolvedPath } from "./resolve.ts"
 import { measure } from "./sizes.ts"
 
-const entry = (path: FsPath.FsPath, child: Child, sizeBytes: number): FileEntry => ({
+const fileEntryOf = (path: FsPath.FsPath, child: Child, sizeBytes: number): FileEntry => ({
   name: child.name,
   path: FsPath.join(path, child.name),
   kind: child.kind,
@@ -17,10 +17,10 @@ const entry = (path: FsPath.FsPath, child: Child, sizeBytes: number): FileEntry 
   addressable: child.addressable
 })
 
-const visible = (children: ReadonlyArray<Child>): ReadonlyArray<Child> =>
+const visibleChildren = (children: ReadonlyArray<Child>): ReadonlyArray<Child> =>
   children.filter(({ name }) => !TemporaryNames.isInProgress(name))
 
-const tooMany = (actual: number, maxEntries: number): Fault => ({
+const tooManyEntries = (actual: number, maxEntries: number): Fault => ({
   _tag: "LimitExceeded",
   limit: "maxListEntries",
   allowed: Math.floor(maxEntries),
@@ -28,15 +28,15 @@ const tooMany = (actual: number, maxEntries: number): Fault => ({
 })
 
 export const list = (port: Backend, path: FsPath.FsPath, maxEntries: number): Effect.Effect<ReadonlyArray<FileEntry>, Fault> =>
-  following(port, path, (at) => {
+  withResolvedPath(port, path, (at) => {
     const listed = Effect.flatMap(port.list(at), (all): Effect.Effect<ReadonlyArray<Child>, Fault> => {
-      const children = visible(all)
-      return children.length > maxEntries ? Effect.fail(tooMany(children.length, maxEntries)) : Effect.succeed(children)
+      const children = visibleChildren(all)
+      return children.length > maxEntries ? Effect.fail(tooManyEntries(children.length, maxEntries)) : Effect.succeed(children)
     })
     const entries = (sizes: Iterable<readonly [Child, number]>) =>
-      inOrder(
+      sortByName(
         port,
-        Array.from(sizes, ([child, size]) => entry(path, child, size))
+        Array.from(sizes, ([child, size]) => fileEntryOf(path, child, size))
       )
     return Effect.flatMap(listed, (children) =>
       children.every(isSized)
@@ -47,7 +47,7 @@ export const list = (port: Backend, path: FsPath.FsPath, maxEntries: number): Ef
 
 const isSized = (child: Child): boolean => child.kind === "directory" || child.sizeBytes !== undefined
 
-const inOrder = (port: Backend, entries: Array<FileEntry>): ReadonlyArray<FileEntry> =>
+const sortByName = (port: Backend, entries: Array<FileEntry>): ReadonlyArray<FileEntry> =>
   port.info.caseSensitive
     ? entries.sort((a, b) => FsPath.compare(a.name, b.name))
     : entries.sort((a, b) => FsPath.compare(FsPath.fold(a.name), FsPath.fold(b.name)) || FsPath.compare(a.name, b.name))

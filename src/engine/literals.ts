@@ -14,12 +14,12 @@ export interface Needles {
 
 type Texts = ReadonlyArray<string>
 
-const mostTexts = 16
-const mostBytes = 64
-const mostCharacters = 64
-const mostMembers = 4
-const mostDepth = 200
-const mostSource = 10_000
+const maxTexts = 16
+const maxNeedleBytes = 64
+const maxJoinedLength = 64
+const maxClassMembers = 4
+const maxDepth = 200
+const maxSourceLength = 10_000
 
 interface Mode {
   readonly fold: boolean
@@ -36,7 +36,7 @@ type Node =
 
 const unknown: Node = { _tag: "Unknown" }
 /** An assertion matches the empty text and does not separate its neighbours. */
-const nothing: Node = { _tag: "Text", texts: [""] }
+const emptyText: Node = { _tag: "Text", texts: [""] }
 
 const unique = (texts: Texts): Texts => [...new Set(texts)]
 
@@ -67,13 +67,13 @@ const textOf = (texts: Texts, { fold }: Mode): Node => ({
   texts: unique(fold ? texts.map((text) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())) : texts)
 })
 
-const cut = (text: string): string => {
-  if (text.length * 3 <= mostBytes) return text
+const truncateNeedle = (text: string): string => {
+  if (text.length * 3 <= maxNeedleBytes) return text
   let kept = ""
   let bytes = 0
   for (const character of text) {
     bytes += bytesOf(character)
-    if (bytes > mostBytes) break
+    if (bytes > maxNeedleBytes) break
     kept += character
   }
   return kept
@@ -83,20 +83,20 @@ const longest = (texts: Texts): string =>
   texts.reduce((best, text) => (text.length * 3 > best.length && bytesOf(text) > bytesOf(best) ? text : best), "")
 
 const needlesOf = (texts: Texts, mode: Mode): Texts | undefined => {
-  const parting = !mode.fold ? unusable : mode.unicode ? unusableFoldedUnicode : unusableFolded
-  const pieces = unique(texts.map((text) => cut(longest(text.split(parting)))))
-  if (pieces.includes("") || pieces.length > mostTexts ** 2) return undefined
+  const unusableCharacters = !mode.fold ? unusable : mode.unicode ? unusableFoldedUnicode : unusableFolded
+  const pieces = unique(texts.map((text) => truncateNeedle(longest(text.split(unusableCharacters)))))
+  if (pieces.includes("") || pieces.length > maxTexts ** 2) return undefined
   const needed = pieces.filter((text) => !pieces.some((other) => other !== text && text.includes(other)))
-  return needed.length > mostTexts ? undefined : needed
+  return needed.length > maxTexts ? undefined : needed
 }
 
 /** Rates needles: longer ones are rarer, and each additional one costs another search. */
-const worth = (texts: Texts): number => Math.min(16, ...texts.map(bytesOf)) - (texts.length - 1) / 2
+const rateNeedles = (texts: Texts): number => Math.min(16, ...texts.map(bytesOf)) - (texts.length - 1) / 2
 
 const best = (all: ReadonlyArray<Texts | undefined>): Texts | undefined => {
   let chosen: Texts | undefined
   for (const texts of all) {
-    if (texts !== undefined && (chosen === undefined || worth(texts) > worth(chosen))) chosen = texts
+    if (texts !== undefined && (chosen === undefined || rateNeedles(texts) > rateNeedles(chosen))) chosen = texts
   }
   return chosen
 }
@@ -112,18 +112,18 @@ interface Known {
   readonly needles?: Texts | undefined
 }
 
-const within = ({ exact, needles }: Known, mode: Mode): Texts | undefined =>
+const needlesOfKnown = ({ exact, needles }: Known, mode: Mode): Texts | undefined =>
   needles ?? (exact === undefined ? undefined : needlesOf(exact, mode))
 
-const joined = (first: Texts, second: Texts, most: number): Texts | undefined => {
-  if (first.length * second.length > most) return undefined
+const concatenate = (first: Texts, second: Texts, limit: number): Texts | undefined => {
+  if (first.length * second.length > limit) return undefined
   const texts = unique(first.flatMap((one) => second.map((other) => one + other)))
-  return texts.every((text) => text.length <= mostCharacters) ? texts : undefined
+  return texts.every((text) => text.length <= maxJoinedLength) ? texts : undefined
 }
 
 const runsOf = (
   parts: ReadonlyArray<Known>,
-  most: number
+  limit: number
 ): { readonly runs: ReadonlyArray<Texts>; readonly whole: boolean } => {
   const runs: Array<Texts> = []
   let run: Texts = [""]
@@ -134,7 +134,7 @@ const runsOf = (
     whole = false
   }
   const add = (texts: Texts): void => {
-    const longer = joined(run, texts, most)
+    const longer = concatenate(run, texts, limit)
     if (longer === undefined) end(texts)
     else run = longer
   }
@@ -149,7 +149,7 @@ const runsOf = (
 }
 
 const knownOfAll = (parts: ReadonlyArray<Known>, mode: Mode): Known => {
-  const { runs, whole } = runsOf(parts, mostTexts)
+  const { runs, whole } = runsOf(parts, maxTexts)
   const isSimple = parts.every(({ exact, starts }) => (exact ?? starts ?? []).length <= 1)
   if (whole && isSimple) return { exact: runs[0] }
   // If a character class is next to a text, the text alone may be the better needle.
@@ -160,10 +160,10 @@ const knownOfAll = (parts: ReadonlyArray<Known>, mode: Mode): Known => {
 
 const knownOfSome = (parts: ReadonlyArray<Known>, mode: Mode): Known => {
   const exact = unique(parts.flatMap((part) => part.exact ?? []))
-  if (exact.length <= mostTexts && parts.every((part) => part.exact !== undefined)) return { exact }
+  if (exact.length <= maxTexts && parts.every((part) => part.exact !== undefined)) return { exact }
   const needles: Array<string> = []
   for (const part of parts) {
-    const texts = within(part, mode)
+    const texts = needlesOfKnown(part, mode)
     if (texts === undefined) return {}
     needles.push(...texts)
   }
@@ -177,8 +177,8 @@ const knownOfRepeat = (part: Known, min: number, max: number, mode: Mode): Known
   if (exact === undefined) return max === 1 ? part : { needles: part.needles }
   let texts = exact
   let times = 1
-  for (; times < Math.min(min, mostCharacters); times++) {
-    const more = joined(texts, exact, mostTexts)
+  for (; times < Math.min(min, maxJoinedLength); times++) {
+    const more = concatenate(texts, exact, maxTexts)
     if (more === undefined) break
     texts = more
   }
@@ -249,9 +249,9 @@ const escapesByUnit = escapesOf(false)
 const escapesByPoint = escapesOf(true)
 
 const parse = (source: string, mode: Mode): Node | undefined => {
-  if (source.length > mostSource) return undefined
+  if (source.length > maxSourceLength) return undefined
   let at = 0
-  let lost = false
+  let hasGivenUp = false
   const take = (token: RegExp): RegExpExecArray | undefined => {
     token.lastIndex = at
     const match = token.exec(source)
@@ -260,7 +260,7 @@ const parse = (source: string, mode: Mode): Node | undefined => {
     return match
   }
   const giveUp = (): Node => {
-    lost = true
+    hasGivenUp = true
     at = source.length
     return unknown
   }
@@ -295,16 +295,16 @@ const parse = (source: string, mode: Mode): Node | undefined => {
 
   const classOf = (): Node => {
     if (mode.sets) return setOfClasses()
-    let sure = take(/\[\^/y) === undefined && take(/\[/y) !== undefined
+    let isCertain = take(/\[\^/y) === undefined && take(/\[/y) !== undefined
     const members: Array<string> = []
     while (at < source.length && take(/\]/y) === undefined) {
       const isRange = members.length > 0 && /^-(?!\])/.test(source.slice(at, at + 2))
       const backspace = take(/\\b/y) === undefined ? undefined : "\b"
       const member = backspace ?? (source[at] === "\\" ? escape() : character())
-      if (isRange || member === undefined) sure = false
+      if (isRange || member === undefined) isCertain = false
       members.push(member ?? "")
     }
-    return sure && members.length > 0 && members.length <= mostMembers ? text(members) : unknown
+    return isCertain && members.length > 0 && members.length <= maxClassMembers ? text(members) : unknown
   }
 
   const group = (depth: number): Node => {
@@ -313,11 +313,11 @@ const parse = (source: string, mode: Mode): Node | undefined => {
     if (!isAssertion && take(/\((?:\?:|\?<[^>]*>|(?!\?))/y) === undefined) return giveUp()
     const inner = disjunction(depth + 1)
     take(/\)/y)
-    return isAssertion ? nothing : inner
+    return isAssertion ? emptyText : inner
   }
 
   const atom = (depth: number): Node => {
-    if (take(/[\^$]|\\[bB]/y) !== undefined) return nothing
+    if (take(/[\^$]|\\[bB]/y) !== undefined) return emptyText
     if (take(/\./y) !== undefined) return unknown
     const next = source[at]
     if (next === "(") return group(depth)
@@ -347,14 +347,14 @@ const parse = (source: string, mode: Mode): Node | undefined => {
   }
 
   const disjunction = (depth: number): Node => {
-    if (depth > mostDepth) return giveUp()
+    if (depth > maxDepth) return giveUp()
     const parts = [sequence(depth)]
     while (take(/\|/y) !== undefined) parts.push(sequence(depth))
     return parts.length === 1 ? parts[0]! : { _tag: "Some", parts }
   }
 
   const node = disjunction(0)
-  return lost ? undefined : node
+  return hasGivenUp ? undefined : node
 }
 
 /**
@@ -363,11 +363,11 @@ const parse = (source: string, mode: Mode): Node | undefined => {
  * Returns `undefined` if there are none, or only single letters, digits or spaces, which are in nearly every line.
  * `literal` is the text that the expression stands for.
  */
-export const literalsOf = (source: string, flags: string, literal: string | undefined): Needles | undefined => {
+export const findNeedles = (source: string, flags: string, literal: string | undefined): Needles | undefined => {
   const sets = flags.includes("v")
   const mode: Mode = { fold: flags.includes("i"), unicode: sets || flags.includes("u"), sets }
   const node: Node | undefined = literal === undefined ? parse(source, mode) : textOf([literal], mode)
-  const texts = node === undefined ? undefined : within(knownOf(node, mode), mode)
+  const texts = node === undefined ? undefined : needlesOfKnown(knownOf(node, mode), mode)
   if (texts === undefined || texts.every((text) => /^[A-Za-z0-9 ]$/.test(text))) return undefined
   return { texts, fold: mode.fold }
 }

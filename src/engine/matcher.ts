@@ -13,15 +13,15 @@ import picomatch from "picomatch"
 import type { Fault } from "../model/FsError.ts"
 import { codePoints } from "../model/FsPath.ts"
 import { compileExpression, NotAGlob } from "./automaton.ts"
-import { expanded, Malformed } from "./braces.ts"
-import { invalid, type PlanContext } from "./options.ts"
+import { expandGlob, MalformedGlob } from "./braces.ts"
+import { invalidArgument, type PlanContext } from "./options.ts"
 import {
   ANY,
   charClass,
   compileRows,
   compileTest,
   type Element,
-  exactly,
+  makeExactTest,
   foldCase,
   GLOBSTAR,
   type Positions,
@@ -45,7 +45,7 @@ export interface Matcher {
 }
 
 /** A pattern without rows. It is tested with the whole path, or with the name alone if not anchored. */
-interface Wide {
+interface WholePathPattern {
   readonly pattern: number
   readonly directory: boolean
   readonly anchored: boolean
@@ -54,37 +54,37 @@ interface Wide {
 
 interface Compiled {
   readonly rows: Array<Row>
-  readonly wide: Array<Wide>
+  readonly wide: Array<WholePathPattern>
   /** The rows of the directories below which a wide pattern can match. */
   readonly reach: Array<Row>
 }
 
 const options = { dot: true, posix: true, regex: false, nonegate: true, strictSlashes: true } as const
 
-interface Trimmed {
+interface TrimmedPattern {
   readonly text: string
   readonly anchored: boolean
   readonly directory: boolean
 }
 
-const trim = (pattern: string): Trimmed => {
+const trim = (pattern: string): TrimmedPattern => {
   const text = pattern.replace(/^(?:\.?\/)+/, "").replace(/\/$/, "")
   return { text, anchored: text.includes("/") || /^\.?\//.test(pattern), directory: pattern.endsWith("/") }
 }
 
-const spelling = ({ anchored, text }: Trimmed): Row["segments"] => {
-  const names = text.split("/").map(exactly)
+const literalSegments = ({ anchored, text }: TrimmedPattern): Row["segments"] => {
+  const names = text.split("/").map(makeExactTest)
   return anchored ? names : [GLOBSTAR, ...names]
 }
 
-const addPattern = (trimmed: Trimmed, pattern: number, caseSensitive: boolean, out: Compiled): string | undefined => {
+const addPattern = (trimmed: TrimmedPattern, pattern: number, caseSensitive: boolean, out: Compiled): string | undefined => {
   const { anchored, directory, text } = trimmed
   const shape = { pattern, directory }
   const glob = parse(text, anchored, !caseSensitive)
   if (typeof glob === "string") return glob
   const fold = caseSensitive ? undefined : foldCase
   const anywhere = anchored ? [] : [GLOBSTAR]
-  if (glob.itself) out.rows.push({ ...shape, segments: spelling(trimmed) })
+  if (glob.matchesItself) out.rows.push({ ...shape, segments: literalSegments(trimmed) })
   if (glob.rows !== undefined) {
     for (const segments of glob.rows) {
       const tests = segments.map((segment) => (segment === undefined ? GLOBSTAR : compileTest(segment, fold)))
@@ -111,10 +111,10 @@ const addPath = (
   out: Compiled
 ): string | undefined => {
   try {
-    const { doubt, patterns } = expanded(whole)
+    const { doubt, patterns } = expandGlob(whole)
     if (strict) {
       if (/[\0-\x1f\x7f]/.test(whole)) return "it holds a control character, which no path has; give each pattern by itself"
-      const doubts = patterns.map((each) => expanded(each).doubt ?? doubtOf(trim(each).text))
+      const doubts = patterns.map((each) => expandGlob(each).doubt ?? doubtOf(trim(each).text))
       const wrong = doubt ?? doubts.find((each) => each !== undefined)
       if (wrong !== undefined) return wrong
     }
@@ -125,10 +125,10 @@ const addPath = (
       if (wrong !== undefined) return wrong
     }
     const given = trim(whole)
-    if (patterns[0] !== whole) out.rows.push({ pattern, directory: given.directory, segments: spelling(given) })
+    if (patterns[0] !== whole) out.rows.push({ pattern, directory: given.directory, segments: literalSegments(given) })
     return undefined
   } catch (error) {
-    if (error instanceof Malformed) return error.message
+    if (error instanceof MalformedGlob) return error.message
     throw error
   }
 }
@@ -180,7 +180,7 @@ const addFnmatch = (text: string, shape: Omit<Row, "segments">, caseSensitive: b
   return undefined
 }
 
-const refusal = (pattern: unknown, maxLength: number): string | undefined => {
+const invalidReason = (pattern: unknown, maxLength: number): string | undefined => {
   if (typeof pattern !== "string") return "it is not a string"
   if (pattern.trim() === "") return "it is blank"
   if (pattern.length > maxLength && codePoints(pattern) > maxLength) return `it has more than ${maxLength} characters`
@@ -205,45 +205,45 @@ export const compile = (
   { caseSensitive, limits }: PlanContext
 ): Matcher | Fault => {
   const out: Compiled = { rows: [], wide: [], reach: [] }
-  const takesBack: Array<boolean> = []
+  const isReinclusion: Array<boolean> = []
   for (let pattern = 0; pattern < patterns.length; pattern++) {
     const input = patterns[pattern]!
-    const wrong = refusal(input, limits.maxPatternLength)
-    if (wrong !== undefined) return invalid(argument, wrong)
+    const wrong = invalidReason(input, limits.maxPatternLength)
+    if (wrong !== undefined) return invalidArgument(argument, wrong)
     // `!(` opens an extglob, like in picomatch.
     const negated = rules && input[0] === "!" && input[1] !== "("
     const whole = negated ? input.slice(1) : input
     const { directory, text } = trim(whole)
-    if (text.trim() === "") return invalid(argument, "it is blank")
+    if (text.trim() === "") return invalidArgument(argument, "it is blank")
     if (strict && !rules && /^!(?!\()/.test(whole)) {
-      return invalid(argument, `${JSON.stringify(input)}: "!" takes nothing back here; write "\\!" for the sign itself`)
+      return invalidArgument(argument, `${JSON.stringify(input)}: "!" takes nothing back here; write "\\!" for the sign itself`)
     }
     const refused =
       dialect === "fnmatch"
         ? addFnmatch(text, { pattern, directory }, caseSensitive, out)
         : addPath(whole, pattern, { caseSensitive, strict }, out)
-    if (refused !== undefined) return invalid(argument, `${JSON.stringify(input)}: ${refused}`)
-    takesBack.push(negated)
+    if (refused !== undefined) return invalidArgument(argument, `${JSON.stringify(input)}: ${refused}`)
+    isReinclusion.push(negated)
   }
-  return assemble(out, takesBack)
+  return assemble(out, isReinclusion)
 }
 
-const assemble = ({ reach: reaches, rows: patterns, wide }: Compiled, takesBack: ReadonlyArray<boolean>): Matcher => {
+const assemble = ({ reach: reaches, rows: patterns, wide }: Compiled, isReinclusion: ReadonlyArray<boolean>): Matcher => {
   const rows = compileRows(patterns)
   const reach = compileRows(reaches)
-  const wanted = wide.length > 0
+  const hasWholePathPatterns = wide.length > 0
   const weight = wide.reduce((sum, { test }) => sum + (test.weight ?? 1), 0)
   return {
     start: { rows: rows.start, reach: reach.start, path: "" },
     below: (state, name) => {
       const next = rows.below(state.rows, name)
-      if (!wanted) {
+      if (!hasWholePathPatterns) {
         return next.length === 0 ? undefined : next === state.rows ? state : { rows: next, reach: state.reach, path: "" }
       }
-      const open = reach.below(state.reach, name)
-      return next.length === 0 && open.length === 0
+      const reachBelow = reach.below(state.reach, name)
+      return next.length === 0 && reachBelow.length === 0
         ? undefined
-        : { rows: next, reach: open, path: state.path === "" ? name : `${state.path}/${name}` }
+        : { rows: next, reach: reachBelow, path: state.path === "" ? name : `${state.path}/${name}` }
     },
     matches: (state, name, directory) => {
       let found = rows.decide(state.rows, name, directory)
@@ -252,7 +252,7 @@ const assemble = ({ reach: reaches, rows: patterns, wide }: Compiled, takesBack:
         if (pattern <= found || (only && !directory)) continue
         if (test(anchored && state.path !== "" ? `${state.path}/${name}` : name)) found = pattern
       }
-      return found !== -1 && !takesBack[found]!
+      return found !== -1 && !isReinclusion[found]!
     },
     cost: (state, length) =>
       rows.cost(state.rows, length) + reach.cost(state.reach, length) + weight * (state.path.length + length + 1)

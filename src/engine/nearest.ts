@@ -4,14 +4,14 @@
  * The work is bounded for any file size, and the message tells if that limited the comparison.
  */
 import { listed } from "../model/words.ts"
-import { atOnce, perItem, type Steps, stride } from "../runtime/steps.ts"
+import { runAtOnce, unitsPerItem, type Steps, maxUnitsPerStep } from "../runtime/steps.ts"
 import { indexOf, type Match } from "./endings.ts"
 
 const maxPlaces = 10
 /** Limits of the comparison: UTF-16 units of each text, lines of the file, and lines of the text sought. */
 const maxUnits = 250_000
 const maxLines = 10_000
-const maxSought = 200
+const maxSoughtLines = 200
 const maxQuoted = 120
 /** Sorting a run of combining marks takes quadratic time. The length is in UTF-16 units. */
 const maxMarks = 100
@@ -19,14 +19,14 @@ const maxMarks = 100
 export const lineAt = function* (text: string, index: number): Steps<number> {
   let line = 1
   for (let at = text.indexOf("\n"); at !== -1 && at < index; at = text.indexOf("\n", at + 1)) {
-    if (++line % 1024 === 0) yield 1024 * perItem
+    if (++line % 1024 === 0) yield 1024 * unitsPerItem
   }
-  yield (line % 1024) * perItem
+  yield (line % 1024) * unitsPerItem
   return line
 }
 
 /** Explains that a text occurs several times, with the lines. Above `limit` places, only "more than" is known. */
-export const ambiguous = function* (text: string, places: ReadonlyArray<Match>, limit: number): Steps<string> {
+export const explainAmbiguous = function* (text: string, places: ReadonlyArray<Match>, limit: number): Steps<string> {
   const lines: Array<number> = []
   let line = 1
   let newline = text.indexOf("\n")
@@ -34,10 +34,10 @@ export const ambiguous = function* (text: string, places: ReadonlyArray<Match>, 
   for (; told < places.length && lines.length < maxPlaces; told++) {
     const { start } = places[told]!
     for (; newline !== -1 && newline < start; newline = text.indexOf("\n", newline + 1)) {
-      if (++line % 1024 === 0) yield 1024 * perItem
+      if (++line % 1024 === 0) yield 1024 * unitsPerItem
     }
     if (lines.at(-1) !== line) lines.push(line)
-    if (told % 1024 === 1023) yield 1024 * perItem
+    if (told % 1024 === 1023) yield 1024 * unitsPerItem
   }
   const more = places.length - told
   const shown = more === 0 ? listed(lines) : `${lines.join(", ")} and in ${more} more places`
@@ -45,24 +45,26 @@ export const ambiguous = function* (text: string, places: ReadonlyArray<Match>, 
   return `it occurs ${places.length > limit ? `more than ${limit}` : places.length} times, on ${where} ${shown}; give more of the surrounding text so that it occurs only once, or ask for the first or for all of them`
 }
 
-const absent = "it does not occur in the file"
+const absentDetail = "it does not occur in the file"
 
-export const explain = function* (text: string, sought: string): Steps<string> {
-  if (text === "" || text === "\uFEFF") return `${absent}, which is empty`
-  if (sought.trim() === "") return `${absent}; it is only white space, so name the text beside it`
+export const explainAbsent = function* (text: string, sought: string): Steps<string> {
+  if (text === "" || text === "\uFEFF") return `${absentDetail}, which is empty`
+  if (sought.trim() === "") return `${absentDetail}; it is only white space, so name the text beside it`
   const numbered = yield* withoutNumbers(text, sought)
   if (numbered !== undefined) return numbered
   if (sought.endsWith("\n") && text.endsWith(sought.trimEnd())) {
-    return `${absent}, which ends on line ${yield* lineAt(text, text.length)} without a newline`
+    return `${absentDetail}, which ends on line ${yield* lineAt(text, text.length)} without a newline`
   }
   const wanted = yield* soughtLines(text, sought)
   const file = yield* linesOf(text, wanted)
   const detail =
     wanted.lines.length === 0
       ? undefined
-      : ((yield* variants(file, wanted, sought)) ?? (yield* overlap(file, wanted)) ?? (yield* similar(file, wanted)))
+      : ((yield* findVariants(file, wanted, sought)) ??
+        (yield* findOverlap(file, wanted)) ??
+        (yield* findSimilar(file, wanted)))
   const bounds = [...file.bounds, ...wanted.bounds]
-  return `${absent}${detail === undefined ? ", nor anything much like it" : `; ${detail}`}${
+  return `${absentDetail}${detail === undefined ? ", nor anything much like it" : `; ${detail}`}${
     bounds.length === 0 ? "" : ` (only compared: ${listed(bounds)})`
   }`
 }
@@ -80,7 +82,7 @@ const withoutNumbers = function* (text: string, sought: string): Steps<string | 
     if (shown === undefined) return undefined
     const bare = line.slice(shown.length)
     isBlank &&= bare.trim() === ""
-    if (lines.push(bare) % 256 === 0) yield 256 * 4 * perItem
+    if (lines.push(bare) % 256 === 0) yield 256 * 4 * unitsPerItem
     if (newline === -1) break
     from = newline + 1
   }
@@ -88,7 +90,7 @@ const withoutNumbers = function* (text: string, sought: string): Steps<string | 
   const at = yield* indexOf(text, lines.join("\n"))
   return at === -1
     ? undefined
-    : `${absent}: its lines begin with line numbers; without these it occurs on line ${yield* lineAt(text, at)}`
+    : `${absentDetail}: its lines begin with line numbers; without these it occurs on line ${yield* lineAt(text, at)}`
 }
 
 interface Line {
@@ -102,24 +104,24 @@ interface Lines {
   readonly bounds: ReadonlyArray<string>
 }
 
-const blanks = (text: string): string => text.replaceAll(/\s+/g, "")
+const withoutBlanks = (text: string): string => text.replaceAll(/\s+/g, "")
 const lower = (text: string): string => text.toLowerCase()
-const plain = (text: string): string =>
+const normalizeLookalikes = (text: string): string =>
   /[^\0-\x7f]/.test(text)
-    ? normal(text)
+    ? normalizeCompatibility(text)
         .replaceAll(/[\u2018-\u201b\u2032]/g, "'")
         .replaceAll(/[\u201c-\u201f\u2033]/g, '"')
         .replaceAll(/[\u2010-\u2015\u2212]/g, "-")
         .replaceAll(/[\u00ad\u200b-\u200d\u2060\ufeff]/g, "")
     : text
 
-const marks = /[\p{M}\uff9e\uff9f]+/gu
+const combiningMarks = /[\p{M}\uff9e\uff9f]+/gu
 
 /** Replaces compatibility characters by their equivalents, except in long runs of marks. */
-const normal = (text: string): string => {
+const normalizeCompatibility = (text: string): string => {
   let out = ""
   let from = 0
-  for (const { 0: run, index } of text.matchAll(marks)) {
+  for (const { 0: run, index } of text.matchAll(combiningMarks)) {
     if (run.length <= maxMarks) continue
     out += text.slice(from, index).normalize("NFKC") + run
     from = index + run.length
@@ -127,23 +129,23 @@ const normal = (text: string): string => {
   return out + text.slice(from).normalize("NFKC")
 }
 
-const fold = (text: string): string => lower(blanks(plain(text)))
+const foldLine = (text: string): string => lower(withoutBlanks(normalizeLookalikes(text)))
 
-const perFold = 8
+const unitsPerFold = 8
 
 const notBlank = function* (lines: ReadonlyArray<string>, first: number): Steps<ReadonlyArray<Line>> {
   const out: Array<Line> = []
-  let spent = 0
+  let unitsSpent = 0
   for (const [index, line] of lines.entries()) {
-    const folded = fold(line)
+    const folded = foldLine(line)
     if (folded !== "") out.push({ number: first + index, text: line.endsWith("\r") ? line.slice(0, -1) : line, folded })
-    spent += perItem + perFold * line.length
-    if (spent > stride) {
-      yield spent
-      spent = 0
+    unitsSpent += unitsPerItem + unitsPerFold * line.length
+    if (unitsSpent > maxUnitsPerStep) {
+      yield unitsSpent
+      unitsSpent = 0
     }
   }
-  yield spent
+  yield unitsSpent
   return out
 }
 
@@ -152,10 +154,10 @@ const notBlank = function* (lines: ReadonlyArray<string>, first: number): Steps<
  * or of a word of it.
  */
 const linesOf = function* (text: string, sought: Sought): Steps<Lines> {
-  if (text.length <= maxUnits && !exceeds(text, maxLines)) {
+  if (text.length <= maxUnits && !hasMoreLines(text, maxLines)) {
     return { lines: yield* notBlank(text.split("\n"), 1), bounds: [] }
   }
-  const at = yield* anchor(text, sought)
+  const at = yield* findAnchor(text, sought)
   const earliest = Math.max(0, at - maxUnits / 2)
   let from = at
   for (let i = 0; i < maxLines / 2 && from > earliest; i++) from = text.lastIndexOf("\n", from - 2) + 1
@@ -164,11 +166,11 @@ const linesOf = function* (text: string, sought: Sought): Steps<Lines> {
   const first = yield* lineAt(text, from)
   return {
     lines: yield* notBlank(lines, first),
-    bounds: [`${span(first, first + lines.length - 1)} of this large file`]
+    bounds: [`${lineSpan(first, first + lines.length - 1)} of this large file`]
   }
 }
 
-const anchor = function* (text: string, { lines }: Sought): Steps<number> {
+const findAnchor = function* (text: string, { lines }: Sought): Steps<number> {
   if (lines.length === 0) return 0
   const line = longestOf(lines, ({ text }) => text.trim().length)
     .text.trim()
@@ -181,7 +183,7 @@ const anchor = function* (text: string, { lines }: Sought): Steps<number> {
   return 0
 }
 
-const exceeds = (text: string, lines: number): boolean => {
+const hasMoreLines = (text: string, lines: number): boolean => {
   let at = -1
   for (let i = 0; i < lines; i++) {
     at = text.indexOf("\n", at + 1)
@@ -194,28 +196,28 @@ const longestOf = <A>(values: ReadonlyArray<A>, length: (value: A) => number): A
   values.reduce((longest, value) => (length(value) > length(longest) ? value : longest))
 
 interface Sought extends Lines {
-  readonly opens: boolean
-  readonly closes: boolean
+  readonly isFirstPartial: boolean
+  readonly isLastPartial: boolean
 }
 
-const mostSought = 100_000
+const maxExaminedLines = 100_000
 
 const soughtLines = function* (text: string, sought: string): Steps<Sought> {
-  const units = lengthOfLines(sought, mostSought)
+  const units = lengthOfLines(sought, maxExaminedLines)
   const all = sought.slice(0, units).replaceAll("\r\n", "\n").split("\n")
   yield 4 * units
   const count = all.length + (units < sought.length ? (yield* lineAt(sought.slice(units), sought.length - units)) - 1 : 0)
-  const from = all.length <= maxSought ? 0 : Math.max(0, (yield* agreeing(text, all)) - maxSought / 2)
-  const some = all.slice(from, from + maxSought).join("\n")
+  const from = all.length <= maxSoughtLines ? 0 : Math.max(0, (yield* countAgreeingLines(text, all)) - maxSoughtLines / 2)
+  const some = all.slice(from, from + maxSoughtLines).join("\n")
   const part = some.slice(0, maxUnits).split("\n")
   const isCut = some.length > maxUnits
   const lines = yield* notBlank(part, from + 1)
-  const which = `${isCut ? "the beginning of " : ""}${span(from + 1, from + part.length)} of its ${count}`
+  const which = `${isCut ? "the beginning of " : ""}${lineSpan(from + 1, from + part.length)} of its ${count}`
   return {
     lines,
     bounds: part.length === count && !isCut ? [] : [which],
-    opens: lines[0]?.number === 1,
-    closes: lines.at(-1)?.number === count
+    isFirstPartial: lines[0]?.number === 1,
+    isLastPartial: lines.at(-1)?.number === count
   }
 }
 
@@ -229,20 +231,20 @@ const lengthOfLines = (text: string, lines: number): number => {
 }
 
 /** Counts the leading lines that occur unchanged in the file. Fewer than `maxSought` lines count as none. */
-const agreeing = function* (text: string, sought: ReadonlyArray<string>): Steps<number> {
+const countAgreeingLines = function* (text: string, sought: ReadonlyArray<string>): Steps<number> {
   for (const ending of ["\n", "\r\n"]) {
-    let at = yield* indexOf(text, `${sought.slice(0, maxSought).join(ending)}${ending}`)
+    let at = yield* indexOf(text, `${sought.slice(0, maxSoughtLines).join(ending)}${ending}`)
     if (at === -1) continue
     let lines = 0
-    let spent = 0
+    let unitsSpent = 0
     while (lines < sought.length && text.startsWith(sought[lines]!, at)) {
       at += sought[lines]!.length
       if (text[at] === "\r") at++
       if (text[at++] !== "\n") break
-      spent += perItem + sought[lines++]!.length
-      if (spent > stride) {
-        yield spent
-        spent = 0
+      unitsSpent += unitsPerItem + sought[lines++]!.length
+      if (unitsSpent > maxUnitsPerStep) {
+        yield unitsSpent
+        unitsSpent = 0
       }
     }
     return lines
@@ -251,36 +253,39 @@ const agreeing = function* (text: string, sought: ReadonlyArray<string>): Steps<
 }
 
 /** Returns the test of a file line against a sought line: equality, or containment at a partial first or last line. */
-const relation = ({ closes, lines, opens }: Sought, index: number): ((line: string, sought: string) => boolean) => {
-  const first = opens && index === 0
-  const last = closes && index === lines.length - 1
-  if (first && last) return (line, sought) => atOnce(indexOf(line, sought)) !== -1
+const lineTestOf = (
+  { isLastPartial, lines, isFirstPartial }: Sought,
+  index: number
+): ((line: string, sought: string) => boolean) => {
+  const first = isFirstPartial && index === 0
+  const last = isLastPartial && index === lines.length - 1
+  if (first && last) return (line, sought) => runAtOnce(indexOf(line, sought)) !== -1
   if (first) return (line, sought) => line.endsWith(sought)
   if (last) return (line, sought) => line.startsWith(sought)
   return (line, sought) => line === sought
 }
 
-const span = (from: number, to: number): string => (from === to ? `line ${from}` : `lines ${from}-${to}`)
+const lineSpan = (from: number, to: number): string => (from === to ? `line ${from}` : `lines ${from}-${to}`)
 
 /** Finds text that differs only in white space, line endings, case or characters that look alike. */
-const variants = function* ({ lines }: Lines, sought: Sought, text: string): Steps<string | undefined> {
+const findVariants = function* ({ lines }: Lines, sought: Sought, text: string): Steps<string | undefined> {
   const wanted = sought.lines
-  const relations = wanted.map((_, index) => relation(sought, index))
+  const relations = wanted.map((_, index) => lineTestOf(sought, index))
   const places: Array<number> = []
-  let spent = 0
+  let unitsSpent = 0
   for (let at = 0; at + wanted.length <= lines.length && places.length < 4; at++) {
     let same = 0
     while (same < wanted.length && relations[same]!(lines[at + same]!.folded, wanted[same]!.folded)) {
-      spent += perItem + lines[at + same++]!.folded.length
+      unitsSpent += unitsPerItem + lines[at + same++]!.folded.length
     }
     if (same === wanted.length) places.push(at)
-    spent += perItem + (lines[at + same]?.folded.length ?? 0)
-    if (spent > stride) {
-      yield spent
-      spent = 0
+    unitsSpent += unitsPerItem + (lines[at + same]?.folded.length ?? 0)
+    if (unitsSpent > maxUnitsPerStep) {
+      yield unitsSpent
+      unitsSpent = 0
     }
   }
-  yield spent
+  yield unitsSpent
   const at = places[0]
   if (at === undefined) return undefined
   const reasons = new Set<string>()
@@ -288,11 +293,11 @@ const variants = function* ({ lines }: Lines, sought: Sought, text: string): Ste
   for (const [index, line] of wanted.entries()) {
     const found = lines[at + index]!
     const why = differences(found.text, line.text, relations[index]!)
-    yield 4 * perFold * (found.text.length + line.text.length)
+    yield 4 * unitsPerFold * (found.text.length + line.text.length)
     for (const reason of why) reasons.add(reason)
     if (why.length > 0 && example === "") {
       const on = wanted.length === 1 ? "" : `on line ${found.number} `
-      example = `: ${on}${compared(found.text, line.text, why.includes(lookalikes))}`
+      example = `: ${on}${quoteDifference(found.text, line.text, why.includes(lookalikes))}`
     }
   }
   const row = (place: number, index: number): number => lines[place + index]!.number - lines[place]!.number
@@ -301,7 +306,7 @@ const variants = function* ({ lines }: Lines, sought: Sought, text: string): Ste
     reasons.add(text.includes("\r") ? "line endings, LF in the file and CRLF in it" : "the blank lines around it")
   }
   const differ = `${wanted.length === 1 ? "differs" : "differ"} from it only in ${listed([...reasons])}${example}`
-  const [here, ...others] = places.map((place) => span(lines[place]!.number, lines[place + wanted.length - 1]!.number))
+  const [here, ...others] = places.map((place) => lineSpan(lines[place]!.number, lines[place + wanted.length - 1]!.number))
   return `${here} ${differ}${others.length === 0 ? "" : `; much the same holds for ${listed(others)}`}`
 }
 
@@ -315,19 +320,19 @@ const differences = (
   const same = (f: (text: string) => string): boolean => related(f(line), f(sought))
   if (same((text) => text)) return []
   const reasons: Array<string> = []
-  if (!same((text) => lower(plain(text)))) {
-    if (same((text) => lower(plain(text)).trimEnd())) reasons.push("trailing blanks")
-    else if (same((text) => lower(plain(text)).trim())) {
+  if (!same((text) => lower(normalizeLookalikes(text)))) {
+    if (same((text) => lower(normalizeLookalikes(text)).trimEnd())) reasons.push("trailing blanks")
+    else if (same((text) => lower(normalizeLookalikes(text)).trim())) {
       const mixed = line.slice(0, line.search(/\S/)).includes("\t") !== sought.slice(0, sought.search(/\S/)).includes("\t")
       reasons.push(mixed ? "indentation, tabs against spaces" : "indentation")
     } else reasons.push("white space")
   }
-  if (!same((text) => blanks(plain(text)))) reasons.push("case")
-  if (reasons.length === 0 || !same((text) => lower(blanks(text)))) reasons.push(lookalikes)
+  if (!same((text) => withoutBlanks(normalizeLookalikes(text)))) reasons.push("case")
+  if (reasons.length === 0 || !same((text) => lower(withoutBlanks(text)))) reasons.push(lookalikes)
   return reasons
 }
 
-const overlap = function* ({ lines }: Lines, sought: Sought): Steps<string | undefined> {
+const findOverlap = function* ({ lines }: Lines, sought: Sought): Steps<string | undefined> {
   const wanted = sought.lines
   const known = new Map<string, Array<number>>()
   for (const [index, { folded }] of wanted.entries()) {
@@ -338,33 +343,33 @@ const overlap = function* ({ lines }: Lines, sought: Sought): Steps<string | und
   // One weight for each possible place of the first sought line, including places before the start and near the end.
   const weights = new Int32Array(wanted.length + lines.length)
   let best = 0
-  let spent = 0
+  let unitsSpent = 0
   for (const [at, { folded }] of lines.entries()) {
     for (const index of known.get(folded) ?? []) {
       const place = at - index + wanted.length
       weights[place]! += Math.min(folded.length, 40)
       if (weights[place]! > weights[best]!) best = place
-      spent += 4
+      unitsSpent += 4
     }
-    spent += perItem + folded.length
-    if (spent > stride) {
-      yield spent
-      spent = 0
+    unitsSpent += unitsPerItem + folded.length
+    if (unitsSpent > maxUnitsPerStep) {
+      yield unitsSpent
+      unitsSpent = 0
     }
   }
-  yield spent
+  yield unitsSpent
   if (weights[best]! < 4) return undefined
   const at = best - wanted.length
-  const first = wanted.findIndex((line, index) => !relation(sought, index)(lines[at + index]?.folded ?? "", line.folded))
+  const first = wanted.findIndex((line, index) => !lineTestOf(sought, index)(lines[at + index]?.folded ?? "", line.folded))
   const same = wanted.filter((line, index) => lines[at + index]?.folded === line.folded).length
   const from = lines[Math.max(0, at)]!.number
   const to = lines[Math.min(lines.length, at + wanted.length) - 1]!.number
   const other = lines[at + first]
   const differs = wanted[first]!.text
-  return `nearest to it ${from === to ? "is" : "are"} ${span(from, to)}, with ${same} of its ${wanted.length} lines: ${
+  return `nearest to it ${from === to ? "is" : "are"} ${lineSpan(from, to)}, with ${same} of its ${wanted.length} lines: ${
     other === undefined
-      ? `the file has no line for ${quoted(differs, 0)}`
-      : `on line ${other.number} ${compared(other.text, differs)}`
+      ? `the file has no line for ${quoteText(differs, 0)}`
+      : `on line ${other.number} ${quoteDifference(other.text, differs)}`
   }`
 }
 
@@ -374,18 +379,18 @@ const pairs = (text: string): ReadonlyArray<number> => {
   return out
 }
 
-const similar = function* ({ lines }: Lines, { lines: wanted }: Sought): Steps<string | undefined> {
+const findSimilar = function* ({ lines }: Lines, { lines: wanted }: Sought): Steps<string | undefined> {
   const line = longestOf(wanted, ({ folded }) => folded.length)
   const sought = new Set(pairs(line.folded.slice(0, 1000)))
-  let spent = 0
+  let unitsSpent = 0
   let best = 0
   let nearest: Line | undefined
   for (const candidate of lines) {
     const own = pairs(candidate.folded)
-    spent += perItem + 8 * own.length
-    if (spent > stride) {
-      yield spent
-      spent = 0
+    unitsSpent += unitsPerItem + 8 * own.length
+    if (unitsSpent > maxUnitsPerStep) {
+      yield unitsSpent
+      unitsSpent = 0
     }
     let common = 0
     for (const pair of own) if (sought.has(pair)) common++
@@ -398,31 +403,31 @@ const similar = function* ({ lines }: Lines, { lines: wanted }: Sought): Steps<s
   }
   return nearest === undefined || best < 0.5
     ? undefined
-    : `most like it is line ${nearest.number}: ${compared(nearest.text, line.text)}`
+    : `most like it is line ${nearest.number}: ${quoteDifference(nearest.text, line.text)}`
 }
 
 /** Quotes both texts from shortly before their first difference. */
-const compared = (line: string, sought: string, escape = false): string => {
-  const start = line.length > maxQuoted ? beginning(line, sought) : 0
+const quoteDifference = (line: string, sought: string, escape = false): string => {
+  const start = line.length > maxQuoted ? findLikelyStart(line, sought) : 0
   let same = 0
   while (same < sought.length && line[start + same] === sought[same]) same++
   const from = same > maxQuoted / 2 ? same - maxQuoted / 4 : 0
-  return `the file has ${quoted(line, start + from, escape)}, it has ${quoted(sought, from, escape)}`
+  return `the file has ${quoteText(line, start + from, escape)}, it has ${quoteText(sought, from, escape)}`
 }
 
-const beginning = (line: string, sought: string): number => {
-  const few = 6
-  for (let i = 0; i < sought.length && i < 1000; i += few) {
-    const at = line.indexOf(sought.slice(i, i + few))
+const findLikelyStart = (line: string, sought: string): number => {
+  const sampleLength = 6
+  for (let i = 0; i < sought.length && i < 1000; i += sampleLength) {
+    const at = line.indexOf(sought.slice(i, i + sampleLength))
     if (at !== -1) return Math.max(0, at - i)
   }
   return 0
 }
 
-const quoted = (text: string, from: number, escape = false): string => {
+const quoteText = (text: string, from: number, escape = false): string => {
   const shown = JSON.stringify(text.slice(from, from + maxQuoted).toWellFormed())
-  const told = escape ? shown.replaceAll(/(?=[^\0-\x7f])[\p{M}\p{Z}\p{P}\p{C}\p{S}]/gu, escaped) : shown
+  const told = escape ? shown.replaceAll(/(?=[^\0-\x7f])[\p{M}\p{Z}\p{P}\p{C}\p{S}]/gu, escapeCharacter) : shown
   return `${from > 0 ? "…" : ""}${told}${from + maxQuoted < text.length ? "…" : ""}`
 }
 
-const escaped = (character: string): string => `\\u${character.codePointAt(0)!.toString(16).padStart(4, "0")}`
+const escapeCharacter = (character: string): string => `\\u${character.codePointAt(0)!.toString(16).padStart(4, "0")}`

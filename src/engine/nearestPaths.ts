@@ -3,13 +3,13 @@ import type { Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
-import { inSlices, perItem, type Steps } from "../runtime/steps.ts"
+import { runInSlices, unitsPerItem, type Steps } from "../runtime/steps.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { resolve } from "./resolve.ts"
 
 export const maxNearest = 3
 
-const longestName = 256
+const maxNameLength = 256
 
 /** Computes the edit distance of two words: insertions, deletions, substitutions and swaps of neighbours. */
 export const editDistance = (self: string, that: string): number => {
@@ -31,27 +31,27 @@ export const editDistance = (self: string, that: string): number => {
 }
 
 /** Returns the edit distance of names that are similar enough to be confused, and Infinity for others. */
-export const looksLike = (name: string, candidate: string): number => {
+export const nameDistance = (name: string, candidate: string): number => {
   const a = FsPath.fold(name)
   const b = FsPath.fold(candidate)
-  if (a === "" || a.length > longestName || b.length > longestName) return Number.POSITIVE_INFINITY
-  const most = Math.max(1, Math.floor(a.length / 3))
+  if (a === "" || a.length > maxNameLength || b.length > maxNameLength) return Number.POSITIVE_INFINITY
+  const maxDistance = Math.max(1, Math.floor(a.length / 3))
   if (b.startsWith(a)) return b.length - a.length
-  if (Math.abs(a.length - b.length) > most) return Number.POSITIVE_INFINITY
+  if (Math.abs(a.length - b.length) > maxDistance) return Number.POSITIVE_INFINITY
   const distance = editDistance(a, b)
-  return distance <= most ? distance : Number.POSITIVE_INFINITY
+  return distance <= maxDistance ? distance : Number.POSITIVE_INFINITY
 }
 
-export const alike = function* (
+export const similarNames = function* (
   name: string,
   entries: ReadonlyArray<{ readonly name: string; readonly addressable: boolean }>
 ): Steps<ReadonlyArray<string>> {
   const found: Array<{ readonly name: string; readonly distance: number }> = []
   for (const entry of entries) {
-    yield perItem + 8 * name.length * entry.name.length
+    yield unitsPerItem + 8 * name.length * entry.name.length
     // An entry with the missing name itself is a dangling symlink, so do not suggest it.
     if (!entry.addressable || entry.name === name) continue
-    const distance = looksLike(name, entry.name)
+    const distance = nameDistance(name, entry.name)
     if (distance < Number.POSITIVE_INFINITY) found.push({ name: entry.name, distance })
   }
   return found
@@ -82,7 +82,7 @@ export const nearestPaths = Effect.fnUntraced(function* (
     )
     const rest = FsPath.fromSegments(names.slice(depth + 1))
     const nearest: Array<FsPath.FsPath> = []
-    for (const name of yield* inSlices(() => alike(names[depth]!, children))) {
+    for (const name of yield* runInSlices(() => similarNames(names[depth]!, children))) {
       const candidate = FsPath.join(above, name)
       const whole = FsPath.below(candidate, rest)
       const found = yield* Effect.option(resolve(port, whole))

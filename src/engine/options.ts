@@ -90,21 +90,21 @@ export interface PlanContext {
   readonly caseSensitive: boolean
 }
 
-export const invalid = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
+export const invalidArgument = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
 
 export const isFault = (value: unknown): value is Fault => typeof value === "object" && value !== null && "_tag" in value
 
-export const count = (
+export const checkCount = (
   argument: string,
   value: unknown,
   otherwise: number,
-  most: number = Number.POSITIVE_INFINITY
+  maximum: number = Number.POSITIVE_INFINITY
 ): number | Fault => {
   if (value === undefined) return otherwise
   if (typeof value !== "number" || !(value >= 0) || !(Number.isInteger(value) || value === Number.POSITIVE_INFINITY)) {
-    return invalid(argument, "it must be a whole number, 0 or more")
+    return invalidArgument(argument, "it must be a whole number, 0 or more")
   }
-  return value > most ? invalid(argument, `it may be ${most} at the most`) : value
+  return value > maximum ? invalidArgument(argument, `it may be ${maximum} at the most`) : value
 }
 
 /** Each match has its own context lines, so all of them together multiply the text. */

@@ -2,7 +2,7 @@ import type * as FsPath from "../model/FsPath.ts"
 import type { Why } from "./options.ts"
 
 /** An entry that a walk skipped. `key` is its position in the order of whole paths. */
-export class Passed {
+export class SkippedEntry {
   readonly path: FsPath.FsPath
   readonly why: Why
   readonly key: string

@@ -26,9 +26,9 @@ export interface PatternOptions {
 
 const invalid = (detail: string): Fault => ({ _tag: "InvalidArgument", argument: "pattern", detail })
 
-const escaped = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")
+const escapeText = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|/]/g, "\\$&")
 
-const piece =
+const piecePattern =
   /\\(?:[pP]\{[^}]*\}|u\{[^}]*\}|k<[^>]*>|[^])|\[(?:\\[^]|[^\]\\])*\]|\(\?P<|\(\?P=[A-Za-z_]\w*\)|\(\?<[=!]|\(\?[=!:]|\(\?<|[^]/g
 
 const anchors = {
@@ -39,7 +39,7 @@ const anchors = {
 
 const translate = (source: string, multiline: boolean, dotAll: boolean): string => {
   const table: Record<string, string> = multiline ? (dotAll ? { ...anchors.text, ".": "[^]" } : anchors.text) : anchors.line
-  return source.replace(piece, (part) => {
+  return source.replace(piecePattern, (part) => {
     const anchor = table[part]
     if (anchor !== undefined) return anchor
     if (part === "(?P<") return "(?<"
@@ -49,20 +49,20 @@ const translate = (source: string, multiline: boolean, dotAll: boolean): string 
 
 const needsUnicode = (source: string): boolean => /(?:^|[^\\])(?:\\\\)*\\(?:[pP]\{|u\{)/.test(source)
 
-const prefix = /^\(\?([ims]+)\)/
+const inlineFlags = /^\(\?([ims]+)\)/
 
-interface Read {
+interface ParsedPattern {
   readonly source: string
   readonly ignoreCase: boolean
   readonly dotAll: boolean
   readonly unicode: "" | "u" | "v"
 }
 
-const readString = (pattern: string, options: PatternOptions): Read => {
+const readString = (pattern: string, options: PatternOptions): ParsedPattern => {
   if (options.literal === true) {
-    return { source: escaped(pattern), ignoreCase: options.ignoreCase === true, dotAll: false, unicode: "" }
+    return { source: escapeText(pattern), ignoreCase: options.ignoreCase === true, dotAll: false, unicode: "" }
   }
-  const inline = prefix.exec(pattern)
+  const inline = inlineFlags.exec(pattern)
   const flags = inline?.[1] ?? ""
   const source = inline === null ? pattern : pattern.slice(inline[0].length)
   return {
@@ -73,14 +73,14 @@ const readString = (pattern: string, options: PatternOptions): Read => {
   }
 }
 
-const readRegExp = ({ flags, source }: RegExp, options: PatternOptions): Read => ({
+const readRegExp = ({ flags, source }: RegExp, options: PatternOptions): ParsedPattern => ({
   source: source === "(?:)" ? "" : source,
   ignoreCase: options.ignoreCase === true || flags.includes("i"),
   dotAll: flags.includes("s"),
   unicode: flags.includes("v") ? "v" : flags.includes("u") ? "u" : needsUnicode(source) ? "u" : ""
 })
 
-const check = (pattern: string | RegExp, options: PatternOptions, limits: LimitsShape): Fault | undefined => {
+const checkPattern = (pattern: string | RegExp, options: PatternOptions, limits: LimitsShape): Fault | undefined => {
   const isText = typeof pattern === "string"
   if (!isText && !isRegExp(pattern)) return invalid("it must be a string or a RegExp")
   if (!isText && options.literal === true) return invalid("a RegExp cannot be taken literally; give the text as a string")
@@ -94,7 +94,7 @@ const check = (pattern: string | RegExp, options: PatternOptions, limits: Limits
     : undefined
 }
 
-const item =
+const itemPattern =
   /\\(?:[pP]\{[^}]*\}|u\{[^}]*\}|k<[^>]*>|[^])|\[(?:\\[^]|[^\]\\])*\]|\((?:\?(?:<?[=!]|<[^>]*>|[a-z-]*:))?|[*+?]\??|\{\d+(?:,\d*)?\}\??|[^]/g
 
 /**
@@ -105,48 +105,48 @@ const item =
  */
 const maxOptional = 24
 
-const optionalInRow = (source: string): number => {
-  let most = 0
+const countOptionalRow = (source: string): number => {
+  let longestRow = 0
   /**
    * The state of the current alternative. `row` counts the optional items directly before this place. `isEmpty` is true
    * if this alternative may match nothing, `isAnyEmpty` if an earlier one may.
    */
-  let here = { row: 0, isEmpty: true, isAnyEmpty: false }
-  const above: Array<typeof here> = []
+  let alternative = { row: 0, isEmpty: true, isAnyEmpty: false }
+  const enclosing: Array<typeof alternative> = []
   let last: { row: number; isOptional: boolean } | undefined
-  const settle = (): void => {
+  const closeItem = (): void => {
     if (last === undefined) return
-    here.row = last.isOptional ? here.row + last.row : 0
-    if (!last.isOptional) here.isEmpty = false
-    most = Math.max(most, here.row)
+    alternative.row = last.isOptional ? alternative.row + last.row : 0
+    if (!last.isOptional) alternative.isEmpty = false
+    longestRow = Math.max(longestRow, alternative.row)
     last = undefined
   }
-  for (const part of source.match(item) ?? []) {
+  for (const part of source.match(itemPattern) ?? []) {
     // An unbounded repetition compiles to a loop, which ends the row.
     if (/^(?:\?|\{0,\d)/.test(part)) {
       if (last !== undefined) last.isOptional = true
     } else if (part.startsWith("(")) {
-      settle()
-      above.push(here)
-      here = { row: 0, isEmpty: true, isAnyEmpty: false }
-    } else if (part === ")" && above.length > 0) {
-      settle()
-      last = { row: Math.max(1, here.row), isOptional: here.isEmpty || here.isAnyEmpty }
-      here = above.pop()!
+      closeItem()
+      enclosing.push(alternative)
+      alternative = { row: 0, isEmpty: true, isAnyEmpty: false }
+    } else if (part === ")" && enclosing.length > 0) {
+      closeItem()
+      last = { row: Math.max(1, alternative.row), isOptional: alternative.isEmpty || alternative.isAnyEmpty }
+      alternative = enclosing.pop()!
     } else if (part === "|") {
-      settle()
-      here = { row: here.row, isEmpty: true, isAnyEmpty: here.isAnyEmpty || here.isEmpty }
+      closeItem()
+      alternative = { row: alternative.row, isEmpty: true, isAnyEmpty: alternative.isAnyEmpty || alternative.isEmpty }
     } else if (!/^(?:[*+]|\{\d)/.test(part)) {
-      settle()
+      closeItem()
       last = { row: 1, isOptional: false }
     }
   }
-  settle()
-  return most
+  closeItem()
+  return longestRow
 }
 
 export const compile = (pattern: string | RegExp, options: PatternOptions, limits: LimitsShape): Pattern | Fault => {
-  const fault = check(pattern, options, limits)
+  const fault = checkPattern(pattern, options, limits)
   if (fault !== undefined) return fault
   const { dotAll, ignoreCase, source, unicode } =
     typeof pattern === "string" ? readString(pattern, options) : readRegExp(pattern, options)
@@ -155,7 +155,7 @@ export const compile = (pattern: string | RegExp, options: PatternOptions, limit
   // A line contains no line ending, so "." may match every character in it.
   const flags = `${ignoreCase ? "i" : ""}${multiline && !dotAll ? "" : "s"}${unicode}`
   const whole = options.wholeWord === true ? `(?<![A-Za-z0-9_])(?:${body})(?![A-Za-z0-9_])` : body
-  if (options.literal !== true && optionalInRow(body) > maxOptional) {
+  if (options.literal !== true && countOptionalRow(body) > maxOptional) {
     return invalid(`more than ${maxOptional} parts in a row may be left out, which the engine could take hours to prepare`)
   }
   try {
@@ -188,24 +188,24 @@ const literalOf = (source: string, options: PatternOptions): string | undefined 
  * quantifiers, alternatives in groups and backreferences.
  */
 const stepsOf = (source: string, multiline: boolean): ((length: number) => number) => {
-  const unknown = () => Number.POSITIVE_INFINITY
-  if (multiline) return unknown
+  const unboundedSteps = () => Number.POSITIVE_INFINITY
+  if (multiline) return unboundedSteps
   let power = 1
   let alternatives = 1
   let depth = 0
-  for (const part of source.match(piece) ?? []) {
-    if (/^\\(?:[1-9]|k<)/.test(part) || part.startsWith("(?<") || part === "(?=" || part === "(?!") return unknown
+  for (const part of source.match(piecePattern) ?? []) {
+    if (/^\\(?:[1-9]|k<)/.test(part) || part.startsWith("(?<") || part === "(?=" || part === "(?!") return unboundedSteps
     if (part.startsWith("(")) depth++
     else if (part === ")") depth--
     else if (part === "|") {
-      if (depth > 0) return unknown
+      if (depth > 0) return unboundedSteps
       alternatives++
     } else if (part === "*" || part === "+" || part === "?" || part === "{") {
-      if (depth > 0) return unknown
+      if (depth > 0) return unboundedSteps
       power++
     }
   }
   // A quantifier after a group repeats everything that the group matches.
-  if (/\)[*+?{]/.test(source)) return unknown
+  if (/\)[*+?{]/.test(source)) return unboundedSteps
   return (length) => alternatives * source.length * (length + 1) ** power
 }

@@ -8,7 +8,7 @@ import type { FsPath } from "../model/FsPath.ts"
 import type { Backend, Handle, Whole } from "../port/Backend.ts"
 import { performing } from "../port/Request.ts"
 import * as Eager from "./eager.ts"
-import { following } from "./resolve.ts"
+import { withResolvedPath } from "./resolve.ts"
 import * as Version from "./version.ts"
 
 const notAFile: Fault = { _tag: "NotAFile" }
@@ -21,7 +21,7 @@ const tooLarge = (allowed: number, actual: number): Fault => ({
 })
 
 export const open = (port: Backend, path: FsPath): Effect.Effect<Handle, Fault, Scope.Scope> =>
-  following(port, path, (at) =>
+  withResolvedPath(port, path, (at) =>
     Effect.flatMap(port.open(at), (handle) => (handle.stat.kind === "file" ? Effect.succeed(handle) : Effect.fail(notAFile)))
   )
 
@@ -29,10 +29,10 @@ export const range = (handle: Handle, offset: number, length: number): Effect.Ef
   length === 0
     ? Effect.sync(() => new Uint8Array(0))
     : Effect.flatMap(handle.read(offset, length), (first) =>
-        first.length === length || first.length === 0 ? Effect.succeed(first) : rest(handle, offset, length, first)
+        first.length === length || first.length === 0 ? Effect.succeed(first) : readRest(handle, offset, length, first)
       )
 
-const rest = Effect.fnUntraced(function* (
+const readRest = Effect.fnUntraced(function* (
   handle: Handle,
   offset: number,
   length: number,
@@ -40,12 +40,12 @@ const rest = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Uint8Array, Fault> {
   const out = new Uint8Array(length)
   out.set(first)
-  let have = first.length
-  while (have < length) {
-    const chunk = yield* handle.read(offset + have, length - have)
-    if (chunk.length === 0) return out.slice(0, have)
-    out.set(chunk, have)
-    have += chunk.length
+  let bytesRead = first.length
+  while (bytesRead < length) {
+    const chunk = yield* handle.read(offset + bytesRead, length - bytesRead)
+    if (chunk.length === 0) return out.slice(0, bytesRead)
+    out.set(chunk, bytesRead)
+    bytesRead += chunk.length
   }
   return out
 })
@@ -59,7 +59,7 @@ const wholeOf = (handle: Handle, maxBytes: number): Effect.Effect<Whole, Fault> 
         ...(handle.version && bytes.length === handle.stat.sizeBytes ? { version: handle.version } : {})
       }))
 
-const derived = (port: Backend, at: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> =>
+const readByHandle = (port: Backend, at: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> =>
   Effect.scoped(Effect.flatMap(port.open(at), (handle) => wholeOf(handle, maxBytes)))
 
 /** Returns the stat of a path in the fastest way that the backend has. Some backends read during the call. */
@@ -76,14 +76,14 @@ export const statAt = (port: Backend, path: FsPath): Effect.Effect<FileStat | un
 export const wholeAt = (port: Backend, at: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> => {
   const perform = performing(port, "Read")
   return perform === undefined
-    ? derived(port, at, maxBytes)
-    : Eager.answered(perform({ _tag: "Read", path: at, maxBytes }), () => derived(port, at, maxBytes))
+    ? readByHandle(port, at, maxBytes)
+    : Eager.answered(perform({ _tag: "Read", path: at, maxBytes }), () => readByHandle(port, at, maxBytes))
 }
 
 export const whole = (port: Backend, path: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> =>
-  following(port, path, (at) => wholeAt(port, at, maxBytes))
+  withResolvedPath(port, path, (at) => wholeAt(port, at, maxBytes))
 
-export const versionOf = (whole: Whole): Effect.Effect<string, Fault> => whole.version ?? Version.computed(whole.bytes)
+export const versionOf = (whole: Whole): Effect.Effect<string, Fault> => whole.version ?? Version.computeVersion(whole.bytes)
 
 export interface Window {
   readonly bytes: Uint8Array
@@ -111,7 +111,7 @@ export const window = (
       if (!version) return found
       return length === size
         ? Effect.flatMap(found, (window) =>
-            Effect.map(Version.computed(window.bytes), (version): Window => ({ ...window, version }))
+            Effect.map(Version.computeVersion(window.bytes), (version): Window => ({ ...window, version }))
           )
         : Effect.flatMap(found, (window) => Effect.map(Version.ofHandle(handle), (version): Window => ({ ...window, version })))
     })

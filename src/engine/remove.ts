@@ -5,10 +5,10 @@ import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf, type RemovePlan } from "../port/Backend.ts"
 import { performing } from "../port/Request.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
-import { accelerated, at as locate, inTurn } from "./directories.ts"
+import { runAccelerated, at as locate, withResolvedLock } from "./directories.ts"
 import * as Eager from "./eager.ts"
 import { resolveLink } from "./resolve.ts"
-import { guarded, precondition } from "./write.ts"
+import { withClaimIfMatched, requirePrecondition } from "./write.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
 const root: Fault = { _tag: "AccessDenied", why: "root" }
@@ -17,12 +17,12 @@ const root: Fault = { _tag: "AccessDenied", why: "root" }
 export const isPinned = (port: Backend, path: FsPath.FsPath): boolean =>
   path === FsPath.root || port.rules?.pinned?.(path) === true
 
-const nothing: DeleteResult = { deleted: 0, directories: 0 }
+const nothingDeleted: DeleteResult = { deleted: 0, directories: 0 }
 
 export const remove = (port: Backend, path: FsPath.FsPath, plan: RemovePlan): Effect.Effect<DeleteResult, Fault> =>
   isPinned(port, path)
     ? stepByStep(port, path, plan)
-    : accelerated(
+    : runAccelerated(
         port,
         "Remove",
         [path],
@@ -31,18 +31,18 @@ export const remove = (port: Backend, path: FsPath.FsPath, plan: RemovePlan): Ef
       )
 
 const stepByStep = (port: Backend, path: FsPath.FsPath, options: RemovePlan): Effect.Effect<DeleteResult, Fault> =>
-  inTurn(port, path, resolveLink(port, path), ({ path: at, stat }): Effect.Effect<DeleteResult, Fault> =>
+  withResolvedLock(port, path, resolveLink(port, path), ({ path: at, stat }): Effect.Effect<DeleteResult, Fault> =>
     isPinned(port, at)
       ? Effect.fail(root)
-      : guarded(
+      : withClaimIfMatched(
           port,
           at,
           // Only files have a version that others could change.
           stat?.kind === "file" ? options.ifMatch : undefined,
-          Effect.flatMap(precondition(port, at, options.ifMatch), () =>
+          Effect.flatMap(requirePrecondition(port, at, options.ifMatch), () =>
             stat === undefined
               ? options.missing === "ignore"
-                ? Effect.succeed(nothing)
+                ? Effect.succeed(nothingDeleted)
                 : Effect.fail(notFound)
               : removeAt(port, at, stat, options.recursive)
           )
@@ -56,13 +56,13 @@ export const removeAt = (
   recursive: boolean
 ): Effect.Effect<DeleteResult, Fault> => {
   if (stat.kind !== "directory") return Effect.as(port.remove(at), { deleted: 1, directories: 0 })
-  const one = Effect.as(port.remove(at), { deleted: 1, directories: 1 })
+  const removeEntry = Effect.as(port.remove(at), { deleted: 1, directories: 1 })
   if (!recursive) {
-    return Effect.catch(one, (fault) =>
+    return Effect.catch(removeEntry, (fault) =>
       fault._tag === "DirectoryNotEmpty"
         ? Effect.flatMap(
-            Effect.orElseSucceed(sweep(port, at), () => false),
-            (swept) => (swept ? one : Effect.fail(fault))
+            Effect.orElseSucceed(removeLeftovers(port, at), () => false),
+            (swept) => (swept ? removeEntry : Effect.fail(fault))
           )
         : Effect.fail(fault)
     )
@@ -74,13 +74,13 @@ export const removeAt = (
 }
 
 /** Tests whether a leftover may be removed. A part of a transaction may be the only copy of a file. */
-const mayGo = (name: string): boolean => TemporaryNames.verify(name)?.isPart === false
+const mayRemoveLeftover = (name: string): boolean => TemporaryNames.verify(name)?.isPart === false
 
 /** Removes temporary files from a directory that contains nothing else. Returns false for any other directory. */
-const sweep = Effect.fnUntraced(function* (port: Backend, at: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
+const removeLeftovers = Effect.fnUntraced(function* (port: Backend, at: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
   const children = yield* port.list(at)
-  if (!children.every((child) => mayGo(child.name))) return false
-  for (const child of children) yield* Effect.catch(port.remove(FsPath.join(at, child.name)), ignoreGone)
+  if (!children.every((child) => mayRemoveLeftover(child.name))) return false
+  for (const child of children) yield* Effect.catch(port.remove(FsPath.join(at, child.name)), ignoreNotFound)
   return true
 })
 
@@ -98,21 +98,21 @@ export const removeTree = Effect.fnUntraced(function* (
   let directories = 0
   const stack: Array<Frame> = [{ path: top, isHidden: false, listed: false }]
   while (stack.length > 0) {
-    const here = stack[stack.length - 1]!
-    if (here.listed) {
-      yield* Effect.catch(locate(here.path, port.remove(here.path)), ignoreGone)
-      if (!here.isHidden) directories++
+    const current = stack[stack.length - 1]!
+    if (current.listed) {
+      yield* Effect.catch(locate(current.path, port.remove(current.path)), ignoreNotFound)
+      if (!current.isHidden) directories++
       stack.pop()
       continue
     }
-    here.listed = true
-    const listed = locate(here.path, port.list(here.path))
-    for (const child of yield* here.path === top ? listed : Effect.catch(listed, nothingIfGone)) {
-      const path = FsPath.join(here.path, keyOf(child))
-      const isHidden = here.isHidden || TemporaryNames.isOurs(child.name)
+    current.listed = true
+    const listed = locate(current.path, port.list(current.path))
+    for (const child of yield* current.path === top ? listed : Effect.catch(listed, emptyIfNotFound)) {
+      const path = FsPath.join(current.path, keyOf(child))
+      const isHidden = current.isHidden || TemporaryNames.isOwnName(child.name)
       if (child.kind === "directory") stack.push({ path, isHidden, listed: false })
       else {
-        yield* Effect.catch(locate(path, port.remove(path)), ignoreGone)
+        yield* Effect.catch(locate(path, port.remove(path)), ignoreNotFound)
         if (!isHidden) deleted++
       }
     }
@@ -128,7 +128,8 @@ export const removeWithContent = (port: Backend, path: FsPath.FsPath): Effect.Ef
     : Eager.answered(perform({ _tag: "RemoveTree", path }), () => removeTree(port, path))
 }
 
-const nothingIfGone = (fault: Fault): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+const emptyIfNotFound = (fault: Fault): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   fault._tag === "NotFound" ? Effect.succeed([]) : Effect.fail(fault)
 
-const ignoreGone = (fault: Fault): Effect.Effect<void, Fault> => (fault._tag === "NotFound" ? Effect.void : Effect.fail(fault))
+const ignoreNotFound = (fault: Fault): Effect.Effect<void, Fault> =>
+  fault._tag === "NotFound" ? Effect.void : Effect.fail(fault)

@@ -21,9 +21,9 @@ export interface Resolved {
   readonly path: FsPath.FsPath
   readonly stat: FileStat | undefined
   /** True if the entry does not exist because a component of the path is not a directory. */
-  readonly blocked: boolean
+  readonly isBlocked: boolean
   /** Set if the entry cannot exist or be created, because a symlink goes through a missing directory and up again. */
-  readonly lost?: true
+  readonly isUnreachable?: true
 }
 
 const maxLinks = 40
@@ -32,7 +32,7 @@ const maxSteps = 1024
 const notFound: Fault = { _tag: "NotFound" }
 const notADirectory: Fault = { _tag: "NotADirectory" }
 const escape: Fault = { _tag: "AccessDenied", why: "escape" }
-const refused: Fault = { _tag: "AccessDenied", why: "link" }
+const linkRefused: Fault = { _tag: "AccessDenied", why: "link" }
 const inProgress: Fault = { _tag: "InvalidPath", detail: "its link leads to a write in progress" }
 const loop: Fault = { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" }
 
@@ -41,7 +41,7 @@ const loop: Fault = { _tag: "InvalidPath", detail: "its links lead in a circle, 
  *
  * An absolute target counts as outside; `relativeTarget` must first convert those that lead below the root.
  */
-export const escapes = (directory: FsPath.FsPath, target: string): boolean => {
+export const leadsOutside = (directory: FsPath.FsPath, target: string): boolean => {
   if (target.startsWith("/")) return true
   let depth = FsPath.segments(directory).length
   for (const segment of target.split("/")) {
@@ -52,12 +52,12 @@ export const escapes = (directory: FsPath.FsPath, target: string): boolean => {
   return false
 }
 
-export const noPlace = ({ blocked, lost }: Resolved): Fault | undefined =>
-  blocked ? notADirectory : lost === true ? notFound : undefined
+export const placeFault = ({ isBlocked, isUnreachable }: Resolved): Fault | undefined =>
+  isBlocked ? notADirectory : isUnreachable === true ? notFound : undefined
 
 const isGone = ({ _tag }: Fault): boolean => _tag === "InvalidArgument" || _tag === "NotFound" || _tag === "NotADirectory"
 
-const ahead = (todo: ReadonlyArray<string>): FsPath.FsPath => {
+const remainingNames = (todo: ReadonlyArray<string>): FsPath.FsPath => {
   const names: Array<string> = []
   for (let i = todo.length - 1; i >= 0 && todo[i] !== ".."; i--) {
     const name = todo[i]!
@@ -67,7 +67,7 @@ const ahead = (todo: ReadonlyArray<string>): FsPath.FsPath => {
 }
 
 /** Looks at the components of a path, several at once if the port supports that. */
-class Sight {
+class ComponentStats {
   readonly #port: Backend
   #perform: Perform | undefined
   readonly #known = new Map<FsPath.FsPath, Seen | undefined>()
@@ -81,7 +81,7 @@ class Sight {
     const perform = this.#perform
     if (perform === undefined) return this.#port.stat(path)
     if (this.#known.has(path)) return Effect.succeed(this.#known.get(path)?.stat)
-    const end = FsPath.below(path, ahead(todo))
+    const end = FsPath.below(path, remainingNames(todo))
     return Effect.flatMap(perform({ _tag: "Look", path: end }), (all) => {
       if (Option.isNone(all)) {
         this.#perform = undefined
@@ -110,16 +110,16 @@ class Sight {
   }
 }
 
-const throughLinks = Effect.fnUntraced(function* (
+const resolveThroughLinks = Effect.fnUntraced(function* (
   port: Backend,
   path: FsPath.FsPath,
-  keepLast: boolean
+  keepsLastLink: boolean
 ): Effect.fn.Return<Resolved, Fault> {
   const links = port.links
-  const sight = new Sight(port)
+  const componentStats = new ComponentStats(port)
   const todo: Array<string> = [...FsPath.segments(path)].reverse()
-  let here = FsPath.root
-  let stat: FileStat | undefined = yield* sight.stat(here, todo)
+  let current = FsPath.root
+  let stat: FileStat | undefined = yield* componentStats.stat(current, todo)
   let followed = 0
   let steps = 0
   while (todo.length > 0) {
@@ -127,62 +127,62 @@ const throughLinks = Effect.fnUntraced(function* (
     const segment = todo.pop()!
     if (segment === "" || segment === ".") continue
     if (segment === "..") {
-      if (here === FsPath.root) return yield* Effect.fail(escape)
-      here = FsPath.parent(here)
-      stat = yield* sight.stat(here, todo)
+      if (current === FsPath.root) return yield* Effect.fail(escape)
+      current = FsPath.parent(current)
+      stat = yield* componentStats.stat(current, todo)
       continue
     }
-    const next = FsPath.join(here, segment)
-    stat = yield* sight.stat(next, todo)
+    const next = FsPath.join(current, segment)
+    stat = yield* componentStats.stat(next, todo)
     if (stat?.kind === "symlink" && links !== undefined) {
-      if (todo.length === 0 && keepLast) return { path: next, stat, blocked: false }
-      if (port.rules?.symlinks === "refuse") return yield* Effect.fail(refused)
+      if (todo.length === 0 && keepsLastLink) return { path: next, stat, isBlocked: false }
+      if (port.rules?.symlinks === "refuse") return yield* Effect.fail(linkRefused)
       if (followed === maxLinks) return yield* Effect.fail(loop)
-      const text = yield* sight.text(links, next)
+      const text = yield* componentStats.text(links, next)
       if (text === undefined) {
         todo.push(segment)
         continue
       }
       const target = relativeTarget(links, next, text)
       followed++
-      if (escapes(here, target)) return yield* Effect.fail(escape)
-      const unfit = FsPath.unfit(target) ?? (TemporaryNames.isPathInProgress(target) ? inProgress : undefined)
+      if (leadsOutside(current, target)) return yield* Effect.fail(escape)
+      const unfit = FsPath.unfit(target) ?? (TemporaryNames.hasNameInProgress(target) ? inProgress : undefined)
       if (unfit !== undefined) return yield* Effect.fail(unfit)
       const segments = target.split("/")
       for (let i = segments.length - 1; i >= 0; i--) todo.push(segments[i]!)
-      stat = yield* sight.stat(here, todo)
+      stat = yield* componentStats.stat(current, todo)
       continue
     }
-    here = next
+    current = next
     if (todo.length > 0 && stat?.kind !== "directory") {
       // Only a ".." from a symlink could lead back from here, and POSIX does not allow that.
-      if (todo.includes("..")) return nowhere(next, segment, stat)
+      if (todo.includes("..")) return makeUnreachable(next, segment, stat)
       const rest = todo.filter((name) => name !== "" && name !== ".").reverse()
       if (rest.length === 0) break
-      return { path: FsPath.below(here, FsPath.fromSegments(rest)), stat: undefined, blocked: stat !== undefined }
+      return { path: FsPath.below(current, FsPath.fromSegments(rest)), stat: undefined, isBlocked: stat !== undefined }
     }
   }
-  return { path: here, stat, blocked: false }
+  return { path: current, stat, isBlocked: false }
 })
 
-const nowhere = (at: FsPath.FsPath, name: string, stat: FileStat | undefined): Resolved => {
+const makeUnreachable = (at: FsPath.FsPath, name: string, stat: FileStat | undefined): Resolved => {
   const found = { path: FsPath.join(at, name), stat: undefined }
-  return stat === undefined ? { ...found, blocked: false, lost: true } : { ...found, blocked: true }
+  return stat === undefined ? { ...found, isBlocked: false, isUnreachable: true } : { ...found, isBlocked: true }
 }
 
-const absent = Effect.fnUntraced(function* (
+const resolveMissing = Effect.fnUntraced(function* (
   port: Backend,
   path: FsPath.FsPath,
-  keepLast: boolean
+  keepsLastLink: boolean
 ): Effect.fn.Return<Resolved, Fault> {
   for (let above = path; above !== FsPath.root;) {
     above = FsPath.parent(above)
     const stat = yield* port.stat(above)
     if (stat === undefined) continue
-    if (stat.kind === "symlink") return yield* throughLinks(port, path, keepLast)
-    return { path, stat: undefined, blocked: stat.kind !== "directory" }
+    if (stat.kind === "symlink") return yield* resolveThroughLinks(port, path, keepsLastLink)
+    return { path, stat: undefined, isBlocked: stat.kind !== "directory" }
   }
-  return { path, stat: undefined, blocked: false }
+  return { path, stat: undefined, isBlocked: false }
 })
 
 /**
@@ -191,7 +191,7 @@ const absent = Effect.fnUntraced(function* (
  *
  * An existing file with such a name is reachable through a symlink, as through its path.
  */
-const creatable =
+const checkCreatable =
   (given: FsPath.FsPath) =>
   (resolved: Resolved): Effect.Effect<Resolved, Fault> => {
     const { path, stat } = resolved
@@ -199,15 +199,16 @@ const creatable =
     return fault === undefined || FsPath.uncreatable(given) !== undefined ? Effect.succeed(resolved) : Effect.fail(fault)
   }
 
-const resolveWith = (port: Backend, path: FsPath.FsPath, keepLast: boolean): Effect.Effect<Resolved, Fault> =>
-  Effect.flatMap(resolving(port, path, keepLast), creatable(path))
+const resolveWith = (port: Backend, path: FsPath.FsPath, keepsLastLink: boolean): Effect.Effect<Resolved, Fault> =>
+  Effect.flatMap(resolveUnchecked(port, path, keepsLastLink), checkCreatable(path))
 
-const resolving = (port: Backend, path: FsPath.FsPath, keepLast: boolean): Effect.Effect<Resolved, Fault> => {
-  if (performing(port, "Look") !== undefined && port.links !== undefined) return throughLinks(port, path, keepLast)
+const resolveUnchecked = (port: Backend, path: FsPath.FsPath, keepsLastLink: boolean): Effect.Effect<Resolved, Fault> => {
+  if (performing(port, "Look") !== undefined && port.links !== undefined) return resolveThroughLinks(port, path, keepsLastLink)
   return Effect.flatMap(port.stat(path), (stat) => {
-    if (stat === undefined) return absent(port, path, keepLast)
-    if (stat.kind === "symlink" && !keepLast && port.links !== undefined) return throughLinks(port, path, keepLast)
-    return Effect.succeed({ path, stat, blocked: false })
+    if (stat === undefined) return resolveMissing(port, path, keepsLastLink)
+    if (stat.kind === "symlink" && !keepsLastLink && port.links !== undefined)
+      return resolveThroughLinks(port, path, keepsLastLink)
+    return Effect.succeed({ path, stat, isBlocked: false })
   })
 }
 
@@ -216,11 +217,11 @@ export const resolve = (port: Backend, path: FsPath.FsPath): Effect.Effect<Resol
 
 export const resolveLink = (port: Backend, path: FsPath.FsPath): Effect.Effect<Resolved, Fault> => resolveWith(port, path, true)
 
-const mayBeLink = (fault: Fault): boolean =>
+const mayBeDueToLink = (fault: Fault): boolean =>
   fault._tag === "NotFound" || fault._tag === "NotAFile" || fault._tag === "NotADirectory" || fault._tag === "InvalidArgument"
 
 /** Runs an effect on the path as it is, and again on the resolved path if the failure may be due to a symlink. */
-export const following = <A, R>(
+export const withResolvedPath = <A, R>(
   port: Backend,
   path: FsPath.FsPath,
   run: (path: FsPath.FsPath) => Effect.Effect<A, Fault, R>
@@ -228,7 +229,7 @@ export const following = <A, R>(
   port.links === undefined
     ? run(path)
     : Eager.catch(run(path), (fault) =>
-        mayBeLink(fault)
+        mayBeDueToLink(fault)
           ? Effect.flatMap(resolve(port, path), ({ path: at, stat }) => {
               if (stat === undefined) return Effect.fail(notFound)
               // An entry that was missing before and exists now was created in between.

@@ -13,14 +13,14 @@ import * as Stream from "effect/Stream"
 import type { GrepMatch } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import type { Found, Query, Unsearched } from "../model/search.ts"
+import type { LineMatch, Query, SkipReason } from "../model/search.ts"
 import { type Backend, type Child, keyOf } from "../port/Backend.ts"
-import type { Explorer as Explorer_, Files, Searched } from "../port/explorer.ts"
+import type { Explorer as Explorer_, DirectoryFiles, Searched } from "../port/explorer.ts"
 import { performing } from "../port/Request.ts"
-import { type Answer, type Matched, Matching } from "../runtime/matching.ts"
+import { type ContentSearchResult, type Matched, Matching } from "../runtime/matching.ts"
 import * as Eager from "./eager.ts"
 import * as Explorer from "./explorer.ts"
-import { inOrder } from "./inOrder.ts"
+import { runInOrder } from "./inOrder.ts"
 import type { Base, GrepPlan } from "./grep.ts"
 import type * as Pattern from "./pattern.ts"
 import type { Why } from "./options.ts"
@@ -28,12 +28,12 @@ import * as Read from "./read.ts"
 import * as Text from "./text.ts"
 import * as Walk from "./walk.ts"
 import * as Missing from "./missing.ts"
-import { Passed } from "./passed.ts"
+import { SkippedEntry } from "./passed.ts"
 import { type Directory, Walker } from "./walker.ts"
 
 export interface Outcome {
   readonly path: FsPath.FsPath
-  readonly found: ReadonlyArray<Found> | Why | "gone"
+  readonly found: ReadonlyArray<LineMatch> | Why | "gone"
   readonly isComplete?: boolean
   readonly key?: string | undefined
   readonly text?: string | undefined
@@ -49,33 +49,34 @@ class Loaded {
   }
 }
 
-const sniffed = 8192
+const binaryCheckBytes = 8192
 
-const hasNul = (bytes: Uint8Array): boolean => bytes.subarray(0, sniffed).includes(0)
+const hasNul = (bytes: Uint8Array): boolean => bytes.subarray(0, binaryCheckBytes).includes(0)
 
-const mostBytes = ({ limits, maxFileSize }: GrepPlan): number =>
+const maxFileBytes = ({ limits, maxFileSize }: GrepPlan): number =>
   Math.min(maxFileSize, limits.maxReadBytes, Text.maxStringLength)
 
-const placeOf = (base: Base, path: FsPath.FsPath): FsPath.FsPath => FsPath.below(base.at, FsPath.relative(base.path, path))
+const resolvedPathOf = (base: Base, path: FsPath.FsPath): FsPath.FsPath =>
+  FsPath.below(base.at, FsPath.relative(base.path, path))
 
 /** Reads a file unless its first bytes show that it is binary. Returns "large" above `now` bytes, for a later read. */
 const bytesOf = (
   port: Backend,
   at: FsPath.FsPath,
   self: GrepPlan,
-  now: number
-): Effect.Effect<Uint8Array | Unsearched | "large", Fault> => {
-  const most = mostBytes(self)
+  maxImmediateBytes: number
+): Effect.Effect<Uint8Array | SkipReason | "large", Fault> => {
+  const limit = maxFileBytes(self)
   const opened = Effect.scoped(
-    Effect.flatMap(port.open(at), (handle): Effect.Effect<Uint8Array | Unsearched | "large", Fault> => {
+    Effect.flatMap(port.open(at), (handle): Effect.Effect<Uint8Array | SkipReason | "large", Fault> => {
       const size = handle.stat.sizeBytes
-      if (size > most) return Effect.succeed("tooLarge")
+      if (size > limit) return Effect.succeed("tooLarge")
       return Effect.flatMap(
-        Read.range(handle, 0, Math.min(size, sniffed)),
-        (head): Effect.Effect<Uint8Array | Unsearched | "large", Fault> =>
+        Read.range(handle, 0, Math.min(size, binaryCheckBytes)),
+        (head): Effect.Effect<Uint8Array | SkipReason | "large", Fault> =>
           head.length === size || hasNul(head)
             ? Effect.succeed(head)
-            : size > now
+            : size > maxImmediateBytes
               ? Effect.succeed("large")
               : Read.range(handle, 0, size)
       )
@@ -84,23 +85,23 @@ const bytesOf = (
   const perform = performing(port, "Read")
   return perform === undefined
     ? opened
-    : Eager.flatMap(perform({ _tag: "Read", path: at, maxBytes: Math.min(most, now) }), (whole) =>
+    : Eager.flatMap(perform({ _tag: "Read", path: at, maxBytes: Math.min(limit, maxImmediateBytes) }), (whole) =>
         Option.isNone(whole) ? opened : Effect.succeed(whole.value.bytes)
       )
 }
 
-const smallFile = 256 * 1024
+const smallFileBytes = 256 * 1024
 
 const load = (
   port: Backend,
   base: Base,
   self: GrepPlan,
   path: FsPath.FsPath,
-  now: number
+  maxImmediateBytes: number
 ): Effect.Effect<Loaded | Outcome | "large", Fault> => {
-  const at = placeOf(base, path)
+  const at = resolvedPathOf(base, path)
   return Eager.catch(
-    Eager.map(bytesOf(port, at, self, now), (bytes): Loaded | Outcome | "large" => {
+    Eager.map(bytesOf(port, at, self, maxImmediateBytes), (bytes): Loaded | Outcome | "large" => {
       if (bytes === "large") return bytes
       return typeof bytes === "string" ? { path, found: bytes } : new Loaded(path, bytes)
     }),
@@ -111,12 +112,12 @@ const load = (
   )
 }
 
-const fewSteps = 4_000_000
+const maxInlineSteps = 4_000_000
 
-const costOf = ({ literal, steps }: Pattern.Pattern, bytes: Uint8Array, most: number): number => {
+const costOf = ({ literal, steps }: Pattern.Pattern, bytes: Uint8Array, limit: number): number => {
   if (literal !== undefined) return bytes.length
   let cost = 0
-  for (let at = 0; cost <= most;) {
+  for (let at = 0; cost <= limit;) {
     const lf = bytes.indexOf(10, at)
     cost += steps((lf === -1 ? bytes.length : lf) - at)
     if (lf === -1) break
@@ -133,18 +134,18 @@ const failure = (detail: string, path: string): Fault =>
 
 const firstLine = (self: GrepPlan, path: string): number => (self.after?.path === path ? self.after.lineNumber + 1 : 1)
 
-interface Search {
+interface SearchTask {
   readonly port: Backend
   readonly base: Base
   readonly plan: GrepPlan
   readonly query: Query
   /** Set once an expensive file was found. From then on, no time is spent on finding cheap files. */
-  isHard: boolean
+  hasExpensiveFile: boolean
 }
 
-const quick = ({ isHard, plan }: Search, files: ReadonlyArray<Loaded>): number => {
-  if (isHard) return 0
-  let left = fewSteps
+const countInlineFiles = ({ hasExpensiveFile, plan }: SearchTask, files: ReadonlyArray<Loaded>): number => {
+  if (hasExpensiveFile) return 0
+  let left = maxInlineSteps
   for (let count = 0; count < files.length; count++) {
     left -= costOf(plan.pattern, files[count]!.bytes, left)
     if (left < 0) return count
@@ -152,62 +153,62 @@ const quick = ({ isHard, plan }: Search, files: ReadonlyArray<Loaded>): number =
   return files.length
 }
 
-interface Broken<A> {
+interface PartialResult<A> {
   readonly done: ReadonlyArray<A>
   readonly fault: Fault
 }
 
-const isBroken = <A>(answer: ReadonlyArray<A> | Broken<A>): answer is Broken<A> => "fault" in answer
+const isPartial = <A>(answer: ReadonlyArray<A> | PartialResult<A>): answer is PartialResult<A> => "fault" in answer
 
-const broken = <A>(
-  { plan }: Search,
+const recoverBatch = <A>(
+  { plan }: SearchTask,
   path: FsPath.FsPath,
-  answer: Exclude<Answer, ReadonlyArray<unknown>>,
-  before: Effect.Effect<ReadonlyArray<A> | Broken<A>, Fault>
-): Effect.Effect<Broken<A>, Fault> => {
+  answer: Exclude<ContentSearchResult, ReadonlyArray<unknown>>,
+  before: Effect.Effect<ReadonlyArray<A> | PartialResult<A>, Fault>
+): Effect.Effect<PartialResult<A>, Fault> => {
   const fault = answer._tag === "Overrun" ? timeout(plan, path) : failure(answer.detail, path)
   if (answer.index === 0) return Effect.succeed({ done: [], fault })
-  return Effect.map(before, (done) => (isBroken(done) ? done : { done, fault }))
+  return Effect.map(before, (done) => (isPartial(done) ? done : { done, fault }))
 }
 
-const away = (
-  self: Search,
+const searchInWorkers = (
+  self: SearchTask,
   files: ReadonlyArray<Loaded>,
   from: number
-): Effect.Effect<ReadonlyArray<Matched> | Broken<Matched>, Fault> =>
+): Effect.Effect<ReadonlyArray<Matched> | PartialResult<Matched>, Fault> =>
   Effect.withFiber((fiber) => {
     const contents = files.map(({ bytes }) => bytes)
     return Effect.flatMap(
-      fiber.getRef(Matching).away(self.query, contents, from),
-      (answer): Effect.Effect<ReadonlyArray<Matched> | Broken<Matched>, Fault> => {
+      fiber.getRef(Matching).searchInWorkers(self.query, contents, from),
+      (answer): Effect.Effect<ReadonlyArray<Matched> | PartialResult<Matched>, Fault> => {
         if (!("_tag" in answer)) return Effect.succeed(answer)
-        const before = Effect.suspend(() => away(self, files.slice(0, answer.index), from))
-        return broken(self, files[answer.index]!.path, answer, before)
+        const before = Effect.suspend(() => searchInWorkers(self, files.slice(0, answer.index), from))
+        return recoverBatch(self, files[answer.index]!.path, answer, before)
       }
     )
   })
 
-const match = Effect.fnUntraced(function* (
-  self: Search,
+const matchFiles = Effect.fnUntraced(function* (
+  self: SearchTask,
   files: ReadonlyArray<Loaded>
-): Effect.fn.Return<ReadonlyArray<Matched> | Broken<Matched>, Fault> {
+): Effect.fn.Return<ReadonlyArray<Matched> | PartialResult<Matched>, Fault> {
   const { plan, query } = self
   const out: Array<Matched> = []
   for (let left = files; left.length > 0;) {
     // Only the first file of a search can continue from a line, and it forms a batch of its own.
     const from = firstLine(plan, left[0]!.path)
-    const count = quick(self, left)
-    const isAway = count === 0 && (plan.pattern.literal === undefined || left[0]!.bytes.length > smallFile)
-    if (isAway && plan.pattern.literal === undefined) self.isHard = true
-    const some = left.slice(0, self.isHard ? left.length : Math.max(count, 1))
-    if (isAway) {
-      const answer = yield* away(self, some, from)
-      if (isBroken(answer)) return { done: [...out, ...answer.done], fault: answer.fault }
+    const count = countInlineFiles(self, left)
+    const needsWorker = count === 0 && (plan.pattern.literal === undefined || left[0]!.bytes.length > smallFileBytes)
+    if (needsWorker && plan.pattern.literal === undefined) self.hasExpensiveFile = true
+    const some = left.slice(0, self.hasExpensiveFile ? left.length : Math.max(count, 1))
+    if (needsWorker) {
+      const answer = yield* searchInWorkers(self, some, from)
+      if (isPartial(answer)) return { done: [...out, ...answer.done], fault: answer.fault }
       out.push(...answer)
     } else {
-      const { here } = yield* Matching
+      const { searchInline } = yield* Matching
       const contents = some.map(({ bytes }) => bytes)
-      out.push(...here(query, contents, from))
+      out.push(...searchInline(query, contents, from))
     }
     left = left.slice(some.length)
     if (left.length > 0) yield* Effect.yieldNow
@@ -215,12 +216,12 @@ const match = Effect.fnUntraced(function* (
   return out
 })
 
-type Answered = ReadonlyArray<Outcome> | Broken<Outcome>
+type BatchOutcomes = ReadonlyArray<Outcome> | PartialResult<Outcome>
 
-const matchAll = (self: Search, files: ReadonlyArray<Loaded | Outcome>): Effect.Effect<Answered, Fault> => {
+const matchAll = (self: SearchTask, files: ReadonlyArray<Loaded | Outcome>): Effect.Effect<BatchOutcomes, Fault> => {
   const loaded = files.filter((file) => file instanceof Loaded)
-  return Effect.map(match(self, loaded), (all): Answered => {
-    const done = isBroken(all) ? all.done : all
+  return Effect.map(matchFiles(self, loaded), (all): BatchOutcomes => {
+    const done = isPartial(all) ? all.done : all
     let next = 0
     const out: Array<Outcome> = []
     for (const file of files) {
@@ -228,46 +229,49 @@ const matchAll = (self: Search, files: ReadonlyArray<Loaded | Outcome>): Effect.
       else if (next < done.length) out.push({ path: file.path, ...done[next++]! })
       else break
     }
-    return isBroken(all) ? { done: out, fault: all.fault } : out
+    return isPartial(all) ? { done: out, fault: all.fault } : out
   })
 }
 
-const readsAhead = 8
+const concurrentReads = 8
 
 const loadAll = (
-  { base, plan, port }: Search,
+  { base, plan, port }: SearchTask,
   files: ReadonlyArray<{ readonly path: FsPath.FsPath } | Outcome>
 ): Effect.Effect<ReadonlyArray<Loaded | Outcome | "large">, Fault> => {
-  const one = (path: FsPath.FsPath) => load(port, base, plan, path, smallFile)
-  const alone = () => Eager.forEach(files, (file) => (isSettled(file) ? Effect.succeed(file) : one(file.path)), readsAhead)
+  const one = (path: FsPath.FsPath) => load(port, base, plan, path, smallFileBytes)
+  const alone = () => Eager.forEach(files, (file) => (isSettled(file) ? Effect.succeed(file) : one(file.path)), concurrentReads)
   const perform = performing(port, "ReadMany")
   if (perform === undefined || files.length === 1) return alone()
-  const paths = files.flatMap((file) => (isSettled(file) ? [] : [placeOf(base, file.path)]))
-  return Effect.flatMap(perform({ _tag: "ReadMany", paths, maxBytes: Math.min(mostBytes(plan), smallFile) }), (answer) => {
-    if (Option.isNone(answer)) return alone()
-    const wholes = answer.value
-    let next = 0
-    return Eager.forEach(
-      files,
-      (file) => {
-        if (isSettled(file)) return Effect.succeed(file)
-        const whole = wholes[next++]
-        return whole === undefined ? one(file.path) : Effect.succeed(new Loaded(file.path, whole.bytes))
-      },
-      readsAhead
-    )
-  })
+  const paths = files.flatMap((file) => (isSettled(file) ? [] : [resolvedPathOf(base, file.path)]))
+  return Effect.flatMap(
+    perform({ _tag: "ReadMany", paths, maxBytes: Math.min(maxFileBytes(plan), smallFileBytes) }),
+    (answer) => {
+      if (Option.isNone(answer)) return alone()
+      const wholes = answer.value
+      let next = 0
+      return Eager.forEach(
+        files,
+        (file) => {
+          if (isSettled(file)) return Effect.succeed(file)
+          const whole = wholes[next++]
+          return whole === undefined ? one(file.path) : Effect.succeed(new Loaded(file.path, whole.bytes))
+        },
+        concurrentReads
+      )
+    }
+  )
 }
 
-const whole = ({ base, plan, port }: Search, path: FsPath.FsPath): Effect.Effect<ReadonlyArray<Loaded | Outcome>, Fault> =>
+const whole = ({ base, plan, port }: SearchTask, path: FsPath.FsPath): Effect.Effect<ReadonlyArray<Loaded | Outcome>, Fault> =>
   Effect.map(load(port, base, plan, path, Number.POSITIVE_INFINITY), (file) => (file === "large" ? [] : [file]))
 
 /** Loads small files ahead and searches them together. Loads each large file alone and releases it before the next. */
 const searched = Effect.fnUntraced(function* (
-  self: Search,
+  self: SearchTask,
   files: ReadonlyArray<{ readonly path: FsPath.FsPath } | Outcome>,
   search?: NonNullable<Explorer_<Directory>["search"]>
-): Effect.fn.Return<Answered, Fault> {
+): Effect.fn.Return<BatchOutcomes, Fault> {
   const loaded = yield* loadAll(self, files)
   const out: Array<Outcome> = []
   for (let at = 0; at < loaded.length;) {
@@ -277,12 +281,12 @@ const searched = Effect.fnUntraced(function* (
     const file = files[at]!
     const answer =
       isLarge && search !== undefined && file instanceof Candidate
-        ? yield* there(search, self, [file])
+        ? yield* searchInBackend(search, self, [file])
         : yield* matchAll(
             self,
             isLarge ? yield* whole(self, file.path) : loaded.slice(at, end).filter((file) => file !== "large")
           )
-    if (isBroken(answer)) return { done: [...out, ...answer.done], fault: answer.fault }
+    if (isPartial(answer)) return { done: [...out, ...answer.done], fault: answer.fault }
     out.push(...answer)
     at = end
   }
@@ -307,11 +311,11 @@ class Candidate {
 
 const candidate = (directory: Directory, child: Child): Candidate => new Candidate(directory, child)
 
-const passed = ({ key, path, why }: Passed): Outcome => ({ path, found: why, key })
+const skippedOutcome = ({ key, path, why }: SkippedEntry): Outcome => ({ path, found: why, key })
 
-class Placed implements Outcome {
+class FoundFile implements Outcome {
   readonly #file: Candidate
-  readonly found: ReadonlyArray<GrepMatch> | Unsearched
+  readonly found: ReadonlyArray<GrepMatch> | SkipReason
   readonly text: string | undefined
   readonly isComplete = true
 
@@ -328,19 +332,19 @@ class Placed implements Outcome {
 
 type Batch = ReadonlyArray<Candidate | Outcome>
 
-const nothing: Outcome = { path: FsPath.root, found: [] }
+const noMatches: Outcome = { path: FsPath.root, found: [] }
 
 /** Files searched before the backend's own search starts, which end before a worker has started. */
-const few = 64
+const earlyFiles = 64
 const firstBatch = 32
-const largestThere = 384
+const maxBackendBatch = 384
 /**
  * The largest batch of small files, all in memory at once. It is larger if the backend reads many files in one call.
  */
-const largestHere = 64
-const largestAtOnce = 128
-const atOnce = 8
-const fewAtOnce = 3
+const maxBatch = 64
+const maxBulkBatch = 128
+const concurrentBackendBatches = 8
+const concurrentBatches = 3
 
 /**
  * Groups files into batches.
@@ -378,7 +382,7 @@ const batches = (
   return more
 }
 
-const filesOf = (batch: Batch): Array<Files<Directory>> => {
+const filesOf = (batch: Batch): Array<DirectoryFiles<Directory>> => {
   const out: Array<{ readonly visit: Directory; readonly segments: Array<string> }> = []
   for (const file of batch) {
     if (isSettled(file) || file.child.kind !== "file") continue
@@ -394,43 +398,43 @@ const unreadable: Searched = { found: "unreadable" }
 
 const isFile = (file: Candidate | Outcome): file is Candidate => !isSettled(file) && file.child.kind === "file"
 
-const there = (
+const searchInBackend = (
   search: NonNullable<Explorer_<Directory>["search"]>,
-  self: Search,
+  self: SearchTask,
   batch: Batch
-): Effect.Effect<Answered, Fault> => {
+): Effect.Effect<BatchOutcomes, Fault> => {
   const files = batch.filter(isFile)
   const from = files.length === 0 ? 1 : firstLine(self.plan, files[0]!.path)
   const found = search(self.query, filesOf(batch), from, (file) => files[file]!.path)
-  return Effect.flatMap(found, (answer): Effect.Effect<Answered, Fault> => {
+  return Effect.flatMap(found, (answer): Effect.Effect<BatchOutcomes, Fault> => {
     if ("_tag" in answer) {
-      const victim = files[answer.index]!
-      const before = Effect.suspend(() => there(search, self, batch.slice(0, batch.indexOf(victim))))
-      return broken(self, victim.path, answer, before)
+      const failedFile = files[answer.index]!
+      const before = Effect.suspend(() => searchInBackend(search, self, batch.slice(0, batch.indexOf(failedFile))))
+      return recoverBatch(self, failedFile.path, answer, before)
     }
     let next = 0
     return Effect.succeed(
       batch.map((file) => {
         if (isSettled(file)) return file
         const searched = isFile(file) ? answer[next++]! : unreadable
-        return searched.found.length === 0 ? nothing : new Placed(file, searched)
+        return searched.found.length === 0 ? noMatches : new FoundFile(file, searched)
       })
     )
   })
 }
 
-const queryOf = (self: GrepPlan, most: number): Query => ({
-  question: self.question,
+const queryOf = (self: GrepPlan, limit: number): Query => ({
+  pattern: self.question,
   needles: self.needles,
-  most,
-  maxBytes: mostBytes(self),
-  withText: self.before + self.behind > 0,
-  budget: self.question.literal === undefined ? self.limits.patternBudget : Number.POSITIVE_INFINITY
+  maxMatches: limit,
+  maxBytes: maxFileBytes(self),
+  includesText: self.before + self.contextAfter > 0,
+  patternBudgetMillis: self.question.literal === undefined ? self.limits.patternBudget : Number.POSITIVE_INFINITY
 })
 
-const upToFault = (all: Stream.Stream<Answered, Fault>): Stream.Stream<ReadonlyArray<Outcome>, Fault> =>
+const emitUntilFault = (all: Stream.Stream<BatchOutcomes, Fault>): Stream.Stream<ReadonlyArray<Outcome>, Fault> =>
   Stream.flatMap(all, (answer) =>
-    isBroken(answer) ? Stream.concat(Stream.succeed(answer.done), Stream.fail(answer.fault)) : Stream.succeed(answer)
+    isPartial(answer) ? Stream.concat(Stream.succeed(answer.done), Stream.fail(answer.fault)) : Stream.succeed(answer)
   )
 
 /** Streams the outcomes in order, including skipped entries, with at most `most` matching lines per file. */
@@ -438,11 +442,11 @@ export const outcomes = (
   port: Backend,
   base: Base,
   self: GrepPlan,
-  most: number
+  limit: number
 ): Stream.Stream<ReadonlyArray<Outcome>, Fault> => {
-  const task: Search = { port, base, plan: self, query: queryOf(self, most), isHard: false }
+  const task: SearchTask = { port, base, plan: self, query: queryOf(self, limit), hasExpensiveFile: false }
   if (base.kind !== "directory")
-    return upToFault(Stream.fromEffect(Missing.single(base, port.stat(base.at), searched(task, [base]))))
+    return emitUntilFault(Stream.fromEffect(Missing.searchSingle(base, port.stat(base.at), searched(task, [base]))))
   const fold = Walk.foldOf(port)
   const first = self.after && fold(self.after.path)
   return Stream.unwrap(
@@ -450,36 +454,38 @@ export const outcomes = (
       const { search } = explorer
       const walker = new Walker(port, explorer, self.walk, base, candidate, search !== undefined)
       const done = (file: Candidate | Outcome): void => {
-        if (!isSettled(file)) walker.done(file.directory, 1)
+        if (!isSettled(file)) walker.releaseFiles(file.directory, 1)
       }
-      const isWanted = (file: Candidate | Passed): boolean => {
-        if (file instanceof Passed || first === undefined || FsPath.compare(fold(file.path), first) >= 0) return true
+      const isWanted = (file: Candidate | SkippedEntry): boolean => {
+        if (file instanceof SkippedEntry || first === undefined || FsPath.compare(fold(file.path), first) >= 0) return true
         done(file)
         return false
       }
       const next = Effect.map(walker.next, (files) =>
-        files?.filter(isWanted).map((file) => (file instanceof Passed ? passed(file) : file))
+        files?.filter(isWanted).map((file) => (file instanceof SkippedEntry ? skippedOutcome(file) : file))
       )
       let seen = 0
-      const run = (batch: Batch): Effect.Effect<Answered, Fault> => {
-        const isEarly = seen < few
+      const run = (batch: Batch): Effect.Effect<BatchOutcomes, Fault> => {
+        const isEarly = seen < earlyFiles
         seen += batch.length
-        const answer = search === undefined || isEarly ? searched(task, batch, search) : there(search, task, batch)
-        const seeking: Missing.Seeking<Candidate, Outcome> = {
+        const answer = search === undefined || isEarly ? searched(task, batch, search) : searchInBackend(search, task, batch)
+        const seeking: Missing.MissingFileSearch<Candidate, Outcome> = {
           // The backend may still hold the listed directory, even if its path now names another one.
-          search: (files) => (search === undefined ? searched(task, files) : there(search, task, files)),
-          became: ({ child, directory }) => walker.became(directory, keyOf(child), "file"),
+          search: (files) => (search === undefined ? searched(task, files) : searchInBackend(search, task, files)),
+          determineFate: ({ child, directory }) => walker.became(directory, keyOf(child), "file"),
           fileAt: (index) => batch[index] as Candidate
         }
         return Effect.tap(
-          Effect.flatMap(answer, (answer) => Missing.settled(seeking, answer)),
+          Effect.flatMap(answer, (answer) => Missing.retryMissing(seeking, answer)),
           () => Effect.sync(() => batch.forEach(done))
         )
       }
-      const largest = performing(port, "ReadMany") === undefined ? largestHere : largestAtOnce
-      const some = batches(self, next, search === undefined ? largest : largestThere)
-      const answers = inOrder(some, run, search === undefined ? fewAtOnce : atOnce)
-      return Effect.map(answers, (answers) => upToFault(Walk.pulled(Effect.map(answers, (answer) => answer && [answer]))))
+      const largest = performing(port, "ReadMany") === undefined ? maxBatch : maxBulkBatch
+      const some = batches(self, next, search === undefined ? largest : maxBackendBatch)
+      const answers = runInOrder(some, run, search === undefined ? concurrentBatches : concurrentBackendBatches)
+      return Effect.map(answers, (answers) =>
+        emitUntilFault(Walk.streamBatches(Effect.map(answers, (answer) => answer && [answer])))
+      )
     })
   )
 }

@@ -8,7 +8,7 @@
  * name's.
  */
 
-import { type Steps, stride } from "../runtime/steps.ts"
+import { type Steps, maxUnitsPerStep } from "../runtime/steps.ts"
 
 export type Element = number | CharClass
 export const ANY = -1
@@ -50,7 +50,7 @@ const textOf = (elements: ReadonlyArray<Element>): string => {
 }
 
 /** Matches greedily: between stars all parts have a fixed length, so the leftmost place of each part is sufficient. */
-const general = (elements: ReadonlyArray<Element>, fold: Fold | undefined): Test => {
+const compileGeneral = (elements: ReadonlyArray<Element>, fold: Fold | undefined): Test => {
   const length = elements.length
   const star = elements.indexOf(STAR)
   const weight = star === -1 ? 1 : length - star
@@ -58,12 +58,12 @@ const general = (elements: ReadonlyArray<Element>, fold: Fold | undefined): Test
     let i = 0
     let j = 0
     let star = -1
-    let mark = 0
+    let starMatchEnd = 0
     while (j < name.length) {
       const element = elements[i]
       if (element === STAR) {
         star = i++
-        mark = j
+        starMatchEnd = j
         continue
       }
       if (element !== undefined) {
@@ -80,7 +80,7 @@ const general = (elements: ReadonlyArray<Element>, fold: Fold | undefined): Test
       }
       if (star === -1) return false
       i = star + 1
-      j = ++mark
+      j = ++starMatchEnd
     }
     while (elements[i] === STAR) i++
     return i === length
@@ -88,17 +88,17 @@ const general = (elements: ReadonlyArray<Element>, fold: Fold | undefined): Test
   return Object.assign(test, { weight })
 }
 
-export const exactly = (text: string): Test => Object.assign((name: string) => name === text, { only: text })
+export const makeExactTest = (text: string): Test => Object.assign((name: string) => name === text, { only: text })
 
 export const compileTest = (source: ReadonlyArray<Element>, fold?: Fold): Test => {
   const elements = source
     .filter((element, index) => element !== STAR || source[index - 1] !== STAR)
     .map((element) => (fold !== undefined && isLiteral(element) ? fold(element) : element))
   if (elements.length === 1 && elements[0] === STAR) return () => true
-  if (fold !== undefined) return general(elements, fold)
+  if (fold !== undefined) return compileGeneral(elements, fold)
   const star = elements.indexOf(STAR)
-  if (!elements.every((element, index) => isLiteral(element) || index === star)) return general(elements, undefined)
-  if (star === -1) return exactly(textOf(elements))
+  if (!elements.every((element, index) => isLiteral(element) || index === star)) return compileGeneral(elements, undefined)
+  if (star === -1) return makeExactTest(textOf(elements))
   const head = textOf(elements.slice(0, star))
   const tail = textOf(elements.slice(star + 1))
   const least = head.length + tail.length
@@ -124,8 +124,8 @@ export interface Rows {
   readonly below: (positions: Positions, name: string) => Positions
   /** Returns the highest pattern that matches this child, or -1. */
   readonly decide: (positions: Positions, name: string, directory: boolean) => number
-  readonly deciding: (positions: Positions, name: string, directory: boolean) => Steps<number>
-  readonly going: (positions: Positions, name: string) => Steps<Positions>
+  readonly decideSteps: (positions: Positions, name: string, directory: boolean) => Steps<number>
+  readonly belowSteps: (positions: Positions, name: string) => Steps<Positions>
   readonly cost: (positions: Positions, length: number) => number
 }
 
@@ -134,22 +134,22 @@ interface Place extends Omit<Row, "segments"> {
   readonly last: boolean
 }
 
-interface Ends {
+interface LastPlaces {
   readonly named: Map<string, Array<Place>>
   readonly others: Array<Place>
 }
 
-const higher = ({ directory: only, pattern, test }: Place, name: string, directory: boolean, found: number): number =>
+const higherPattern = ({ directory: only, pattern, test }: Place, name: string, directory: boolean, found: number): number =>
   pattern > found && (directory || !only) && (test === GLOBSTAR || test(name)) ? pattern : found
 
-const highest = (places: ReadonlyArray<Place>, name: string, directory: boolean, least: number): number => {
+const highestPattern = (places: ReadonlyArray<Place>, name: string, directory: boolean, least: number): number => {
   let found = least
   // Descend from the last pattern, so that after the first match hardly any other is tested.
-  for (let i = places.length - 1; i >= 0; i--) found = higher(places[i]!, name, directory, found)
+  for (let i = places.length - 1; i >= 0; i--) found = higherPattern(places[i]!, name, directory, found)
   return found
 }
 
-const effort = (test: Test | typeof GLOBSTAR, name: string): number => 1 + (test?.weight ?? 0) * name.length
+const testSteps = (test: Test | typeof GLOBSTAR, name: string): number => 1 + (test?.weight ?? 0) * name.length
 
 export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
   const places: Array<Place> = []
@@ -179,11 +179,11 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
   }
 
   // The places of a directory that end a row, indexed by name if the place matches only one name.
-  const sorted = new WeakMap<Positions, Ends>()
-  const endsOf = (positions: Positions): Ends => {
+  const sorted = new WeakMap<Positions, LastPlaces>()
+  const lastPlacesOf = (positions: Positions): LastPlaces => {
     const found = sorted.get(positions)
     if (found !== undefined) return found
-    const ends: Ends = { named: new Map(), others: [] }
+    const ends: LastPlaces = { named: new Map(), others: [] }
     for (const at of positions) {
       const place = places[at]!
       if (!place.last) continue
@@ -200,12 +200,12 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
   const start: Array<number> = []
   for (const place of first) add(start, place)
 
-  const leads = (at: number, name: string): boolean => {
+  const isOpenFor = (at: number, name: string): boolean => {
     const { last, test } = places[at]!
     return test === GLOBSTAR || (!last && test(name))
   }
 
-  const after = (positions: Positions, isOpen: (at: number) => boolean): Positions => {
+  const nextPositions = (positions: Positions, isOpen: (at: number) => boolean): Positions => {
     generation++
     const out: Array<number> = []
     for (let i = 0; i < positions.length; i++) {
@@ -219,38 +219,38 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
 
   return {
     start,
-    below: (positions, name) => after(positions, (at) => leads(at, name)),
-    going: function* (positions, name) {
+    below: (positions, name) => nextPositions(positions, (at) => isOpenFor(at, name)),
+    belowSteps: function* (positions, name) {
       const open = new Set<number>()
-      let spent = 0
+      let unitsSpent = 0
       for (const at of positions) {
-        if (leads(at, name)) open.add(at)
-        spent += effort(places[at]!.test, name)
-        if (spent < stride) continue
-        yield spent
-        spent = 0
+        if (isOpenFor(at, name)) open.add(at)
+        unitsSpent += testSteps(places[at]!.test, name)
+        if (unitsSpent < maxUnitsPerStep) continue
+        yield unitsSpent
+        unitsSpent = 0
       }
-      return after(positions, (at) => open.has(at))
+      return nextPositions(positions, (at) => open.has(at))
     },
-    deciding: function* (positions, name, directory) {
-      const { named, others } = endsOf(positions)
+    decideSteps: function* (positions, name, directory) {
+      const { named, others } = lastPlacesOf(positions)
       let found = -1
-      let spent = 0
+      let unitsSpent = 0
       for (let i = others.length - 1; i >= 0; i--) {
-        found = higher(others[i]!, name, directory, found)
-        spent += effort(others[i]!.test, name)
-        if (spent < stride) continue
-        yield spent
-        spent = 0
+        found = higherPattern(others[i]!, name, directory, found)
+        unitsSpent += testSteps(others[i]!.test, name)
+        if (unitsSpent < maxUnitsPerStep) continue
+        yield unitsSpent
+        unitsSpent = 0
       }
       const same = named.get(name)
-      return same === undefined ? found : highest(same, name, directory, found)
+      return same === undefined ? found : highestPattern(same, name, directory, found)
     },
     decide: (positions, name, directory) => {
-      const { named, others } = endsOf(positions)
-      const found = highest(others, name, directory, -1)
+      const { named, others } = lastPlacesOf(positions)
+      const found = highestPattern(others, name, directory, -1)
       const same = named.get(name)
-      return same === undefined ? found : highest(same, name, directory, found)
+      return same === undefined ? found : highestPattern(same, name, directory, found)
     },
     cost: (positions, length) => positions.length + weight * length
   }

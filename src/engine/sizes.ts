@@ -22,9 +22,9 @@ export const measure = Effect.fnUntraced(function* (
   port: Backend,
   at: FsPath.FsPath,
   listed: ReadonlyArray<Child>,
-  again: Effect.Effect<ReadonlyArray<Child>, Fault>
+  listAgain: Effect.Effect<ReadonlyArray<Child>, Fault>
 ): Effect.fn.Return<ReadonlyMap<Child, number>, Fault> {
-  const looked = new Map<string, number>()
+  const knownSizes = new Map<string, number>()
   let children = listed
   let neverFound: ReadonlySet<string> | undefined
   for (let left = maxListings; ; left--) {
@@ -32,16 +32,16 @@ export const measure = Effect.fnUntraced(function* (
     const missing = new Set<string>()
     for (const child of children) {
       const key = keyOf(child)
-      const known = isSized(child) ? (child.sizeBytes ?? 0) : looked.get(key)
+      const known = isSized(child) ? (child.sizeBytes ?? 0) : knownSizes.get(key)
       const size = known ?? (yield* port.stat(FsPath.join(at, key)))?.sizeBytes
       sizes.set(child, size ?? 0)
       if (size === undefined) missing.add(key)
-      else if (known === undefined) looked.set(key, size)
+      else if (known === undefined) knownSizes.set(key, size)
     }
     if (missing.size === 0) return sizes
     const before: ReadonlySet<string> = neverFound ?? missing
     neverFound = new Set([...missing].filter((key) => before.has(key)))
     if (left === 0) return neverFound.size === missing.size ? sizes : yield* Effect.fail(changed)
-    children = yield* again
+    children = yield* listAgain
   }
 })

@@ -15,13 +15,13 @@ export interface Skips {
    * Counts all skipped entries, or only those up to the key `last` if the result is cut. A cut result without items
    * counts none.
    */
-  readonly upTo: (last: string | undefined, isCut: boolean) => Skipped
+  readonly countUpTo: (last: string | undefined, isCut: boolean) => Skipped
 }
 
-const named = 100
+const maxNamedPaths = 100
 
 /** Returns a reporter of entries after `from`. The previous page has already reported the earlier ones. */
-export const telling = (
+export const makeReporter = (
   onSkip: ((path: string, why: Why) => void) | undefined,
   from: string | undefined,
   fold: (key: string) => string
@@ -38,36 +38,36 @@ export const make = (
   fold: (key: string) => string
 ): Skips => {
   const all: Array<{ readonly path: FsPath; readonly why: Why; readonly key: string }> = []
-  const tell = telling(onSkip, from, fold)
+  const reportSkip = makeReporter(onSkip, from, fold)
   const first = from === undefined ? undefined : fold(from)
   return {
     add: (path, why, key) => {
-      tell(path, why, key)
+      reportSkip(path, why, key)
       const folded = fold(key)
       if (first === undefined || compare(folded, first) > 0) all.push({ path, why, key: folded })
     },
-    upTo: (last, isCut) => {
+    countUpTo: (last, isCut) => {
       const end = last === undefined ? undefined : fold(last)
-      const reached = isCut ? all.filter(({ key }) => end !== undefined && compare(key, end) <= 0) : all
-      const count = (why: Why): number => reached.reduce((sum, skip) => (skip.why === why ? sum + 1 : sum), 0)
-      const unreadable = reached.filter(({ why }) => why === "unreadable").map(({ path }) => path)
+      const countedSkips = isCut ? all.filter(({ key }) => end !== undefined && compare(key, end) <= 0) : all
+      const count = (why: Why): number => countedSkips.reduce((sum, skip) => (skip.why === why ? sum + 1 : sum), 0)
+      const unreadable = countedSkips.filter(({ why }) => why === "unreadable").map(({ path }) => path)
       return {
         ignored: count("ignored"),
         binary: count("binary"),
         tooLarge: count("tooLarge"),
         unreadable: unreadable.length,
-        unreadablePaths: unreadable.sort(compare).slice(0, named)
+        unreadablePaths: unreadable.sort(compare).slice(0, maxNamedPaths)
       }
     }
   }
 }
 
-const enough: unique symbol = Symbol("fs-algebra/enough")
+const stopSignal: unique symbol = Symbol("fs-algebra/enough")
 
-export const untilFull = <A, E, R>(found: Stream.Stream<A, E, R>, take: (item: A) => boolean): Effect.Effect<void, E, R> =>
+export const runUntilFull = <A, E, R>(found: Stream.Stream<A, E, R>, take: (item: A) => boolean): Effect.Effect<void, E, R> =>
   Effect.catch(
-    Stream.runForEachArray(found, (items): Effect.Effect<void, typeof enough> =>
-      items.every(take) ? Effect.void : Effect.fail<typeof enough>(enough)
+    Stream.runForEachArray(found, (items): Effect.Effect<void, typeof stopSignal> =>
+      items.every(take) ? Effect.void : Effect.fail<typeof stopSignal>(stopSignal)
     ),
-    (stop): Effect.Effect<void, E> => (stop === enough ? Effect.void : Effect.fail(stop as E))
+    (stop): Effect.Effect<void, E> => (stop === stopSignal ? Effect.void : Effect.fail(stop as E))
   )

@@ -5,9 +5,9 @@
  * endings and the last newline cannot change.
  */
 import type { Fault } from "../model/FsError.ts"
-import { perItem, type Steps, stride } from "../runtime/steps.ts"
+import { unitsPerItem, type Steps, maxUnitsPerStep } from "../runtime/steps.ts"
 import type { Replacement } from "./diff.ts"
-import { decoded, encode } from "./text.ts"
+import { decodeSteps, encode } from "./text.ts"
 
 export interface Document {
   readonly bytes: Uint8Array
@@ -20,11 +20,11 @@ export interface Document {
 export const documentOf = function* (bytes: Uint8Array): Steps<Document | Fault> {
   const [first, second] = bytes
   // Two zero bytes after this mark make it the mark of UTF-32.
-  const little = first === 0xff && second === 0xfe && !(bytes.length >= 4 && bytes[2] === 0 && bytes[3] === 0)
-  const wide = little || (first === 0xfe && second === 0xff)
-  const text = yield* decoded(bytes, wide ? (little ? "utf-16le" : "utf-16be") : "utf-8")
+  const isLittleEndian = first === 0xff && second === 0xfe && !(bytes.length >= 4 && bytes[2] === 0 && bytes[3] === 0)
+  const isUtf16 = isLittleEndian || (first === 0xfe && second === 0xff)
+  const text = yield* decodeSteps(bytes, isUtf16 ? (isLittleEndian ? "utf-16le" : "utf-16be") : "utf-8")
   if (typeof text !== "string") return text
-  if (wide) return { bytes, text, encode: (text) => utf16(text, little), width: 2 }
+  if (isUtf16) return { bytes, text, encode: (text) => utf16(text, isLittleEndian), width: 2 }
   return { bytes, text, encode: utf8, width: text.length === bytes.length ? 1 : undefined }
 }
 
@@ -33,14 +33,14 @@ const utf8 = function* (text: string): Steps<Uint8Array> {
   return encode(text) as Uint8Array
 }
 
-const utf16 = function* (text: string, little: boolean): Steps<Uint8Array> {
+const utf16 = function* (text: string, isLittleEndian: boolean): Steps<Uint8Array> {
   const bytes = new Uint8Array(text.length * 2)
   const view = new DataView(bytes.buffer)
   for (let i = 0; i < text.length; i++) {
-    view.setUint16(i * 2, text.charCodeAt(i), little)
-    if (i % stride === stride - 1) yield stride
+    view.setUint16(i * 2, text.charCodeAt(i), isLittleEndian)
+    if (i % maxUnitsPerStep === maxUnitsPerStep - 1) yield maxUnitsPerStep
   }
-  yield text.length % stride
+  yield text.length % maxUnitsPerStep
   return bytes
 }
 
@@ -49,15 +49,15 @@ const utf8Size = function* (text: string, from: number, to: number): Steps<numbe
   for (let i = from; i < to; i++) {
     const unit = text.charCodeAt(i)
     if (unit >= 0x80) size += unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 1 : 2
-    if ((i - from) % stride === stride - 1) yield stride
+    if ((i - from) % maxUnitsPerStep === maxUnitsPerStep - 1) yield maxUnitsPerStep
   }
   return size
 }
 
 /** V8 hashes strings of 16,384 or more units by their length alone. */
-const maxKey = 4096
+const maxKeyLength = 4096
 
-const perCopy = 64
+const bytesPerUnit = 64
 
 /** Applies replacements, which must be in order and must not overlap. */
 export const splice = function* (
@@ -65,51 +65,56 @@ export const splice = function* (
   replacements: ReadonlyArray<Replacement>
 ): Steps<Uint8Array> {
   const encoded = new Map<string, Uint8Array>()
-  const puts: Array<Uint8Array> = []
+  const encodedTexts: Array<Uint8Array> = []
   const kept = new Float64Array(replacements.length)
-  const removed = new Float64Array(replacements.length)
+  const removedSizes = new Float64Array(replacements.length)
   let length = bytes.length
   let at = 0
-  let spent = 0
+  let unitsSpent = 0
   for (let i = 0; i < replacements.length; i++) {
     const { end, start, text } = replacements[i]!
     // The replacements of one edit usually share one string.
-    let put = i > 0 && text === replacements[i - 1]!.text ? puts[i - 1] : text.length < maxKey ? encoded.get(text) : undefined
-    if (put === undefined) {
-      put = yield* encode(text)
-      if (text.length < maxKey) encoded.set(text, put)
+    let encodedText =
+      i > 0 && text === replacements[i - 1]!.text
+        ? encodedTexts[i - 1]
+        : text.length < maxKeyLength
+          ? encoded.get(text)
+          : undefined
+    if (encodedText === undefined) {
+      encodedText = yield* encode(text)
+      if (text.length < maxKeyLength) encoded.set(text, encodedText)
     }
-    puts.push(put)
+    encodedTexts.push(encodedText)
     kept[i] = width === undefined ? yield* utf8Size(before, at, start) : (start - at) * width
-    removed[i] = width === undefined ? yield* utf8Size(before, start, end) : (end - start) * width
-    length += put.length - removed[i]!
-    spent += 4 * perItem + (width === undefined ? end - at : 0)
+    removedSizes[i] = width === undefined ? yield* utf8Size(before, start, end) : (end - start) * width
+    length += encodedText.length - removedSizes[i]!
+    unitsSpent += 4 * unitsPerItem + (width === undefined ? end - at : 0)
     at = end
-    if (spent > stride) {
-      yield spent
-      spent = 0
+    if (unitsSpent > maxUnitsPerStep) {
+      yield unitsSpent
+      unitsSpent = 0
     }
   }
   const out = new Uint8Array(length)
   let read = 0
   let written = 0
-  const keep = (count: number): void => {
+  const copyKept = (count: number): void => {
     out.set(bytes.subarray(read, read + count), written)
     read += count
     written += count
   }
-  for (let i = 0; i < puts.length; i++) {
-    const put = puts[i]!
-    keep(kept[i]!)
-    out.set(put, written)
-    written += put.length
-    read += removed[i]!
-    spent += 2 * perItem + (kept[i]! + put.length) / perCopy
-    if (spent > stride) {
-      yield spent
-      spent = 0
+  for (let i = 0; i < encodedTexts.length; i++) {
+    const encodedText = encodedTexts[i]!
+    copyKept(kept[i]!)
+    out.set(encodedText, written)
+    written += encodedText.length
+    read += removedSizes[i]!
+    unitsSpent += 2 * unitsPerItem + (kept[i]! + encodedText.length) / bytesPerUnit
+    if (unitsSpent > maxUnitsPerStep) {
+      yield unitsSpent
+      unitsSpent = 0
     }
   }
-  keep(bytes.length - read)
+  copyKept(bytes.length - read)
   return out
 }

@@ -11,14 +11,14 @@
  *
  * The input never contains the forms that `braces.ts` rewrites: ranges, named classes and braces with a globstar.
  */
-import { Malformed, maxDepth, maxExpansions, tooDeep, tooMany } from "./braces.ts"
+import { MalformedGlob, maxDepth, maxExpansions, nestedTooDeepDetail, tooManyPatternsDetail } from "./braces.ts"
 import { ANY, type CharClass, charClass, type Element, STAR } from "./segment.ts"
 
 const DOT = 46
 const SLASH = -3
 const GLOBSTAR = -4
 /** A star that is not at the start of its segment, where picomatch does not require a character. */
-const LOOSE = -5
+const LOOSE_STAR = -5
 
 type Token = Element | Choice
 
@@ -35,16 +35,16 @@ export interface Glob {
   /** The leading literal segments. A wide pattern can match only below them. */
   readonly prefix: ReadonlyArray<string>
   /** True if a path that equals the pattern literally must also match, as in picomatch. */
-  readonly itself: boolean
+  readonly matchesItself: boolean
 }
 
 const isChoice = (token: Token | undefined): token is Choice => typeof token === "object" && "options" in token
 
-const width = (tokens: ReadonlyArray<Token>, sets: boolean): number => {
+const countAlternatives = (tokens: ReadonlyArray<Token>, sets: boolean): number => {
   let product = 1
   for (const token of tokens) {
     if (isChoice(token) && (sets || !token.set)) {
-      product *= token.options.reduce((sum, option) => sum + width(option, sets), 0)
+      product *= token.options.reduce((sum, option) => sum + countAlternatives(option, sets), 0)
     }
   }
   return product
@@ -80,74 +80,74 @@ const split = (elements: ReadonlyArray<Element>): Array<Array<Element>> => {
 const isParent = (segment: ReadonlyArray<Element>): boolean => segment.length === 2 && segment[0] === DOT && segment[1] === DOT
 
 /** Tests for a segment of loose stars or without elements, where picomatch lets a preceding globstar absorb the "/". */
-const mayBeEmpty = (segment: ReadonlyArray<Element>): boolean => segment.every((element) => element === LOOSE)
+const mayBeEmpty = (segment: ReadonlyArray<Element>): boolean => segment.every((element) => element === LOOSE_STAR)
 
-const strict = (element: Element): Element => (element === LOOSE ? STAR : element)
+const strictElement = (element: Element): Element => (element === LOOSE_STAR ? STAR : element)
 
 export const unitsOf = (text: string): Array<number> =>
   Array.from({ length: text.length }, (_, index) => text.charCodeAt(index))
 
-const endsOpen = (tokens: ReadonlyArray<Token>): boolean => {
+const endsWithGlobstar = (tokens: ReadonlyArray<Token>): boolean => {
   const last = tokens.at(-1)
-  return last === GLOBSTAR || (isChoice(last) && last.options.some(endsOpen))
+  return last === GLOBSTAR || (isChoice(last) && last.options.some(endsWithGlobstar))
 }
 
-interface Read {
+interface ParsedGlob {
   readonly tokens: ReadonlyArray<Token>
-  readonly wide: boolean
+  readonly isWide: boolean
   /** True for a "|" outside parentheses, which picomatch treats as an alternative of the whole pattern. */
-  readonly divided: boolean
+  readonly hasTopLevelBar: boolean
 }
 
-const read = (text: string, ignoreCase: boolean): Read => {
+const parseTokens = (text: string, ignoreCase: boolean): ParsedGlob => {
   // picomatch has a shortcut for patterns like these, in which doubled signs have another meaning.
-  const short = !/^[*!]|[/()[\]{}"]/.test(text)
+  const usesShortcut = !/^[*!]|[/()[\]{}"]/.test(text)
   let at = 0
-  let wide = false
-  let divided = false
+  let isWide = false
+  let hasTopLevelBar = false
   let braces = 0
   let parentheses = 0
 
   const escape = (out: Array<Token>): void => {
     const next = text[at + 1]
-    if (next === undefined) throw new Malformed('it ends with a backslash; write "\\\\" for the sign itself')
+    if (next === undefined) throw new MalformedGlob('it ends with a backslash; write "\\\\" for the sign itself')
     // picomatch never terminates for these.
-    if (text.startsWith("\\\\\\\\", at)) throw new Malformed("it has more than three backslashes in a row")
+    if (text.startsWith("\\\\\\\\", at)) throw new MalformedGlob("it has more than three backslashes in a row")
     at += 2
-    if (next === "\\" || next === "/") wide = true
-    doubled(next)
+    if (next === "\\" || next === "/") isWide = true
+    checkDoubled(next)
     out.push(next === "/" ? SLASH : next.charCodeAt(0))
   }
-  const doubled = (sign: string): void => {
-    if (short && /[+$^]/.test(sign) && text[at] === sign) wide = true
+  const checkDoubled = (sign: string): void => {
+    if (usesShortcut && /[+$^]/.test(sign) && text[at] === sign) isWide = true
   }
-  const stars = (out: Array<Token>): void => {
+  const readStars = (out: Array<Token>): void => {
     const from = at
     while (text[at] === "*") at++
     const next = text[at]
     const starts = out.at(-1) === SLASH || (out.length === 0 && braces === 0)
     const ends = braces === 0 ? next === undefined || next === "/" : next === "," || next === "}"
     const globstar = at - from === 2 && starts && ends
-    if (at - from > 2 || (at - from === 2 && !globstar && (braces > 0 || (starts && next === "{")))) wide = true
-    if (braces > 0 && out.at(-1) === DOT) wide = true
-    out.push(globstar ? GLOBSTAR : starts ? STAR : LOOSE)
+    if (at - from > 2 || (at - from === 2 && !globstar && (braces > 0 || (starts && next === "{")))) isWide = true
+    if (braces > 0 && out.at(-1) === DOT) isWide = true
+    out.push(globstar ? GLOBSTAR : starts ? STAR : LOOSE_STAR)
   }
-  const bracketed = (out: Array<Token>): void => {
+  const readBrackets = (out: Array<Token>): void => {
     const opening = at++
     const negated = text[at] === "!" || text[at] === "^"
     if (negated) at++
     const first = at
     if (text[at] === "]") at++
-    let plain = true
+    let isPlain = true
     while (at < text.length && text[at] !== "]") {
       const named = text.startsWith("[:", at) ? text.indexOf(":]", at + 2) : -1
-      if (named !== -1 || text[at] === "\\" || text[at] === "/") plain = false
+      if (named !== -1 || text[at] === "\\" || text[at] === "/") isPlain = false
       at = named !== -1 ? named + 2 : at + (text[at] === "\\" ? 2 : 1)
     }
-    if (at >= text.length) throw new Malformed('"[" is not closed; write "\\[" for the sign itself')
+    if (at >= text.length) throw new MalformedGlob('"[" is not closed; write "\\[" for the sign itself')
     const content = text.slice(first, at++)
-    if (!plain) {
-      wide = true
+    if (!isPlain) {
+      isWide = true
       return
     }
     const body = content.replace(/\[/g, "\\[").replace(/^\]/, "\\]").replace(/-$/, "\\-")
@@ -155,28 +155,28 @@ const read = (text: string, ignoreCase: boolean): Read => {
     try {
       set = charClass(negated ? `[^${body}/]` : `[${body}]`, ignoreCase)
     } catch {
-      throw new Malformed(`the range in "${text.slice(opening, at)}" runs backwards`)
+      throw new MalformedGlob(`the range in "${text.slice(opening, at)}" runs backwards`)
     }
-    if (set.has(47)) wide = true
+    if (set.has(47)) isWide = true
     // Unless a sign makes the brackets a set for certain, picomatch also matches them as text.
-    const certain = negated || /[-*+?.^${}(|)[\]]/.test(content)
-    out.push(certain ? set : { options: [[set], unitsOf(text.slice(opening, at))], set: true })
+    const isCertainSet = negated || /[-*+?.^${}(|)[\]]/.test(content)
+    out.push(isCertainSet ? set : { options: [[set], unitsOf(text.slice(opening, at))], set: true })
   }
-  const braced = (out: Array<Token>): void => {
-    if (++braces > maxDepth) throw new Malformed(tooDeep)
+  const readBraces = (out: Array<Token>): void => {
+    if (++braces > maxDepth) throw new MalformedGlob(nestedTooDeepDetail)
     const options: Array<ReadonlyArray<Token>> = []
     do {
       at++
       options.push(sequence())
     } while (text[at] === ",")
-    if (text[at++] !== "}") throw new Malformed('"{" is not closed; write "\\{" for the sign itself')
+    if (text[at++] !== "}") throw new MalformedGlob('"{" is not closed; write "\\{" for the sign itself')
     braces--
     const ends = at === text.length || (braces > 0 && (text[at] === "," || text[at] === "}"))
-    if (options.some(endsOpen) && (options.length === 1 || !ends)) wide = true
+    if (options.some(endsWithGlobstar) && (options.length === 1 || !ends)) isWide = true
     if (options.length > 1) out.push({ options, set: false })
     else out.push(123, ...options[0]!, 125)
   }
-  const other = (sign: string, out: Array<Token>): void => {
+  const readOther = (sign: string, out: Array<Token>): void => {
     at++
     switch (sign) {
       case "/":
@@ -186,22 +186,22 @@ const read = (text: string, ignoreCase: boolean): Read => {
         out.push(ANY)
         return
       case '"':
-        wide = true
+        isWide = true
         return
       case "(":
-        if (++parentheses > maxDepth) throw new Malformed(tooDeep)
-        wide = true
+        if (++parentheses > maxDepth) throw new MalformedGlob(nestedTooDeepDetail)
+        isWide = true
         break
       case ")":
         if (parentheses > 0) parentheses--
-        wide = true
+        isWide = true
         break
       case "|":
-        if (parentheses === 0) divided = true
-        wide = true
+        if (parentheses === 0) hasTopLevelBar = true
+        isWide = true
         break
       default:
-        doubled(sign)
+        checkDoubled(sign)
     }
     out.push(sign.charCodeAt(0))
   }
@@ -211,17 +211,17 @@ const read = (text: string, ignoreCase: boolean): Read => {
       const sign = text[at]!
       if (braces > 0 && (sign === "," || sign === "}")) break
       if (sign === "\\") escape(out)
-      else if (sign === "*") stars(out)
-      else if (sign === "[") bracketed(out)
-      else if (sign === "{") braced(out)
-      else other(sign, out)
+      else if (sign === "*") readStars(out)
+      else if (sign === "[") readBrackets(out)
+      else if (sign === "{") readBraces(out)
+      else readOther(sign, out)
     }
     return out
   }
 
   const tokens = sequence()
-  if (parentheses > 0) throw new Malformed('"(" is not closed; write "\\(" for the sign itself')
-  return { tokens, wide, divided }
+  if (parentheses > 0) throw new MalformedGlob('"(" is not closed; write "\\(" for the sign itself')
+  return { tokens, isWide, hasTopLevelBar }
 }
 
 const plainPrefix = (text: string): ReadonlyArray<string> => {
@@ -230,7 +230,7 @@ const plainPrefix = (text: string): ReadonlyArray<string> => {
   return end === -1 ? segments : segments.slice(0, end)
 }
 
-const climbs = 'it has a ".." segment'
+const parentSegmentDetail = 'it has a ".." segment'
 
 /**
  * Parses a pattern without leading "/" or "./" and without trailing "/". An `anchored` one is matched with the whole
@@ -239,30 +239,30 @@ const climbs = 'it has a ".." segment'
  * Returns the reason for an invalid pattern.
  */
 export const parse = (text: string, anchored: boolean, ignoreCase: boolean): Glob | string => {
-  let found: Read
+  let found: ParsedGlob
   try {
     // Only here does picomatch require a character after the dot.
-    found = read(text.replace(/^(\*\*\/)?\*\.\*$/, "$1*.?*"), ignoreCase)
+    found = parseTokens(text.replace(/^(\*\*\/)?\*\.\*$/, "$1*.?*"), ignoreCase)
   } catch (error) {
-    if (error instanceof Malformed) return error.message
+    if (error instanceof MalformedGlob) return error.message
     throw error
   }
-  if (width(found.tokens, false) > maxExpansions) return tooMany
-  const many = width(found.tokens, true) > maxExpansions
+  if (countAlternatives(found.tokens, false) > maxExpansions) return tooManyPatternsDetail
+  const hasTooManyRows = countAlternatives(found.tokens, true) > maxExpansions
   // Only in patterns like `**.js` does picomatch let `**` match "/".
-  let wide = found.wide || many || (anchored && /^\*\*(?:\.\w+)+$/.test(text))
-  if (wide && /(?:^|[/({|,])\.\.(?:$|[/)}|,])/.test(text.replace(/["\\]/g, ""))) return climbs
+  let isWide = found.isWide || hasTooManyRows || (anchored && /^\*\*(?:\.\w+)+$/.test(text))
+  if (isWide && /(?:^|[/({|,])\.\.(?:$|[/)}|,])/.test(text.replace(/["\\]/g, ""))) return parentSegmentDetail
   const rows: Array<Segments> = []
-  for (const elements of expand(many ? withoutSets(found.tokens) : found.tokens)) {
+  for (const elements of expand(hasTooManyRows ? withoutSets(found.tokens) : found.tokens)) {
     const segments = split(elements)
-    if (segments.some(isParent)) return climbs
-    if (segments.some(mayBeEmpty) && elements.includes(GLOBSTAR)) wide = true
+    if (segments.some(isParent)) return parentSegmentDetail
+    if (segments.some(mayBeEmpty) && elements.includes(GLOBSTAR)) isWide = true
     if (segments.some((segment) => segment.length === 0)) continue
-    rows.push(segments.map((segment) => (segment[0] === GLOBSTAR ? undefined : segment.map(strict))))
+    rows.push(segments.map((segment) => (segment[0] === GLOBSTAR ? undefined : segment.map(strictElement))))
   }
   return {
-    rows: wide ? undefined : rows,
-    prefix: found.divided ? [] : plainPrefix(text),
-    itself: wide || /[[{\\]/.test(text)
+    rows: isWide ? undefined : rows,
+    prefix: found.hasTopLevelBar ? [] : plainPrefix(text),
+    matchesItself: isWide || /[[{\\]/.test(text)
   }
 }

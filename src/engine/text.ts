@@ -5,7 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Pull from "effect/Pull"
 import * as Stream from "effect/Stream"
 import type { Fault } from "../model/FsError.ts"
-import { atOnce, inSlices, perItem, type Steps, stride } from "../runtime/steps.ts"
+import { runAtOnce, runInSlices, unitsPerItem, type Steps, maxUnitsPerStep } from "../runtime/steps.ts"
 
 export const maxStringLength = 2 ** 29 - 24
 
@@ -24,7 +24,7 @@ const notText = (encoding: string, offset: number): Fault => ({ _tag: "NotText",
  *
  * @default encoding: "utf-8"
  */
-export const decoded = function* (bytes: Uint8Array, encoding = "utf-8"): Steps<string | Fault> {
+export const decodeSteps = function* (bytes: Uint8Array, encoding = "utf-8"): Steps<string | Fault> {
   let decoder = utf8
   if (encoding !== "utf-8") {
     try {
@@ -36,27 +36,27 @@ export const decoded = function* (bytes: Uint8Array, encoding = "utf-8"): Steps<
   const out: Array<string> = []
   let units = 0
   try {
-    const isLong = bytes.length > pieceSize
+    const isLong = bytes.length > pieceBytes
     if (isLong && decoder === utf8) decoder = decoderOf(encoding)
-    for (let at = 0; at < bytes.length; at += pieceSize) {
-      const text = decoder.decode(bytes.subarray(at, at + pieceSize), { stream: isLong && at + pieceSize < bytes.length })
+    for (let at = 0; at < bytes.length; at += pieceBytes) {
+      const text = decoder.decode(bytes.subarray(at, at + pieceBytes), { stream: isLong && at + pieceBytes < bytes.length })
       out.push(text)
       units += text.length
-      yield (text.length === pieceSize ? 1 : perDecoded) * (pieceSize / 4)
+      yield (text.length === pieceBytes ? 1 : unitsPerDecoded) * (pieceBytes / 4)
     }
   } catch {
     const offset = decoder.encoding === "utf-8" ? yield* illFormedIn(bytes) : yield* undecodableAt(bytes, decoder.encoding)
     if (offset !== undefined) return notText(decoder.encoding, offset)
   }
-  if (units > maxStringLength) return tooLong(units)
+  if (units > maxStringLength) return stringTooLong(units)
   return out.length === 1 ? out[0]! : out.join("")
 }
 
-export const decode = (bytes: Uint8Array, encoding = "utf-8"): string | Fault => atOnce(decoded(bytes, encoding))
+export const decode = (bytes: Uint8Array, encoding = "utf-8"): string | Fault => runAtOnce(decodeSteps(bytes, encoding))
 
-const perDecoded = 8
+const unitsPerDecoded = 8
 
-const tooLong = (actual: number): Fault => ({
+const stringTooLong = (actual: number): Fault => ({
   _tag: "LimitExceeded",
   limit: "maxStringLength",
   allowed: maxStringLength,
@@ -68,14 +68,14 @@ const tooLong = (actual: number): Fault => ({
  *
  * The bounds of the second byte exclude overlong forms, surrogates and code points above U+10FFFF.
  */
-export const illFormedAt = (bytes: Uint8Array): number | undefined => atOnce(illFormedIn(bytes))
+export const illFormedAt = (bytes: Uint8Array): number | undefined => runAtOnce(illFormedIn(bytes))
 
 const illFormedIn = function* (bytes: Uint8Array): Steps<number | undefined> {
   const end = bytes.length
-  for (let at = 0, pause = stride; at < end;) {
+  for (let at = 0, pause = maxUnitsPerStep; at < end;) {
     if (at > pause) {
-      yield stride
-      pause = at + stride
+      yield maxUnitsPerStep
+      pause = at + maxUnitsPerStep
     }
     const lead = bytes[at]!
     if (lead < 0x80) {
@@ -102,16 +102,16 @@ const illFormedIn = function* (bytes: Uint8Array): Steps<number | undefined> {
  */
 const undecodableAt = function* (bytes: Uint8Array, encoding: string): Steps<number | undefined> {
   let from = 0
-  for (const step of [pieceSize, 1024, 16, 1]) {
+  for (const step of [pieceBytes, 1024, 16, 1]) {
     const decoder = decoderOf(encoding)
     for (const piece of pieces(bytes.subarray(0, from))) {
       decoder.decode(piece, { stream: true })
-      yield 4 * pieceSize
+      yield 4 * pieceBytes
     }
     try {
       for (; from < bytes.length; from += step) {
         decoder.decode(bytes.subarray(from, from + step), { stream: from + step < bytes.length })
-        yield perItem + 4 * step
+        yield unitsPerItem + 4 * step
       }
       return undefined
     } catch {
@@ -127,7 +127,7 @@ const isText = function* (bytes: Uint8Array, encoding: string): Steps<boolean> {
     const decoder = decoderOf(encoding)
     for (const piece of pieces(bytes)) {
       decoder.decode(piece, { stream: true })
-      yield 4 * pieceSize
+      yield 4 * pieceBytes
     }
     decoder.decode()
     return true
@@ -137,19 +137,19 @@ const isText = function* (bytes: Uint8Array, encoding: string): Steps<boolean> {
 }
 
 /** Above this size in bytes, V8 creates strings many times slower. */
-const pieceSize = 65_536
+const pieceBytes = 65_536
 
 const pieces = function* (bytes: Uint8Array): Generator<Uint8Array> {
-  for (let at = 0; at < bytes.length; at += pieceSize) yield bytes.subarray(at, at + pieceSize)
+  for (let at = 0; at < bytes.length; at += pieceBytes) yield bytes.subarray(at, at + pieceBytes)
 }
 
 /** Encodes text as UTF-8. Returns InvalidArgument for a lone surrogate, which has no encoding. */
 export const encode = (text: string): Uint8Array | Fault =>
   text.isWellFormed()
     ? encoder.encode(text)
-    : { _tag: "InvalidArgument", argument: "content", detail: `it holds a lone surrogate, ${surrogate(text)}` }
+    : { _tag: "InvalidArgument", argument: "content", detail: `it holds a lone surrogate, ${describeSurrogate(text)}` }
 
-export const surrogate = (text: string): string => {
+export const describeSurrogate = (text: string): string => {
   const at = text.search(/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/)
   return `\\u${text.charCodeAt(at).toString(16)} at index ${at}`
 }
@@ -184,7 +184,7 @@ export const checkPage = (offset: number, limit: number): Fault | undefined =>
  * `content` omits the terminator of the last line of the window. `endsWithNewline` tells whether that terminator
  * exists; it is false for an empty window. So the pages of a file, each with its terminator, add up to the file.
  */
-export const paged = function* (text: string, offset: number, limit: number): Steps<Page> {
+export const pageSteps = function* (text: string, offset: number, limit: number): Steps<Page> {
   const [start, first] = yield* skipLines(text, 0, offset)
   const stop = limit === -1 ? Number.POSITIVE_INFINITY : limit
   const [end, lines] = yield* skipLines(text, start, stop)
@@ -196,7 +196,7 @@ export const paged = function* (text: string, offset: number, limit: number): St
   return { ...window, totalLines: next + more, truncated: true, next, endsWithNewline }
 }
 
-export const page = (text: string, offset: number, limit: number): Page => atOnce(paged(text, offset, limit))
+export const page = (text: string, offset: number, limit: number): Page => runAtOnce(pageSteps(text, offset, limit))
 
 const skipLines = function* (text: string, from: number, most: number): Steps<readonly [end: number, lines: number]> {
   let at = from
@@ -204,9 +204,9 @@ const skipLines = function* (text: string, from: number, most: number): Steps<re
   while (lines < most && at < text.length) {
     const newline = text.indexOf("\n", at)
     at = newline === -1 ? text.length : newline + 1
-    if (++lines % 1024 === 0) yield 1024 * perItem
+    if (++lines % 1024 === 0) yield 1024 * unitsPerItem
   }
-  yield (lines % 1024) * perItem
+  yield (lines % 1024) * unitsPerItem
   return [at, lines]
 }
 
@@ -232,7 +232,7 @@ export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stre
       let ended = false
       const more = Pull.catchDone(
         Effect.flatMap(pull, (chunks) =>
-          inSlices(function* () {
+          runInSlices(function* () {
             for (const chunk of chunks) {
               for (const piece of pieces(chunk)) yield splitter.feed(piece)
             }
@@ -265,14 +265,14 @@ interface Splitter {
 }
 
 const makeSplitter = (): Splitter => {
-  const none = new Uint8Array(0)
+  const noBytes = new Uint8Array(0)
   let found: Array<string> = []
   let fault: Fault | undefined
   /** The first bytes of a character that the next piece continues, and the offset of those bytes in the file. */
-  let pending = none
+  let pending = noBytes
   let offset = 0
   let line = ""
-  const cut = (text: string): void => {
+  const cutLines = (text: string): void => {
     let at = text.indexOf("\n")
     if (line.length + (at === -1 ? text.length : at) > maxStringLength) {
       fault = { _tag: "IoError", code: "ERR_STRING_TOO_LONG", detail: "a line is longer than a string can be" }
@@ -297,17 +297,17 @@ const makeSplitter = (): Splitter => {
       fault = notText("utf-8", offset + bad)
     }
     offset += bytes.length
-    cut(text)
+    cutLines(text)
   }
   return {
     feed: (piece) => {
       if (fault !== undefined) return 0
       const before = found.length
       const bytes = pending.length === 0 ? piece : concat(pending, piece)
-      const whole = bytes.length - unfinished(bytes)
-      pending = whole === bytes.length ? none : bytes.slice(whole)
+      const whole = bytes.length - countIncompleteBytes(bytes)
+      pending = whole === bytes.length ? noBytes : bytes.slice(whole)
       decode(bytes.subarray(0, whole))
-      return piece.length + 2 * perItem * (found.length - before)
+      return piece.length + 2 * unitsPerItem * (found.length - before)
     },
     end: () => {
       if (fault !== undefined) return
@@ -333,7 +333,7 @@ const concat = (a: Uint8Array, b: Uint8Array): Uint8Array<ArrayBuffer> => {
 /**
  * Returns the number of bytes at the end that begin an incomplete character, whose validity is checked with the rest.
  */
-const unfinished = (bytes: Uint8Array): number => {
+const countIncompleteBytes = (bytes: Uint8Array): number => {
   for (let back = 1; back <= 3 && back <= bytes.length; back++) {
     const byte = bytes[bytes.length - back]!
     if (byte >= 0xc0) return back < (byte < 0xe0 ? 2 : byte < 0xf0 ? 3 : 4) ? back : 0

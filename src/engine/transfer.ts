@@ -12,10 +12,18 @@ import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf, type Links, type WriteHow } from "../port/Backend.ts"
 import { TakingBack } from "../port/Rules.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
-import { accelerated, at as locate, exclusively, makeDirectories, makingDirectory, takingBack, undoing } from "./directories.ts"
+import {
+  runAccelerated,
+  at as locate,
+  withLocks,
+  makeDirectories,
+  makeRecordedDirectory,
+  undoQuietly,
+  withRollback
+} from "./directories.ts"
 import * as Read from "./read.ts"
 import { isPinned, removeAt } from "./remove.ts"
-import { noPlace, type Resolved, resolveLink } from "./resolve.ts"
+import { placeFault, type Resolved, resolveLink } from "./resolve.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
 const notAFile: Fault = { _tag: "NotAFile" }
@@ -24,7 +32,7 @@ const notEmpty: Fault = { _tag: "DirectoryNotEmpty" }
 const exists: Fault = { _tag: "AlreadyExists" }
 const root: Fault = { _tag: "AccessDenied", why: "root" }
 
-interface Ends {
+interface TransferEnds {
   readonly from: FsPath.FsPath
   readonly source: FileStat
   readonly to: FsPath.FsPath
@@ -42,13 +50,13 @@ const intoItself: Fault = {
   detail: "a file cannot be put onto itself, nor a directory into itself"
 }
 
-const sameName = (port: Backend, path: FsPath.FsPath): FsPath.FsPath => (port.info.caseSensitive ? path : FsPath.fold(path))
+const foldName = (port: Backend, path: FsPath.FsPath): FsPath.FsPath => (port.info.caseSensitive ? path : FsPath.fold(path))
 
 export type Operation = "copy" | "move"
 
 export const checkNames = (port: Backend, operation: Operation, from: FsPath.FsPath, to: FsPath.FsPath): Fault | undefined => {
   if (isPinned(port, to)) return root
-  return FsPath.isWithin(sameName(port, from), sameName(port, to)) && !(operation === "move" && isRecasing(port, from, to))
+  return FsPath.isWithin(foldName(port, from), foldName(port, to)) && !(operation === "move" && isCaseRename(port, from, to))
     ? intoItself
     : undefined
 }
@@ -57,10 +65,10 @@ export const checkNames = (port: Backend, operation: Operation, from: FsPath.FsP
  * Tests whether the paths differ only in the case of the last name, on a backend that ignores case, which makes a
  * rename.
  */
-const isRecasing = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): boolean =>
+const isCaseRename = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): boolean =>
   !port.info.caseSensitive && FsPath.name(from) !== FsPath.name(to) && FsPath.fold(from) === FsPath.fold(to)
 
-const replaces = (source: FileStat, target: FileStat): Fault | undefined =>
+const replacementFault = (source: FileStat, target: FileStat): Fault | undefined =>
   source.kind === "directory"
     ? target.kind === "directory"
       ? undefined
@@ -74,19 +82,19 @@ const ends = Effect.fnUntraced(function* (
   from: FsPath.FsPath,
   to: FsPath.FsPath,
   overwrite: boolean,
-  keepsModes: Ends["keepsModes"]
-): Effect.fn.Return<Ends, Fault> {
+  keepsModes: TransferEnds["keepsModes"]
+): Effect.fn.Return<TransferEnds, Fault> {
   const source = yield* locate(from, port.stat(from))
   if (source === undefined) return yield* Effect.fail(located(notFound, from))
   const target = yield* locate(to, port.stat(to))
-  if (target === undefined || isRecasing(port, from, to)) return { from, source, to, target: undefined, keepsModes }
+  if (target === undefined || isCaseRename(port, from, to)) return { from, source, to, target: undefined, keepsModes }
   if (!overwrite) return yield* Effect.fail(located(exists, to))
   if (target.kind === "other") return yield* Effect.fail(located(notAFile, to))
   if (target.kind === "directory") {
     const children = yield* locate(to, port.list(to))
     if (children.some((child) => !TemporaryNames.isInProgress(child.name))) return yield* Effect.fail(located(notEmpty, to))
   }
-  const fault = replaces(source, target)
+  const fault = replacementFault(source, target)
   if (fault !== undefined) return yield* Effect.fail(located(fault, to))
   return { from, source, to, target, keepsModes }
 })
@@ -97,7 +105,7 @@ const transfer = (
   from: FsPath.FsPath,
   to: FsPath.FsPath,
   overwrite: boolean,
-  run: (ends: Ends) => Effect.Effect<TransferResult, Fault>
+  run: (ends: TransferEnds) => Effect.Effect<TransferResult, Fault>
 ): Effect.Effect<TransferResult, Fault> =>
   Effect.suspend(() => {
     const { decidesModeOfCopies, preservePermissions } = port.rules ?? {}
@@ -110,17 +118,17 @@ const transfer = (
     /** Retries with the new paths if the symlinks lead elsewhere once the locks are held. */
     const attempt = (source: FsPath.FsPath, target: FsPath.FsPath, left: number): Effect.Effect<TransferResult, Fault> =>
       Effect.flatMap(
-        exclusively(
+        withLocks(
           port,
           operation === "copy" ? [target] : [source, target],
           Effect.flatMap(found, ([one, other]): Effect.Effect<TransferResult | readonly [Resolved, Resolved], Fault> => {
-            const nowhere = noPlace(other)
-            if (nowhere !== undefined) return Effect.fail(located(nowhere, to))
+            const targetFault = placeFault(other)
+            if (targetFault !== undefined) return Effect.fail(located(targetFault, to))
             if (one.path !== source || other.path !== target) return Effect.succeed([one, other] as const)
             const fault = checkNames(port, operation, source, target)
             if (fault !== undefined) return Effect.fail(located(fault, to))
             return Effect.flatMap(ends(port, source, target, overwrite, keepsModes), run).pipe(
-              Effect.mapError((fault) => renamed(fault, one, from, other, to))
+              Effect.mapError((fault) => withCallerPaths(fault, one, from, other, to))
             )
           })
         ),
@@ -134,7 +142,7 @@ const transfer = (
     return attempt(from, to, 8)
   })
 
-const renamed = (fault: Fault, source: Resolved, from: FsPath.FsPath, target: Resolved, to: FsPath.FsPath): Fault =>
+const withCallerPaths = (fault: Fault, source: Resolved, from: FsPath.FsPath, target: Resolved, to: FsPath.FsPath): Fault =>
   fault["path"] === source.path ? { ...fault, path: from } : fault["path"] === target.path ? { ...fault, path: to } : fault
 
 export const copy = (
@@ -144,12 +152,12 @@ export const copy = (
   overwrite: boolean
 ): Effect.Effect<TransferResult, Fault> => transfer(port, "copy", from, to, overwrite, (ends) => copyTree(port, ends))
 
-interface Made {
+interface CreatedEntries {
   readonly directories: Array<FsPath.FsPath>
-  readonly leaves: Array<Leaf>
+  readonly leaves: Array<CreatedLeaf>
 }
 
-interface Leaf {
+interface CreatedLeaf {
   readonly path: FsPath.FsPath
   stat: FileStat | undefined
 }
@@ -160,14 +168,18 @@ interface Leaf {
  * `then` is the last step of the copy. If `then` fails, the copy is removed only if the original is unchanged, because
  * the original may have been removed despite the failure.
  */
-const copyTree = (port: Backend, ends: Ends, then?: Effect.Effect<unknown, Fault>): Effect.Effect<TransferResult, Fault> =>
-  undoing(port, (directories) => {
-    const made: Made = { directories, leaves: [] }
+const copyTree = (
+  port: Backend,
+  ends: TransferEnds,
+  lastStep?: Effect.Effect<unknown, Fault>
+): Effect.Effect<TransferResult, Fault> =>
+  withRollback(port, (directories) => {
+    const made: CreatedEntries = { directories, leaves: [] }
     const copied = copyInto(port, ends, made)
     return Effect.andThen(
       ends.target === undefined ? locate(ends.to, makeDirectories(port, FsPath.parent(ends.to), directories)) : Effect.void,
-      Effect.onExit(then === undefined ? copied : Effect.tap(copied, () => then), (exit) =>
-        Exit.isSuccess(exit) ? Effect.void : takingBack(withdraw(port, ends, made, then !== undefined))
+      Effect.onExit(lastStep === undefined ? copied : Effect.tap(copied, () => lastStep), (exit) =>
+        Exit.isSuccess(exit) ? Effect.void : undoQuietly(removeCopy(port, ends, made, lastStep !== undefined))
       )
     )
   })
@@ -178,13 +190,13 @@ const isUnchanged = (now: FileStat | undefined, before: FileStat): boolean =>
   now.sizeBytes === before.sizeBytes &&
   now.modifiedAt?.epochMilliseconds === before.modifiedAt?.epochMilliseconds
 
-const withdraw = Effect.fnUntraced(function* (
+const removeCopy = Effect.fnUntraced(function* (
   port: Backend,
-  ends: Ends,
-  made: Made,
-  onlyBesideOriginal: boolean
+  ends: TransferEnds,
+  made: CreatedEntries,
+  requiresOriginal: boolean
 ): Effect.fn.Return<void, Fault> {
-  if (onlyBesideOriginal && !isUnchanged(yield* port.stat(ends.from), ends.source)) return
+  if (requiresOriginal && !isUnchanged(yield* port.stat(ends.from), ends.source)) return
   // A directory that already has the mode of its original may not be writable.
   if (ends.keepsModes !== false && port.attributes !== undefined) {
     for (const path of made.directories) yield* Effect.ignore(port.attributes.set(path, { mode: 0o700 }))
@@ -197,15 +209,18 @@ const withdraw = Effect.fnUntraced(function* (
   }
 })
 
-const noting = <A, E, R>(made: Made, leaf: Leaf, make: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.uninterruptible(Effect.tap(make, () => Effect.sync(() => made.leaves.push(leaf))))
+const recordCreated = <A, E, R>(
+  made: CreatedEntries,
+  leaf: CreatedLeaf,
+  make: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> => Effect.uninterruptible(Effect.tap(make, () => Effect.sync(() => made.leaves.push(leaf))))
 
 interface Listed {
   readonly path: FsPath.FsPath
   readonly child: Child
 }
 
-const allBelow = Effect.fnUntraced(function* (
+const listBelow = Effect.fnUntraced(function* (
   port: Backend,
   top: FsPath.FsPath
 ): Effect.fn.Return<ReadonlyArray<Listed>, Fault> {
@@ -222,18 +237,22 @@ const allBelow = Effect.fnUntraced(function* (
   return out
 })
 
-const copyInto = Effect.fnUntraced(function* (port: Backend, ends: Ends, made: Made): Effect.fn.Return<TransferResult, Fault> {
+const copyInto = Effect.fnUntraced(function* (
+  port: Backend,
+  ends: TransferEnds,
+  made: CreatedEntries
+): Effect.fn.Return<TransferResult, Fault> {
   if (ends.source.kind !== "directory") return yield* copyLeaf(port, ends.from, ends.source, ends, made)
   // List everything first: if two names denote one directory, the copy would otherwise find itself.
-  const all = yield* allBelow(port, ends.from)
+  const all = yield* listBelow(port, ends.from)
   const copied: Array<readonly [from: FsPath.FsPath, to: FsPath.FsPath]> = [[ends.from, ends.to]]
   let files = 0
   let bytes = 0
-  if (ends.target === undefined) yield* locate(ends.to, makingDirectory(port, ends.to, made.directories))
+  if (ends.target === undefined) yield* locate(ends.to, makeRecordedDirectory(port, ends.to, made.directories))
   for (const { child, path } of all) {
     const target = FsPath.below(ends.to, FsPath.relative(ends.from, path))
     if (child.kind === "directory") {
-      yield* locate(target, makingDirectory(port, target, made.directories))
+      yield* locate(target, makeRecordedDirectory(port, target, made.directories))
       copied.push([path, target])
       continue
     }
@@ -247,21 +266,21 @@ const copyInto = Effect.fnUntraced(function* (port: Backend, ends: Ends, made: M
   return { files, directories: copied.length, bytes }
 })
 
-type Goal = Pick<Ends, "to" | "target" | "keepsModes">
+type CopyTarget = Pick<TransferEnds, "to" | "target" | "keepsModes">
 
 const copyLeaf = (
   port: Backend,
   from: FsPath.FsPath,
   source: FileStat,
-  { keepsModes, target, to }: Goal,
-  made: Made
+  { keepsModes, target, to }: CopyTarget,
+  made: CreatedEntries
 ): Effect.Effect<TransferResult, Fault> => {
   const put = source.kind === "file" ? copyFile : source.kind === "symlink" ? copyLink : undefined
   if (put === undefined) return Effect.fail(located(notAFile, from))
   if (target === undefined || (target.kind === "file" && source.kind === "file")) {
     return put(port, from, { to, target, keepsModes }, made)
   }
-  return TemporaryNames.using((name) => {
+  return TemporaryNames.withName((name) => {
     const aside = FsPath.join(FsPath.parent(to), name)
     const copied = (from: FsPath.FsPath, to: FsPath.FsPath, by: typeof copyFile) =>
       by(port, from, { to, target: undefined, keepsModes }, { directories: [], leaves: [] })
@@ -269,7 +288,7 @@ const copyLeaf = (
       Effect.tap(copied(from, aside, put), () =>
         // The deleted name is a temporary file of ours, so no permission to delete is needed.
         Effect.provideService(
-          Effect.catchIf(locate(to, port.rename(aside, to, { replace: true })), isCrossing, () =>
+          Effect.catchIf(locate(to, port.rename(aside, to, { replace: true })), isCrossDevice, () =>
             Effect.tap(locate(to, replaceByCopying(port, to, copied(aside, to, put), target, copied)), () =>
               Effect.ignore(port.remove(aside))
             )
@@ -278,7 +297,7 @@ const copyLeaf = (
           true
         )
       ),
-      (exit) => (Exit.isSuccess(exit) ? Effect.void : takingBack(port.remove(aside)))
+      (exit) => (Exit.isSuccess(exit) ? Effect.void : undoQuietly(port.remove(aside)))
     )
   })
 }
@@ -295,7 +314,7 @@ const replaceByCopying = (
   copied: (from: FsPath.FsPath, to: FsPath.FsPath, by: typeof copyFile) => Effect.Effect<TransferResult, Fault>
 ): Effect.Effect<void, Fault> => {
   const by = kind === "file" ? copyFile : copyLink
-  return TemporaryNames.using((name) => {
+  return TemporaryNames.withName((name) => {
     const kept = FsPath.join(FsPath.parent(to), name)
     const put = Effect.andThen(port.remove(to), made)
     return Effect.uninterruptible(
@@ -313,16 +332,21 @@ const changed: Fault = { _tag: "IoError", detail: "it changed while it was copie
 const linkAt = (links: Links, path: FsPath.FsPath): Effect.Effect<string, Fault> =>
   Effect.mapError(links.read(path), (fault) => (fault._tag === "InvalidArgument" ? changed : fault))
 
-const copyLink = (port: Backend, from: FsPath.FsPath, { to }: Goal, made: Made): Effect.Effect<TransferResult, Fault> => {
+const copyLink = (
+  port: Backend,
+  from: FsPath.FsPath,
+  { to }: CopyTarget,
+  made: CreatedEntries
+): Effect.Effect<TransferResult, Fault> => {
   const links = port.links
   if (links === undefined) {
     return Effect.fail(located({ _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }, to))
   }
-  const leaf: Leaf = { path: to, stat: undefined }
+  const leaf: CreatedLeaf = { path: to, stat: undefined }
   const known = Effect.ignore(Effect.map(port.stat(to), (stat) => void (leaf.stat = stat)))
   return Effect.as(
     Effect.flatMap(locate(from, linkAt(links, from)), (text) =>
-      locate(to, Effect.uninterruptible(Effect.andThen(noting(made, leaf, links.make(to, text)), known)))
+      locate(to, Effect.uninterruptible(Effect.andThen(recordCreated(made, leaf, links.make(to, text)), known)))
     ),
     { files: 1, directories: 0, bytes: 0 }
   )
@@ -331,21 +355,21 @@ const copyLink = (port: Backend, from: FsPath.FsPath, { to }: Goal, made: Made):
 const copyFile = (
   port: Backend,
   from: FsPath.FsPath,
-  { keepsModes, target, to }: Goal,
-  made: Made
+  { keepsModes, target, to }: CopyTarget,
+  made: CreatedEntries
 ): Effect.Effect<TransferResult, Fault> =>
   Effect.scoped(
     Effect.flatMap(locate(from, port.open(from)), (handle) => {
       const size = handle.stat.sizeBytes
       const mode = target === undefined ? "create" : "replace"
-      const leaf: Leaf = { path: to, stat: undefined }
-      const how: WriteHow = target === undefined ? { commit: (publish) => noting(made, leaf, publish) } : {}
+      const leaf: CreatedLeaf = { path: to, stat: undefined }
+      const how: WriteHow = target === undefined ? { commit: (publish) => recordCreated(made, leaf, publish) } : {}
       const written =
-        size <= wholeFile
+        size <= maxWholeFileBytes
           ? Effect.flatMap(locate(from, Read.range(handle, 0, size)), (bytes) =>
               locate(to, port.write<never, never>(to, bytes, mode, how))
             )
-          : locate(to, port.write(to, Read.chunks(handle, 0, size, chunk), mode, how))
+          : locate(to, port.write(to, Read.chunks(handle, 0, size, chunkBytes), mode, how))
       const keepsMode = target === undefined && keepsModes
       return Effect.flatMap(written, (stat) => {
         leaf.stat = stat
@@ -358,8 +382,8 @@ const copyFile = (
     })
   )
 
-const wholeFile = 1024 * 1024
-const chunk = 64 * 1024
+const maxWholeFileBytes = 1024 * 1024
+const chunkBytes = 64 * 1024
 
 const copyMode = (
   port: Backend,
@@ -372,17 +396,17 @@ const copyMode = (
     ? Effect.void
     : operation === "move"
       ? locate(to, port.attributes.set(to, { mode: source.mode }))
-      : Effect.catch(locate(to, port.attributes.set(to, { mode: source.mode, isCopy: true })), unlessForbidden)
+      : Effect.catch(locate(to, port.attributes.set(to, { mode: source.mode, isCopy: true })), ignoreForbidden)
 
-const bitless = new Set<unknown>(["ENOTSUP", "EOPNOTSUPP", "ENOSYS"])
+const unsupportedModeCodes = new Set<unknown>(["ENOTSUP", "EOPNOTSUPP", "ENOSYS"])
 
 /**
  * Ignores the failure to set permission bits on a disk that stores none or forbids it, such as vfat with a fixed owner.
  */
-const unlessForbidden = (fault: Fault): Effect.Effect<void, Fault> =>
+const ignoreForbidden = (fault: Fault): Effect.Effect<void, Fault> =>
   (fault._tag === "AccessDenied" && fault["why"] === "permission") ||
   fault._tag === "Unsupported" ||
-  (fault._tag === "IoError" && bitless.has(fault["code"]))
+  (fault._tag === "IoError" && unsupportedModeCodes.has(fault["code"]))
     ? Effect.void
     : Effect.fail(fault)
 
@@ -399,7 +423,7 @@ const copyModes = Effect.fnUntraced(function* (
   }
 })
 
-const count = Effect.fnUntraced(function* (
+const countEntries = Effect.fnUntraced(function* (
   port: Backend,
   top: FsPath.FsPath,
   stat: FileStat
@@ -408,7 +432,7 @@ const count = Effect.fnUntraced(function* (
   let files = 0
   let directories = 1
   let bytes = 0
-  for (const { child, path } of yield* allBelow(port, top)) {
+  for (const { child, path } of yield* listBelow(port, top)) {
     if (child.kind === "directory") directories++
     else files++
     if (child.kind === "file") bytes += child.sizeBytes ?? (yield* port.stat(path))?.sizeBytes ?? 0
@@ -427,7 +451,7 @@ export const move = (
   )
   return isPinned(port, from)
     ? stepByStep
-    : accelerated(
+    : runAccelerated(
         port,
         "Move",
         [from, to],
@@ -436,19 +460,19 @@ export const move = (
       )
 }
 
-const isCrossing = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === "EXDEV"
+const isCrossDevice = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === "EXDEV"
 
-const moveTree = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Fault> =>
-  Effect.flatMap(count(port, ends.from, ends.source), (counted) =>
-    undoing(port, (made) =>
+const moveTree = (port: Backend, ends: TransferEnds): Effect.Effect<TransferResult, Fault> =>
+  Effect.flatMap(countEntries(port, ends.from, ends.source), (counted) =>
+    withRollback(port, (made) =>
       Effect.andThen(
         ends.target === undefined ? locate(ends.to, makeDirectories(port, FsPath.parent(ends.to), made)) : Effect.void,
         Effect.catch(
           Effect.as(locate(ends.to, port.rename(ends.from, ends.to, { replace: ends.target !== undefined })), counted),
           (fault) => {
-            if (isCrossing(fault)) return moveByCopying(port, ends)
+            if (isCrossDevice(fault)) return moveByCopying(port, ends)
             // The entry already has that spelling.
-            const isSame = fault._tag === "AlreadyExists" && isRecasing(port, ends.from, ends.to)
+            const isSame = fault._tag === "AlreadyExists" && isCaseRename(port, ends.from, ends.to)
             return Effect.fail(isSame ? located(intoItself, ends.to) : fault)
           }
         )
@@ -462,9 +486,9 @@ const moveTree = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Faul
  * If a single original cannot be removed, its copy is removed again. The copy of a tree stays, because it may be the
  * only complete version.
  */
-const moveByCopying = (port: Backend, ends: Ends): Effect.Effect<TransferResult, Fault> => {
-  const gone = locate(ends.from, removeAt(port, ends.from, ends.source, true))
+const moveByCopying = (port: Backend, ends: TransferEnds): Effect.Effect<TransferResult, Fault> => {
+  const removeSource = locate(ends.from, removeAt(port, ends.from, ends.source, true))
   return ends.source.kind === "directory" || ends.target !== undefined
-    ? Effect.tap(copyTree(port, ends), () => gone)
-    : copyTree(port, ends, gone)
+    ? Effect.tap(copyTree(port, ends), () => removeSource)
+    : copyTree(port, ends, removeSource)
 }

@@ -6,18 +6,18 @@ import { type Hasher, hasher, sha256 } from "../runtime/hash.ts"
 const blockSize = 512 * 1024
 
 /** Bytes hashed before a yield to other fibers: about 4 ms. */
-const sliceSize = 4 * 1024 * 1024
+const bytesPerYield = 4 * 1024 * 1024
 
 export const ofBytes: (bytes: Uint8Array) => string = sha256
 
-export const computed = (bytes: Uint8Array): Effect.Effect<string> =>
-  bytes.length <= sliceSize
+export const computeVersion = (bytes: Uint8Array): Effect.Effect<string> =>
+  bytes.length <= bytesPerYield
     ? Effect.sync(() => sha256(bytes))
     : Effect.suspend(() => {
         const hash = hasher()
         let at = 0
         const next: Effect.Effect<string> = Effect.suspend(() => {
-          hash.update(bytes.subarray(at, (at += sliceSize)))
+          hash.update(bytes.subarray(at, (at += bytesPerYield)))
           return at < bytes.length ? Effect.andThen(Effect.yieldNow, next) : Effect.sync(hash.digest)
         })
         return next
@@ -28,17 +28,17 @@ export const computed = (bytes: Uint8Array): Effect.Effect<string> =>
  *
  * After an append, the appended bytes can be added to the same hasher to get the new version without reading again.
  */
-export const absorb = Effect.fnUntraced(function* (handle: Handle, into: Hasher): Effect.fn.Return<void, Fault> {
+export const hashFile = Effect.fnUntraced(function* (handle: Handle, into: Hasher): Effect.fn.Return<void, Fault> {
   const size = handle.stat.sizeBytes
-  let sinceYield = 0
+  let bytesSinceYield = 0
   for (let offset = 0; offset < size;) {
     const block = yield* handle.read(offset, Math.min(blockSize, size - offset))
     if (block.length === 0) return
     into.update(block)
     offset += block.length
-    sinceYield += block.length
-    if (sinceYield >= sliceSize) {
-      sinceYield = 0
+    bytesSinceYield += block.length
+    if (bytesSinceYield >= bytesPerYield) {
+      bytesSinceYield = 0
       yield* Effect.yieldNow
     }
   }
@@ -47,7 +47,7 @@ export const absorb = Effect.fnUntraced(function* (handle: Handle, into: Hasher)
 const ofContent = (handle: Handle): Effect.Effect<string, Fault> =>
   Effect.suspend(() => {
     const hash = hasher()
-    return Effect.map(absorb(handle, hash), hash.digest)
+    return Effect.map(hashFile(handle, hash), hash.digest)
   })
 
 export const ofHandle = (handle: Handle): Effect.Effect<string, Fault> => handle.version ?? ofContent(handle)

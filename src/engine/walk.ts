@@ -8,9 +8,17 @@ import * as FsPath from "../model/FsPath.ts"
 import type { Backend, Child } from "../port/Backend.ts"
 import * as Explorer from "./explorer.ts"
 import * as Matcher from "./matcher.ts"
-import { count, invalid, isFault, list, type PlanContext, type SearchOptions, type WalkOptions } from "./options.ts"
+import {
+  checkCount,
+  invalidArgument,
+  isFault,
+  list,
+  type PlanContext,
+  type SearchOptions,
+  type WalkOptions
+} from "./options.ts"
 import type { Skip } from "./skips.ts"
-import { Passed } from "./passed.ts"
+import { SkippedEntry } from "./passed.ts"
 import { type Directory, Walker } from "./walker.ts"
 
 export interface Base {
@@ -32,7 +40,7 @@ export interface Plan {
   readonly isSearch: boolean
 }
 
-const everything: ReadonlySet<Kind> = new Set<Kind>(["file", "directory", "symlink", "other"])
+const allKinds: ReadonlySet<Kind> = new Set<Kind>(["file", "directory", "symlink", "other"])
 
 const compileExclude = (options: SearchOptions, context: PlanContext): Matcher.Matcher | undefined | Fault => {
   const patterns = list(options.exclude)
@@ -42,13 +50,13 @@ const compileExclude = (options: SearchOptions, context: PlanContext): Matcher.M
 export const plan = (options: WalkOptions, context: PlanContext): Plan | Fault => {
   const exclude = compileExclude(options, context)
   if (isFault(exclude)) return exclude
-  const maxDepth = count("maxDepth", options.maxDepth, Number.POSITIVE_INFINITY)
+  const maxDepth = checkCount("maxDepth", options.maxDepth, Number.POSITIVE_INFINITY)
   if (isFault(maxDepth)) return maxDepth
   return {
     include: undefined,
     exclude,
     gitignore: options.gitignore === true,
-    kinds: everything,
+    kinds: allKinds,
     maxDepth,
     sizes: options.sizes === true,
     from: undefined,
@@ -58,18 +66,18 @@ export const plan = (options: WalkOptions, context: PlanContext): Plan | Fault =
 }
 
 const checkKinds = (kinds: ReadonlyArray<Kind>): Fault | undefined =>
-  Array.isArray(kinds) && kinds.every((kind) => everything.has(kind))
+  Array.isArray(kinds) && kinds.every((kind) => allKinds.has(kind))
     ? undefined
-    : invalid("kinds", `it must be a list of ${[...everything].join(", ")}`)
+    : invalidArgument("kinds", `it must be a list of ${[...allKinds].join(", ")}`)
 
-export interface SearchFor extends SearchOptions {
+export interface SearchWalkOptions extends SearchOptions {
   readonly include: Matcher.Matcher | undefined
   readonly kinds: ReadonlyArray<Kind>
   readonly sizes?: boolean | undefined
   readonly from: string | undefined
 }
 
-export const searchPlan = (options: SearchFor, context: PlanContext): Plan | Fault => {
+export const searchPlan = (options: SearchWalkOptions, context: PlanContext): Plan | Fault => {
   const exclude = compileExclude(options, context)
   if (isFault(exclude)) return exclude
   const fault = checkKinds(options.kinds)
@@ -87,7 +95,7 @@ export const searchPlan = (options: SearchFor, context: PlanContext): Plan | Fau
   }
 }
 
-export const pulled = <A, E>(next: Effect.Effect<ReadonlyArray<A> | undefined, E>): Stream.Stream<A, E> => {
+export const streamBatches = <A, E>(next: Effect.Effect<ReadonlyArray<A> | undefined, E>): Stream.Stream<A, E> => {
   const pull: Effect.Effect<readonly [A, ...Array<A>], E | Cause.Done> = Effect.flatMap(
     next,
     (all): Effect.Effect<readonly [A, ...Array<A>], E | Cause.Done> => {
@@ -111,28 +119,30 @@ const entryOf = (directory: Directory, child: Child): FileEntry => {
   return directory.sizes === undefined ? entry : { ...entry, sizeBytes: directory.sizes.get(child) ?? 0 }
 }
 
-export const search = (port: Backend, base: Base, self: Plan): Stream.Stream<FileEntry | Passed, Fault> =>
-  Stream.unwrap(Effect.map(Explorer.make(port), (explorer) => pulled(new Walker(port, explorer, self, base, entryOf).next)))
+export const search = (port: Backend, base: Base, self: Plan): Stream.Stream<FileEntry | SkippedEntry, Fault> =>
+  Stream.unwrap(
+    Effect.map(Explorer.make(port), (explorer) => streamBatches(new Walker(port, explorer, self, base, entryOf).next))
+  )
 
 /** Streams at most `most` entries, and calls `skip` for each skipped entry before the last of them. */
-export const answers = <A, E>(
-  all: Stream.Stream<A | Passed, E>,
+export const streamEntries = <A, E>(
+  all: Stream.Stream<A | SkippedEntry, E>,
   skip: Skip,
-  most: number = Number.POSITIVE_INFINITY
+  limit: number = Number.POSITIVE_INFINITY
 ): Stream.Stream<A, E> => {
-  let left = most
+  let left = limit
   const wanted = Stream.filter(all, (item): item is A => {
     if (left === 0) return false
-    if (!(item instanceof Passed)) return left-- > 0
+    if (!(item instanceof SkippedEntry)) return left-- > 0
     skip(item.path, item.why, item.key)
     return false
   })
-  return most === Number.POSITIVE_INFINITY ? wanted : Stream.take(wanted, most)
+  return limit === Number.POSITIVE_INFINITY ? wanted : Stream.take(wanted, limit)
 }
 
 export const walk = (port: Backend, base: Base, self: Plan): Stream.Stream<FileEntry, Fault> =>
   Stream.suspend(() =>
-    answers(search(port, base, self.maxDepth === 0 ? { ...self, kinds: new Set() } : self), (path, why) =>
+    streamEntries(search(port, base, self.maxDepth === 0 ? { ...self, kinds: new Set() } : self), (path, why) =>
       self.onSkip?.(path, why)
     )
   )

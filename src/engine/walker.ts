@@ -11,21 +11,21 @@ import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf } from "../port/Backend.ts"
 import { changed, type Explorer, type Visit } from "../port/explorer.ts"
-import { inWalkOrder, keyIn } from "../port/order.ts"
-import { inSlices } from "../runtime/steps.ts"
+import { inWalkOrder, walkSortKey } from "../port/order.ts"
+import { runInSlices } from "../runtime/steps.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Ignore from "./ignore.ts"
 import type * as Matcher from "./matcher.ts"
-import { type Became, Relistings } from "./missing.ts"
+import { type EntryFate, Relistings } from "./missing.ts"
 import { isFault } from "./options.ts"
-import { Passed } from "./passed.ts"
+import { SkippedEntry } from "./passed.ts"
 import { measure } from "./sizes.ts"
 import type { Base, Plan } from "./walk.ts"
 
-const slice = 2 ** 18
+const stepsPerSlice = 2 ** 18
 /** Steps for classifying a child besides matching, and for reading a directory. */
-const eachChild = 24
-const chunk = 4096
+const stepsPerChild = 24
+const maxEmitted = 4096
 
 /**
  * Limits for directories that are read but not yet emitted.
@@ -33,23 +33,23 @@ const chunk = 4096
  * Above `ahead`, only directories near the current one are read ahead; above `farAhead`, none. 64 children count as one
  * directory.
  */
-const ahead = 4096
-const farAhead = 8192
-const nextTo = 256
-const inSight = 512
+const nearAheadLimit = 4096
+const farAheadLimit = 8192
+const nearWindow = 256
+const fullWindow = 512
 
 /**
  * While more than `many` directories are being read, fewer than `few` are not requested, because a request costs as
  * much as ten directories.
  */
-const few = 48
-const many = 96
+const minRequested = 48
+const busyThreshold = 96
 
-const maxLooks = 3
+const maxAttempts = 3
 /** A larger directory's listing is not kept for comparison with later ones. */
-const largest = 65_536
+const maxKeptListing = 65_536
 
-interface Way {
+interface DirectoryState {
   readonly path: FsPath.FsPath
   readonly at: FsPath.FsPath
   readonly depth: number
@@ -59,7 +59,7 @@ interface Way {
   readonly ignore: Ignore.Rules | undefined
 }
 
-export class Directory implements Visit, Way {
+export class Directory implements Visit, DirectoryState {
   readonly above: Directory | undefined
   readonly segment: string
   readonly path: FsPath.FsPath
@@ -71,11 +71,11 @@ export class Directory implements Visit, Way {
   ignore: Ignore.Rules | undefined
   sizes: ReadonlyMap<Child, number> | undefined
   items: Array<unknown> = []
-  answered = 0
+  emittedItems = 0
   fault: Fault | undefined
-  isAsked = false
-  isDecided = false
-  looks = 0
+  isRequested = false
+  isClassified = false
+  attempts = 0
   listed: ReadonlyArray<Child> | undefined
   relistings: Relistings | undefined
   /** Subdirectories to read and files to search. The backend keeps the directory open until there are none. */
@@ -84,7 +84,7 @@ export class Directory implements Visit, Way {
   previous: Directory | undefined
   next: Directory | undefined
 
-  constructor(above: Directory | undefined, segment: string, way: Way) {
+  constructor(above: Directory | undefined, segment: string, way: DirectoryState) {
     this.above = above
     this.segment = segment
     this.path = way.path
@@ -97,7 +97,7 @@ export class Directory implements Visit, Way {
   }
 }
 
-const isAbsence = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory"
+const isNotFound = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory"
 
 const weightOf = ({ items }: Directory): number => 1 + (items.length >> 6)
 
@@ -126,20 +126,20 @@ export class Walker<A> {
     plan: Plan,
     base: Base,
     answer: (directory: Directory, child: Child) => A,
-    holds = false
+    keepsOpen = false
   ) {
     this.#port = port
     this.#explorer = explorer
     this.#plan = plan
     this.#base = base
     this.#answer = answer
-    this.#holds = holds
+    this.#holds = keepsOpen
   }
 
   /** Returns the next results and the skipped entries between them, possibly none; `undefined` at the end. */
-  readonly next: Effect.Effect<ReadonlyArray<A | Passed> | undefined, Fault> = Effect.suspend(() => {
+  readonly next: Effect.Effect<ReadonlyArray<A | SkippedEntry> | undefined, Fault> = Effect.suspend(() => {
     if (!this.#isStarted) return Effect.andThen(this.#start(), this.next)
-    const out: Array<A | Passed> = []
+    const out: Array<A | SkippedEntry> = []
     const fault = this.#emit(out)
     if (fault !== undefined) return Effect.fail(fault)
     this.#ask()
@@ -148,16 +148,16 @@ export class Walker<A> {
     return Effect.andThen(this.#advance(), this.next)
   })
 
-  done(directory: Directory, files: number): void {
+  releaseFiles(directory: Directory, files: number): void {
     directory.uses -= files
-    if (directory.uses === 0) this.#explorer.leave(directory)
+    if (directory.uses === 0) this.#explorer.release(directory)
   }
 
   #start(): Effect.Effect<void, Fault> {
     this.#isStarted = true
     const { at, path } = this.#base
     const { exclude, gitignore, include } = this.#plan
-    const rules = gitignore ? Ignore.atBase(this.#port, at) : Effect.succeed(undefined)
+    const rules = gitignore ? Ignore.rulesAtBase(this.#port, at) : Effect.succeed(undefined)
     return Effect.map(rules, (ignore) => {
       const way = { path, at, depth: 1, addressable: true, include: include?.start, exclude: exclude?.start, ignore }
       this.#current = this.#unread = new Directory(undefined, "", way)
@@ -165,21 +165,21 @@ export class Walker<A> {
     })
   }
 
-  #emit(out: Array<A | Passed>): Fault | undefined {
-    for (let directory = this.#current; directory !== undefined && directory.isDecided; directory = this.#current) {
+  #emit(out: Array<A | SkippedEntry>): Fault | undefined {
+    for (let directory = this.#current; directory !== undefined && directory.isClassified; directory = this.#current) {
       const { fault, items } = directory
       if (fault !== undefined) {
-        const complaint = this.#complaint(directory, fault)
-        if (complaint instanceof Passed) out.push(complaint)
+        const unreadableReport = this.#complaint(directory, fault)
+        if (unreadableReport instanceof SkippedEntry) out.push(unreadableReport)
         // Emit earlier entries before reporting the failure.
-        else return out.length > 0 ? undefined : complaint
+        else return out.length > 0 ? undefined : unreadableReport
       }
-      while (directory.answered < items.length && this.#current === directory) {
-        const item = items[directory.answered]
+      while (directory.emittedItems < items.length && this.#current === directory) {
+        const item = items[directory.emittedItems]
         // Release the item. Otherwise the whole tree below it would stay in memory.
-        items[directory.answered++] = undefined
+        items[directory.emittedItems++] = undefined
         if (item instanceof Directory) this.#current = item
-        else if (out.push(item as A | Passed) === chunk) return undefined
+        else if (out.push(item as A | SkippedEntry) === maxEmitted) return undefined
       }
       if (this.#current !== directory) continue
       this.#ahead -= weightOf(directory)
@@ -189,21 +189,21 @@ export class Walker<A> {
   }
 
   /** Reports an unreadable directory. A search skips it, unless the whole backend is unavailable. */
-  #complaint({ path }: Directory, fault: Fault): Passed | Fault {
+  #complaint({ path }: Directory, fault: Fault): SkippedEntry | Fault {
     if (!this.#plan.isSearch || (fault._tag === "Unavailable" && fault !== changed)) return located(fault, path)
-    return new Passed(path, "unreadable", keyIn(path, "directory"))
+    return new SkippedEntry(path, "unreadable", walkSortKey(path, "directory"))
   }
 
   #ask(): void {
-    const room = this.#explorer.room()
+    const room = this.#explorer.availableReads()
     if (room === 0) return
     const wanted: Array<Directory> = []
-    let sight = this.#ahead < ahead ? inSight : this.#ahead < farAhead ? nextTo : 1
-    for (let next = this.#unread; next !== undefined && wanted.length < room && sight > 0; next = next.next, sight--) {
-      if (!next.isAsked) wanted.push(next)
+    let window = this.#ahead < nearAheadLimit ? fullWindow : this.#ahead < farAheadLimit ? nearWindow : 1
+    for (let next = this.#unread; next !== undefined && wanted.length < room && window > 0; next = next.next, window--) {
+      if (!next.isRequested) wanted.push(next)
     }
-    if (wanted.length === 0 || (wanted.length < few && this.#asked > many)) return
-    for (const directory of wanted) directory.isAsked = true
+    if (wanted.length === 0 || (wanted.length < minRequested && this.#asked > busyThreshold)) return
+    for (const directory of wanted) directory.isRequested = true
     this.#asked += wanted.length
     this.#explorer.read(wanted)
   }
@@ -212,7 +212,7 @@ export class Walker<A> {
     if (this.#deciding === undefined && this.#arrived.length === 0) {
       for (const { children, visit } of this.#explorer.take()) this.#arrived.push([visit, children])
       this.#arrived.reverse()
-      if (this.#arrived.length === 0) return this.#explorer.wait
+      if (this.#arrived.length === 0) return this.#explorer.waitForReading
     }
     while (this.#deciding !== undefined || this.#arrived.length > 0) {
       if (this.#deciding === undefined) {
@@ -235,8 +235,8 @@ export class Walker<A> {
 
   /** Handles a directory that could not be read. A missing one that was listed is looked for again. */
   #failed(directory: Directory, fault: Fault): Effect.Effect<void, Fault> | undefined {
-    if (isAbsence(fault)) {
-      return directory.looks < maxLooks ? this.#lookFor(directory) : this.#settle(directory, fault, "moved")
+    if (isNotFound(fault)) {
+      return directory.attempts < maxAttempts ? this.#lookFor(directory) : this.#settle(directory, fault, "moved")
     }
     this.#fail(directory, fault)
     return undefined
@@ -249,23 +249,23 @@ export class Walker<A> {
    * skipped.
    */
   #lookFor(directory: Directory): Effect.Effect<void, Fault> {
-    directory.looks++
-    this.#explorer.leave(directory)
+    directory.attempts++
+    this.#explorer.release(directory)
     return Effect.matchEffect(this.#again(directory), {
       onSuccess: (children) => this.#enter(directory, inWalkOrder(children, this.#port.info.caseSensitive)) ?? Effect.void,
       onFailure: (fault) =>
-        isAbsence(fault)
+        isNotFound(fault)
           ? Effect.flatMap(this.#fate(directory), (became) => this.#settle(directory, fault, became))
           : Effect.sync(() => this.#fail(directory, fault))
     })
   }
 
-  #fate({ above, segment }: Directory): Effect.Effect<Became, Fault> {
+  #fate({ above, segment }: Directory): Effect.Effect<EntryFate, Fault> {
     return above === undefined ? Effect.succeed("moved") : this.became(above, segment, "directory")
   }
 
-  #settle(directory: Directory, fault: Fault, became: Became): Effect.Effect<void, Fault> {
-    if (directory.looks < maxLooks) {
+  #settle(directory: Directory, fault: Fault, became: EntryFate): Effect.Effect<void, Fault> {
+    if (directory.attempts < maxAttempts) {
       return Effect.andThen(
         Effect.yieldNow,
         Effect.suspend(() => this.#lookFor(directory))
@@ -278,7 +278,7 @@ export class Walker<A> {
   }
 
   #again(directory: Directory): Effect.Effect<ReadonlyArray<Child>, Fault> {
-    return this.#explorer.again?.(directory) ?? this.#port.list(directory.at)
+    return this.#explorer.relist?.(directory) ?? this.#port.list(directory.at)
   }
 
   /**
@@ -286,16 +286,16 @@ export class Walker<A> {
    *
    * If new children of its kind exist, it may be one of them, or the directory may be another one.
    */
-  became(directory: Directory, segment: string, kind: Kind): Effect.Effect<Became, Fault> {
+  became(directory: Directory, segment: string, kind: Kind): Effect.Effect<EntryFate, Fault> {
     const relistings = (directory.relistings ??= new Relistings())
     const known = relistings.begin(segment, kind)
     if (known !== undefined) return Effect.succeed(known)
     return Effect.matchEffect(this.#again(directory), {
       onSuccess: (children) => Effect.sync(() => relistings.take(directory.listed, children, segment, kind)),
-      onFailure: (fault): Effect.Effect<Became, Fault> => {
+      onFailure: (fault): Effect.Effect<EntryFate, Fault> => {
         if (fault._tag === "Unavailable" && fault !== changed) return Effect.fail(fault)
         const { above } = directory
-        if (above === undefined || !isAbsence(fault)) return Effect.succeed("moved")
+        if (above === undefined || !isNotFound(fault)) return Effect.succeed("moved")
         const fate = Effect.suspend(() => this.became(above, directory.segment, "directory"))
         return Effect.map(fate, (became) => (relistings.fate = became))
       }
@@ -307,8 +307,8 @@ export class Walker<A> {
       ? all.filter(({ name }) => !TemporaryNames.isInProgress(name))
       : all
     const { ignore } = directory
-    if (children.length <= largest) directory.listed = children
-    const rules = ignore === undefined ? undefined : Ignore.enter(ignore, this.#port, directory.at, children)
+    if (children.length <= maxKeptListing) directory.listed = children
+    const rules = ignore === undefined ? undefined : Ignore.enterDirectory(ignore, this.#port, directory.at, children)
     if (rules === undefined && !this.#plan.sizes) {
       this.#deciding = { directory, children, next: 0 }
       return undefined
@@ -321,16 +321,16 @@ export class Walker<A> {
           Effect.suspend(() => this.#relisting(directory))
         )
       : Effect.succeed(undefined)
-    const looked = Effect.flatMap(sized, (sizes) =>
+    const prepareChildren = Effect.flatMap(sized, (sizes) =>
       Effect.map(rules ?? Effect.succeed(ignore), (ignore) => {
         directory.sizes = sizes
         directory.ignore = ignore
         const left = sizes === undefined ? children : [...sizes.keys()]
-        if (left.length <= largest) directory.listed = left
+        if (left.length <= maxKeptListing) directory.listed = left
         this.#deciding = { directory, children: left, next: 0 }
       })
     )
-    return Effect.catch(looked, (fault) => this.#failed(directory, fault) ?? Effect.void)
+    return Effect.catch(prepareChildren, (fault) => this.#failed(directory, fault) ?? Effect.void)
   }
 
   #relisting(directory: Directory): Effect.Effect<ReadonlyArray<Child>, Fault> {
@@ -346,9 +346,9 @@ export class Walker<A> {
     const { children, directory, next } = this.#deciding!
     const { kind, name } = children[next]!
     const { ignore } = directory
-    if (ignore === undefined || Ignore.cost(ignore, name.length) <= slice) return Effect.void
+    if (ignore === undefined || Ignore.maxSteps(ignore, name.length) <= stepsPerSlice) return Effect.void
     return Effect.map(
-      inSlices(() => Ignore.judging(ignore, name, kind === "directory")),
+      runInSlices(() => Ignore.judgeSteps(ignore, name, kind === "directory")),
       (verdict) => {
         this.#verdict = verdict
       }
@@ -360,12 +360,12 @@ export class Walker<A> {
     if (deciding === undefined) return true
     const { children, directory } = deciding
     while (deciding.next < children.length) {
-      if (this.#spent > slice) return false
+      if (this.#spent > stepsPerSlice) return false
       const child = children[deciding.next]!
-      const ignoring = directory.ignore === undefined ? 0 : Ignore.cost(directory.ignore, child.name.length)
-      if (ignoring > slice && this.#verdict === undefined) return false
+      const ignoring = directory.ignore === undefined ? 0 : Ignore.maxSteps(directory.ignore, child.name.length)
+      if (ignoring > stepsPerSlice && this.#verdict === undefined) return false
       deciding.next++
-      this.#spent += eachChild + this.#cost(directory, child) + (this.#verdict === undefined ? ignoring : 0)
+      this.#spent += stepsPerChild + this.#cost(directory, child) + (this.#verdict === undefined ? ignoring : 0)
       this.#look(directory, child)
       this.#verdict = undefined
     }
@@ -378,10 +378,10 @@ export class Walker<A> {
     const { items } = directory
     if (this.#isLeftOut(directory, child)) {
       const path = FsPath.join(directory.path, child.name)
-      items.push(new Passed(path, "ignored", keyIn(path, child.kind)))
+      items.push(new SkippedEntry(path, "ignored", walkSortKey(path, child.kind)))
     } else if (this.#plan.isSearch && !child.addressable) {
       const path = FsPath.join(directory.path, child.name)
-      items.push(new Passed(path, "unreadable", keyIn(path, child.kind)))
+      items.push(new SkippedEntry(path, "unreadable", walkSortKey(path, child.kind)))
     } else {
       if (this.#isAnswer(directory, child)) {
         items.push(this.#answer(directory, child))
@@ -408,12 +408,12 @@ export class Walker<A> {
     if (last === undefined) this.#unread = next
     else last.next = next
     directory.previous = directory.next = undefined
-    directory.isDecided = true
+    directory.isClassified = true
     this.#asked--
     this.#ahead += weightOf(directory)
-    if (directory.uses > 0) this.#explorer.hold(directory)
-    else this.#explorer.leave(directory)
-    if (above !== undefined) this.done(above, 1)
+    if (directory.uses > 0) this.#explorer.keepOpen(directory)
+    else this.#explorer.release(directory)
+    if (above !== undefined) this.releaseFiles(above, 1)
   }
 
   #link(previous: Directory | undefined, next: Directory): void {
@@ -447,7 +447,7 @@ export class Walker<A> {
     )
   }
 
-  #way(directory: Directory, child: Child): Way | undefined {
+  #way(directory: Directory, child: Child): DirectoryState | undefined {
     const { exclude, include, maxDepth } = this.#plan
     if (directory.depth >= maxDepth) return undefined
     const included = include?.below(directory.include!, child.name)

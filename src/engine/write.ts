@@ -12,8 +12,17 @@ import * as FsPath from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
 import type { Backend, Commit, WritePlan } from "../port/Backend.ts"
 import { performing } from "../port/Request.ts"
-import { accelerated, claiming, exclusively, inTurn, isFault, makeDirectories, undoing, withParents } from "./directories.ts"
-import { noPlace, type Resolved, resolve, resolveLink } from "./resolve.ts"
+import {
+  runAccelerated,
+  withClaim,
+  withLocks,
+  withResolvedLock,
+  isFault,
+  makeDirectories,
+  withRollback,
+  withParents
+} from "./directories.ts"
+import { placeFault, type Resolved, resolve, resolveLink } from "./resolve.ts"
 import { hasher } from "../runtime/hash.ts"
 import * as Version from "./version.ts"
 
@@ -21,9 +30,9 @@ const notFound: Fault = { _tag: "NotFound" }
 const notAFile: Fault = { _tag: "NotAFile" }
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 
-export type Expected = string | null | undefined
+export type ExpectedVersion = string | null | undefined
 
-const holds = (port: Backend, at: FsPath.FsPath, expected: string | null): Effect.Effect<void, Fault> =>
+const checkVersion = (port: Backend, at: FsPath.FsPath, expected: string | null): Effect.Effect<void, Fault> =>
   Effect.flatMap(port.stat(at), (stat) => {
     if (stat === undefined) return expected === null ? Effect.void : Effect.fail({ _tag: "Conflict", expected, actual: null })
     if (stat.kind !== "file") return Effect.fail(notAFile)
@@ -50,26 +59,26 @@ const unreadable = (fault: Fault, expected: string | null): Fault =>
  *
  * The precondition "absent" needs no claim, because creation is atomic between processes.
  */
-export const guarded = <A, E, R>(
+export const withClaimIfMatched = <A, E, R>(
   port: Backend,
   at: FsPath.FsPath,
-  expected: Expected,
+  expected: ExpectedVersion,
   effect: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | Fault, R> => (typeof expected === "string" ? claiming(port, at, effect) : effect)
+): Effect.Effect<A, E | Fault, R> => (typeof expected === "string" ? withClaim(port, at, effect) : effect)
 
-export const precondition = (port: Backend, at: FsPath.FsPath, expected: Expected): Effect.Effect<void, Fault> =>
-  expected === undefined ? Effect.void : holds(port, at, expected)
+export const requirePrecondition = (port: Backend, at: FsPath.FsPath, expected: ExpectedVersion): Effect.Effect<void, Fault> =>
+  expected === undefined ? Effect.void : checkVersion(port, at, expected)
 
-const checked = (port: Backend, at: FsPath.FsPath, expected: Expected): { readonly commit: Commit } | undefined =>
+const commitChecked = (port: Backend, at: FsPath.FsPath, expected: ExpectedVersion): { readonly commit: Commit } | undefined =>
   expected === undefined
     ? undefined
-    : { commit: (publish) => guarded(port, at, expected, Effect.andThen(holds(port, at, expected), publish)) }
+    : { commit: (publish) => withClaimIfMatched(port, at, expected, Effect.andThen(checkVersion(port, at, expected), publish)) }
 
 export interface Plan extends WritePlan {
   readonly limits: LimitsShape
 }
 
-const primitive = (plan: Plan): "create" | "replace" | "append" =>
+const primitiveMode = (plan: Plan): "create" | "replace" | "append" =>
   plan.mode === "create" || plan.ifMatch === null
     ? "create"
     : plan.mode === "append" || plan.mode === "appendExisting"
@@ -78,14 +87,14 @@ const primitive = (plan: Plan): "create" | "replace" | "append" =>
 
 const needsFile = (plan: Plan): boolean => plan.mode === "replace" || plan.mode === "appendExisting"
 
-const admits = (plan: Plan, path: FsPath.FsPath, found: Resolved): Fault | undefined => {
+const admissionFault = (plan: Plan, path: FsPath.FsPath, found: Resolved): Fault | undefined => {
   const { stat } = found
   if (stat !== undefined) {
     if (plan.mode === "create" && stat.kind !== "directory" && stat.kind !== "other") return alreadyExists
     return stat.kind === "file" ? undefined : notAFile
   }
   if (typeof plan.ifMatch === "string") return { _tag: "Conflict", expected: plan.ifMatch, actual: null }
-  const fault = noPlace(found) ?? (needsFile(plan) ? notFound : undefined)
+  const fault = placeFault(found) ?? (needsFile(plan) ? notFound : undefined)
   return fault ?? (found.path === path ? undefined : FsPath.checkLimits(found.path, plan.limits))
 }
 
@@ -95,13 +104,13 @@ const admits = (plan: Plan, path: FsPath.FsPath, found: Resolved): Fault | undef
  * A write with `ifMatch: null` is also a create, so that it holds against other processes, and its failure is a
  * Conflict. A directory or special file fails with NotAFile in every mode.
  */
-const whatExists = <A, E, R>(
+const mapAlreadyExists = <A, E, R>(
   port: Backend,
   at: FsPath.FsPath,
   plan: Plan,
   effect: Effect.Effect<A, E | Fault, R>
 ): Effect.Effect<A, E | Fault, R> =>
-  primitive(plan) !== "create"
+  primitiveMode(plan) !== "create"
     ? effect
     : Effect.catch(effect, (error) =>
         isFault(error, "AlreadyExists")
@@ -110,7 +119,7 @@ const whatExists = <A, E, R>(
                 ? Effect.fail(notAFile)
                 : plan.ifMatch === null
                   ? // Report a Conflict even if the entry has been removed since.
-                    Effect.andThen(holds(port, at, null), Effect.fail<Fault>({ _tag: "Conflict", expected: null }))
+                    Effect.andThen(checkVersion(port, at, null), Effect.fail<Fault>({ _tag: "Conflict", expected: null }))
                   : Effect.fail(error)
             )
           : Effect.fail(error)
@@ -125,19 +134,19 @@ export interface Written {
  *
  * The old content is read before the append is published, so a file that cannot be read is not changed.
  */
-const appended = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Plan): Effect.Effect<Written, Fault> =>
+const appendWithVersion = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Plan): Effect.Effect<Written, Fault> =>
   Effect.suspend(() => {
     const hash = hasher()
-    const standing = Effect.flatMap(port.stat(at), (stat) =>
+    const checkExisting = Effect.flatMap(port.stat(at), (stat) =>
       stat?.kind === "file"
-        ? Effect.scoped(Effect.flatMap(port.open(at), (handle) => Version.absorb(handle, hash)))
+        ? Effect.scoped(Effect.flatMap(port.open(at), (handle) => Version.hashFile(handle, hash)))
         : Effect.void
     )
-    const holdsStill: Effect.Effect<void, Fault> =
+    const checkUnchanged: Effect.Effect<void, Fault> =
       plan.ifMatch === undefined
-        ? standing
+        ? checkExisting
         : Effect.andThen(
-            standing,
+            checkExisting,
             Effect.suspend(() => {
               const actual = hash.digest()
               const { ifMatch } = plan
@@ -146,41 +155,41 @@ const appended = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Pla
                 : Effect.fail<Fault>({ _tag: "Conflict", expected: ifMatch, actual })
             })
           )
-    const commit: Commit = (publish) => guarded(port, at, plan.ifMatch, Effect.andThen(holdsStill, publish))
+    const commit: Commit = (publish) => withClaimIfMatched(port, at, plan.ifMatch, Effect.andThen(checkUnchanged, publish))
     return Effect.map(port.write<never, never>(at, bytes, "append", { commit }), () => {
       hash.update(bytes)
       return { version: hash.digest() }
     })
   })
 
-const once = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Plan): Effect.Effect<Written, Fault> => {
-  if (plan.version && primitive(plan) === "append") return appended(port, at, bytes, plan)
-  const written = whatExists(
+const writeOnce = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Plan): Effect.Effect<Written, Fault> => {
+  if (plan.version && primitiveMode(plan) === "append") return appendWithVersion(port, at, bytes, plan)
+  const written = mapAlreadyExists(
     port,
     at,
     plan,
-    port.write<never, never>(at, bytes, primitive(plan), checked(port, at, plan.ifMatch))
+    port.write<never, never>(at, bytes, primitiveMode(plan), commitChecked(port, at, plan.ifMatch))
   )
   return Effect.map(written, () => ({ version: plan.version ? Version.ofBytes(bytes) : undefined }))
 }
 
-const mayLieElsewhere = (fault: Fault): boolean =>
+const mayBeBehindLink = (fault: Fault): boolean =>
   fault._tag === "NotFound" || fault._tag === "NotAFile" || fault._tag === "NotADirectory"
 
-const elsewhere: Fault = { _tag: "IoError", detail: "it is a link" }
+const linkFound: Fault = { _tag: "IoError", detail: "it is a link" }
 
-const versioned = (done: Written, plan: Plan, ofContent: () => string): Written =>
-  done.version !== undefined || !plan.version || primitive(plan) === "append" ? done : { version: ofContent() }
+const withVersion = (done: Written, plan: Plan, ofContent: () => string): Written =>
+  done.version !== undefined || !plan.version || primitiveMode(plan) === "append" ? done : { version: ofContent() }
 
 export const bytes = (port: Backend, path: FsPath.FsPath, content: Uint8Array, plan: Plan): Effect.Effect<Written, Fault> =>
-  accelerated(
+  runAccelerated(
     port,
     "Write",
     [path],
     (perform) =>
       Effect.map(
         perform<never, never>({ _tag: "Write", path, bytes: content, plan }),
-        Option.map((done) => versioned(done, plan, () => Version.ofBytes(content)))
+        Option.map((done) => withVersion(done, plan, () => Version.ofBytes(content)))
       ),
     () => bytesStepByStep(port, path, content, plan)
   )
@@ -191,21 +200,21 @@ const bytesStepByStep = (
   content: Uint8Array,
   plan: Plan
 ): Effect.Effect<Written, Fault> => {
-  const place = target(port, path, plan)
+  const resolvePlace = target(port, path, plan)
   const put = (found: Resolved): Effect.Effect<Written, Fault> => {
-    const fault = admits(plan, path, found)
+    const fault = admissionFault(plan, path, found)
     if (fault !== undefined) return Effect.fail(fault)
-    const write = once(port, found.path, content, plan)
+    const write = writeOnce(port, found.path, content, plan)
     return plan.createParents && found.stat === undefined ? withParents<Written, never, never>(port, found.path, write) : write
   }
-  if (plan.ifMatch !== undefined || needsFile(plan)) return inTurn(port, path, place, put)
-  const direct = Effect.catch(once(port, path, content, plan), (fault) =>
-    mayLieElsewhere(fault)
-      ? Effect.flatMap(place, (found) => (found.path === path ? put(found) : Effect.fail(elsewhere)))
+  if (plan.ifMatch !== undefined || needsFile(plan)) return withResolvedLock(port, path, resolvePlace, put)
+  const direct = Effect.catch(writeOnce(port, path, content, plan), (fault) =>
+    mayBeBehindLink(fault)
+      ? Effect.flatMap(resolvePlace, (found) => (found.path === path ? put(found) : Effect.fail(linkFound)))
       : Effect.fail(fault)
   )
-  return Effect.catch(exclusively(port, [path], direct), (fault) =>
-    fault === elsewhere ? inTurn(port, path, place, put) : Effect.fail(fault)
+  return Effect.catch(withLocks(port, [path], direct), (fault) =>
+    fault === linkFound ? withResolvedLock(port, path, resolvePlace, put) : Effect.fail(fault)
   )
 }
 
@@ -234,8 +243,8 @@ export const stream = <E, R>(
   const perform = performing(port, "Write")
   const stepByStep = streamStepByStep(port, path, content, plan, digest)
   if (perform === undefined) return stepByStep
-  const commit: Commit = (publish) => exclusively(port, [path], publish)
-  return Effect.flatMap(exclusively(port, [path], admitted(port, path, plan)), (at) =>
+  const commit: Commit = (publish) => withLocks(port, [path], publish)
+  return Effect.flatMap(withLocks(port, [path], resolveAdmitted(port, path, plan)), (at) =>
     // A symlink is written step by step, because a fast write that declines after running the stream could not run it
     // again.
     at !== path
@@ -243,14 +252,14 @@ export const stream = <E, R>(
       : Effect.flatMap(
           Effect.suspend(() => perform<E, R>({ _tag: "Write", path, bytes: content, plan, how: { commit } })),
           (done): Effect.Effect<Written, Fault | E, R> =>
-            Option.isNone(done) ? stepByStep : Effect.succeed(versioned(done.value, plan, digest))
+            Option.isNone(done) ? stepByStep : Effect.succeed(withVersion(done.value, plan, digest))
         )
   )
 }
 
-const admitted = (port: Backend, path: FsPath.FsPath, plan: Plan): Effect.Effect<FsPath.FsPath, Fault> =>
+const resolveAdmitted = (port: Backend, path: FsPath.FsPath, plan: Plan): Effect.Effect<FsPath.FsPath, Fault> =>
   Effect.flatMap(target(port, path, plan), (found): Effect.Effect<FsPath.FsPath, Fault> => {
-    const fault = admits(plan, path, found)
+    const fault = admissionFault(plan, path, found)
     return fault === undefined ? Effect.as(withParent(port, found, plan), found.path) : Effect.fail(fault)
   })
 
@@ -266,19 +275,24 @@ const streamStepByStep = <E, R>(
   plan: Plan,
   digest: () => string
 ): Effect.Effect<Written, Fault | E, R> =>
-  undoing(port, (made) => {
+  withRollback(port, (made) => {
     const parents = (at: FsPath.FsPath): Effect.Effect<void, Fault> =>
       plan.createParents ? makeDirectories(port, FsPath.parent(at), made) : Effect.void
-    const place = inTurn(port, path, target(port, path, plan), (found): Effect.Effect<FsPath.FsPath, Fault> => {
-      const fault = admits(plan, path, found)
-      if (fault !== undefined) return Effect.fail(fault)
-      if (found.stat !== undefined) return Effect.succeed(found.path)
-      return Effect.as(plan.createParents ? parents(found.path) : withParent(port, found, plan), found.path)
-    })
-    return Effect.flatMap(place, (at) => staged(port, at, content, plan, digest, parents(at)))
+    const resolvePlace = withResolvedLock(
+      port,
+      path,
+      target(port, path, plan),
+      (found): Effect.Effect<FsPath.FsPath, Fault> => {
+        const fault = admissionFault(plan, path, found)
+        if (fault !== undefined) return Effect.fail(fault)
+        if (found.stat !== undefined) return Effect.succeed(found.path)
+        return Effect.as(plan.createParents ? parents(found.path) : withParent(port, found, plan), found.path)
+      }
+    )
+    return Effect.flatMap(resolvePlace, (at) => writeStaged(port, at, content, plan, digest, parents(at)))
   })
 
-const staged = <E, R>(
+const writeStaged = <E, R>(
   port: Backend,
   at: FsPath.FsPath,
   content: Stream.Stream<Uint8Array, E, R>,
@@ -288,30 +302,33 @@ const staged = <E, R>(
 ): Effect.Effect<Written, Fault | E, R> =>
   Effect.suspend(() => {
     let version: string | undefined
-    const appends = primitive(plan) === "append"
-    const standing = Effect.flatMap(port.stat(at), (stat): Effect.Effect<void, Fault> => {
+    const appends = primitiveMode(plan) === "append"
+    const checkExisting = Effect.flatMap(port.stat(at), (stat): Effect.Effect<void, Fault> => {
       if (stat === undefined) return needsFile(plan) ? Effect.fail(notFound) : parents
       // Content that could not be read afterwards must not be published.
       return plan.version && appends && stat.kind === "file" ? Effect.scoped(Effect.asVoid(port.open(at))) : Effect.void
     })
-    const note = !plan.version
+    const recordVersion = !plan.version
       ? Effect.void
       : Effect.map(appends ? versionAt(port, at) : Effect.sync(digest), (value) => void (version = value))
     const commit: Commit = (publish) =>
-      exclusively(
+      withLocks(
         port,
         [at],
-        guarded(
+        withClaimIfMatched(
           port,
           at,
           plan.ifMatch,
           Effect.andThen(
-            Effect.andThen(precondition(port, at, plan.ifMatch), standing),
-            Effect.tap(publish, () => note)
+            Effect.andThen(requirePrecondition(port, at, plan.ifMatch), checkExisting),
+            Effect.tap(publish, () => recordVersion)
           )
         )
       )
-    return Effect.map(whatExists(port, at, plan, port.write(at, content, primitive(plan), { commit })), (): Written => ({
-      version
-    }))
+    return Effect.map(
+      mapAlreadyExists(port, at, plan, port.write(at, content, primitiveMode(plan), { commit })),
+      (): Written => ({
+        version
+      })
+    )
   })

@@ -19,14 +19,14 @@ import { around, type Backend, mapPath, type WritePlan } from "../port/Backend.t
 import { isMutation } from "../port/Operation.ts"
 import * as Request from "../port/Request.ts"
 import { type Algebra, make } from "./Filesystem.ts"
-import { composed, exclusively } from "./locking.ts"
+import { composeLocks, withExclusiveLocks } from "./locking.ts"
 import * as Caller from "./operations/call.ts"
 import * as Quota from "./quota.ts"
 import * as Traced from "./traced.ts"
 
-const denied = (why: "readOnly" | "root"): Effect.Effect<never, Fault> => Effect.fail({ _tag: "AccessDenied", why })
+const failAccessDenied = (why: "readOnly" | "root"): Effect.Effect<never, Fault> => Effect.fail({ _tag: "AccessDenied", why })
 
-const reading = ({ explore, perform }: Backend): Pick<Backend, "explore" | "perform"> => ({
+const readingAccelerations = ({ explore, perform }: Backend): Pick<Backend, "explore" | "perform"> => ({
   explore,
   perform: Request.only(perform, Request.reading)
 })
@@ -46,18 +46,18 @@ export const readOnly = (self: Algebra): Algebra => {
   const { port } = self
   const { hostRoots } = port
   return make({
-    ...around(port, (operation, next) => (isMutation(operation) ? denied("readOnly") : next)),
+    ...around(port, (operation, next) => (isMutation(operation) ? failAccessDenied("readOnly") : next)),
     info: { ...port.info, readOnly: true },
     rules: { ...port.rules, permits: () => false },
-    hostRoots: hostRoots && { ...hostRoots, settle: () => hostRoots.settle(() => false) },
-    ...reading(port)
+    hostRoots: hostRoots && { ...hostRoots, settleTransactions: () => hostRoots.settleTransactions(() => false) },
+    ...readingAccelerations(port)
   })
 }
 
 const isRoot = (path: FsPath.FsPath): boolean => path === FsPath.root
 
 /** Tests whether the plan requires an existing file. Such a write needs no parents. */
-const isThere = ({ ifMatch, mode }: WritePlan): boolean =>
+const requiresExistingFile = ({ ifMatch, mode }: WritePlan): boolean =>
   typeof ifMatch === "string" || mode === "replace" || mode === "appendExisting"
 
 const isTop = (path: FsPath.FsPath): boolean => isRoot(FsPath.parent(path))
@@ -67,39 +67,39 @@ const isTop = (path: FsPath.FsPath): boolean => isRoot(FsPath.parent(path))
  *
  * They must not create parents, because they would also create that directory if it had been removed.
  */
-const changingBelow = (perform: Request.Perform): Request.Handlers => ({
+const changeAccelerationsBelow = (perform: Request.Perform): Request.Handlers => ({
   Write: <E, R>(request: Request.Write<E, R>) =>
-    request.plan.createParents && !isThere(request.plan) && !isTop(request.path)
+    request.plan.createParents && !requiresExistingFile(request.plan) && !isTop(request.path)
       ? Request.declined
       : perform<E, R>({ ...request, plan: { ...request.plan, createParents: false } }),
-  Remove: (request) => (isRoot(request.path) ? denied("root") : perform(request)),
+  Remove: (request) => (isRoot(request.path) ? failAccessDenied("root") : perform(request)),
   MakeDirectory: (request) =>
     isRoot(request.path) || (request.plan.parents && !isTop(request.path))
       ? Request.declined
       : perform({ ...request, plan: { ...request.plan, parents: false } }),
   Move: (request) =>
     isRoot(request.path) || isRoot(request.to)
-      ? denied("root")
+      ? failAccessDenied("root")
       : request.plan.createParents && !isTop(request.to)
         ? Request.declined
         : perform({ ...request, plan: { ...request.plan, createParents: false } })
 })
 
-const below = (self: Backend, base: FsPath.FsPath): Backend => {
-  const into = (path: FsPath.FsPath): FsPath.FsPath => FsPath.below(base, path)
-  const port = mapPath(self, into, (path) => FsPath.relative(base, path))
-  const { root } = self.info
+const subdirectoryPort = (self: Backend, base: FsPath.FsPath): Backend => {
+  const toOuterPath = (path: FsPath.FsPath): FsPath.FsPath => FsPath.below(base, path)
+  const port = mapPath(self, toOuterPath, (path) => FsPath.relative(base, path))
+  const { failRootDenied: root } = self.info
   const { locks } = self
   const depth = FsPath.segments(base).length
   return {
     ...port,
-    info: { ...self.info, root: isRoot(base) ? root : root.endsWith("/") ? `${root}${base}` : `${root}/${base}` },
-    remove: (path) => (isRoot(path) ? denied("root") : port.remove(path)),
-    rename: (from, to, options) => (isRoot(from) || isRoot(to) ? denied("root") : port.rename(from, to, options)),
-    locks: locks && composed((paths) => [{ locks, paths: paths.map(into) }]),
+    info: { ...self.info, failRootDenied: isRoot(base) ? root : root.endsWith("/") ? `${root}${base}` : `${root}/${base}` },
+    remove: (path) => (isRoot(path) ? failAccessDenied("root") : port.remove(path)),
+    rename: (from, to, options) => (isRoot(from) || isRoot(to) ? failAccessDenied("root") : port.rename(from, to, options)),
+    locks: locks && composeLocks((paths) => [{ locks, paths: paths.map(toOuterPath) }]),
     perform: Request.override(port.perform, (perform) => ({
-      ...(!isRoot(base) && changingBelow(perform)),
-      RemoveTree: (request) => (isRoot(request.path) ? denied("root") : perform(request)),
+      ...(!isRoot(base) && changeAccelerationsBelow(perform)),
+      RemoveTree: (request) => (isRoot(request.path) ? failAccessDenied("root") : perform(request)),
       // Decline the whole request if it contains the root: a view never creates its base directory.
       MakeMany: (request) => (request.entries.some(({ path }) => isRoot(path)) ? Request.declined : perform(request)),
       // If the base directory no longer exists, the look returns at most `depth` entries, so decline.
@@ -114,7 +114,7 @@ const below = (self: Backend, base: FsPath.FsPath): Backend => {
   }
 }
 
-const directory: Caller.Tags = new Set([...Caller.tags.stat, "NotADirectory"])
+const subdirectoryErrorTags: Caller.ErrorTags = new Set([...Caller.errorTags.stat, "NotADirectory"])
 
 /**
  * Returns a directory as a filesystem of its own, with that directory as its root.
@@ -130,12 +130,12 @@ export const subdirectory =
   (path: string) =>
   (self: Algebra): Effect.Effect<Algebra, StatError | NotADirectory> => {
     const { port } = self
-    return Caller.make(port).call("subdirectory", path, directory, Caller.reading, (path) =>
+    return Caller.make(port).call("subdirectory", path, subdirectoryErrorTags, Caller.readActions, (path) =>
       Effect.flatMap(resolve(port, path), (found) =>
         found.stat === undefined
           ? Effect.fail(Caller.notFound)
           : found.stat.kind === "directory"
-            ? Effect.sync(() => make(below(port, found.path)))
+            ? Effect.sync(() => make(subdirectoryPort(port, found.path)))
             : Effect.fail(Caller.notADirectory)
       )
     )
@@ -153,7 +153,7 @@ export interface QuotaOptions {
   readonly maxFiles?: number | undefined
 }
 
-const bound = (name: string, value = Number.POSITIVE_INFINITY): number => {
+const toQuotaBound = (name: string, value = Number.POSITIVE_INFINITY): number => {
   if (typeof value === "number" && value >= 0) return value
   throw new RangeError(`quota: ${name} must be a number of at least 0, not ${String(value)}`)
 }
@@ -174,11 +174,14 @@ export const quota =
   (options: QuotaOptions) =>
   (self: Algebra): Effect.Effect<Algebra, ListError> =>
     Effect.suspend(() => {
-      const bounds = { maxBytes: bound("maxBytes", options.maxBytes), maxFiles: bound("maxFiles", options.maxFiles) }
+      const bounds = {
+        maxBytes: toQuotaBound("maxBytes", options.maxBytes),
+        maxFiles: toQuotaBound("maxFiles", options.maxFiles)
+      }
       const { port } = self
-      return Caller.make(port).run("quota", ".", Caller.tags.list, () =>
-        Effect.map(exclusively([{ locks: port.locks, paths: [FsPath.root] }], Quota.measure(port)), (usage) =>
-          make({ ...Quota.around(port, bounds, usage), ...reading(port) })
+      return Caller.make(port).run("quota", ".", Caller.errorTags.list, () =>
+        Effect.map(withExclusiveLocks([{ locks: port.locks, paths: [FsPath.root] }], Quota.measure(port)), (usage) =>
+          make({ ...Quota.around(port, bounds, usage), ...readingAccelerations(port) })
         )
       )
     })
@@ -212,10 +215,10 @@ export interface RetryOptions {
   readonly base?: Duration.Input | undefined
 }
 
-const undone = new Set<unknown>(["EMFILE", "ENFILE", "EAGAIN"])
+const noEffectErrorCodes = new Set<unknown>(["EMFILE", "ENFILE", "EAGAIN"])
 
-const passing = new Set<unknown>([
-  ...undone,
+const temporaryErrorCodes = new Set<unknown>([
+  ...noEffectErrorCodes,
   "EBUSY",
   "EINTR",
   "ECONNABORTED",
@@ -229,13 +232,14 @@ const passing = new Set<unknown>([
 
 const isBusy = (error: unknown): boolean => isFault(error, "AccessDenied") && error["why"] === "busy"
 
-const isUndone = (error: unknown): boolean => isBusy(error) || (isFault(error, "IoError") && undone.has(error["code"]))
+const isWithoutEffect = (error: unknown): boolean =>
+  isBusy(error) || (isFault(error, "IoError") && noEffectErrorCodes.has(error["code"]))
 
 const isPassing = (error: unknown): boolean =>
   isBusy(error) ||
   isFault(error, "Timeout") ||
   isFault(error, "Unavailable") ||
-  (isFault(error, "IoError") && passing.has(error["code"]))
+  (isFault(error, "IoError") && temporaryErrorCodes.has(error["code"]))
 
 const wholeReads = new Set<Request.Tag>(["Read"])
 
@@ -253,24 +257,29 @@ export const retry = (options: RetryOptions): ((self: Algebra) => Algebra) => {
   const { base = "50 millis", times } = options
   if (!Number.isSafeInteger(times) || times < 0)
     throw new RangeError(`retry: times must be a whole number, not ${String(times)}`)
-  const first = Duration.toMillis(Duration.fromInputUnsafe(base))
+  const firstPauseMillis = Duration.toMillis(Duration.fromInputUnsafe(base))
   // A call that succeeds at once costs only one error handler.
-  const again = <A, E, R>(self: Effect.Effect<A, E, R>, passes: (error: unknown) => boolean): Effect.Effect<A, E, R> => {
-    const attempt = (left: number, pause: number): Effect.Effect<A, E, R> =>
+  const retryWhile = <A, E, R>(
+    self: Effect.Effect<A, E, R>,
+    isRetryable: (error: unknown) => boolean
+  ): Effect.Effect<A, E, R> => {
+    const attempt = (retriesLeft: number, pauseMillis: number): Effect.Effect<A, E, R> =>
       Effect.catch(self, (error) =>
-        left > 0 && passes(error)
-          ? Effect.flatMap(Random.next, (random) => Effect.delay(attempt(left - 1, pause * 2), pause * (0.8 + 0.4 * random)))
+        retriesLeft > 0 && isRetryable(error)
+          ? Effect.flatMap(Random.next, (random) =>
+              Effect.delay(attempt(retriesLeft - 1, pauseMillis * 2), pauseMillis * (0.8 + 0.4 * random))
+            )
           : Effect.fail(error)
       )
-    return attempt(times, first)
+    return attempt(times, firstPauseMillis)
   }
   return ({ port }) => {
     const retried = around(port, (operation, next) =>
       !isMutation(operation)
-        ? again(next, isPassing)
+        ? retryWhile(next, isPassing)
         : operation._tag === "Write" && operation.size === undefined
           ? next
-          : again(next, isUndone)
+          : retryWhile(next, isWithoutEffect)
     )
     return make({
       ...retried,
@@ -278,11 +287,11 @@ export const retry = (options: RetryOptions): ((self: Algebra) => Algebra) => {
       open: (path) =>
         Effect.map(retried.open(path), (handle) => ({
           ...handle,
-          read: (offset, length) => again(handle.read(offset, length), isPassing)
+          read: (offset, length) => retryWhile(handle.read(offset, length), isPassing)
         })),
       perform: Request.override(Request.only(port.perform, wholeReads), (perform) => ({
         Read: (request) =>
-          again(
+          retryWhile(
             Effect.suspend(() => perform(request)),
             isPassing
           )

@@ -53,7 +53,7 @@ import type {
 } from "../model/FsError.ts"
 import type { Backend, Locks } from "../port/Backend.ts"
 import { make as makeLocks } from "../runtime/locks.ts"
-import { derive } from "./derive.ts"
+import { deriveAlgebra } from "./derive.ts"
 
 export type {
   /** @since 0.1.0 */
@@ -215,7 +215,7 @@ export interface DeleteOptions extends Precondition {
   /** True to delete a directory with everything in it. @default false */
   readonly recursive?: boolean | undefined
   /** The outcome for a missing path: NotFound, or a count of 0. @default "fail" */
-  readonly missing?: "fail" | "ignore" | undefined
+  readonly missingDirectories?: "fail" | "ignore" | undefined
 }
 
 /**
@@ -549,7 +549,7 @@ export class Filesystem extends Context.Service<Filesystem, Algebra>()("fs-algeb
  * @category constructors
  * @since 0.1.0
  */
-export const make: (backend: Backend) => Algebra = derive
+export const make: (backend: Backend) => Algebra = deriveAlgebra
 
 /**
  * Creates locks for a backend that has none of its own.

@@ -11,27 +11,27 @@ import { mkdir } from "../engine/directories.ts"
 import { resolve } from "../engine/resolve.ts"
 import type { AlreadyExists, Fault, NotADirectory, StatError } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { alike } from "./caseless.ts"
+import { withSameCaseRule } from "./caseless.ts"
 import { type Algebra, make } from "./Filesystem.ts"
 import * as Port from "./mounts/port.ts"
 import * as Caller from "./operations/call.ts"
 
-const root: Fault = { _tag: "AccessDenied", why: "root" }
-const noSpace: Fault = { _tag: "IoError", code: "ENOSPC", detail: "there is no space left for the directory to mount on" }
+const rootMountFault: Fault = { _tag: "AccessDenied", why: "root" }
+const noSpaceFault: Fault = { _tag: "IoError", code: "ENOSPC", detail: "there is no space left for the directory to mount on" }
 
-const tags: Caller.Tags = new Set([...Caller.tags.stat, "NotADirectory", "AlreadyExists"])
+const mountErrorTags: Caller.ErrorTags = new Set([...Caller.errorTags.stat, "NotADirectory", "AlreadyExists"])
 
 /** Returns the mount point. Follows symlinks, and creates the directory if the path is free. */
-const place = (caller: Caller.Caller, path: FsPath.FsPath): Effect.Effect<FsPath.FsPath, Fault> => {
-  const { may, port } = caller
-  if (path === FsPath.root) return Effect.fail(root)
+const resolveMountPoint = (caller: Caller.Caller, path: FsPath.FsPath): Effect.Effect<FsPath.FsPath, Fault> => {
+  const { isPermitted: may, port } = caller
+  if (path === FsPath.root) return Effect.fail(rootMountFault)
   return Effect.flatMap(resolve(port, path), ({ path: at, stat }) => {
-    if (stat?.kind === "directory") return at === FsPath.root ? Effect.fail(root) : Effect.succeed(at)
+    if (stat?.kind === "directory") return at === FsPath.root ? Effect.fail(rootMountFault) : Effect.succeed(at)
     if (stat !== undefined) return Effect.fail(Caller.notADirectory)
     if (!may("write", at)) return Effect.fail(Caller.readOnly)
     return Effect.as(
       Effect.mapError(mkdir(port, path, { parents: true, existOk: true }), (fault) =>
-        fault._tag === "DiskFull" ? noSpace : fault
+        fault._tag === "DiskFull" ? noSpaceFault : fault
       ),
       at
     )
@@ -68,9 +68,9 @@ export const mount =
   (at: string, mounted: Algebra) =>
   (self: Algebra): Effect.Effect<Algebra, StatError | NotADirectory | AlreadyExists> => {
     const caller = Caller.make(self.port)
-    return caller.call("mount", at, tags, Caller.reading, (path) =>
-      Effect.map(place(caller, path), (at) => {
-        const [outer, inner] = alike(self.port, mounted.port)
+    return caller.call("mount", at, mountErrorTags, Caller.readActions, (path) =>
+      Effect.map(resolveMountPoint(caller, path), (at) => {
+        const [outer, inner] = withSameCaseRule(self.port, mounted.port)
         return make(Port.make(outer, at, inner))
       })
     )

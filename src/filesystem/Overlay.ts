@@ -9,14 +9,14 @@ import * as Effect from "effect/Effect"
 import { type Fault, ListError, TransferError, tagsOf, type Unsupported } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
-import { alike } from "./caseless.ts"
+import { withSameCaseRule } from "./caseless.ts"
 import { type Algebra, make } from "./Filesystem.ts"
-import { exclusively } from "./locking.ts"
+import { withExclusiveLocks } from "./locking.ts"
 import * as Caller from "./operations/call.ts"
 import { type Difference, differences } from "./overlay/differences.ts"
 import * as Layers from "./overlay/layers.ts"
 import * as Port from "./overlay/port.ts"
-import { forget, writeDown } from "./overlay/writeDown.ts"
+import { discardChanges, commitOverlay } from "./overlay/writeDown.ts"
 
 /**
  * An entry that differs from the lower filesystem.
@@ -58,7 +58,7 @@ const overlays = new WeakMap<Backend, Layers.Layers>()
 export const overlay =
   (upper: Algebra) =>
   (lower: Algebra): Algebra => {
-    const layers = Layers.make(...alike(upper.port, lower.port))
+    const layers = Layers.make(...withSameCaseRule(upper.port, lower.port))
     const port = Port.make(layers)
     overlays.set(port, layers)
     return make(port)
@@ -78,15 +78,15 @@ export type ChangesError = ListError | Unsupported
  */
 export type CommitError = TransferError | Unsupported
 
-const tags = {
+const errorTags = {
   changes: new Set([...tagsOf(ListError), "Unsupported"]),
   commit: new Set([...tagsOf(TransferError), "Unsupported"])
 }
 
-const withLayers = <A, E>(
+const useLayers = <A, E>(
   self: Algebra,
   operation: string,
-  expected: Caller.Tags,
+  expected: Caller.ErrorTags,
   use: (layers: Layers.Layers) => Effect.Effect<A, Fault>
 ): Effect.Effect<A, E> =>
   Caller.make(self.port).run(operation, ".", expected, () => {
@@ -94,8 +94,8 @@ const withLayers = <A, E>(
     return layers === undefined ? Effect.fail(Caller.unsupported("overlay")) : use(layers)
   })
 
-const alone = <A>({ lower, upper }: Layers.Layers, effect: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
-  exclusively(
+const withBothLocks = <A>({ lower, upper }: Layers.Layers, effect: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
+  withExclusiveLocks(
     [
       { locks: upper.locks, paths: [FsPath.root] },
       { locks: lower.locks, paths: [FsPath.root] }
@@ -104,7 +104,7 @@ const alone = <A>({ lower, upper }: Layers.Layers, effect: Effect.Effect<A, Faul
   )
 
 /** Drops differences of modification time only, which users do not see as changes. */
-const told = (all: ReadonlyArray<Difference>): ReadonlyArray<Change> =>
+const toChanges = (all: ReadonlyArray<Difference>): ReadonlyArray<Change> =>
   all.flatMap(({ _tag, extent, path }) => (extent === "time" ? [] : [{ _tag, path }]))
 
 /**
@@ -117,7 +117,7 @@ const told = (all: ReadonlyArray<Difference>): ReadonlyArray<Change> =>
  * @since 0.1.0
  */
 export const changes = (self: Algebra): Effect.Effect<ReadonlyArray<Change>, ChangesError> =>
-  withLayers(self, "changes", tags.changes, (layers) => Effect.map(differences(layers), told))
+  useLayers(self, "changes", errorTags.changes, (layers) => Effect.map(differences(layers), toChanges))
 
 /**
  * Writes the changes to the lower filesystem, returns them, and leaves the overlay empty.
@@ -130,7 +130,7 @@ export const changes = (self: Algebra): Effect.Effect<ReadonlyArray<Change>, Cha
  * @since 0.1.0
  */
 export const commit = (self: Algebra): Effect.Effect<ReadonlyArray<Change>, CommitError> =>
-  withLayers(self, "commit", tags.commit, (layers) => alone(layers, Effect.map(writeDown(layers), told)))
+  useLayers(self, "commit", errorTags.commit, (layers) => withBothLocks(layers, Effect.map(commitOverlay(layers), toChanges)))
 
 /**
  * Discards the changes, so that the overlay shows the lower filesystem again.
@@ -139,4 +139,4 @@ export const commit = (self: Algebra): Effect.Effect<ReadonlyArray<Change>, Comm
  * @since 0.1.0
  */
 export const discard = (self: Algebra): Effect.Effect<void, CommitError> =>
-  withLayers(self, "discard", tags.commit, (layers) => alone(layers, forget(layers)))
+  useLayers(self, "discard", errorTags.commit, (layers) => withBothLocks(layers, discardChanges(layers)))

@@ -20,45 +20,45 @@ import * as Open from "./platform/open.ts"
 import * as Port from "./platform/port.ts"
 import * as Temporary from "./platform/temporary.ts"
 
-const served = (fs: Algebra): FileSystem.FileSystem => {
+const toEffectFileSystem = (fs: Algebra): FileSystem.FileSystem => {
   const bridge = Bridge.make(fs)
-  const { open, settle } = Open.make(bridge)
-  const looking = Looking.make(bridge)
-  const changing = Changing.make(bridge, open)
+  const { open, publishPending: settle } = Open.make(bridge)
+  const readMethods = Looking.make(bridge)
+  const changeMethods = Changing.make(bridge, open)
   const copy = Copy.make(bridge)
   /** Wraps a call so that open handles first publish their changes to the files at its path. */
-  const seeing =
+  const withSettledPath =
     <Rest extends ReadonlyArray<unknown>, A, E>(
       call: (path: string, ...rest: Rest) => Effect.Effect<A, E>,
-      reach: Open.Reach = "file"
+      reach: Open.PathExtent = "file"
     ) =>
     (path: string, ...rest: Rest): Effect.Effect<A, E> =>
       Effect.andThen(settle(path, reach), call(path, ...rest))
-  const seeingBoth =
+  const withSettledPaths =
     <Rest extends ReadonlyArray<unknown>, A, E>(
       call: (from: string, to: string, ...rest: Rest) => Effect.Effect<A, E>,
-      reach: Open.Reach
+      reach: Open.PathExtent
     ) =>
     (from: string, to: string, ...rest: Rest): Effect.Effect<A, E> =>
       Effect.andThen(Effect.andThen(settle(from, reach), settle(to, reach)), call(from, to, ...rest))
   return {
     ...FileSystem.make({
-      ...looking,
-      ...changing,
+      ...readMethods,
+      ...changeMethods,
       ...Temporary.make(bridge),
-      readFile: seeing(looking.readFile),
-      stat: seeing(looking.stat),
-      lstat: seeing(looking.lstat, "entry"),
-      writeFile: seeing(changing.writeFile),
-      utimes: seeing(changing.utimes),
+      readFile: withSettledPath(readMethods.readFile),
+      stat: withSettledPath(readMethods.stat),
+      lstat: withSettledPath(readMethods.lstat, "entry"),
+      writeFile: withSettledPath(changeMethods.writeFile),
+      utimes: withSettledPath(changeMethods.utimes),
       remove: (path, options) =>
-        Effect.andThen(settle(path, options?.recursive === true ? "tree" : "file"), changing.remove(path, options)),
-      rename: seeingBoth(changing.rename, "tree"),
-      copyFile: seeingBoth(changing.copyFile, "file"),
-      copy: seeingBoth(copy, "tree"),
+        Effect.andThen(settle(path, options?.recursive === true ? "tree" : "file"), changeMethods.remove(path, options)),
+      rename: withSettledPaths(changeMethods.rename, "tree"),
+      copyFile: withSettledPaths(changeMethods.copyFile, "file"),
+      copy: withSettledPaths(copy, "tree"),
       open
     }),
-    sink: (path, options) => Sink.unwrap(Effect.as(settle(path, "file"), changing.sink(path, options)))
+    sink: (path, options) => Sink.unwrap(Effect.as(settle(path, "file"), changeMethods.sink(path, options)))
   }
 }
 
@@ -101,7 +101,7 @@ const served = (fs: Algebra): FileSystem.FileSystem => {
  */
 export const toFileSystem: Layer.Layer<FileSystem.FileSystem, never, Filesystem> = Layer.effect(
   FileSystem.FileSystem,
-  Effect.map(Filesystem, served)
+  Effect.map(Filesystem, toEffectFileSystem)
 )
 
 /**
@@ -120,22 +120,22 @@ const notADirectory: Fault = { _tag: "NotADirectory" }
 
 const rootTags = new Set([...tagsOf(StatError), "NotADirectory"])
 
-const backend = Effect.fnUntraced(function* (
+const openBackend = Effect.fnUntraced(function* (
   options: FileSystemOptions
 ): Effect.fn.Return<Backend, Fault, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
-  const top = yield* Ground.ask(fs.realPath(options.root), notADirectory)
-  const found = yield* Ground.ask(fs.stat(top))
-  if (found.type !== "Directory") return yield* Effect.fail(notADirectory)
+  const realRoot = yield* Ground.toFaults(fs.realPath(options.root), notADirectory)
+  const rootInfo = yield* Ground.toFaults(fs.stat(realRoot))
+  if (rootInfo.type !== "Directory") return yield* Effect.fail(notADirectory)
   const rules = fromOptions(options)
   const info: Info = {
     name: "fromFileSystem",
-    root: options.root,
+    failRootDenied: options.root,
     caseSensitive: options.caseSensitive !== false,
     readOnly: isReadOnly(rules),
     confinement: "best-effort"
   }
-  return enforce(Port.make(yield* Ground.make(fs, top), info, rules))
+  return enforce(Port.make(yield* Ground.make(fs, realRoot), info, rules))
 })
 
 /**
@@ -155,7 +155,7 @@ export const fromFileSystem = (
 ): Layer.Layer<Filesystem, StatError | NotADirectory, FileSystem.FileSystem> =>
   layer(
     Effect.mapError(
-      backend(options),
+      openBackend(options),
       (fault) => promote(fault, "fromFileSystem", options.root, rootTags) as StatError | NotADirectory
     )
   )

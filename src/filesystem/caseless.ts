@@ -8,42 +8,42 @@ import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, follow } from "../port/Backend.ts"
-import { composed } from "./locking.ts"
+import { composeLocks } from "./locking.ts"
 
-const distinct = (children: ReadonlyArray<Child>): ReadonlyArray<Child> => {
-  const shown = new Map<string, Child>()
+const withoutCaseDuplicates = (children: ReadonlyArray<Child>): ReadonlyArray<Child> => {
+  const childByKey = new Map<string, Child>()
   for (const child of children) {
     const key = FsPath.fold(child.name)
-    const other = shown.get(key)
-    if (other === undefined || FsPath.compare(child.name, other.name) < 0) shown.set(key, child)
+    const other = childByKey.get(key)
+    if (other === undefined || FsPath.compare(child.name, other.name) < 0) childByKey.set(key, child)
   }
-  return [...shown.values()]
+  return [...childByKey.values()]
 }
 
-export const caseless = (self: Backend): Backend => {
+export const makeCaseInsensitive = (self: Backend): Backend => {
   const { attributes, links, locks, watch } = self
 
-  const search = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<FsPath.FsPath, Fault> {
-    let here = FsPath.root
+  const findExistingSpelling = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<FsPath.FsPath, Fault> {
+    let currentPath = FsPath.root
     for (const segment of FsPath.segments(path)) {
-      const exact = FsPath.join(here, segment)
-      if ((yield* self.stat(exact)) !== undefined || (yield* self.stat(here))?.kind !== "directory") {
-        here = exact
+      const exact = FsPath.join(currentPath, segment)
+      if ((yield* self.stat(exact)) !== undefined || (yield* self.stat(currentPath))?.kind !== "directory") {
+        currentPath = exact
         continue
       }
       const key = FsPath.fold(segment)
-      const found = distinct(yield* self.list(here)).find((child) => FsPath.fold(child.name) === key)
-      here = found === undefined ? exact : FsPath.join(here, found.name)
+      const found = withoutCaseDuplicates(yield* self.list(currentPath)).find((child) => FsPath.fold(child.name) === key)
+      currentPath = found === undefined ? exact : FsPath.join(currentPath, found.name)
     }
-    return here
+    return currentPath
   })
 
   /** Returns the path in its existing spelling, as far as it exists. */
-  const spelt = (path: FsPath.FsPath): Effect.Effect<FsPath.FsPath, Fault> =>
-    Effect.flatMap(self.stat(path), (stat) => (stat === undefined ? search(path) : Effect.succeed(path)))
+  const toExistingSpelling = (path: FsPath.FsPath): Effect.Effect<FsPath.FsPath, Fault> =>
+    Effect.flatMap(self.stat(path), (stat) => (stat === undefined ? findExistingSpelling(path) : Effect.succeed(path)))
 
-  const on = <A, E, R>(path: FsPath.FsPath, run: (path: FsPath.FsPath) => Effect.Effect<A, E, R>) =>
-    Effect.flatMap(spelt(path), run)
+  const withExistingSpelling = <A, E, R>(path: FsPath.FsPath, run: (path: FsPath.FsPath) => Effect.Effect<A, E, R>) =>
+    Effect.flatMap(toExistingSpelling(path), run)
 
   return {
     ...self,
@@ -53,38 +53,38 @@ export const caseless = (self: Backend): Backend => {
     history: undefined,
     // A path has several spellings here, but a transaction record can hold only one.
     hostRoots: undefined,
-    stat: (path) => on(path, self.stat),
-    list: (path) => on(path, (at) => Effect.map(self.list(at), distinct)),
-    open: (path) => on(path, self.open),
-    write: (path, bytes, mode, how) => on(path, (at) => self.write(at, bytes, mode, how)),
-    makeDirectory: (path) => on(path, self.makeDirectory),
-    remove: (path) => on(path, self.remove),
+    stat: (path) => withExistingSpelling(path, self.stat),
+    list: (path) => withExistingSpelling(path, (at) => Effect.map(self.list(at), withoutCaseDuplicates)),
+    open: (path) => withExistingSpelling(path, self.open),
+    write: (path, bytes, mode, how) => withExistingSpelling(path, (at) => self.write(at, bytes, mode, how)),
+    makeDirectory: (path) => withExistingSpelling(path, self.makeDirectory),
+    remove: (path) => withExistingSpelling(path, self.remove),
     rename: (from, to, options) =>
-      on(from, (source) =>
+      withExistingSpelling(from, (source) =>
         FsPath.fold(from) === FsPath.fold(to)
           ? self.rename(source, FsPath.join(FsPath.parent(source), FsPath.name(to)), options)
-          : on(to, (target) => self.rename(source, target, options))
+          : withExistingSpelling(to, (target) => self.rename(source, target, options))
       ),
     links: links && {
-      read: (path) => on(path, links.read),
-      follow: (path) => on(path, (at) => follow(links, at)),
+      read: (path) => withExistingSpelling(path, links.read),
+      follow: (path) => withExistingSpelling(path, (at) => follow(links, at)),
       relative: links.relative,
-      make: (path, target) => on(path, (at) => links.make(at, target))
+      make: (path, target) => withExistingSpelling(path, (at) => links.make(at, target))
     },
-    attributes: attributes && { set: (path, values) => on(path, (at) => attributes.set(at, values)) },
+    attributes: attributes && { set: (path, values) => withExistingSpelling(path, (at) => attributes.set(at, values)) },
     watch,
     locks:
       locks &&
-      composed(
+      composeLocks(
         (paths) => [{ locks, paths: paths.map(FsPath.fold) }],
-        locks.claim && ((path, effect) => on(path, (at) => locks.claim!(at, effect)))
+        locks.claim && ((path, effect) => withExistingSpelling(path, (at) => locks.claim!(at, effect)))
       )
   }
 }
 
-export const alike = (self: Backend, that: Backend): readonly [self: Backend, that: Backend] =>
+export const withSameCaseRule = (self: Backend, that: Backend): readonly [self: Backend, that: Backend] =>
   self.info.caseSensitive === that.info.caseSensitive
     ? [self, that]
     : self.info.caseSensitive
-      ? [caseless(self), that]
-      : [self, caseless(that)]
+      ? [makeCaseInsensitive(self), that]
+      : [self, makeCaseInsensitive(that)]

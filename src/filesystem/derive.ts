@@ -1,23 +1,23 @@
 import type { Backend } from "../port/Backend.ts"
 import type { Algebra } from "./Filesystem.ts"
 import * as Caller from "./operations/call.ts"
-import { changing } from "./operations/changing.ts"
-import { looking } from "./operations/looking.ts"
-import { reading } from "./operations/reading.ts"
-import { searching } from "./operations/searching.ts"
-import { writing } from "./operations/writing.ts"
+import { nameOperations } from "./operations/changing.ts"
+import { entryOperations } from "./operations/looking.ts"
+import { contentOperations } from "./operations/reading.ts"
+import { searchOperations } from "./operations/searching.ts"
+import { writeOperations } from "./operations/writing.ts"
 
-export const derive = (port: Backend): Algebra => {
+export const deriveAlgebra = (port: Backend): Algebra => {
   const self = Caller.make(port)
   return {
-    root: port.info.root,
-    readOnly: !self.may("write") && !self.may("delete"),
+    root: port.info.failRootDenied,
+    readOnly: !self.isPermitted("write") && !self.isPermitted("delete"),
     name: port.info.name,
     port,
-    ...looking(self),
-    ...searching(self),
-    ...reading(self),
-    ...writing(self),
-    ...changing(self)
+    ...entryOperations(self),
+    ...searchOperations(self),
+    ...contentOperations(self),
+    ...writeOperations(self),
+    ...nameOperations(self)
   }
 }

@@ -9,52 +9,52 @@ import type * as Effect from "effect/Effect"
 import type { FsPath } from "../model/FsPath.ts"
 import type { Fault, Locks } from "../port/Backend.ts"
 
-export interface Request {
+export interface LockRequest {
   readonly locks: Locks | undefined
   readonly paths: ReadonlyArray<FsPath>
 }
 
-type Divide = (paths: ReadonlyArray<FsPath>) => ReadonlyArray<Request>
+type DividePaths = (paths: ReadonlyArray<FsPath>) => ReadonlyArray<LockRequest>
 
-const divisions = new WeakMap<Locks, Divide>()
+const divideByLocks = new WeakMap<Locks, DividePaths>()
 
-const ranks = new WeakMap<Locks, number>()
-let ranked = 0
+const rankByLocks = new WeakMap<Locks, number>()
+let nextRank = 0
 
-const rank = (locks: Locks): number => {
-  let found = ranks.get(locks)
-  if (found === undefined) ranks.set(locks, (found = ranked++))
+const rankOf = (locks: Locks): number => {
+  let found = rankByLocks.get(locks)
+  if (found === undefined) rankByLocks.set(locks, (found = nextRank++))
   return found
 }
 
-const collect = (requests: ReadonlyArray<Request>, into: Map<Locks, Array<FsPath>>): Map<Locks, Array<FsPath>> => {
+const collectLocks = (requests: ReadonlyArray<LockRequest>, into: Map<Locks, Array<FsPath>>): Map<Locks, Array<FsPath>> => {
   for (const { locks, paths } of requests) {
     if (locks === undefined || paths.length === 0) continue
-    const divide = divisions.get(locks)
-    if (divide !== undefined) collect(divide(paths), into)
+    const divide = divideByLocks.get(locks)
+    if (divide !== undefined) collectLocks(divide(paths), into)
     else into.set(locks, [...(into.get(locks) ?? []), ...paths])
   }
   return into
 }
 
-export const exclusively = <A, E, R>(
-  requests: ReadonlyArray<Request>,
+export const withExclusiveLocks = <A, E, R>(
+  requests: ReadonlyArray<LockRequest>,
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
-  [...collect(requests, new Map())]
-    .sort(([self], [that]) => rank(that) - rank(self))
+  [...collectLocks(requests, new Map())]
+    .sort(([self], [that]) => rankOf(that) - rankOf(self))
     .reduce((inner, [locks, paths]) => locks.exclusive(paths, inner), effect)
 
 /** Runs `effect` with locks that the effect's own calls may take again. */
-export const alone = <A, E, R>(requests: ReadonlyArray<Request>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  [...collect(requests, new Map())]
-    .sort(([self], [that]) => rank(that) - rank(self))
+export const alone = <A, E, R>(requests: ReadonlyArray<LockRequest>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  [...collectLocks(requests, new Map())]
+    .sort(([self], [that]) => rankOf(that) - rankOf(self))
     .reduce((inner, [locks, paths]) => locks.alone?.(paths, inner) ?? inner, effect)
 
 type Claim = NonNullable<Locks["claim"]>
 
-const claimThrough =
-  (divide: Divide): Claim =>
+const makeClaimThrough =
+  (divide: DividePaths): Claim =>
   <A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>) =>
     divide([path]).reduceRight<Effect.Effect<A, E | Fault, R>>(
       (inner, { locks, paths }) => paths.reduceRight((inner, at) => locks?.claim?.(at, inner) ?? inner, inner),
@@ -62,12 +62,12 @@ const claimThrough =
     )
 
 /** Composes locks from others, as `divide` defines. `claim` is needed if the file's path differs from its lock's path. */
-export const composed = (divide: Divide, claim: Claim | undefined = claimThrough(divide)): Locks => {
+export const composeLocks = (divide: DividePaths, claim: Claim | undefined = makeClaimThrough(divide)): Locks => {
   const locks: Locks = {
-    exclusive: (paths, effect) => exclusively(divide(paths), effect),
+    exclusive: (paths, effect) => withExclusiveLocks(divide(paths), effect),
     alone: (paths, effect) => alone(divide(paths), effect),
     claim
   }
-  divisions.set(locks, divide)
+  divideByLocks.set(locks, divide)
   return locks
 }

@@ -24,30 +24,30 @@ export interface Usage {
   readonly files: number
 }
 
-const none: Usage = { bytes: 0, files: 0 }
-const full: Effect.Effect<never, Fault> = Effect.fail({ _tag: "DiskFull" })
+const noUsage: Usage = { bytes: 0, files: 0 }
+const failDiskFull: Effect.Effect<never, Fault> = Effect.fail({ _tag: "DiskFull" })
 
 /**
  * Returns what an entry counts: everything but directories counts as a file, except under a temporary name; only
  * regular files have bytes.
  */
-const worth = (path: FsPath.FsPath, stat: FileStat | undefined): Usage =>
+const usageOf = (path: FsPath.FsPath, stat: FileStat | undefined): Usage =>
   stat === undefined || stat.kind === "directory"
-    ? none
-    : { bytes: stat.kind === "file" ? stat.sizeBytes : 0, files: isNamed(path) ? 1 : 0 }
+    ? noUsage
+    : { bytes: stat.kind === "file" ? stat.sizeBytes : 0, files: countsAsFile(path) ? 1 : 0 }
 
-const isNamed = (path: FsPath.FsPath): boolean => !TemporaryNames.isOurs(FsPath.name(path))
+const countsAsFile = (path: FsPath.FsPath): boolean => !TemporaryNames.isOwnName(FsPath.name(path))
 
 export const measure = Effect.fnUntraced(function* (port: Backend): Effect.fn.Return<Usage, Fault> {
   let bytes = 0
   let files = 0
   const stack = [FsPath.root]
   while (stack.length > 0) {
-    const here = stack.pop()!
-    const children = yield* Effect.mapError(port.list(here), (fault) => located(fault, here))
+    const currentPath = stack.pop()!
+    const children = yield* Effect.mapError(port.list(currentPath), (fault) => located(fault, currentPath))
     for (const child of children) {
       if (TemporaryNames.isInProgress(child.name)) continue
-      const path = FsPath.join(here, keyOf(child))
+      const path = FsPath.join(currentPath, keyOf(child))
       if (child.kind === "directory") {
         stack.push(path)
         continue
@@ -61,9 +61,9 @@ export const measure = Effect.fnUntraced(function* (port: Backend): Effect.fn.Re
 })
 
 /** A function that adds to the usage. It returns false, and changes nothing, if growth would exceed a limit. */
-type Count = (bytes: number, files: number) => boolean
+type AddUsage = (bytes: number, files: number) => boolean
 
-const ledger = (bounds: Bounds, initial: Usage): Count => {
+const makeLedger = (bounds: Bounds, initial: Usage): AddUsage => {
   let { bytes, files } = initial
   return (moreBytes, moreFiles) => {
     if (moreBytes > 0 && bytes + moreBytes > bounds.maxBytes) return false
@@ -74,33 +74,33 @@ const ledger = (bounds: Bounds, initial: Usage): Count => {
   }
 }
 
-const makeClaim = (count: Count) => {
-  let held = none
-  const raise = ({ bytes, files }: Usage): Effect.Effect<void, Fault> =>
+const makeReservation = (addUsage: AddUsage) => {
+  let reservedUsage = noUsage
+  const reserveUsage = ({ bytes, files }: Usage): Effect.Effect<void, Fault> =>
     Effect.suspend(() => {
-      if (!count(bytes - held.bytes, files - held.files)) return full
-      held = { bytes, files }
+      if (!addUsage(bytes - reservedUsage.bytes, files - reservedUsage.files)) return failDiskFull
+      reservedUsage = { bytes, files }
       return Effect.void
     })
   const release = Effect.sync(() => {
-    count(-held.bytes, -held.files)
-    held = none
+    addUsage(-reservedUsage.bytes, -reservedUsage.files)
+    reservedUsage = noUsage
   })
   /** Turns the reservation into usage and subtracts the freed amount. */
   const settle = ({ bytes, files }: Usage) =>
     Effect.sync(() => {
-      held = none
-      count(-bytes, -files)
+      reservedUsage = noUsage
+      addUsage(-bytes, -files)
     })
-  return { raise, release, settle }
+  return { raise: reserveUsage, release, settle }
 }
 
 type Mode = "create" | "replace" | "append"
 
-interface Place {
+interface WriteTarget {
   readonly old: FileStat | undefined
   /** True if the backend will refuse the write. The backend's own fault is then reported instead of DiskFull. */
-  readonly isDoomed: boolean
+  readonly willFail: boolean
 }
 
 const publishAtOnce: Commit = (publish) => publish
@@ -108,27 +108,27 @@ const publishAtOnce: Commit = (publish) => publish
 const sizeOf = (chunks: ReadonlyArray<Uint8Array>): number => chunks.reduce((bytes, chunk) => bytes + chunk.length, 0)
 
 export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => {
-  const count = ledger(bounds, usage)
+  const addUsage = makeLedger(bounds, usage)
   const { links } = self
   const nameOf = (path: FsPath.FsPath): FsPath.FsPath => (self.info.caseSensitive ? path : FsPath.fold(path))
 
-  const placeAt = (path: FsPath.FsPath, mode: Mode) =>
-    Effect.flatMap(self.stat(path), (old): Effect.Effect<Place, Fault> =>
+  const writeTargetAt = (path: FsPath.FsPath, mode: Mode) =>
+    Effect.flatMap(self.stat(path), (old): Effect.Effect<WriteTarget, Fault> =>
       old === undefined
-        ? Effect.map(self.stat(FsPath.parent(path)), (above) => ({ old, isDoomed: above?.kind !== "directory" }))
-        : Effect.succeed({ old, isDoomed: mode === "create" || old.kind !== "file" })
+        ? Effect.map(self.stat(FsPath.parent(path)), (above) => ({ old, willFail: above?.kind !== "directory" }))
+        : Effect.succeed({ old, willFail: mode === "create" || old.kind !== "file" })
     )
 
-  const growth = (path: FsPath.FsPath, mode: Mode, size: number, { isDoomed, old }: Place): Usage =>
-    isDoomed
-      ? none
+  const growth = (path: FsPath.FsPath, mode: Mode, size: number, { willFail, old }: WriteTarget): Usage =>
+    willFail
+      ? noUsage
       : {
-          bytes: mode === "replace" ? size - worth(path, old).bytes : size,
-          files: old === undefined && isNamed(path) ? 1 : 0
+          bytes: mode === "replace" ? size - usageOf(path, old).bytes : size,
+          files: old === undefined && countsAsFile(path) ? 1 : 0
         }
 
-  const more = ({ bytes, files }: Usage): Usage => ({ bytes: Math.max(0, bytes), files: Math.max(0, files) })
-  const less = ({ bytes, files }: Usage): Usage => ({ bytes: Math.max(0, -bytes), files: Math.max(0, -files) })
+  const growthOnly = ({ bytes, files }: Usage): Usage => ({ bytes: Math.max(0, bytes), files: Math.max(0, files) })
+  const shrinkageOnly = ({ bytes, files }: Usage): Usage => ({ bytes: Math.max(0, -bytes), files: Math.max(0, -files) })
 
   const write = <E, R>(
     path: FsPath.FsPath,
@@ -136,39 +136,39 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
     mode: Mode,
     how?: WriteHow
   ): Effect.Effect<FileStat, Fault | E, R> =>
-    Effect.flatMap(placeAt(path, mode), (place) => {
-      const claim = makeClaim(count)
+    Effect.flatMap(writeTargetAt(path, mode), (place) => {
+      const reservation = makeReservation(addUsage)
       let size = isBytes(content) ? content.length : 0
-      const reserve = Effect.suspend(() => claim.raise(more(growth(path, mode, size, place))))
-      const counted = isBytes(content)
+      const reserve = Effect.suspend(() => reservation.raise(growthOnly(growth(path, mode, size, place))))
+      const countedContent = isBytes(content)
         ? content
         : Stream.mapArrayEffect(content, (chunks) => {
             size += sizeOf(chunks)
             return Effect.as(reserve, chunks)
           })
       const commit = how?.commit ?? publishAtOnce
-      const settled: Commit = (publish) =>
+      const settleOnPublish: Commit = (publish) =>
         Effect.uninterruptible(
-          Effect.flatMap(placeAt(path, mode), (now) => {
+          Effect.flatMap(writeTargetAt(path, mode), (now) => {
             const change = growth(path, mode, size, now)
             return Effect.andThen(
-              claim.raise(more(change)),
-              Effect.tap(publish, () => claim.settle(less(change)))
+              reservation.raise(growthOnly(change)),
+              Effect.tap(publish, () => reservation.settle(shrinkageOnly(change)))
             )
           })
         )
-      const written = self.write(path, counted, mode, { commit: (publish) => commit(settled(publish)) })
-      return Effect.ensuring(Effect.andThen(reserve, written), claim.release)
+      const written = self.write(path, countedContent, mode, { commit: (publish) => commit(settleOnPublish(publish)) })
+      return Effect.ensuring(Effect.andThen(reserve, written), reservation.release)
     })
 
-  const step = (change: Usage, run: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> => {
-    const claim = makeClaim(count)
+  const withReservation = (change: Usage, run: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> => {
+    const reservation = makeReservation(addUsage)
     return Effect.ensuring(
       Effect.andThen(
-        claim.raise(more(change)),
-        Effect.tap(run, () => claim.settle(less(change)))
+        reservation.raise(growthOnly(change)),
+        Effect.tap(run, () => reservation.settle(shrinkageOnly(change)))
       ),
-      claim.release
+      reservation.release
     )
   }
 
@@ -177,10 +177,10 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
       ? self.rename(from, to, options)
       : Effect.uninterruptible(
           Effect.flatMap(Effect.all([self.stat(from), self.stat(to)]), ([source, target]) => {
-            const [before, after] = [worth(from, source), worth(to, source)]
-            const replaced = worth(to, target)
+            const [before, after] = [usageOf(from, source), usageOf(to, source)]
+            const replaced = usageOf(to, target)
             const change = { bytes: -replaced.bytes, files: after.files - before.files - replaced.files }
-            return step(options.replace || target === undefined ? change : none, self.rename(from, to, options))
+            return withReservation(options.replace || target === undefined ? change : noUsage, self.rename(from, to, options))
           })
         )
 
@@ -191,8 +191,8 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
     remove: (path) =>
       Effect.uninterruptible(
         Effect.flatMap(self.stat(path), (found) => {
-          const { bytes, files } = worth(path, found)
-          return step({ bytes: -bytes, files: -files }, self.remove(path))
+          const { bytes, files } = usageOf(path, found)
+          return withReservation({ bytes: -bytes, files: -files }, self.remove(path))
         })
       ),
     rename,
@@ -202,8 +202,8 @@ export const around = (self: Backend, bounds: Bounds, usage: Usage): Backend => 
       relative: links.relative,
       make: (path, target) =>
         Effect.uninterruptible(
-          Effect.flatMap(placeAt(path, "create"), (place) =>
-            step({ bytes: 0, files: growth(path, "create", 0, place).files }, links.make(path, target))
+          Effect.flatMap(writeTargetAt(path, "create"), (place) =>
+            withReservation({ bytes: 0, files: growth(path, "create", 0, place).files }, links.make(path, target))
           )
         )
     }

@@ -38,19 +38,19 @@ const duration = Metric.histogram("fs_algebra_call_duration_ms", {
   boundaries: Metric.exponentialBoundaries({ start: 0.01, factor: 4, count: 12 })
 })
 
-const hasTag = (error: unknown): error is { readonly _tag: string } =>
+const isTagged = (error: unknown): error is { readonly _tag: string } =>
   typeof error === "object" && error !== null && "_tag" in error && typeof error._tag === "string"
 
-const reason = (cause: Cause.Cause<unknown>): string => {
+const failureTagOf = (cause: Cause.Cause<unknown>): string => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-  return hasTag(error) ? error._tag : Cause.hasInterruptsOnly(cause) ? "Interrupt" : "Defect"
+  return isTagged(error) ? error._tag : Cause.hasInterruptsOnly(cause) ? "Interrupt" : "Defect"
 }
 
 /**
  * Returns a function that records the end of a call. It caches the metrics per operation, because creating one costs
  * more than an update.
  */
-const recorder = (backend: string) => {
+const makeRecorder = (backend: string) => {
   const made = new Map<string, { readonly calls: typeof calls; readonly duration: typeof duration }>()
   const metricsOf = (operation: string) => {
     let metrics = made.get(operation)
@@ -63,18 +63,18 @@ const recorder = (backend: string) => {
   }
   return (operation: string, nanos: bigint, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> => {
     const { calls, duration } = metricsOf(operation)
-    const ended = Effect.andThen(Metric.update(calls, 1), Metric.update(duration, Number(nanos) / 1e6))
+    const countCall = Effect.andThen(Metric.update(calls, 1), Metric.update(duration, Number(nanos) / 1e6))
     return Exit.isSuccess(exit)
-      ? ended
+      ? countCall
       : Effect.andThen(
-          ended,
-          Metric.update(Metric.withAttributes(errors, { operation, backend, error: reason(exit.cause) }), 1)
+          countCall,
+          Metric.update(Metric.withAttributes(errors, { operation, backend, error: failureTagOf(exit.cause) }), 1)
         )
   }
 }
 
-const hooks = (backend: string): Calls => {
-  const record = recorder(backend)
+const makeHooks = (backend: string): Calls => {
+  const record = makeRecorder(backend)
   const span = ({ operation, path }: Call) =>
     [`Filesystem.${operation}`, { attributes: { path, backend }, captureStackTrace: false }] as const
   return {
@@ -96,7 +96,7 @@ const hooks = (backend: string): Calls => {
   }
 }
 
-const within = (outer: Calls, inner: Calls | undefined): Calls =>
+const nestCalls = (outer: Calls, inner: Calls | undefined): Calls =>
   inner === undefined
     ? outer
     : {
@@ -104,9 +104,9 @@ const within = (outer: Calls, inner: Calls | undefined): Calls =>
         stream: (call, self) => outer.stream(call, inner.stream(call, self))
       }
 
-const traces = new WeakSet<Calls>()
+const tracedCalls = new WeakSet<Calls>()
 
-export const isTraced = (port: Backend): boolean => port.calls !== undefined && traces.has(port.calls)
+export const isTraced = (port: Backend): boolean => port.calls !== undefined && tracedCalls.has(port.calls)
 
 const isDeclined = (done: unknown): boolean => Option.isOption(done) && Option.isNone(done)
 
@@ -117,8 +117,8 @@ export const around = (self: Backend): Backend => {
   const { info } = self
   const read = Metric.withAttributes(readBytes, { backend: info.name })
   const written = Metric.withAttributes(writtenBytes, { backend: info.name })
-  const calls = within(hooks(info.name), self.calls)
-  traces.add(calls)
+  const calls = nestCalls(makeHooks(info.name), self.calls)
+  tracedCalls.add(calls)
 
   const counting = (handle: Handle): Handle => ({
     ...handle,
@@ -126,7 +126,7 @@ export const around = (self: Backend): Backend => {
   })
 
   /** Counts written bytes, unless the write was declined. */
-  const counted = <A, E, R, E2, R2>(
+  const countWritten = <A, E, R, E2, R2>(
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
     write: (content: Uint8Array | Stream.Stream<Uint8Array, E, R>) => Effect.Effect<A, E2, R2>
   ): Effect.Effect<A, E2, R2> =>
@@ -145,7 +145,7 @@ export const around = (self: Backend): Backend => {
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
     mode: "create" | "replace" | "append",
     how?: WriteHow
-  ): Effect.Effect<FileStat, Fault | E, R> => counted(content, (bytes) => self.write(path, bytes, mode, how))
+  ): Effect.Effect<FileStat, Fault | E, R> => countWritten(content, (bytes) => self.write(path, bytes, mode, how))
 
   const counts = <A>(
     metric: Metric.Metric<number, unknown>,
@@ -161,7 +161,8 @@ export const around = (self: Backend): Backend => {
     perform: Request.override(self.perform, (perform) => ({
       Read: (request) => counts(read, perform(request), (whole) => whole.bytes.length),
       ReadMany: (request) => counts(read, perform(request), (wholes) => sum(wholes, (whole) => whole?.bytes.length)),
-      Write: <E, R>(request: Request.Write<E, R>) => counted(request.bytes, (bytes) => perform<E, R>({ ...request, bytes })),
+      Write: <E, R>(request: Request.Write<E, R>) =>
+        countWritten(request.bytes, (bytes) => perform<E, R>({ ...request, bytes })),
       MakeMany: (request) =>
         counts(written, perform(request), (made) =>
           sum(request.entries, ({ bytes }, index) => (made[index] === true ? bytes?.length : 0))

@@ -22,18 +22,18 @@ import { type Fault, type FsError, promote } from "../model/FsError.ts"
 import { type FsPath, parent } from "../model/FsPath.ts"
 import { Limits, type LimitsShape } from "../model/Limits.ts"
 import type { Backend } from "../port/Backend.ts"
-import { ahead } from "./ahead.ts"
+import { withReadAhead } from "./ahead.ts"
 import { ArchiveError } from "./errors.ts"
 import type { Mismatch } from "./exchange.ts"
-import { insideOf } from "./inside.ts"
-import { isPermitted, replace } from "./replace.ts"
+import { toInnerPath } from "./inside.ts"
+import { isPermitted, replaceTree } from "./replace.ts"
 import * as Tar from "./tar.ts"
-import { at, count, type DirectoryNode } from "./tree.ts"
-import { largestArchive, type NameRules, refuse } from "./zip/names.ts"
+import { findNode, countFiles, type DirectoryNode } from "./tree.ts"
+import { maxArchiveFileBytes, type NameRules, refuse } from "./zip/names.ts"
 import * as Outside from "./zip/outside.ts"
-import { type Contents, type Home, readAny } from "./zip/reader.ts"
+import { type Contents, type RestoreTarget, readAny } from "./zip/reader.ts"
 import * as Spool from "./zip/spool.ts"
-import { filesOf, type Odd, type SkippedEntry, survey, type SurveyOptions } from "./zip/survey.ts"
+import { filesOf, type NonPortableHandling, type SkippedEntry, survey, type SurveyOptions } from "./zip/survey.ts"
 import { type Layout, Writer } from "./zip/writer.ts"
 
 export {
@@ -48,7 +48,7 @@ export type {
 type Problem = ArchiveError | Fault | Mismatch
 
 /** An error of the input, wrapped to keep it apart from faults of the filesystem. */
-class Foreign<E> {
+class InputError<E> {
   readonly error: E
 
   constructor(error: E) {
@@ -56,19 +56,19 @@ class Foreign<E> {
   }
 }
 
-const failure = (problem: Problem, operation: string): ArchiveError | FsError => {
+const toOperationError = (problem: Problem, operation: string): ArchiveError | FsError => {
   if (problem instanceof ArchiveError) return problem
   return problem._tag === "Mismatch"
     ? refuse("corrupt", "its content is no longer what it was when it was checked", String(problem.path))
     : promote(problem, operation, ".")
 }
 
-const failureOf =
+const toOperationErrorOf =
   (operation: string) =>
-  <E = never>(problem: Problem | Foreign<E>): ArchiveError | FsError | E =>
-    problem instanceof Foreign ? problem.error : failure(problem, operation)
+  <E = never>(problem: Problem | InputError<E>): ArchiveError | FsError | E =>
+    problem instanceof InputError ? problem.error : toOperationError(problem, operation)
 
-const called = <A, E, R>(port: Backend, operation: string, self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+const runAsCall = <A, E, R>(port: Backend, operation: string, self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   port.calls === undefined ? self : port.calls.effect({ operation, path: "." }, self)
 
 /**
@@ -101,12 +101,12 @@ export interface ExportOptions {
 }
 
 /** Internal options: `odd: "keep"` makes an archive that only this filesystem can restore. */
-interface Making extends Omit<ExportOptions, "excludes"> {
+interface InternalExportOptions extends Omit<ExportOptions, "excludes"> {
   readonly excludes?: SurveyOptions["excludes"]
-  readonly odd?: Odd | undefined
+  readonly nonPortable?: NonPortableHandling | undefined
 }
 
-interface Exported {
+interface ArchiveInProgress {
   readonly bytes: Stream.Stream<Uint8Array, ArchiveError | Fault>
   /** Returns the number of files and symlinks, once all bytes have been read. */
   readonly files: () => number
@@ -118,7 +118,7 @@ interface MakeOptions extends SurveyOptions {
 }
 
 interface Format {
-  readonly make: (port: Backend, options: MakeOptions, now: number) => Effect.Effect<Exported, ArchiveError | Fault>
+  readonly make: (port: Backend, options: MakeOptions, now: number) => Effect.Effect<ArchiveInProgress, ArchiveError | Fault>
   readonly read: <E, R>(
     bytes: Stream.Stream<Uint8Array, E, R>,
     rules: NameRules
@@ -128,17 +128,18 @@ interface Format {
 const zip: Format = {
   make: (port, options, now) =>
     Effect.flatMap(survey(port, options), ({ items, skipped }) => {
-      const writer = new Writer(ahead(port, filesOf(items)), options.limits, now, options.layout)
+      const writer = new Writer(withReadAhead(port, filesOf(items)), options.limits, now, options.layout)
       return Effect.as(options.report(skipped), { bytes: writer.bytes(items), files: () => writer.manifest.fileCount })
     }),
-  read: (bytes, rules) => Effect.flatMap(Spool.filled(bytes, largestArchive(rules.limits)), (source) => readAny(source, rules))
+  read: (bytes, rules) =>
+    Effect.flatMap(Spool.spoolStream(bytes, maxArchiveFileBytes(rules.limits)), (source) => readAny(source, rules))
 }
 
 const tar: Format = {
   make: (port, options, now) =>
-    Effect.flatMap(survey(port, { ...options, whyNot: Tar.whyUnfit }), ({ items, skipped }) => {
+    Effect.flatMap(survey(port, { ...options, whyUnencodable: Tar.whyUnencodable }), ({ items, skipped }) => {
       let files = 0
-      const bytes = Tar.bytes(ahead(port, filesOf(items)), items, options.limits, now, (kind) => {
+      const bytes = Tar.bytes(withReadAhead(port, filesOf(items)), items, options.limits, now, (kind) => {
         if (kind !== "directory") files++
       })
       return Effect.as(options.report(skipped), { bytes, files: () => files })
@@ -146,27 +147,31 @@ const tar: Format = {
   read: Tar.read
 }
 
-const fewest = 5
+const maxReportedEntries = 5
 
 const warning = (skipped: ReadonlyArray<SkippedEntry>): Effect.Effect<void> => {
   if (skipped.length === 0) return Effect.void
-  const first = skipped.slice(0, fewest).map(({ detail, path }) => `${JSON.stringify(path)}: ${detail}`)
-  const more = skipped.length > fewest ? `; and ${skipped.length - fewest} more` : ""
+  const first = skipped.slice(0, maxReportedEntries).map(({ detail, path }) => `${JSON.stringify(path)}: ${detail}`)
+  const more = skipped.length > maxReportedEntries ? `; and ${skipped.length - maxReportedEntries} more` : ""
   return Effect.logWarning(`fs-algebra: left out of the archive: ${first.join("; ")}${more}`)
 }
 
-const exported = (format: Format, port: Backend, options: Making): Effect.Effect<Exported, ArchiveError | Fault> =>
+const makeArchive = (
+  format: Format,
+  port: Backend,
+  options: InternalExportOptions
+): Effect.Effect<ArchiveInProgress, ArchiveError | Fault> =>
   Effect.flatMap(Effect.all([Limits, Clock.currentTimeMillis]), ([limits, now]) => {
-    const { layout, odd = options.strict === true ? "refuse" : "skip", onSkipped } = options
-    const globs = globsOf(port, options.exclude, limits)
+    const { layout, nonPortable = options.strict === true ? "refuse" : "skip", onSkipped } = options
+    const globs = compileExcludes(port, options.exclude, limits)
     if (typeof globs === "object") return Effect.fail(globs)
-    const excludes = either(options.excludes, globs)
+    const excludes = combineExcludes(options.excludes, globs)
     const report = (skipped: ReadonlyArray<SkippedEntry>) =>
       onSkipped === undefined ? warning(skipped) : Effect.sync(() => skipped.forEach((entry) => onSkipped(entry)))
-    return format.make(port, { excludes, layout, limits, odd, report }, now)
+    return format.make(port, { excludes, layout, limits, nonPortable, report }, now)
   })
 
-const globsOf = (
+const compileExcludes = (
   { info }: Backend,
   exclude: ExportOptions["exclude"],
   limits: LimitsShape
@@ -178,18 +183,18 @@ const globsOf = (
   return "_tag" in matcher ? matcher : (path, isDirectory) => Matcher.test(matcher, path, isDirectory)
 }
 
-const streamed = (
+const streamArchive = (
   format: Format,
   operation: string,
   { port }: Algebra,
-  options: Making
+  options: InternalExportOptions
 ): Stream.Stream<Uint8Array, ArchiveError | FsError> => {
-  const archive = Effect.map(exported(format, port, options), ({ bytes }) => bytes)
-  const bytes = Stream.mapError(Stream.unwrap(archive), failureOf(operation))
+  const archive = Effect.map(makeArchive(format, port, options), ({ bytes }) => bytes)
+  const bytes = Stream.mapError(Stream.unwrap(archive), toOperationErrorOf(operation))
   return port.calls === undefined ? bytes : port.calls.stream({ operation, path: "." }, bytes)
 }
 
-const joined = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Uint8Array, E, R> =>
+const collectBytes = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Uint8Array, E, R> =>
   Effect.map(Stream.runCollect(bytes), (chunks) => new Uint8Array(Buffer.concat(chunks)))
 
 /**
@@ -209,7 +214,7 @@ const joined = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Uin
  * @since 0.1.0
  */
 export const exportZipOf = (fs: Algebra, options: ExportOptions = {}): Stream.Stream<Uint8Array, ArchiveError | FsError> =>
-  streamed(zip, "exportZip", fs, options)
+  streamArchive(zip, "exportZip", fs, options)
 
 /**
  * Exports the tree as a tar archive, with names relative to the root. Otherwise the same as `exportZipOf`.
@@ -217,7 +222,7 @@ export const exportZipOf = (fs: Algebra, options: ExportOptions = {}): Stream.St
  * @since 0.1.0
  */
 export const exportTarOf = (fs: Algebra, options: ExportOptions = {}): Stream.Stream<Uint8Array, ArchiveError | FsError> =>
-  streamed(tar, "exportTar", fs, options)
+  streamArchive(tar, "exportTar", fs, options)
 
 /**
  * Exports the tree as a ZIP archive in one array.
@@ -225,12 +230,12 @@ export const exportTarOf = (fs: Algebra, options: ExportOptions = {}): Stream.St
  * @since 0.1.0
  */
 export const exportBytesOf = (fs: Algebra, options?: ExportOptions): Effect.Effect<Uint8Array, ArchiveError | FsError> =>
-  joined(exportZipOf(fs, options))
+  collectBytes(exportZipOf(fs, options))
 
-const only = (path: FsPath | undefined): ((path: FsPath) => boolean) | undefined =>
+const excludeOnly = (path: FsPath | undefined): ((path: FsPath) => boolean) | undefined =>
   path === undefined ? undefined : (other) => other === path
 
-const either = (one: SurveyOptions["excludes"], other: SurveyOptions["excludes"]): SurveyOptions["excludes"] =>
+const combineExcludes = (one: SurveyOptions["excludes"], other: SurveyOptions["excludes"]): SurveyOptions["excludes"] =>
   one === undefined || other === undefined
     ? (one ?? other)
     : (path, isDirectory) => one(path, isDirectory) || other(path, isDirectory)
@@ -247,7 +252,7 @@ export const exportArchiveOf = (
   { port }: Algebra,
   path: string,
   options: ExportOptions = {}
-): Effect.Effect<number, ArchiveError | FsError> => writing(port, path, options)
+): Effect.Effect<number, ArchiveError | FsError> => writeArchive(port, path, options)
 
 /**
  * Writes an archive for this filesystem only: entries that a generic import would reject are included verbatim.
@@ -261,7 +266,7 @@ export const keepArchiveOf = (
   { port }: Algebra,
   path: string,
   options: ExportOptions = {}
-): Effect.Effect<number, ArchiveError | FsError> => writing(port, path, { ...options, odd: "keep" })
+): Effect.Effect<number, ArchiveError | FsError> => writeArchive(port, path, { ...options, nonPortable: "keep" })
 
 /**
  * Exports an archive as `keepArchiveOf` does, as a stream.
@@ -269,22 +274,29 @@ export const keepArchiveOf = (
  * @internal
  */
 export const keepZipOf = (fs: Algebra, options: ExportOptions = {}): Stream.Stream<Uint8Array, ArchiveError | FsError> =>
-  streamed(zip, "exportZip", fs, { ...options, odd: "keep" })
+  streamArchive(zip, "exportZip", fs, { ...options, nonPortable: "keep" })
 
 /**
  * Exports an archive as `keepArchiveOf` does, as one array.
  *
  * @internal
  */
-export const keepBytesOf = (fs: Algebra): Effect.Effect<Uint8Array, ArchiveError | FsError> => joined(keepZipOf(fs))
+export const keepBytesOf = (fs: Algebra): Effect.Effect<Uint8Array, ArchiveError | FsError> => collectBytes(keepZipOf(fs))
 
-const writing = (port: Backend, path: string, options: Making): Effect.Effect<number, ArchiveError | FsError> => {
+const writeArchive = (
+  port: Backend,
+  path: string,
+  options: InternalExportOptions
+): Effect.Effect<number, ArchiveError | FsError> => {
   const operation = "exportArchive"
   const written = Effect.suspend(() => {
     let files = () => 0
     const bytes = (target: Outside.Target) =>
       Effect.map(
-        exported(zip, port, { ...options, excludes: either(only(insideOf(port, target.path)), options.excludes) }),
+        makeArchive(zip, port, {
+          ...options,
+          excludes: combineExcludes(excludeOnly(toInnerPath(port, target.path)), options.excludes)
+        }),
         (archive) => {
           files = archive.files
           return archive.bytes
@@ -293,13 +305,13 @@ const writing = (port: Backend, path: string, options: Making): Effect.Effect<nu
     return Effect.map(
       Outside.write(
         path,
-        (target) => Stream.mapError(Stream.unwrap(bytes(target)), failureOf(operation)),
+        (target) => Stream.mapError(Stream.unwrap(bytes(target)), toOperationErrorOf(operation)),
         (fault) => promote(fault, operation, path)
       ),
       () => files()
     )
   })
-  return called(port, operation, written)
+  return runAsCall(port, operation, written)
 }
 
 const hasLink = (top: DirectoryNode): boolean => {
@@ -313,7 +325,7 @@ const hasLink = (top: DirectoryNode): boolean => {
   return false
 }
 
-interface Opened extends Contents {
+interface OpenedContents extends Contents {
   readonly file?: string | undefined
 }
 
@@ -321,14 +333,16 @@ interface Opened extends Contents {
  * Returns the archive's path in the tree if the import can leave the file there: its directory exists in the new tree
  * and the name is free.
  */
-const besides = (tree: DirectoryNode, path: FsPath | undefined): FsPath | undefined =>
-  path !== undefined && at(tree, parent(path))?.kind === "directory" && at(tree, path) === undefined ? path : undefined
+const keptArchivePath = (tree: DirectoryNode, path: FsPath | undefined): FsPath | undefined =>
+  path !== undefined && findNode(tree, parent(path))?.kind === "directory" && findNode(tree, path) === undefined
+    ? path
+    : undefined
 
 /** Checks the whole archive, then makes the filesystem equal to its tree. Returns the number of files and symlinks. */
-const importing = <E, R>(
+const importContents = <E, R>(
   port: Backend,
   operation: string,
-  open: (rules: NameRules) => Effect.Effect<Opened, Foreign<E> | ArchiveError | Fault, R | Scope.Scope>
+  open: (rules: NameRules) => Effect.Effect<OpenedContents, InputError<E> | ArchiveError | Fault, R | Scope.Scope>
 ): Effect.Effect<number, E | ArchiveError | FsError, Exclude<R, Scope.Scope>> => {
   const imported = Effect.gen(function* () {
     if (!isPermitted(port)) return yield* Effect.fail<Fault>({ _tag: "AccessDenied", why: "readOnly" })
@@ -337,34 +351,37 @@ const importing = <E, R>(
     if (port.links === undefined && hasLink(tree)) {
       return yield* Effect.fail(refuse("link", "it holds links, and this filesystem has none"))
     }
-    const excludes = file === undefined ? undefined : only(besides(tree, insideOf(port, file)))
-    yield* replace<ArchiveError>(port, { after: tree, content, scan: { excludes } })
-    return count(tree).files
+    const excludes = file === undefined ? undefined : excludeOnly(keptArchivePath(tree, toInnerPath(port, file)))
+    yield* replaceTree<ArchiveError>(port, { after: tree, content, scan: { excludes } })
+    return countFiles(tree).files
   })
-  return called(port, operation, Effect.mapError(Effect.scoped(imported), failureOf(operation)))
+  return runAsCall(port, operation, Effect.mapError(Effect.scoped(imported), toOperationErrorOf(operation)))
 }
 
-const importingFrom = <E, R>(
+const importStream = <E, R>(
   format: Format,
   operation: string,
   { port }: Algebra,
   bytes: Stream.Stream<Uint8Array, E, R>
 ): Effect.Effect<number, E | ArchiveError | FsError, Exclude<R, Scope.Scope>> =>
-  importing<E, R>(port, operation, (rules) =>
+  importContents<E, R>(port, operation, (rules) =>
     format.read(
-      Stream.mapError(bytes, (error) => new Foreign(error)),
+      Stream.mapError(bytes, (error) => new InputError(error)),
       rules
     )
   )
 
-const importingFile = (
+const importHostFile = (
   { port }: Algebra,
-  opened: Effect.Effect<Outside.Opened, Foreign<FsError>, Scope.Scope>,
-  home?: Home
+  opened: Effect.Effect<Outside.Opened, InputError<FsError>, Scope.Scope>,
+  home?: RestoreTarget
 ): Effect.Effect<number, ArchiveError | FsError> =>
-  importing(port, "importArchive", (rules) =>
+  importContents(port, "importArchive", (rules) =>
     Effect.flatMap(opened, ({ descriptor, file, size }) =>
-      Effect.map(readAny(Spool.ofDescriptor(descriptor, size), rules, home), (contents): Opened => ({ ...contents, file }))
+      Effect.map(readAny(Spool.fromDescriptor(descriptor, size), rules, home), (contents): OpenedContents => ({
+        ...contents,
+        file
+      }))
     )
   )
 
@@ -380,7 +397,7 @@ const importingFile = (
 export const importZipOf = <E, R>(
   fs: Algebra,
   bytes: Stream.Stream<Uint8Array, E, R>
-): Effect.Effect<number, E | ArchiveError | FsError, Exclude<R, Scope.Scope>> => importingFrom(zip, "importZip", fs, bytes)
+): Effect.Effect<number, E | ArchiveError | FsError, Exclude<R, Scope.Scope>> => importStream(zip, "importZip", fs, bytes)
 
 /**
  * Makes a filesystem equal to a tar archive, with or without gzip. A hard link becomes a file with the same content.
@@ -392,7 +409,7 @@ export const importZipOf = <E, R>(
 export const importTarOf = <E, R>(
   fs: Algebra,
   bytes: Stream.Stream<Uint8Array, E, R>
-): Effect.Effect<number, E | ArchiveError | FsError, Exclude<R, Scope.Scope>> => importingFrom(tar, "importTar", fs, bytes)
+): Effect.Effect<number, E | ArchiveError | FsError, Exclude<R, Scope.Scope>> => importStream(tar, "importTar", fs, bytes)
 
 /**
  * Makes a filesystem equal to a ZIP archive given as one array.
@@ -400,7 +417,7 @@ export const importTarOf = <E, R>(
  * @since 0.1.0
  */
 export const importBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<number, ArchiveError | FsError> =>
-  importing(fs.port, "importZip", (rules) => readAny(Spool.ofBytes(bytes), rules))
+  importContents(fs.port, "importZip", (rules) => readAny(Spool.fromBytes(bytes), rules))
 
 /**
  * Makes a filesystem equal to a ZIP archive in a file of the host.
@@ -410,12 +427,15 @@ export const importBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<num
  * @since 0.1.0
  */
 export const importArchiveOf = (fs: Algebra, path: string): Effect.Effect<number, ArchiveError | FsError> =>
-  importingFile(
+  importHostFile(
     fs,
-    Effect.mapError(Outside.open(path), (fault) => new Foreign(promote(fault, "importArchive", path)))
+    Effect.mapError(Outside.open(path), (fault) => new InputError(promote(fault, "importArchive", path)))
   )
 
-const homeOf = ({ port }: Algebra): Home => ({ backend: port.info.name, caseSensitive: port.info.caseSensitive })
+const restoreTargetOf = ({ port }: Algebra): RestoreTarget => ({
+  backend: port.info.name,
+  caseSensitive: port.info.caseSensitive
+})
 
 /**
  * Restores an archive of `keepArchiveOf` from an open file, even if another file has its name by now.
@@ -425,7 +445,7 @@ const homeOf = ({ port }: Algebra): Home => ({ backend: port.info.name, caseSens
  * @internal
  */
 export const bringBackOpenedOf = (fs: Algebra, opened: Outside.Opened): Effect.Effect<number, ArchiveError | FsError> =>
-  importingFile(fs, Effect.succeed(opened), homeOf(fs))
+  importHostFile(fs, Effect.succeed(opened), restoreTargetOf(fs))
 
 /**
  * Restores an archive of `keepArchiveOf` from a file of the host.
@@ -433,10 +453,10 @@ export const bringBackOpenedOf = (fs: Algebra, opened: Outside.Opened): Effect.E
  * @internal
  */
 export const bringBackArchiveOf = (fs: Algebra, path: string): Effect.Effect<number, ArchiveError | FsError> =>
-  importingFile(
+  importHostFile(
     fs,
-    Effect.mapError(Outside.open(path), (fault) => new Foreign(promote(fault, "importArchive", path))),
-    homeOf(fs)
+    Effect.mapError(Outside.open(path), (fault) => new InputError(promote(fault, "importArchive", path))),
+    restoreTargetOf(fs)
   )
 
 /**
@@ -445,7 +465,7 @@ export const bringBackArchiveOf = (fs: Algebra, path: string): Effect.Effect<num
  * @internal
  */
 export const bringBackBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<number, ArchiveError | FsError> =>
-  importing(fs.port, "importZip", (rules) => readAny(Spool.ofBytes(bytes), rules, homeOf(fs)))
+  importContents(fs.port, "importZip", (rules) => readAny(Spool.fromBytes(bytes), rules, restoreTargetOf(fs)))
 
 /**
  * Runs `exportZipOf` on the current filesystem.

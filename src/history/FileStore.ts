@@ -90,12 +90,12 @@ export interface Operations {
  */
 export class FileStore extends Context.Service<FileStore, Operations>()("fs-algebra/FileStore") {}
 
-const boundless = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+const withoutSizeLimits = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> =>
   Effect.flatMap(Limits, ({ maxArchiveBytes, maxArchiveEntries, patternBudget }) =>
     Effect.provideService(effect, Limits, { ...unlimited, maxArchiveBytes, maxArchiveEntries, patternBudget })
   )
 
-const everyLine = -1
+const allLines = -1
 
 const entryOf = ({ isFile, kind, path, sizeBytes }: GlobMatch): FileEntry => ({
   name: FsPath.name(path),
@@ -128,14 +128,15 @@ const restoreOf = (fs: Algebra, data: Uint8Array): Effect.Effect<number, Archive
  * @since 0.1.0
  */
 export const make = (fs: Algebra): Operations => ({
-  read: (path, options) => boundless(fs.read(path, { offset: options?.offset, limit: options?.limit ?? everyLine })),
-  write: (path, content) => boundless(Effect.map(fs.write(path, content), ({ bytesWritten }) => bytesWritten)),
-  delete: (path) => boundless(Effect.map(fs.delete(path, { recursive: true, missing: "ignore" }), ({ deleted }) => deleted)),
-  list: (path) => boundless(Effect.catchTag(fs.list(path), "NotFound", () => Effect.succeed([]))),
-  glob: (pattern) => boundless(Effect.map(fs.glob(pattern, { sizes: true }), ({ matches }) => matches.map(entryOf))),
-  grep: (pattern, options) => boundless(Stream.runCollect(fs.grepStream(pattern, { glob: options?.fileGlob }))),
-  snapshot: boundless(exportBytesOf(fs)),
-  restore: (data) => boundless(Effect.asVoid(restoreOf(fs, data)))
+  read: (path, options) => withoutSizeLimits(fs.read(path, { offset: options?.offset, limit: options?.limit ?? allLines })),
+  write: (path, content) => withoutSizeLimits(Effect.map(fs.write(path, content), ({ bytesWritten }) => bytesWritten)),
+  delete: (path) =>
+    withoutSizeLimits(Effect.map(fs.delete(path, { recursive: true, missingDirectories: "ignore" }), ({ deleted }) => deleted)),
+  list: (path) => withoutSizeLimits(Effect.catchTag(fs.list(path), "NotFound", () => Effect.succeed([]))),
+  glob: (pattern) => withoutSizeLimits(Effect.map(fs.glob(pattern, { sizes: true }), ({ matches }) => matches.map(entryOf))),
+  grep: (pattern, options) => withoutSizeLimits(Stream.runCollect(fs.grepStream(pattern, { glob: options?.fileGlob }))),
+  snapshot: withoutSizeLimits(exportBytesOf(fs)),
+  restore: (data) => withoutSizeLimits(Effect.asVoid(restoreOf(fs, data)))
 })
 
 /**

@@ -15,7 +15,7 @@ import { Filesystem } from "../filesystem/Filesystem.ts"
 import type { SnapshotError } from "./errors.ts"
 import type { Operations, Options } from "./snapshotStore/operations.ts"
 import { make as makeService, toError } from "./snapshotStore/service.ts"
-import { Shelf } from "./snapshotStore/shelf.ts"
+import { SnapshotDirectory } from "./snapshotStore/shelf.ts"
 
 export {
   /** @since 0.1.0 */
@@ -61,7 +61,7 @@ export class SnapshotStore extends Context.Service<SnapshotStore, Operations>()(
  */
 export const make = (options?: Options): Effect.Effect<Operations, SnapshotError, Filesystem | Scope.Scope> =>
   Effect.flatMap(Filesystem, (fs) =>
-    Effect.mapBoth(Shelf.make(options?.directory ?? join(tmpdir(), "fs-algebra-snapshots")), {
+    Effect.mapBoth(SnapshotDirectory.make(options?.directory ?? join(tmpdir(), "fs-algebra-snapshots")), {
       onFailure: toError("SnapshotStore"),
       onSuccess: (shelf) => makeService(fs, shelf, options?.onDuplicate !== "error")
     })

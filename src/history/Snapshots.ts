@@ -98,7 +98,7 @@ export {
  */
 export class Snapshots extends Context.Service<Snapshots, Operations>()("fs-algebra/Snapshots") {}
 
-const serving = (
+const makeLayer = (
   choose: (fs: Algebra) => Effect.Effect<Strategy, Problem, Scope.Scope>
 ): Layer.Layer<Snapshots, SnapshotError, Filesystem> =>
   Layer.effect(
@@ -108,7 +108,7 @@ const serving = (
     )
   )
 
-const own = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy, Problem, Scope.Scope> => {
+const chooseStrategy = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy, Problem, Scope.Scope> => {
   const { history } = fs.port
   switch (history?._tag) {
     case "Memory":
@@ -127,7 +127,7 @@ const own = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy, Proble
  * @since 0.1.0
  */
 export const layerWith = (options: LayerOptions): Layer.Layer<Snapshots, SnapshotError, Filesystem> =>
-  serving((fs) => own(fs, options))
+  makeLayer((fs) => chooseStrategy(fs, options))
 
 /**
  * Provides snapshots stored as the backend stores them, for the lifetime of the layer.
@@ -161,7 +161,7 @@ export const layer: Layer.Layer<Snapshots, SnapshotError, Filesystem> = layerWit
  */
 export const layerGit = (
   options: LayerOptions & { readonly gitDir: string }
-): Layer.Layer<Snapshots, SnapshotError, Filesystem> => serving((fs) => GitStrategy.make(fs.port, options.gitDir, options))
+): Layer.Layer<Snapshots, SnapshotError, Filesystem> => makeLayer((fs) => GitStrategy.make(fs.port, options.gitDir, options))
 
 /**
  * Provides snapshots as ZIP archives in a temporary directory, which is removed with the layer. Works on every backend
@@ -170,7 +170,7 @@ export const layerGit = (
  * @category layers
  * @since 0.1.0
  */
-export const layerArchive: Layer.Layer<Snapshots, SnapshotError, Filesystem> = serving((fs) => ArchiveStrategy.make(fs, {}))
+export const layerArchive: Layer.Layer<Snapshots, SnapshotError, Filesystem> = makeLayer((fs) => ArchiveStrategy.make(fs, {}))
 
 /**
  * Runs `fork` of the current service.

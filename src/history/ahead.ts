@@ -7,29 +7,29 @@ import type { FsPath } from "../model/FsPath.ts"
 import type { Backend, Whole } from "../port/Backend.ts"
 import { extend, performing } from "../port/Request.ts"
 
-const together = 64
+const maxPrefetchedFiles = 64
 
 /** Wraps a port for a caller that reads these files in this order. A file that `readMany` declines is read alone. */
-export const ahead = (port: Backend, files: ReadonlyArray<FsPath>): Backend => {
+export const withReadAhead = (port: Backend, files: ReadonlyArray<FsPath>): Backend => {
   const perform = performing(port, "ReadMany")
   if (perform === undefined) return port
-  const places = new Map(files.map((path, index) => [path, index]))
-  const wholes = new Map<FsPath, Whole>()
+  const indexByPath = new Map(files.map((path, index) => [path, index]))
+  const prefetched = new Map<FsPath, Whole>()
   const take = (path: FsPath): Whole | undefined => {
-    const whole = wholes.get(path)
-    wholes.delete(path)
+    const whole = prefetched.get(path)
+    prefetched.delete(path)
     return whole
   }
   const fetch = (from: number, maxBytes: number) => {
-    const paths = files.slice(from, from + together)
+    const paths = files.slice(from, from + maxPrefetchedFiles)
     return Effect.map(perform({ _tag: "ReadMany", paths, maxBytes }), (found) => {
-      wholes.clear()
+      prefetched.clear()
       for (const [index, whole] of Option.getOrElse(found, () => []).entries()) {
-        if (whole !== undefined) wholes.set(paths[index]!, whole)
+        if (whole !== undefined) prefetched.set(paths[index]!, whole)
       }
     })
   }
-  let next = 0
+  let firstUncovered = 0
   return {
     ...port,
     perform: extend(perform, {
@@ -38,9 +38,9 @@ export const ahead = (port: Backend, files: ReadonlyArray<FsPath>): Backend => {
           const { maxBytes, path } = request
           const kept = take(path)
           if (kept !== undefined) return Effect.succeedSome(kept)
-          const place = places.get(path)
-          if (place === undefined || place < next) return perform(request)
-          next = place + together
+          const place = indexByPath.get(path)
+          if (place === undefined || place < firstUncovered) return perform(request)
+          firstUncovered = place + maxPrefetchedFiles
           return Effect.flatMap(fetch(place, maxBytes), () => {
             const whole = take(path)
             return whole === undefined ? perform(request) : Effect.succeedSome(whole)

@@ -12,19 +12,19 @@ import * as FsPath from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Transactions from "../runtime/transactions.ts"
-import { copying, withRetries } from "./exchange/copying.ts"
+import { withCopyingRenames, withRetries } from "./exchange/copying.ts"
 import { inspect } from "./exchange/inspect.ts"
-import { makeToken, probeOf, type Region, stagingIn } from "./exchange/places.ts"
+import { makeToken, probeName, type Region, stagingDirectory } from "./exchange/places.ts"
 import * as Plan from "./exchange/plan.ts"
 import * as Record from "./exchange/record.ts"
-import { type Content, keep, type Mismatch, stage } from "./exchange/stage.ts"
+import { type Content, copyAside, type Mismatch, stage } from "./exchange/stage.ts"
 import * as Staging from "./exchange/staging.ts"
-import { type Crossing, swap } from "./exchange/swap.ts"
+import { type CrossDeviceRename, swap } from "./exchange/swap.ts"
 import type { DirectoryNode } from "./tree.ts"
 
 export type { Content, Mismatch } from "./exchange/stage.ts"
 
-export interface Goal<E> {
+export interface TransactionGoal<E> {
   readonly before: DirectoryNode
   readonly after: DirectoryNode
   /** Returns the bytes of a file of `after`, by its path there. Small files should be given whole. */
@@ -37,7 +37,7 @@ export interface Goal<E> {
  * Reports a Mismatch as a change by another program. Use it only if the content is given as bytes, which cannot be
  * wrong themselves.
  */
-export const withoutMismatch = (error: Fault | Mismatch): Fault =>
+export const mismatchToFault = (error: Fault | Mismatch): Fault =>
   error._tag === "Mismatch"
     ? {
         _tag: "IoError",
@@ -51,16 +51,16 @@ export const withoutMismatch = (error: Fault | Mismatch): Fault =>
  * The directories on other disks than their parents. The value tells whether renames work only inside the directory
  * itself.
  */
-type Crossings = Map<FsPath.FsPath, boolean>
+type CrossDeviceDirectories = Map<FsPath.FsPath, boolean>
 
-const isCrossing = (error: unknown): error is Crossing =>
+const isCrossDeviceRename = (error: unknown): error is CrossDeviceRename =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "Crossing"
 
 /**
  * Keeps the record while the effect runs, and removes it when nothing is left. Recovery handles the rest if `cleared`
  * fails.
  */
-const recorded = <E>(
+const withRecord = <E>(
   record: Record.Record,
   state: () => Transactions.State,
   effect: Effect.Effect<void, E>,
@@ -68,20 +68,20 @@ const recorded = <E>(
 ): Effect.Effect<void, E | Fault> =>
   Effect.acquireUseRelease(
     Effect.andThen(
-      Effect.sync(() => void Transactions.inUse.add(record.id)),
-      Effect.onError(record.prepare, () => Effect.sync(() => void Transactions.inUse.delete(record.id)))
+      Effect.sync(() => void Transactions.runningIds.add(record.id)),
+      Effect.onError(record.prepare, () => Effect.sync(() => void Transactions.runningIds.delete(record.id)))
     ),
     () => effect,
     () =>
       Effect.flatMap(cleared, (isCleared) => {
-        if (!isCleared) Transactions.abandoned.add(record.id)
-        Transactions.inUse.delete(record.id)
+        if (!isCleared) Transactions.unfinishedIds.add(record.id)
+        Transactions.runningIds.delete(record.id)
         return isCleared ? record.drop(state()) : Effect.void
       })
   )
 
 /** Determines the time by the clock of each disk, from the times of new files. */
-const times = Effect.fnUntraced(function* (
+const readStartTimes = Effect.fnUntraced(function* (
   port: Backend,
   regions: ReadonlyArray<Region>,
   token: string
@@ -89,47 +89,49 @@ const times = Effect.fnUntraced(function* (
   const since = new Map<number, number>()
   for (const [index, region] of regions.entries()) {
     if (region.isFlat) continue
-    const at = FsPath.join(stagingIn(region, token), "begun")
+    const at = FsPath.join(stagingDirectory(region, token), "begun")
     const { modifiedAt } = yield* locate(region.path, port.write<never, never>(at, new Uint8Array(), "create"))
     if (modifiedAt !== undefined) since.set(index, modifiedAt.epochMilliseconds)
   }
   return since
 })
 
-const exchangeOnce = <E>(
+const tryTransaction = <E>(
   port: Backend,
-  goal: Goal<E>,
+  goal: TransactionGoal<E>,
   plan: Plan.Plan,
   token: string
-): Effect.Effect<void, Fault | Mismatch | Crossing | E> => {
+): Effect.Effect<void, Fault | Mismatch | CrossDeviceRename | E> => {
   const record = Record.make(port, plan, token)
   const { regions } = plan
   let state: Transactions.State = "preparing"
-  let isStuck = false
-  const become = (next: Transactions.State): Effect.Effect<void, Fault> =>
+  let isRollbackIncomplete = false
+  const advanceTo = (next: Transactions.State): Effect.Effect<void, Fault> =>
     Effect.tap(record.advance(state, next), () => Effect.sync(() => void (state = next)))
   const made = Effect.gen(function* () {
     yield* Staging.make(port, regions, token)
-    const digests = yield* stage(port, plan, token, goal, record.isKept)
-    yield* keep(port, plan, token)
-    const since = record.isKept ? yield* times(port, regions, token) : new Map<number, number>()
-    yield* Effect.uninterruptible(Effect.tap(record.forward(digests, since), () => Effect.sync(() => void (state = "forward"))))
+    const digests = yield* stage(port, plan, token, goal, record.isRecorded)
+    yield* copyAside(port, plan, token)
+    const since = record.isRecorded ? yield* readStartTimes(port, regions, token) : new Map<number, number>()
+    yield* Effect.uninterruptible(
+      Effect.tap(record.recordStaged(digests, since), () => Effect.sync(() => void (state = "forward")))
+    )
     yield* swap(port, plan, token, {
-      turning: Effect.ignoreCause(Effect.suspend(() => become("back"))),
-      onStuck: Effect.sync(() => void (isStuck = true))
+      onRollback: Effect.ignoreCause(Effect.suspend(() => advanceTo("back"))),
+      onIncompleteRollback: Effect.sync(() => void (isRollbackIncomplete = true))
     })
   })
   const cleared = Effect.suspend(() => {
-    if (isStuck) return Effect.succeed(false)
-    const settled = state === "preparing" ? Effect.succeed(true) : withRetries(Effect.suspend(() => become("done")))
+    if (isRollbackIncomplete) return Effect.succeed(false)
+    const settled = state === "preparing" ? Effect.succeed(true) : withRetries(Effect.suspend(() => advanceTo("done")))
     return Effect.andThen(settled, withRetries(Staging.remove(port, regions, token)))
   })
-  return recorded(record, () => state, made, cleared)
+  return withRecord(record, () => state, made, cleared)
 }
 
-const topOfDisk = (port: Backend, directory: FsPath.FsPath, token: string): Effect.Effect<FsPath.FsPath, Fault> =>
+const findDiskRoot = (port: Backend, directory: FsPath.FsPath, token: string): Effect.Effect<FsPath.FsPath, Fault> =>
   Effect.suspend(() => {
-    const probe = probeOf(token)
+    const probe = probeName(token)
     const record = Record.make(port, { regions: [], steps: [], modes: [] }, token, [directory])
     let at = directory
     const climb: Effect.Effect<void> = Effect.suspend(() => {
@@ -148,23 +150,23 @@ const topOfDisk = (port: Backend, directory: FsPath.FsPath, token: string): Effe
       () => Effect.asVoid(withRetries(Effect.suspend(() => port.remove(FsPath.join(at, probe)))))
     )
     return Effect.map(
-      recorded(record, () => "preparing", probed, Effect.succeed(true)),
+      withRecord(record, () => "preparing", probed, Effect.succeed(true)),
       () => at
     )
   })
 
 /** Records where a rename was impossible. Returns false if that was known already. */
-const learn = Effect.fnUntraced(function* (
+const recordCrossDevice = Effect.fnUntraced(function* (
   port: Backend,
-  crossings: Crossings,
-  { directory }: Crossing,
+  crossDeviceDirectories: CrossDeviceDirectories,
+  { directory }: CrossDeviceRename,
   token: string
 ): Effect.fn.Return<boolean, Fault> {
-  const known = crossings.get(directory)
+  const known = crossDeviceDirectories.get(directory)
   if (known === true) return false
-  const top = known === false ? directory : yield* topOfDisk(port, directory, token)
-  if (top === FsPath.root || crossings.has(top)) crossings.set(directory, true)
-  else crossings.set(top, false)
+  const top = known === false ? directory : yield* findDiskRoot(port, directory, token)
+  if (top === FsPath.root || crossDeviceDirectories.has(top)) crossDeviceDirectories.set(directory, true)
+  else crossDeviceDirectories.set(top, false)
   return true
 })
 
@@ -175,23 +177,23 @@ const learn = Effect.fnUntraced(function* (
  * Fails with Mismatch for content whose size or id is not the file's, and with IoError for an entry that could not be
  * restored. After any failure or interruption, nothing has changed.
  */
-export const exchange = <E>(port: Backend, goal: Goal<E>): Effect.Effect<void, Fault | Mismatch | E> =>
+export const runTransaction = <E>(port: Backend, goal: TransactionGoal<E>): Effect.Effect<void, Fault | Mismatch | E> =>
   Effect.suspend(() => {
-    const crossings: Crossings = new Map()
-    let moving = port
+    const crossDeviceDirectories: CrossDeviceDirectories = new Map()
+    let renamingPort = port
     const attempt: Effect.Effect<void, Fault | Mismatch | E> = Effect.suspend(() => {
-      const plan = Plan.make(port, goal.before, goal.after, crossings)
+      const plan = Plan.make(port, goal.before, goal.after, crossDeviceDirectories)
       if (Plan.isFault(plan)) return Effect.fail(plan)
       if (plan.steps.length === 0 && plan.modes.length === 0) return Effect.void
       const token = makeToken()
-      return Effect.andThen(inspect(port, plan), exchangeOnce(moving, goal, plan, token)).pipe(
+      return Effect.andThen(inspect(port, plan), tryTransaction(renamingPort, goal, plan, token)).pipe(
         Effect.catch((error): Effect.Effect<boolean, Fault | Mismatch | E> =>
-          isCrossing(error)
+          isCrossDeviceRename(error)
             ? Effect.filterOrFail(
-                Effect.map(learn(port, crossings, error, token), (isNew) => {
-                  if (isNew || moving !== port) return isNew
+                Effect.map(recordCrossDevice(port, crossDeviceDirectories, error, token), (isNew) => {
+                  if (isNew || renamingPort !== port) return isNew
                   // Not even names of one directory can be exchanged by a rename.
-                  moving = copying(port)
+                  renamingPort = withCopyingRenames(port)
                   return true
                 }),
                 Boolean,
@@ -200,7 +202,7 @@ export const exchange = <E>(port: Backend, goal: Goal<E>): Effect.Effect<void, F
             : Effect.fail(error)
         ),
         Effect.ensuring(Effect.sync(() => TemporaryNames.forget(token))),
-        Effect.flatMap((isToBeTriedAgain) => (isToBeTriedAgain === true ? attempt : Effect.void))
+        Effect.flatMap((shouldRetry) => (shouldRetry === true ? attempt : Effect.void))
       )
     })
     return attempt

@@ -5,17 +5,17 @@
 import * as Effect from "effect/Effect"
 import { fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
 import { type Conflict, conflict } from "./merge/conflict.ts"
-import { inSlices } from "../runtime/steps.ts"
+import { runInSlices } from "../runtime/steps.ts"
 import { mergeText, type Side } from "./merge/text.ts"
 import { type FileMerge, inPathOrder, mergeTrees } from "./merge/trees.ts"
-import { at, blobId, type Change, differences, type DirectoryNode, type FileNode, type Node } from "./tree.ts"
+import { findNode, blobId, type Change, differences, type DirectoryNode, type FileNode, type Node } from "./tree.ts"
 
 export interface Source<E> {
   readonly tree: DirectoryNode
   readonly read: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array, E>
 }
 
-export interface Merge<E> {
+export interface TreeMergeOutcome<E> {
   readonly after: DirectoryNode
   readonly content: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array, E>
   readonly changes: ReadonlyArray<Change>
@@ -43,8 +43,8 @@ export interface Options<E> {
   readonly maxBytes?: number | undefined
 }
 
-const spelled = (tree: DirectoryNode, path: FsPath, caseSensitive: boolean): FsPath | undefined => {
-  if (caseSensitive || at(tree, path) !== undefined) return path
+const findSpelling = (tree: DirectoryNode, path: FsPath, caseSensitive: boolean): FsPath | undefined => {
+  if (caseSensitive || findNode(tree, path) !== undefined) return path
   let node: Node | undefined = tree
   let out = root
   for (const segment of segments(path)) {
@@ -61,13 +61,13 @@ const spelled = (tree: DirectoryNode, path: FsPath, caseSensitive: boolean): FsP
 }
 
 /** Reads a file that a source has at this path, in any spelling. Returns `undefined` if the source lacks the file. */
-const readFrom = <E>({ read, tree }: Source<E>, path: FsPath, file: FileNode, caseSensitive: boolean) => {
-  const known = spelled(tree, path, caseSensitive)
-  const node = known && at(tree, known)
+const readFileOf = <E>({ read, tree }: Source<E>, path: FsPath, file: FileNode, caseSensitive: boolean) => {
+  const known = findSpelling(tree, path, caseSensitive)
+  const node = known && findNode(tree, known)
   return node?.kind === "file" && node.id === file.id ? read(known!, node) : undefined
 }
 
-const nowhere = (path: FsPath) => Effect.die(new Error(`${JSON.stringify(path)} is no file of this merge`))
+const missingFile = (path: FsPath) => Effect.die(new Error(`${JSON.stringify(path)} is no file of this merge`))
 
 const replaceFiles = (
   top: DirectoryNode,
@@ -90,26 +90,26 @@ const replaceFiles = (
   return out
 }
 
-interface Joined {
+interface MergedFile {
   readonly path: FsPath
   readonly bytes?: Uint8Array
   readonly conflict?: Conflict
 }
 
-const joinFile = Effect.fnUntraced(function* <E>(
+const mergeFile = Effect.fnUntraced(function* <E>(
   options: Options<E>,
   file: FileMerge,
   prefer: Side
-): Effect.fn.Return<Joined, E> {
+): Effect.fn.Return<MergedFile, E> {
   const { base, caseSensitive, maxBytes = 32 * MiB, ours, theirs } = options
   const { path } = file
   const sizes = [file.base?.sizeBytes ?? 0, file.ours.sizeBytes, file.theirs.sizeBytes]
   if (Math.max(...sizes) > maxBytes) return { path, conflict: conflict(path, "size", file) }
   const read = (source: Source<E>, node: FileNode | undefined) =>
-    node === undefined ? Effect.succeed(new Uint8Array()) : (readFrom(source, path, node, caseSensitive) ?? nowhere(path))
+    node === undefined ? Effect.succeed(new Uint8Array()) : (readFileOf(source, path, node, caseSensitive) ?? missingFile(path))
   const before = yield* read(base, file.base)
   const [mine, other] = [yield* read(ours, file.ours), yield* read(theirs, file.theirs)]
-  const text = yield* inSlices(() => mergeText(before, mine, other, prefer))
+  const text = yield* runInSlices(() => mergeText(before, mine, other, prefer))
   if (text._tag === "Binary") return { path, conflict: conflict(path, "binary", file) }
   if (text._tag === "TooLarge") return { path, conflict: conflict(path, "size", file) }
   if (text._tag === "Merged") return { path, bytes: text.bytes }
@@ -117,7 +117,7 @@ const joinFile = Effect.fnUntraced(function* <E>(
 })
 
 /** Merges the changes from `base` to `theirs` into `ours`. Fails only if a source fails. */
-export const merge = Effect.fnUntraced(function* <E>(options: Options<E>): Effect.fn.Return<Merge<E>, E> {
+export const merge = Effect.fnUntraced(function* <E>(options: Options<E>): Effect.fn.Return<TreeMergeOutcome<E>, E> {
   const { base, caseSensitive, conflicts: policy = "fail", ours, theirs } = options
   const prefer = policy === "theirs" ? "theirs" : "ours"
   const trees = mergeTrees({ base: base.tree, ours: ours.tree, theirs: theirs.tree, caseSensitive, prefer })
@@ -125,9 +125,9 @@ export const merge = Effect.fnUntraced(function* <E>(options: Options<E>): Effec
   const files: Array<readonly [names: ReadonlyArray<string>, file: FileNode]> = []
   const texts = new Map<FsPath, Uint8Array>()
   for (const file of trees.toMerge) {
-    const { bytes, conflict, path } = yield* joinFile(options, file, prefer)
+    const { bytes, conflict, path } = yield* mergeFile(options, file, prefer)
     if (conflict !== undefined) conflicts.push(conflict)
-    const there = at(trees.merged, path)
+    const there = findNode(trees.merged, path)
     if (bytes === undefined || there?.kind !== "file") continue
     const id = blobId(bytes)
     if (id === there.id) continue
@@ -139,11 +139,11 @@ export const merge = Effect.fnUntraced(function* <E>(options: Options<E>): Effec
   }
   const after = files.length === 0 ? trees.merged : replaceFiles(trees.merged, files)
   const content = (path: FsPath, file: FileNode): Effect.Effect<Uint8Array, E> => {
-    const known = at(after, path)
-    if (known?.kind !== "file" || known.id !== file.id) return nowhere(path)
+    const known = findNode(after, path)
+    if (known?.kind !== "file" || known.id !== file.id) return missingFile(path)
     const text = texts.get(path)
     if (text !== undefined) return Effect.succeed(text)
-    return readFrom(ours, path, file, caseSensitive) ?? readFrom(theirs, path, file, caseSensitive) ?? nowhere(path)
+    return readFileOf(ours, path, file, caseSensitive) ?? readFileOf(theirs, path, file, caseSensitive) ?? missingFile(path)
   }
   return { after, content, changes: differences(ours.tree, after, caseSensitive), conflicts: inPathOrder(conflicts) }
 })

@@ -5,12 +5,12 @@ import type { Fault } from "../model/FsError.ts"
 import { type FsPath, root } from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
 import { BringingBack } from "../port/Rules.ts"
-import { exchange, type Mismatch } from "./exchange.ts"
-import { taking } from "./exchange/turn.ts"
+import { runTransaction, type Mismatch } from "./exchange.ts"
+import { withTreeLock } from "./exchange/turn.ts"
 import { scan, type ScanOptions } from "./scan.ts"
 import { type Change, differences, type DirectoryNode, type FileNode, graft } from "./tree.ts"
 
-export interface Goal<E> {
+export interface ReplaceGoal<E> {
   readonly after: DirectoryNode
   readonly content: (
     path: FsPath,
@@ -23,7 +23,7 @@ export interface Goal<E> {
   readonly scan?: Pick<ScanOptions<E>, "previous" | "excludes"> | undefined
 }
 
-export const alone = <A, E, R>(port: Backend, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+export const withExclusiveLock = <A, E, R>(port: Backend, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   port.locks?.alone?.([root], effect) ?? effect
 
 /** Tests whether writing and deleting are both permitted; replacing needs both. */
@@ -31,26 +31,32 @@ export const isPermitted = ({ info, rules }: Backend): boolean =>
   !info.readOnly && (rules?.permits === undefined || (rules.permits("write") && rules.permits("delete")))
 
 /** Completes or undoes the transactions of killed processes, unless the filesystem is read-only. */
-export const recovering = (port: Backend): Effect.Effect<void, Fault> =>
-  isPermitted(port) ? (port.hostRoots?.settle(() => true) ?? Effect.void) : Effect.void
+export const recoverTransactions = (port: Backend): Effect.Effect<void, Fault> =>
+  isPermitted(port) ? (port.hostRoots?.settleTransactions(() => true) ?? Effect.void) : Effect.void
 
 /** Makes the filesystem equal to a tree. Returns the changes in path order. */
-export const replace = <E>(port: Backend, goal: Goal<E>): Effect.Effect<ReadonlyArray<Change>, Fault | Mismatch | E> =>
+export const replaceTree = <E>(
+  port: Backend,
+  goal: ReplaceGoal<E>
+): Effect.Effect<ReadonlyArray<Change>, Fault | Mismatch | E> =>
   isPermitted(port)
-    ? alone(port, goal.dryRun === true ? replacing(port, goal) : taking(port, replacing(port, goal)))
+    ? withExclusiveLock(
+        port,
+        goal.dryRun === true ? replaceUnderLock(port, goal) : withTreeLock(port, replaceUnderLock(port, goal))
+      )
     : Effect.fail<Fault>({ _tag: "AccessDenied", path: root, why: "readOnly" })
 
-const replacing = Effect.fnUntraced(function* <E>(
+const replaceUnderLock = Effect.fnUntraced(function* <E>(
   port: Backend,
-  goal: Goal<E>
+  goal: ReplaceGoal<E>
 ): Effect.fn.Return<ReadonlyArray<Change>, Fault | Mismatch | E> {
-  yield* recovering(port)
+  yield* recoverTransactions(port)
   const before = (yield* scan(port, goal.scan)).tree
   const after = goal.paths === undefined ? goal.after : graft(before, goal.after, goal.paths, port.info.caseSensitive)
   const changes = differences(before, after, port.info.caseSensitive)
   if (goal.dryRun !== true && changes.length > 0)
     yield* Effect.provideService(
-      exchange(port, { before, after, content: goal.content, onProgress: goal.onProgress }),
+      runTransaction(port, { before, after, content: goal.content, onProgress: goal.onProgress }),
       BringingBack,
       true
     )

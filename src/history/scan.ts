@@ -14,14 +14,14 @@ import { type Fault, located } from "../model/FsError.ts"
 import { type FsPath, join, root } from "../model/FsPath.ts"
 import { type Backend, keyOf } from "../port/Backend.ts"
 import { performing } from "../port/Request.ts"
-import type { Reading, Visit } from "../port/explorer.ts"
-import type { DirectoryHistory, Stamped } from "../port/history.ts"
+import type { DirectoryReading, Visit } from "../port/explorer.ts"
+import type { DirectoryHistory, StampedChild } from "../port/history.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
-import { ahead } from "./ahead.ts"
+import { withReadAhead } from "./ahead.ts"
 import { isSameStamp, type Stamp, stampOf } from "./stamp.ts"
 import { blobHasher, blobId, type DirectoryNode, type FileNode, type LinkNode, type Node } from "./tree.ts"
 
-export type Known = (FileNode | LinkNode) & { readonly stamp?: Stamp | undefined }
+export type StampedNode = (FileNode | LinkNode) & { readonly stamp?: Stamp | undefined }
 
 export interface Scan {
   readonly tree: DirectoryNode
@@ -34,7 +34,7 @@ export interface Scan {
   readonly others: number
 }
 
-export interface Sink<E> {
+export interface ContentSink<E> {
   readonly file: (bytes: Uint8Array) => string
   /** Returns `undefined` if the stream had more or fewer bytes than `size`. */
   readonly large: (size: number, bytes: Stream.Stream<Uint8Array, Fault>) => Effect.Effect<string | undefined, Fault | E>
@@ -52,21 +52,21 @@ export interface Census {
 
 export interface ScanOptions<E> {
   readonly previous?: Scan | undefined
-  readonly sink?: Sink<E> | undefined
+  readonly sink?: ContentSink<E> | undefined
   /** Tests whether the sink still has the content of an id from the previous scan. @default it is */
-  readonly isHeld?: ((id: string) => boolean) | undefined
+  readonly hasContent?: ((id: string) => boolean) | undefined
   readonly excludes?: ((path: FsPath) => boolean) | undefined
   /** Called during the walk, and once more before the first file is read. */
   readonly onCensus?: ((census: Census, isWhole: boolean) => Effect.Effect<void, E>) | undefined
   readonly onProgress?: ((done: Pick<Census, "files" | "bytes">, of: Census) => Effect.Effect<void>) | undefined
 }
 
-export const wholeFile = 1024 * 1024
-const chunk = 256 * 1024
+export const maxWholeFileBytes = 1024 * 1024
+const chunkBytes = 256 * 1024
 
 const maxReadings = 8
 
-export const hashing: Sink<never> = {
+export const hashOnlySink: ContentSink<never> = {
   file: blobId,
   large: (size, bytes) =>
     Effect.suspend(() => {
@@ -87,40 +87,42 @@ export const hashing: Sink<never> = {
 }
 
 /** Returns the possible delay, in milliseconds, of a disk's clock. Times in whole seconds may lag by two seconds. */
-const lateness = ({ changed, modified }: Stamp): number => (changed % 1000 === 0 && modified % 1000 === 0 ? 2000 : 50)
+const clockDelayMillis = ({ changed, modified }: Stamp): number => (changed % 1000 === 0 && modified % 1000 === 0 ? 2000 : 50)
 
-const vouches = (known: Node | undefined, now: Stamped, before: Scan | undefined): known is Known => {
+const isUnchangedSince = (known: Node | undefined, now: StampedChild, before: Scan | undefined): known is StampedNode => {
   if (known === undefined || known.kind === "directory" || known.kind !== now.kind || before === undefined) return false
-  const { stamp } = known as Known
+  const { stamp } = known as StampedNode
   return (
-    stamp !== undefined && isSameStamp(stamp, now) && Math.max(stamp.changed, stamp.modified) < before.began - lateness(stamp)
+    stamp !== undefined &&
+    isSameStamp(stamp, now) &&
+    Math.max(stamp.changed, stamp.modified) < before.began - clockDelayMillis(stamp)
   )
 }
 
-interface Draft {
+interface DirectoryDraft {
   readonly path: FsPath
   readonly mode: number | undefined
   readonly before: DirectoryNode | undefined
   readonly entries: Map<string, Node>
-  readonly directories: Array<readonly [segment: string, draft: Draft]>
-  readonly unread: Array<Looked>
+  readonly directories: Array<readonly [segment: string, draft: DirectoryDraft]>
+  readonly unread: Array<ScannedChild>
   isGone: boolean
 }
 
-interface Looked {
+interface ScannedChild {
   readonly segment: string
-  readonly kind: Stamped["kind"]
+  readonly kind: StampedChild["kind"]
   readonly sizeBytes: number
   readonly mode: number | undefined
-  readonly stamp: Stamped | undefined
+  readonly stamp: StampedChild | undefined
 }
 
 const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory" || _tag === "NotAFile"
 
-const isAbsence = (error: unknown): boolean =>
+const isGoneError = (error: unknown): boolean =>
   typeof error === "object" && error !== null && "_tag" in error && isGone(error as Fault)
 
-const ofStamp = (stamp: Stamped): Looked => ({
+const childOfStamp = (stamp: StampedChild): ScannedChild => ({
   segment: keyOf(stamp),
   kind: stamp.kind,
   sizeBytes: stamp.sizeBytes,
@@ -132,8 +134,11 @@ const ofStamp = (stamp: Stamped): Looked => ({
  * Lists a directory of a backend without stamps. Repeats a failed stat once, because a directory may be moved away for
  * a moment.
  */
-const lookSlowly = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<ReadonlyArray<Looked>, Fault> {
-  const out: Array<Looked> = []
+const listWithoutStamps = Effect.fnUntraced(function* (
+  port: Backend,
+  path: FsPath
+): Effect.fn.Return<ReadonlyArray<ScannedChild>, Fault> {
+  const out: Array<ScannedChild> = []
   for (const child of yield* port.list(path)) {
     const segment = keyOf(child)
     // A file needs no stat, because reading it returns its mode.
@@ -151,14 +156,14 @@ const lookSlowly = Effect.fnUntraced(function* (port: Backend, path: FsPath): Ef
   return out
 })
 
-const look = (port: Backend, path: FsPath): Effect.Effect<ReadonlyArray<Looked>, Fault> => {
+const listChildren = (port: Backend, path: FsPath): Effect.Effect<ReadonlyArray<ScannedChild>, Fault> => {
   const { history } = port
   return history?._tag === "Directory"
-    ? Effect.map(history.stamps(path), (stamps) => stamps.map(ofStamp))
-    : lookSlowly(port, path)
+    ? Effect.map(history.listStamped(path), (stamps) => stamps.map(childOfStamp))
+    : listWithoutStamps(port, path)
 }
 
-const draftOf = (path: FsPath, mode: number | undefined, before: Node | undefined): Draft => ({
+const draftOf = (path: FsPath, mode: number | undefined, before: Node | undefined): DirectoryDraft => ({
   path,
   mode: mode === undefined ? undefined : mode & 0o777,
   before: before?.kind === "directory" ? before : undefined,
@@ -182,31 +187,35 @@ const linkAt = (port: Backend, path: FsPath): Effect.Effect<string | undefined, 
         isGone(fault) || fault._tag === "InvalidArgument" ? Effect.succeed(undefined) : Effect.fail(fault)
       )
 
-interface Step extends Visit {
-  readonly above: Step | undefined
-  readonly draft: Draft
+interface WalkStep extends Visit {
+  readonly above: WalkStep | undefined
+  readonly draft: DirectoryDraft
   unread: number
 }
 
-type Enter<E> = (draft: Draft, children: ReadonlyArray<Looked>) => Effect.Effect<void, Fault | E>
+type EnterDirectory<E> = (draft: DirectoryDraft, children: ReadonlyArray<ScannedChild>) => Effect.Effect<void, Fault | E>
 
-const maxLooks = 3
+const maxListAttempts = 3
 
 /**
  * Reads a directory that was listed and is not found: another program may have moved it back or replaced it.
  *
  * Returns `undefined` if the directory was removed.
  */
-const lookFor = (port: Backend, path: FsPath, left = maxLooks): Effect.Effect<ReadonlyArray<Looked> | undefined, Fault> =>
-  Effect.catch(look(port, path), (fault) => {
+const relistMissing = (
+  port: Backend,
+  path: FsPath,
+  left = maxListAttempts
+): Effect.Effect<ReadonlyArray<ScannedChild> | undefined, Fault> =>
+  Effect.catch(listChildren(port, path), (fault) => {
     if (!isGone(fault)) return Effect.fail(fault)
-    return left === 1 ? Effect.succeed(undefined) : Effect.andThen(Effect.yieldNow, lookFor(port, path, left - 1))
+    return left === 1 ? Effect.succeed(undefined) : Effect.andThen(Effect.yieldNow, relistMissing(port, path, left - 1))
   })
 
-const oneByOne = Effect.fnUntraced(function* <E>(port: Backend, top: Draft, enter: Enter<E>) {
+const walkSequentially = Effect.fnUntraced(function* <E>(port: Backend, top: DirectoryDraft, enter: EnterDirectory<E>) {
   const pending = [top]
   for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
-    const children = yield* here === top ? look(port, here.path) : lookFor(port, here.path)
+    const children = yield* here === top ? listChildren(port, here.path) : relistMissing(port, here.path)
     if (children === undefined) here.isGone = true
     else yield* enter(here, children)
     for (const [, below] of here.directories) pending.push(below)
@@ -217,21 +226,22 @@ const oneByOne = Effect.fnUntraced(function* <E>(port: Backend, top: Draft, ente
  * Walks the tree with many reads at a time. A directory is read through its parent's descriptor, which is held until
  * all its subdirectories are read.
  */
-const manyAhead = Effect.fnUntraced(function* <E>(
+const walkWithReadAhead = Effect.fnUntraced(function* <E>(
   port: Backend,
   explore: NonNullable<DirectoryHistory["explore"]>,
-  top: Draft,
-  enter: Enter<E>
+  top: DirectoryDraft,
+  enter: EnterDirectory<E>
 ) {
-  const explorer = yield* explore<Step>((step) => step.draft.path)
-  const wanted: Array<Step> = [{ above: undefined, segment: "", draft: top, unread: 0 }]
-  let asked = 0
-  const arrived = Effect.fnUntraced(function* ({ children, visit }: Reading<Step>) {
-    asked--
+  const explorer = yield* explore<WalkStep>((step) => step.draft.path)
+  const pendingSteps: Array<WalkStep> = [{ above: undefined, segment: "", draft: top, unread: 0 }]
+  let requestedCount = 0
+  const handleReading = Effect.fnUntraced(function* ({ children, visit }: DirectoryReading<WalkStep>) {
+    requestedCount--
     const { above, draft } = visit
-    if (above !== undefined && --above.unread === 0) explorer.leave(above)
+    if (above !== undefined && --above.unread === 0) explorer.release(above)
     if ("_tag" in children && (!isGone(children) || draft === top)) return yield* Effect.fail(children)
-    const found = "_tag" in children ? yield* lookFor(port, draft.path) : (children as ReadonlyArray<Stamped>).map(ofStamp)
+    const found =
+      "_tag" in children ? yield* relistMissing(port, draft.path) : (children as ReadonlyArray<StampedChild>).map(childOfStamp)
     if (found === undefined) {
       draft.isGone = true
       return
@@ -239,38 +249,38 @@ const manyAhead = Effect.fnUntraced(function* <E>(
     yield* enter(draft, found)
     if (draft.directories.length === 0) return
     visit.unread = draft.directories.length
-    explorer.hold(visit)
-    for (const [segment, below] of draft.directories) wanted.push({ above: visit, segment, draft: below, unread: 0 })
+    explorer.keepOpen(visit)
+    for (const [segment, below] of draft.directories) pendingSteps.push({ above: visit, segment, draft: below, unread: 0 })
   })
-  while (wanted.length > 0 || asked > 0) {
-    const room = Math.min(explorer.room(), wanted.length)
+  while (pendingSteps.length > 0 || requestedCount > 0) {
+    const room = Math.min(explorer.availableReads(), pendingSteps.length)
     if (room > 0) {
-      asked += room
-      explorer.read(wanted.splice(-room).reverse())
+      requestedCount += room
+      explorer.read(pendingSteps.splice(-room).reverse())
     }
     const readings = explorer.take()
-    for (const reading of readings) yield* arrived(reading)
-    if (readings.length === 0 && room === 0) yield* explorer.wait
+    for (const reading of readings) yield* handleReading(reading)
+    if (readings.length === 0 && room === 0) yield* explorer.waitForReading
   }
 })
 
-const survey = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptions<E>) {
-  const { excludes, isHeld = () => true, onCensus, previous } = options
+const walkTree = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptions<E>) {
+  const { excludes, hasContent = () => true, onCensus, previous } = options
   const { history } = port
   const stat = yield* port.stat(root)
   const top = draftOf(root, stat?.mode, previous?.tree)
   let [files, bytes, directories, others, bytesToRead] = [0, 0, 0, 0, 0]
 
-  const link = Effect.fnUntraced(function* (here: Draft, { segment, stamp }: Looked) {
+  const link = Effect.fnUntraced(function* (here: DirectoryDraft, { segment, stamp }: ScannedChild) {
     const path = join(here.path, segment)
     const target = yield* Effect.mapError(linkAt(port, path), (fault) => located(fault, path))
     if (target === undefined) return
-    const link: Known = { kind: "symlink", target, ...(stamp && { stamp: stampOf(stamp) }) }
+    const link: StampedNode = { kind: "symlink", target, ...(stamp && { stamp: stampOf(stamp) }) }
     here.entries.set(segment, link)
   })
   /** Records the children that need no I/O; returns the symlinks that must be read. */
-  const take = (here: Draft, children: ReadonlyArray<Looked>): ReadonlyArray<Looked> | undefined => {
-    let links: Array<Looked> | undefined
+  const take = (here: DirectoryDraft, children: ReadonlyArray<ScannedChild>): ReadonlyArray<ScannedChild> | undefined => {
+    let links: Array<ScannedChild> | undefined
     for (const child of children) {
       const { kind, segment, sizeBytes, stamp } = child
       if (TemporaryNames.isInProgress(segment) || excludes?.(join(here.path, segment)) === true) continue
@@ -286,7 +296,11 @@ const survey = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptio
       }
       files++
       bytes += sizeBytes
-      if (stamp !== undefined && vouches(before, stamp, previous) && (before.kind === "symlink" || isHeld(before.id))) {
+      if (
+        stamp !== undefined &&
+        isUnchangedSince(before, stamp, previous) &&
+        (before.kind === "symlink" || hasContent(before.id))
+      ) {
         here.entries.set(segment, before)
       } else if (kind === "file") {
         here.unread.push(child)
@@ -297,7 +311,7 @@ const survey = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptio
   }
   const census = (): Census => ({ files, bytes, directories, others, bytesToRead })
   const counted = (): Effect.Effect<void, E> => onCensus?.(census(), false) ?? Effect.void
-  const enter: Enter<E> = (here, children) => {
+  const enter: EnterDirectory<E> = (here, children) => {
     const links = take(here, children)
     if (links === undefined) return counted()
     return Effect.andThen(
@@ -306,8 +320,8 @@ const survey = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptio
     )
   }
   if (history?._tag === "Directory" && history.explore !== undefined) {
-    yield* Effect.scoped(manyAhead(port, history.explore, top, enter))
-  } else yield* oneByOne(port, top, enter)
+    yield* Effect.scoped(walkWithReadAhead(port, history.explore, top, enter))
+  } else yield* walkSequentially(port, top, enter)
   return { top, census: census() }
 })
 
@@ -317,20 +331,20 @@ interface Read {
   readonly mode: number | undefined
 }
 
-const readFile = <E>(port: Backend, path: FsPath, sink: Sink<E>): Effect.Effect<Read | undefined, Fault | E> => {
+const readFile = <E>(port: Backend, path: FsPath, sink: ContentSink<E>): Effect.Effect<Read | undefined, Fault | E> => {
   const opened = Effect.scoped(
     Effect.flatMap(port.open(path), (handle): Effect.Effect<Read | undefined, Fault | E> => {
       const { mode, sizeBytes } = handle.stat
       const read = (id: string | undefined): Read | undefined => (id === undefined ? undefined : { id, sizeBytes, mode })
-      return sizeBytes > wholeFile
-        ? Effect.map(sink.large(sizeBytes, chunks(handle, 0, sizeBytes, chunk)), read)
+      return sizeBytes > maxWholeFileBytes
+        ? Effect.map(sink.large(sizeBytes, chunks(handle, 0, sizeBytes, chunkBytes)), read)
         : Effect.map(range(handle, 0, sizeBytes), (bytes) => (bytes.length === sizeBytes ? read(sink.file(bytes)) : undefined))
     })
   )
   const perform = performing(port, "Read")
   if (perform === undefined) return opened
-  const asked = perform({ _tag: "Read", path, maxBytes: wholeFile })
-  return Effect.flatMap(asked, (whole): Effect.Effect<Read | undefined, Fault | E> => {
+  const requestedCount = perform({ _tag: "Read", path, maxBytes: maxWholeFileBytes })
+  return Effect.flatMap(requestedCount, (whole): Effect.Effect<Read | undefined, Fault | E> => {
     if (Option.isNone(whole)) return opened
     const { bytes, stat } = whole.value
     return Effect.succeed({ id: sink.file(bytes), sizeBytes: bytes.length, mode: stat.mode })
@@ -341,51 +355,56 @@ export const idOf = (
   port: Backend,
   path: FsPath
 ): Effect.Effect<{ readonly id: string; readonly sizeBytes: number } | undefined, Fault> =>
-  Effect.map(readFile(port, path, hashing), (read) => read && { id: read.id, sizeBytes: read.sizeBytes })
+  Effect.map(readFile(port, path, hashOnlySink), (read) => read && { id: read.id, sizeBytes: read.sizeBytes })
 
 /**
  * Reads a file twice through one descriptor. Two equal reads are valid whatever happens to the name; returns
  * `undefined` if they differ.
  */
-const readTwice = <E>(port: Backend, path: FsPath, sink: Sink<E>): Effect.Effect<Read | undefined, Fault | E> =>
+const readTwice = <E>(port: Backend, path: FsPath, sink: ContentSink<E>): Effect.Effect<Read | undefined, Fault | E> =>
   Effect.scoped(
     Effect.flatMap(
       port.open(path),
       Effect.fnUntraced(function* (handle) {
         const { mode, sizeBytes } = handle.stat
-        const bytes = chunks(handle, 0, sizeBytes, chunk)
+        const bytes = chunks(handle, 0, sizeBytes, chunkBytes)
         const id = yield* sink.large(sizeBytes, bytes)
-        const again = id === undefined ? undefined : yield* hashing.large(sizeBytes, bytes)
+        const again = id === undefined ? undefined : yield* hashOnlySink.large(sizeBytes, bytes)
         return id === undefined || id !== again ? undefined : { id, sizeBytes, mode }
       })
     )
   )
 
-const unsteady = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "it changes whenever it is read" })
+const keepsChanging = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "it changes whenever it is read" })
 
-const readUnread = Effect.fnUntraced(function* <E>(port: Backend, draft: Draft, sink: Sink<E>, done: (file: Looked) => void) {
-  let unread: ReadonlyArray<Looked> = draft.unread
+const readUnread = Effect.fnUntraced(function* <E>(
+  port: Backend,
+  draft: DirectoryDraft,
+  sink: ContentSink<E>,
+  done: (file: ScannedChild) => void
+) {
+  let unread: ReadonlyArray<ScannedChild> = draft.unread
   const hasStamps = port.history?._tag === "Directory"
   for (let left = maxReadings; unread.length > 0; left--) {
-    const readings: Array<readonly [child: Looked, read: Read]> = []
+    const readings: Array<readonly [child: ScannedChild, read: Read]> = []
     // The stamp of a busy file may change between any two checks, while two reads still give the same content.
-    const isPatient = left <= maxReadings / 2
+    const shouldReadTwice = left <= maxReadings / 2
     for (const child of unread) {
       const path = join(draft.path, child.segment)
-      const reading = isPatient ? readTwice(port, path, sink) : readFile(port, path, sink)
-      const read = yield* Effect.catch(Effect.retry(reading, { times: 1, while: isAbsence }), (fault) =>
-        isAbsence(fault) ? Effect.succeed(undefined) : Effect.fail(fault)
+      const reading = shouldReadTwice ? readTwice(port, path, sink) : readFile(port, path, sink)
+      const read = yield* Effect.catch(Effect.retry(reading, { times: 1, while: isGoneError }), (fault) =>
+        isGoneError(fault) ? Effect.succeed(undefined) : Effect.fail(fault)
       )
       if (read !== undefined) readings.push([child, read])
     }
     const now = hasStamps
       ? new Map(
-          (yield* Effect.catch(look(port, draft.path), (fault) =>
+          (yield* Effect.catch(listChildren(port, draft.path), (fault) =>
             isGone(fault) ? Effect.succeed([]) : Effect.fail(fault)
           )).map((child) => [child.segment, child])
         )
       : undefined
-    const again: Array<Looked> = []
+    const again: Array<ScannedChild> = []
     const read = new Map(readings.map(([child, read]) => [child.segment, read]))
     for (const child of unread) {
       const { segment, stamp } = child
@@ -397,8 +416,8 @@ const readUnread = Effect.fnUntraced(function* <E>(port: Backend, draft: Draft, 
         (stamp === undefined ||
           then.stamp === undefined ||
           (isSameStamp(stamp, then.stamp) && found.sizeBytes === stamp.sizeBytes))
-      if (isSteady || (found !== undefined && isPatient)) {
-        const file: Known = {
+      if (isSteady || (found !== undefined && shouldReadTwice)) {
+        const file: StampedNode = {
           kind: "file",
           id: found.id,
           sizeBytes: found.sizeBytes,
@@ -409,45 +428,46 @@ const readUnread = Effect.fnUntraced(function* <E>(port: Backend, draft: Draft, 
         done(child)
       } else if (now === undefined || left === 0) {
         if (found === undefined && now === undefined) continue
-        return yield* Effect.fail(unsteady(join(draft.path, segment)))
+        return yield* Effect.fail(keepsChanging(join(draft.path, segment)))
       } else again.push(then)
     }
     unread = again
   }
 })
 
-const isUnchanged = (draft: Draft, before: DirectoryNode): boolean => {
+const isUnchanged = (draft: DirectoryDraft, before: DirectoryNode): boolean => {
   if (before.mode !== draft.mode || before.entries.size !== draft.entries.size) return false
   for (const [segment, node] of draft.entries) if (before.entries.get(segment) !== node) return false
   return true
 }
 
-const slice = 100
+const directoriesPerYield = 100
 
 /** Builds the directories from the innermost outwards, so that each finds its subdirectories built. */
-const assemble = Effect.fnUntraced(function* <E>(top: Draft, sink: Sink<E>, isTrusted: boolean) {
-  const order: Array<Draft> = [top]
+const buildTree = Effect.fnUntraced(function* <E>(top: DirectoryDraft, sink: ContentSink<E>, isSinkComplete: boolean) {
+  const order: Array<DirectoryDraft> = [top]
   for (const draft of order) for (const [, below] of draft.directories) order.push(below)
-  const made = new Map<Draft, DirectoryNode>()
+  const builtDirectories = new Map<DirectoryDraft, DirectoryNode>()
   for (let i = order.length - 1; i >= 0; i--) {
     const draft = order[i]!
-    for (const [segment, below] of draft.directories) if (!below.isGone) draft.entries.set(segment, made.get(below)!)
-    made.set(draft, finished(draft, sink, isTrusted))
-    if (i % slice === slice - 1) yield* Effect.yieldNow
+    for (const [segment, below] of draft.directories)
+      if (!below.isGone) draft.entries.set(segment, builtDirectories.get(below)!)
+    builtDirectories.set(draft, buildDirectory(draft, sink, isSinkComplete))
+    if (i % directoriesPerYield === directoriesPerYield - 1) yield* Effect.yieldNow
   }
-  return made.get(top)!
+  return builtDirectories.get(top)!
 })
 
 /** Builds one directory. `isTrusted` means that the sink still has every unchanged directory with its contents. */
-const finished = <E>(draft: Draft, sink: Sink<E>, isTrusted: boolean): DirectoryNode => {
+const buildDirectory = <E>(draft: DirectoryDraft, sink: ContentSink<E>, isSinkComplete: boolean): DirectoryNode => {
   const { before, entries, mode } = draft
-  const isKnown = sink.directory === undefined || (isTrusted && before?.id !== undefined)
+  const isKnown = sink.directory === undefined || (isSinkComplete && before?.id !== undefined)
   if (before !== undefined && isKnown && isUnchanged(draft, before)) return before
   const node: DirectoryNode = { kind: "directory", entries, ...(mode === undefined ? undefined : { mode }) }
   return sink.directory === undefined ? node : { ...node, id: sink.directory(node) }
 }
 
-const drafts = function* (top: Draft): Generator<Draft> {
+const unreadDrafts = function* (top: DirectoryDraft): Generator<DirectoryDraft> {
   const pending = [top]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     if (next.unread.length > 0) yield next
@@ -460,14 +480,14 @@ export const scan = Effect.fnUntraced(function* <E = never>(
   port: Backend,
   options: ScanOptions<E> = {}
 ): Effect.fn.Return<Scan, Fault | E> {
-  const sink: Sink<E> = options.sink ?? hashing
+  const sink: ContentSink<E> = options.sink ?? hashOnlySink
   const began = yield* Clock.currentTimeMillis
-  const { census, top } = yield* survey(port, options)
+  const { census, top } = yield* walkTree(port, options)
   if (options.onCensus !== undefined) yield* options.onCensus(census, true)
   const { onProgress } = options
   let [files, bytes] = [0, 0]
-  const unread = [...drafts(top)]
-  const reading = ahead(
+  const unread = [...unreadDrafts(top)]
+  const reading = withReadAhead(
     port,
     unread.flatMap((draft) => draft.unread.map(({ segment }) => join(draft.path, segment)))
   )
@@ -478,6 +498,6 @@ export const scan = Effect.fnUntraced(function* <E = never>(
     })
     if (onProgress !== undefined) yield* onProgress({ files, bytes }, census)
   }
-  const tree = yield* assemble(top, sink, options.isHeld === undefined)
+  const tree = yield* buildTree(top, sink, options.hasContent === undefined)
   return { tree, began, files: census.files, bytes: census.bytes, directories: census.directories, others: census.others }
 })

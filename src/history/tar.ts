@@ -16,20 +16,20 @@ import type { FsPath } from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
 import type { Backend } from "../port/Backend.ts"
 import type { ArchiveError } from "./errors.ts"
-import { at, blobHasher, type FileNode, type Node } from "./tree.ts"
+import { findNode, blobHasher, type FileNode, type Node } from "./tree.ts"
 import * as Codec from "./zip/codec.ts"
 import { Draft } from "./zip/draft.ts"
-import { Budget, checkLink, judged, largestArchive, type NameRules, pathOf, refuse } from "./zip/names.ts"
+import { Budget, checkLink, tryArchive, maxArchiveFileBytes, type NameRules, pathOf, refuse } from "./zip/names.ts"
 import type { Contents } from "./zip/reader.ts"
 import * as Spool from "./zip/spool.ts"
-import { contentOf, type Item, pinned, unsteady } from "./zip/survey.ts"
+import { readContent, type Item, streamExactSize, unsteady } from "./zip/survey.ts"
 
 type Entry = Tar.Entry<ArchiveError | Fault>
 
-const replaced = "\ufffd"
+const replacementCharacter = "\ufffd"
 
-export const whyUnfit = (text: string): string | undefined =>
-  text.includes(replaced) ? "it has U+FFFD in it, which stands for bytes that are no text" : undefined
+export const whyUnencodable = (text: string): string | undefined =>
+  text.includes(replacementCharacter) ? "it has U+FFFD in it, which stands for bytes that are no text" : undefined
 
 const entryOf = (port: Backend, item: Item, budget: Budget, mtime: Date): Stream.Stream<Entry, ArchiveError | Fault> => {
   const { path } = item
@@ -38,7 +38,7 @@ const entryOf = (port: Backend, item: Item, budget: Budget, mtime: Date): Stream
   if (item.kind === "symlink") {
     const size = Buffer.byteLength(item.target)
     return Stream.fromEffect(
-      judged((): Entry => {
+      tryArchive((): Entry => {
         budget.spend(size, path)
         return Tar.symlink(path, item.target, { mtime })
       })
@@ -46,8 +46,8 @@ const entryOf = (port: Backend, item: Item, budget: Budget, mtime: Date): Stream
   }
   // The file stays open while its entry is read.
   return Stream.unwrap(
-    Effect.flatMap(contentOf(port, path), (content) =>
-      judged((): Stream.Stream<Entry> => {
+    Effect.flatMap(readContent(port, path), (content) =>
+      tryArchive((): Stream.Stream<Entry> => {
         if (content === undefined) return Stream.empty
         if (content._tag === "Whole") {
           budget.spend(content.bytes.length, path)
@@ -55,7 +55,9 @@ const entryOf = (port: Backend, item: Item, budget: Budget, mtime: Date): Stream
         }
         const { handle } = content
         budget.spend(handle.stat.sizeBytes, path)
-        return Stream.succeed(Tar.fileStream(path, handle.stat.sizeBytes, pinned(path, handle), options(handle.stat.mode)))
+        return Stream.succeed(
+          Tar.fileStream(path, handle.stat.sizeBytes, streamExactSize(path, handle), options(handle.stat.mode))
+        )
       })
     )
   )
@@ -102,12 +104,13 @@ const isGzip = (bytes: Uint8Array): boolean => bytes[0] === 0x1f && bytes[1] ===
 const isBroken = (error: unknown): error is Codec.Broken =>
   typeof error === "object" && error !== null && "_tag" in error && error._tag === "Broken"
 
-const unpacked = <E, R>(input: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E | ArchiveError, R> =>
-  Stream.mapError(Stream.unwrap(Effect.map(Effect.scope, (scope) => Codec.through(input, new Gate(scope)))), (error) =>
-    isBroken(error) ? corrupt(`gzip cannot unpack it: ${error.detail}`) : error
+const gunzipIfNeeded = <E, R>(input: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E | ArchiveError, R> =>
+  Stream.mapError(
+    Stream.unwrap(Effect.map(Effect.scope, (scope) => Codec.pipeThrough(input, new GzipDetector(scope)))),
+    (error) => (isBroken(error) ? corrupt(`gzip cannot unpack it: ${error.detail}`) : error)
   )
 
-class Gate implements Codec.Transformer {
+class GzipDetector implements Codec.Transformer {
   readonly #scope: Scope.Scope
   #head = new Uint8Array(0)
   #pump: Codec.Transformer | undefined
@@ -128,7 +131,7 @@ class Gate implements Codec.Transformer {
 
   readonly #decide = Effect.suspend(() => {
     const chosen: Effect.Effect<Codec.Transformer, never, Scope.Scope> = isGzip(this.#head)
-      ? Codec.gunzipping
+      ? Codec.gunzipPump
       : Effect.succeed(Codec.identity)
     return Effect.map(Effect.provideService(chosen, Scope.Scope, this.#scope), (pump) => (this.#pump = pump))
   })
@@ -138,7 +141,7 @@ class Gate implements Codec.Transformer {
  * Returns an entry that is appended to the input. A complete archive hides the entry behind its end marker; a truncated
  * one shows it.
  */
-const sentinel = (): Uint8Array => {
+const truncationSentinel = (): Uint8Array => {
   const block = Buffer.alloc(512)
   block.write("the end is missing", 0, "latin1")
   block.write("0", 156, "latin1")
@@ -148,14 +151,14 @@ const sentinel = (): Uint8Array => {
   return block
 }
 
-interface Placed {
+interface ContentPosition {
   readonly offset: number
   readonly size: number
 }
 
 const root = "."
 
-const placeOf = (name: string): string => {
+const toRelativeName = (name: string): string => {
   const inside = name.startsWith("./") ? name.slice(2) : name
   return inside.endsWith("/") ? inside.slice(0, -1) : inside
 }
@@ -165,7 +168,7 @@ class Reader {
   readonly #spool: Spool.Spool
   readonly #budget: Budget
   readonly #draft = new Draft()
-  readonly #placed = new Map<Node, Placed>()
+  readonly #placed = new Map<Node, ContentPosition>()
   #expected = 0
   #isOver = false
 
@@ -178,13 +181,13 @@ class Reader {
   read<E, R>(input: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Contents, E | ArchiveError | Fault, R> {
     const end = Effect.suspend(() => {
       this.#isOver = true
-      return this.#expected > 0 ? Effect.fail(corrupt("it ends inside a file")) : Effect.succeed(sentinel())
+      return this.#expected > 0 ? Effect.fail(corrupt("it ends inside a file")) : Effect.succeed(truncationSentinel())
     })
-    const most = largestArchive(this.#rules.limits)
+    const maxBytes = maxArchiveFileBytes(this.#rules.limits)
     let size = 0
-    const bounded = Stream.mapEffect(unpacked(input), (part) => {
+    const bounded = Stream.mapEffect(gunzipIfNeeded(input), (part) => {
       size += part.length
-      return size > most
+      return size > maxBytes
         ? Effect.fail(refuse("tooLarge", "it is larger than an archive within the limits can be"))
         : Effect.succeed(part)
     })
@@ -203,19 +206,20 @@ class Reader {
       const { path: name, type } = header
       // The sentinel may have another name here, because preceding headers can rename it.
       if (this.#isOver) return Effect.fail(corrupt("its end is missing"))
-      if (name.includes(replaced)) return Effect.fail(refuse("name", "the name is not UTF-8", name))
-      const place = placeOf(name)
+      if (name.includes(replacementCharacter)) return Effect.fail(refuse("name", "the name is not UTF-8", name))
+      const place = toRelativeName(name)
       // The mode of the root belongs to the destination.
-      if (type === "Directory" && (place === root || place === "")) return name.startsWith("/") ? absolute(name) : Effect.void
+      if (type === "Directory" && (place === root || place === ""))
+        return name.startsWith("/") ? refuseAbsolute(name) : Effect.void
       if (type === "File") return this.#file(place, header, body)
-      return judged(() => this.#other(place, header))
+      return tryArchive(() => this.#other(place, header))
     })
   }
 
   #file<E>(place: string, header: Tar.Header, body: Stream.Stream<Uint8Array, E>) {
     return Effect.gen({ self: this }, function* () {
       const { mode, path: name, size } = header
-      const path = yield* judged(() => {
+      const path = yield* tryArchive(() => {
         this.#spend(size, name)
         if (name.endsWith("/")) throw corrupt("a file has the name of a directory", name)
         return pathOf(place, name, this.#rules)
@@ -229,7 +233,7 @@ class Reader {
         return this.#spool.append(part)
       })
       const node: FileNode = { kind: "file", mode: mode & 0o777, sizeBytes: size, id: hash.digest("hex") }
-      yield* judged(() => this.#draft.add(path, node, name))
+      yield* tryArchive(() => this.#draft.add(path, node, name))
       this.#placed.set(node, { offset, size })
     })
   }
@@ -240,7 +244,7 @@ class Reader {
       this.#spend(0, name)
       this.#draft.addDirectory(path, mode & 0o777, name)
     } else if (type === "Symlink") {
-      if (linkTarget.includes(replaced)) throw refuse("link", "the link's text is not UTF-8", name)
+      if (linkTarget.includes(replacementCharacter)) throw refuse("link", "the link's text is not UTF-8", name)
       this.#spend(Buffer.byteLength(linkTarget), name)
       checkLink(path, linkTarget, name)
       this.#draft.add(path, { kind: "symlink", target: linkTarget }, name)
@@ -249,7 +253,7 @@ class Reader {
   }
 
   #copy(path: FsPath, target: string, name: string): void {
-    const original = at(this.#draft.tree, pathOf(placeOf(target), name, this.#rules))
+    const original = findNode(this.#draft.tree, pathOf(toRelativeName(target), name, this.#rules))
     const placed = original === undefined ? undefined : this.#placed.get(original)
     if (original?.kind !== "file" || placed === undefined) {
       throw refuse("link", "it is another name of a file that has not come before it", name)
@@ -267,17 +271,17 @@ class Reader {
 
   readonly #content: Contents["content"] = (path) =>
     Effect.suspend((): ReturnType<Contents["content"]> => {
-      const node = at(this.#draft.tree, path)
+      const node = findNode(this.#draft.tree, path)
       const placed = node === undefined ? undefined : this.#placed.get(node)
       if (placed === undefined) return Effect.fail({ _tag: "NotFound", path })
       const { offset, size } = placed
-      if (size <= whole) return Effect.map(this.#spool.read(offset, size), (bytes) => new Uint8Array(bytes))
+      if (size <= maxWholeBytes) return Effect.map(this.#spool.read(offset, size), (bytes) => new Uint8Array(bytes))
       return Effect.succeed(
         Stream.unfold(0, (done) =>
           done === size
             ? Effect.succeed(undefined)
             : Effect.map(
-                this.#spool.read(offset + done, Math.min(chunk, size - done)),
+                this.#spool.read(offset + done, Math.min(chunkBytes, size - done)),
                 (bytes) => [new Uint8Array(bytes), done + bytes.length] as const
               )
         )
@@ -285,13 +289,13 @@ class Reader {
     })
 }
 
-const absolute = (name: string) => Effect.fail(refuse("name", "the name is absolute", name))
+const refuseAbsolute = (name: string) => Effect.fail(refuse("name", "the name is absolute", name))
 
-const whole = 1024 * 1024
-const chunk = 256 * 1024
+const maxWholeBytes = 1024 * 1024
+const chunkBytes = 256 * 1024
 
 export const read = <E, R>(
   input: Stream.Stream<Uint8Array, E, R>,
   rules: NameRules
 ): Effect.Effect<Contents, E | ArchiveError | Fault, R | Scope.Scope> =>
-  Effect.flatMap(Spool.make(largestArchive(rules.limits)), (spool) => new Reader(rules, spool).read(input))
+  Effect.flatMap(Spool.make(maxArchiveFileBytes(rules.limits)), (spool) => new Reader(rules, spool).read(input))

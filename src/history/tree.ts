@@ -60,14 +60,14 @@ const sameMode = (a: { readonly mode?: number | undefined }, b: { readonly mode?
   a.mode === undefined || b.mode === undefined || a.mode === b.mode
 
 /** Tests whether two nodes are interchangeable; for directories, without their entries. */
-export const isSame = (a: Node, b: Node): boolean => {
+export const isSameNode = (a: Node, b: Node): boolean => {
   if (a.kind === "symlink") return b.kind === "symlink" && a.target === b.target
   if (b.kind === "symlink" || !sameMode(a, b)) return false
   if (a.kind === "directory") return b.kind === "directory"
   return b.kind === "file" && a.id === b.id && a.sizeBytes === b.sizeBytes
 }
 
-export const empty: DirectoryNode = { kind: "directory", entries: new Map() }
+export const emptyDirectory: DirectoryNode = { kind: "directory", entries: new Map() }
 
 /**
  * Calls `visit` with both sides of every entry that differs. A directory on one side only is visited with everything in
@@ -81,9 +81,9 @@ export const forEachDifference = (
   const pending: Array<readonly [path: FsPath, before: Node | undefined, after: Node | undefined]> = [[root, before, after]]
   while (pending.length > 0) {
     const [path, a, b] = pending.pop()!
-    if (a === undefined || b === undefined || !isSame(a, b)) visit(path, a, b)
-    const inside = a?.kind === "directory" ? a : empty
-    const other = b?.kind === "directory" ? b : empty
+    if (a === undefined || b === undefined || !isSameNode(a, b)) visit(path, a, b)
+    const inside = a?.kind === "directory" ? a : emptyDirectory
+    const other = b?.kind === "directory" ? b : emptyDirectory
     if (inside === other || (inside.id !== undefined && inside.id === other.id)) continue
     for (const [name, node] of inside.entries) pending.push([join(path, name), node, other.entries.get(name)])
     for (const [name, node] of other.entries) if (!inside.entries.has(name)) pending.push([join(path, name), undefined, node])
@@ -96,10 +96,10 @@ export const differences = (before: DirectoryNode, after: DirectoryNode, caseSen
   forEachDifference(before, after, (path, a, b) =>
     out.push({ _tag: a === undefined ? "Added" : b === undefined ? "Removed" : "Modified", path })
   )
-  return inOrder(out, caseSensitive)
+  return sortByPath(out, caseSensitive)
 }
 
-export const inOrder = (changes: Array<Change>, caseSensitive: boolean): ReadonlyArray<Change> =>
+export const sortByPath = (changes: Array<Change>, caseSensitive: boolean): ReadonlyArray<Change> =>
   changes.sort(
     caseSensitive ? (a, b) => compare(a.path, b.path) : (a, b) => compare(fold(a.path), fold(b.path)) || compare(a.path, b.path)
   )
@@ -117,7 +117,7 @@ const withoutId = ({ entries, mode }: DirectoryNode): DirectoryNode => ({
   ...(mode === undefined ? undefined : { mode })
 })
 
-export const at = (top: DirectoryNode, path: FsPath, caseSensitive = true): Node | undefined => {
+export const findNode = (top: DirectoryNode, path: FsPath, caseSensitive = true): Node | undefined => {
   let node: Node | undefined = top
   for (const segment of segments(path)) {
     if (node?.kind !== "directory") return undefined
@@ -132,7 +132,7 @@ export const at = (top: DirectoryNode, path: FsPath, caseSensitive = true): Node
 export const withNode = (top: DirectoryNode, path: FsPath, node: Node | undefined): DirectoryNode => {
   const setAt = (here: DirectoryNode, [name, ...rest]: ReadonlyArray<string>): DirectoryNode => {
     const there = here.entries.get(name!)
-    const next = rest.length === 0 ? node : setAt(there?.kind === "directory" ? there : empty, rest)
+    const next = rest.length === 0 ? node : setAt(there?.kind === "directory" ? there : emptyDirectory, rest)
     const entries = new Map(here.entries)
     if (next === undefined) entries.delete(name!)
     else entries.set(name!, next)
@@ -145,21 +145,21 @@ export const withNode = (top: DirectoryNode, path: FsPath, node: Node | undefine
  * Returns the tree with the node of `from` at `names`, in the spelling of its source. The names must exist in one of
  * the trees.
  */
-const put = (
+const graftAt = (
   top: DirectoryNode,
   names: ReadonlyArray<string>,
   from: Node | undefined,
   caseSensitive: boolean
 ): DirectoryNode => {
   const [segment, ...rest] = names as [string, ...Array<string>]
-  const theirs = from?.kind === "directory" ? from.entries : empty.entries
+  const theirs = from?.kind === "directory" ? from.entries : emptyDirectory.entries
   const [name, source] = [nameIn(top.entries, segment, caseSensitive), nameIn(theirs, segment, caseSensitive)]
   const there = top.entries.get(name)
   const given = theirs.get(source)
   let next = given
   if (rest.length > 0) {
     const base = there?.kind === "directory" ? there : { ...withoutId(given as DirectoryNode), entries: new Map() }
-    next = put(base, rest, given, caseSensitive)
+    next = graftAt(base, rest, given, caseSensitive)
   }
   const entries = new Map(top.entries)
   entries.delete(name)
@@ -182,13 +182,13 @@ export const graft = (
   let out = onto
   for (const path of paths) {
     if (path === root) return from
-    const isNowhere = at(from, path, caseSensitive) === undefined && at(out, path, caseSensitive) === undefined
-    if (!isNowhere) out = put(out, segments(path), from, caseSensitive)
+    const isNowhere = findNode(from, path, caseSensitive) === undefined && findNode(out, path, caseSensitive) === undefined
+    if (!isNowhere) out = graftAt(out, segments(path), from, caseSensitive)
   }
   return out
 }
 
-export const count = (top: DirectoryNode): { readonly files: number; readonly bytes: number } => {
+export const countFiles = (top: DirectoryNode): { readonly files: number; readonly bytes: number } => {
   let files = 0
   let bytes = 0
   const pending: Array<DirectoryNode> = [top]

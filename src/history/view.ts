@@ -12,10 +12,10 @@ import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import { fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
 import { type Backend, type Child, type Handle, keyOf, type Links } from "../port/Backend.ts"
-import { escaped } from "../runtime/escapedName.ts"
+import { escapeName } from "../runtime/escapedName.ts"
 import type { DirectoryNode, FileNode, Node } from "./tree.ts"
 
-export interface Source {
+export interface TreeSource {
   readonly name: string
   readonly root: string
   readonly caseSensitive: boolean
@@ -55,7 +55,7 @@ const statOf = (node: Node, path: FsPath): FileStat => ({
 const childOf = (segment: string, node: Node): Child => {
   const kind = { kind: node.kind, sizeBytes: sizeOf(node) }
   return segment.startsWith("\0")
-    ? { name: escaped(Buffer.from(segment.slice(1), "hex")), addressable: false, key: segment, ...kind }
+    ? { name: escapeName(Buffer.from(segment.slice(1), "hex")), addressable: false, key: segment, ...kind }
     : { name: segment, addressable: true, ...kind }
 }
 
@@ -64,36 +64,36 @@ const childOf = (segment: string, node: Node): Child => {
  *
  * It keeps the current chunk until the reader has passed it; a read before the chunk starts the stream again.
  */
-const sequential = (stream: Stream.Stream<Uint8Array, Fault>, scope: Scope.Scope): Effect.Effect<Handle["read"]> =>
-  Effect.map(Semaphore.make(1), (one) => {
+const sequentialReader = (stream: Stream.Stream<Uint8Array, Fault>, scope: Scope.Scope): Effect.Effect<Handle["read"]> =>
+  Effect.map(Semaphore.make(1), (readLock) => {
     let pull: Pull.Pull<ReadonlyArray<Uint8Array>, Fault> | undefined
-    let pulling: Scope.Closeable | undefined
-    let rest: Uint8Array = new Uint8Array()
+    let pullScope: Scope.Closeable | undefined
+    let currentChunk: Uint8Array = new Uint8Array()
     let at = 0
-    const begin = Effect.gen(function* () {
-      if (pulling !== undefined) yield* Scope.close(pulling, Exit.void)
-      pulling = yield* Scope.fork(scope)
-      pull = yield* Scope.provide(Stream.toPull(stream), pulling)
-      rest = new Uint8Array()
+    const restart = Effect.gen(function* () {
+      if (pullScope !== undefined) yield* Scope.close(pullScope, Exit.void)
+      pullScope = yield* Scope.fork(scope)
+      pull = yield* Scope.provide(Stream.toPull(stream), pullScope)
+      currentChunk = new Uint8Array()
       at = 0
     })
-    const more: Effect.Effect<boolean, Fault> = Effect.suspend(() =>
+    const readMore: Effect.Effect<boolean, Fault> = Effect.suspend(() =>
       Effect.matchCauseEffect(pull!, {
         onSuccess: (arrays) =>
           Effect.sync(() => {
-            at += rest.length
-            rest = Buffer.concat(arrays)
+            at += currentChunk.length
+            currentChunk = Buffer.concat(arrays)
             return true
           }),
         onFailure: (cause) => (Pull.isDoneCause(cause) ? Effect.succeed(false) : Effect.failCause(cause as Cause.Cause<Fault>))
       })
     )
     return (offset, length) =>
-      one.withPermit(
+      readLock.withPermit(
         Effect.gen(function* () {
-          if (pull === undefined || offset < at) yield* begin
-          while (at + rest.length <= offset) if (!(yield* more)) return new Uint8Array()
-          return rest.slice(offset - at, offset - at + length)
+          if (pull === undefined || offset < at) yield* restart
+          while (at + currentChunk.length <= offset) if (!(yield* readMore)) return new Uint8Array()
+          return currentChunk.slice(offset - at, offset - at + length)
         })
       )
   })
@@ -107,14 +107,14 @@ const handleOf = (
         stat,
         read: (offset: number, length: number) => Effect.sync(() => content.slice(offset, offset + length))
       })
-    : Effect.flatMap(Effect.scope, (scope) => Effect.map(sequential(content, scope), (read) => ({ stat, read })))
+    : Effect.flatMap(Effect.scope, (scope) => Effect.map(sequentialReader(content, scope), (read) => ({ stat, read })))
 
-export const make = (source: Source): Backend => {
+export const make = (source: TreeSource): Backend => {
   const { caseSensitive, content } = source
   const entries = source.entries ?? ((directory: DirectoryNode) => Effect.succeed(directory.entries))
   const foldedOf = new WeakMap<ReadonlyMap<string, Node>, Map<string, Node>>()
 
-  const within = (all: ReadonlyMap<string, Node>, segment: string): Node | undefined => {
+  const childIn = (all: ReadonlyMap<string, Node>, segment: string): Node | undefined => {
     if (caseSensitive) return all.get(segment)
     let folded = foldedOf.get(all)
     if (folded === undefined) {
@@ -128,7 +128,7 @@ export const make = (source: Source): Backend => {
     let node: Node | undefined = source.tree
     for (const segment of segments(path)) {
       if (node?.kind !== "directory") return undefined
-      node = within(yield* entries(node), segment)
+      node = childIn(yield* entries(node), segment)
     }
     return node
   })
@@ -139,7 +139,7 @@ export const make = (source: Source): Backend => {
     )
 
   return {
-    info: { name: source.name, root: source.root, caseSensitive, readOnly: true, confinement: "virtual" },
+    info: { name: source.name, failRootDenied: source.root, caseSensitive, readOnly: true, confinement: "virtual" },
     stat: (path) =>
       Effect.flatMap(find(path), (node): Effect.Effect<FileStat | undefined, Fault> => {
         if (node?.kind !== "directory" || node.mode !== undefined || source.mode === undefined) {

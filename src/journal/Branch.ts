@@ -16,7 +16,7 @@ import type { JournalError } from "./errors.ts"
 import { Journal } from "./Journal.ts"
 import type { Requests } from "./branch/model.ts"
 import * as Port from "./branch/port.ts"
-import * as Asking from "./branch/requests.ts"
+import * as RequestClients from "./branch/requests.ts"
 
 export type {
   /** @since 0.1.0 */
@@ -82,17 +82,22 @@ export interface Options extends RequestsOptions {
 
 const operation = "Branch.make"
 
-const asking = (options: Options): Effect.Effect<Asking.Asking, JournalError | InvalidArgument, Journal | Scope.Scope> =>
-  Effect.flatMap(Journal, (journal): Effect.Effect<Asking.Asking, JournalError | InvalidArgument, Scope.Scope> => {
-    const { chunkSize = 65_536, extended = false, streamingThreshold = 0, timeout = "2 minutes" } = options
-    const size = Asking.wholeOf("chunkSize", chunkSize, 1, operation)
-    if (size instanceof InvalidArgument) return Effect.fail(size)
-    const threshold = Asking.wholeOf("streamingThreshold", streamingThreshold, 0, operation)
-    if (threshold instanceof InvalidArgument) return Effect.fail(threshold)
-    const patience = Asking.timeoutOf(timeout, operation)
-    if (patience instanceof InvalidArgument) return Effect.fail(patience)
-    return Asking.make(journal, { chunkSize: size, extended, timeout: patience })
-  })
+const requestClient = (
+  options: Options
+): Effect.Effect<RequestClients.RequestClient, JournalError | InvalidArgument, Journal | Scope.Scope> =>
+  Effect.flatMap(
+    Journal,
+    (journal): Effect.Effect<RequestClients.RequestClient, JournalError | InvalidArgument, Scope.Scope> => {
+      const { chunkSize = 65_536, extended = false, streamingThreshold = 0, timeout = "2 minutes" } = options
+      const size = RequestClients.parseWholeNumber("chunkSize", chunkSize, 1, operation)
+      if (size instanceof InvalidArgument) return Effect.fail(size)
+      const threshold = RequestClients.parseWholeNumber("streamingThreshold", streamingThreshold, 0, operation)
+      if (threshold instanceof InvalidArgument) return Effect.fail(threshold)
+      const requestTimeout = RequestClients.parseTimeout(timeout, operation)
+      if (requestTimeout instanceof InvalidArgument) return Effect.fail(requestTimeout)
+      return RequestClients.make(journal, { chunkSize: size, extended, timeout: requestTimeout })
+    }
+  )
 
 /**
  * Returns requests over the journal. They end with the scope; a request that is still waiting then fails with JournalError `closed`.
@@ -102,7 +107,7 @@ const asking = (options: Options): Effect.Effect<Asking.Asking, JournalError | I
 export const makeRequests = (
   options: RequestsOptions = {}
 ): Effect.Effect<Requests, JournalError | InvalidArgument, Journal | Scope.Scope> =>
-  Effect.map(asking(options), ({ request, send, stream, waitFor }) => ({ request, send, stream, waitFor }))
+  Effect.map(requestClient(options), ({ request, send, stream, waitFor }) => ({ request, send, stream, waitFor }))
 
 /**
  * Provides `Branch` over the current journal.
@@ -135,9 +140,9 @@ export const layerRequests = (options: RequestsOptions = {}): Layer.Layer<Branch
  * @since 0.1.0
  */
 export const make = (options: Options = {}): Effect.Effect<Algebra, JournalError | InvalidArgument, Journal | Scope.Scope> =>
-  Effect.map(asking(options), (asking) =>
+  Effect.map(requestClient(options), (requestClient) =>
     makeAlgebra(
-      Port.make(asking, {
+      Port.make(requestClient, {
         caseSensitive: options.caseSensitive !== false,
         extended: options.extended === true,
         name: options.name ?? "Branch",

@@ -64,4 +64,4 @@ export const makeMemory: () => ContentStore = Memory.make
  * @since 0.1.0
  */
 export const makeDirectory = (directory: string, options: DirectoryOptions = {}): Effect.Effect<ContentStore, JournalError> =>
-  Directory.make(directory, { fsync: options.fsync === true, sweeps: true })
+  Directory.make(directory, { fsync: options.fsync === true, removesLeftovers: true })

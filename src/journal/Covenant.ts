@@ -20,7 +20,7 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Check from "./covenant/check.ts"
 import type { Declared, DeclaredBranch, DeclaredRoute, Routable } from "./covenant/declared.ts"
-import { pump, type Settled } from "./covenant/pump.ts"
+import { runRoute, type Settled } from "./covenant/pump.ts"
 import * as Daemon from "./Daemon.ts"
 import type { Journal, Recorded, Scrivener } from "./Journal.ts"
 
@@ -232,7 +232,7 @@ export const daemons = <E, R>(
   const declared = covenant["~fs-algebra/Covenant"]
   return Effect.map(
     Effect.forEach(declared.routes, (route) =>
-      Daemon.make({ name: `${name}/${route.name}`, run: () => pump(declared, route, after) })
+      Daemon.make({ name: `${name}/${route.name}`, run: () => runRoute(declared, route, after) })
     ),
     Daemon.all
   )

@@ -44,7 +44,7 @@ import { kinds } from "./entries/kinds.ts"
 /** @since 0.1.0 */
 export * from "./entries/files.ts"
 
-const thirteen = [
+const basicEntries = [
   FileRead,
   FileContent,
   FileContentChunk,
@@ -60,7 +60,7 @@ const thirteen = [
   FileFault
 ] as const
 
-const extension = [
+const extendedEntries = [
   FileMakeDirectory,
   FileDirectoryMade,
   FileMove,
@@ -79,7 +79,7 @@ const extension = [
  *
  * @since 0.1.0
  */
-export const Thirteen = Schema.Union(thirteen)
+export const Thirteen = Schema.Union(basicEntries)
 /** @since 0.1.0 */
 export type Thirteen = typeof Thirteen.Type
 
@@ -88,7 +88,7 @@ export type Thirteen = typeof Thirteen.Type
  *
  * @since 0.1.0
  */
-export const Extended = Schema.Union(extension)
+export const Extended = Schema.Union(extendedEntries)
 /** @since 0.1.0 */
 export type Extended = typeof Extended.Type
 
@@ -98,7 +98,7 @@ export type Extended = typeof Extended.Type
  * @category schemas
  * @since 0.1.0
  */
-export const FileSystemEntry = Schema.Union([...thirteen, ...extension])
+export const FileSystemEntry = Schema.Union([...basicEntries, ...extendedEntries])
 /** @since 0.1.0 */
 export type FileSystemEntry = Thirteen | Extended
 
@@ -132,7 +132,9 @@ export type Afferent = Exclude<FileSystemEntry, Efferent>
  */
 export type Terminal = Exclude<Afferent, FileStarted>
 
-const files: ReadonlySet<string> = new Set([...thirteen, ...extension].map((entry) => entry.fields._tag.schema.literal))
+const entryTags: ReadonlySet<string> = new Set(
+  [...basicEntries, ...extendedEntries].map((entry) => entry.fields._tag.schema.literal)
+)
 
 /**
  * Tests whether a value is an entry of a journal of files.
@@ -141,7 +143,7 @@ const files: ReadonlySet<string> = new Set([...thirteen, ...extension].map((entr
  * @since 0.1.0
  */
 export const isFileSystemEntry = (entry: unknown): entry is FileSystemEntry =>
-  Predicate.hasProperty(entry, "_tag") && files.has(String(entry._tag))
+  Predicate.hasProperty(entry, "_tag") && entryTags.has(String(entry._tag))
 
 /**
  * Tests whether the entry is a request. Spells write requests, and leaves read them.

@@ -125,10 +125,10 @@ export const make = (
   options: LeafOptions = {}
 ): Effect.Effect<Daemon.Daemon, InvalidArgument, Journal | Scope.Scope> =>
   Effect.suspend(() => {
-    const settings = Settings.of(fs, options)
+    const settings = Settings.parseOptions(fs, options)
     return settings instanceof InvalidArgument
       ? Effect.fail(settings)
-      : Daemon.make(Run.make(Settings.seen(fs, options), settings))
+      : Daemon.make(Run.make(Settings.applyOptions(fs, options), settings))
   })
 
 /**
@@ -150,7 +150,7 @@ export const layer = (
 ): Layer.Layer<never, InvalidArgument | Daemon.DaemonError, Filesystem | Journal> =>
   Daemon.layer(Effect.flatMap(Filesystem, (fs) => make(fs, options)))
 
-type Further<Config> = Omit<LeafOptions, keyof Config>
+type OtherOptions<Config> = Omit<LeafOptions, keyof Config>
 
 const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 
@@ -163,7 +163,7 @@ const decode = <Config, Encoded>(
     return Settings.invalid(first?.path?.map(String).join(".") || "config", first?.message ?? "it is not one")
   })
 
-const over = <E>(
+const layerOver = <E>(
   backend: Effect.Effect<Backend, E, Scope.Scope>,
   options: LeafOptions
 ): Layer.Layer<never, E | InvalidArgument | Daemon.DaemonError, Journal> =>
@@ -186,12 +186,12 @@ export type HostLeafError = StatError | NotADirectory | Unsupported | InvalidArg
  */
 export const posixFS = (
   config: typeof PosixFS.Encoded,
-  options: Further<PosixFS> = {}
+  options: OtherOptions<PosixFS> = {}
 ): Layer.Layer<never, HostLeafError, Journal> =>
   Layer.unwrap(
     Effect.map(decode(PosixFS, config), ({ rootPath, ...settings }) =>
-      over(PosixHost.make({ root: rootPath, preservePermissions: settings.preservePermissions }), {
-        name: named("PosixFS", options),
+      layerOver(PosixHost.make({ root: rootPath, preservePermissions: settings.preservePermissions }), {
+        name: nameWithPrefix("PosixFS", options),
         ...options,
         ...settings
       })
@@ -207,12 +207,12 @@ export const posixFS = (
  */
 export const windowsFS = (
   config: typeof WindowsFS.Encoded,
-  options: Further<WindowsFS> = {}
+  options: OtherOptions<WindowsFS> = {}
 ): Layer.Layer<never, HostLeafError, Journal> =>
   Layer.unwrap(
     Effect.map(decode(WindowsFS, config), ({ rootPath, useLongPaths, ...settings }) =>
-      over(WindowsHost.make({ root: rootPath, useLongPaths }), {
-        name: named("WindowsFS", options),
+      layerOver(WindowsHost.make({ root: rootPath, useLongPaths }), {
+        name: nameWithPrefix("WindowsFS", options),
         lockedRetries: 0,
         names: "windows",
         ...options,
@@ -226,7 +226,7 @@ export const windowsFS = (
  *
  * @since 0.1.0
  */
-export interface MockOptions extends Further<MockFS> {
+export interface MockOptions extends OtherOptions<MockFS> {
   /** The initial tree. @default nothing */
   readonly tree?: InMemory.Tree | undefined
 }
@@ -244,7 +244,11 @@ export const mockFS = (
 ): Layer.Layer<never, InvalidArgument | InvalidPath | PathTooLong | Daemon.DaemonError, Journal> =>
   Layer.unwrap(
     Effect.map(decode(MockFS, config), ({ caseInsensitive, ...settings }) =>
-      over(InMemory.make({ tree: tree ?? {}, caseInsensitive }), { name: named("MockFS", options), ...options, ...settings })
+      layerOver(InMemory.make({ tree: tree ?? {}, caseInsensitive }), {
+        name: nameWithPrefix("MockFS", options),
+        ...options,
+        ...settings
+      })
     )
   )
 
@@ -256,9 +260,9 @@ export const mockFS = (
  */
 export const localFS = (
   config: Omit<typeof PosixFS.Encoded & typeof WindowsFS.Encoded, "useLongPaths" | "followSymlinks" | "preservePermissions">,
-  options: Further<PosixFS & WindowsFS> = {}
+  options: OtherOptions<PosixFS & WindowsFS> = {}
 ): Layer.Layer<never, HostLeafError, Journal> =>
   process.platform === "win32" ? windowsFS(config, options) : posixFS(config, options)
 
-const named = (name: string, { prefix }: Pick<LeafOptions, "prefix">): string =>
+const nameWithPrefix = (name: string, { prefix }: Pick<LeafOptions, "prefix">): string =>
   prefix === undefined ? name : `${name}:${prefix}`

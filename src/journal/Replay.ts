@@ -19,7 +19,7 @@ import { JournalError } from "./errors.ts"
 import type { Entry, Scrivener } from "./Journal.ts"
 import * as Changes from "./replay/changes.ts"
 import type { ContentError } from "./replay/contents.ts"
-import * as Double from "./replay/double.ts"
+import * as RecordedBackend from "./replay/double.ts"
 import * as Drifting from "./replay/drift.ts"
 import { NotRecorded } from "./replay/errors.ts"
 import type { Filter } from "./replay/filter.ts"
@@ -55,7 +55,7 @@ export type {
 type Files = Scrivener<Entry>
 
 /** Turns faults into errors, because the content is read outside of any operation of a filesystem. */
-const promoted = <A>(
+const promoteFaults = <A>(
   operation: string,
   effect: Effect.Effect<A, ContentError>
 ): Effect.Effect<A, JournalError | NotRecorded | FsError> =>
@@ -99,7 +99,7 @@ export interface TreeOptions {
 export const tree: (journal: Files, options?: TreeOptions) => Effect.Effect<Algebra, JournalError | NotRecorded | FsError> = (
   journal,
   options
-) => promoted("tree", Tree.tree(journal, options))
+) => promoteFaults("tree", Tree.tree(journal, options))
 
 /**
  * The options of `rerun`.
@@ -147,7 +147,7 @@ export interface DoubleOptions {
  * @since 0.1.0
  */
 export const double: (journal: Files, options?: DoubleOptions) => Effect.Effect<Algebra, JournalError> = (journal, options) =>
-  Effect.map(Double.double(journal, options), make)
+  Effect.map(RecordedBackend.makeRecordedBackend(journal, options), make)
 
 /**
  * The options of `drift`.
@@ -178,7 +178,7 @@ export const drift: (
   actual: Algebra,
   options?: DriftOptions
 ) => Effect.Effect<ReadonlyArray<Drift>, JournalError | NotRecorded | FsError> = (journal, actual, options) =>
-  promoted("drift", Drifting.drift(journal, actual, options))
+  promoteFaults("drift", Drifting.drift(journal, actual, options))
 
 /**
  * The options of `undo`.
@@ -210,7 +210,7 @@ export const undo: (
   fs: Algebra,
   options: UndoOptions
 ) => Effect.Effect<ReadonlyArray<TreeChange>, JournalError | NotRecorded | FsError> = (journal, fs, options) =>
-  promoted("undo", Undo.undo(journal, fs, options))
+  promoteFaults("undo", Undo.undo(journal, fs, options))
 
 /**
  * Emits each requested change when its answer arrives, and at the end the requests without an answer. A change that was staged under hidden

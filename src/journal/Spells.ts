@@ -21,7 +21,7 @@ import type { CovenantError } from "./Covenant.ts"
 import type { DaemonError } from "./Daemon.ts"
 import type { JournalError } from "./errors.ts"
 import { Journal, makeMemory, type Scrivener } from "./Journal.ts"
-import * as Book from "./spells/book.ts"
+import * as InvocationLog from "./spells/book.ts"
 import { definitions, type Parameters, type Result } from "./spells/definitions.ts"
 import { type SpellEntry, SpellFault, SpellInvocation, type SpellName, type SpellResult } from "./spells/entries.ts"
 import * as SpellCovenant from "./spells/covenant.ts"
@@ -113,18 +113,22 @@ export interface Options extends CallerOptions {
   readonly maxBytes?: number | undefined
 }
 
-const twoMinutes = "2 minutes"
-const eightMiB = 8 * 1024 * 1024
+const defaultTimeout = "2 minutes"
+const defaultMaxBytes = 8 * 1024 * 1024
 
 const pathOf = ({ parameters }: SpellInvocation): string =>
   Predicate.hasProperty(parameters, "path") && typeof parameters.path === "string" ? parameters.path : "."
 
-const operations = (journal: Scrivener<SpellEntry>, book: Book.Book, { timeout = twoMinutes }: CallerOptions): Operations => ({
+const operations = (
+  journal: Scrivener<SpellEntry>,
+  invocations: InvocationLog.InvocationLog,
+  { timeout = defaultTimeout }: CallerOptions
+): Operations => ({
   cast: Effect.fnUntraced(function* (invocation) {
     const { correlationId, spell } = invocation
-    yield* book.reached(yield* journal.last)
-    if (book.page(correlationId) === undefined) yield* journal.append(invocation)
-    return yield* Effect.timeoutOrElse(book.answer(correlationId), {
+    yield* invocations.waitUntilRead(yield* journal.last)
+    if (invocations.state(correlationId) === undefined) yield* journal.append(invocation)
+    return yield* Effect.timeoutOrElse(invocations.answer(correlationId), {
       duration: timeout,
       orElse: () =>
         Effect.fail(new Timeout({ operation: spell, path: pathOf(invocation), detail: "nobody has answered the spell" }))
@@ -138,7 +142,9 @@ const operations = (journal: Scrivener<SpellEntry>, book: Book.Book, { timeout =
  * @since 0.1.0
  */
 export const makeCaller = (options: CallerOptions = {}): Effect.Effect<Operations, never, SpellJournal | Scope.Scope> =>
-  Effect.flatMap(SpellJournal, (journal) => Effect.map(Book.make(journal), (book) => operations(journal, book, options)))
+  Effect.flatMap(SpellJournal, (journal) =>
+    Effect.map(InvocationLog.make(journal), (invocations) => operations(journal, invocations, options))
+  )
 
 /**
  * Runs the covenant between the two journals, and returns a caller. Only one such covenant may run at a time.
@@ -148,12 +154,12 @@ export const makeCaller = (options: CallerOptions = {}): Effect.Effect<Operation
 export const make = Effect.fnUntraced(function* (
   options: Options = {}
 ): Effect.fn.Return<Operations, CovenantError | JournalError | DaemonError, SpellJournal | Journal | Scope.Scope> {
-  const { extended = false, maxBytes = eightMiB, name = "spells" } = options
+  const { extended = false, maxBytes = defaultMaxBytes, name = "spells" } = options
   const spells = yield* SpellJournal
-  const book = yield* Book.make(spells)
-  const group = yield* SpellCovenant.make({ spells, files: yield* Journal, book, name, extended, maxBytes })
+  const invocations = yield* InvocationLog.make(spells)
+  const group = yield* SpellCovenant.make({ spells, files: yield* Journal, invocations, name, extended, maxBytes })
   yield* group.start
-  return operations(spells, book, options)
+  return operations(spells, invocations, options)
 })
 
 /**
@@ -195,7 +201,7 @@ export const invocation = <Name extends SpellName>(spell: Name, parameters: Para
 export const cast = (invocation: SpellInvocation): Effect.Effect<SpellResult | SpellFault, CastError, Spells> =>
   Spells.use(({ cast }) => cast(invocation))
 
-const stray = ({ correlationId, spell }: SpellResult): SpellFault =>
+const unexpectedResult = ({ correlationId, spell }: SpellResult): SpellFault =>
   new SpellFault({ correlationId, spell, faultKind: "IoError", message: `${spell}: the result is not one of this spell` })
 
 /**
@@ -223,5 +229,5 @@ export const call = Effect.fnUntraced(function* <Name extends SpellName>(
   const decode = Schema.decodeUnknownEffect<Schema.Codec<Result<Name>>>(
     definitions[spell].result as unknown as Schema.Codec<Result<Name>>
   )
-  return yield* Effect.mapError(decode(answer.result), () => stray(answer))
+  return yield* Effect.mapError(decode(answer.result), () => unexpectedResult(answer))
 })

@@ -11,8 +11,8 @@ import * as Schema from "effect/Schema"
 
 const at = { operation: Schema.String, path: Schema.String }
 
-const sentence = (self: { readonly operation: string; readonly path: string }, what: string): string =>
-  `${self.operation} ${JSON.stringify(self.path)}: ${what}`
+const formatMessage = (self: { readonly operation: string; readonly path: string }, reason: string): string =>
+  `${self.operation} ${JSON.stringify(self.path)}: ${reason}`
 
 /**
  * There is no such file or directory.
@@ -32,7 +32,7 @@ export class NotFound extends Schema.TaggedError<NotFound>("fs-algebra/NotFound"
 }) {
   override get message(): string {
     const names = (this.nearest ?? []).map((path) => JSON.stringify(path)).join(", ")
-    return sentence(this, `there is no such file or directory${names === "" ? "" : `; did you mean ${names}?`}`)
+    return formatMessage(this, `there is no such file or directory${names === "" ? "" : `; did you mean ${names}?`}`)
   }
 }
 
@@ -44,11 +44,11 @@ export class NotFound extends Schema.TaggedError<NotFound>("fs-algebra/NotFound"
  */
 export class AlreadyExists extends Schema.TaggedError<AlreadyExists>("fs-algebra/AlreadyExists")("AlreadyExists", { ...at }) {
   override get message(): string {
-    return sentence(this, "it exists already")
+    return formatMessage(this, "it exists already")
   }
 }
 
-const denied = {
+const deniedReasons = {
   permission: "the operating system does not permit it",
   readOnly: "this filesystem is read-only",
   escape: "a link on this path leads out of the root",
@@ -71,7 +71,10 @@ export class AccessDenied extends Schema.TaggedError<AccessDenied>("fs-algebra/A
   detail: Schema.optionalKey(Schema.String)
 }) {
   override get message(): string {
-    return sentence(this, `access denied, ${denied[this.why]}${this.detail === undefined ? "" : `: ${this.detail}`}`)
+    return formatMessage(
+      this,
+      `access denied, ${deniedReasons[this.why]}${this.detail === undefined ? "" : `: ${this.detail}`}`
+    )
   }
 }
 
@@ -87,7 +90,7 @@ export class InvalidPath extends Schema.TaggedError<InvalidPath>("fs-algebra/Inv
   detail: Schema.String
 }) {
   override get message(): string {
-    return sentence(this, `not a valid path, ${this.detail}`)
+    return formatMessage(this, `not a valid path, ${this.detail}`)
   }
 }
 
@@ -102,7 +105,7 @@ export class PathTooLong extends Schema.TaggedError<PathTooLong>("fs-algebra/Pat
   detail: Schema.String
 }) {
   override get message(): string {
-    return sentence(this, `the path is too long, ${this.detail}`)
+    return formatMessage(this, `the path is too long, ${this.detail}`)
   }
 }
 
@@ -114,7 +117,7 @@ export class PathTooLong extends Schema.TaggedError<PathTooLong>("fs-algebra/Pat
  */
 export class NotADirectory extends Schema.TaggedError<NotADirectory>("fs-algebra/NotADirectory")("NotADirectory", { ...at }) {
   override get message(): string {
-    return sentence(this, "it is not a directory, or one of its parents is not a directory")
+    return formatMessage(this, "it is not a directory, or one of its parents is not a directory")
   }
 }
 
@@ -126,7 +129,7 @@ export class NotADirectory extends Schema.TaggedError<NotADirectory>("fs-algebra
  */
 export class NotAFile extends Schema.TaggedError<NotAFile>("fs-algebra/NotAFile")("NotAFile", { ...at }) {
   override get message(): string {
-    return sentence(this, "it is not a regular file")
+    return formatMessage(this, "it is not a regular file")
   }
 }
 
@@ -143,7 +146,7 @@ export class DirectoryNotEmpty extends Schema.TaggedError<DirectoryNotEmpty>("fs
   }
 ) {
   override get message(): string {
-    return sentence(this, "the directory is not empty")
+    return formatMessage(this, "the directory is not empty")
   }
 }
 
@@ -155,7 +158,7 @@ export class DirectoryNotEmpty extends Schema.TaggedError<DirectoryNotEmpty>("fs
  */
 export class DiskFull extends Schema.TaggedError<DiskFull>("fs-algebra/DiskFull")("DiskFull", { ...at }) {
   override get message(): string {
-    return sentence(this, "there is no space left, or the quota is used up")
+    return formatMessage(this, "there is no space left, or the quota is used up")
   }
 }
 
@@ -167,7 +170,7 @@ export class DiskFull extends Schema.TaggedError<DiskFull>("fs-algebra/DiskFull"
  */
 export class Timeout extends Schema.TaggedError<Timeout>("fs-algebra/Timeout")("Timeout", { ...at, detail: Schema.String }) {
   override get message(): string {
-    return sentence(this, `it took too long, ${this.detail}`)
+    return formatMessage(this, `it took too long, ${this.detail}`)
   }
 }
 
@@ -183,7 +186,7 @@ export class IoError extends Schema.TaggedError<IoError>("fs-algebra/IoError")("
   detail: Schema.String
 }) {
   override get message(): string {
-    return sentence(this, this.code === undefined ? this.detail : `${this.detail} (${this.code})`)
+    return formatMessage(this, this.code === undefined ? this.detail : `${this.detail} (${this.code})`)
   }
 }
 
@@ -199,7 +202,7 @@ export class NotText extends Schema.TaggedError<NotText>("fs-algebra/NotText")("
   offset: Schema.Int
 }) {
   override get message(): string {
-    return sentence(
+    return formatMessage(
       this,
       `it is not ${this.encoding} text, the first invalid byte is at offset ${this.offset}; read it as bytes`
     )
@@ -219,7 +222,7 @@ export class LimitExceeded extends Schema.TaggedError<LimitExceeded>("fs-algebra
   actual: Schema.Int
 }) {
   override get message(): string {
-    return sentence(this, `it exceeds the limit ${this.limit}: ${this.actual} is more than ${this.allowed}`)
+    return formatMessage(this, `it exceeds the limit ${this.limit}: ${this.actual} is more than ${this.allowed}`)
   }
 }
 
@@ -235,7 +238,7 @@ export class InvalidArgument extends Schema.TaggedError<InvalidArgument>("fs-alg
   detail: Schema.String
 }) {
   override get message(): string {
-    return sentence(this, `invalid ${this.argument}, ${this.detail}`)
+    return formatMessage(this, `invalid ${this.argument}, ${this.detail}`)
   }
 }
 
@@ -255,9 +258,12 @@ export class Conflict extends Schema.TaggedError<Conflict>("fs-algebra/Conflict"
   actual: Schema.optionalKey(Schema.NullOr(Schema.String))
 }) {
   override get message(): string {
-    if (this.expected === this.actual) return sentence(this, "it changed in the meantime; read it again")
+    if (this.expected === this.actual) return formatMessage(this, "it changed in the meantime; read it again")
     const found = this.actual === undefined ? "something else" : version(this.actual)
-    return sentence(this, `it changed in the meantime, expected ${version(this.expected)} and found ${found}; read it again`)
+    return formatMessage(
+      this,
+      `it changed in the meantime, expected ${version(this.expected)} and found ${found}; read it again`
+    )
   }
 }
 
@@ -272,12 +278,12 @@ export class Unsupported extends Schema.TaggedError<Unsupported>("fs-algebra/Uns
   feature: Schema.String
 }) {
   override get message(): string {
-    return sentence(this, `this backend has no ${this.feature}`)
+    return formatMessage(this, `this backend has no ${this.feature}`)
   }
 }
 
 /** The operations that run or create a container. Files may still be available when one of them fails. */
-const needsContainer: ReadonlySet<string> = new Set(["exec", "eval", "Container"])
+const containerOperations: ReadonlySet<string> = new Set(["exec", "eval", "Container"])
 
 /**
  * The backend itself is gone: the engine is not running, the container stopped, or the connection is lost.
@@ -294,7 +300,10 @@ export class Unavailable extends Schema.TaggedError<Unavailable>("fs-algebra/Una
   hint: Schema.optionalKey(Schema.String)
 }) {
   override get message(): string {
-    return sentence(this, needsContainer.has(this.operation) ? this.detail : `the backend is not available, ${this.detail}`)
+    return formatMessage(
+      this,
+      containerOperations.has(this.operation) ? this.detail : `the backend is not available, ${this.detail}`
+    )
   }
 }
 
@@ -498,8 +507,8 @@ export const promote = (fault: Fault, operation: string, path: string, tags?: Re
   if (tags === undefined || tags.has(_tag)) {
     return new (classes[_tag] as new (fields: object) => FsError)({ operation, path: shown, ...details })
   }
-  const what = details["argument"] === undefined ? _tag : `invalid ${String(details["argument"])}`
-  const detail = details["detail"] === undefined ? what : `${what}, ${String(details["detail"])}`
+  const reason = details["argument"] === undefined ? _tag : `invalid ${String(details["argument"])}`
+  const detail = details["detail"] === undefined ? reason : `${reason}, ${String(details["detail"])}`
   return new IoError({ operation, path: shown, code: _tag, detail })
 }
 

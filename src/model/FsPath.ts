@@ -44,36 +44,36 @@ const DOT = 46
  * Returns 0 for a normal path, 1 for a path to normalise, 2 for an invalid one. A usual path costs only this one pass
  * over its UTF-16 units.
  */
-const inspect = (input: string): 0 | 1 | 2 => {
+const classify = (input: string): 0 | 1 | 2 => {
   let previous = SLASH
-  let plain: 0 | 1 = 0
-  let surrogates = false
+  let normalForm: 0 | 1 = 0
+  let hasSurrogates = false
   for (let i = 0; i < input.length; i++) {
     const unit = input.charCodeAt(i)
     if (unit < 32 || unit === 127) return 2
-    if (previous === SLASH && (unit === SLASH || unit === DOT)) plain = 1
-    if ((unit & 0xf800) === 0xd800) surrogates = true
+    if (previous === SLASH && (unit === SLASH || unit === DOT)) normalForm = 1
+    if ((unit & 0xf800) === 0xd800) hasSurrogates = true
     previous = unit
   }
-  if (surrogates && !input.isWellFormed()) return 2
-  return previous === SLASH ? 1 : plain
+  if (hasSurrogates && !input.isWellFormed()) return 2
+  return previous === SLASH ? 1 : normalForm
 }
 
-const invalid = (detail: string): Fault => ({ _tag: "InvalidPath", detail })
+const invalidPath = (detail: string): Fault => ({ _tag: "InvalidPath", detail })
 
-const whyInvalid = (input: string): Fault =>
+const invalidTextFault = (input: string): Fault =>
   input.isWellFormed()
-    ? invalid("it contains a control character")
-    : invalid("it contains a lone surrogate, which no file name can hold")
+    ? invalidPath("it contains a control character")
+    : invalidPath("it contains a lone surrogate, which no file name can hold")
 
 const isAscii = (input: string): boolean => {
   for (let i = 0; i < input.length; i++) if (input.charCodeAt(i) > 127) return false
   return true
 }
 
-const kept = invalid("names of this form are reserved for temporary files; choose another")
+const kept = invalidPath("names of this form are reserved for temporary files; choose another")
 
-const temporary = /^\.~fsa-[^/]*\.tmp$/i
+const temporaryNamePattern = /^\.~fsa-[^/]*\.tmp$/i
 
 /**
  * Tests whether a name has the form of this library's temporary files. Callers must not create such a name.
@@ -83,7 +83,7 @@ const temporary = /^\.~fsa-[^/]*\.tmp$/i
  * @since 0.1.0
  */
 export const isTemporaryName = (name: string): boolean =>
-  name.charCodeAt(0) === DOT && name.charCodeAt(1) === 126 && temporary.test(name)
+  name.charCodeAt(0) === DOT && name.charCodeAt(1) === 126 && temporaryNamePattern.test(name)
 
 /**
  * Returns the number of Unicode code points of a text.
@@ -101,7 +101,7 @@ export const codePoints = (text: string): number => {
   return count
 }
 
-const tooLong = (detail: string): Fault => ({ _tag: "PathTooLong", detail })
+const pathTooLong = (detail: string): Fault => ({ _tag: "PathTooLong", detail })
 
 /**
  * Checks a normal path against three limits: characters in total, segments, characters per segment. Returns the fault,
@@ -117,7 +117,7 @@ export const checkLimits = (
   // A path this short cannot exceed any of the three.
   if (length <= limits.maxSegmentLength && length <= limits.maxPathLength && length < 2 * limits.maxPathDepth) return undefined
   if (length > limits.maxPathLength && codePoints(path) > limits.maxPathLength) {
-    return tooLong(`it has ${codePoints(path)} characters where ${limits.maxPathLength} are allowed`)
+    return pathTooLong(`it has ${codePoints(path)} characters where ${limits.maxPathLength} are allowed`)
   }
   let depth = 1
   let start = 0
@@ -125,13 +125,15 @@ export const checkLimits = (
     const slash = path.indexOf("/", start)
     const end = slash === -1 ? path.length : slash
     if (end - start > limits.maxSegmentLength && codePoints(path.slice(start, end)) > limits.maxSegmentLength) {
-      return tooLong(`a name in it has more than ${limits.maxSegmentLength} characters`)
+      return pathTooLong(`a name in it has more than ${limits.maxSegmentLength} characters`)
     }
     if (slash === -1) break
     start = slash + 1
     depth++
   }
-  return depth > limits.maxPathDepth ? tooLong(`it has ${depth} segments where ${limits.maxPathDepth} are allowed`) : undefined
+  return depth > limits.maxPathDepth
+    ? pathTooLong(`it has ${depth} segments where ${limits.maxPathDepth} are allowed`)
+    : undefined
 }
 
 /**
@@ -150,11 +152,11 @@ export const checkLimits = (
  * @since 0.1.0
  */
 export const parse = (input: string, policy: PathPolicy = "standard"): FsPath | Fault => {
-  if (typeof input !== "string") return invalid("it is not a string")
-  const shape = inspect(input)
-  if (shape === 2) return whyInvalid(input)
+  if (typeof input !== "string") return invalidPath("it is not a string")
+  const shape = classify(input)
+  if (shape === 2) return invalidTextFault(input)
   if (policy === "vfs" && !isAscii(input))
-    return invalid("it has characters outside ASCII, which this workspace does not allow")
+    return invalidPath("it has characters outside ASCII, which this workspace does not allow")
   if (input === "" || input === "." || input === "/") return root
   if (shape === 0) return input as FsPath
   const out: Array<string> = []
@@ -162,12 +164,12 @@ export const parse = (input: string, policy: PathPolicy = "standard"): FsPath | 
   for (let i = 0; i < segments.length; i++) {
     const segment = segments[i]!
     if (segment === "") {
-      if (policy === "branch") return invalid("it has an empty segment")
+      if (policy === "branch") return invalidPath("it has an empty segment")
     } else if (segment === ".") {
-      if (policy === "vfs") return invalid('it has a "." segment')
+      if (policy === "vfs") return invalidPath('it has a "." segment')
     } else if (segment === "..") {
-      if (policy !== "standard") return invalid('it has a ".." segment')
-      if (out.length === 0) return invalid("it climbs above the root")
+      if (policy !== "standard") return invalidPath('it has a ".." segment')
+      if (out.length === 0) return invalidPath("it climbs above the root")
       out.pop()
     } else {
       out.push(segment)
@@ -190,7 +192,7 @@ export const uncreatable = (path: string): Fault | undefined =>
  *
  * @since 0.1.0
  */
-export const unfit = (target: string): Fault | undefined => (inspect(target) === 2 ? whyInvalid(target) : undefined)
+export const unfit = (target: string): Fault | undefined => (classify(target) === 2 ? invalidTextFault(target) : undefined)
 
 /**
  * Returns the path of a name in a directory. The name is not checked.
@@ -265,7 +267,7 @@ export const isWithin = (base: FsPath, path: FsPath): boolean =>
  */
 export const fold = <Text extends string>(path: Text): Text => path.toLowerCase() as Text
 
-const rank = (unit: number): number => (unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit)
+const codePointRank = (unit: number): number => (unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit)
 
 /**
  * Compares by code point. A comparison of UTF-16 units differs beyond the basic plane.
@@ -277,7 +279,7 @@ export const compare = (self: string, that: string): -1 | 0 | 1 => {
   for (let i = 0; i < length; i++) {
     const a = self.charCodeAt(i)
     const b = that.charCodeAt(i)
-    if (a !== b) return rank(a) < rank(b) ? -1 : 1
+    if (a !== b) return codePointRank(a) < codePointRank(b) ? -1 : 1
   }
   return self.length === that.length ? 0 : self.length < that.length ? -1 : 1
 }

@@ -82,7 +82,7 @@ export const agent: LimitsShape = {
   maxListEntries: 10_000
 }
 
-const none = Number.POSITIVE_INFINITY
+const unbounded = Number.POSITIVE_INFINITY
 
 /**
  * No limits from this library; those of the machine still apply.
@@ -91,20 +91,20 @@ const none = Number.POSITIVE_INFINITY
  * @since 0.1.0
  */
 export const unlimited: LimitsShape = {
-  maxFileSize: none,
+  maxFileSize: unbounded,
   maxStreamBytes: undefined,
-  maxReadBytes: none,
-  maxPathLength: none,
-  maxPathDepth: none,
-  maxSegmentLength: none,
-  defaultReadLimit: none,
-  maxGrepMatches: none,
-  maxGlobMatches: none,
-  maxListEntries: none,
-  maxPatternLength: none,
-  patternBudget: none,
-  maxArchiveEntries: none,
-  maxArchiveBytes: none
+  maxReadBytes: unbounded,
+  maxPathLength: unbounded,
+  maxPathDepth: unbounded,
+  maxSegmentLength: unbounded,
+  defaultReadLimit: unbounded,
+  maxGrepMatches: unbounded,
+  maxGlobMatches: unbounded,
+  maxListEntries: unbounded,
+  maxPatternLength: unbounded,
+  patternBudget: unbounded,
+  maxArchiveEntries: unbounded,
+  maxArchiveBytes: unbounded
 }
 
 /**

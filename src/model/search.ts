@@ -1,6 +1,6 @@
 /** The messages between the search engine, the backends and the worker threads that search file contents. */
 
-export interface Question {
+export interface SearchPattern {
   readonly source: string
   readonly flags: string
   /** The literal text, if the pattern is plain text and the search is case-sensitive. */
@@ -15,18 +15,18 @@ export interface Needles {
 }
 
 export interface Query {
-  readonly question: Question
+  readonly pattern: SearchPattern
   readonly needles: Needles | undefined
   /** The most matching lines to return per file. */
-  readonly most: number
+  readonly maxMatches: number
   /** The size limit of a file in bytes; larger files are skipped. */
   readonly maxBytes: number
-  readonly withText: boolean
+  readonly includesText: boolean
   /** Milliseconds that the pattern may spend on one file; Infinity for a pattern known to be fast. */
-  readonly budget: number
+  readonly patternBudgetMillis: number
 }
 
-export interface Found {
+export interface LineMatch {
   readonly lineNumber: number
   readonly lineContent: string
   readonly matchStart: number
@@ -34,4 +34,4 @@ export interface Found {
 }
 
 /** The reason why a file was skipped; "gone" means that the file no longer exists. */
-export type Unsearched = "binary" | "tooLarge" | "unreadable" | "gone"
+export type SkipReason = "binary" | "tooLarge" | "unreadable" | "gone"

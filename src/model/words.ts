@@ -2,7 +2,8 @@
 import * as ByteSize from "effect/ByteSize"
 
 /** Formats a count with its noun: `1 match`, `0 matches`. */
-export const plural = (count: number, one: string, many: string = `${one}s`): string => `${count} ${count === 1 ? one : many}`
+export const formatCount = (count: number, singular: string, pluralForm: string = `${singular}s`): string =>
+  `${count} ${count === 1 ? singular : pluralForm}`
 
 /** Formats an integer with thousands separators: `1,234,567`. */
 export const whole = (count: number): string => count.toLocaleString("en-US")
@@ -14,8 +15,8 @@ export const count = (count: number, noun: string): string =>
   `${whole(count)} ${count === 1 ? noun : (plurals[noun] ?? `${noun}s`)}`
 
 /** Formats a size: exact below 1,024 bytes, otherwise with one decimal in the unit that keeps the number below 1,024. */
-export const size = (bytes: number): string =>
-  bytes < 1024 ? plural(bytes, "byte") : ByteSize.format(ByteSize.bytes(bytes), { precision: 1, trailingZeros: true })
+export const formatSize = (bytes: number): string =>
+  bytes < 1024 ? formatCount(bytes, "byte") : ByteSize.format(ByteSize.bytes(bytes), { precision: 1, trailingZeros: true })
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
 

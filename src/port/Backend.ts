@@ -67,7 +67,7 @@ export type {
 export interface Info {
   readonly name: string
   /** The root as text for people, never for parsing. */
-  readonly root: string
+  readonly failRootDenied: string
   readonly caseSensitive: boolean
   readonly readOnly: boolean
   /** The containment that the backend really provides on this machine. */
@@ -402,9 +402,9 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
     history: undefined,
     hostRoots: hostRoots && {
       all: hostRoots.all,
-      originOf: (path) => hostRoots.originOf(into(path)),
+      hostPathOf: (path) => hostRoots.hostPathOf(into(path)),
       // A path that is invisible in the new path space cannot be refused there.
-      settle: (permits) => hostRoots.settle((path) => into(out(path)) !== path || permits(out(path)))
+      settleTransactions: (permits) => hostRoots.settleTransactions((path) => into(out(path)) !== path || permits(out(path)))
     },
     stat: (path) => self.stat(into(path)),
     list: (path) => self.list(into(path)),

@@ -94,7 +94,7 @@ export const enforce = (self: Backend): Backend => {
   const { attributes, links } = self
   const permits = self.rules?.permits
   if (permits === undefined) return self
-  const needs = <A, E, R>(
+  const requirePermission = <A, E, R>(
     action: "write" | "delete",
     path: FsPath,
     effect: () => Effect.Effect<A, E, R>
@@ -104,15 +104,16 @@ export const enforce = (self: Backend): Backend => {
     )
   return {
     ...self,
-    write: (path, bytes, mode, how) => needs("write", path, () => self.write(path, bytes, mode, how)),
-    makeDirectory: (path) => needs("write", path, () => self.makeDirectory(path)),
-    remove: (path) => needs("delete", path, () => self.remove(path)),
-    rename: (from, to, options) => needs("delete", from, () => needs("write", to, () => self.rename(from, to, options))),
-    links: links && { ...links, make: (path, target) => needs("write", path, () => links.make(path, target)) },
-    attributes: attributes && { set: (path, values) => needs("write", path, () => attributes.set(path, values)) },
+    write: (path, bytes, mode, how) => requirePermission("write", path, () => self.write(path, bytes, mode, how)),
+    makeDirectory: (path) => requirePermission("write", path, () => self.makeDirectory(path)),
+    remove: (path) => requirePermission("delete", path, () => self.remove(path)),
+    rename: (from, to, options) =>
+      requirePermission("delete", from, () => requirePermission("write", to, () => self.rename(from, to, options))),
+    links: links && { ...links, make: (path, target) => requirePermission("write", path, () => links.make(path, target)) },
+    attributes: attributes && { set: (path, values) => requirePermission("write", path, () => attributes.set(path, values)) },
     // A whole change consists of several operations, each of which needs permission, so it runs step by step.
     perform: Request.override(Request.only(self.perform, guarded), (perform) => ({
-      RemoveTree: (request) => needs("delete", request.path, () => perform(request))
+      RemoveTree: (request) => requirePermission("delete", request.path, () => perform(request))
     }))
   }
 }

@@ -6,19 +6,19 @@
 import { type FsPath, parent, segments } from "../model/FsPath.ts"
 import type { Links } from "./Backend.ts"
 
-const namesOf = (text: string): ReadonlyArray<string> => text.split("/").filter((name) => name !== "" && name !== ".")
+const segmentsOf = (text: string): ReadonlyArray<string> => text.split("/").filter((name) => name !== "" && name !== ".")
 
 /** Returns the names after those of the root; `undefined` if `names` does not begin with the root. */
-const below = (root: ReadonlyArray<string>, names: ReadonlyArray<string>): ReadonlyArray<string> | undefined =>
+const dropRoot = (root: ReadonlyArray<string>, names: ReadonlyArray<string>): ReadonlyArray<string> | undefined =>
   root.every((name, at) => name === names[at]) ? names.slice(root.length) : undefined
 
-const climbs = (names: ReadonlyArray<string>): boolean => {
+const leavesRoot = (names: ReadonlyArray<string>): boolean => {
   let depth = 0
   return names.some((name) => (depth += name === ".." ? -1 : 1) < 0)
 }
 
 /** Returns the shortest relative path from a directory to a place. Both are given by their names from the root. */
-const between = (from: ReadonlyArray<string>, to: ReadonlyArray<string>): string => {
+const relativePathBetween = (from: ReadonlyArray<string>, to: ReadonlyArray<string>): string => {
   let shared = 0
   while (shared < from.length && shared < to.length && from[shared] === to[shared]) shared++
   return [...from.slice(shared).map(() => ".."), ...to.slice(shared)].join("/") || "."
@@ -29,16 +29,16 @@ const between = (from: ReadonlyArray<string>, to: ReadonlyArray<string>): string
  *
  * A root path that contains ".." is ignored, because its text does not determine where it leads.
  */
-export const relativeTo =
+export const makeRelativeTargets =
   (roots: () => ReadonlyArray<string>): NonNullable<Links["relative"]> =>
   (path: FsPath, target) => {
     if (!target.startsWith("/")) return undefined
-    const names = namesOf(target)
+    const names = segmentsOf(target)
     for (const root of roots()) {
       if (!root.startsWith("/")) continue
-      const own = namesOf(root)
-      const rest = own.includes("..") ? undefined : below(own, names)
-      if (rest !== undefined) return climbs(rest) ? undefined : between(segments(parent(path)), rest)
+      const rootNames = segmentsOf(root)
+      const rest = rootNames.includes("..") ? undefined : dropRoot(rootNames, names)
+      if (rest !== undefined) return leavesRoot(rest) ? undefined : relativePathBetween(segments(parent(path)), rest)
     }
     return undefined
   }

@@ -9,7 +9,7 @@ import type * as Scope from "effect/Scope"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import type { GrepMatch } from "../model/Entry.ts"
-import type { Query, Unsearched } from "../model/search.ts"
+import type { Query, SkipReason } from "../model/search.ts"
 import type { Child } from "./Backend.ts"
 
 /** The failure of a read whose directory was moved or replaced after it was listed. A search skips the directory. */
@@ -25,18 +25,18 @@ export interface Visit {
 }
 
 /** The entries of a directory in walk order, or the fault of the read. */
-export interface Reading<V extends Visit> {
+export interface DirectoryReading<V extends Visit> {
   readonly visit: V
   readonly children: ReadonlyArray<Child> | Fault
 }
 
-export interface Files<V extends Visit> {
+export interface DirectoryFiles<V extends Visit> {
   readonly visit: V
   readonly segments: ReadonlyArray<string>
 }
 
 export interface Searched {
-  readonly found: ReadonlyArray<GrepMatch> | Unsearched
+  readonly found: ReadonlyArray<GrepMatch> | SkipReason
   /** The searched text, if the query wants it and there is a match. */
   readonly text?: string | undefined
 }
@@ -44,7 +44,7 @@ export interface Searched {
 /**
  * The result for each file in order, or the index of the file at which the pattern ran too long or the search failed.
  */
-export type Findings =
+export type BatchSearchResult =
   | ReadonlyArray<Searched>
   | { readonly _tag: "Overrun"; readonly index: number }
   | { readonly _tag: "Failed"; readonly index: number; readonly detail: string }
@@ -52,22 +52,22 @@ export type Findings =
 /** A reader of the directories of one walk, valid for its scope. */
 export interface Explorer<V extends Visit> {
   /** Returns the number of further directories that `read` accepts now. */
-  readonly room: () => number
+  readonly availableReads: () => number
   /** Requests directories, the most urgent first. The parents have been read. */
   readonly read: (visits: ReadonlyArray<V>) => void
   /** Returns everything that has been read since the last call. */
-  readonly take: () => ReadonlyArray<Reading<V>>
+  readonly take: () => ReadonlyArray<DirectoryReading<V>>
   /** Waits until `take` has something to return. Only valid while a request is pending. */
-  readonly wait: Effect.Effect<void>
+  readonly waitForReading: Effect.Effect<void>
   /** Keeps a directory open until `leave`, because its entries will be read. */
-  readonly hold: (visit: V) => void
-  readonly leave: (visit: V) => void
+  readonly keepOpen: (visit: V) => void
+  readonly release: (visit: V) => void
   /**
    * Lists a directory again. A held directory must be the same one: fails with NotFound if another has its name.
    *
    * @default `list` of its path
    */
-  readonly again?: ((visit: V) => Effect.Effect<ReadonlyArray<Child>, Fault>) | undefined
+  readonly relist?: ((visit: V) => Effect.Effect<ReadonlyArray<Child>, Fault>) | undefined
   /**
    * Searches files in batches that run in parallel; the results of calls are independent.
    *
@@ -77,10 +77,10 @@ export interface Explorer<V extends Visit> {
   readonly search?:
     | ((
         query: Query,
-        files: ReadonlyArray<Files<V>>,
-        from: number,
+        files: ReadonlyArray<DirectoryFiles<V>>,
+        firstLine: number,
         pathOf: (file: number) => FsPath
-      ) => Effect.Effect<Findings, Fault>)
+      ) => Effect.Effect<BatchSearchResult, Fault>)
     | undefined
 }
 
@@ -89,5 +89,5 @@ export interface Explorer<V extends Visit> {
  * be searched.
  */
 export interface Explore {
-  <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean): Effect.Effect<Explorer<V>, never, Scope.Scope>
+  <V extends Visit>(pathOf: (visit: V) => FsPath, willSearch: boolean): Effect.Effect<Explorer<V>, never, Scope.Scope>
 }

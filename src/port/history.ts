@@ -44,14 +44,14 @@ export interface DirectoryHistory {
   /** The path of the directory, with all symlinks resolved. */
   readonly root: string
   /** Lists a directory with the stamps that show changes. Fails with NotFound, NotADirectory. */
-  readonly stamps: (path: FsPath) => Effect.Effect<ReadonlyArray<Stamped>, Fault>
+  readonly listStamped: (path: FsPath) => Effect.Effect<ReadonlyArray<StampedChild>, Fault>
   /** Reads many directories ahead, if this is faster. The children are all Stamped, in any order. */
   readonly explore?:
     | (<V extends Visit>(pathOf: (visit: V) => FsPath) => Effect.Effect<Explorer<V>, never, Scope.Scope>)
     | undefined
 }
 
-export interface Stamped extends Child {
+export interface StampedChild extends Child {
   readonly sizeBytes: number
   /** POSIX permission bits. */
   readonly mode: number

@@ -18,7 +18,7 @@ export interface HostRoot {
   readonly isDurable: boolean
 }
 
-export interface Origin {
+export interface HostPath {
   readonly root: HostRoot
   readonly path: FsPath
 }
@@ -26,17 +26,17 @@ export interface Origin {
 export interface HostRoots {
   readonly all: ReadonlyArray<HostRoot>
   /** Returns the origin of a path, or `undefined` if the path is on no disk of this machine. */
-  readonly originOf: (path: FsPath) => Origin | undefined
+  readonly hostPathOf: (path: FsPath) => HostPath | undefined
   /**
    * Settles the transactions that killed processes left in these directories.
    *
    * If `permits` refuses one of its paths, a transaction is only reported. Fails with Unavailable if a live process is
    * renaming entries and does not finish.
    */
-  readonly settle: (permits: (path: FsPath) => boolean) => Effect.Effect<void, Fault>
+  readonly settleTransactions: (permits: (path: FsPath) => boolean) => Effect.Effect<void, Fault>
 }
 
-export interface Settled {
+export interface TransactionOutcome {
   readonly root: string
   /**
    * The outcome. `cleared`: nothing was changed, or only staged files were left. `left`: nothing was done, for the
@@ -50,27 +50,27 @@ export interface Settled {
   readonly detail?: string | undefined
 }
 
-export const sentence = ({ count, detail, outcome, owner, paths, root }: Settled): string => {
-  const much = count === 0 ? "" : count === 1 ? " of one path" : ` of ${count} paths`
-  const what = `the unfinished change${much} in ${JSON.stringify(root)}`
-  const which = paths.length === 0 ? "" : ` (${paths.join(", ")}${count > paths.length ? ", …" : ""})`
-  const whose = ` by process ${owner}`
+export const describeOutcome = ({ count, detail, outcome, owner, paths, root }: TransactionOutcome): string => {
+  const countText = count === 0 ? "" : count === 1 ? " of one path" : ` of ${count} paths`
+  const changeText = `the unfinished change${countText} in ${JSON.stringify(root)}`
+  const pathsText = paths.length === 0 ? "" : ` (${paths.join(", ")}${count > paths.length ? ", …" : ""})`
+  const processText = ` by process ${owner}`
   return outcome === "finished"
-    ? `finished ${what}${which}${whose}, which was killed`
+    ? `finished ${changeText}${pathsText}${processText}, which was killed`
     : outcome === "cleared"
-      ? `removed the staged files of ${what}${which}${whose}, ${detail ?? "which was killed before it changed anything"}`
-      : `left ${what}${which}${whose} as it is: ${detail ?? "nothing is known of its process"}`
+      ? `removed the staged files of ${changeText}${pathsText}${processText}, ${detail ?? "which was killed before it changed anything"}`
+      : `left ${changeText}${pathsText}${processText} as it is: ${detail ?? "nothing is known of its process"}`
 }
 
 export interface Recovery {
   readonly permits: (path: FsPath) => boolean
-  readonly report: (settled: Settled) => Effect.Effect<void>
+  readonly report: (settled: TransactionOutcome) => Effect.Effect<void>
 }
 
 /** The service that handles unfinished transactions. By default all may be settled, and a warning reports each outcome. */
 export const Recovery: Context.Reference<Recovery> = Context.Reference<Recovery>("fs-algebra/Recovery", {
   defaultValue: () => ({
     permits: () => true,
-    report: (settled) => Effect.logWarning(`fs-algebra: ${sentence(settled)}`)
+    report: (settled) => Effect.logWarning(`fs-algebra: ${describeOutcome(settled)}`)
   })
 })

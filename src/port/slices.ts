@@ -80,5 +80,5 @@ export interface Slices {
    */
   readonly exclusively: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Adds a participant for the scope. Fails with SessionError `invalid` if the name is taken. */
-  readonly join: (participant: Participant) => Effect.Effect<void, SessionError, Scope.Scope>
+  readonly addParticipant: (participant: Participant) => Effect.Effect<void, SessionError, Scope.Scope>
 }

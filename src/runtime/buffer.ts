@@ -1,14 +1,14 @@
 /** Node's Buffer or, without Node, a replacement for the part of it that portable code uses. */
 
 /** Characters per call of `String.fromCharCode`; engines limit the number of arguments. */
-const chunk = 8192
+const maxCharCodes = 8192
 
 const encoder = new TextEncoder()
 const utf8 = new TextDecoder("utf-8", { ignoreBOM: true })
 
 const latin1Of = (bytes: Uint8Array): string => {
   let text = ""
-  for (let at = 0; at < bytes.length; at += chunk) text += String.fromCharCode(...bytes.subarray(at, at + chunk))
+  for (let at = 0; at < bytes.length; at += maxCharCodes) text += String.fromCharCode(...bytes.subarray(at, at + maxCharCodes))
   return text
 }
 

@@ -13,15 +13,25 @@ import type * as Os from "node:os"
 import type * as WorkerThreads from "node:worker_threads"
 import type { Query } from "../model/search.ts"
 import { acrossLines } from "./acrossLines.ts"
-import { buffers, type End, failed, type Inline, type Job, listJob, type Searched, searchJob, type Slot } from "./job.ts"
+import {
+  transferListOf,
+  type JobEnd,
+  makeFailure,
+  type InlineTools,
+  type Job,
+  listJob,
+  type BatchResult,
+  searchJob,
+  type WorkerSlot
+} from "./job.ts"
 import { code, makePlain, makeSimd } from "./kernel.ts"
 import { type Listing, makeLister } from "./lister.ts"
 import { program } from "./program.ts"
 import { scan } from "./scan.ts"
 import { type Batch, makeSearcher, type Searcher } from "./searcher.ts"
-import { progress, type Report } from "./serve.ts"
+import { progress, type WorkerReport } from "./serve.ts"
 
-export type { Searched } from "./job.ts"
+export type { BatchResult as Searched } from "./job.ts"
 
 /**
  * A pool of workers.
@@ -29,13 +39,13 @@ export type { Searched } from "./job.ts"
  * `list` and `search` call back once, never before they return. They return a function that withdraws the job, which
  * then gets no answer. `over` is called once in any case, when no thread uses the job's paths any more.
  */
-export interface Crew {
+export interface WorkerPool {
   readonly size: number
   /** Lists directories: each result is a listing or a system error code. `withStats` also stats each entry. */
   readonly list: (
     directories: ReadonlyArray<string>,
     done: (answer: ReadonlyArray<Listing | string>) => void,
-    over?: () => void,
+    onReleased?: () => void,
     withStats?: boolean
   ) => () => void
   /** Searches a batch. `budget` is in milliseconds per file; without workers there is no budget. */
@@ -43,8 +53,8 @@ export interface Crew {
     query: Query,
     batch: Batch,
     budget: number,
-    done: (answer: Searched) => void,
-    over?: () => void
+    done: (answer: BatchResult) => void,
+    onReleased?: () => void
   ) => () => void
   /** Ends the threads. Pending searches fail, and pending directories get EIO. */
   readonly end: () => Promise<void>
@@ -52,9 +62,9 @@ export interface Crew {
 
 const builtin = <A>(name: string): A => process.getBuiltinModule(name) as A
 
-export type Start = (program: string, shared: Int32Array) => WorkerThreads.Worker
+export type StartWorker = (program: string, shared: Int32Array) => WorkerThreads.Worker
 
-const startWorker: Start = (program, shared) => {
+const startWorker: StartWorker = (program, shared) => {
   const { Worker } = builtin<typeof WorkerThreads>("node:worker_threads")
   return new Worker(program, { eval: true, execArgv: [], env: {}, workerData: shared })
 }
@@ -69,61 +79,61 @@ export const inlineSearcher = (): Searcher => {
   return (searcher = makeSearcher({ fs: builtin<typeof Fs>("node:fs"), isAscii, isUtf8, kernel, scan, acrossLines, now }))
 }
 
-const makeInline = (): Inline => ({ list: makeLister(builtin<typeof Fs>("node:fs")), searcher: inlineSearcher() })
+const makeInlineTools = (): InlineTools => ({ list: makeLister(builtin<typeof Fs>("node:fs")), searcher: inlineSearcher() })
 
-const most = 2
+const maxJobsPerWorker = 2
 
 /**
  * Milliseconds for a worker to leave a withdrawn job before its thread is ended. Starting a new worker takes as long.
  */
-const grace = 40
+const withdrawalGraceMillis = 40
 
 /** Milliseconds between failed starts of a worker, and the maximum number of failed starts in a row. */
-const pausing = 50
-const mostStillborn = 40
+const startRetryDelayMillis = 50
+const maxFailedStarts = 40
 
 /** The number of times that a file is checked within its budget. */
-const looks = 8
+const checksPerBudget = 8
 
 /** Milliseconds to wait for the end of a thread. It runs no more of our code, but a system call may take long. */
-const patience = 1000
+const terminationTimeoutMillis = 1000
 
-const ended = (worker: WorkerThreads.Worker): Promise<void> =>
+const terminateWorker = (worker: WorkerThreads.Worker): Promise<void> =>
   new Promise((resolve) => {
-    const timer = setTimeout(resolve, patience)
+    const timer = setTimeout(resolve, terminationTimeoutMillis)
     void worker.terminate().then(() => {
       clearTimeout(timer)
       resolve()
     })
   })
 
-const watch = (job: Job, { shared }: Slot, overrun: (index: number) => void): void => {
+const watchBudget = (job: Job, { shared }: WorkerSlot, overrun: (index: number) => void): void => {
   if (job.budget === Number.POSITIVE_INFINITY) return
-  let begun = -1
-  let seen = 0
-  const look = (): void => {
+  let lastFilesBegun = -1
+  let unchangedChecks = 0
+  const checkProgress = (): void => {
     if (Atomics.load(shared, progress.ticket) !== job.ticket) return
     const now = Atomics.load(shared, progress.begun)
-    if (now !== begun) seen = 0
-    begun = now
-    if (seen++ === looks) overrun(Atomics.load(shared, progress.file))
+    if (now !== lastFilesBegun) unchangedChecks = 0
+    lastFilesBegun = now
+    if (unchangedChecks++ === checksPerBudget) overrun(Atomics.load(shared, progress.file))
   }
-  job.timer = setInterval(look, Math.min(Math.max(1, Math.ceil(job.budget / looks)), 2 ** 31 - 1)).unref()
+  job.timer = setInterval(checkProgress, Math.min(Math.max(1, Math.ceil(job.budget / checksPerBudget)), 2 ** 31 - 1)).unref()
 }
 
-export const make = (size: number, start: Start = startWorker): Crew => {
-  const slots: Array<Slot> = []
-  const lists: Array<Job> = []
-  const searches: Array<Job> = []
-  const ending = new Set<Promise<unknown>>()
-  let isImpossible = false
+export const make = (size: number, start: StartWorker = startWorker): WorkerPool => {
+  const slots: Array<WorkerSlot> = []
+  const pendingLists: Array<Job> = []
+  const pendingSearches: Array<Job> = []
+  const endingThreads = new Set<Promise<unknown>>()
+  let areWorkersUnavailable = false
   /** True while the next start is delayed after a worker that ended before it was online. */
-  let isPausing = false
-  let stillborn = 0
-  let isBusy = false
+  let isStartDelayed = false
+  let failedStarts = 0
+  let isInlineBusy = false
   let isEnded = false
 
-  const hold = ({ jobs, worker }: Slot): void => {
+  const updateWorkerRef = ({ jobs, worker }: WorkerSlot): void => {
     if (jobs.length > 0) worker.ref()
     else worker.unref()
   }
@@ -132,50 +142,50 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     job.timer = undefined
     job.slot = undefined
   }
-  const finish = (job: Job): void => {
-    if (job.gone === undefined) job.over()
-    else void job.gone.then(job.over)
+  const completeJob = (job: Job): void => {
+    if (job.previousThreadEnd === undefined) job.onReleased()
+    else void job.previousThreadEnd.then(job.onReleased)
   }
-  const settle = (slot: Slot, report: Report): void => {
+  const settleReport = (slot: WorkerSlot, report: WorkerReport): void => {
     const at = slot.jobs.findIndex(({ ticket }) => ticket === report.ticket)
     const job = slot.jobs[at]
     if (job === undefined) return
     slot.jobs.splice(at, 1)
     release(job)
-    hold(slot)
+    updateWorkerRef(slot)
     // Give the worker its next job first, so that it does not wait for the caller.
     dispatch()
     if (!job.isWithdrawn) job.answer(report)
-    finish(job)
+    completeJob(job)
   }
   /** Ends a thread. Its other jobs return to the front of the queues. */
-  const retire = (slot: Slot, ...done: ReadonlyArray<Job>): void => {
+  const endThread = (slot: WorkerSlot, ...done: ReadonlyArray<Job>): void => {
     slot.isRetired = true
     slots.splice(slots.indexOf(slot), 1)
-    const left = [...done]
-    const gone: Promise<unknown> = ended(slot.worker).then(() => {
-      ending.delete(gone)
-      for (const job of left) finish(job)
+    const remainingJobs = [...done]
+    const threadEnd: Promise<unknown> = terminateWorker(slot.worker).then(() => {
+      endingThreads.delete(threadEnd)
+      for (const job of remainingJobs) completeJob(job)
     })
-    ending.add(gone)
+    endingThreads.add(threadEnd)
     for (const job of slot.jobs.splice(0).reverse()) {
       release(job)
-      if (job.isWithdrawn || isEnded) left.push(job)
+      if (job.isWithdrawn || isEnded) remainingJobs.push(job)
       else {
-        ;(job.isList ? lists : searches).unshift(job)
-        job.gone = gone
+        ;(job.isList ? pendingLists : pendingSearches).unshift(job)
+        job.previousThreadEnd = threadEnd
       }
     }
-    if (isEnded) for (const job of left) if (!job.isWithdrawn) job.answer(failed(noMore))
+    if (isEnded) for (const job of remainingJobs) if (!job.isWithdrawn) job.answer(makeFailure(poolEndedDetail))
   }
-  const retireFor = (slot: Slot, job: Job, end: End | undefined): void => {
+  const endThreadOfJob = (slot: WorkerSlot, job: Job, end: JobEnd | undefined): void => {
     slot.jobs.splice(slot.jobs.indexOf(job), 1)
     release(job)
-    retire(slot, job)
+    endThread(slot, job)
     dispatch()
     if (end !== undefined) job.answer(end)
   }
-  const die = (slot: Slot, detail: string): void => {
+  const handleThreadDeath = (slot: WorkerSlot, detail: string): void => {
     if (slot.isRetired) return
     const ticket = Atomics.load(slot.shared, progress.ticket)
     const current = slot.jobs.find((job) => job.ticket === ticket)
@@ -184,30 +194,30 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     const job = current ?? slot.jobs[0]
     if (job !== undefined && slot.isOnline) {
       const index = current === undefined ? 0 : Atomics.load(slot.shared, progress.file)
-      return retireFor(slot, job, job.isWithdrawn ? undefined : failed(detail, index))
+      return endThreadOfJob(slot, job, job.isWithdrawn ? undefined : makeFailure(detail, index))
     }
-    retire(slot)
-    if (!slot.isOnline) pause()
+    endThread(slot)
+    if (!slot.isOnline) delayStarts()
     dispatch()
   }
-  const pause = (): void => {
-    isPausing = true
+  const delayStarts = (): void => {
+    isStartDelayed = true
     setTimeout(() => {
-      isPausing = false
+      isStartDelayed = false
       dispatch()
-    }, pausing)
-    if (++stillborn < mostStillborn) return
-    stillborn = 0
-    for (const job of searches.splice(0)) {
-      if (job.budget === Number.POSITIVE_INFINITY) searches.push(job)
+    }, startRetryDelayMillis)
+    if (++failedStarts < maxFailedStarts) return
+    failedStarts = 0
+    for (const job of pendingSearches.splice(0)) {
+      if (job.budget === Number.POSITIVE_INFINITY) pendingSearches.push(job)
       else {
-        job.answer(failed("no thread could be started for it"))
-        finish(job)
+        job.answer(makeFailure("no thread could be started for it"))
+        completeJob(job)
       }
     }
   }
 
-  const open = (): Slot | undefined => {
+  const openWorker = (): WorkerSlot | undefined => {
     const shared = new Int32Array(new SharedArrayBuffer(progress.length * Int32Array.BYTES_PER_ELEMENT))
     let worker: WorkerThreads.Worker
     try {
@@ -215,99 +225,100 @@ export const make = (size: number, start: Start = startWorker): Crew => {
     } catch {
       return undefined
     }
-    const slot: Slot = {
+    const slot: WorkerSlot = {
       worker,
       shared,
       jobs: [],
       queries: [],
-      nextPlace: 0,
-      tickets: 0,
+      nextQueryIndex: 0,
+      lastTicket: 0,
       isOnline: false,
       isRetired: false
     }
     worker.on("online", () => {
       slot.isOnline = true
-      stillborn = 0
+      failedStarts = 0
     })
-    worker.on("message", (report: Report) => settle(slot, report))
-    worker.on("error", (error) => die(slot, String(error)))
-    worker.on("exit", () => die(slot, "the worker has ended"))
+    worker.on("message", (report: WorkerReport) => settleReport(slot, report))
+    worker.on("error", (error) => handleThreadDeath(slot, String(error)))
+    worker.on("exit", () => handleThreadDeath(slot, "the worker has ended"))
     worker.unref()
     slots.push(slot)
     return slot
   }
-  const next = (): Slot | undefined => {
-    if (lists.length + searches.length === 0) return undefined
+  const findWorkerForNextJob = (): WorkerSlot | undefined => {
+    if (pendingLists.length + pendingSearches.length === 0) return undefined
     const idle = slots.find(({ jobs }) => jobs.length === 0)
     if (idle !== undefined) return idle
-    if (slots.length < size && !isPausing) {
-      const opened = open()
-      isImpossible = opened === undefined && slots.length === 0
+    if (slots.length < size && !isStartDelayed) {
+      const opened = openWorker()
+      areWorkersUnavailable = opened === undefined && slots.length === 0
       if (opened !== undefined) return opened
     }
-    return slots.find(({ jobs }) => jobs.length < most)
+    return slots.find(({ jobs }) => jobs.length < maxJobsPerWorker)
   }
-  const assign = (slot: Slot, job: Job): void => {
+  const assign = (slot: WorkerSlot, job: Job): void => {
     job.slot = slot
-    job.ticket = ++slot.tickets
+    job.ticket = ++slot.lastTicket
     slot.jobs.push(job)
-    hold(slot)
+    updateWorkerRef(slot)
     const order = job.order(slot, job.ticket)
-    slot.worker.postMessage(order, buffers(order))
-    watch(job, slot, (index) => {
-      retireFor(slot, job, job.isWithdrawn ? undefined : { _tag: "Overrun", index })
+    slot.worker.postMessage(order, transferListOf(order))
+    watchBudget(job, slot, (index) => {
+      endThreadOfJob(slot, job, job.isWithdrawn ? undefined : { _tag: "Overrun", index })
     })
   }
   const dispatch = (): void => {
-    for (let slot = next(); slot !== undefined; slot = next()) assign(slot, (lists.shift() ?? searches.shift())!)
-    if (slots.length === 0) work()
+    for (let slot = findWorkerForNextJob(); slot !== undefined; slot = findWorkerForNextJob())
+      assign(slot, (pendingLists.shift() ?? pendingSearches.shift())!)
+    if (slots.length === 0) runInlineJob()
   }
 
   const inlineJob = (): Job | undefined => {
-    if (lists.length > 0 || isImpossible) return lists.shift() ?? searches.shift()
-    const at = searches.findIndex(({ budget }) => budget === Number.POSITIVE_INFINITY)
-    return at === -1 ? undefined : searches.splice(at, 1)[0]
+    if (pendingLists.length > 0 || areWorkersUnavailable) return pendingLists.shift() ?? pendingSearches.shift()
+    const at = pendingSearches.findIndex(({ budget }) => budget === Number.POSITIVE_INFINITY)
+    return at === -1 ? undefined : pendingSearches.splice(at, 1)[0]
   }
-  const work = (): void => {
-    const job = isBusy ? undefined : inlineJob()
+  const runInlineJob = (): void => {
+    const job = isInlineBusy ? undefined : inlineJob()
     if (job === undefined) return
-    isBusy = true
-    const step = job.inline(makeInline())
-    const go = (): void => {
-      if (!job.isWithdrawn && !step()) return void setImmediate(go)
-      finish(job)
-      isBusy = false
+    isInlineBusy = true
+    const step = job.inline(makeInlineTools())
+    const runStep = (): void => {
+      if (!job.isWithdrawn && !step()) return void setImmediate(runStep)
+      completeJob(job)
+      isInlineBusy = false
       dispatch()
     }
-    setImmediate(go)
+    setImmediate(runStep)
   }
 
   const withdraw = (job: Job): void => {
     if (job.isWithdrawn) return
     job.isWithdrawn = true
-    const waiting = job.isList ? lists : searches
-    const at = waiting.indexOf(job)
+    const pendingQueue = job.isList ? pendingLists : pendingSearches
+    const at = pendingQueue.indexOf(job)
     if (at !== -1) {
-      waiting.splice(at, 1)
-      finish(job)
+      pendingQueue.splice(at, 1)
+      completeJob(job)
     }
     const { slot } = job
     if (slot === undefined) return
     Atomics.store(slot.shared, progress.withdrawn + (job.ticket & 1), job.ticket)
     clearInterval(job.timer)
     // A worker reads the flag before it starts a job, so a job that it has not reached is over.
-    if (Atomics.load(slot.shared, progress.ticket) !== job.ticket) finish(job)
+    if (Atomics.load(slot.shared, progress.ticket) !== job.ticket) completeJob(job)
     // The pattern may never let the worker reach the next file.
-    else job.timer = setTimeout(() => retireFor(slot, job, undefined), grace)
+    else job.timer = setTimeout(() => endThreadOfJob(slot, job, undefined), withdrawalGraceMillis)
   }
-  const ask = (job: Job): (() => void) => {
+  const submitJob = (job: Job): (() => void) => {
     if (isEnded) {
       setImmediate(() => {
-        if (!job.isWithdrawn) job.answer(failed(noMore))
-        finish(job)
+        if (!job.isWithdrawn) job.answer(makeFailure(poolEndedDetail))
+        completeJob(job)
       })
     } else {
-      ;(job.isList ? lists : searches).push(job)
+      ;(job.isList ? pendingLists : pendingSearches).push(job)
       dispatch()
     }
     return () => withdraw(job)
@@ -315,50 +326,50 @@ export const make = (size: number, start: Start = startWorker): Crew => {
 
   return {
     size,
-    list: (directories, done, over, withStats) => ask(listJob(directories, done, over, withStats)),
-    search: (query, batch, budget, done, over) => ask(searchJob(query, batch, budget, done, over)),
+    list: (directories, done, onReleased, withStats) => submitJob(listJob(directories, done, onReleased, withStats)),
+    search: (query, batch, budget, done, onReleased) => submitJob(searchJob(query, batch, budget, done, onReleased)),
     end: async () => {
       isEnded = true
-      for (const slot of slots.slice()) retire(slot)
-      for (const job of [...lists.splice(0), ...searches.splice(0)]) {
-        job.answer(failed(noMore))
-        finish(job)
+      for (const slot of slots.slice()) endThread(slot)
+      for (const job of [...pendingLists.splice(0), ...pendingSearches.splice(0)]) {
+        job.answer(makeFailure(poolEndedDetail))
+        completeJob(job)
       }
-      await Promise.all(ending)
+      await Promise.all(endingThreads)
     }
   }
 }
 
-const noMore = "the workers have been ended"
+const poolEndedDetail = "the workers have been ended"
 
-interface Held {
-  readonly crew: Crew
+interface PoolReference {
+  readonly crew: WorkerPool
   users: number
   timer: ReturnType<typeof setTimeout> | undefined
 }
 
-let everybodys: Held | undefined
+let sharedPool: PoolReference | undefined
 
 const defaultSize = (): number => Math.min(4, builtin<typeof Os>("node:os").availableParallelism())
 
-const lingering = 5000
+const idleLifetimeMillis = 5000
 
 /** The worker pool of the program. It ends `lingering` milliseconds after its last user has released it. */
-export const shared: Effect.Effect<Crew, never, Scope.Scope> = Effect.map(
+export const shared: Effect.Effect<WorkerPool, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => {
-      everybodys ??= { crew: make(defaultSize()), users: 0, timer: undefined }
-      everybodys.users++
-      clearTimeout(everybodys.timer)
-      return everybodys
+      sharedPool ??= { crew: make(defaultSize()), users: 0, timer: undefined }
+      sharedPool.users++
+      clearTimeout(sharedPool.timer)
+      return sharedPool
     }),
     (held) =>
       Effect.sync(() => {
         if (--held.users > 0) return
         held.timer = setTimeout(() => {
-          everybodys = undefined
+          sharedPool = undefined
           void held.crew.end()
-        }, lingering).unref()
+        }, idleLifetimeMillis).unref()
       })
   ),
   ({ crew }) => crew

@@ -9,7 +9,7 @@ import { codeOf } from "../model/systemError.ts"
 
 const isDirectory = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
-const isInTheWay = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === false
+const isBlocked = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === false
 
 const maxTries = 8
 
@@ -19,17 +19,17 @@ const maxTries = 8
  * Throws system errors.
  */
 export const makeDirectories = (path: string, mode?: number): string | undefined => {
-  let first: string | undefined
-  for (let left = maxTries; ; left--) {
+  let firstCreated: string | undefined
+  for (let attemptsLeft = maxTries; ; attemptsLeft--) {
     try {
       Fs.mkdirSync(path, mode)
-      return first ?? path
+      return firstCreated ?? path
     } catch (error) {
       const code = codeOf(error)
-      if (code !== "ENOENT" && isDirectory(path)) return first
+      if (code !== "ENOENT" && isDirectory(path)) return firstCreated
       const above = dirname(path)
-      if (left === 0 || (code === "ENOENT" ? above === path : code !== "EEXIST" || isInTheWay(path))) throw error
-      if (code === "ENOENT" && !isDirectory(above)) first = makeDirectories(above, mode) ?? first
+      if (attemptsLeft === 0 || (code === "ENOENT" ? above === path : code !== "EEXIST" || isBlocked(path))) throw error
+      if (code === "ENOENT" && !isDirectory(above)) firstCreated = makeDirectories(above, mode) ?? firstCreated
     }
   }
 }

@@ -4,7 +4,7 @@ const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
  * Escapes a name that no path can express. The result is readable and unique: an invalid byte becomes `\xff`, a
  * backslash is doubled.
  */
-export const escaped = (name: Buffer): string => {
+export const escapeName = (name: Buffer): string => {
   let out = ""
   for (let at = 0; at < name.length;) {
     const lead = name[at]!

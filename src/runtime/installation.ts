@@ -14,7 +14,7 @@ import type * as NodeCrypto from "node:crypto"
 import type * as NodeFs from "node:fs"
 import type * as NodeOs from "node:os"
 import type * as NodePath from "node:path"
-import { isPrivate, makePrivateDirectory, throwPassing } from "./privateDirectory.ts"
+import { isPrivate, makePrivateDirectory, throwIfTransient } from "./privateDirectory.ts"
 import { stateDirectory } from "./stateDirectory.ts"
 
 const crypto = (): typeof NodeCrypto => process.getBuiltinModule("node:crypto")
@@ -22,10 +22,10 @@ const fs = (): typeof NodeFs => process.getBuiltinModule("node:fs")
 const os = (): typeof NodeOs => process.getBuiltinModule("node:os")
 const paths = (): typeof NodePath => process.getBuiltinModule("node:path")
 
-const configured = (name: string): string | undefined =>
+const readSetting = (name: string): string | undefined =>
   Effect.runSync(Effect.orElseSucceed(Config.String(name), (): string | undefined => undefined))
 
-const homeOrNothing = (): string => {
+const homeOrEmpty = (): string => {
   try {
     return os().homedir()
   } catch {
@@ -33,11 +33,11 @@ const homeOrNothing = (): string => {
   }
 }
 
-const find = (): string | undefined => {
+const findDirectory = (): string | undefined => {
   const state = stateDirectory({
     platform: process.platform,
-    environment: { XDG_STATE_HOME: configured("XDG_STATE_HOME"), LOCALAPPDATA: configured("LOCALAPPDATA") },
-    home: homeOrNothing()
+    environment: { XDG_STATE_HOME: readSetting("XDG_STATE_HOME"), LOCALAPPDATA: readSetting("LOCALAPPDATA") },
+    home: homeOrEmpty()
   })
   const candidates = [
     ...(state === undefined ? [] : [paths().join(state, "fs-algebra")]),
@@ -46,14 +46,14 @@ const find = (): string | undefined => {
   return candidates.find(makePrivateDirectory)
 }
 
-let found: { readonly path: string | undefined } | undefined
+let cachedDirectory: { readonly path: string | undefined } | undefined
 
 /**
  * Returns the private directory, created with mode 0700 at the first call, or `undefined` if that is impossible.
  *
  * Throws the system's error if descriptors or memory are exhausted.
  */
-export const directory = (): string | undefined => (found ??= { path: find() }).path
+export const directory = (): string | undefined => (cachedDirectory ??= { path: findDirectory() }).path
 
 const keyLength = 32
 
@@ -63,7 +63,7 @@ const readKey = (path: string): Buffer | undefined => {
   try {
     descriptor = fs().openSync(path, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0))
   } catch (error) {
-    throwPassing(error)
+    throwIfTransient(error)
     return undefined
   }
   try {
@@ -96,31 +96,31 @@ const makeKey = (path: string): Buffer | undefined => {
       fs().unlinkSync(draft)
     }
   } catch (error) {
-    throwPassing(error)
+    throwIfTransient(error)
     return undefined
   }
   return readKey(path)
 }
 
-let known: Buffer | undefined
+let cachedKey: Buffer | undefined
 
 const key = (): Buffer => {
-  if (known === undefined) {
+  if (cachedKey === undefined) {
     const at = directory()
     const path = at === undefined ? undefined : paths().join(at, "key")
-    known = (path === undefined ? undefined : (readKey(path) ?? makeKey(path))) ?? crypto().randomBytes(keyLength)
+    cachedKey = (path === undefined ? undefined : (readKey(path) ?? makeKey(path))) ?? crypto().randomBytes(keyLength)
   }
-  return known
+  return cachedKey
 }
 
 /** Reads the key into memory, so that it is known even when no descriptor is left. Throws like `directory`. */
-export const remember = (): void => void key()
+export const loadKey = (): void => void key()
 
 /** Returns 32 hexadecimal digits (128 bits of HMAC-SHA-256) that only this installation can compute for the text. */
-export const codeOf = (text: string): string => crypto().createHmac("sha256", key()).update(text).digest("hex").slice(0, 32)
+export const signName = (text: string): string => crypto().createHmac("sha256", key()).update(text).digest("hex").slice(0, 32)
 
-export const isCodeOf = (text: string, code: string): boolean => {
-  const expected = Buffer.from(codeOf(text))
-  const given = Buffer.from(code)
-  return given.length === expected.length && crypto().timingSafeEqual(given, expected)
+export const isSignatureOf = (text: string, code: string): boolean => {
+  const expected = Buffer.from(signName(text))
+  const givenBytes = Buffer.from(code)
+  return givenBytes.length === expected.length && crypto().timingSafeEqual(givenBytes, expected)
 }

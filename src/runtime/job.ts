@@ -1,56 +1,56 @@
 import type * as WorkerThreads from "node:worker_threads"
 import type { Query } from "../model/search.ts"
 import type { Lister, Listing } from "./lister.ts"
-import type { Packed } from "./packed.ts"
+import type { PackedMatches } from "./packed.ts"
 import type { Batch, Contents, Search, Searcher } from "./searcher.ts"
-import type { Order, Report } from "./serve.ts"
+import type { WorkerOrder, WorkerReport } from "./serve.ts"
 
-export type Searched =
-  | Packed
+export type BatchResult =
+  | PackedMatches
   | { readonly _tag: "Overrun"; readonly index: number }
   | { readonly _tag: "Failed"; readonly index: number; readonly detail: string }
 
-export interface Inline {
+export interface InlineTools {
   readonly list: Lister
   readonly searcher: Searcher
 }
 
 /** Files and directories processed on this thread between two yields. */
-const slice = 16
+const itemsPerYield = 16
 
-const places = 8
+const maxCachedQueries = 8
 
-export type End = Report | { readonly _tag: "Overrun"; readonly index: number }
+export type JobEnd = WorkerReport | { readonly _tag: "Overrun"; readonly index: number }
 
 export interface Job {
   readonly budget: number
   /** List jobs go before searches. */
   readonly isList: boolean
-  readonly order: (slot: Slot, ticket: number) => Order
-  readonly inline: (parts: Inline) => () => boolean
-  readonly answer: (end: End) => void
-  readonly over: () => void
+  readonly order: (slot: WorkerSlot, ticket: number) => WorkerOrder
+  readonly inline: (parts: InlineTools) => () => boolean
+  readonly answer: (end: JobEnd) => void
+  readonly onReleased: () => void
   isWithdrawn: boolean
-  slot: Slot | undefined
+  slot: WorkerSlot | undefined
   ticket: number
   timer: ReturnType<typeof setInterval> | undefined
-  gone: Promise<unknown> | undefined
+  previousThreadEnd: Promise<unknown> | undefined
 }
 
-export interface Slot {
+export interface WorkerSlot {
   readonly worker: WorkerThreads.Worker
   readonly shared: Int32Array
   readonly jobs: Array<Job>
   readonly queries: Array<Query>
-  nextPlace: number
-  tickets: number
+  nextQueryIndex: number
+  lastTicket: number
   isOnline: boolean
   isRetired: boolean
 }
 
-export const failed = (detail: string, index = 0): End => ({ _tag: "Failed", ticket: 0, index, detail })
+export const makeFailure = (detail: string, index = 0): JobEnd => ({ _tag: "Failed", ticket: 0, index, detail })
 
-const once = (run: (() => void) | undefined): (() => void) => {
+const callOnce = (run: (() => void) | undefined): (() => void) => {
   let left = run
   return () => {
     const now = left
@@ -62,17 +62,17 @@ const once = (run: (() => void) | undefined): (() => void) => {
 export const listJob = (
   directories: ReadonlyArray<string>,
   done: (answer: ReadonlyArray<Listing | string>) => void,
-  over?: () => void,
+  onReleased?: () => void,
   withStats = false
 ): Job => ({
-  over: once(over),
+  onReleased: callOnce(onReleased),
   budget: Number.POSITIVE_INFINITY,
   isList: true,
   order: (_, ticket) => ({ _tag: "List", ticket, directories, withStats }),
   inline: ({ list }) => {
     const listings: Array<Listing | string> = []
     return () => {
-      for (const directory of directories.slice(listings.length, listings.length + slice)) {
+      for (const directory of directories.slice(listings.length, listings.length + itemsPerYield)) {
         listings.push(list(directory, withStats))
       }
       if (listings.length < directories.length) return false
@@ -85,11 +85,11 @@ export const listJob = (
   slot: undefined,
   ticket: 0,
   timer: undefined,
-  gone: undefined
+  previousThreadEnd: undefined
 })
 
 /** Copies the contents into one buffer that can be transferred. Sending a part of a buffer would copy the whole. */
-const together = ({ contents, from }: Contents): Contents => {
+const copyToOneBuffer = ({ contents, from }: Contents): Contents => {
   const all = new Uint8Array(contents.reduce((sum, { length }) => sum + length, 0))
   let end = 0
   const copies = contents.map((bytes) => {
@@ -100,7 +100,7 @@ const together = ({ contents, from }: Contents): Contents => {
   return { contents: copies, from }
 }
 
-export const buffers = (order: Order): Array<ArrayBuffer> =>
+export const transferListOf = (order: WorkerOrder): Array<ArrayBuffer> =>
   order._tag === "Search" && "contents" in order.batch && order.batch.contents.length > 0
     ? [order.batch.contents[0]!.buffer as ArrayBuffer]
     : []
@@ -109,19 +109,19 @@ export const searchJob = (
   query: Query,
   batch: Batch,
   budget: number,
-  done: (answer: Searched) => void,
-  over?: () => void
+  done: (answer: BatchResult) => void,
+  onReleased?: () => void
 ): Job => ({
-  over: once(over),
+  onReleased: callOnce(onReleased),
   budget,
   isList: false,
   order: (slot, ticket) => {
     const known = slot.queries.indexOf(query)
-    const sent = "contents" in batch ? together(batch) : batch
-    if (known !== -1) return { _tag: "Search", ticket, place: known, query: undefined, batch: sent }
-    const place = slot.nextPlace++ % places
-    slot.queries[place] = query
-    return { _tag: "Search", ticket, place, query, batch: sent }
+    const sentBatch = "contents" in batch ? copyToOneBuffer(batch) : batch
+    if (known !== -1) return { _tag: "Search", ticket, queryIndex: known, query: undefined, batch: sentBatch }
+    const queryIndex = slot.nextQueryIndex++ % maxCachedQueries
+    slot.queries[queryIndex] = query
+    return { _tag: "Search", ticket, queryIndex, query, batch: sentBatch }
   },
   inline: ({ searcher }) => {
     let search: Search | undefined
@@ -129,7 +129,7 @@ export const searchJob = (
     return () => {
       try {
         search ??= searcher.begin(query, batch)
-        for (let i = 0; i < slice; i++, index++) {
+        for (let i = 0; i < itemsPerYield; i++, index++) {
           if (search.next()) continue
           done(search.answer())
           return true
@@ -150,5 +150,5 @@ export const searchJob = (
   slot: undefined,
   ticket: 0,
   timer: undefined,
-  gone: undefined
+  previousThreadEnd: undefined
 })

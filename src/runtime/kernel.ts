@@ -60,13 +60,13 @@ export const code =
   "AjYCACAKIAAgCBAEIwJrNgIEIAogCSMCazYCCCAKQQxqIQogAkEBaiECIAlBAWohACAAIQYMAAsLIAojAWtBDG4L"
 
 /** Creates the SIMD kernel from `code`. Returns `undefined` if WebAssembly, its SIMD or memory is missing. */
-export const makeSimd = (code: string, room = 16_384): Kernel | undefined => {
+export const makeSimd = (code: string, maxLines = 16_384): Kernel | undefined => {
   interface Exports {
     readonly memory: { readonly buffer: ArrayBuffer; readonly grow: (pages: number) => number }
     readonly needles: { readonly value: number }
     readonly results: { readonly value: number }
     readonly data: { readonly value: number }
-    readonly lines: (from: number, end: number, line: number, needles: number, room: number) => number
+    readonly lines: (from: number, end: number, line: number, needles: number, maxLines: number) => number
     readonly count: (from: number, end: number) => number
     readonly hasNul: (from: number, end: number) => number
   }
@@ -88,83 +88,83 @@ export const makeSimd = (code: string, room = 16_384): Kernel | undefined => {
   const wasm = instantiate()
   if (wasm === undefined) return undefined
 
-  const page = 65_536
-  const slack = 64
-  const longest = 64
+  const pageBytes = 65_536
+  const overreadBytes = 64
+  const maxNeedleBytes = 64
   const data = wasm.data.value
   const results = wasm.results.value
-  const most = Math.max(1, Math.min(room, Math.floor((data - results) / 12)))
-  const view = () => ({
+  const maxResults = Math.max(1, Math.min(maxLines, Math.floor((data - results) / 12)))
+  const makeView = () => ({
     memory: Buffer.from(wasm.memory.buffer),
-    found: new Int32Array(wasm.memory.buffer, results, most * 3),
-    capacity: wasm.memory.buffer.byteLength - data - slack
+    found: new Int32Array(wasm.memory.buffer, results, maxResults * 3),
+    capacity: wasm.memory.buffer.byteLength - data - overreadBytes
   })
-  let now = view()
+  let currentView = makeView()
   let count = 0
 
-  const common = " etaoinsrlcdupmfhg.,_()=0\"bvy1xwk/-2;:'jqz\n"
+  const commonCharacters = " etaoinsrlcdupmfhg.,_()=0\"bvy1xwk/-2;:'jqz\n"
   const rarity = (byte: number): number => {
-    const index = common.indexOf(String.fromCharCode(byte))
-    return index === -1 ? common.length : index
+    const index = commonCharacters.indexOf(String.fromCharCode(byte))
+    return index === -1 ? commonCharacters.length : index
   }
-  const probes = (needle: Uint8Array): readonly [number, number] => {
+  const rarestPositions = (needle: Uint8Array): readonly [number, number] => {
     const order = Array.from(needle.keys()).sort((a, b) => rarity(needle[b]!) - rarity(needle[a]!))
     return [order[0]!, order[1] ?? order[0]!]
   }
   const writeNeedle = (needle: Uint8Array, fold: boolean, at: number): void => {
-    const { memory } = now
+    const { memory } = currentView
     memory.fill(0, at, at + 256)
     for (let i = 0; i < needle.length; i++) {
-      const small = needle[i]! | 0x20
-      const letter = fold && small >= 0x61 && small <= 0x7a
-      memory[at + 64 + i] = letter ? small : needle[i]!
+      const lowerCased = needle[i]! | 0x20
+      const letter = fold && lowerCased >= 0x61 && lowerCased <= 0x7a
+      memory[at + 64 + i] = letter ? lowerCased : needle[i]!
       memory[at + 128 + i] = letter ? 0x20 : 0
       memory[at + 192 + i] = 0xff
     }
-    const [first, second] = probes(memory.subarray(at + 64, at + 64 + needle.length))
+    const [first, second] = rarestPositions(memory.subarray(at + 64, at + 64 + needle.length))
     memory.writeInt32LE(needle.length, at)
     memory.writeInt32LE(first, at + 4)
     memory.writeInt32LE(second, at + 8)
   }
 
   return {
-    memory: () => now.memory,
+    memory: () => currentView.memory,
     data,
-    capacity: () => now.capacity,
+    capacity: () => currentView.capacity,
     grow: (bytes) => {
-      if (bytes <= now.capacity) return
+      if (bytes <= currentView.capacity) return
       if (bytes > 2000 * 1024 * 1024) throw new RangeError("a text has at most 2,000 MiB")
-      wasm.memory.grow(Math.ceil((bytes - now.capacity) / page))
-      now = view()
+      wasm.memory.grow(Math.ceil((bytes - currentView.capacity) / pageBytes))
+      currentView = makeView()
     },
     needles: (needles, fold) => {
-      const usable = needles.map((needle) => needle.subarray(0, longest)).filter((needle) => !needle.includes(10))
+      const usable = needles.map((needle) => needle.subarray(0, maxNeedleBytes)).filter((needle) => !needle.includes(10))
       if (usable.length > 16 || usable.some((needle) => needle.length === 0)) throw new RangeError("1 to 16 needles, not empty")
       count = usable.length
       for (const [i, needle] of usable.entries()) writeNeedle(needle, fold, wasm.needles.value + i * 256)
     },
-    lines: (from, end, line) => wasm.lines(data + from, data + end, line, count, most),
-    found: () => now.found,
+    lines: (from, end, line) => wasm.lines(data + from, data + end, line, count, maxResults),
+    found: () => currentView.found,
     count: (from, end) => wasm.count(data + from, data + end),
     hasNul: (from, end) => wasm.hasNul(data + from, data + end) !== 0
   }
 }
 
-export const makePlain = (room = 16_384): Kernel => {
-  const longest = 64
+export const makePlain = (maxLines = 16_384): Kernel => {
+  const maxNeedleBytes = 64
   /** Bytes per piece. Searching in pieces prevents repeated scans to the end for a needle that does not occur. */
-  const block = 65_536
+  const pieceBytes = 65_536
   let memory: Buffer = Buffer.alloc(4 * 1024 * 1024)
-  const found = new Int32Array(Math.max(1, room) * 3)
-  let wanted: ReadonlyArray<Buffer> = []
-  let folds = false
-  const lowered = Buffer.alloc(block + longest)
+  const found = new Int32Array(Math.max(1, maxLines) * 3)
+  let activeNeedles: ReadonlyArray<Buffer> = []
+  let ignoresCase = false
+  const foldedPiece = Buffer.alloc(pieceBytes + maxNeedleBytes)
 
   const lower = (byte: number): number => (byte >= 0x41 && byte <= 0x5a ? byte | 0x20 : byte)
-  const piece = (at: number, end: number): Buffer => {
-    if (!folds) return memory.subarray(at, end)
-    for (let i = at; i < end; i++) lowered[i - at] = lower(memory[i]!)
-    return lowered.subarray(0, end - at)
+  const searchablePiece = (at: number, end: number): Buffer => {
+    if (!ignoresCase) return memory.subarray(at, end)
+    for (let i = at; i < end; i++) foldedPiece[i - at] = lower(memory[i]!)
+    return foldedPiece.subarray(0, end - at)
   }
   const count = (from: number, end: number): number => {
     let feeds = 0
@@ -172,7 +172,7 @@ export const makePlain = (room = 16_384): Kernel => {
     return feeds
   }
   const lines = (from: number, end: number, line: number): number => {
-    const hits = new Int32Array(wanted.length)
+    const hits = new Int32Array(activeNeedles.length)
     let text = memory.subarray(0, 0)
     let start = from
     let stop = from
@@ -181,15 +181,15 @@ export const makePlain = (room = 16_384): Kernel => {
 
     const advance = (): void => {
       start = at
-      stop = Math.min(at + block, end)
-      text = piece(start, Math.min(stop + longest - 1, end))
+      stop = Math.min(at + pieceBytes, end)
+      text = searchablePiece(start, Math.min(stop + maxNeedleBytes - 1, end))
       hits.fill(-1)
     }
-    const best = (): number => {
+    const findNextHit = (): number => {
       let first = stop
-      for (let i = 0; i < wanted.length; i++) {
+      for (let i = 0; i < activeNeedles.length; i++) {
         if (hits[i]! < at) {
-          const index = text.indexOf(wanted[i]!, at - start)
+          const index = text.indexOf(activeNeedles[i]!, at - start)
           hits[i] = index === -1 ? stop : start + index
         }
         first = Math.min(first, hits[i]!)
@@ -201,7 +201,7 @@ export const makePlain = (room = 16_384): Kernel => {
         if (at >= end) break
         advance()
       }
-      const hit = best()
+      const hit = findNextHit()
       if (hit === stop) {
         at = stop
         continue
@@ -233,10 +233,10 @@ export const makePlain = (room = 16_384): Kernel => {
       memory = larger
     },
     needles: (needles, fold) => {
-      const usable = needles.map((needle) => needle.subarray(0, longest)).filter((needle) => !needle.includes(10))
+      const usable = needles.map((needle) => needle.subarray(0, maxNeedleBytes)).filter((needle) => !needle.includes(10))
       if (usable.length > 16 || usable.some((needle) => needle.length === 0)) throw new RangeError("1 to 16 needles, not empty")
-      folds = fold
-      wanted = usable.map((needle) => Buffer.from(fold ? needle.map(lower) : needle))
+      ignoresCase = fold
+      activeNeedles = usable.map((needle) => Buffer.from(fold ? needle.map(lower) : needle))
     },
     lines,
     found: () => found,

@@ -13,7 +13,7 @@ export interface Listing {
    * Set when a name contains U+FFFD, which may stand for invalid bytes. The caller must then list the directory as
    * bytes.
    */
-  readonly isDoubtful: boolean
+  readonly mayBeLossy: boolean
   /** Size, mode, mtimeMs, ctimeMs and inode of each name, if requested. NaN marks an entry that had disappeared. */
   readonly stats?: Float64Array<ArrayBuffer> | undefined
 }
@@ -23,15 +23,15 @@ export type Lister = (directory: string, withStats?: boolean) => Listing | strin
 export const makeLister = (
   fs: Pick<typeof Fs, "openSync" | "readdirSync" | "readlinkSync" | "lstatSync" | "closeSync" | "constants">
 ): Lister => {
-  const flags = 0o10000000 | fs.constants.O_DIRECTORY | fs.constants.O_NOFOLLOW
+  const openFlags = 0o10000000 | fs.constants.O_DIRECTORY | fs.constants.O_NOFOLLOW
 
-  const rank = (unit: number): number => (unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit)
+  const codePointRank = (unit: number): number => (unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit)
   const byCodePoint = (self: string, that: string): number => {
     const length = Math.min(self.length, that.length)
     for (let i = 0; i < length; i++) {
       const a = self.charCodeAt(i)
       const b = that.charCodeAt(i)
-      if (a !== b) return rank(a) - rank(b)
+      if (a !== b) return codePointRank(a) - codePointRank(b)
     }
     return self.length - that.length
   }
@@ -52,10 +52,10 @@ export const makeLister = (
       return key.slice(0, kinds[i] === 1 ? -3 : -2)
     })
     const joined = names.join("/")
-    return { names: joined, kinds, isDoubtful: joined.includes("\ufffd") }
+    return { names: joined, kinds, mayBeLossy: joined.includes("\ufffd") }
   }
 
-  const quietly = { throwIfNoEntry: false } as const
+  const lstatOptions = { throwIfNoEntry: false } as const
 
   let self = "self"
   try {
@@ -64,13 +64,13 @@ export const makeLister = (
     // Without it, the system resolves `self` each time.
   }
 
-  const looked = (found: Listing, base: string): Listing => {
-    if (found.kinds.length === 0 || found.isDoubtful) return found
+  const addStats = (found: Listing, base: string): Listing => {
+    if (found.kinds.length === 0 || found.mayBeLossy) return found
     const names = found.names.split("/")
     const kinds = new Uint8Array(names.length)
     const stats = new Float64Array(5 * names.length)
     for (let i = 0; i < names.length; i++) {
-      const one = fs.lstatSync(`${base}/${names[i]}`, quietly)
+      const one = fs.lstatSync(`${base}/${names[i]}`, lstatOptions)
       stats[5 * i] = one === undefined ? Number.NaN : one.size
       if (one === undefined) continue
       kinds[i] = one.isFile() ? 0 : one.isDirectory() ? 1 : one.isSymbolicLink() ? 2 : 3
@@ -79,16 +79,16 @@ export const makeLister = (
       stats[5 * i + 3] = one.ctimeMs
       stats[5 * i + 4] = one.ino
     }
-    return { names: found.names, kinds, isDoubtful: false, stats }
+    return { names: found.names, kinds, mayBeLossy: false, stats }
   }
 
   return (directory, withStats) => {
     try {
-      const descriptor = fs.openSync(directory, flags)
+      const descriptor = fs.openSync(directory, openFlags)
       try {
         const base = `/proc/${self}/fd/${descriptor}`
         const found = listing(fs.readdirSync(base, { withFileTypes: true }))
-        return withStats === true ? looked(found, base) : found
+        return withStats === true ? addStats(found, base) : found
       } finally {
         fs.closeSync(descriptor)
       }

@@ -16,30 +16,33 @@ export interface Locks {
   readonly alone: <A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
-interface Held {
+interface LockHolder {
   readonly owner: object
   readonly keys: ReadonlyArray<FsPath>
-  readonly turns: Locks
-  readonly above: Held | undefined
+  readonly innerLocks: Locks
+  readonly above: LockHolder | undefined
   /** Set when the holder has ended. A fiber that outlives the holder no longer holds its locks. */
   isOver: boolean
 }
 
-const Holding: Context.Reference<Held | undefined> = Context.Reference<Held | undefined>("fs-algebra/runtime/Holding", {
-  defaultValue: () => undefined
-})
+const CurrentHolder: Context.Reference<LockHolder | undefined> = Context.Reference<LockHolder | undefined>(
+  "fs-algebra/runtime/Holding",
+  {
+    defaultValue: () => undefined
+  }
+)
 
-const heldBy = (owner: object, from: Held | undefined): Held | undefined => {
+const findHolder = (owner: object, from: LockHolder | undefined): LockHolder | undefined => {
   for (let at = from; at !== undefined; at = at.above) if (at.owner === owner && !at.isOver) return at
   return undefined
 }
 
-interface Hold {
+interface PathLockState {
   shared: number
   exclusive: boolean
 }
 
-interface Request {
+interface LockRequest {
   readonly exclusive: ReadonlyArray<FsPath>
   readonly shared: ReadonlyArray<FsPath>
   resume: (() => void) | undefined
@@ -53,40 +56,40 @@ const above = (path: FsPath, out: Array<FsPath>): void => {
 }
 
 export const make = (options?: { readonly caseSensitive?: boolean | undefined }): Locks => {
-  const held = new Map<FsPath, Hold>()
-  const waiting: Array<Request> = []
-  const folds = options?.caseSensitive === false
+  const lockStates = new Map<FsPath, PathLockState>()
+  const waiting: Array<LockRequest> = []
+  const ignoresCase = options?.caseSensitive === false
 
-  const request = (paths: ReadonlyArray<FsPath>): Request => {
+  const makeRequest = (paths: ReadonlyArray<FsPath>): LockRequest => {
     const exclusive: Array<FsPath> = []
     for (const path of paths) {
-      const key = folds ? fold(path) : path
+      const key = ignoresCase ? fold(path) : path
       if (!exclusive.includes(key)) exclusive.push(key)
     }
     const shared: Array<FsPath> = []
     for (const path of exclusive) above(path, shared)
     return { exclusive, shared: shared.filter((path) => !exclusive.includes(path)), resume: undefined }
   }
-  const free = (self: Request): boolean => {
-    for (const path of self.exclusive) if (held.has(path)) return false
-    for (const path of self.shared) if (held.get(path)?.exclusive === true) return false
+  const canTake = (self: LockRequest): boolean => {
+    for (const path of self.exclusive) if (lockStates.has(path)) return false
+    for (const path of self.shared) if (lockStates.get(path)?.exclusive === true) return false
     return true
   }
-  const conflicts = (self: Request, that: Request): boolean =>
+  const conflicts = (self: LockRequest, that: LockRequest): boolean =>
     self.exclusive.some((path) => that.exclusive.includes(path) || that.shared.includes(path)) ||
     self.shared.some((path) => that.exclusive.includes(path))
-  const take = (self: Request): void => {
-    for (const path of self.exclusive) held.set(path, { shared: 0, exclusive: true })
+  const take = (self: LockRequest): void => {
+    for (const path of self.exclusive) lockStates.set(path, { shared: 0, exclusive: true })
     for (const path of self.shared) {
-      const hold = held.get(path)
-      if (hold === undefined) held.set(path, { shared: 1, exclusive: false })
+      const hold = lockStates.get(path)
+      if (hold === undefined) lockStates.set(path, { shared: 1, exclusive: false })
       else hold.shared++
     }
   }
-  const wake = (): void => {
+  const grantWaiting = (): void => {
     for (let i = 0; i < waiting.length;) {
       const next = waiting[i]!
-      if (!free(next) || waiting.slice(0, i).some((earlier) => conflicts(earlier, next))) {
+      if (!canTake(next) || waiting.slice(0, i).some((earlier) => conflicts(earlier, next))) {
         i++
         continue
       }
@@ -95,15 +98,15 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
       next.resume!()
     }
   }
-  const release = (self: Request): void => {
-    for (const path of self.exclusive) held.delete(path)
+  const release = (self: LockRequest): void => {
+    for (const path of self.exclusive) lockStates.delete(path)
     for (const path of self.shared) {
-      const hold = held.get(path)!
-      if (--hold.shared === 0) held.delete(path)
+      const hold = lockStates.get(path)!
+      if (--hold.shared === 0) lockStates.delete(path)
     }
-    if (waiting.length > 0) wake()
+    if (waiting.length > 0) grantWaiting()
   }
-  const wait = (self: Request): Effect.Effect<void> =>
+  const wait = (self: LockRequest): Effect.Effect<void> =>
     Effect.callback<void>((resume) => {
       let granted = false
       self.resume = () => {
@@ -115,42 +118,44 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
         if (granted) release(self)
         else {
           waiting.splice(waiting.indexOf(self), 1)
-          wake()
+          grantWaiting()
         }
       })
     })
 
-  const takingTurns: Locks["exclusive"] = (paths, effect) =>
+  const withLocks: Locks["exclusive"] = (paths, effect) =>
     Effect.uninterruptibleMask((restore) => {
-      const self = request(paths)
+      const self = makeRequest(paths)
       const run = Effect.ensuring(
         restore(effect),
         Effect.sync(() => release(self))
       )
-      if (free(self) && !waiting.some((earlier) => conflicts(earlier, self))) {
+      if (canTake(self) && !waiting.some((earlier) => conflicts(earlier, self))) {
         take(self)
         return run
       }
       return Effect.flatMap(restore(wait(self)), () => run)
     })
 
-  const keyOf = (path: FsPath): FsPath => (folds ? fold(path) : path)
+  const keyOf = (path: FsPath): FsPath => (ignoresCase ? fold(path) : path)
   /** Locks each path at the innermost holder that covers it, and all other paths at the shared locks. */
-  const takingFrom = <A, E, R>(
-    holding: Held | undefined,
+  const withLocksFrom = <A, E, R>(
+    holding: LockHolder | undefined,
     paths: ReadonlyArray<FsPath>,
     effect: Effect.Effect<A, E, R>
   ): Effect.Effect<A, E, R> => {
-    if (holding === undefined) return takingTurns(paths, effect)
-    const isOurs = (path: FsPath): boolean => holding.keys.some((key) => isWithin(key, keyOf(path)))
+    if (holding === undefined) return withLocks(paths, effect)
+    const isCovered = (path: FsPath): boolean => holding.keys.some((key) => isWithin(key, keyOf(path)))
     // A path that contains a held one would wait for ever, so it is not requested.
-    const isFree = (path: FsPath): boolean => !isOurs(path) && !holding.keys.some((key) => isWithin(keyOf(path), key))
-    const elsewhere = paths.filter(isFree)
-    const ours = holding.turns.exclusive(paths.filter(isOurs), effect)
-    return elsewhere.length === 0 ? ours : takingFrom(heldBy(held, holding.above), elsewhere, ours)
+    const isFree = (path: FsPath): boolean => !isCovered(path) && !holding.keys.some((key) => isWithin(keyOf(path), key))
+    const uncoveredPaths = paths.filter(isFree)
+    const runCovered = holding.innerLocks.exclusive(paths.filter(isCovered), effect)
+    return uncoveredPaths.length === 0
+      ? runCovered
+      : withLocksFrom(findHolder(lockStates, holding.above), uncoveredPaths, runCovered)
   }
   const exclusive: Locks["exclusive"] = (paths, effect) =>
-    Effect.withFiber((fiber) => takingFrom(heldBy(held, fiber.getRef(Holding)), paths, effect))
+    Effect.withFiber((fiber) => withLocksFrom(findHolder(lockStates, fiber.getRef(CurrentHolder)), paths, effect))
 
   return {
     exclusive,
@@ -158,19 +163,19 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
       exclusive(
         paths,
         Effect.withFiber((fiber) => {
-          const holding: Held = {
-            owner: held,
+          const holding: LockHolder = {
+            owner: lockStates,
             keys: paths.map(keyOf),
-            turns: make(options),
-            above: fiber.getRef(Holding),
+            innerLocks: make(options),
+            above: fiber.getRef(CurrentHolder),
             isOver: false
           }
           // Wait for fibers that still hold an inner lock, so that they cannot meet the next holder.
-          const over = Effect.suspend(() => {
+          const endHolding = Effect.suspend(() => {
             holding.isOver = true
-            return holding.turns.exclusive([root], Effect.void)
+            return holding.innerLocks.exclusive([root], Effect.void)
           })
-          return Effect.ensuring(Effect.provideService(effect, Holding, holding), over)
+          return Effect.ensuring(Effect.provideService(effect, CurrentHolder, holding), endHolding)
         })
       )
   }
@@ -182,7 +187,7 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
  *
  * So a holder that goes on from a part to the whole already holds it and cannot deadlock.
  */
-export const within = (whole: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>, own: Locks): Locks => ({
+export const nestLocks = (whole: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>, own: Locks): Locks => ({
   exclusive: own.exclusive,
   alone: (paths, effect) => whole(own.alone(paths, effect))
 })
@@ -193,5 +198,5 @@ export const within = (whole: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effec
  * A release runs with the context of its acquisition. Without a holder in that context, the release uses the locks of the
  * releasing fiber, and so does not wait for them.
  */
-export const unheld = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  Effect.updateContext(effect, (context: Context.Context<R>) => Context.omit(Holding)(context) as Context.Context<R>)
+export const withoutHolder = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.updateContext(effect, (context: Context.Context<R>) => Context.omit(CurrentHolder)(context) as Context.Context<R>)

@@ -10,7 +10,7 @@ import type { Query } from "../model/search.ts"
 import { inlineSearcher, type Searched, shared } from "./crew.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import { isNode } from "./node.ts"
-import { type FileFound, found, type Packed, unpacking, withTexts } from "./packed.ts"
+import { type FileFound, found, type PackedMatches, startUnpacking, attachTexts } from "./packed.ts"
 import { scan } from "./scan.ts"
 
 export interface Matched {
@@ -18,15 +18,19 @@ export interface Matched {
   readonly text?: string | undefined
 }
 
-export type Answer =
+export type ContentSearchResult =
   | ReadonlyArray<Matched>
   | { readonly _tag: "Overrun"; readonly index: number }
   | { readonly _tag: "Failed"; readonly index: number; readonly detail: string }
 
 export interface Matching {
   /** Searches on this thread. `from` is the first line to search in the first content. */
-  readonly here: (query: Query, contents: ReadonlyArray<Uint8Array>, from: number) => ReadonlyArray<Matched>
-  readonly away: (query: Query, contents: ReadonlyArray<Uint8Array>, from: number) => Effect.Effect<Answer>
+  readonly searchInline: (query: Query, contents: ReadonlyArray<Uint8Array>, from: number) => ReadonlyArray<Matched>
+  readonly searchInWorkers: (
+    query: Query,
+    contents: ReadonlyArray<Uint8Array>,
+    from: number
+  ) => Effect.Effect<ContentSearchResult>
 }
 
 /**
@@ -34,11 +38,11 @@ export interface Matching {
  *
  * An interruption withdraws the job and also waits for its end.
  */
-export const asked = <A>(ask: (done: (answer: A) => void, over: () => void) => () => void): Effect.Effect<A> =>
+export const awaitJob = <A>(ask: (done: (answer: A) => void, onReleased: () => void) => () => void): Effect.Effect<A> =>
   Effect.callback<A>((resume) => {
     let answer: Effect.Effect<A> = Effect.never
     let isOver = false
-    let ended: (() => void) | undefined
+    let onEnded: (() => void) | undefined
     const withdraw = ask(
       (value) => {
         answer = Effect.succeed(value)
@@ -46,59 +50,63 @@ export const asked = <A>(ask: (done: (answer: A) => void, over: () => void) => (
       () => {
         isOver = true
         resume(answer)
-        ended?.()
+        onEnded?.()
       }
     )
     return Effect.callback<void>((resume) => {
       withdraw()
       if (isOver) resume(Effect.void)
-      else ended = () => resume(Effect.void)
+      else onEnded = () => resume(Effect.void)
     })
   })
 
-const slice = 2 ** 15
+const matchesPerSlice = 2 ** 15
 
-export const unpacked = (packed: Packed, pathOf?: (file: number) => FsPath): Effect.Effect<ReadonlyArray<Matched>> =>
+export const unpacked = (packed: PackedMatches, pathOf?: (file: number) => FsPath): Effect.Effect<ReadonlyArray<Matched>> =>
   Effect.suspend(() => {
-    const { all, step } = unpacking(packed, pathOf)
+    const { all, step } = startUnpacking(packed, pathOf)
     const go: Effect.Effect<ReadonlyArray<Matched>> = Effect.suspend(() =>
-      step(slice) ? Effect.succeed(withTexts(all, packed.texts)) : Effect.andThen(Effect.yieldNow, go)
+      step(matchesPerSlice) ? Effect.succeed(attachTexts(all, packed.texts)) : Effect.andThen(Effect.yieldNow, go)
     )
     return go
   })
 
-const lossy = new TextDecoder("utf-8", { ignoreBOM: true })
-const strict = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true })
+const lossyDecoder = new TextDecoder("utf-8", { ignoreBOM: true })
+const strictDecoder = new TextDecoder("utf-8", { ignoreBOM: true, fatal: true })
 
 const isText = (bytes: Uint8Array): boolean => {
   try {
-    strict.decode(bytes)
+    strictDecoder.decode(bytes)
     return true
   } catch {
     return false
   }
 }
 
-export const plainly: Matching["here"] = ({ maxBytes, most, question, withText }, contents, from) =>
+export const searchWithoutNode: Matching["searchInline"] = (
+  { maxBytes, maxMatches: most, pattern: question, includesText: withText },
+  contents,
+  from
+) =>
   contents.map((bytes, index): Matched => {
     if (bytes.length > maxBytes) return { found: "tooLarge" }
     if (bytes.subarray(0, 8192).includes(0)) return { found: "binary" }
-    const text = lossy.decode(bytes)
+    const text = lossyDecoder.decode(bytes)
     const found = scan(question, text, index === 0 ? from : 1, most)
     if (found.length > 0 && !isText(bytes)) return { found: "binary" }
     return withText && found.length > 0 ? { found, text } : { found }
   })
 
 /** Searches in workers. An answer may cover only the first contents, so the rest is sent again. */
-const byWorkers: Matching["away"] = (query, contents, from) =>
+const searchByWorkers: Matching["searchInWorkers"] = (query, contents, from) =>
   Effect.scoped(
     Effect.flatMap(shared, (crew) => {
-      const ask = (done: ReadonlyArray<Matched>): Effect.Effect<Answer> => {
+      const ask = (done: ReadonlyArray<Matched>): Effect.Effect<ContentSearchResult> => {
         const batch = { contents: contents.slice(done.length), from: done.length === 0 ? from : 1 }
         if (batch.contents.length === 0) return Effect.succeed(done)
         return Effect.flatMap(
-          asked<Searched>((answer, over) => crew.search(query, batch, query.budget, answer, over)),
-          (answer): Effect.Effect<Answer> =>
+          awaitJob<Searched>((answer, onReleased) => crew.search(query, batch, query.patternBudgetMillis, answer, onReleased)),
+          (answer): Effect.Effect<ContentSearchResult> =>
             "_tag" in answer
               ? Effect.succeed({ ...answer, index: done.length + answer.index })
               : Effect.flatMap(unpacked(answer), (some) => ask([...done, ...some]))
@@ -108,23 +116,23 @@ const byWorkers: Matching["away"] = (query, contents, from) =>
     })
   )
 
-const standard: Matching = {
-  here: (query, contents, from) => {
-    if (!isNode) return plainly(query, contents, from)
+const defaultSearch: Matching = {
+  searchInline: (query, contents, from) => {
+    if (!isNode) return searchWithoutNode(query, contents, from)
     const out: Array<Matched> = []
     while (out.length < contents.length) {
       const rest = { contents: contents.slice(out.length), from: out.length === 0 ? from : 1 }
       const search = inlineSearcher().begin(query, rest)
       while (search.next());
       const packed = search.answer()
-      out.push(...withTexts(found(packed), packed.texts))
+      out.push(...attachTexts(found(packed), packed.texts))
     }
     return out
   },
-  away: (query, contents, from) =>
-    isNode ? byWorkers(query, contents, from) : Effect.sync(() => plainly(query, contents, from))
+  searchInWorkers: (query, contents, from) =>
+    isNode ? searchByWorkers(query, contents, from) : Effect.sync(() => searchWithoutNode(query, contents, from))
 }
 
 export const Matching: Context.Reference<Matching> = Context.Reference<Matching>("fs-algebra/Matching", {
-  defaultValue: () => standard
+  defaultValue: () => defaultSearch
 })

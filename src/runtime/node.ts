@@ -21,7 +21,7 @@ import { Sha } from "./sha.ts"
 /** True on Node, and on runtimes with its modules, such as Bun and Deno. */
 export const isNode: boolean = typeof process !== "undefined" && typeof process.getBuiltinModule === "function"
 
-const missing = (name: string): object =>
+const makeThrowingModule = (name: string): object =>
   new Proxy(
     {},
     {
@@ -37,9 +37,9 @@ const missing = (name: string): object =>
   )
 
 export const builtin = <A extends object>(name: string): A =>
-  ((isNode ? process.getBuiltinModule(name) : undefined) ?? missing(name)) as A
+  ((isNode ? process.getBuiltinModule(name) : undefined) ?? makeThrowingModule(name)) as A
 
-const lazily = <A extends object>(name: string): (() => A) => {
+const lookUpLazily = <A extends object>(name: string): (() => A) => {
   let module: A | undefined
   return () => (module ??= builtin<A>(name))
 }
@@ -78,7 +78,7 @@ export const delimiter: string = isNode ? Path.delimiter : ":"
 
 export const platform: string = isNode ? process.platform : ""
 
-const os = lazily<typeof NodeOs>("node:os")
+const os = lookUpLazily<typeof NodeOs>("node:os")
 export const homedir: typeof NodeOs.homedir = () => os().homedir()
 export const userInfo = (): NodeOs.UserInfo<string> => os().userInfo()
 export const tmpdir: typeof NodeOs.tmpdir = () => os().tmpdir()
@@ -86,25 +86,25 @@ export const tmpdir: typeof NodeOs.tmpdir = () => os().tmpdir()
 export const getSystemErrorMessage: typeof NodeUtil.getSystemErrorMessage = (errno) =>
   builtin<typeof NodeUtil>("node:util").getSystemErrorMessage(errno)
 
-export const stream = lazily<typeof NodeStream>("node:stream")
-export const streams = lazily<typeof NodeStreamPromises>("node:stream/promises")
+export const stream = lookUpLazily<typeof NodeStream>("node:stream")
+export const streams = lookUpLazily<typeof NodeStreamPromises>("node:stream/promises")
 
-export const zlib = lazily<typeof NodeZlib>("node:zlib")
+export const zlib = lookUpLazily<typeof NodeZlib>("node:zlib")
 
-const buffer = lazily<typeof NodeBuffer>("node:buffer")
-const strict = new TextDecoder("utf-8", { fatal: true })
+const buffer = lookUpLazily<typeof NodeBuffer>("node:buffer")
+const strictDecoder = new TextDecoder("utf-8", { fatal: true })
 
 export const isUtf8 = (bytes: Uint8Array): boolean => {
   if (isNode) return buffer().isUtf8(bytes)
   try {
-    strict.decode(bytes)
+    strictDecoder.decode(bytes)
     return true
   } catch {
     return false
   }
 }
 
-const crypto = lazily<typeof NodeCrypto>("node:crypto")
+const crypto = lookUpLazily<typeof NodeCrypto>("node:crypto")
 export const randomBytes = (length: number): Buffer =>
   isNode ? crypto().randomBytes(length) : Buffer.from(globalThis.crypto.getRandomValues(new Uint8Array(length)))
 export const randomInt = (max: number): number => crypto().randomInt(max)

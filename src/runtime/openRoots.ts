@@ -12,7 +12,7 @@ import { codeOf } from "../model/systemError.ts"
 const isMissing = (error: unknown): boolean => codeOf(error) === "ENOENT"
 
 /** Resolves symlinks one by one where the disk gives no final name, as some Windows disks do. */
-const realOf = (path: string): string => {
+const resolveReal = (path: string): string => {
   try {
     return Fs.realpathSync.native(path)
   } catch (error) {
@@ -21,19 +21,19 @@ const realOf = (path: string): string => {
   }
 }
 
-const isClimbing = (path: string): boolean => path.split(sep).includes("..")
+const hasParentSegment = (path: string): boolean => path.split(sep).includes("..")
 
 /**
  * Returns the real path, also of a path that does not exist yet.
  *
  * Returns `undefined` for a relative path, one with "..", or one through a broken symlink.
  */
-export const resolved = (path: string): string | undefined => {
-  if (!isAbsolute(path) || path.includes("\0") || isClimbing(path)) return undefined
+export const resolvePath = (path: string): string | undefined => {
+  if (!isAbsolute(path) || path.includes("\0") || hasParentSegment(path)) return undefined
   const missing: Array<string> = []
   for (let at = join(path, "."); ; at = dirname(at)) {
     try {
-      return join(realOf(at), ...missing)
+      return join(resolveReal(at), ...missing)
     } catch (error) {
       if (!isMissing(error) || Fs.lstatSync(at, { throwIfNoEntry: false }) !== undefined || dirname(at) === at) {
         return undefined
@@ -46,9 +46,9 @@ export const resolved = (path: string): string | undefined => {
 export const isInside = (base: string, path: string): boolean =>
   path === base || path.startsWith(base.endsWith(sep) ? base : base + sep)
 
-const mostLinks = 40
+const maxLinks = 40
 
-const textOf = (path: string): string | undefined => {
+const readLinkText = (path: string): string | undefined => {
   try {
     return Fs.readlinkSync(path)
   } catch {
@@ -67,7 +67,7 @@ const namesOf = (path: string): ReadonlyArray<string> => path.split(sep).filter(
 export const leadsInto = (path: string, directories: ReadonlyArray<string>): boolean => {
   const isIn = (at: string): boolean => directories.some((directory) => isInside(directory, at))
   // Only the system can resolve a name in another case, or a short name of Windows.
-  const real = resolved(path)
+  const real = resolvePath(path)
   if (real !== undefined && isIn(real)) return true
   let at = parse(path).root
   let left = namesOf(path.slice(at.length))
@@ -77,24 +77,24 @@ export const leadsInto = (path: string, directories: ReadonlyArray<string>): boo
     const [name, ...rest] = left as [string, ...Array<string>]
     const next = name === ".." ? dirname(at) : join(at, name)
     if (isIn(next)) return true
-    const text = textOf(next)
+    const text = readLinkText(next)
     left = rest
     if (text === undefined) {
       at = next
       continue
     }
-    if (++links > mostLinks) return true
+    if (++links > maxLinks) return true
     if (isAbsolute(text)) at = parse(text).root
     left = [...namesOf(isAbsolute(text) ? text.slice(at.length) : text), ...rest]
   }
   return false
 }
 
-export const allowed = (path: string, bases: ReadonlyArray<string>): string | undefined => {
-  const real = resolved(path)
+export const resolveAllowed = (path: string, bases: ReadonlyArray<string>): string | undefined => {
+  const real = resolvePath(path)
   if (real === undefined) return undefined
   return bases.some((base) => {
-    const top = resolved(base)
+    const top = resolvePath(base)
     return top !== undefined && isInside(top, real)
   })
     ? real
@@ -111,7 +111,7 @@ const makeRegister = (): Register => {
   return {
     directories: { [Symbol.iterator]: () => counts.keys() },
     add: (directory) => {
-      const real = realOf(directory)
+      const real = resolveReal(directory)
       counts.set(real, (counts.get(real) ?? 0) + 1)
       let isOver = false
       return () => {
@@ -131,7 +131,7 @@ const stores = makeRegister()
 /** Registers an existing directory as the root of a filesystem until the returned function is called. */
 export const register = roots.add
 
-export const open = (): ReadonlyArray<string> => [...roots.directories]
+export const listOpen = (): ReadonlyArray<string> => [...roots.directories]
 
 export const registerStore = stores.add
 
@@ -141,20 +141,20 @@ const isInsideAny = (bases: Iterable<string>, path: string): boolean => {
 }
 
 /** Returns the fault for a directory that a workspace could reach. `argument` names the parameter. */
-export const refusal = (argument: string, directory: string): Fault | undefined => {
-  const real = resolved(directory)
+export const reachabilityFault = (argument: string, directory: string): Fault | undefined => {
+  const real = resolvePath(directory)
   const detail =
     real === undefined
       ? "it must be an absolute path that leads somewhere"
-      : leadsInto(directory, open())
+      : leadsInto(directory, listOpen())
         ? "it lies inside the root of a filesystem, where its users could reach it"
         : undefined
   return detail === undefined ? undefined : { _tag: "InvalidArgument", argument, detail }
 }
 
-const realIfAny = (directory: string): string | undefined => {
+const tryResolveReal = (directory: string): string | undefined => {
   try {
-    return realOf(directory)
+    return resolveReal(directory)
   } catch {
     return undefined
   }
@@ -166,6 +166,6 @@ const realIfAny = (directory: string): string | undefined => {
  * A directory that contains a store may be opened, because the store existed first.
  */
 export const isInStore = (directory: string): boolean => {
-  const real = resolved(directory) ?? realIfAny(directory)
+  const real = resolvePath(directory) ?? tryResolveReal(directory)
   return real !== undefined && isInsideAny(stores.directories, real)
 }

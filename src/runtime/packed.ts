@@ -5,9 +5,9 @@
  */
 import type * as NodeBuffer from "node:buffer"
 import type { FsPath } from "../model/FsPath.ts"
-import type { Found, Unsearched } from "../model/search.ts"
+import type { LineMatch, SkipReason } from "../model/search.ts"
 
-export interface Packed {
+export interface PackedMatches {
   /**
    * Per file: the number of matching lines, or -1 binary, -2 tooLarge, -3 unreadable, -4 gone. Shorter than the request
    * after a withdrawal.
@@ -21,45 +21,45 @@ export interface Packed {
   readonly texts: ReadonlyArray<string> | undefined
 }
 
-export type FileFound = ReadonlyArray<Found> | Unsearched
+export type FileFound = ReadonlyArray<LineMatch> | SkipReason
 
 const reasons = ["binary", "tooLarge", "unreadable", "gone"] as const
 
-const nothing: ReadonlyArray<Found> = []
+const noMatches: ReadonlyArray<LineMatch> = []
 
 /** Bytes decoded at a time; longer strings are many times slower to make. */
-const decoded = 2 ** 15
+const maxDecodedBytes = 2 ** 15
 
 export interface Unpacking {
-  readonly step: (most: number) => boolean
+  readonly step: (maxMatches: number) => boolean
   readonly all: Array<FileFound>
 }
 
 /** Starts an incremental conversion. With `pathOf`, every match carries the path of its file. */
-export const unpacking = (packed: Packed, pathOf?: (file: number) => FsPath): Unpacking => {
+export const startUnpacking = (packed: PackedMatches, pathOf?: (file: number) => FsPath): Unpacking => {
   const { files, meta } = packed
   const { isAscii } = process.getBuiltinModule("node:buffer") as typeof NodeBuffer
   const bytes = Buffer.from(packed.bytes.buffer, packed.bytes.byteOffset, packed.bytes.byteLength)
   const all: Array<FileFound> = []
   let match = 0
-  let known = 0
+  let decodedUpTo = 0
   let text: string | undefined
   let origin = 0
   let start = 0
   let path: FsPath | undefined
-  let found: Array<Found> = []
-  let left = 0
+  let found: Array<LineMatch> = []
+  let remainingMatches = 0
 
   const decode = (): void => {
     origin = start
-    do known += 4
-    while (known < meta.length && meta[known + 3]! - origin <= decoded)
-    const end = meta[known - 1]!
-    const together = packed.isAscii || isAscii(bytes.subarray(origin, end))
-    text = together ? bytes.toString("latin1", origin, end) : undefined
+    do decodedUpTo += 4
+    while (decodedUpTo < meta.length && meta[decodedUpTo + 3]! - origin <= maxDecodedBytes)
+    const end = meta[decodedUpTo - 1]!
+    const isAsciiRange = packed.isAscii || isAscii(bytes.subarray(origin, end))
+    text = isAsciiRange ? bytes.toString("latin1", origin, end) : undefined
   }
-  const next = (): Found => {
-    if (match === known) decode()
+  const next = (): LineMatch => {
+    if (match === decodedUpTo) decode()
     const end = meta[match + 3]!
     const lineContent = text === undefined ? bytes.toString("utf8", start, end) : text.slice(start - origin, end - origin)
     start = end
@@ -69,48 +69,48 @@ export const unpacking = (packed: Packed, pathOf?: (file: number) => FsPath): Un
     match += 4
     return path === undefined
       ? { lineNumber, lineContent, matchStart, matchEnd }
-      : ({ path, lineNumber, lineContent, matchStart, matchEnd } as Found)
+      : ({ path, lineNumber, lineContent, matchStart, matchEnd } as LineMatch)
   }
-  const begin = (file: number): void => {
+  const beginFile = (file: number): void => {
     const count = files[file]!
-    if (count <= 0) all.push(count === 0 ? nothing : reasons[-1 - count]!)
+    if (count <= 0) all.push(count === 0 ? noMatches : reasons[-1 - count]!)
     else {
       path = pathOf?.(file)
-      left = count
+      remainingMatches = count
       all.push((found = []))
     }
   }
   return {
     all,
-    step: (most) => {
-      for (let room = most; room > 0 && (left > 0 || all.length < files.length);) {
-        if (left === 0) begin(all.length)
+    step: (maxMatches) => {
+      for (let room = maxMatches; room > 0 && (remainingMatches > 0 || all.length < files.length);) {
+        if (remainingMatches === 0) beginFile(all.length)
         else {
           found.push(next())
-          left--
+          remainingMatches--
           room--
         }
       }
-      return left === 0 && all.length === files.length
+      return remainingMatches === 0 && all.length === files.length
     }
   }
 }
 
-export const found = (packed: Packed): Array<FileFound> => {
-  const { all, step } = unpacking(packed)
+export const found = (packed: PackedMatches): Array<FileFound> => {
+  const { all, step } = startUnpacking(packed)
   step(Number.POSITIVE_INFINITY)
   return all
 }
 
-const nothingFound = { found: nothing }
+const emptyResult = { found: noMatches }
 
-export const withTexts = (
+export const attachTexts = (
   all: ReadonlyArray<FileFound>,
   texts: ReadonlyArray<string> | undefined
 ): Array<{ readonly found: FileFound; readonly text?: string }> => {
   let next = 0
   return all.map((found) => {
-    if (found === nothing) return nothingFound
+    if (found === noMatches) return emptyResult
     return texts === undefined || typeof found === "string" ? { found } : { found, text: texts[next++]! }
   })
 }

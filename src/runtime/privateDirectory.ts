@@ -5,10 +5,10 @@ import { codeOf } from "../model/systemError.ts"
 const fs = (): typeof NodeFs => process.getBuiltinModule("node:fs")
 
 /** Temporary errors, which say nothing about the file. The caller must not fall back to another place. */
-const passing: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
+const transientCodes: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
 
-export const throwPassing = (error: unknown): void => {
-  if (passing.has(codeOf(error))) throw error
+export const throwIfTransient = (error: unknown): void => {
+  if (transientCodes.has(codeOf(error))) throw error
 }
 
 /**
@@ -34,7 +34,7 @@ export const makePrivateDirectory = (path: string): boolean => {
       fs().closeSync(descriptor)
     }
   } catch (error) {
-    throwPassing(error)
+    throwIfTransient(error)
     return false
   }
 }

@@ -12,9 +12,9 @@ import { codeOf } from "../model/systemError.ts"
 const fs = (): typeof NodeFs => process.getBuiltinModule("node:fs")
 const os = (): typeof NodeOs => process.getBuiltinModule("node:os")
 
-const exhausted: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE"])
+const exhaustedCodes: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE"])
 
-const quietly = (read: () => string): string | undefined => {
+const tryRead = (read: () => string): string | undefined => {
   try {
     return read()
   } catch {
@@ -23,11 +23,11 @@ const quietly = (read: () => string): string | undefined => {
 }
 
 /** Reads a value that will be cached. Throws if descriptors are exhausted. */
-const surely = (read: () => string): string | undefined => {
+const readUnlessExhausted = (read: () => string): string | undefined => {
   try {
     return read()
   } catch (error) {
-    if (exhausted.has(codeOf(error))) throw error
+    if (exhaustedCodes.has(codeOf(error))) throw error
     return undefined
   }
 }
@@ -37,8 +37,8 @@ interface Status {
   readonly fields: ReadonlyArray<string>
 }
 
-const statusOf = (which: number | "self", tell = quietly): Status | undefined => {
-  const text = tell(() => fs().readFileSync(`/proc/${which}/stat`, "latin1"))
+const statusOf = (which: number | "self", readWith = tryRead): Status | undefined => {
+  const text = readWith(() => fs().readFileSync(`/proc/${which}/stat`, "latin1"))
   return text === undefined
     ? undefined
     : { pid: Number.parseInt(text, 10), fields: text.slice(text.lastIndexOf(")") + 2).split(" ") }
@@ -46,51 +46,51 @@ const statusOf = (which: number | "self", tell = quietly): Status | undefined =>
 
 const [STATE, THREADS, STARTED] = [0, 17, 19] as const
 
-const asText = (number: string | undefined): string => BigInt(number ?? "0").toString(36)
+const toBase36 = (number: string | undefined): string => BigInt(number ?? "0").toString(36)
 
 /** Computes the 64-bit FNV-1a hash, which is available without loading a module. */
-const digest = (text: string): string => {
+const hashText = (text: string): string => {
   let hash = 0xcbf29ce484222325n
   for (const byte of Buffer.from(text)) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n)
   return hash.toString(36)
 }
 
-interface Own {
+interface OwnIdentity {
   /** True if `/proc` uses the pid namespace of this process. In an incomplete container it may be another one. */
-  readonly isTold: boolean
-  readonly place: string
+  readonly hasOwnProc: boolean
+  readonly pidScope: string
   readonly identity: string
 }
 
-const ask = (): Own => {
-  const status = statusOf("self", surely)
-  const isTold = status?.pid === process.pid
-  const place = digest(
+const computeOwn = (): OwnIdentity => {
+  const status = statusOf("self", readUnlessExhausted)
+  const hasOwnProc = status?.pid === process.pid
+  const pidScope = hashText(
     JSON.stringify(
-      isTold
+      hasOwnProc
         ? [
-            surely(() => fs().readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim()),
-            surely(() => fs().readlinkSync("/proc/self/ns/pid")),
-            surely(() => fs().readlinkSync("/proc/self/ns/time"))
+            readUnlessExhausted(() => fs().readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim()),
+            readUnlessExhausted(() => fs().readlinkSync("/proc/self/ns/pid")),
+            readUnlessExhausted(() => fs().readlinkSync("/proc/self/ns/time"))
           ]
         : [os().hostname(), process.platform]
     )
   )
-  const started = isTold ? asText(status.fields[STARTED]) : "0"
-  return { isTold, place, identity: `${place}-${process.pid.toString(36)}-${started}` }
+  const started = hasOwnProc ? toBase36(status.fields[STARTED]) : "0"
+  return { hasOwnProc, pidScope, identity: `${pidScope}-${process.pid.toString(36)}-${started}` }
 }
 
-const own = (): Own => (known ??= ask())
-let known: Own | undefined
+const ownIdentity = (): OwnIdentity => (cachedOwn ??= computeOwn())
+let cachedOwn: OwnIdentity | undefined
 
 /**
  * Returns the identity of this process: at most 40 characters of `0-9`, `a-z` and `-`, never used by another process.
  */
-export const self = (): string => own().identity
+export const self = (): string => ownIdentity().identity
 
 export const isIdentity = (text: string): boolean => /^[0-9a-z]{1,13}-[0-9a-z]{1,8}-[0-9a-z]{1,14}$/.test(text)
 
-const isFree = (pid: number): boolean => {
+const isPidFree = (pid: number): boolean => {
   try {
     process.kill(pid, 0)
     return false
@@ -109,16 +109,16 @@ const hasEnded = (fields: ReadonlyArray<string>): boolean =>
  * have its pid and the system gives no start time.
  */
 export const isDead = (identity: string): boolean | undefined => {
-  const { isTold, place } = own()
+  const { hasOwnProc, pidScope } = ownIdentity()
   if (identity === self()) return false
-  const [where, number, started] = identity.split("-")
-  if (where !== place || number === undefined || !isIdentity(identity)) return undefined
+  const [identityScope, number, started] = identity.split("-")
+  if (identityScope !== pidScope || number === undefined || !isIdentity(identity)) return undefined
   const pid = Number.parseInt(number, 36)
-  if (isFree(pid)) return true
-  if (!isTold) return undefined
+  if (isPidFree(pid)) return true
+  if (!hasOwnProc) return undefined
   const status = statusOf(pid)
   // Without a status, /proc hides other users' processes, or the process is ending right now.
-  return status === undefined ? undefined : asText(status.fields[STARTED]) !== started || hasEnded(status.fields)
+  return status === undefined ? undefined : toBase36(status.fields[STARTED]) !== started || hasEnded(status.fields)
 }
 
 /** A machine and its current boot. A process of an earlier boot has certainly ended. */
@@ -127,13 +127,13 @@ export interface Boot {
   readonly boot: string
 }
 
-const askBoot = (): Boot | undefined => {
-  const boot = quietly(() => fs().readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim())
-  const machine = quietly(() => fs().readFileSync("/etc/machine-id", "latin1").trim())
+const readBoot = (): Boot | undefined => {
+  const boot = tryRead(() => fs().readFileSync("/proc/sys/kernel/random/boot_id", "latin1").trim())
+  const machine = tryRead(() => fs().readFileSync("/etc/machine-id", "latin1").trim())
   return boot === undefined || machine === undefined || machine === ""
     ? undefined
-    : { boot, machine: digest(JSON.stringify([machine, os().hostname()])) }
+    : { boot, machine: hashText(JSON.stringify([machine, os().hostname()])) }
 }
 
-export const boot = (): Boot | undefined => (knownBoot ??= { boot: askBoot() }).boot
-let knownBoot: { readonly boot: Boot | undefined } | undefined
+export const boot = (): Boot | undefined => (cachedBoot ??= { boot: readBoot() }).boot
+let cachedBoot: { readonly boot: Boot | undefined } | undefined

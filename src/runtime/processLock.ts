@@ -17,9 +17,9 @@ import * as Identity from "./processIdentity.ts"
 /** The entries of one purpose. Their names and times are a protocol with processes of other versions. */
 export interface Settings {
   /** Milliseconds without a refresh after which an entry is a leftover, if the state of its process is unknown. */
-  readonly lease: number
+  readonly leaseMillis: number
   /** Milliseconds between two refreshes. */
-  readonly refreshed: number
+  readonly refreshMillis: number
   readonly nameOf: (owner: string, role: string) => string
   /** Captures the owner, the identity of its process and, if there are several, the role. */
   readonly pattern: RegExp
@@ -100,7 +100,13 @@ const isOlder = (path: string, than: string, lease: number): boolean => {
   return old === undefined || (now !== undefined && Math.abs(now - old) > lease)
 }
 
-export const make = ({ directoryMode, lease, nameOf, pattern, refreshed }: Settings): ProcessLock => {
+export const make = ({
+  directoryMode,
+  leaseMillis: lease,
+  nameOf,
+  pattern,
+  refreshMillis: refreshed
+}: Settings): ProcessLock => {
   const isTemporary = directoryMode !== undefined
 
   const create = (directory: string, name: string): void => {

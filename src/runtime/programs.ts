@@ -14,9 +14,9 @@ export interface Program {
   readonly path: string
 }
 
-const usual = "/usr/local/bin:/usr/bin:/bin"
+const defaultPath = "/usr/local/bin:/usr/bin:/bin"
 
-export const configuredPath: Effect.Effect<string> = Effect.orElseSucceed(Config.String("PATH"), () => usual)
+export const configuredPath: Effect.Effect<string> = Effect.orElseSucceed(Config.String("PATH"), () => defaultPath)
 
 const isProgram = (path: string): boolean => {
   try {
@@ -31,12 +31,15 @@ const isProgram = (path: string): boolean => {
  * Finds a program by name in a PATH, or by its absolute path. Ignores programs in the roots of open filesystems and in
  * the absolute directories of `avoid`.
  */
-export const find = (name: string, path: string, avoid: ReadonlyArray<string>): Program | undefined => {
-  const shunned = [...avoid.map((directory) => OpenRoots.resolved(directory) ?? directory), ...OpenRoots.open()]
-  const entries = path.split(delimiter).filter((entry) => isAbsolute(entry) && !OpenRoots.leadsInto(entry, shunned))
-  const suitable = (file: string): boolean => isProgram(file) && !OpenRoots.leadsInto(file, shunned)
-  if (isAbsolute(name)) return suitable(name) ? { program: name, path: entries.join(delimiter) } : undefined
+export const findProgram = (name: string, path: string, avoid: ReadonlyArray<string>): Program | undefined => {
+  const avoidedDirectories = [
+    ...avoid.map((directory) => OpenRoots.resolvePath(directory) ?? directory),
+    ...OpenRoots.listOpen()
+  ]
+  const entries = path.split(delimiter).filter((entry) => isAbsolute(entry) && !OpenRoots.leadsInto(entry, avoidedDirectories))
+  const isSuitable = (file: string): boolean => isProgram(file) && !OpenRoots.leadsInto(file, avoidedDirectories)
+  if (isAbsolute(name)) return isSuitable(name) ? { program: name, path: entries.join(delimiter) } : undefined
   const names = process.platform === "win32" ? [`${name}.exe`] : [name]
-  const program = entries.flatMap((entry) => names.map((file) => join(entry, file))).find(suitable)
+  const program = entries.flatMap((entry) => names.map((file) => join(entry, file))).find(isSuitable)
   return program === undefined ? undefined : { program, path: entries.join(delimiter) }
 }

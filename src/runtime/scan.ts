@@ -3,26 +3,26 @@
  *
  * It returns no context lines: a worker would have to copy each, while the caller can slice the text.
  */
-import type { Found, Question } from "../model/search.ts"
+import type { LineMatch, SearchPattern } from "../model/search.ts"
 
-export type { Found, Question } from "../model/search.ts"
+export type { LineMatch as Found, SearchPattern as Question } from "../model/search.ts"
 
 /** Returns up to `most` matching lines from line `from` (1-based) on, with the first match of each. */
-export const scan = (question: Question, text: string, from: number, most: number): Array<Found> => {
+export const scan = (question: SearchPattern, text: string, from: number, limit: number): Array<LineMatch> => {
   const { literal, multiline } = question
   if (literal !== undefined && !multiline && literal.includes("\n")) return []
   const regex = new RegExp(question.source, multiline ? `${question.flags}g` : question.flags)
   const size = text.length
   const start = text.charCodeAt(0) === 0xfeff ? 1 : 0
-  const found: Array<Found> = []
+  const found: Array<LineMatch> = []
 
-  const ends = (at: number): readonly [content: number, next: number] => {
+  const lineEnds = (at: number): readonly [content: number, next: number] => {
     const lf = text.indexOf("\n", at)
     if (lf === -1) return [size, size]
     return [lf > at && text.charCodeAt(lf - 1) === 13 ? lf - 1 : lf, lf + 1]
   }
   const add = (lineNumber: number, line: number, matchStart: number, matchEnd: number): number => {
-    const [end, next] = ends(line)
+    const [end, next] = lineEnds(line)
     const lineContent = text.slice(line, end)
     found.push({ lineNumber, lineContent, matchStart, matchEnd: Math.min(matchEnd, lineContent.length) })
     return next
@@ -30,7 +30,7 @@ export const scan = (question: Question, text: string, from: number, most: numbe
 
   let line = start
   let lineNumber = 1
-  const goTo = (index: number): void => {
+  const advanceTo = (index: number): void => {
     for (let lf = text.indexOf("\n", line); lf !== -1 && lf < index; lf = text.indexOf("\n", line)) {
       line = lf + 1
       lineNumber++
@@ -43,35 +43,36 @@ export const scan = (question: Question, text: string, from: number, most: numbe
    * The engine's own search is linear up to 250 characters. A longer text is compared by the Knuth-Morris-Pratt
    * algorithm wherever the engine has found its beginning.
    */
-  const finder = (wanted: string): ((from: number) => number) => {
-    const head = wanted.slice(0, 200)
-    if (head === wanted) return (from) => text.indexOf(wanted, from)
-    const again = new Int32Array(wanted.length)
-    for (let i = 1, same = 0; i < wanted.length; again[i++] = same) {
-      while (same > 0 && wanted.charCodeAt(i) !== wanted.charCodeAt(same)) same = again[same - 1]!
-      if (wanted.charCodeAt(i) === wanted.charCodeAt(same)) same++
+  const finder = (needle: string): ((from: number) => number) => {
+    const head = needle.slice(0, 200)
+    if (head === needle) return (from) => text.indexOf(needle, from)
+    const borderLengths = new Int32Array(needle.length)
+    for (let i = 1, matchedLength = 0; i < needle.length; borderLengths[i++] = matchedLength) {
+      while (matchedLength > 0 && needle.charCodeAt(i) !== needle.charCodeAt(matchedLength))
+        matchedLength = borderLengths[matchedLength - 1]!
+      if (needle.charCodeAt(i) === needle.charCodeAt(matchedLength)) matchedLength++
     }
     return (from) => {
       let at = from
-      for (let same = 0; same < wanted.length;) {
-        if (same === 0) {
+      for (let matchedLength = 0; matchedLength < needle.length;) {
+        if (matchedLength === 0) {
           const index = text.indexOf(head, at)
           if (index === -1) return -1
           at = index + head.length
-          same = head.length
+          matchedLength = head.length
         } else if (at === size) return -1
-        else if (text.charCodeAt(at) === wanted.charCodeAt(same)) {
+        else if (text.charCodeAt(at) === needle.charCodeAt(matchedLength)) {
           at++
-          same++
-        } else same = again[same - 1]!
+          matchedLength++
+        } else matchedLength = borderLengths[matchedLength - 1]!
       }
-      return at - wanted.length
+      return at - needle.length
     }
   }
   const find = literal === undefined ? undefined : finder(literal)
 
   if (multiline) {
-    const seek = (from: number): readonly [index: number, length: number] | undefined => {
+    const findNext = (from: number): readonly [index: number, length: number] | undefined => {
       if (find !== undefined) {
         const index = find(from)
         return index === -1 ? undefined : [index, literal!.length]
@@ -80,13 +81,13 @@ export const scan = (question: Question, text: string, from: number, most: numbe
       const match = regex.exec(text)
       return match === null ? undefined : [match.index, match[0].length]
     }
-    for (let at = start; found.length < most;) {
-      const match = seek(at)
+    for (let at = start; found.length < limit;) {
+      const match = findNext(at)
       if (match === undefined) break
       const [index, length] = match
       if (index < start || (index >= size && size > start)) break
-      goTo(index)
-      const [, next] = ends(line)
+      advanceTo(index)
+      const [, next] = lineEnds(line)
       if (lineNumber >= from && size > start) add(lineNumber, line, index - line, index - line + length)
       if (next >= size) break
       at = Math.max(next, index + length)
@@ -95,9 +96,9 @@ export const scan = (question: Question, text: string, from: number, most: numbe
   }
 
   if (literal !== undefined && find !== undefined) {
-    for (let index = find(line); index !== -1 && found.length < most; index = find(line)) {
-      goTo(index)
-      const [content, next] = ends(line)
+    for (let index = find(line); index !== -1 && found.length < limit; index = find(line)) {
+      advanceTo(index)
+      const [content, next] = lineEnds(line)
       if (index + literal.length <= content && lineNumber >= from) {
         add(lineNumber, line, index - line, index - line + literal.length)
       }
@@ -108,8 +109,8 @@ export const scan = (question: Question, text: string, from: number, most: numbe
     return found
   }
 
-  while (line < size && found.length < most) {
-    const [end, next] = ends(line)
+  while (line < size && found.length < limit) {
+    const [end, next] = lineEnds(line)
     if (lineNumber >= from) {
       const match = regex.exec(text.slice(line, end))
       if (match !== null) add(lineNumber, line, match.index, match.index + match[0].length)
@@ -120,7 +121,7 @@ export const scan = (question: Question, text: string, from: number, most: numbe
   return found
 }
 
-export interface FoundAmong extends Found {
+export interface FoundWithContext extends LineMatch {
   readonly before: ReadonlyArray<string>
   readonly after: ReadonlyArray<string>
 }
@@ -128,9 +129,9 @@ export interface FoundAmong extends Found {
 const lineOf = (text: string, begin: number, lf: number): string =>
   text.slice(begin, lf > begin && text.charCodeAt(lf - 1) === 13 ? lf - 1 : lf)
 
-const linesAbove = (text: string, start: number, at: number, most: number): Array<string> => {
+const linesAbove = (text: string, start: number, at: number, limit: number): Array<string> => {
   const lines: Array<string> = []
-  for (let end = at; lines.length < most && end > start;) {
+  for (let end = at; lines.length < limit && end > start;) {
     // A negative index would count as 0, where an empty first line has its line feed.
     const begin = end < 2 ? start : Math.max(text.lastIndexOf("\n", end - 2) + 1, start)
     lines.push(lineOf(text, begin, end - 1))
@@ -139,9 +140,9 @@ const linesAbove = (text: string, start: number, at: number, most: number): Arra
   return lines.reverse()
 }
 
-const linesBelow = (text: string, at: number, most: number): Array<string> => {
+const linesBelow = (text: string, at: number, limit: number): Array<string> => {
   const lines: Array<string> = []
-  for (let begin = at; lines.length < most && begin < text.length;) {
+  for (let begin = at; lines.length < limit && begin < text.length;) {
     const lf = text.indexOf("\n", begin)
     lines.push(lf === -1 ? text.slice(begin) : lineOf(text, begin, lf))
     begin = lf === -1 ? text.length : lf + 1
@@ -150,12 +151,12 @@ const linesBelow = (text: string, at: number, most: number): Array<string> => {
 }
 
 /** Yields the matches with their context lines, one at a time, because together they can be many times the text. */
-export const among = function* (
+export const withContextLines = function* (
   text: string,
-  found: Iterable<Found>,
+  found: Iterable<LineMatch>,
   before: number,
   after: number
-): Generator<FoundAmong, void> {
+): Generator<FoundWithContext, void> {
   const start = text.charCodeAt(0) === 0xfeff ? 1 : 0
   let line = start
   let lineNumber = 1

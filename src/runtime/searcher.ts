@@ -9,7 +9,7 @@
 import type * as Fs from "node:fs"
 import type { acrossLines } from "./acrossLines.ts"
 import type { Kernel } from "./kernel.ts"
-import type { Packed } from "./packed.ts"
+import type { PackedMatches } from "./packed.ts"
 import type { Query } from "../model/search.ts"
 import type { scan } from "./scan.ts"
 
@@ -40,7 +40,7 @@ export interface Search {
    * Returns the results so far, perhaps for the first files only. Must be called once, because its buffers are
    * transferred.
    */
-  readonly answer: () => Packed
+  readonly answer: () => PackedMatches
 }
 
 export interface Searcher {
@@ -65,19 +65,19 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
   }
 
   /** The codes of skipped files. `again` says nothing about the file: no descriptor was free to open it. */
-  const [binary, tooLarge, unreadable, gone, again] = [-1, -2, -3, -4, -5]
+  const [binary, tooLarge, unreadable, gone, noDescriptor] = [-1, -2, -3, -4, -5]
 
-  const piece = 2 ** 20
+  const pieceBytes = 2 ** 20
   /** Bytes decoded at a time when every line is tested; longer strings are many times slower to make. */
-  const decoded = 2 ** 16
+  const maxDecodedBytes = 2 ** 16
   /** Bytes after which the faster of two methods is known. */
-  const tried = 2 ** 17
-  const sniffed = 8192
+  const trialBytes = 2 ** 17
+  const binaryCheckBytes = 8192
   /** The size in bytes at which an answer is sent; the other files are left to another job. */
-  const enough = 2 ** 22
+  const maxAnswerBytes = 2 ** 22
   const maxStringLength = 2 ** 29 - 24
   /** The length up to which the engine's own text search is linear. */
-  const shortText = 200
+  const maxLinearLength = 200
 
   const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = fs.constants
   const flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
@@ -90,16 +90,16 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     readonly needles: ReadonlyArray<Uint8Array> | undefined
     readonly regex: RegExp | undefined
     /** The methods for a query without needles: on the text as a whole, if possible, and line by line. */
-    readonly ways: Array<Way>
+    readonly methods: Array<SearchMethod>
     readonly maxBytes: number
   }
-  interface Way {
-    readonly across: RegExp | undefined
+  interface SearchMethod {
+    readonly multiLineRegex: RegExp | undefined
     bytes: number
     milliseconds: number
   }
 
-  const needlesOf = ({ needles, question: { literal, multiline } }: Query): ReadonlyArray<Uint8Array> | undefined => {
+  const needlesOf = ({ needles, pattern: { literal, multiline } }: Query): ReadonlyArray<Uint8Array> | undefined => {
     const texts = needles?.texts ?? (literal === undefined ? [] : [literal])
     // U+FFFD in a text stands for invalid bytes, a lone surrogate has no bytes, and a line feed is in no line.
     const isUsable = (text: string) =>
@@ -108,32 +108,36 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     return texts.map((text) => Buffer.from(text))
   }
 
-  const wayOf = (across: RegExp | undefined): Way => ({ across, bytes: -tried, milliseconds: 0 })
-  const waysOf = (across: RegExp | undefined): Array<Way> =>
-    across === undefined ? [wayOf(undefined)] : [wayOf(across), wayOf(undefined)]
+  const makeMethod = (multiLineRegex: RegExp | undefined): SearchMethod => ({
+    multiLineRegex,
+    bytes: -trialBytes,
+    milliseconds: 0
+  })
+  const makeMethods = (multiLineRegex: RegExp | undefined): Array<SearchMethod> =>
+    multiLineRegex === undefined ? [makeMethod(undefined)] : [makeMethod(multiLineRegex), makeMethod(undefined)]
   /**
    * Chooses the faster method, which depends on the expression and the text.
    *
    * On a single line the engine stops early if too few characters are left, but it is called a hundred times as often.
    * So both are measured; the first bytes of each, which include its compilation, do not count.
    */
-  const choose = (ways: Array<Way>): Way => {
-    if (ways.length === 1) return ways[0]!
-    const [first, second] = ways as [Way, Way]
-    if (Math.min(first.bytes, second.bytes) < tried) return first.bytes <= second.bytes ? first : second
+  const chooseFasterMethod = (methods: Array<SearchMethod>): SearchMethod => {
+    if (methods.length === 1) return methods[0]!
+    const [first, second] = methods as [SearchMethod, SearchMethod]
+    if (Math.min(first.bytes, second.bytes) < trialBytes) return first.bytes <= second.bytes ? first : second
     const slower = first.milliseconds * second.bytes > second.milliseconds * first.bytes ? 0 : 1
-    ways.splice(slower, 1)
-    return ways[0]!
+    methods.splice(slower, 1)
+    return methods[0]!
   }
-  const timed = (way: Way, bytes: number, run: () => void): void => {
+  const runTimed = (method: SearchMethod, bytes: number, run: () => void): void => {
     const start = now()
     run()
-    if (way.bytes >= 0) way.milliseconds += now() - start
-    way.bytes += bytes
+    if (method.bytes >= 0) method.milliseconds += now() - start
+    method.bytes += bytes
   }
 
   const prepare = (query: Query): Prepared => {
-    const { question } = query
+    const { pattern: question } = query
     const isWhole = question.multiline || question.literal === ""
     const needles = needlesOf(query)
     return {
@@ -141,21 +145,23 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       isWhole,
       needles,
       regex: isWhole || question.literal !== undefined ? undefined : new RegExp(question.source, question.flags),
-      ways: waysOf(isWhole || needles !== undefined || question.literal !== undefined ? undefined : acrossLines(question)),
+      methods: makeMethods(
+        isWhole || needles !== undefined || question.literal !== undefined ? undefined : acrossLines(question)
+      ),
       maxBytes: Math.min(query.maxBytes, maxStringLength)
     }
   }
 
-  let recent: Prepared | undefined
-  const use = (prepared: Prepared): void => {
-    if (recent === prepared) return
-    recent = prepared
+  let loadedQuery: Prepared | undefined
+  const loadNeedles = (prepared: Prepared): void => {
+    if (loadedQuery === prepared) return
+    loadedQuery = prepared
     if (prepared.needles !== undefined) kernel.needles(prepared.needles, prepared.query.needles?.fold === true)
   }
-  const known = new WeakMap<Query, Prepared>()
+  const preparedQueries = new WeakMap<Query, Prepared>()
   const preparedOf = (query: Query): Prepared => {
-    const prepared = known.get(query) ?? prepare(query)
-    known.set(query, prepared)
+    const prepared = preparedQueries.get(query) ?? prepare(query)
+    preparedQueries.set(query, prepared)
     return prepared
   }
 
@@ -164,17 +170,17 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     new Uint8Array(memory.buffer, memory.byteOffset + base + start, end - start)
   const latin1 = (start: number, end: number): string => (memory as unknown as Slices).latin1Slice(base + start, base + end)
   const utf8 = (start: number, end: number): string => (memory as unknown as Slices).utf8Slice(base + start, base + end)
-  const room = (bytes: number): void => {
+  const growMemory = (bytes: number): void => {
     kernel.grow(bytes)
     memory = kernel.memory()
   }
-  const afterMark = (size: number): number =>
+  const byteOrderMarkLength = (size: number): number =>
     size >= 3 && memory[base] === 0xef && memory[base + 1] === 0xbb && memory[base + 2] === 0xbf ? 3 : 0
 
   const begin = (query: Query, batch: Batch): Search => {
     const prepared = preparedOf(query)
-    const { isWhole, maxBytes, needles, regex, ways } = prepared
-    const { most, question, withText } = query
+    const { isWhole, maxBytes, needles, regex, methods } = prepared
+    const { maxMatches: most, pattern: question, includesText: withText } = query
     const { literal } = question
 
     const names = "contents" in batch || batch.names === "" ? [] : batch.names.split("/")
@@ -182,9 +188,9 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     const texts: Array<string> = []
     let textLength = 0
     let bytes = Buffer.allocUnsafeSlow(2 ** 10)
-    let used = 0
+    let bytesLength = 0
     let meta = new Int32Array(2 ** 8)
-    let filled = 0
+    let metaLength = 0
 
     let count = 0
     let from = 1
@@ -194,33 +200,33 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     const isEnough = (): boolean => count >= most
 
     const reserve = (size: number): void => {
-      if (used + size <= bytes.length) return
-      const larger = Buffer.allocUnsafeSlow(Math.max(bytes.length * 2, used + size))
-      bytes.copy(larger, 0, 0, used)
+      if (bytesLength + size <= bytes.length) return
+      const larger = Buffer.allocUnsafeSlow(Math.max(bytes.length * 2, bytesLength + size))
+      bytes.copy(larger, 0, 0, bytesLength)
       bytes = larger
     }
-    const note = (line: number): void => {
-      if (filled === meta.length) {
+    const addMatch = (line: number): void => {
+      if (metaLength === meta.length) {
         const larger = new Int32Array(meta.length * 2)
         larger.set(meta)
         meta = larger
       }
-      meta[filled++] = line
-      meta[filled++] = matchStart
-      meta[filled++] = matchEnd
-      meta[filled++] = used
+      meta[metaLength++] = line
+      meta[metaLength++] = matchStart
+      meta[metaLength++] = matchEnd
+      meta[metaLength++] = bytesLength
       count++
     }
     const addBytes = (line: number, start: number, end: number): void => {
       reserve(end - start)
-      if (end - start < 64) for (let i = base + start; i < base + end; i++) bytes[used++] = memory[i]!
-      else used += memory.copy(bytes, used, base + start, base + end)
-      note(line)
+      if (end - start < 64) for (let i = base + start; i < base + end; i++) bytes[bytesLength++] = memory[i]!
+      else bytesLength += memory.copy(bytes, bytesLength, base + start, base + end)
+      addMatch(line)
     }
     const addText = (line: number, text: string): void => {
       reserve(text.length * 3)
-      used += bytes.write(text, used)
-      note(line)
+      bytesLength += bytes.write(text, bytesLength)
+      addMatch(line)
     }
 
     const first = (line: string): boolean => {
@@ -231,7 +237,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
         matchEnd = matchStart + match[0].length
         return true
       }
-      if (literal!.length > shortText) {
+      if (literal!.length > maxLinearLength) {
         // `scan` skips a leading byte order mark, so one is prepended.
         const match = scan(question, `\ufeff${line}`, 1, 1)[0]
         if (match === undefined) return false
@@ -248,7 +254,8 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       const low = triples[1]!
       const high = triples[candidates * 3 - 1]!
       const ascii = isAscii(bytesOf(low, high))
-      const text = ascii && high - low <= Math.min(decoded, candidates * 1024) && candidates > 2 ? latin1(low, high) : undefined
+      const text =
+        ascii && high - low <= Math.min(maxDecodedBytes, candidates * 1024) && candidates > 2 ? latin1(low, high) : undefined
       for (let i = 0; i < candidates * 3 && !isEnough(); i += 3) {
         if (triples[i]! < from) continue
         const start = triples[i + 1]!
@@ -269,7 +276,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       }
     }
 
-    const eachLine = (text: string, line: number): void => {
+    const testEachLine = (text: string, line: number): void => {
       for (let at = 0; at < text.length && !isEnough(); line++) {
         const lf = text.indexOf("\n", at)
         const end = lf === -1 ? text.length : lf > at && text.charCodeAt(lf - 1) === 13 ? lf - 1 : lf
@@ -284,7 +291,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
      * Tests the lines in which the expression matches the text as a whole. `start` is the offset of an ASCII text in
      * the memory.
      */
-    const somewhere = (expression: RegExp, text: string, start: number | undefined, line: number): void => {
+    const testMatchingLines = (expression: RegExp, text: string, start: number | undefined, line: number): void => {
       const isExact = start !== undefined && !text.includes("\r")
       let counted = 0
       expression.lastIndex = 0
@@ -309,21 +316,23 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
         expression.lastIndex = lf + 1
       }
     }
-    const everything = (start: number, stop: number, line: number): void => {
+    const testAllLines = (start: number, stop: number, line: number): void => {
       for (let at = start; at < stop && !isEnough();) {
         let end = stop
-        if (stop - at > decoded) {
-          const last = bytesOf(at, at + decoded).lastIndexOf(10)
-          const next = last === -1 ? bytesOf(at + decoded, stop).indexOf(10) + decoded : last
-          end = last === -1 && next < decoded ? stop : at + next + 1
+        if (stop - at > maxDecodedBytes) {
+          const last = bytesOf(at, at + maxDecodedBytes).lastIndexOf(10)
+          const next = last === -1 ? bytesOf(at + maxDecodedBytes, stop).indexOf(10) + maxDecodedBytes : last
+          end = last === -1 && next < maxDecodedBytes ? stop : at + next + 1
         }
         const ascii = isAscii(bytesOf(at, end))
         const text = ascii ? latin1(at, end) : utf8(at, end)
-        const way = choose(ways)
+        const method = chooseFasterMethod(methods)
         const go = (): void =>
-          way.across === undefined ? eachLine(text, line) : somewhere(way.across, text, ascii ? at : undefined, line)
-        if (ways.length === 1) go()
-        else timed(way, end - at, go)
+          method.multiLineRegex === undefined
+            ? testEachLine(text, line)
+            : testMatchingLines(method.multiLineRegex, text, ascii ? at : undefined, line)
+        if (methods.length === 1) go()
+        else runTimed(method, end - at, go)
         if (end < stop) line += kernel.count(at, end)
         at = end
       }
@@ -331,10 +340,10 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     const lines = (start: number, stop: number, line: number): void => {
       if (isEnough()) return
       if (needles !== undefined) candidates(start, stop, line)
-      else everything(start, stop, line)
+      else testAllLines(start, stop, line)
     }
 
-    const whole = (size: number): void => {
+    const searchWhole = (size: number): void => {
       if (needles !== undefined && kernel.lines(0, size, 1) === 0) return
       const text = isAscii(bytesOf(0, size)) ? latin1(0, size) : utf8(0, size)
       for (const match of scan(question, text, from, most)) {
@@ -345,9 +354,9 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     }
 
     const content = (size: number): number => {
-      if (kernel.hasNul(0, Math.min(size, sniffed))) return binary
-      if (isWhole) whole(size)
-      else lines(afterMark(size), size, 1)
+      if (kernel.hasNul(0, Math.min(size, binaryCheckBytes))) return binary
+      if (isWhole) searchWhole(size)
+      else lines(byteOrderMarkLength(size), size, 1)
       if (count === 0) return 0
       const all = bytesOf(0, size)
       if (!isUtf8(all)) return binary
@@ -359,56 +368,56 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     }
 
     /** Searches a file whose first piece is in memory. Ignores bytes that are appended meanwhile. */
-    const large = (bytes: number, read: (at: number, length: number, from: number) => number): number => {
+    const searchLarge = (bytes: number, read: (at: number, length: number, from: number) => number): number => {
       if (bytes > maxBytes) return tooLarge
-      const isTogether = isWhole || withText
+      const needsWholeText = isWhole || withText
       let size = bytes
-      let held = piece
-      let done = piece
-      const more = (target: number): void => {
-        target = Math.min(target, held + size - done)
-        room(target)
-        while (held < target && done < size) {
-          const length = read(base + held, Math.min(target - held, size - done), done)
+      let bufferedBytes = pieceBytes
+      let done = pieceBytes
+      const readMore = (target: number): void => {
+        target = Math.min(target, bufferedBytes + size - done)
+        growMemory(target)
+        while (bufferedBytes < target && done < size) {
+          const length = read(base + bufferedBytes, Math.min(target - bufferedBytes, size - done), done)
           if (length === 0) size = done
-          held += length
+          bufferedBytes += length
           done += length
         }
       }
-      if (kernel.hasNul(0, sniffed)) return binary
-      if (isTogether) {
-        more(size)
-        return content(held)
+      if (kernel.hasNul(0, binaryCheckBytes)) return binary
+      if (needsWholeText) {
+        readMore(size)
+        return content(bufferedBytes)
       }
-      let start = afterMark(held)
+      let start = byteOrderMarkLength(bufferedBytes)
       let line = 1
       let isText = true
       for (;;) {
         const isLast = done >= size
-        const cut = isLast ? held : start + bytesOf(start, held).lastIndexOf(10) + 1
-        if (isLast || cut > start) {
-          lines(start, cut, line)
-          isText = isText && isUtf8(bytesOf(start, cut))
+        const pieceEnd = isLast ? bufferedBytes : start + bytesOf(start, bufferedBytes).lastIndexOf(10) + 1
+        if (isLast || pieceEnd > start) {
+          lines(start, pieceEnd, line)
+          isText = isText && isUtf8(bytesOf(start, pieceEnd))
           if (count > 0 && !isText) return binary
           if (isLast) return count
-          line += kernel.count(start, cut)
-          memory.copyWithin(base, base + cut, base + held)
-          held -= cut
+          line += kernel.count(start, pieceEnd)
+          memory.copyWithin(base, base + pieceEnd, base + bufferedBytes)
+          bufferedBytes -= pieceEnd
           start = 0
-          more(piece > held ? piece : held * 2)
-        } else more(held * 2)
+          readMore(pieceBytes > bufferedBytes ? pieceBytes : bufferedBytes * 2)
+        } else readMore(bufferedBytes * 2)
       }
     }
 
     const refuseHardlinks = "refuseHardlinks" in batch && batch.refuseHardlinks === true
-    const opened = (file: number): number => {
+    const searchOpenFile = (file: number): number => {
       if (refuseHardlinks && fs.fstatSync(file).nlink > 1) return unreadable
       // Read by position, because pipes and terminals refuse that.
-      const size = fs.readSync(file, memory, base, piece, 0)
-      if (size === piece) {
+      const size = fs.readSync(file, memory, base, pieceBytes, 0)
+      if (size === pieceBytes) {
         const stats = fs.fstatSync(file)
         return stats.isFile()
-          ? large(stats.size, (at, length, from) => fs.readSync(file, memory, at, length, from))
+          ? searchLarge(stats.size, (at, length, from) => fs.readSync(file, memory, at, length, from))
           : unreadable
       }
       const found = size > maxBytes ? tooLarge : content(size)
@@ -416,15 +425,15 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       return (found === 0 && size > 0) || fs.fstatSync(file).isFile() ? found : unreadable
     }
 
-    const given = (bytes: Uint8Array): number => {
+    const searchBytes = (bytes: Uint8Array): number => {
       const read = (at: number, length: number, from: number): number => {
         const part = bytes.subarray(from, from + length)
         memory.set(part, at)
         return part.length
       }
-      const size = read(base, piece, 0)
+      const size = read(base, pieceBytes, 0)
       if (bytes.length > maxBytes) return tooLarge
-      return size === piece ? large(bytes.length, read) : content(size)
+      return size === pieceBytes ? searchLarge(bytes.length, read) : content(size)
     }
 
     const codeOf = (error: unknown): unknown => (error as { readonly code?: unknown }).code
@@ -434,11 +443,11 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
         file = fs.openSync(path, flags)
       } catch (error) {
         const code = codeOf(error)
-        if (code === "EMFILE" || code === "ENFILE") return again
+        if (code === "EMFILE" || code === "ENFILE") return noDescriptor
         return code === "ENOENT" || code === "ENOTDIR" ? gone : unreadable
       }
       try {
-        return opened(file)
+        return searchOpenFile(file)
       } catch (error) {
         // A system error makes the file unreadable; any other error is a defect.
         if (typeof (error as { readonly syscall?: unknown }).syscall === "string") return unreadable
@@ -449,7 +458,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     }
 
     let done = 0
-    let isShort = false
+    let isOutOfDescriptors = false
     let directory = -1
     let left = 0
     const at = ({ bases, counts }: Paths): string => {
@@ -459,26 +468,27 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     }
     return {
       next: () => {
-        if (done === files.length || isShort || used + filled * 4 + textLength > enough) return false
-        use(prepared)
-        const usedBefore = used
-        const filledBefore = filled
+        if (done === files.length || isOutOfDescriptors || bytesLength + metaLength * 4 + textLength > maxAnswerBytes)
+          return false
+        loadNeedles(prepared)
+        const usedBefore = bytesLength
+        const filledBefore = metaLength
         count = 0
         from = done === 0 ? batch.from : 1
-        const found = "contents" in batch ? given(batch.contents[done]!) : search(`${at(batch)}/${names[done]!}`)
+        const found = "contents" in batch ? searchBytes(batch.contents[done]!) : search(`${at(batch)}/${names[done]!}`)
         if (found < 0) {
-          used = usedBefore
-          filled = filledBefore
+          bytesLength = usedBefore
+          metaLength = filledBefore
         }
-        isShort = found === again
-        if (!isShort) files[done++] = found
-        return !isShort
+        isOutOfDescriptors = found === noDescriptor
+        if (!isOutOfDescriptors) files[done++] = found
+        return !isOutOfDescriptors
       },
       answer: () => ({
         files: files.subarray(0, done),
-        meta: meta.subarray(0, filled),
-        bytes: new Uint8Array(bytes.buffer, 0, used),
-        isAscii: isAscii(bytes.subarray(0, used)),
+        meta: meta.subarray(0, metaLength),
+        bytes: new Uint8Array(bytes.buffer, 0, bytesLength),
+        isAscii: isAscii(bytes.subarray(0, bytesLength)),
         texts: withText ? texts : undefined
       })
     }

@@ -3,12 +3,12 @@
  */
 import type * as WorkerThreads from "node:worker_threads"
 import type { Lister, Listing } from "./lister.ts"
-import type { Packed } from "./packed.ts"
+import type { PackedMatches } from "./packed.ts"
 import type { Query } from "../model/search.ts"
 import type { Batch, Searcher } from "./searcher.ts"
 
 /** A job for a worker. Tickets count from 1. A query is sent once and stored at `place`. */
-export type Order =
+export type WorkerOrder =
   | {
       readonly _tag: "List"
       readonly ticket: number
@@ -18,14 +18,14 @@ export type Order =
   | {
       readonly _tag: "Search"
       readonly ticket: number
-      readonly place: number
+      readonly queryIndex: number
       readonly query: Query | undefined
       readonly batch: Batch
     }
 
-export type Report =
+export type WorkerReport =
   | { readonly _tag: "Listed"; readonly ticket: number; readonly listings: ReadonlyArray<Listing | string> }
-  | { readonly _tag: "Searched"; readonly ticket: number; readonly packed: Packed }
+  | { readonly _tag: "Searched"; readonly ticket: number; readonly packed: PackedMatches }
   | { readonly _tag: "Failed"; readonly ticket: number; readonly index: number; readonly detail: string }
 
 /**
@@ -47,10 +47,10 @@ export interface Parts {
 export const serve = ({ at, list, port, searcher, shared }: Parts): void => {
   const queries: Array<Query> = []
 
-  const search = (order: Order & { readonly _tag: "Search" }): void => {
-    const { batch, place, query, ticket } = order
-    if (query !== undefined) queries[place] = query
-    const search = searcher.begin(queries[place]!, batch)
+  const search = (order: WorkerOrder & { readonly _tag: "Search" }): void => {
+    const { batch, queryIndex, query, ticket } = order
+    if (query !== undefined) queries[queryIndex] = query
+    const search = searcher.begin(queries[queryIndex]!, batch)
     const flag = at.withdrawn + (ticket & 1)
     for (let index = 0; Atomics.load(shared, flag) !== ticket; index++) {
       Atomics.store(shared, at.file, index)
@@ -58,13 +58,13 @@ export const serve = ({ at, list, port, searcher, shared }: Parts): void => {
       if (!search.next()) break
     }
     const packed = search.answer()
-    port.postMessage({ _tag: "Searched", ticket, packed } satisfies Report, [
+    port.postMessage({ _tag: "Searched", ticket, packed } satisfies WorkerReport, [
       packed.files.buffer,
       packed.meta.buffer,
       packed.bytes.buffer
     ])
   }
-  const obey = (order: Order): void => {
+  const runOrder = (order: WorkerOrder): void => {
     const { ticket } = order
     if (order._tag === "Search") return search(order)
     const flag = at.withdrawn + (ticket & 1)
@@ -80,15 +80,15 @@ export const serve = ({ at, list, port, searcher, shared }: Parts): void => {
           ? [listing.kinds.buffer]
           : [listing.kinds.buffer, listing.stats.buffer]
     )
-    port.postMessage({ _tag: "Listed", ticket, listings } satisfies Report, buffers)
+    port.postMessage({ _tag: "Listed", ticket, listings } satisfies WorkerReport, buffers)
   }
-  port.on("message", (order: Order) => {
+  port.on("message", (order: WorkerOrder) => {
     Atomics.store(shared, at.file, 0)
     Atomics.store(shared, at.ticket, order.ticket)
     try {
-      obey(order)
+      runOrder(order)
     } catch (error) {
-      const report: Report = {
+      const report: WorkerReport = {
         _tag: "Failed",
         ticket: order.ticket,
         index: Atomics.load(shared, at.file),

@@ -6,20 +6,20 @@ interface Algorithm {
   readonly mix: (state: Uint32Array, words: Uint32Array) => void
 }
 
-const left = (word: number, bits: number): number => (word << bits) | (word >>> (32 - bits))
+const rotateLeft = (word: number, bits: number): number => (word << bits) | (word >>> (32 - bits))
 
 const sha1: Algorithm = {
   start: [0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0],
   mix: (state, w) => {
-    for (let i = 16; i < 80; i++) w[i] = left(w[i - 3]! ^ w[i - 8]! ^ w[i - 14]! ^ w[i - 16]!, 1)
+    for (let i = 16; i < 80; i++) w[i] = rotateLeft(w[i - 3]! ^ w[i - 8]! ^ w[i - 14]! ^ w[i - 16]!, 1)
     let [a, b, c, d, e] = state as unknown as [number, number, number, number, number]
     for (let i = 0; i < 80; i++) {
       const f = i < 20 ? (b & c) | (~b & d) : i >= 40 && i < 60 ? (b & c) | (b & d) | (c & d) : b ^ c ^ d
       const k = i < 20 ? 0x5a827999 : i < 40 ? 0x6ed9eba1 : i < 60 ? 0x8f1bbcdc : 0xca62c1d6
-      const next = (left(a, 5) + f + e + k + w[i]!) | 0
+      const next = (rotateLeft(a, 5) + f + e + k + w[i]!) | 0
       e = d
       d = c
-      c = left(b, 30)
+      c = rotateLeft(b, 30)
       b = a
       a = next
     }
@@ -46,14 +46,14 @@ const sha256: Algorithm = {
     const k = (constants ??= makeConstants())
     for (let i = 16; i < 64; i++) {
       const [p, q] = [w[i - 15]!, w[i - 2]!]
-      const s0 = left(p, 25) ^ left(p, 14) ^ (p >>> 3)
-      const s1 = left(q, 15) ^ left(q, 13) ^ (q >>> 10)
+      const s0 = rotateLeft(p, 25) ^ rotateLeft(p, 14) ^ (p >>> 3)
+      const s1 = rotateLeft(q, 15) ^ rotateLeft(q, 13) ^ (q >>> 10)
       w[i] = w[i - 16]! + s0 + w[i - 7]! + s1
     }
     let [a, b, c, d, e, f, g, h] = state as unknown as [number, number, number, number, number, number, number, number]
     for (let i = 0; i < 64; i++) {
-      const t1 = (h + (left(e, 26) ^ left(e, 21) ^ left(e, 7)) + ((e & f) ^ (~e & g)) + k[i]! + w[i]!) | 0
-      const t2 = (left(a, 30) ^ left(a, 19) ^ left(a, 10)) + ((a & b) ^ (a & c) ^ (b & c))
+      const t1 = (h + (rotateLeft(e, 26) ^ rotateLeft(e, 21) ^ rotateLeft(e, 7)) + ((e & f) ^ (~e & g)) + k[i]! + w[i]!) | 0
+      const t2 = (rotateLeft(a, 30) ^ rotateLeft(a, 19) ^ rotateLeft(a, 10)) + ((a & b) ^ (a & c) ^ (b & c))
       h = g
       g = f
       f = e
@@ -69,12 +69,12 @@ const sha256: Algorithm = {
 
 const algorithms = { sha1, sha256 } as const
 
-const block = 64
+const blockBytes = 64
 
 export class Sha {
   readonly #algorithm: Algorithm
   readonly #state: Uint32Array
-  readonly #rest = new Uint8Array(block)
+  readonly #rest = new Uint8Array(blockBytes)
   readonly #words = new Uint32Array(80)
   #size = 0
 
@@ -89,15 +89,15 @@ export class Sha {
   update(data: string | Uint8Array): this {
     const bytes = typeof data === "string" ? Buffer.from(data) : data
     let at = 0
-    const held = this.#size % block
+    const bufferedBytes = this.#size % blockBytes
     this.#size += bytes.length
-    if (held > 0) {
-      at = Math.min(block - held, bytes.length)
-      this.#rest.set(bytes.subarray(0, at), held)
-      if (held + at < block) return this
+    if (bufferedBytes > 0) {
+      at = Math.min(blockBytes - bufferedBytes, bytes.length)
+      this.#rest.set(bytes.subarray(0, at), bufferedBytes)
+      if (bufferedBytes + at < blockBytes) return this
       this.#mix(this.#rest, 0)
     }
-    for (; at + block <= bytes.length; at += block) this.#mix(bytes, at)
+    for (; at + blockBytes <= bytes.length; at += blockBytes) this.#mix(bytes, at)
     this.#rest.set(bytes.subarray(at))
     return this
   }
@@ -108,8 +108,8 @@ export class Sha {
 
   digest(_encoding: "hex"): string {
     const end = this.copy()
-    const held = this.#size % block
-    const padding = new Uint8Array((held < 56 ? block : 2 * block) - held)
+    const bufferedBytes = this.#size % blockBytes
+    const padding = new Uint8Array((bufferedBytes < 56 ? blockBytes : 2 * blockBytes) - bufferedBytes)
     padding[0] = 0x80
     const view = new DataView(padding.buffer)
     view.setUint32(padding.length - 8, Math.floor(this.#size / 2 ** 29))

@@ -8,7 +8,7 @@ export interface Machine {
   readonly home: string
 }
 
-const absolute = (path: string | undefined, { isAbsolute }: NodePath.PlatformPath): string | undefined =>
+const absoluteOrNone = (path: string | undefined, { isAbsolute }: NodePath.PlatformPath): string | undefined =>
   path !== undefined && isAbsolute(path) ? path : undefined
 
 /**
@@ -18,8 +18,8 @@ const absolute = (path: string | undefined, { isAbsolute }: NodePath.PlatformPat
  */
 export const stateDirectory = ({ environment, home, platform }: Machine): string | undefined => {
   const { posix, win32 } = paths()
-  if (platform === "win32") return absolute(environment["LOCALAPPDATA"], win32)
-  const given = absolute(environment["XDG_STATE_HOME"], posix)
-  if (given !== undefined || absolute(home, posix) === undefined) return given
+  if (platform === "win32") return absoluteOrNone(environment["LOCALAPPDATA"], win32)
+  const configuredDirectory = absoluteOrNone(environment["XDG_STATE_HOME"], posix)
+  if (configuredDirectory !== undefined || absoluteOrNone(home, posix) === undefined) return configuredDirectory
   return posix.join(home, platform === "darwin" ? "Library/Application Support" : ".local/state")
 }

@@ -14,29 +14,29 @@ import * as Effect from "effect/Effect"
 export type Steps<A> = Generator<number, A, void>
 
 /** The most units of work between two pauses. */
-export const stride = 2 ** 14
+export const maxUnitsPerStep = 2 ** 14
 
 /** The units of work between two yields to other fibers: a few milliseconds. */
-export const slice = 2 ** 18
+export const unitsPerSlice = 2 ** 18
 
 /** The work for one line, match or list element, in units. */
-export const perItem = 16
+export const unitsPerItem = 16
 
-export const inSlices = <A>(steps: () => Steps<A>): Effect.Effect<A> =>
+export const runInSlices = <A>(steps: () => Steps<A>): Effect.Effect<A> =>
   Effect.suspend(() => {
     const running = steps()
     const next: Effect.Effect<A> = Effect.suspend(() => {
-      for (let spent = 0; spent < slice;) {
+      for (let unitsSpent = 0; unitsSpent < unitsPerSlice;) {
         const { done, value } = running.next()
         if (done === true) return Effect.succeed(value)
-        spent += value
+        unitsSpent += value
       }
       return Effect.andThen(Effect.yieldNow, next)
     })
     return next
   })
 
-export const atOnce = <A>(steps: Steps<A>): A => {
+export const runAtOnce = <A>(steps: Steps<A>): A => {
   for (;;) {
     const { done, value } = steps.next()
     if (done === true) return value

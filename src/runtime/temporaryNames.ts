@@ -15,34 +15,34 @@ import * as Identity from "./processIdentity.ts"
 
 const randomHex = (bytes: number): string => randomBytes(bytes).toString("hex")
 
-const thread = (): string => (threadMark ??= randomHex(3))
+const getThreadMark = (): string => (threadMark ??= randomHex(3))
 let threadMark: string | undefined
 
-const inUse = new Set<string>()
+const namesInUse = new Set<string>()
 
-const sign = (signed: string): string => `${signed}-${Installation.codeOf(signed)}.tmp`
+const sign = (signed: string): string => `${signed}-${Installation.signName(signed)}.tmp`
 
-let locals = 0
+let localCount = 0
 
-const makeLocal = (): string => {
-  const name = `.~fsa-${(locals++).toString(36)}.tmp`
-  inUse.add(name)
+const makeLocalName = (): string => {
+  const name = `.~fsa-${(localCount++).toString(36)}.tmp`
+  namesInUse.add(name)
   return name
 }
 
 /** Makes a name that is in progress until `forget`. `kind` is a purpose in lower-case letters. */
 export const make = (kind?: string): string => {
-  if (!isNode) return makeLocal()
-  const random = thread() + randomHex(6)
+  if (!isNode) return makeLocalName()
+  const random = getThreadMark() + randomHex(6)
   const signed = `.~fsa-${kind === undefined ? "" : `${kind}-`}${Identity.self()}-${random}`
   const name = sign(signed)
-  inUse.add(name)
+  namesInUse.add(name)
   return name
 }
 
-export const forget = (name: string): void => void inUse.delete(name)
+export const forget = (name: string): void => void namesInUse.delete(name)
 
-export const during = <A>(use: (name: string) => A): A => {
+export const withNameSync = <A>(use: (name: string) => A): A => {
   const name = make()
   try {
     return use(name)
@@ -51,20 +51,20 @@ export const during = <A>(use: (name: string) => A): A => {
   }
 }
 
-export const using = <A, E, R>(use: (name: string) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+export const withName = <A, E, R>(use: (name: string) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.acquireUseRelease(
     Effect.sync(() => make()),
     use,
     (name) => Effect.sync(() => forget(name))
   )
 
-const form =
+const namePattern =
   /^((\.~fsa-(?:([a-z]+)-)?([0-9a-z]{1,13}-[0-9a-z]{1,8}-[0-9a-z]{1,14})-([0-9a-f]{18}))(-[a-z]+[0-9]*)?)-([0-9a-f]{32})\.tmp$/
 
 /** Returns a name for a part of an entry, in progress as long as the entry's name. `part` is letters, then digits. */
-export const derive = (name: string, part: string): string => sign(`${form.exec(name)?.[2] ?? name}-${part}`)
+export const derivePartName = (name: string, part: string): string => sign(`${namePattern.exec(name)?.[2] ?? name}-${part}`)
 
-export interface Verified {
+export interface VerifiedName {
   readonly owner: string
   readonly kind: string | undefined
   readonly isOwnProcess: boolean
@@ -72,23 +72,23 @@ export interface Verified {
   readonly state: "in progress" | "leftover"
 }
 
-const local: Verified = { owner: "", kind: undefined, isOwnProcess: true, isPart: false, state: "in progress" }
+const localName: VerifiedName = { owner: "", kind: undefined, isOwnProcess: true, isPart: false, state: "in progress" }
 
-export const verify = (name: string): Verified | undefined => {
+export const verify = (name: string): VerifiedName | undefined => {
   if (!name.startsWith(".~fsa-")) return undefined
-  if (!isNode) return inUse.has(name) ? local : undefined
-  const [, signed, base, kind, owner, random, part, code] = form.exec(name) ?? []
-  if (owner === undefined || !Installation.isCodeOf(signed!, code!)) return undefined
+  if (!isNode) return namesInUse.has(name) ? localName : undefined
+  const [, signed, base, kind, owner, random, part, code] = namePattern.exec(name) ?? []
+  if (owner === undefined || !Installation.isSignatureOf(signed!, code!)) return undefined
   const isOwnProcess = owner === Identity.self()
   // A name of another thread counts as in progress, because the end of a thread cannot be detected.
-  const isDead = isOwnProcess && random!.startsWith(thread()) ? !inUse.has(sign(base!)) : Identity.isDead(owner)
+  const isDead = isOwnProcess && random!.startsWith(getThreadMark()) ? !namesInUse.has(sign(base!)) : Identity.isDead(owner)
   return isDead === undefined
     ? undefined
     : { owner, kind, isOwnProcess, isPart: part !== undefined, state: isDead ? "leftover" : "in progress" }
 }
 
 /** Tests whether a name has the form of names from `make` and `derive`, from any installation. */
-export const hasForm = (name: string): boolean => name.startsWith(".~fsa-") && form.test(name)
+export const hasForm = (name: string): boolean => name.startsWith(".~fsa-") && namePattern.test(name)
 
 export const isInProgress = (name: string): boolean => verify(name)?.state === "in progress"
 
@@ -103,11 +103,12 @@ export const isLeftover = (name: string): boolean => {
   return verified?.state === "leftover" && !verified.isPart
 }
 
-export const isOurs = (name: string): boolean => verify(name) !== undefined
+export const isOwnName = (name: string): boolean => verify(name) !== undefined
 
-const some = (path: string, test: (name: string) => boolean): boolean => path.includes(".~fsa-") && path.split("/").some(test)
+const hasSegment = (path: string, test: (name: string) => boolean): boolean =>
+  path.includes(".~fsa-") && path.split("/").some(test)
 
-export const isPathOfOurs = (path: string): boolean => some(path, isOurs)
+export const hasOwnName = (path: string): boolean => hasSegment(path, isOwnName)
 
 /** Tests whether a path contains a name in progress, in any case, for disks that ignore case. */
-export const isPathInProgress = (path: string): boolean => path.includes(".~") && some(path.toLowerCase(), isInProgress)
+export const hasNameInProgress = (path: string): boolean => path.includes(".~") && hasSegment(path.toLowerCase(), isInProgress)

@@ -52,11 +52,11 @@ export interface Entry {
 }
 
 /** The ids of running transactions of this process, and of those that it could not finish. */
-export const inUse = new Set<string>()
-export const abandoned = new Set<string>()
+export const runningIds = new Set<string>()
+export const unfinishedIds = new Set<string>()
 
-const named = /^([0-9a-f]{18})\.(turn|preparing|forward|back|done)$/
-const drafted = /^[0-9a-f]{18}\.draft$/
+const recordPattern = /^([0-9a-f]{18})\.(turn|preparing|forward|back|done)$/
+const draftPattern = /^[0-9a-f]{18}\.draft$/
 
 export const makeId = (): string => randomBytes(9).toString("hex")
 
@@ -69,10 +69,10 @@ export const fileOf = (directory: string, id: string, state: State): string => j
 
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = Fs.constants
 
-const longestHeader = 256 * 1024
+const maxHeaderBytes = 256 * 1024
 
 /** The largest record in bytes, because recovery reads a record whole. */
-export const largest = 256 * 1024 * 1024
+export const maxRecordBytes = 256 * 1024 * 1024
 
 const isOwn = (stats: Fs.Stats): boolean => process.geteuid === undefined || stats.uid === process.geteuid()
 
@@ -106,28 +106,28 @@ const parseHeader = (line: string): Header | undefined => {
 }
 
 /** Temporary errors, which say nothing about the file. */
-const passing: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
+const transientCodes: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
 
 /**
  * Runs `use` with the opened record. Returns `undefined` for anything but a regular file of this user. Throws temporary
  * errors.
  */
-const opened = <A>(file: string, use: (descriptor: number, stats: Fs.Stats) => A): A | "gone" | undefined => {
+const withRecord = <A>(file: string, use: (descriptor: number, stats: Fs.Stats) => A): A | "gone" | undefined => {
   let descriptor: number | undefined
   try {
     descriptor = Fs.openSync(file, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0))
     const stats = Fs.fstatSync(descriptor)
-    return stats.isFile() && isOwn(stats) && stats.size <= largest ? use(descriptor, stats) : undefined
+    return stats.isFile() && isOwn(stats) && stats.size <= maxRecordBytes ? use(descriptor, stats) : undefined
   } catch (error) {
     const code = codeOf(error)
-    if (passing.has(code)) throw error
+    if (transientCodes.has(code)) throw error
     return code === "ENOENT" ? "gone" : undefined
   } finally {
     if (descriptor !== undefined) Fs.closeSync(descriptor)
   }
 }
 
-const reading = <A>(read: () => A): Effect.Effect<A, Fault> =>
+const readRecords = <A>(read: () => A): Effect.Effect<A, Fault> =>
   Effect.try({
     try: read,
     catch: (cause) => ({
@@ -138,17 +138,17 @@ const reading = <A>(read: () => A): Effect.Effect<A, Fault> =>
   })
 
 const readEntry = (file: string, id: string, state: State): Entry | "gone" | undefined =>
-  opened(file, (descriptor, stats): Entry | undefined => {
-    const bytes = Buffer.alloc(Math.min(longestHeader, stats.size))
+  withRecord(file, (descriptor, stats): Entry | undefined => {
+    const bytes = Buffer.alloc(Math.min(maxHeaderBytes, stats.size))
     const length = Fs.readSync(descriptor, bytes, 0, bytes.length, 0)
     const end = bytes.subarray(0, length).indexOf(10)
     const header = end === -1 ? undefined : parseHeader(bytes.toString("utf8", 0, end))
-    return header === undefined ? undefined : { id, state, header: asItIs(header), file, modified: stats.mtimeMs }
+    return header === undefined ? undefined : { id, state, header: withCurrentRoots(header), file, modified: stats.mtimeMs }
   })
 
 export const bodyOf = ({ file }: Entry): Effect.Effect<string | undefined, Fault> =>
-  reading(() => {
-    const text = opened(file, (descriptor) => Fs.readFileSync(descriptor, "utf8"))
+  readRecords(() => {
+    const text = withRecord(file, (descriptor) => Fs.readFileSync(descriptor, "utf8"))
     return text === undefined || text === "gone" ? undefined : text.slice(text.indexOf("\n") + 1)
   })
 
@@ -158,9 +158,9 @@ export interface Listing {
   readonly broken: ReadonlyArray<string>
 }
 
-const none: Listing = { entries: [], broken: [] }
+const emptyListing: Listing = { entries: [], broken: [] }
 
-export const putAside = (file: string): string => {
+export const markBroken = (file: string): string => {
   const kept = `${file}.broken`
   try {
     Fs.renameSync(file, kept)
@@ -185,26 +185,26 @@ const maxLists = 8
 
 const readAll = (now: number | undefined, left = maxLists): Listing => {
   const top = directory()
-  if (top === undefined) return none
+  if (top === undefined) return emptyListing
   let names: ReadonlyArray<string>
   try {
     names = Fs.readdirSync(top)
   } catch (error) {
-    if (passing.has(codeOf(error))) throw error
-    return none
+    if (transientCodes.has(codeOf(error))) throw error
+    return emptyListing
   }
   const entries: Array<Entry> = []
   const broken: Array<string> = []
   let isWhole = true
   for (const name of names) {
-    const found = named.exec(name)
+    const found = recordPattern.exec(name)
     if (found === null) {
-      if (now !== undefined && drafted.test(name)) sweepDraft(join(top, name), now)
+      if (now !== undefined && draftPattern.test(name)) sweepDraft(join(top, name), now)
       continue
     }
     const file = join(top, name)
     const entry = readEntry(file, found[1]!, found[2] as State)
-    if (entry === undefined) broken.push(putAside(file))
+    if (entry === undefined) broken.push(markBroken(file))
     else if (entry === "gone") isWhole = false
     else entries.push(entry)
   }
@@ -212,7 +212,7 @@ const readAll = (now: number | undefined, left = maxLists): Listing => {
 }
 
 /** Returns all records, with a single system call if there are none. With `now`, removes drafts older than an hour. */
-export const list = (now?: number): Effect.Effect<Listing, Fault> => reading(() => readAll(now))
+export const list = (now?: number): Effect.Effect<Listing, Fault> => readRecords(() => readAll(now))
 
 export const isRelated = (one: Root, other: Root): boolean =>
   isSame(one, other) || (one.path !== other.path && (isInside(one.path, other.path) || isInside(other.path, one.path)))
@@ -237,14 +237,14 @@ const isDirectory = (path: string): boolean => {
  * A disk may get another device number after a reboot or a remount. The directory is the same if path and inode are
  * equal and it contains the staging directory of the transaction.
  */
-const renumbered = (root: Root, name: string): Root => {
+const currentRoot = (root: Root, name: string): Root => {
   const there = rootAt(root.path)
   const isOther = there === undefined || there.device === root.device || there.inode !== root.inode
   return !isOther && isDirectory(join(root.path, name)) ? there : root
 }
 
-const asItIs = (header: Header): Header =>
-  isToken(header.token) ? { ...header, roots: header.roots.map((root) => renumbered(root, header.token)) } : header
+const withCurrentRoots = (header: Header): Header =>
+  isToken(header.token) ? { ...header, roots: header.roots.map((root) => currentRoot(root, header.token)) } : header
 
 export const rootAt = (path: string): Root | undefined => {
   try {
@@ -257,8 +257,8 @@ export const rootAt = (path: string): Root | undefined => {
 
 /** Tests whether the process of a record still works on it; `undefined` if that is unknown. */
 export const isAlive = ({ header, id }: Entry): boolean | undefined => {
-  if (inUse.has(id)) return true
-  if (abandoned.has(id)) return false
+  if (runningIds.has(id)) return true
+  if (unfinishedIds.has(id)) return false
   const isDead = Identity.isDead(header.owner)
   if (isDead !== undefined) return !isDead
   const here = Identity.boot()
@@ -333,14 +333,14 @@ export const ownHeader = (token: string, roots: ReadonlyArray<Root>): Header => 
   return { version: 1, owner: Identity.self(), ...(boot && { boot }), token, roots }
 }
 
-export const advance = (id: string, from: State, to: State): void => {
+export const renameState = (id: string, from: State, to: State): void => {
   const top = directory()
   if (top !== undefined) Fs.renameSync(fileOf(top, id, from), fileOf(top, id, to))
 }
 
-export const drop = (id: string, state: State): void => {
+export const removeRecord = (id: string, state: State): void => {
   const top = directory()
   if (top !== undefined) Fs.rmSync(fileOf(top, id, state), { force: true })
 }
 
-export const dropFile = (file: string): void => Fs.rmSync(file, { force: true })
+export const removeFile = (file: string): void => Fs.rmSync(file, { force: true })

@@ -2,7 +2,7 @@
 import { dirname, Fs, homedir, userInfo } from "./node.ts"
 import { isInside } from "./openRoots.ts"
 
-const real = (path: string): string | undefined => {
+const tryRealPath = (path: string): string | undefined => {
   try {
     return Fs.realpathSync.native(path)
   } catch {
@@ -13,7 +13,7 @@ const real = (path: string): string | undefined => {
 const homeOf = (find: () => string): ReadonlyArray<string> => {
   try {
     const home = find()
-    const resolved = home === "" ? undefined : real(home)
+    const resolved = home === "" ? undefined : tryRealPath(home)
     return resolved === undefined ? [] : [resolved]
   } catch {
     return []
@@ -22,9 +22,9 @@ const homeOf = (find: () => string): ReadonlyArray<string> => {
 
 const homes = (): ReadonlyArray<string> => [...homeOf(homedir), ...homeOf(() => userInfo().homedir)]
 
-export const widthOf = (root: string): string | undefined => {
+export const describeWideRoot = (root: string): string | undefined => {
   if (dirname(root) === root) return "the whole machine"
-  const places = homes()
-  if (places.includes(root)) return "a home directory"
-  return places.some((home) => isInside(root, home)) ? "a directory that holds a home directory" : undefined
+  const homeDirectories = homes()
+  if (homeDirectories.includes(root)) return "a home directory"
+  return homeDirectories.some((home) => isInside(root, home)) ? "a directory that holds a home directory" : undefined
 }

@@ -35,17 +35,17 @@ export class Disagreement extends Data.TaggedError("Disagreement")<{
 
 type Call = Effect.Effect<unknown, FsError | Unsupported>
 
-const stale = "0".repeat(64)
+const staleVersion = "0".repeat(64)
 
-const expecting = (fs: Algebra, path: string, match: Match | undefined): Effect.Effect<Precondition> =>
+const preconditionOf = (fs: Algebra, path: string, match: Match | undefined): Effect.Effect<Precondition> =>
   match === undefined
     ? Effect.succeed({})
     : match === "absent"
       ? Effect.succeed({ ifMatch: null })
       : match === "stale"
-        ? Effect.succeed({ ifMatch: stale })
+        ? Effect.succeed({ ifMatch: staleVersion })
         : Effect.map(
-            Effect.catch(fs.version(path), () => Effect.succeed(stale)),
+            Effect.catch(fs.version(path), () => Effect.succeed(staleVersion)),
             (ifMatch) => ({ ifMatch })
           )
 
@@ -53,7 +53,7 @@ const run = (fs: Algebra, command: Command): Call => {
   switch (command._tag) {
     case "Write": {
       const { createParents, mode, path, text, via } = command
-      return Effect.flatMap(expecting(fs, path, command.ifMatch), (expected) => {
+      return Effect.flatMap(preconditionOf(fs, path, command.ifMatch), (expected) => {
         const options = { mode, createParents, ...expected }
         const bytes = new TextEncoder().encode(text)
         const written =
@@ -67,14 +67,14 @@ const run = (fs: Algebra, command: Command): Call => {
     }
     case "Edit": {
       const { match, newText, oldText, path } = command
-      return Effect.flatMap(expecting(fs, path, command.ifMatch), (expected) =>
+      return Effect.flatMap(preconditionOf(fs, path, command.ifMatch), (expected) =>
         Effect.map(fs.edit(path, { oldText, newText, match }, expected), ({ replacements }) => ({ replacements }))
       )
     }
     case "Delete": {
       const { missing, path, recursive } = command
-      return Effect.flatMap(expecting(fs, path, command.ifMatch), (expected) =>
-        fs.delete(path, { recursive, missing, ...expected })
+      return Effect.flatMap(preconditionOf(fs, path, command.ifMatch), (expected) =>
+        fs.delete(path, { recursive, missingDirectories: missing, ...expected })
       )
     }
     case "Mkdir":
@@ -86,11 +86,11 @@ const run = (fs: Algebra, command: Command): Call => {
     case "Walk":
       return Effect.map(Stream.runCollect(fs.walk()), (entries) => entries.map(({ path }) => path))
     case "Look":
-      return looking(fs, command.via, command.path)
+      return runLook(fs, command.via, command.path)
   }
 }
 
-const looking = (fs: Algebra, via: Extract<Command, { _tag: "Look" }>["via"], path: string): Call => {
+const runLook = (fs: Algebra, via: Extract<Command, { _tag: "Look" }>["via"], path: string): Call => {
   switch (via) {
     case "stat":
       return Effect.map(fs.stat(path), ({ kind, sizeBytes }) => ({ kind, sizeBytes }))
@@ -116,7 +116,7 @@ const outcomeOf = (call: Call): Effect.Effect<Outcome> =>
   })
 
 /** Sorts a listing. A case-insensitive filesystem orders names by their folded form, and the model does not. */
-const inOrder = (outcome: Outcome): Outcome =>
+const sortListing = (outcome: Outcome): Outcome =>
   Array.isArray(outcome.value) ? { ...outcome, value: [...outcome.value].sort() } : outcome
 
 /**
@@ -129,21 +129,21 @@ export const agrees = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, Disagreement, Filesystem> {
   const fs = yield* Filesystem
   const { caseSensitive } = fs.port.info
-  const comparable = caseSensitive ? (outcome: Outcome): Outcome => outcome : inOrder
+  const normalizeOutcome = caseSensitive ? (outcome: Outcome): Outcome => outcome : sortListing
   const { prunes } = yield* Bench
   let model = empty({ caseSensitive, prunes })
   for (const [i, command] of program.entries()) {
     const expected = step(model, command)
     model = expected.model
     const actual = yield* outcomeOf(run(fs, command))
-    if (!Equal.equals(comparable(actual), comparable(expected.outcome))) {
+    if (!Equal.equals(normalizeOutcome(actual), normalizeOutcome(expected.outcome))) {
       const upTo = program.slice(0, i + 1).map(print)
       return yield* new Disagreement({ program: upTo, expected: show(expected.outcome), actual: show(actual) })
     }
   }
-  const left = yield* Effect.orDie(capture(fs.port))
-  if (!Equal.equals(left, picture(model))) {
-    return yield* new Disagreement({ program: program.map(print), expected: show(picture(model)), actual: show(left) })
+  const finalTree = yield* Effect.orDie(capture(fs.port))
+  if (!Equal.equals(finalTree, picture(model))) {
+    return yield* new Disagreement({ program: program.map(print), expected: show(picture(model)), actual: show(finalTree) })
   }
 })
 

@@ -15,7 +15,7 @@ const oneOf = <const A>(values: ReadonlyArray<A>): Arbitrary.Arbitrary<A> =>
     (i) => values[i]!
   )
 
-const among = <A>(...choices: ReadonlyArray<Arbitrary.Arbitrary<A>>): Arbitrary.Arbitrary<A> =>
+const anyOf = <A>(...choices: ReadonlyArray<Arbitrary.Arbitrary<A>>): Arbitrary.Arbitrary<A> =>
   Arbitrary.flatMap(oneOf(choices), (choice) => choice)
 
 /**
@@ -33,7 +33,7 @@ export const path: Arbitrary.Arbitrary<string> = Arbitrary.map(
  *
  * @since 0.1.0
  */
-export const input: Arbitrary.Arbitrary<string> = among(
+export const input: Arbitrary.Arbitrary<string> = anyOf(
   path,
   path,
   path,
@@ -73,10 +73,10 @@ export const text: Arbitrary.Arbitrary<string> = Arbitrary.map(
   (parts) => parts.join("")
 )
 
-const downwards = among(path, oneOf([".", "./c", "b//c", "/a"]))
+const downwardTarget = anyOf(path, oneOf([".", "./c", "b//c", "/a"]))
 
-const target: Arbitrary.Arbitrary<string> = among(
-  downwards,
+const target: Arbitrary.Arbitrary<string> = anyOf(
+  downwardTarget,
   path,
   oneOf(["..", "../a", "../b/c", "../../a", "a/..", "a/../b", "../../../a"])
 )
@@ -87,7 +87,7 @@ const target: Arbitrary.Arbitrary<string> = among(
  * @since 0.1.0
  */
 export const files: Arbitrary.Arbitrary<Files> = Arbitrary.map(
-  Arbitrary.array(Arbitrary.all([path, among<Entry>(text, text, oneOf<Entry>([directory]), Arbitrary.map(target, link))]), {
+  Arbitrary.array(Arbitrary.all([path, anyOf<Entry>(text, text, oneOf<Entry>([directory]), Arbitrary.map(target, link))]), {
     maxLength: 10
   }),
   (entries) => {
@@ -103,7 +103,7 @@ export const files: Arbitrary.Arbitrary<Files> = Arbitrary.map(
 )
 
 const boolean = oneOf([false, true])
-const mostlyTrue = oneOf([true, true, true, false])
+const usuallyTrue = oneOf([true, true, true, false])
 const ifMatch = oneOf([undefined, undefined, undefined, undefined, undefined, "absent", "current", "stale"] as const)
 
 const write = Arbitrary.all({
@@ -112,7 +112,7 @@ const write = Arbitrary.all({
   path: input,
   text,
   mode: oneOf(["overwrite", "overwrite", "create", "append", "replace", "appendExisting"]),
-  createParents: mostlyTrue,
+  createParents: usuallyTrue,
   ifMatch
 })
 
@@ -133,7 +133,7 @@ const remove = Arbitrary.all({
   ifMatch
 })
 
-const mkdir = Arbitrary.all({ _tag: Arbitrary.Constant("Mkdir"), path: input, parents: mostlyTrue, existOk: mostlyTrue })
+const mkdir = Arbitrary.all({ _tag: Arbitrary.Constant("Mkdir"), path: input, parents: usuallyTrue, existOk: usuallyTrue })
 
 const transfer = Arbitrary.all({
   _tag: Arbitrary.Constant("Transfer"),
@@ -174,7 +174,7 @@ export type Links = "none" | "downwards" | "any"
  */
 export const program = (options: { readonly links: Links }): Arbitrary.Arbitrary<ReadonlyArray<Command>> => {
   const looks = look(options.links !== "none")
-  const link = symlink(options.links === "any" ? target : downwards)
+  const link = symlink(options.links === "any" ? target : downwardTarget)
   const common: ReadonlyArray<Arbitrary.Arbitrary<Command>> = [
     write,
     write,
@@ -190,5 +190,5 @@ export const program = (options: { readonly links: Links }): Arbitrary.Arbitrary
     looks,
     walk
   ]
-  return Arbitrary.array(among(...common, ...(options.links === "none" ? [] : [link, link])), { minLength: 1, maxLength: 40 })
+  return Arbitrary.array(anyOf(...common, ...(options.links === "none" ? [] : [link, link])), { minLength: 1, maxLength: 40 })
 }

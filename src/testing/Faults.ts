@@ -61,13 +61,13 @@ export interface Faulty extends Algebra {
   readonly hung: Effect.Effect<void>
 }
 
-const matches = (planned: Planned, operation: Step, path: string): boolean =>
+const isPlannedFor = (planned: Planned, operation: Step, path: string): boolean =>
   (typeof planned.operation === "string" ? planned.operation === operation : planned.operation.includes(operation)) &&
   (planned.path === undefined || (typeof planned.path === "string" ? planned.path === path : planned.path.test(path)))
 
-const raise = (fault: Planned["fault"], hanging: Deferred.Deferred<void>): Effect.Effect<never, Fault> =>
+const raiseFault = (fault: Planned["fault"], hangSignal: Deferred.Deferred<void>): Effect.Effect<never, Fault> =>
   fault === "hang"
-    ? Effect.andThen(Deferred.succeed(hanging, undefined), Effect.interruptible(Effect.never))
+    ? Effect.andThen(Deferred.succeed(hangSignal, undefined), Effect.interruptible(Effect.never))
     : fault === "die"
       ? Effect.die(new Error("planned"))
       : Effect.fail(fault)
@@ -95,11 +95,11 @@ export const faulty =
   (self: Algebra): Faulty => {
     const derive = options?.derive ?? make
     const happened: Array<Happened> = []
-    const hanging = Deferred.makeUnsafe<void>()
+    const hangSignal = Deferred.makeUnsafe<void>()
     const counts = plan.map(() => 0)
     const next = (operation: Step, path: string): Planned | undefined => {
       const found = plan.find((planned, i) => {
-        if (!matches(planned, operation, path)) return false
+        if (!isPlannedFor(planned, operation, path)) return false
         counts[i]!++
         return planned.nth === undefined || planned.nth === counts[i]
       })
@@ -110,7 +110,7 @@ export const faulty =
       Effect.suspend((): Effect.Effect<A, E | Fault, R> => {
         const planned = next(operation, path)
         if (planned === undefined) return work
-        const raised = raise(planned.fault, hanging)
+        const raised = raiseFault(planned.fault, hangSignal)
         return planned.when === "after" ? Effect.andThen(work, raised) : raised
       })
     const port = around(self.port, (operation, work) => run(operation._tag, operation.path, work))
@@ -119,17 +119,17 @@ export const faulty =
         stat: handle.stat,
         read: (offset, length) => run("Read", path, handle.read(offset, length))
       }))
-    return { ...derive({ ...port, open }), happened, hung: Deferred.await(hanging) }
+    return { ...derive({ ...port, open }), happened, hung: Deferred.await(hangSignal) }
   }
 
-const crossing: Fault = { _tag: "IoError", code: "EXDEV", detail: "the names are on two disks" }
+const crossDeviceFault: Fault = { _tag: "IoError", code: "EXDEV", detail: "the names are on two disks" }
 
 /** Returns the size of the next chunk: one byte at first, and an odd number after 512 bytes, to keep tests fast. */
-const stride = (offset: number): number => (offset < 512 ? 1 : 997)
+const nextChunkBytes = (offset: number): number => (offset < 512 ? 1 : 997)
 
-const crumbs = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
+const toSmallChunks = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
   const out: Array<Uint8Array> = [new Uint8Array(0)]
-  for (let at = 0; at < bytes.length; at += stride(at)) out.push(bytes.slice(at, at + stride(at)))
+  for (let at = 0; at < bytes.length; at += nextChunkBytes(at)) out.push(bytes.slice(at, at + nextChunkBytes(at)))
   return out
 }
 
@@ -151,14 +151,14 @@ export const adversarial = (self: Algebra): Algebra => {
     open: (path) =>
       Effect.map(paused.open(path), ({ stat, read }) => ({
         stat,
-        read: (offset, length) => Effect.andThen(Effect.yieldNow, read(offset, Math.min(length, stride(offset))))
+        read: (offset, length) => Effect.andThen(Effect.yieldNow, read(offset, Math.min(length, nextChunkBytes(offset))))
       })),
     write: (path, bytes, mode, how) =>
       paused.write(
         path,
         isBytes(bytes)
-          ? Stream.fromIterable(crumbs(bytes))
-          : Stream.flatMap(bytes, (chunk) => Stream.fromIterable(crumbs(chunk))),
+          ? Stream.fromIterable(toSmallChunks(bytes))
+          : Stream.flatMap(bytes, (chunk) => Stream.fromIterable(toSmallChunks(chunk))),
         mode,
         how
       ),
@@ -166,7 +166,9 @@ export const adversarial = (self: Algebra): Algebra => {
       isSame(FsPath.parent(from), FsPath.parent(to)) || from === FsPath.root
         ? paused.rename(from, to, options)
         : Effect.flatMap(Effect.all([inner.stat(from), inner.stat(FsPath.parent(to))]), ([source, parent]) =>
-            source === undefined || parent?.kind !== "directory" ? paused.rename(from, to, options) : Effect.fail(crossing)
+            source === undefined || parent?.kind !== "directory"
+              ? paused.rename(from, to, options)
+              : Effect.fail(crossDeviceFault)
           )
   })
 }
@@ -179,7 +181,7 @@ export const adversarial = (self: Algebra): Algebra => {
  */
 export const renameless = (self: Algebra): Algebra => {
   const port = portable(self.port)
-  const succeeds = Effect.fnUntraced(function* (from: FsPath.FsPath, to: FsPath.FsPath, replace: boolean) {
+  const wouldSucceed = Effect.fnUntraced(function* (from: FsPath.FsPath, to: FsPath.FsPath, replace: boolean) {
     const [source, target, parent] = yield* Effect.all([port.stat(from), port.stat(to), port.stat(FsPath.parent(to))])
     if (source === undefined || parent?.kind !== "directory" || FsPath.isWithin(from, to)) return false
     if (target === undefined || !replace) return target === undefined
@@ -190,8 +192,8 @@ export const renameless = (self: Algebra): Algebra => {
   return make({
     ...port,
     rename: (from, to, { replace }) =>
-      Effect.flatMap(succeeds(from, to, replace), (isRename) =>
-        isRename ? Effect.fail(crossing) : port.rename(from, to, { replace })
+      Effect.flatMap(wouldSucceed(from, to, replace), (isRename) =>
+        isRename ? Effect.fail(crossDeviceFault) : port.rename(from, to, { replace })
       )
   })
 }

@@ -88,9 +88,9 @@ export const plant = Effect.fnUntraced(function* (port: Backend, files: Files): 
  */
 export type Picture = { readonly [path: string]: string }
 
-const hex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")
+const toHex = (bytes: Uint8Array): string => Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("")
 
-const text = (bytes: Uint8Array): string | undefined => {
+const decodeUtf8 = (bytes: Uint8Array): string | undefined => {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes)
   } catch {
@@ -99,8 +99,8 @@ const text = (bytes: Uint8Array): string | undefined => {
 }
 
 const pictureOf = (content: string | Uint8Array): string => {
-  const decoded = typeof content === "string" ? content : text(content)
-  return decoded === undefined ? `bytes ${hex(content as Uint8Array)}` : `file ${JSON.stringify(decoded)}`
+  const decoded = typeof content === "string" ? content : decodeUtf8(content)
+  return decoded === undefined ? `bytes ${toHex(content as Uint8Array)}` : `file ${JSON.stringify(decoded)}`
 }
 
 /**
@@ -116,10 +116,10 @@ export const picture = (files: Files): Picture => {
     else if (typeof entry === "object" && "link" in entry) out.set(key, `link -> ${entry.link}`)
     else out.set(key, pictureOf(entry))
   }
-  return sorted(out)
+  return sortPicture(out)
 }
 
-const sorted = (entries: ReadonlyMap<string, string>): Picture =>
+const sortPicture = (entries: ReadonlyMap<string, string>): Picture =>
   Object.fromEntries([...entries].sort(([a], [b]) => FsPath.compare(a, b)))
 
 /**
@@ -143,7 +143,7 @@ export const capture = Effect.fnUntraced(function* (port: Backend): Effect.fn.Re
       else out.set(path, child.kind)
     }
   }
-  return sorted(out)
+  return sortPicture(out)
 })
 
 const contentOf = (port: Backend, path: FsPath.FsPath): Effect.Effect<Uint8Array, Fault> =>

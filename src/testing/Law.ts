@@ -120,7 +120,7 @@ export const Bench: Context.Reference<Bench> = Context.Reference<Bench>("fs-alge
  * @since 0.1.0
  */
 export const absoluteRoot = ({ port }: Algebra): string => {
-  const { root } = port.info
+  const { failRootDenied: root } = port.info
   return /^[a-z]:/i.test(root) ? `/${root.replaceAll("\\", "/")}` : root
 }
 
@@ -139,7 +139,7 @@ export const abilities = (fs: Algebra, bench: Bench): ReadonlySet<Ability> => {
     [permits("delete"), "delete"],
     [links !== undefined, "links", "no links"],
     [hasAbsoluteLinks, "absolute links"],
-    [hasAbsoluteLinks && root === info.root, "absolute texts"],
+    [hasAbsoluteLinks && root === info.failRootDenied, "absolute texts"],
     [attributes !== undefined, "attributes", "no attributes"],
     [attributes !== undefined && bench.wholeSeconds !== true, "times to the millisecond"],
     [watch !== undefined, "watch", "no watch"],
@@ -148,7 +148,7 @@ export const abilities = (fs: Algebra, bench: Bench): ReadonlySet<Ability> => {
     [info.caseSensitive, "case sensitive", "case insensitive"],
     [bench.plainEnds !== true, "names ending in dots or spaces", "no names ending in dots or spaces"],
     [bench.prunes !== true, "directories outlive their content", "directories go with their content"],
-    [info.root.length > 2, "a place on a machine"],
+    [info.failRootDenied.length > 2, "a place on a machine"],
     [bench.makeOther !== undefined, "others"],
     [bench.makeUnaddressable !== undefined, "unaddressable names"]
   ]
@@ -173,8 +173,8 @@ export type Verdict =
  */
 export const verdict = (law: Law): Effect.Effect<Verdict, never, Filesystem> =>
   Effect.gen(function* () {
-    const able = abilities(yield* Filesystem, yield* Bench)
-    const missing = law.needs.filter((ability) => !able.has(ability))
+    const availableAbilities = abilities(yield* Filesystem, yield* Bench)
+    const missing = law.needs.filter((ability) => !availableAbilities.has(ability))
     if (missing.length > 0) return { _tag: "NotApplicable", missing }
     return yield* Effect.match(law.check, {
       onFailure: (error): Verdict => ({ _tag: "Broken", error }),
@@ -186,7 +186,7 @@ const isPlain = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype
 
 /** Returns the same functions, which also append each call to `calls`. */
-const noting = <Self extends object>(self: Self, calls: Array<string>, prefix = ""): Self => {
+const recordCalls = <Self extends object>(self: Self, calls: Array<string>, prefix = ""): Self => {
   const out: Record<string, unknown> = { ...(self as object) }
   for (const [name, value] of Object.entries(self)) {
     if (typeof value === "function") {
@@ -194,35 +194,35 @@ const noting = <Self extends object>(self: Self, calls: Array<string>, prefix = 
         calls.push(`${prefix}${name}(${args.map(show).join(", ")})`)
         return value(...args)
       }
-    } else if (prefix !== "" && name !== "info" && isPlain(value)) out[name] = noting(value, calls, `${prefix}${name}.`)
+    } else if (prefix !== "" && name !== "info" && isPlain(value)) out[name] = recordCalls(value, calls, `${prefix}${name}.`)
   }
   return out as Self
 }
 
-const broken = (law: string, ref: string, calls: ReadonlyArray<string>, cause: Cause.Cause<unknown>): LawBroken => {
+const toLawBroken = (law: string, ref: string, calls: ReadonlyArray<string>, cause: Cause.Cause<unknown>): LawBroken => {
   const error = Cause.squash(cause)
   return error instanceof Broken
     ? new LawBroken({ law, ref, calls, expected: error.expected, actual: error.actual })
     : new LawBroken({ law, ref, calls, expected: Cause.isTimeoutError(error) ? "an end" : "success", actual: show(error) })
 }
 
-const ports = new WeakMap<Backend, Backend>()
+const unrecordedPorts = new WeakMap<Backend, Backend>()
 
 /**
  * Returns the port without recording, for reads that are not calls of the law.
  *
  * @since 0.1.0
  */
-export const unnoted = (port: Backend): Backend => ports.get(port) ?? port
+export const unnoted = (port: Backend): Backend => unrecordedPorts.get(port) ?? port
 
-const notes = new WeakMap<Algebra, Array<string>>()
+const recordedCalls = new WeakMap<Algebra, Array<string>>()
 
 /**
  * Returns a filesystem that records its calls together with those of the law's own filesystem.
  *
  * @since 0.1.0
  */
-export const noted = <Self extends Algebra>(of: Algebra, self: Self): Self => noting(self, notes.get(of) ?? [])
+export const noted = <Self extends Algebra>(of: Algebra, self: Self): Self => recordCalls(self, recordedCalls.get(of) ?? [])
 
 /**
  * The longest duration of a law before it counts as broken. @default 30 seconds
@@ -245,14 +245,14 @@ export const make = (
   ...head,
   check: Effect.flatMap(Effect.all([Filesystem, Patience]), ([self, patience]) => {
     const calls: Array<string> = []
-    const fs = noting(self, calls)
-    const port = noting(self.port, calls, "port.")
-    notes.set(fs, calls)
-    ports.set(port, self.port)
+    const fs = recordCalls(self, calls)
+    const port = recordCalls(self.port, calls, "port.")
+    recordedCalls.set(fs, calls)
+    unrecordedPorts.set(port, self.port)
     return Effect.catchCause(
       Effect.timeout(Effect.scoped(Effect.gen(() => body(fs, port))), patience),
       (cause): Effect.Effect<never, LawBroken> =>
-        Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.fail(broken(head.name, head.ref, calls, cause))
+        Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.fail(toLawBroken(head.name, head.ref, calls, cause))
     )
   })
 })

@@ -70,15 +70,15 @@ export interface Mock {
  */
 export class MockFilesystem extends Context.Service<MockFilesystem, Mock>()("fs-algebra/testing/MockFilesystem") {}
 
-const streaming: ReadonlySet<string> = new Set(["walk", "globStream", "grepStream", "stream", "lines", "watch"])
+const streamOperations: ReadonlySet<string> = new Set(["walk", "globStream", "grepStream", "stream", "lines", "watch"])
 
 /** Fails in the form of the operation: an effect, a stream or a sink. */
-const unanswered = (operation: string, path: string): unknown => {
+const failUnanswered = (operation: string, path: string): unknown => {
   const error = new Unavailable({ operation, path, detail: "the mock has no answer for this call" })
-  return operation === "sink" ? Sink.fail(error) : streaming.has(operation) ? Stream.fail(error) : Effect.fail(error)
+  return operation === "sink" ? Sink.fail(error) : streamOperations.has(operation) ? Stream.fail(error) : Effect.fail(error)
 }
 
-type AnyCall = (...args: ReadonlyArray<unknown>) => unknown
+type UntypedCall = (...args: ReadonlyArray<unknown>) => unknown
 
 const isOptions = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !isBytes(value) && !(value instanceof RegExp)
@@ -96,7 +96,7 @@ const callOf = (operation: keyof Operations, args: ReadonlyArray<unknown>): Call
 type TreeError = InvalidPath | PathTooLong | InvalidArgument
 
 /** Options without a tree. A mock with these options cannot fail. */
-type Treeless = Omit<Options, "tree"> & { readonly tree?: undefined }
+type OptionsWithoutTree = Omit<Options, "tree"> & { readonly tree?: undefined }
 
 const mock = (memory: Algebra, options: Options): Mock => {
   const answers: Readonly<Record<string, unknown>> = { ...options.answers }
@@ -109,8 +109,8 @@ const mock = (memory: Algebra, options: Options): Mock => {
       const call = callOf(operation, args)
       calls.push(call)
       const answer = answers[key]
-      if (answer !== undefined) return (answer as AnyCall)(...args)
-      return options.otherwise === "fail" ? unanswered(operation, call.path ?? "") : (original as AnyCall)(...args)
+      if (answer !== undefined) return (answer as UntypedCall)(...args)
+      return options.otherwise === "fail" ? failUnanswered(operation, call.path ?? "") : (original as UntypedCall)(...args)
     }
   }
   return {
@@ -133,7 +133,7 @@ const mock = (memory: Algebra, options: Options): Mock => {
  * @category constructors
  * @since 0.1.0
  */
-export function make(options?: Treeless): Effect.Effect<Mock>
+export function make(options?: OptionsWithoutTree): Effect.Effect<Mock>
 export function make(options: Options): Effect.Effect<Mock, InvalidPath | PathTooLong | InvalidArgument>
 export function make(options: Options = {}): Effect.Effect<Mock, TreeError> {
   return Effect.map(InMemory.make({ tree: options.tree }), (port) => mock(fromBackend(port), options))
@@ -145,7 +145,7 @@ export function make(options: Options = {}): Effect.Effect<Mock, TreeError> {
  * @category layers
  * @since 0.1.0
  */
-export function layer(options?: Treeless): Layer.Layer<Filesystem | MockFilesystem>
+export function layer(options?: OptionsWithoutTree): Layer.Layer<Filesystem | MockFilesystem>
 export function layer(options: Options): Layer.Layer<Filesystem | MockFilesystem, InvalidPath | PathTooLong | InvalidArgument>
 export function layer(options: Options = {}): Layer.Layer<Filesystem | MockFilesystem, TreeError> {
   return Layer.effectContext(

@@ -8,17 +8,17 @@ import type { WriteMode } from "../model/Entry.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Picture } from "./Files.ts"
 import {
-  climbsOut,
-  escape,
+  leavesRoot,
+  escapeDenied,
   failure,
   folded,
   isBelow,
   isOutcome,
   isSame,
-  left,
+  withoutEmptyParents,
   parse,
-  place,
-  set,
+  resolvePlace,
+  setNode,
   type Names
 } from "./modelPlaces.ts"
 
@@ -141,7 +141,7 @@ export const empty = (options?: {
 })
 
 const success = (value?: unknown): Outcome => ({ tag: "success", value })
-const pinned = failure("AccessDenied root")
+const rootDenied = failure("AccessDenied root")
 
 const text = (value: string): Uint8Array => new TextEncoder().encode(value)
 
@@ -155,9 +155,9 @@ export interface Step {
   readonly outcome: Outcome
 }
 
-const answer = (model: Model, outcome: Outcome): Step => ({ model, outcome })
+const toStep = (model: Model, outcome: Outcome): Step => ({ model, outcome })
 
-const conflict = (node: Node | undefined, match: Match | undefined): Outcome | undefined => {
+const checkPrecondition = (node: Node | undefined, match: Match | undefined): Outcome | undefined => {
   if (match === undefined) return undefined
   if (node === undefined) return match === "absent" ? undefined : failure("Conflict")
   if (node.kind !== "file") return failure("NotAFile")
@@ -165,45 +165,45 @@ const conflict = (node: Node | undefined, match: Match | undefined): Outcome | u
 }
 
 const hasParent = (self: Model, names: Names): boolean => {
-  const above = place(self, names.slice(0, -1), false)
+  const above = resolvePlace(self, names.slice(0, -1), false)
   return !isOutcome(above) && above.node !== undefined
 }
 
 const write = (self: Model, command: Extract<Command, { _tag: "Write" }>, names: Names): Step => {
-  if (command.path === "") return answer(self, failure("InvalidPath"))
+  if (command.path === "") return toStep(self, failure("InvalidPath"))
   const { createParents, ifMatch, mode } = command
-  if (mode === "create" && ifMatch !== undefined) return answer(self, failure("InvalidArgument"))
-  if (!command.text.isWellFormed()) return answer(self, failure("InvalidArgument"))
-  const found = place(self, names, mode === "create" && names.length > 0)
-  if (isOutcome(found)) return answer(self, found)
+  if (mode === "create" && ifMatch !== undefined) return toStep(self, failure("InvalidArgument"))
+  if (!command.text.isWellFormed()) return toStep(self, failure("InvalidArgument"))
+  const found = resolvePlace(self, names, mode === "create" && names.length > 0)
+  if (isOutcome(found)) return toStep(self, found)
   const { node } = found
-  const refused = conflict(node, ifMatch)
-  if (refused !== undefined) return answer(self, refused)
-  if (node?.kind === "directory") return answer(self, failure("NotAFile"))
-  if (node !== undefined && mode === "create") return answer(self, failure("AlreadyExists"))
-  if (found.blocked !== undefined) return answer(self, found.blocked)
-  if (node === undefined && (mode === "replace" || mode === "appendExisting")) return answer(self, failure("NotFound"))
-  if (node === undefined && !createParents && !hasParent(self, found.names)) return answer(self, failure("NotFound"))
+  const refusal = checkPrecondition(node, ifMatch)
+  if (refusal !== undefined) return toStep(self, refusal)
+  if (node?.kind === "directory") return toStep(self, failure("NotAFile"))
+  if (node !== undefined && mode === "create") return toStep(self, failure("AlreadyExists"))
+  if (found.creationFailure !== undefined) return toStep(self, found.creationFailure)
+  if (node === undefined && (mode === "replace" || mode === "appendExisting")) return toStep(self, failure("NotFound"))
+  if (node === undefined && !createParents && !hasParent(self, found.names)) return toStep(self, failure("NotFound"))
   const before = node?.kind === "file" && (mode === "append" || mode === "appendExisting") ? node.text : ""
-  const after = set(self, found.names, { kind: "file", text: before + command.text })
-  return answer(after, success({ bytesWritten: text(command.text).length, mode }))
+  const after = setNode(self, found.names, { kind: "file", text: before + command.text })
+  return toStep(after, success({ bytesWritten: text(command.text).length, mode }))
 }
 
 const edit = (self: Model, command: Extract<Command, { _tag: "Edit" }>, names: Names): Step => {
   const { ifMatch, match, newText, oldText } = command
-  if (oldText === "") return answer(self, failure("InvalidArgument"))
-  const found = place(self, names, false)
-  if (isOutcome(found)) return answer(self, found)
-  const refused = conflict(found.node, ifMatch)
-  if (refused !== undefined) return answer(self, refused)
-  if (found.node === undefined) return answer(self, failure("NotFound"))
-  if (found.node.kind !== "file") return answer(self, failure("NotAFile"))
+  if (oldText === "") return toStep(self, failure("InvalidArgument"))
+  const found = resolvePlace(self, names, false)
+  if (isOutcome(found)) return toStep(self, found)
+  const refusal = checkPrecondition(found.node, ifMatch)
+  if (refusal !== undefined) return toStep(self, refusal)
+  if (found.node === undefined) return toStep(self, failure("NotFound"))
+  if (found.node.kind !== "file") return toStep(self, failure("NotAFile"))
   const parts = found.node.text.split(oldText)
   const count = parts.length - 1
-  if (count === 0 || (match === "unique" && count > 1)) return answer(self, failure("InvalidArgument"))
+  if (count === 0 || (match === "unique" && count > 1)) return toStep(self, failure("InvalidArgument"))
   const after = match === "first" ? [parts[0], parts.slice(1).join(oldText)] : parts
-  return answer(
-    set(self, found.names, { kind: "file", text: after.join(newText) }),
+  return toStep(
+    setNode(self, found.names, { kind: "file", text: after.join(newText) }),
     success({ replacements: match === "first" ? 1 : count })
   )
 }
@@ -230,37 +230,37 @@ const count = (node: Node): Count => {
 }
 
 const remove = (self: Model, command: Extract<Command, { _tag: "Delete" }>, names: Names): Step => {
-  const found = place(self, names, true)
-  if (isOutcome(found)) return answer(self, found)
-  if (names.length === 0) return answer(self, pinned)
-  const refused = conflict(found.node, command.ifMatch)
-  if (refused !== undefined) return answer(self, refused)
+  const found = resolvePlace(self, names, true)
+  if (isOutcome(found)) return toStep(self, found)
+  if (names.length === 0) return toStep(self, rootDenied)
+  const refusal = checkPrecondition(found.node, command.ifMatch)
+  if (refusal !== undefined) return toStep(self, refusal)
   if (found.node === undefined) {
-    return answer(self, command.missing === "ignore" ? success({ deleted: 0, directories: 0 }) : failure("NotFound"))
+    return toStep(self, command.missing === "ignore" ? success({ deleted: 0, directories: 0 }) : failure("NotFound"))
   }
   if (found.node.kind === "directory" && found.node.entries.size > 0 && !command.recursive) {
-    return answer(self, failure("DirectoryNotEmpty"))
+    return toStep(self, failure("DirectoryNotEmpty"))
   }
   const { directories, files } = count(found.node)
-  const after = left(set(self, found.names, undefined), found.names)
-  return answer(after, success({ deleted: Math.max(files, 1), directories }))
+  const after = withoutEmptyParents(setNode(self, found.names, undefined), found.names)
+  return toStep(after, success({ deleted: Math.max(files, 1), directories }))
 }
 
 const mkdir = (self: Model, command: Extract<Command, { _tag: "Mkdir" }>, names: Names): Step => {
-  const found = place(self, names, true)
-  if (isOutcome(found)) return answer(self, found)
+  const found = resolvePlace(self, names, true)
+  if (isOutcome(found)) return toStep(self, found)
   if (found.node !== undefined) {
-    if (!command.existOk) return answer(self, failure("AlreadyExists"))
-    const led = place(self, names, false)
-    if (isOutcome(led)) return answer(self, led)
-    return answer(self, led.node?.kind === "directory" ? success() : failure("AlreadyExists"))
+    if (!command.existOk) return toStep(self, failure("AlreadyExists"))
+    const followedPlace = resolvePlace(self, names, false)
+    if (isOutcome(followedPlace)) return toStep(self, followedPlace)
+    return toStep(self, followedPlace.node?.kind === "directory" ? success() : failure("AlreadyExists"))
   }
-  if (found.blocked !== undefined) return answer(self, found.blocked)
-  if (!command.parents && !hasParent(self, found.names)) return answer(self, failure("NotFound"))
-  return answer(set(self, found.names, empty().root), success())
+  if (found.creationFailure !== undefined) return toStep(self, found.creationFailure)
+  if (!command.parents && !hasParent(self, found.names)) return toStep(self, failure("NotFound"))
+  return toStep(setNode(self, found.names, empty().root), success())
 }
 
-const overwriting = (source: Node, target: Node): Outcome | undefined => {
+const checkOverwrite = (source: Node, target: Node): Outcome | undefined => {
   if (target.kind === "directory" && target.entries.size > 0) return failure("DirectoryNotEmpty")
   if (source.kind === "directory") return target.kind === "directory" ? undefined : failure("NotADirectory")
   return target.kind === "directory" ? failure("NotAFile") : undefined
@@ -268,43 +268,43 @@ const overwriting = (source: Node, target: Node): Outcome | undefined => {
 
 const transfer = (self: Model, { from, overwrite, to, via }: Extract<Command, { _tag: "Transfer" }>): Step => {
   const fromNames = parse(from)
-  if (isOutcome(fromNames)) return answer(self, fromNames)
+  if (isOutcome(fromNames)) return toStep(self, fromNames)
   const toNames = parse(to)
-  if (isOutcome(toNames)) return answer(self, toNames)
-  if (toNames.length === 0 || (via === "move" && fromNames.length === 0)) return answer(self, pinned)
-  const recases = (one: Names, other: Names): boolean => isSame(self, one, other) && one.at(-1) !== other.at(-1)
-  if (isBelow(self, fromNames, toNames) && !(via === "move" && recases(fromNames, toNames))) {
-    return answer(self, failure("InvalidArgument"))
+  if (isOutcome(toNames)) return toStep(self, toNames)
+  if (toNames.length === 0 || (via === "move" && fromNames.length === 0)) return toStep(self, rootDenied)
+  const changesOnlyCase = (one: Names, other: Names): boolean => isSame(self, one, other) && one.at(-1) !== other.at(-1)
+  if (isBelow(self, fromNames, toNames) && !(via === "move" && changesOnlyCase(fromNames, toNames))) {
+    return toStep(self, failure("InvalidArgument"))
   }
-  const source = place(self, fromNames, true)
-  if (isOutcome(source)) return answer(self, source)
-  if (source.node === undefined) return answer(self, failure("NotFound"))
-  const target = place(self, toNames, true)
-  if (isOutcome(target)) return answer(self, target)
-  if (target.blocked !== undefined) return answer(self, target.blocked)
-  const spelt = [...target.names.slice(0, -1), toNames.at(-1)!]
+  const source = resolvePlace(self, fromNames, true)
+  if (isOutcome(source)) return toStep(self, source)
+  if (source.node === undefined) return toStep(self, failure("NotFound"))
+  const target = resolvePlace(self, toNames, true)
+  if (isOutcome(target)) return toStep(self, target)
+  if (target.creationFailure !== undefined) return toStep(self, target.creationFailure)
+  const targetNames = [...target.names.slice(0, -1), toNames.at(-1)!]
   // A move to the same spelling is a move onto itself, however the directory spells the name.
-  const asked = [...source.names.slice(0, -1), fromNames.at(-1)!]
-  if (via === "move" && recases(source.names, spelt) && asked.join("/") !== spelt.join("/")) {
-    return answer(set(set(self, source.names, undefined), spelt, source.node), success(count(source.node)))
+  const askedNames = [...source.names.slice(0, -1), fromNames.at(-1)!]
+  if (via === "move" && changesOnlyCase(source.names, targetNames) && askedNames.join("/") !== targetNames.join("/")) {
+    return toStep(setNode(setNode(self, source.names, undefined), targetNames, source.node), success(count(source.node)))
   }
-  if (isBelow(self, source.names, target.names)) return answer(self, failure("InvalidArgument"))
+  if (isBelow(self, source.names, target.names)) return toStep(self, failure("InvalidArgument"))
   if (target.node !== undefined) {
-    const refused = overwrite ? overwriting(source.node, target.node) : failure("AlreadyExists")
-    if (refused !== undefined) return answer(self, refused)
+    const refusal = overwrite ? checkOverwrite(source.node, target.node) : failure("AlreadyExists")
+    if (refusal !== undefined) return toStep(self, refusal)
   }
-  const without = via === "move" ? set(self, source.names, undefined) : self
-  const after = set(without, target.names, source.node)
-  return answer(via === "move" ? left(after, source.names) : after, success(count(source.node)))
+  const modelWithoutSource = via === "move" ? setNode(self, source.names, undefined) : self
+  const after = setNode(modelWithoutSource, target.names, source.node)
+  return toStep(via === "move" ? withoutEmptyParents(after, source.names) : after, success(count(source.node)))
 }
 
 const symlink = (self: Model, { target }: Extract<Command, { _tag: "Symlink" }>, names: Names): Step => {
-  const found = place(self, names, true)
-  if (isOutcome(found)) return answer(self, found)
-  if (found.node !== undefined) return answer(self, failure("AlreadyExists"))
-  if (found.blocked !== undefined) return answer(self, found.blocked)
-  if (climbsOut(found.names.length - 1, target)) return answer(self, escape)
-  return answer(set(self, found.names, { kind: "link", target }), success())
+  const found = resolvePlace(self, names, true)
+  if (isOutcome(found)) return toStep(self, found)
+  if (found.node !== undefined) return toStep(self, failure("AlreadyExists"))
+  if (found.creationFailure !== undefined) return toStep(self, found.creationFailure)
+  if (leavesRoot(found.names.length - 1, target)) return toStep(self, escapeDenied)
+  return toStep(setNode(self, found.names, { kind: "link", target }), success())
 }
 
 const kindOf = (node: Node): string => (node.kind === "link" ? "symlink" : node.kind)
@@ -317,7 +317,7 @@ const flatten = (at: Directory, prefix: string): ReadonlyArray<readonly [path: s
     return [[path, node] as const, ...(node.kind === "directory" ? flatten(node, `${path}/`) : [])]
   })
 
-const below = (self: Model, at: Directory, names: Names): ReturnType<typeof flatten> => {
+const entriesBelow = (self: Model, at: Directory, names: Names): ReturnType<typeof flatten> => {
   const sortKey = (path: string, node: Node): string => folded(self, node.kind === "directory" ? `${path}/` : path)
   return flatten(at, names.map((name) => `${name}/`).join(""))
     .map((entry) => [sortKey(...entry), entry] as const)
@@ -327,7 +327,7 @@ const below = (self: Model, at: Directory, names: Names): ReturnType<typeof flat
 
 const search = (self: Model, via: Search, names: Names, node: Node): Outcome => {
   if (node.kind !== "directory" && via === "glob") return failure("NotADirectory")
-  const all = node.kind === "directory" ? below(self, node, names) : [[names.join("/"), node] as const]
+  const all = node.kind === "directory" ? entriesBelow(self, node, names) : [[names.join("/"), node] as const]
   const matches = all.flatMap(([path, node]) => {
     if (node.kind !== "file") return []
     if (via === "glob") return [path]
@@ -337,7 +337,7 @@ const search = (self: Model, via: Search, names: Names, node: Node): Outcome => 
 }
 
 const look = (self: Model, via: Extract<Command, { _tag: "Look" }>["via"], names: Names): Outcome => {
-  const found = place(self, names, via === "readLink")
+  const found = resolvePlace(self, names, via === "readLink")
   if (isOutcome(found)) return via === "exists" ? success(false) : found
   const { node } = found
   if (via === "exists") return success(node !== undefined)
@@ -365,11 +365,11 @@ const look = (self: Model, via: Extract<Command, { _tag: "Look" }>["via"], names
  * @since 0.1.0
  */
 export const step = (self: Model, command: Command): Step => {
-  if (command._tag === "Walk") return answer(self, success(below(self, self.root, []).map(([path]) => path)))
+  if (command._tag === "Walk") return toStep(self, success(entriesBelow(self, self.root, []).map(([path]) => path)))
   if (command._tag === "Transfer") return transfer(self, command)
   const names = parse(command.path)
   if (isOutcome(names)) {
-    return answer(self, command._tag === "Look" && command.via === "exists" ? success(false) : names)
+    return toStep(self, command._tag === "Look" && command.via === "exists" ? success(false) : names)
   }
   switch (command._tag) {
     case "Write":
@@ -383,7 +383,7 @@ export const step = (self: Model, command: Command): Step => {
     case "Symlink":
       return symlink(self, command, names)
     case "Look":
-      return answer(self, look(self, command.via, names))
+      return toStep(self, look(self, command.via, names))
   }
 }
 

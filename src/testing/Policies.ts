@@ -9,11 +9,11 @@ import type { Algebra } from "../filesystem/Filesystem.ts"
 import type { FsPath, PathPolicy } from "../model/FsPath.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { CommonOptions } from "../port/Rules.ts"
-import { leaves } from "./chapter.ts"
+import { expectTree } from "./chapter.ts"
 import { equal, fails, has } from "./expect.ts"
 import { directory, type Files, link } from "./Files.ts"
 import { type Ability, type Law, make } from "./Law.ts"
-import { changingCalls, collect, paths, possible, readingCalls, utf8 } from "./operations.ts"
+import { changingCalls, collect, paths, supportedCalls, readingCalls, encodeUtf8 } from "./operations.ts"
 
 /**
  * The options that the laws test.
@@ -45,34 +45,34 @@ const policyLaw = (
   needs: ReadonlyArray<Ability> = []
 ): PolicyLaw => ({ options, files, law: make({ name, ref, kind: "service", needs }, body) })
 
-const fixture: Files = { "source.txt": "a", "d/f": "text", empty: directory }
+const exampleTree: Files = { "source.txt": "a", "d/f": "text", empty: directory }
 
-const everything: ReadonlySet<Ability> = new Set(["write", "delete"])
+const allAbilities: ReadonlySet<Ability> = new Set(["write", "delete"])
 
 const calls = (needs?: Ability) =>
-  possible(changingCalls, everything).filter((call) => needs === undefined || call.needs.includes(needs))
+  supportedCalls(changingCalls, allAbilities).filter((call) => needs === undefined || call.needs.includes(needs))
 
-const refusedAll = (needs?: Ability) =>
+const refusesAllCalls = (needs?: Ability) =>
   function* (fs: Algebra): Effect.fn.Return<void, unknown> {
     for (const { operation, run } of calls(needs)) {
       for (const path of ["source.txt", "d", "missing", "no/where", "../x", "a\0b"]) {
         yield* fails(run(fs, path), "AccessDenied", { why: "readOnly", operation })
       }
     }
-    yield* leaves(fs, fixture)
+    yield* expectTree(fs, exampleTree)
   }
 
-const at = (path: string): FsPath => path as FsPath
+const toPath = (path: string): FsPath => path as FsPath
 
 const primitives: ReadonlyArray<readonly [Ability, (fs: Algebra) => Effect.Effect<unknown, Fault>]> = [
-  ["write", ({ port }) => port.write<never, never>(at("new"), utf8("x"), "create")],
-  ["write", ({ port }) => port.write<never, never>(at("source.txt"), utf8("x"), "replace")],
-  ["write", ({ port }) => port.makeDirectory(at("new"))],
-  ["delete", ({ port }) => port.remove(at("source.txt"))],
-  ["delete", ({ port }) => port.rename(at("source.txt"), at("new"), { replace: false })]
+  ["write", ({ port }) => port.write<never, never>(toPath("new"), encodeUtf8("x"), "create")],
+  ["write", ({ port }) => port.write<never, never>(toPath("source.txt"), encodeUtf8("x"), "replace")],
+  ["write", ({ port }) => port.makeDirectory(toPath("new"))],
+  ["delete", ({ port }) => port.remove(toPath("source.txt"))],
+  ["delete", ({ port }) => port.rename(toPath("source.txt"), toPath("new"), { replace: false })]
 ]
 
-const readable = function* (fs: Algebra): Effect.fn.Return<void, unknown> {
+const expectReadable = function* (fs: Algebra): Effect.fn.Return<void, unknown> {
   yield* equal(yield* fs.readString("d/f"), "text")
   yield* equal(paths(yield* collect(fs.walk())), ["d", "d/f", "empty", "source.txt"])
   yield* equal(yield* fs.exists("source.txt"), true)
@@ -83,64 +83,70 @@ const permissions: ReadonlyArray<PolicyLaw> = [
     "read-only refuses every change, before it looks at the path",
     "C-40, C-54",
     { readOnly: true },
-    fixture,
-    refusedAll()
+    exampleTree,
+    refusesAllCalls()
   ),
-  policyLaw("read-only reads", "C-40", { readOnly: true }, fixture, function* (fs) {
-    yield* readable(fs)
+  policyLaw("read-only reads", "C-40", { readOnly: true }, exampleTree, function* (fs) {
+    yield* expectReadable(fs)
     yield* equal([fs.readOnly, fs.port.info.readOnly], [true, true])
   }),
-  policyLaw("read-only holds at the port", "C-40", { readOnly: true }, fixture, function* (fs) {
+  policyLaw("read-only holds at the port", "C-40", { readOnly: true }, exampleTree, function* (fs) {
     for (const [, call] of primitives) yield* fails(call(fs), "AccessDenied", { why: "readOnly" })
-    yield* leaves(fs, fixture)
+    yield* expectTree(fs, exampleTree)
   }),
   policyLaw(
     "neither writing nor deleting is read-only",
     "C-40",
     { allowWrite: false, allowDelete: false },
-    fixture,
+    exampleTree,
     function* (fs) {
       yield* equal(fs.readOnly, true)
-      yield* refusedAll()(fs)
+      yield* refusesAllCalls()(fs)
     }
   ),
-  policyLaw("without writing every call that writes is refused", "C-40", { allowWrite: false }, fixture, refusedAll("write")),
-  policyLaw("without writing files can still be deleted", "C-40", { allowWrite: false }, fixture, function* (fs) {
+  policyLaw(
+    "without writing every call that writes is refused",
+    "C-40",
+    { allowWrite: false },
+    exampleTree,
+    refusesAllCalls("write")
+  ),
+  policyLaw("without writing files can still be deleted", "C-40", { allowWrite: false }, exampleTree, function* (fs) {
     yield* equal(fs.readOnly, false)
     yield* fs.delete("d", { recursive: true })
-    yield* leaves(fs, { "source.txt": "a", empty: directory })
+    yield* expectTree(fs, { "source.txt": "a", empty: directory })
   }),
   policyLaw(
     "without deleting every call that deletes is refused, moving too",
     "C-40, C-51",
     { allowDelete: false },
-    fixture,
-    refusedAll("delete")
+    exampleTree,
+    refusesAllCalls("delete")
   ),
-  policyLaw("without deleting files can still be overwritten", "C-40", { allowDelete: false }, fixture, function* (fs) {
+  policyLaw("without deleting files can still be overwritten", "C-40", { allowDelete: false }, exampleTree, function* (fs) {
     yield* equal(fs.readOnly, false)
     yield* fs.write("source.txt", "new")
     yield* fs.write("p/q", "made")
     yield* fs.copy("source.txt", "d/f", { overwrite: true })
-    yield* leaves(fs, { "source.txt": "new", "p/q": "made", "d/f": "new", empty: directory })
+    yield* expectTree(fs, { "source.txt": "new", "p/q": "made", "d/f": "new", empty: directory })
   }),
   ...(["write", "delete"] as const).map((action) =>
     policyLaw(
       `without permission to ${action} the port refuses it too`,
       "C-40",
       action === "write" ? { allowWrite: false } : { allowDelete: false },
-      fixture,
+      exampleTree,
       function* (fs) {
         for (const [needs, call] of primitives) {
           if (needs === action) yield* fails(call(fs), "AccessDenied", { why: "readOnly" })
         }
-        yield* leaves(fs, fixture)
+        yield* expectTree(fs, exampleTree)
       }
     )
   )
 ]
 
-const spellings: ReadonlyArray<readonly [policy: PathPolicy, input: string, path: string | undefined, ref: string]> = [
+const pathPolicyRows: ReadonlyArray<readonly [policy: PathPolicy, input: string, path: string | undefined, ref: string]> = [
   ["standard", "d/../source.txt", "source.txt", "C-02"],
   ["standard", "./d//f/", "d/f", "C-03, C-04"],
   ["vfs", "d/../source.txt", undefined, "C-02"],
@@ -162,30 +168,30 @@ const spellings: ReadonlyArray<readonly [policy: PathPolicy, input: string, path
   ["branch", "d\nf", undefined, "C-05"]
 ]
 
-const dialects: ReadonlyArray<PolicyLaw> = spellings.map(([policy, input, path, ref]) =>
+const pathPolicyLaws: ReadonlyArray<PolicyLaw> = pathPolicyRows.map(([policy, input, path, ref]) =>
   policyLaw(
     `the policy ${policy} ${path === undefined ? "refuses" : "takes"} ${JSON.stringify(input)}`,
     ref,
     { policy },
-    fixture,
+    exampleTree,
     function* (fs) {
       if (path !== undefined) return yield* has(yield* fs.stat(input), { path: path as FsPath })
-      for (const { run } of possible([...readingCalls, ...changingCalls], everything))
+      for (const { run } of supportedCalls([...readingCalls, ...changingCalls], allAbilities))
         yield* fails(run(fs, input), "InvalidPath")
       yield* equal(yield* fs.exists(input), false)
-      yield* leaves(fs, fixture)
+      yield* expectTree(fs, exampleTree)
     }
   )
 )
 
-const linked: Files = { "d/f": "text", lf: link("d/f"), ld: link("d"), dangling: link("none") }
+const linkedTree: Files = { "d/f": "text", lf: link("d/f"), ld: link("d"), dangling: link("none") }
 
 const links: ReadonlyArray<PolicyLaw> = [
   policyLaw(
     "report: stat tells of the link, reading follows it",
     "C-39, C-47",
     { symlinks: "report" },
-    linked,
+    linkedTree,
     function* (fs) {
       for (const path of ["lf", "ld", "dangling"]) {
         yield* has(yield* fs.stat(path), { kind: "symlink", isSymlink: true, isFile: false, isDirectory: false })
@@ -200,7 +206,7 @@ const links: ReadonlyArray<PolicyLaw> = [
     "refuse: no path goes through a link",
     "C-39",
     { symlinks: "refuse" },
-    linked,
+    linkedTree,
     function* (fs) {
       for (const path of ["lf", "ld/f"]) {
         yield* fails(fs.readString(path), "AccessDenied", { why: "link" })
@@ -212,7 +218,7 @@ const links: ReadonlyArray<PolicyLaw> = [
       yield* fails(fs.list("ld"), "AccessDenied", { why: "link" })
       yield* fails(fs.delete("ld/f"), "AccessDenied", { why: "link" })
       yield* fails(fs.write("dangling", "new"), "AccessDenied", { why: "link" })
-      yield* leaves(fs, linked)
+      yield* expectTree(fs, linkedTree)
     },
     ["links"]
   ),
@@ -220,13 +226,13 @@ const links: ReadonlyArray<PolicyLaw> = [
     "refuse: links can still be listed, read as links, and removed",
     "C-39",
     { symlinks: "refuse" },
-    linked,
+    linkedTree,
     function* (fs) {
       yield* equal(paths(yield* collect(fs.walk())), ["d", "d/f", "dangling", "ld", "lf"])
       yield* equal(yield* fs.readLink("lf"), "d/f")
       yield* fs.delete("lf")
       yield* fs.delete("ld", { recursive: true })
-      yield* leaves(fs, { "d/f": "text", dangling: link("none") })
+      yield* expectTree(fs, { "d/f": "text", dangling: link("none") })
     },
     ["links"]
   )
@@ -238,4 +244,4 @@ const links: ReadonlyArray<PolicyLaw> = [
  * @category testing
  * @since 0.1.0
  */
-export const policyLaws: ReadonlyArray<PolicyLaw> = [...permissions, ...dialects, ...links]
+export const policyLaws: ReadonlyArray<PolicyLaw> = [...permissions, ...pathPolicyLaws, ...links]

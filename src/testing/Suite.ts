@@ -36,7 +36,7 @@ export interface SuiteOptions {
  * Loads the test runner. It is required, not imported, because a suite is declared synchronously, and a module with a top-level await
  * cannot itself be required.
  */
-const runner = (): typeof Vitest => {
+const loadVitest = (): typeof Vitest => {
   try {
     const { createRequire } = process.getBuiltinModule("node:module")
     return createRequire(import.meta.url)("@effect/vitest")
@@ -47,10 +47,10 @@ const runner = (): typeof Vitest => {
   }
 }
 
-const patience = 120_000
+const lawTimeoutMillis = 120_000
 
 const lawTest = <E>(law: Law, layer: Layer.Layer<Filesystem, E>): void =>
-  runner().it(law.name, { timeout: patience }, async (context) => {
+  loadVitest().it(law.name, { timeout: lawTimeoutMillis }, async (context) => {
     const found = await Effect.runPromise(Effect.provide(verdict(law), layer))
     if (found._tag === "NotApplicable") context.skip(`not applicable, it needs: ${found.missing.join(", ")}`)
     if (found._tag === "Broken") throw found.error
@@ -69,15 +69,15 @@ const lawTest = <E>(law: Law, layer: Layer.Layer<Filesystem, E>): void =>
  * @since 0.1.0
  */
 export const suite = <E>(name: string, layer: Layer.Layer<Filesystem, E>, options?: SuiteOptions): void => {
-  runner().describe(name, () => {
+  loadVitest().describe(name, () => {
     for (const law of options?.laws ?? laws) lawTest(law, layer)
     const runs = options?.programs ?? 200
     if (runs > 0) {
-      runner().it.live(
+      loadVitest().it.live(
         `${runs} random programs come to what the model says`,
         () => agreement(layer, { runs, seed: options?.seed, links: options?.links }),
         {
-          timeout: patience * 5
+          timeout: lawTimeoutMillis * 5
         }
       )
     }
@@ -95,10 +95,10 @@ export const policySuite = <E>(
   name: string,
   make: (options: PolicyOptions, files: Files) => Layer.Layer<Filesystem, E> | undefined
 ): void => {
-  runner().describe(`${name}, its options`, () => {
+  loadVitest().describe(`${name}, its options`, () => {
     for (const { files, law, options } of policyLaws) {
       const layer = make(options, files)
-      if (layer === undefined) runner().it.skip(`${law.name} (not applicable: ${JSON.stringify(options)})`)
+      if (layer === undefined) loadVitest().it.skip(`${law.name} (not applicable: ${JSON.stringify(options)})`)
       else lawTest(law, layer)
     }
   })

@@ -10,24 +10,24 @@ import { capture, type Files, picture, plant } from "./Files.ts"
 import { type Ability, Bench, type Kind, type Law, make, noted } from "./Law.ts"
 
 /** Creates the tree, even if the filesystem under test rejects writes. */
-export const arrange = (fs: Algebra, files: Files): Effect.Effect<void, Fault> =>
+export const plantFiles = (fs: Algebra, files: Files): Effect.Effect<void, Fault> =>
   Effect.flatMap(Bench, (bench) => plant((bench.writable ?? fs).port, files))
 
-export const leaves = (fs: Algebra, files: Files): Effect.Effect<void, unknown> =>
+export const expectTree = (fs: Algebra, files: Files): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(fs.port), (found) => equal(found, picture(files), "the tree afterwards"))
 
 /** Returns the filesystem with planned faults at its port. Its calls appear in the message of a broken law. */
-export const failing = (fs: Algebra, ...plan: ReadonlyArray<Planned>): Effect.Effect<Faulty> =>
+export const withFaults = (fs: Algebra, ...plan: ReadonlyArray<Planned>): Effect.Effect<Faulty> =>
   Effect.map(Bench, ({ derive }) => noted(fs, faulty(plan, { derive })(fs)))
 
-export const limited =
+export const withLimits =
   (limits: Partial<Limits.LimitsShape>) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.provideService(effect, Limits.Limits, { ...Limits.standard, ...limits })
 
 type Tagged = { readonly _tag: string }
 
-export interface Chapter {
+export interface LawForms {
   readonly law: (name: string, ref: string, body: (fs: Algebra) => Effect.fn.Return<void, unknown, Scope.Scope>) => Law
   /** Checks that the call returns the value; for a record, only the given fields. */
   readonly answers: <A, E>(
@@ -57,29 +57,29 @@ export interface Chapter {
   ) => Law
 }
 
-export const chapter = (common: { readonly kind: Kind; readonly needs?: ReadonlyArray<Ability> }): Chapter => {
-  const law: Chapter["law"] = (name, ref, body) => make({ name, ref, kind: common.kind, needs: common.needs ?? [] }, body)
+export const lawForms = (common: { readonly kind: Kind; readonly needs?: ReadonlyArray<Ability> }): LawForms => {
+  const law: LawForms["law"] = (name, ref, body) => make({ name, ref, kind: common.kind, needs: common.needs ?? [] }, body)
   return {
     law,
     answers: (name, ref, files, call, expected) =>
       law(name, ref, function* (fs) {
-        yield* arrange(fs, files)
+        yield* plantFiles(fs, files)
         const actual: unknown = yield* call(fs)
-        const wanted: unknown = expected
-        yield* isRecord(actual) && isRecord(wanted) ? has(actual, wanted) : equal(actual, wanted)
+        const expectedValue: unknown = expected
+        yield* isRecord(actual) && isRecord(expectedValue) ? has(actual, expectedValue) : equal(actual, expectedValue)
       }),
     refuses: (name, ref, files, call, tag, fields) =>
       law(name, ref, function* (fs) {
-        yield* arrange(fs, files)
+        yield* plantFiles(fs, files)
         yield* fails(call(fs), tag, fields)
-        yield* leaves(fs, files)
+        yield* expectTree(fs, files)
       }),
     changes: (name, ref, before, call, after, expected) =>
       law(name, ref, function* (fs) {
-        yield* arrange(fs, before)
+        yield* plantFiles(fs, before)
         const actual: unknown = yield* call(fs)
         if (expected !== undefined) yield* has(actual as object, expected)
-        yield* leaves(fs, after)
+        yield* expectTree(fs, after)
       })
   }
 }

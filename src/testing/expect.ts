@@ -13,9 +13,10 @@ export class Broken extends Error {
   }
 }
 
-const longest = 2000
+const maxShownCharacters = 2000
 
-const cut = (text: string): string => (text.length > longest ? `${text.slice(0, longest)}… (${text.length} characters)` : text)
+const shorten = (text: string): string =>
+  text.length > maxShownCharacters ? `${text.slice(0, maxShownCharacters)}… (${text.length} characters)` : text
 
 const replacer = (_: string, value: unknown): unknown =>
   isBytes(value)
@@ -33,9 +34,9 @@ export const show = (value: unknown): string => {
   if (value instanceof RegExp) return String(value)
   if (Effect.isEffect(value) && !(value instanceof Error)) return "an effect"
   if (value instanceof Error) {
-    return "_tag" in value ? cut(`${String(value._tag)}: ${value.message}`) : cut(value.stack ?? String(value))
+    return "_tag" in value ? shorten(`${String(value._tag)}: ${value.message}`) : shorten(value.stack ?? String(value))
   }
-  return cut(JSON.stringify(value, replacer) ?? String(value))
+  return shorten(JSON.stringify(value, replacer) ?? String(value))
 }
 
 const fail = (expected: string, actual: string): Effect.Effect<never, Broken> => Effect.fail(new Broken(expected, actual))
@@ -50,8 +51,8 @@ export const has = <A extends object>(
   expected: { readonly [K in keyof A]?: A[K] | undefined },
   what = ""
 ): Effect.Effect<void, Broken> => {
-  const seen = Object.fromEntries(Object.keys(expected).map((key) => [key, actual[key as keyof A]]))
-  return equal<object>(seen, { ...expected }, what)
+  const actualFields = Object.fromEntries(Object.keys(expected).map((key) => [key, actual[key as keyof A]]))
+  return equal<object>(actualFields, { ...expected }, what)
 }
 
 export const holds = (condition: boolean, what: string, actual?: unknown): Effect.Effect<void, Broken> =>
@@ -70,16 +71,16 @@ export const fails = <A, E extends Tagged, R, const Tag extends E["_tag"]>(
   fields?: { readonly [field: string]: unknown }
 ): Effect.Effect<Of<E, Tag>, Broken, R> => {
   const tags: ReadonlyArray<string> = typeof tag === "string" ? [tag] : tag
-  const wanted = `failure ${tags.join(" or ")}${fields === undefined ? "" : ` ${show(fields)}`}`
+  const expectedText = `failure ${tags.join(" or ")}${fields === undefined ? "" : ` ${show(fields)}`}`
   return Effect.matchEffect(effect, {
-    onSuccess: (value) => fail(wanted, `success ${show(value)}`),
+    onSuccess: (value) => fail(expectedText, `success ${show(value)}`),
     onFailure: (error): Effect.Effect<Of<E, Tag>, Broken> => {
-      const held =
+      const isExpected =
         tags.includes(error._tag) &&
         Object.entries(fields ?? {}).every(([key, value]) => Equal.equals((error as Record<string, unknown>)[key], value))
-      return held ? Effect.succeed(error as Of<E, Tag>) : fail(wanted, `failure ${describe(error)}`)
+      return isExpected ? Effect.succeed(error as Of<E, Tag>) : fail(expectedText, `failure ${describe(error)}`)
     }
   })
 }
 
-const describe = (error: Tagged): string => `${error._tag} ${cut(JSON.stringify({ ...error, _tag: undefined }, replacer))}`
+const describe = (error: Tagged): string => `${error._tag} ${shorten(JSON.stringify({ ...error, _tag: undefined }, replacer))}`

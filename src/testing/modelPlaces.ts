@@ -1,8 +1,8 @@
 import type { Directory, Model, Node, Outcome } from "./Model.ts"
 
 export const failure = (tag: string): Outcome => ({ tag })
-export const escape = failure("AccessDenied escape")
-const loop = failure("InvalidPath")
+export const escapeDenied = failure("AccessDenied escape")
+const linkLoop = failure("InvalidPath")
 
 export const isOutcome = (value: object): value is Outcome => "tag" in value
 
@@ -26,18 +26,18 @@ export const isBelow = (self: Model, above: Names, names: Names): boolean =>
 export const isSame = (self: Model, one: Names, other: Names): boolean =>
   one.length === other.length && isBelow(self, one, other)
 
-export const child = (self: Model, at: Directory, name: string) => at.entries.get(folded(self, name))
+export const childOf = (self: Model, at: Directory, name: string) => at.entries.get(folded(self, name))
 
 export interface Place {
   /** The names without links, each spelled as in its directory. */
   readonly names: Names
   readonly node: Node | undefined
   /** The failure for creating an entry here: an ancestor is not a directory, or a link goes up from a missing entry. */
-  readonly blocked: Outcome | undefined
-  readonly hops: number
+  readonly creationFailure: Outcome | undefined
+  readonly followedLinks: number
 }
 
-export const climbsOut = (depth: number, target: string): boolean => {
+export const leavesRoot = (depth: number, target: string): boolean => {
   if (target.startsWith("/")) return true
   let level = depth
   for (const segment of target.split("/")) {
@@ -48,63 +48,63 @@ export const climbsOut = (depth: number, target: string): boolean => {
   return false
 }
 
-export const place = (self: Model, names: Names, keepLink: boolean, hops = 0): Place | Outcome => {
-  if (names.length === 0) return { names: [], node: self.root, blocked: undefined, hops }
+export const resolvePlace = (self: Model, names: Names, keepLink: boolean, followedLinks = 0): Place | Outcome => {
+  if (names.length === 0) return { names: [], node: self.root, creationFailure: undefined, followedLinks }
   const name = names.at(-1)!
-  const above = place(self, names.slice(0, -1), false, hops)
+  const above = resolvePlace(self, names.slice(0, -1), false, followedLinks)
   if (isOutcome(above)) return above
   if (name === "..") {
     if (above.node?.kind !== "directory") {
       const why = above.node === undefined ? "NotFound" : "NotADirectory"
-      return { ...above, node: undefined, blocked: above.blocked ?? failure(why) }
+      return { ...above, node: undefined, creationFailure: above.creationFailure ?? failure(why) }
     }
-    return above.names.length === 0 ? escape : place(self, above.names.slice(0, -1), false, above.hops)
+    return above.names.length === 0 ? escapeDenied : resolvePlace(self, above.names.slice(0, -1), false, above.followedLinks)
   }
   if (above.node?.kind !== "directory") {
     return {
       names: [...above.names, name],
       node: undefined,
-      blocked: above.blocked ?? (above.node === undefined ? undefined : failure("NotADirectory")),
-      hops: above.hops
+      creationFailure: above.creationFailure ?? (above.node === undefined ? undefined : failure("NotADirectory")),
+      followedLinks: above.followedLinks
     }
   }
-  const found = child(self, above.node, name)
-  const here = [...above.names, found?.name ?? name]
+  const found = childOf(self, above.node, name)
+  const namesHere = [...above.names, found?.name ?? name]
   if (found?.node.kind !== "link" || keepLink) {
-    return { names: here, node: found?.node, blocked: undefined, hops: above.hops }
+    return { names: namesHere, node: found?.node, creationFailure: undefined, followedLinks: above.followedLinks }
   }
-  if (above.hops >= 40) return loop
+  if (above.followedLinks >= 40) return linkLoop
   const { target } = found.node
-  if (climbsOut(above.names.length, target)) return escape
-  const onward = target.split("/").filter((segment) => segment !== "" && segment !== ".")
-  return place(self, [...above.names, ...onward], false, above.hops + 1)
+  if (leavesRoot(above.names.length, target)) return escapeDenied
+  const targetNames = target.split("/").filter((segment) => segment !== "" && segment !== ".")
+  return resolvePlace(self, [...above.names, ...targetNames], false, above.followedLinks + 1)
 }
 
 /** Returns the tree with the node at the names, or without a node there. Creates missing directories on the way. */
-export const put = (self: Model, at: Directory, names: Names, node: Node | undefined): Directory => {
+export const withNodeAt = (self: Model, at: Directory, names: Names, node: Node | undefined): Directory => {
   const [name, ...rest] = names as [string, ...Array<string>]
   const key = folded(self, name)
   const found = at.entries.get(key)
   const entries = new Map(at.entries)
   if (rest.length > 0) {
     const below: Directory = found?.node.kind === "directory" ? found.node : { kind: "directory", entries: new Map() }
-    entries.set(key, { name: found?.name ?? name, node: put(self, below, rest, node) })
+    entries.set(key, { name: found?.name ?? name, node: withNodeAt(self, below, rest, node) })
   } else if (node === undefined) entries.delete(key)
   else entries.set(key, { name: found?.name ?? name, node })
   return { kind: "directory", entries }
 }
 
-export const set = (self: Model, names: Names, node: Node | undefined): Model => ({
+export const setNode = (self: Model, names: Names, node: Node | undefined): Model => ({
   ...self,
-  root: put(self, self.root, names, node)
+  root: withNodeAt(self, self.root, names, node)
 })
 
 /** Returns the model after a removal at these names. If the model prunes, directories that became empty are removed too. */
-export const left = (self: Model, names: Names): Model => {
+export const withoutEmptyParents = (self: Model, names: Names): Model => {
   const above = names.slice(0, -1)
   if (!self.prunes || above.length === 0) return self
-  const found = place(self, above, false)
+  const found = resolvePlace(self, above, false)
   return isOutcome(found) || found.node?.kind !== "directory" || found.node.entries.size > 0
     ? self
-    : left(set(self, above, undefined), above)
+    : withoutEmptyParents(setNode(self, above, undefined), above)
 }

@@ -12,11 +12,11 @@ export interface PathCall {
   readonly needs: ReadonlyArray<Ability>
 }
 
-export const bytes = (...values: ReadonlyArray<number>): Uint8Array => Uint8Array.from(values)
+export const toBytes = (...values: ReadonlyArray<number>): Uint8Array => Uint8Array.from(values)
 
-export const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
+export const encodeUtf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-const row = (operation: string, needs: ReadonlyArray<Ability>, run: PathCall["run"], parameter?: string): PathCall => ({
+const pathCall = (operation: string, needs: ReadonlyArray<Ability>, run: PathCall["run"], parameter?: string): PathCall => ({
   operation,
   needs,
   run,
@@ -25,42 +25,44 @@ const row = (operation: string, needs: ReadonlyArray<Ability>, run: PathCall["ru
 
 /** The calls that only read. `exists` is excluded, because it never fails for a path. */
 export const readingCalls: ReadonlyArray<PathCall> = [
-  row("stat", [], (fs, path) => fs.stat(path)),
-  row("list", [], (fs, path) => fs.list(path)),
-  row("walk", [], (fs, path) => Stream.runCollect(fs.walk(path))),
-  row("glob", [], (fs, path) => fs.glob("*", { path })),
-  row("globStream", [], (fs, path) => Stream.runCollect(fs.globStream("*", { path }))),
-  row("grep", [], (fs, path) => fs.grep("x", { path })),
-  row("grepStream", [], (fs, path) => Stream.runCollect(fs.grepStream("x", { path }))),
-  row("read", [], (fs, path) => fs.read(path)),
-  row("readString", [], (fs, path) => fs.readString(path)),
-  row("readBytes", [], (fs, path) => fs.readBytes(path)),
-  row("version", [], (fs, path) => fs.version(path)),
-  row("stream", [], (fs, path) => Stream.runCollect(fs.stream(path))),
-  row("lines", [], (fs, path) => Stream.runCollect(fs.lines(path))),
-  row("readLink", ["links"], (fs, path) => fs.readLink(path))
+  pathCall("stat", [], (fs, path) => fs.stat(path)),
+  pathCall("list", [], (fs, path) => fs.list(path)),
+  pathCall("walk", [], (fs, path) => Stream.runCollect(fs.walk(path))),
+  pathCall("glob", [], (fs, path) => fs.glob("*", { path })),
+  pathCall("globStream", [], (fs, path) => Stream.runCollect(fs.globStream("*", { path }))),
+  pathCall("grep", [], (fs, path) => fs.grep("x", { path })),
+  pathCall("grepStream", [], (fs, path) => Stream.runCollect(fs.grepStream("x", { path }))),
+  pathCall("read", [], (fs, path) => fs.read(path)),
+  pathCall("readString", [], (fs, path) => fs.readString(path)),
+  pathCall("readBytes", [], (fs, path) => fs.readBytes(path)),
+  pathCall("version", [], (fs, path) => fs.version(path)),
+  pathCall("stream", [], (fs, path) => Stream.runCollect(fs.stream(path))),
+  pathCall("lines", [], (fs, path) => Stream.runCollect(fs.lines(path))),
+  pathCall("readLink", ["links"], (fs, path) => fs.readLink(path))
 ]
 
 /** The calls that change something, with valid arguments except for the path. `source.txt` must be a file. */
 export const changingCalls: ReadonlyArray<PathCall> = [
-  row("write", ["write"], (fs, path) => fs.write(path, "new")),
-  row("writeBytes", ["write"], (fs, path) => fs.writeBytes(path, utf8("new"))),
-  row("sink", ["write"], (fs, path) => Stream.run(Stream.make(utf8("new")), fs.sink(path))),
-  row("edit", ["write"], (fs, path) => fs.edit(path, { oldText: "a", newText: "b" })),
-  row("delete", ["delete"], (fs, path) => fs.delete(path)),
-  row("mkdir", ["write"], (fs, path) => fs.mkdir(path)),
-  row("copy", ["write"], (fs, path) => fs.copy(path, "copied.txt"), "from"),
-  row("copy", ["write"], (fs, path) => fs.copy("source.txt", path), "to"),
-  row("move", ["write", "delete"], (fs, path) => fs.move(path, "moved.txt"), "from"),
-  row("move", ["write", "delete"], (fs, path) => fs.move("source.txt", path), "to"),
-  row("symlink", ["write", "links"], (fs, path) => fs.symlink(path, "source.txt")),
-  row("setAttributes", ["write", "attributes"], (fs, path) => fs.setAttributes(path, { mode: 0o600 }))
+  pathCall("write", ["write"], (fs, path) => fs.write(path, "new")),
+  pathCall("writeBytes", ["write"], (fs, path) => fs.writeBytes(path, encodeUtf8("new"))),
+  pathCall("sink", ["write"], (fs, path) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink(path))),
+  pathCall("edit", ["write"], (fs, path) => fs.edit(path, { oldText: "a", newText: "b" })),
+  pathCall("delete", ["delete"], (fs, path) => fs.delete(path)),
+  pathCall("mkdir", ["write"], (fs, path) => fs.mkdir(path)),
+  pathCall("copy", ["write"], (fs, path) => fs.copy(path, "copied.txt"), "from"),
+  pathCall("copy", ["write"], (fs, path) => fs.copy("source.txt", path), "to"),
+  pathCall("move", ["write", "delete"], (fs, path) => fs.move(path, "moved.txt"), "from"),
+  pathCall("move", ["write", "delete"], (fs, path) => fs.move("source.txt", path), "to"),
+  pathCall("symlink", ["write", "links"], (fs, path) => fs.symlink(path, "source.txt")),
+  pathCall("setAttributes", ["write", "attributes"], (fs, path) => fs.setAttributes(path, { mode: 0o600 }))
 ]
 
 export const pathCalls: ReadonlyArray<PathCall> = [...readingCalls, ...changingCalls]
 
-export const possible = (calls: ReadonlyArray<PathCall>, able: ReadonlySet<Ability>): ReadonlyArray<PathCall> =>
-  calls.filter((call) => call.needs.every((ability) => able.has(ability)))
+export const supportedCalls = (
+  calls: ReadonlyArray<PathCall>,
+  availableAbilities: ReadonlySet<Ability>
+): ReadonlyArray<PathCall> => calls.filter((call) => call.needs.every((ability) => availableAbilities.has(ability)))
 
 export const collect = <A, E>(stream: Stream.Stream<A, E>): Effect.Effect<ReadonlyArray<A>, E> => Stream.runCollect(stream)
 

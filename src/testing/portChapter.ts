@@ -4,24 +4,24 @@ import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
-import { arrange } from "./chapter.ts"
+import { plantFiles } from "./chapter.ts"
 import { equal, fails } from "./expect.ts"
 import { capture, directory, type Files, link, picture } from "./Files.ts"
 import { type Ability, type Law, make, unnoted } from "./Law.ts"
-import { utf8 } from "./operations.ts"
+import { encodeUtf8 } from "./operations.ts"
 
-export const at = (path: string): FsPath => path as FsPath
+export const toPath = (path: string): FsPath => path as FsPath
 
-export const tree: Files = { file: "text", "dir/inner": "x", empty: directory }
-export const linked: Files = { ...tree, tofile: link("file"), todir: link("dir"), nowhere: link("none") }
+export const exampleTree: Files = { file: "text", "dir/inner": "x", empty: directory }
+export const linkedTree: Files = { ...exampleTree, tofile: link("file"), todir: link("dir"), nowhere: link("none") }
 
 export const writing: ReadonlyArray<Ability> = ["write"]
 export const changing: ReadonlyArray<Ability> = ["write", "delete"]
 
-export const leaves = (port: Backend, files: Files): Effect.Effect<void, unknown> =>
+export const expectPortTree = (port: Backend, files: Files): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(unnoted(port)), (found) => equal(found, picture(files), "the tree afterwards"))
 
-export const on = (
+export const lawOnPort = (
   needs: ReadonlyArray<Ability>,
   name: string,
   what: string,
@@ -29,7 +29,7 @@ export const on = (
   body: (port: Backend) => Effect.fn.Return<void, unknown, Scope.Scope>
 ): Law =>
   make({ name, ref: `port: ${what}`, kind: "port", needs }, function* (fs, port) {
-    yield* arrange(fs, files)
+    yield* plantFiles(fs, files)
     yield* body(port)
   })
 
@@ -43,17 +43,17 @@ export const refuses = (
   tag: Fault["_tag"] | ReadonlyArray<Fault["_tag"]>,
   fields?: { readonly [field: string]: unknown }
 ): Law =>
-  on(needs, name, what, files, function* (port) {
+  lawOnPort(needs, name, what, files, function* (port) {
     yield* fails(call(port), tag, fields)
-    yield* leaves(port, files)
+    yield* expectPortTree(port, files)
   })
 
-export const put = (
+export const writeText = (
   port: Backend,
   path: string,
   content: string,
   mode: "create" | "replace" | "append" = "replace"
-): Effect.Effect<FileStat, Fault> => port.write<never, never>(at(path), utf8(content), mode)
+): Effect.Effect<FileStat, Fault> => port.write<never, never>(toPath(path), encodeUtf8(content), mode)
 
 /** The allowed faults for a path through an entry that is not a directory. */
-export const wrongKind = ["NotFound", "NotADirectory", "NotAFile"] as const
+export const wrongKindTags = ["NotFound", "NotADirectory", "NotAFile"] as const

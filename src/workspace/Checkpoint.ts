@@ -133,7 +133,7 @@ export const rollbackTo = (
   session: Session.Operations,
   snapshot: Session.SessionSnapshot,
   snapshots: SnapshotOperations
-): Effect.Effect<void, SnapshotRestoreError | SessionError> => Service.bringBackTo({ session, snapshots }, snapshot)
+): Effect.Effect<void, SnapshotRestoreError | SessionError> => Service.restoreToSnapshot({ session, snapshots }, snapshot)
 
 /** @since 0.1.0 */
 export type ExternalFsSnapshot = External.ExternalFsSnapshot

@@ -18,7 +18,7 @@ import type { AnySlice, Slice } from "../model/Slice.ts"
 import type { Prepared, Slices } from "../port/slices.ts"
 import { dump } from "./session/dump.ts"
 import { load as loadOne, loadTree } from "./session/load.ts"
-import { begin, initially } from "./session/session.ts"
+import { createSession, initialItems } from "./session/session.ts"
 
 export {
   /** @since 0.1.0 */
@@ -151,7 +151,9 @@ export class Session extends Context.Service<Session, Operations>()("fs-algebra/
  * @since 0.1.0
  */
 export const make = (options: Options = {}): Effect.Effect<Operations, SessionError> =>
-  Effect.suspend(() => Effect.map(begin("Session.make", options, initially(options)), ({ operations }) => operations))
+  Effect.suspend(() =>
+    Effect.map(createSession("Session.make", options, initialItems(options)), ({ operations }) => operations)
+  )
 
 /**
  * Provides a new session. Fails with SessionError as `make` does.

@@ -25,8 +25,8 @@ import { type CommonOptions, fromOptions } from "../port/Rules.ts"
 import type { Slices } from "../port/slices.ts"
 import type { HostMount, MountError, Preview } from "./HostMount.ts"
 import { Session } from "./Session.ts"
-import { join } from "./vfs/share.ts"
-import type { Mounted } from "./vfs/state.ts"
+import { joinState } from "./vfs/share.ts"
+import type { MountSet } from "./vfs/state.ts"
 
 export {
   /** @since 0.1.0 */
@@ -88,8 +88,14 @@ export const make = Effect.fnUntraced(function* (
   options: Options & { readonly session: Slices }
 ): Effect.fn.Return<VfsState, MountError | FsError | SessionError, Scope.Scope> {
   const { allowedRoots = [], mounts = [], policy = "vfs" } = options
-  const state = yield* join(options.session, options.directory ?? tmpdir())
-  const mounted: Mounted = { mounts: [...mounts], allowedRoots: [...allowedRoots], policy, limits: yield* Limits, previews: [] }
+  const state = yield* joinState(options.session, options.directory ?? tmpdir())
+  const mounted: MountSet = {
+    mounts: [...mounts],
+    allowedRoots: [...allowedRoots],
+    policy,
+    limits: yield* Limits,
+    previews: []
+  }
   yield* state.mount(mounted, options.start !== "lazy")
   return {
     filesystem: makeAlgebra(state.port(fromOptions({ ...options, policy }))),

@@ -24,15 +24,15 @@ export interface Directory {
 
 export type Purpose = "snapshots" | "vfs" | "workspace"
 
-const named = /^(fs-algebra-(?:snapshots|vfs|workspace)-([0-9a-z-]+)\.[0-9a-f]{8})\.([\w-]{22})$/
+const namePattern = /^(fs-algebra-(?:snapshots|vfs|workspace)-([0-9a-z-]+)\.[0-9a-f]{8})\.([\w-]{22})$/
 
 /** Encodes a code in fewer characters: programs in the directory may make sockets, whose paths have at most 107 bytes. */
-const shortened = (code: string): string => Buffer.from(code, "hex").toString("base64url")
+const shortenCode = (code: string): string => Buffer.from(code, "hex").toString("base64url")
 
 const create = (parent: string, purpose: Purpose): Effect.Effect<string, Fault> =>
   attempt(() => {
     const name = `fs-algebra-${purpose}-${Identity.self()}.${randomBytes(4).toString("hex")}`
-    const directory = Path.join(parent, `${name}.${shortened(Installation.codeOf(name))}`)
+    const directory = Path.join(parent, `${name}.${shortenCode(Installation.signName(name))}`)
     Fs.mkdirSync(directory, { mode: 0o700 })
     return directory
   })
@@ -49,14 +49,14 @@ export const make = (parent: string, purpose: Purpose): Effect.Effect<string, Fa
 /**
  * Creates a temporary directory and fills it. Leaves no directory if `fill` fails or is interrupted. `fill` must itself allow interruption.
  */
-export const filled = (
-  within: Scope.Scope,
+export const makeFilled = (
+  parentScope: Scope.Scope,
   parent: string,
   purpose: Purpose,
   fill: (path: string) => Effect.Effect<void, Fault>
 ): Effect.Effect<Directory, Fault> =>
   Effect.uninterruptible(
-    Effect.flatMap(Scope.fork(within), (scope) =>
+    Effect.flatMap(Scope.fork(parentScope), (scope) =>
       make(parent, purpose).pipe(
         Scope.provide(scope),
         Effect.tap(fill),
@@ -67,24 +67,24 @@ export const filled = (
   )
 
 const isLeftover = (name: string): boolean => {
-  const [, signed, owner, code] = named.exec(name) ?? []
+  const [, signedName, owner, code] = namePattern.exec(name) ?? []
   return (
     owner !== undefined &&
     Identity.isDead(owner) === true &&
-    Installation.isCodeOf(signed!, Buffer.from(code!, "base64url").toString("hex"))
+    Installation.isSignatureOf(signedName!, Buffer.from(code!, "base64url").toString("hex"))
   )
 }
 
 /** Tests whether this user owns the directory. Another user can see its name and use the name for a different entry. */
-const isOwn = (directory: string): boolean => {
+const isOwnedByUser = (directory: string): boolean => {
   const found = Fs.lstatSync(directory, { throwIfNoEntry: false })
   return found?.isDirectory() === true && (process.getuid === undefined || found.uid === process.getuid())
 }
 
-export const sweep = (parent: string): Effect.Effect<void> =>
+export const removeLeftovers = (parent: string): Effect.Effect<void> =>
   Effect.ignore(
     Effect.flatMap(
-      attempt(() => Fs.readdirSync(parent).filter((name) => isLeftover(name) && isOwn(Path.join(parent, name)))),
+      attempt(() => Fs.readdirSync(parent).filter((name) => isLeftover(name) && isOwnedByUser(Path.join(parent, name)))),
       (orphans) => Effect.forEach(orphans, (name) => remove(Path.join(parent, name)), { discard: true })
     )
   )

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { describe as describeFailure } from "../../src/agent/advice.ts"
-import { atOnce } from "../../src/runtime/steps.ts"
+import { runAtOnce } from "../../src/runtime/steps.ts"
 import { changedLines } from "../../src/agent/changedLines.ts"
 import { type Call, refused, type ToolFailure } from "../../src/agent/definition.ts"
 import * as Memory from "../../src/agent/memory.ts"
@@ -271,6 +271,6 @@ describe("changedLines", () => {
   ]
   for (const [before, after, expected] of cases) {
     it(`answers ${expected ?? "nothing"} from ${JSON.stringify(before)} to ${JSON.stringify(after)}`, () =>
-      assert.strictEqual(atOnce(changedLines(before, after)), expected))
+      assert.strictEqual(runAtOnce(changedLines(before, after)), expected))
   }
 })

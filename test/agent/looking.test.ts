@@ -10,7 +10,7 @@ import type { Progress } from "../../src/agent/progress.ts"
 import { ToolProgress } from "../../src/agent/progress.ts"
 import { ls } from "../../src/agent/tools/ls.ts"
 import { readFile } from "../../src/agent/tools/readFile.ts"
-import { reporting } from "../../src/agent/tools/searching.ts"
+import { withProgress } from "../../src/agent/tools/searching.ts"
 import { stat } from "../../src/agent/tools/stat.ts"
 import * as FsPath from "../../src/model/FsPath.ts"
 import { agent } from "../../src/model/Limits.ts"
@@ -473,7 +473,7 @@ describe("progress", () => {
     Effect.gen(function* () {
       const told: Array<Progress> = []
       const done = yield* Deferred.make<string>()
-      const search = reporting(Deferred.await(done)).pipe(
+      const search = withProgress(Deferred.await(done)).pipe(
         Effect.provideService(ToolProgress, (progress) => Effect.sync(() => void told.push(progress)))
       )
       const fiber = yield* Effect.forkChild(search)
@@ -485,7 +485,7 @@ describe("progress", () => {
       assert.strictEqual(told[0]!.message, "searching for 1 second")
       yield* Deferred.succeed(done, "found")
       assert.strictEqual(yield* Fiber.join(fiber), "found")
-      yield* reporting(Effect.void).pipe(
+      yield* withProgress(Effect.void).pipe(
         Effect.provideService(ToolProgress, (progress) => Effect.sync(() => void told.push(progress)))
       )
       yield* TestClock.adjust("10 seconds")

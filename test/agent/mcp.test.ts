@@ -205,7 +205,7 @@ describe("long calls", () => {
         const report = yield* ToolProgress
         assert.isDefined(report)
         for (const done of [1, 2, 2, 3]) {
-          yield* report!({ done, of: 3, message: `${done} of 3` })
+          yield* report!({ done, total: 3, message: `${done} of 3` })
           yield* Effect.sleep(110)
         }
       })
@@ -372,8 +372,8 @@ describe("the guide", () => {
     assert.deepStrictEqual(kits.snapshotTools, names(tools.snapshotTools))
     assert.deepStrictEqual(kits.four, names(tools.four))
     const all = [...tools.seven, ...tools.extras, ...tools.four]
-    for (const kit of ["all", "seven", "vfs", ...names(all).filter((name) => kits.early(name, true) !== undefined)]) {
-      const { certain } = kits.early(kit, false)!
+    for (const kit of ["all", "seven", "vfs", ...names(all).filter((name) => kits.earlyTools(name, true) !== undefined)]) {
+      const { certainTool: certain } = kits.earlyTools(kit, false)!
       assert.strictEqual(all.find(({ name }) => name === certain)?.does, "reads", kit)
     }
   })
@@ -381,7 +381,7 @@ describe("the guide", () => {
   it.effect("is sent as the server's instructions", () =>
     Effect.gen(function* () {
       const { limits } = defaults
-      const early = instructions({ names: kits.early("all", false)!.names, limits, readOnly: false })
+      const early = instructions({ names: kits.earlyTools("all", false)!.names, limits, readOnly: false })
       const { info } = yield* plan({}, Flow.make())
       assert.strictEqual(info.instructions, early)
       assert.include(early, "edit_file")

@@ -57,7 +57,7 @@ export const definitions: ReadonlyArray<AnyDefinition> = [
     handle: Effect.fnUntraced(function* () {
       const report = yield* ToolProgress
       for (const done of [0, 50, 100]) {
-        yield* report?.({ done, of: 100 }) ?? Effect.void
+        yield* report?.({ done, total: 100 }) ?? Effect.void
         // The pause is longer than the minimum interval between progress reports.
         yield* Effect.sleep(110)
       }

@@ -5,8 +5,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { atOnce } from "../../src/runtime/steps.ts"
-import { applyTo, replaced } from "../../src/agent/patch/apply.ts"
+import { runAtOnce } from "../../src/runtime/steps.ts"
+import { applyHunks, applyReplacements } from "../../src/agent/patch/apply.ts"
 import { parse } from "../../src/agent/patch/parse.ts"
 import * as Memory from "../../src/agent/memory.ts"
 import { applyPatch } from "../../src/agent/tools/applyPatch.ts"
@@ -316,9 +316,9 @@ describe("huge patches finish", () => {
     const hunks = rows(100_000, (n) => `@@\n-line ${2 * n}\n+line ${2 * n}!\n`)
     const parsed = parse(`*** Begin Patch\n*** Update File: x\n${hunks}*** End Patch\n`)
     if ("_tag" in parsed) return assert.fail(parsed.happened)
-    const applied = atOnce(applyTo(parsed[0]!, text, "x"))
+    const applied = runAtOnce(applyHunks(parsed[0]!, text, "x"))
     if ("_tag" in applied) return assert.fail(applied.happened)
-    assert.isTrue(replaced(text, applied.replacements) === becomes)
+    assert.isTrue(applyReplacements(text, applied.replacements) === becomes)
   })
 
   const hostile: ReadonlyArray<readonly [claim: string, text: string, patch: string]> = [
@@ -350,7 +350,7 @@ describe("huge patches finish", () => {
   for (const [claim, text, patch] of hostile) {
     it(`with a short error for ${claim}`, () => {
       const parsed = parse(patch)
-      const result = "_tag" in parsed ? parsed : atOnce(applyTo(parsed[0]!, text, "x"))
+      const result = "_tag" in parsed ? parsed : runAtOnce(applyHunks(parsed[0]!, text, "x"))
       assert.property(result, "_tag")
       assert.isBelow(JSON.stringify(result).length, 3000)
     })

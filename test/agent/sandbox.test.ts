@@ -12,7 +12,7 @@ import type { ToolResult } from "../../src/agent/ToolResult.ts"
 import { defaults, ToolSettings } from "../../src/agent/ToolSettings.ts"
 import { evaluate } from "../../src/agent/tools/sandbox/evaluate.ts"
 import { shell } from "../../src/agent/tools/sandbox/shell.ts"
-import { cutBytes, cutCharacters, mark, textOf } from "../../src/filesystem/sandbox/streams.ts"
+import { cutBytes, cutCharacters, cutMark, textOf } from "../../src/filesystem/sandbox/streams.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import type { ExecResult, Sandbox } from "../../src/filesystem/Sandbox.ts"
@@ -197,7 +197,7 @@ describe("shell", () => {
       )
       assert.isTrue(value?.truncated)
       // A half of 16,384 bytes ends in the middle of an é in the first stream.
-      assert.strictEqual(value!.stdout, `a${"é".repeat(8191)}${mark}${"é".repeat(8192)}`)
+      assert.strictEqual(value!.stdout, `a${"é".repeat(8191)}${cutMark}${"é".repeat(8192)}`)
       assert.strictEqual(value!.stderr, "b".repeat(32_768))
     })
   )
@@ -208,7 +208,7 @@ describe("shell", () => {
       const { message, value } = yield* answered(shell, { command: ["make"] }, { stdout })
       assert.match(message, /the output is cut\nstdout:\nfirst\n/)
       assert.match(message, /\nlast$/)
-      assert.strictEqual(value!.stdout.split(mark).length, 2)
+      assert.strictEqual(value!.stdout.split(cutMark).length, 2)
     })
   )
 
@@ -240,7 +240,7 @@ describe("shell", () => {
         Effect.provideService(ToolSettings, { ...defaults, budget: 300 })
       )
       assert.isAtMost(small.message.length, 300)
-      assert.include(small.message, mark)
+      assert.include(small.message, cutMark)
       assert.strictEqual(small.value?.stdout, streams.stdout)
     })
   )
@@ -330,7 +330,7 @@ describe("eval", () => {
   it.effect("cuts each stream at 4,096 characters and marks the cut", () =>
     Effect.gen(function* () {
       const { value } = yield* answered(evaluate, { code: "x" }, { stdout: "😀".repeat(4097), stderr: "e".repeat(4096) })
-      assert.strictEqual(value?.stdout, "😀".repeat(2048) + mark + "😀".repeat(2048))
+      assert.strictEqual(value?.stdout, "😀".repeat(2048) + cutMark + "😀".repeat(2048))
       assert.strictEqual(value?.stderr, "e".repeat(4096))
       assert.isTrue(value?.truncated)
     })
@@ -347,8 +347,8 @@ describe("cutting a stream", () => {
     const once = cutBytes("x".repeat(40_000), 32_768)
     assert.deepStrictEqual(cutBytes(once.text, 32_768), { text: once.text, isCut: true })
     const few = cutCharacters("x".repeat(10), 4)
-    assert.deepStrictEqual(cutCharacters(few.text, 4), { text: `xx${mark}xx`, isCut: true })
-    assert.deepStrictEqual(cutBytes(once.text, 100), { text: "x".repeat(50) + mark + "x".repeat(50), isCut: true })
+    assert.deepStrictEqual(cutCharacters(few.text, 4), { text: `xx${cutMark}xx`, isCut: true })
+    assert.deepStrictEqual(cutBytes(once.text, 100), { text: "x".repeat(50) + cutMark + "x".repeat(50), isCut: true })
   })
 
   it("splits no character", () => {
@@ -356,7 +356,7 @@ describe("cutting a stream", () => {
       const { text } = cutBytes("aé€😀é€😀", max)
       assert.isTrue(text.isWellFormed())
       assert.isFalse(text.includes("\ufffd"))
-      assert.isAtMost(Buffer.byteLength(text) - mark.length, max)
+      assert.isAtMost(Buffer.byteLength(text) - cutMark.length, max)
     }
   })
 })

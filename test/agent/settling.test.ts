@@ -6,8 +6,8 @@ import { seven } from "../../src/agent/kits.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { readOnly } from "../../src/filesystem/Decorator.ts"
 import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
-import { exchange } from "../../src/history/exchange.ts"
-import { Recovery, type Settled } from "../../src/port/hostRoots.ts"
+import { runTransaction } from "../../src/history/exchange.ts"
+import { Recovery, type TransactionOutcome } from "../../src/port/hostRoots.ts"
 import { faulty } from "../../src/testing/Faults.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
 import { allKinds, goalOf, look, plant, unlike } from "../history/exchanging.ts"
@@ -19,7 +19,7 @@ const left = Effect.gen(function* () {
   const root = join(yield* fastDirectory, "root")
   const { after, before } = allKinds(10)
   plant(root, before)
-  const said: Array<Settled> = []
+  const said: Array<TransactionOutcome> = []
   const port = yield* Effect.provideService(PosixHost.make({ root }), Recovery, {
     permits: () => true,
     report: (settled) => Effect.sync(() => void said.push(settled))
@@ -29,7 +29,7 @@ const left = Effect.gen(function* () {
     { operation: "SetAttributes", path: ".", fault: { _tag: "IoError", code: "EIO", detail: "planned" } },
     { operation: "Rename", path: "new tree", fault: { _tag: "IoError", code: "EIO", detail: "planned" } }
   ])(make(port))
-  yield* Effect.flip(exchange(broken.port, goalOf(before, after)))
+  yield* Effect.flip(runTransaction(broken.port, goalOf(before, after)))
   return { root, fs: make(port), after, said }
 })
 
@@ -62,7 +62,7 @@ describe("a tool over a directory with an unfinished change of several files", (
           said.map(({ outcome }) => outcome),
           ["left"]
         )
-        yield* fs.port.hostRoots!.settle(() => true)
+        yield* fs.port.hostRoots!.settleTransactions(() => true)
       })
     )
   )

@@ -3,15 +3,15 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import { closeSync, openSync, readSync } from "node:fs"
 import { gzipSync, zstdCompressSync } from "node:zlib"
-import { diffText, fit, fitted, shownDiff, withDiff } from "../../src/agent/text/fit.ts"
-import { excerpt, lines, maxLine, numbered } from "../../src/agent/text/lines.ts"
-import { counted, countsOf, listing } from "../../src/agent/text/listing.ts"
+import { diffText, countFitting, joinFitting, excerptDiff, withDiff } from "../../src/agent/text/fit.ts"
+import { excerpt, numberLines, maxLineLength, numberLine } from "../../src/agent/text/lines.ts"
+import { formatCounts, countsOf, formatEntry } from "../../src/agent/text/listing.ts"
 import { matchLines } from "../../src/agent/text/matches.ts"
 import { isViewable, mediaTypeOf } from "../../src/agent/text/mediaType.ts"
-import { listed, plural, size, skipped } from "../../src/agent/text/words.ts"
+import { listed, plural, size, describeSkipped } from "../../src/agent/text/words.ts"
 import type { GrepMatch, Kind } from "../../src/model/Entry.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
-import { atOnce } from "../../src/runtime/steps.ts"
+import { runAtOnce } from "../../src/runtime/steps.ts"
 
 const int = (minimum: number, maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 
@@ -46,11 +46,11 @@ describe("words", () => {
 
   it("counts skipped files by reason, and names the first three unreadable paths", () => {
     const none = { ignored: 0, binary: 0, tooLarge: 0, unreadable: 0, unreadablePaths: [] }
-    assert.strictEqual(skipped(none), "")
-    assert.strictEqual(skipped({ ...none, binary: 2, ignored: 1 }), "skipped: 1 ignored, 2 binary")
+    assert.strictEqual(describeSkipped(none), "")
+    assert.strictEqual(describeSkipped({ ...none, binary: 2, ignored: 1 }), "skipped: 1 ignored, 2 binary")
     const unreadablePaths = ["a", "b", "c", "d"] as unknown as ReadonlyArray<FsPath>
     assert.strictEqual(
-      skipped({ ...none, tooLarge: 1, unreadable: 120, unreadablePaths }),
+      describeSkipped({ ...none, tooLarge: 1, unreadable: 120, unreadablePaths }),
       "skipped: 1 too large, 120 unreadable (a, b, c and 117 more)"
     )
   })
@@ -58,14 +58,14 @@ describe("words", () => {
 
 describe("lines", () => {
   it("have right-aligned numbers of four columns, then a bar and the text", () => {
-    assert.deepStrictEqual(lines(["a", "", "c"], 8), ["   9 | a", "  10 | ", "  11 | c"])
-    assert.strictEqual(numbered(12345, "x"), "12345 | x")
+    assert.deepStrictEqual(numberLines(["a", "", "c"], 8), ["   9 | a", "  10 | ", "  11 | c"])
+    assert.strictEqual(numberLine(12345, "x"), "12345 | x")
   })
 
   it("are shown whole up to 2,000 characters, and are cut with their length beyond", () => {
     assert.deepStrictEqual(excerpt("x".repeat(2000)), { shown: "x".repeat(2000), start: 0, end: 2000, isCut: false })
     assert.strictEqual(excerpt("x".repeat(2001)).shown, `${"x".repeat(2000)} [cut: characters 1-2000 of 2001]`)
-    assert.strictEqual(maxLine, 2000)
+    assert.strictEqual(maxLineLength, 2000)
   })
 
   const text = Arbitrary.map(Arbitrary.array(Arbitrary.schema(Schema.Literals(["a", "é", "😀"])), { maxLength: 30 }), (parts) =>
@@ -101,7 +101,7 @@ describe("fit", () => {
         )
         // When all items fit, no line says that there are more.
         const expected = items.length === 0 ? 0 : Math.max(1, ...fitting)
-        assert.strictEqual(fit(items.length, render, { budget, measure }), expected)
+        assert.strictEqual(countFitting(items.length, render, { budget, measure }), expected)
       }
     )
   }
@@ -109,17 +109,17 @@ describe("fit", () => {
   it("is used to cut a text at a line, and the last line says so", () => {
     const settings = { budget: 25, measure: measures.characters }
     assert.strictEqual(
-      fitted(["12345", "67890"], settings, () => "rest"),
+      joinFitting(["12345", "67890"], settings, () => "rest"),
       "12345\n67890"
     )
     assert.strictEqual(
-      fitted(["1234567890", "1234567890", "1234567890"], settings, (shown) => `only ${shown}`),
+      joinFitting(["1234567890", "1234567890", "1234567890"], settings, (shown) => `only ${shown}`),
       "1234567890\nonly 1"
     )
-    const diff = atOnce(shownDiff("a\n".repeat(29)))
+    const diff = runAtOnce(excerptDiff("a\n".repeat(29)))
     assert.strictEqual(withDiff(["a"], diff, settings), "a\na\n[cut: 2 of 30 lines]")
     assert.strictEqual(diffText(diff), "a\n".repeat(29))
-    assert.deepStrictEqual(atOnce(shownDiff("")), { lines: [], total: 0 })
+    assert.deepStrictEqual(runAtOnce(excerptDiff("")), { lines: [], totalLines: 0 })
   })
 })
 
@@ -127,12 +127,12 @@ describe("listing", () => {
   it("marks a directory with a slash, a file with its size, and links and unaddressable names in words", () => {
     assert.deepStrictEqual(
       [
-        listing({ name: "src", kind: "directory", sizeBytes: 0 }),
-        listing({ name: "a b.txt", kind: "file", sizeBytes: 1 }),
-        listing({ name: "a", kind: "file" }),
-        listing({ name: "to", kind: "symlink", sizeBytes: 3 }),
-        listing({ name: "pipe", kind: "other" }),
-        listing({ name: "a\\xff", kind: "file", sizeBytes: 0, addressable: false })
+        formatEntry({ name: "src", kind: "directory", sizeBytes: 0 }),
+        formatEntry({ name: "a b.txt", kind: "file", sizeBytes: 1 }),
+        formatEntry({ name: "a", kind: "file" }),
+        formatEntry({ name: "to", kind: "symlink", sizeBytes: 3 }),
+        formatEntry({ name: "pipe", kind: "other" }),
+        formatEntry({ name: "a\\xff", kind: "file", sizeBytes: 0, addressable: false })
       ],
       [
         "src/",
@@ -147,8 +147,8 @@ describe("listing", () => {
 
   it("counts entries by kind", () => {
     const kinds: ReadonlyArray<Kind> = ["directory", "file", "file", "symlink", "other"]
-    assert.strictEqual(counted(countsOf(kinds.map((kind) => ({ kind })))), "1 directory, 2 files, 2 others")
-    assert.strictEqual(counted(countsOf([])), "0 directories, 0 files")
+    assert.strictEqual(formatCounts(countsOf(kinds.map((kind) => ({ kind })))), "1 directory, 2 files, 2 others")
+    assert.strictEqual(formatCounts(countsOf([])), "0 directories, 0 files")
   })
 })
 

@@ -415,7 +415,7 @@ describe("accelerations", () => {
         tree: { keep: "k", d: { a: "1", l: { link: "../keep" }, e: {}, f: { g: { h: "2" } } } }
       })
       yield* put(port, "d/.~fsa-x.tmp", "a stranger's")
-      const removed = yield* TemporaryNames.using((temporary) =>
+      const removed = yield* TemporaryNames.withName((temporary) =>
         Effect.andThen(
           put(port, `d/${temporary}`, "a write in progress"),
           performed(port, { _tag: "RemoveTree", path: at("d") })

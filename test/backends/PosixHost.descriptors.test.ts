@@ -6,7 +6,7 @@ import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import { isFault } from "../../src/backends/internal/attempt.ts"
-import type { Confined, Place } from "../../src/backends/internal/confined.ts"
+import type { Confined, HostDirectory } from "../../src/backends/internal/confined.ts"
 import * as HostRoot from "../../src/backends/internal/hostRoot.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { failing, replacing, systemError } from "./posixFailures.ts"
@@ -19,7 +19,7 @@ const opened = (root: string) =>
     (confined) => Effect.sync(confined.close)
   )
 
-const reach = (confined: Confined, path: string): Place => {
+const reach = (confined: Confined, path: string): HostDirectory => {
   const place = confined.directory(p(path))
   if (isFault(place)) return assert.fail(`${path}: ${place._tag}`)
   return place

@@ -52,7 +52,7 @@ export const checked: Make = (options) =>
     (confined) => enforce(backend(confined, options))
   )
 
-export const walks: ReadonlyArray<readonly [level: string, make: Make]> = [
+export const walks: ReadonlyArray<readonly [level: "race-free" | "best-effort", make: Make]> = [
   ["race-free", preferred],
   ["best-effort", checked]
 ]

@@ -4,7 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { put } from "../../src/backends/internal/atomicReplace.ts"
+import { replaceFile } from "../../src/backends/internal/atomicReplace.ts"
 import type { Confined } from "../../src/backends/internal/confined.ts"
 import { open } from "../../src/backends/internal/hostRoot.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
@@ -15,12 +15,12 @@ const content = (n: number, size: number) => new Uint8Array(size).fill(97 + (n %
 
 const program = Effect.gen(function* () {
   for (let n = 0; ; n++) {
-    yield* put<never, never>(confined, "replaced" as FsPath, content(n, 2_000_000), "replace", "none", undefined)
+    yield* replaceFile<never, never>(confined, "replaced" as FsPath, content(n, 2_000_000), "replace", "none", undefined)
     const pieces = Array.from({ length: 20 }, () => content(n, 100_000))
     const stream = Stream.rechunk(Stream.fromIterable(pieces), 3)
-    yield* put(confined, "streamed" as FsPath, stream, "replace", "none", undefined)
+    yield* replaceFile(confined, "streamed" as FsPath, stream, "replace", "none", undefined)
     if (n === 0) process.stdout.write("ready\n")
-    yield* put<never, never>(confined, `created${n}` as FsPath, content(n, 300_000), "create", "none", undefined)
+    yield* replaceFile<never, never>(confined, `created${n}` as FsPath, content(n, 300_000), "create", "none", undefined)
   }
 })
 

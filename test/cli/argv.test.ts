@@ -1,11 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Completions from "effect/cli/Completions"
-import { normalise } from "../../src/cli/argv.ts"
-import { habits } from "../../src/cli/habits.ts"
+import { normaliseArguments } from "../../src/cli/argv.ts"
+import { foreignFlags } from "../../src/cli/habits.ts"
 import { command } from "../../src/cli/main.ts"
 
 const program = Completions.fromCommand(command)
-const read = (line: string) => normalise(program, line.split(" ")).join(" ")
+const read = (line: string) => normaliseArguments(program, line.split(" ")).join(" ")
 
 describe("arguments", () => {
   it("never give a switch the word after it", () => {
@@ -93,7 +93,7 @@ describe("arguments", () => {
   it("have no foreign name that hides one of our flags", () => {
     /** Flags that no command has, which the error names. */
     const refused = new Set(["v", "h"])
-    for (const [name, names] of Object.entries(habits)) {
+    for (const [name, names] of Object.entries(foreignFlags)) {
       const flags = program.subcommands.find((one) => one.name === name)!.flags
       const own = new Set(flags.flatMap((flag) => [flag.name, ...flag.aliases]))
       for (const [other, meaning] of Object.entries(names)) {

@@ -5,7 +5,7 @@ import * as Schema from "effect/Schema"
 import { exitCodeOf, exitCodes } from "../../src/cli/exit.ts"
 import { run } from "../../src/cli/main.ts"
 import { Screen, type ScreenShape } from "../../src/cli/screen.ts"
-import { Host } from "../../src/cli/workspace.ts"
+import { HostOpener } from "../../src/cli/workspace.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import * as FsError from "../../src/model/FsError.ts"
 import { shell, shellOver } from "./terminal.ts"
@@ -206,7 +206,7 @@ describe("the output of a command", () => {
       const opened: Array<string> = []
       const code = yield* run(["ls", "--root", "nope"], { version: "0" }).pipe(
         Effect.provideService(Screen, screen),
-        Effect.provideService(Host, (root) => {
+        Effect.provideService(HostOpener, (root) => {
           opened.push(root)
           return Layer.effect(Filesystem, Effect.fail(new FsError.NotFound({ operation: "make", path: "." })))
         })

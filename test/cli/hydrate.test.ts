@@ -5,7 +5,7 @@ import { displayWidth } from "effect/cli/CliOutput"
 import { stripVTControlCharacters } from "node:util"
 import * as Stream from "effect/Stream"
 import * as InMemory from "../../src/backends/InMemory.ts"
-import { hydrate } from "../../src/cli/hydrate.ts"
+import { copyTree } from "../../src/cli/hydrate.ts"
 import { type Algebra, make, versioning } from "../../src/filesystem/Filesystem.ts"
 import { AccessDenied } from "../../src/model/FsError.ts"
 import { agent, Limits } from "../../src/model/Limits.ts"
@@ -36,7 +36,7 @@ describe("hydrate", () => {
       yield* from.setAttributes("a/b.bin", { mode: 0o750, modifiedAt })
       yield* from.setAttributes("a", { mode: 0o700, modifiedAt })
       const to = yield* memory({})
-      const copied = yield* hydrate(from, to)
+      const copied = yield* copyTree(from, to)
       assert.deepStrictEqual(copied, { files: 2, directories: 2, links: 2, bytes: 3, truncated: false, leftOut: [] })
       assert.deepStrictEqual(yield* paths(to), yield* paths(from))
       assert.deepStrictEqual([...(yield* to.readBytes("a/b.bin")).content], [0, 255])
@@ -52,7 +52,7 @@ describe("hydrate", () => {
     Effect.gen(function* () {
       const from = unreadable(yield* memory({ a: "a", secret: "s", z: "z" }), "secret")
       const to = yield* memory({})
-      const { files, leftOut } = yield* hydrate(from, to)
+      const { files, leftOut } = yield* copyTree(from, to)
       assert.strictEqual(files, 2)
       assert.deepStrictEqual(
         leftOut.map(({ path }) => path),
@@ -74,20 +74,20 @@ describe("hydrate", () => {
     Effect.gen(function* () {
       const from = yield* memory({ a: "12345", b: "12345", c: "1", d: "1" })
       const byBytes = yield* memory({})
-      const copied = yield* hydrate(from, byBytes, { upTo: { files: 10, bytes: 7 } })
+      const copied = yield* copyTree(from, byBytes, { upTo: { files: 10, bytes: 7 } })
       assert.deepInclude(copied, { truncated: true, bytes: 7, files: 3 })
       const byFiles = yield* memory({})
-      assert.deepInclude(yield* hydrate(from, byFiles, { upTo: { files: 2, bytes: 100 } }), { truncated: true, files: 2 })
+      assert.deepInclude(yield* copyTree(from, byFiles, { upTo: { files: 2, bytes: 100 } }), { truncated: true, files: 2 })
     })
   )
   it.effect("honours .gitignore only on request", () =>
     Effect.gen(function* () {
       const from = yield* memory({ ".gitignore": "out\n", out: { x: "" }, ".git": { HEAD: "" }, a: "" })
       const all = yield* memory({})
-      yield* hydrate(from, all)
+      yield* copyTree(from, all)
       assert.deepStrictEqual(yield* paths(all), yield* paths(from))
       const some = yield* memory({})
-      yield* hydrate(from, some, { gitignore: true })
+      yield* copyTree(from, some, { gitignore: true })
       assert.deepStrictEqual(yield* paths(some), [".gitignore", "a"])
     })
   )
@@ -95,7 +95,7 @@ describe("hydrate", () => {
     Effect.gen(function* () {
       const from = yield* memory({ big: "x".repeat(agent.maxFileSize + 1) })
       const to = yield* memory({})
-      const { files } = yield* Effect.provideService(hydrate(from, to), Limits, agent)
+      const { files } = yield* Effect.provideService(copyTree(from, to), Limits, agent)
       assert.strictEqual(files, 1)
     })
   )

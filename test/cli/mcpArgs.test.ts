@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { quick } from "../../src/cli/mcpArgs.ts"
+import { parseMcpArguments } from "../../src/cli/mcpArgs.ts"
 
 const plain = {
   tools: "all",
@@ -18,13 +18,23 @@ const plain = {
 
 describe("the quick parser of mcp", () => {
   it("reads plain arguments with the same meaning as the full command line", () => {
-    assert.deepStrictEqual(quick(["mcp"]), { roots: [], backend: "host", input: plain })
+    assert.deepStrictEqual(parseMcpArguments(["mcp"]), { roots: [], backend: "host", input: plain })
     assert.deepStrictEqual(
-      quick(["mcp", "--root", "/r", "--backend=memory", "--read-only", "--limits", "standard", "--tools", "ls,grep"]),
+      parseMcpArguments([
+        "mcp",
+        "--root",
+        "/r",
+        "--backend=memory",
+        "--read-only",
+        "--limits",
+        "standard",
+        "--tools",
+        "ls,grep"
+      ]),
       { roots: ["/r"], backend: "memory", input: { ...plain, readOnly: true, limits: "standard", tools: "ls,grep" } }
     )
     assert.deepStrictEqual(
-      quick(["mcp", "--deny", "*.env", "--deny", ".git", "--allow=src/**", "--read-before-write"])?.input,
+      parseMcpArguments(["mcp", "--deny", "*.env", "--deny", ".git", "--allow=src/**", "--read-before-write"])?.input,
       {
         ...plain,
         deny: ["*.env", ".git"],
@@ -32,31 +42,34 @@ describe("the quick parser of mcp", () => {
         readBeforeWrite: true
       }
     )
-    assert.deepStrictEqual(quick(["mcp", "--journal", "../work"]), {
+    assert.deepStrictEqual(parseMcpArguments(["mcp", "--journal", "../work"]), {
       roots: [],
       backend: "host",
       journal: "../work",
       input: plain
     })
-    assert.deepStrictEqual(quick(["mcp", "--hardlinks", "reject"]), {
+    assert.deepStrictEqual(parseMcpArguments(["mcp", "--hardlinks", "reject"]), {
       roots: [],
       backend: "host",
       hardlinks: "reject",
       input: plain
     })
-    assert.deepStrictEqual(quick(["mcp", "app", "--root", "/r", "../lib"])?.roots, ["/r", "app", "../lib"])
-    assert.deepStrictEqual(quick(["mcp", "--no-delete", "--any-root", "--snapshots"])?.input, {
+    assert.deepStrictEqual(parseMcpArguments(["mcp", "app", "--root", "/r", "../lib"])?.roots, ["/r", "app", "../lib"])
+    assert.deepStrictEqual(parseMcpArguments(["mcp", "--no-delete", "--any-root", "--snapshots"])?.input, {
       ...plain,
       deletes: false,
       anyRoot: true,
       snapshots: true
     })
-    assert.deepStrictEqual(quick(["mcp", "--no-snapshots", "--mount-point", "/w", "--http", "0", "--host", "::1"])?.input, {
-      ...plain,
-      snapshots: false,
-      mountPoint: "/w",
-      http: { host: "::1", port: 0 }
-    })
+    assert.deepStrictEqual(
+      parseMcpArguments(["mcp", "--no-snapshots", "--mount-point", "/w", "--http", "0", "--host", "::1"])?.input,
+      {
+        ...plain,
+        snapshots: false,
+        mountPoint: "/w",
+        http: { host: "::1", port: 0 }
+      }
+    )
   })
 
   it("leaves help, other commands and mistakes to the full command line", () => {
@@ -90,6 +103,6 @@ describe("the quick parser of mcp", () => {
       "mcp --http 1e3",
       "mcp --unknown"
     ]
-    for (const line of others) assert.isUndefined(quick(line.split(" ").filter(Boolean)), line)
+    for (const line of others) assert.isUndefined(parseMcpArguments(line.split(" ").filter(Boolean)), line)
   })
 })

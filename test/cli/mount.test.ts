@@ -3,13 +3,13 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { execFileSync } from "node:child_process"
 import { join } from "node:path"
-import { parse } from "../../src/cli/mounts.ts"
-import { exitCodeOf, wrongUsage } from "../../src/cli/exit.ts"
+import { parseMountFlag } from "../../src/cli/mounts.ts"
+import { exitCodeOf, usageErrorCode } from "../../src/cli/exit.ts"
 import { machine } from "../workspace/mounting.ts"
 import { shell } from "./terminal.ts"
 
 const split = (text: string, platform?: NodeJS.Platform) => {
-  const parsed = parse(text, platform)
+  const parsed = parseMountFlag(text, platform)
   return parsed && [parsed.source, parsed.target]
 }
 
@@ -30,7 +30,8 @@ describe("SOURCE[:TARGET]", () => {
   })
 
   it("has no blank part", () => {
-    for (const text of ["", " ", ":x", "x:", "x: ", ":"]) assert.isUndefined(parse(text, "linux"), JSON.stringify(text))
+    for (const text of ["", " ", ":x", "x:", "x: ", ":"])
+      assert.isUndefined(parseMountFlag(text, "linux"), JSON.stringify(text))
   })
 })
 
@@ -109,19 +110,19 @@ describe("--mount", () => {
       ] as const) {
         const [command, ...rest] = args
         const ran = yield* onDisk(command, "--mount", "docs", ...rest)
-        assert.strictEqual(ran.code, wrongUsage, args.join(" "))
+        assert.strictEqual(ran.code, usageErrorCode, args.join(" "))
         assert.strictEqual(ran.out, "")
         assert.match(ran.err, /--backend memory/)
         assert.match(ran.err, why)
       }
       const chosen = yield* onDisk("tour", "--backend", "memory", "--mount", "docs")
-      assert.strictEqual(chosen.code, wrongUsage)
+      assert.strictEqual(chosen.code, usageErrorCode)
       assert.notMatch(chosen.err, /--backend memory/)
       assert.match(chosen.err, /tour.*leave out --mount/is)
       const json = yield* onDisk("ls", "--mount", "docs", "--json")
       assert.strictEqual((JSON.parse(json.err) as { error: { _tag: string } }).error._tag, "UsageError")
       const blank = yield* run("ls", "--mount", "docs:")
-      assert.strictEqual(blank.code, wrongUsage)
+      assert.strictEqual(blank.code, usageErrorCode)
       assert.match(blank.err, /Expected: SOURCE or SOURCE:TARGET/)
     })
   )
@@ -132,7 +133,7 @@ describe("--mount", () => {
       execFileSync("mkfifo", [join(top, "pipe")])
       for (const [mount, code, said] of [
         ["../nope", exitCodeOf("NotFound"), /"\.\.\/nope" cannot be mounted/],
-        ["docs:../x", wrongUsage, /"docs" cannot be mounted: mountPath/],
+        ["docs:../x", usageErrorCode, /"docs" cannot be mounted: mountPath/],
         ["../pipe", exitCodeOf("AccessDenied"), /"\.\.\/pipe" cannot be mounted/],
         ["docs:README.md", exitCodeOf("NotADirectory"), /--mount "README\.md\/guide\.md"/],
         ["notes.md:README.md", exitCodeOf("NotADirectory"), /--mount "README\.md\/notes\.md"/]

@@ -4,10 +4,10 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"
 import * as InMemory from "../../src/backends/InMemory.ts"
-import { Engine, type OpenContainer } from "../../src/cli/container.ts"
+import { ContainerOpener, type OpenContainer } from "../../src/cli/container.ts"
 import { run } from "../../src/cli/main.ts"
 import { OutputFailed, Screen, type ScreenShape } from "../../src/cli/screen.ts"
-import { Host, type OpenHost } from "../../src/cli/workspace.ts"
+import { HostOpener, type OpenHost } from "../../src/cli/workspace.ts"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import { Unavailable } from "../../src/model/FsError.ts"
 
@@ -88,8 +88,8 @@ export const shellOver = (fs: Algebra): Shell => {
       }
       return Effect.raceFirst(run(args, { version: "1.2.3" }), Deferred.await(ended)).pipe(
         Effect.provideService(Screen, screen),
-        Effect.provideService(Host, host ?? (() => Layer.succeed(Filesystem, fs))),
-        Effect.provideService(Engine, engine),
+        Effect.provideService(HostOpener, host ?? (() => Layer.succeed(Filesystem, fs))),
+        Effect.provideService(ContainerOpener, engine),
         Effect.map((code) => {
           const bytes = Buffer.concat(out)
           return { code, out: bytes.toString("utf8"), err: err.join(""), bytes: new Uint8Array(bytes) }

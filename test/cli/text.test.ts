@@ -3,7 +3,7 @@ import * as humanise from "../../src/cli/humanise.ts"
 import { editDistance } from "../../src/engine/nearestPaths.ts"
 import { printableLines, printableName, printableText } from "../../src/cli/printable.ts"
 import { quote } from "../../src/cli/shell.ts"
-import { inDirectory } from "../../src/cli/commands/transfer.ts"
+import { pathInDirectory } from "../../src/cli/commands/transfer.ts"
 
 describe("printable", () => {
   it("keeps harmless characters", () => {
@@ -62,11 +62,11 @@ describe("shell", () => {
 
 describe("inDirectory", () => {
   it("keeps the last name, whatever slashes stand at the ends", () => {
-    assert.strictEqual(inDirectory("a/b.txt", "c/"), "c/b.txt")
-    assert.strictEqual(inDirectory("a/b/", "c"), "c/b")
-    assert.strictEqual(inDirectory("a/b", "."), "b")
-    assert.strictEqual(inDirectory("a/b", "./"), "b")
-    assert.strictEqual(inDirectory("a/b", "/"), "/b")
+    assert.strictEqual(pathInDirectory("a/b.txt", "c/"), "c/b.txt")
+    assert.strictEqual(pathInDirectory("a/b/", "c"), "c/b")
+    assert.strictEqual(pathInDirectory("a/b", "."), "b")
+    assert.strictEqual(pathInDirectory("a/b", "./"), "b")
+    assert.strictEqual(pathInDirectory("a/b", "/"), "/b")
   })
 })
 

@@ -8,7 +8,7 @@ import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
-import { exchange } from "../../src/history/exchange.ts"
+import { runTransaction } from "../../src/history/exchange.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
 import { file, goalOf, look, plant, tree, type Tree } from "../history/exchanging.ts"
@@ -44,7 +44,7 @@ const moments = Effect.gen(function* () {
     all.push({ path, kept: recordsOf(root) })
   })
   const watched: Backend = { ...port, rename: (from, to, how) => Effect.andThen(copied, port.rename(from, to, how)) }
-  yield* exchange(watched, goalOf(before, after))
+  yield* runTransaction(watched, goalOf(before, after))
   assert.isAbove(all.length, 4)
   return { top, all }
 })

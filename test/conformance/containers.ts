@@ -8,7 +8,7 @@ import * as CommandLine from "../../src/backends/internal/container/commandLine.
 import * as Engine from "../../src/backends/internal/container/engine.ts"
 import * as Life from "../../src/backends/internal/container/life.ts"
 import { plan, type Plan } from "../../src/backends/internal/container/options.ts"
-import { settle } from "../../src/backends/internal/container/ready.ts"
+import { awaitReady } from "../../src/backends/internal/container/ready.ts"
 import { bulkScript } from "../../src/backends/internal/shell/bulkScript.ts"
 import * as Port from "../../src/backends/internal/shell/port.ts"
 import { program } from "../../src/backends/internal/shell/script.ts"
@@ -35,7 +35,7 @@ const started = (rootfs: string) =>
     const engine = yield* Engine.make(planned.engine)
     const life = yield* Life.make(engine, {
       argsOf: (name) => CommandLine.run(planned, { name, owner: Identity.self() }),
-      settle: settle(engine, planned, caller)
+      settle: awaitReady(engine, planned, caller)
     })
     const { name } = yield* life.running
     const session = yield* Session.make(engine.start(CommandLine.session(name, program(bulkScript)), "held"))

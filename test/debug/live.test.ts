@@ -13,7 +13,7 @@ import * as Journal from "../../src/journal/Journal.ts"
 import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
-import { exchange } from "../../src/history/exchange.ts"
+import { runTransaction } from "../../src/history/exchange.ts"
 import { file, goalOf, plant, tree } from "../history/exchanging.ts"
 import { type Kept, recordsOf, write } from "../history/records.ts"
 import { directory, dump, filesystem, listening, served } from "./ground.ts"
@@ -187,7 +187,7 @@ it.live("a change that is unfinished because its process was killed is finished 
       execFileSync("cp", ["-a", root, left])
       kept = recordsOf(root)
     })
-    yield* exchange(
+    yield* runTransaction(
       { ...port, rename: (from, to, how) => Effect.andThen(leaving, port.rename(from, to, how)) },
       goalOf(before, after)
     )

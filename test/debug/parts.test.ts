@@ -68,19 +68,19 @@ describe("a text in parts", () => {
       const lines = Array.from({ length: count }, (_, i) => `${i + 1} ${"x".repeat(60)}`)
       const fs = yield* holding(lines.join("\n"))
       const seen: Array<string> = []
-      const first = yield* Content.ofPath(fs, path)
+      const first = yield* Content.describePath(fs, path)
       assert.deepInclude(first.part, { number: 0, total_lines: count })
       for (const number of first.part!.first_lines.keys()) {
-        const { content, part } = yield* Content.ofPath(fs, path, { part: number })
+        const { content, part } = yield* Content.describePath(fs, path, { part: number })
         assert.strictEqual(part!.number, number)
         assert.isTrue(content!.startsWith(`${part!.first_lines[number]} `))
         seen.push(content!)
       }
       assert.isAbove(seen.length, 2)
       assert.strictEqual(seen.join(""), lines.join("\n"))
-      const last = yield* Content.ofPath(fs, path, { line: count })
+      const last = yield* Content.describePath(fs, path, { line: count })
       assert.strictEqual(last.part!.number, seen.length - 1)
-      const refusal = yield* Effect.flip(Content.ofPath(fs, path, { part: seen.length }))
+      const refusal = yield* Effect.flip(Content.describePath(fs, path, { part: seen.length }))
       assert.match(refusal.message, /has \d+ parts, counted from 0/)
     })
   )
@@ -111,7 +111,7 @@ describe("a text in parts", () => {
       const { snapshotId } = yield* snapshots.snapshot()
       const part = Effect.gen(function* () {
         const look = (yield* source.look(snapshotId))!
-        const { part } = yield* Content.ofPath(look.filesystem, path, { part: 1, tree: look.identity })
+        const { part } = yield* Content.describePath(look.filesystem, path, { part: 1, tree: look.identity })
         return part!.total_lines
       })
       assert.strictEqual(yield* part, 2_000_000)
@@ -128,9 +128,9 @@ describe("a text in parts", () => {
   it.effect("is indexed again when the file has changed", () =>
     Effect.gen(function* () {
       const fs = yield* holding("a\n".repeat(5_000_000))
-      assert.strictEqual((yield* Content.ofPath(fs, path)).part!.total_lines, 5_000_000)
+      assert.strictEqual((yield* Content.describePath(fs, path)).part!.total_lines, 5_000_000)
       yield* fs.write(path, "more\n", { mode: "append" })
-      assert.strictEqual((yield* Content.ofPath(fs, path)).part!.total_lines, 5_000_001)
+      assert.strictEqual((yield* Content.describePath(fs, path)).part!.total_lines, 5_000_001)
     })
   )
 })

@@ -13,7 +13,7 @@ import * as Tools from "../../src/agent/tools.ts"
 import { ToolInvoked } from "../../src/agent/ToolEvents.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { Api } from "../../src/debug/Api.ts"
-import { readers } from "../../src/debug/history.ts"
+import { readOnlyTools } from "../../src/debug/history.ts"
 import * as Model from "../../src/debug/model.ts"
 import * as Server from "../../src/debug/Server.ts"
 import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
@@ -765,8 +765,8 @@ describe("a server", () => {
 describe("the list of reading tools", () => {
   const all = [...Tools.seven, ...Tools.four, ...Tools.extras, ...Tools.snapshotTools, ...Tools.sandboxTools]
   it("holds exactly the tools that read, and the snapshot tool", () => {
-    for (const { does, name } of all) assert.strictEqual(readers.has(name), does === "reads" || name === "snapshot", name)
-    for (const name of readers)
+    for (const { does, name } of all) assert.strictEqual(readOnlyTools.has(name), does === "reads" || name === "snapshot", name)
+    for (const name of readOnlyTools)
       assert.isTrue(
         all.some((tool) => tool.name === name),
         name

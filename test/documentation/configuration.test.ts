@@ -9,7 +9,7 @@ import * as Completions from "effect/cli/Completions"
 import * as OpenApi from "effect/http-api/OpenApi"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { habits, sharedHabits } from "../../src/cli/habits.ts"
+import { foreignFlags, sharedForeignFlags } from "../../src/cli/habits.ts"
 import { command } from "../../src/cli/main.ts"
 import { Api, Dump } from "../../src/debug/index.ts"
 import { Leaf, Limits, ToolSettings } from "../../src/index.ts"
@@ -257,7 +257,7 @@ describe("the guide to the command line", () => {
   it("has exactly the flags of other tools", () => {
     const written = (name: string) => (name.length === 1 ? `-${name}` : `--${name}`)
     const told = new Map(rowsOf(named.get("Habits")!).map(([name, ...cells]) => [plain(name!), cells.join(" ")] as const))
-    const known = new Map([["all", sharedHabits], ...Object.entries(habits)] as const)
+    const known = new Map([["all", sharedForeignFlags], ...Object.entries(foreignFlags)] as const)
     assert.sameMembers([...told.keys()], [...known.keys()])
     for (const [name, flags] of known) {
       for (const [other, meaning] of Object.entries(flags)) {

@@ -6,7 +6,7 @@ import { spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import { apply, check, type Edit, type Edited } from "../../src/engine/edit.ts"
+import { applyEditsAtOnce, checkEdits, type Edit, type Edited } from "../../src/engine/edit.ts"
 import type { Fault } from "../../src/model/FsError.ts"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
@@ -14,7 +14,7 @@ const anyOf = <A extends string>(values: ReadonlyArray<A>) => Arbitrary.schema(S
 const textOf = (values: ReadonlyArray<string>) => Arbitrary.map(Arbitrary.array(anyOf(values)), (parts) => parts.join(""))
 
 const edited = (content: Uint8Array, edits: ReadonlyArray<Edit>, path = "a.txt"): Edited => {
-  const result = apply(content, edits, path)
+  const result = applyEditsAtOnce(content, edits, path)
   if ("_tag" in result) assert.fail(JSON.stringify(result))
   return result
 }
@@ -22,7 +22,7 @@ const once = (text: string, oldText: string, newText: string, match?: Edit["matc
   Buffer.from(edited(utf8(text), [{ oldText, newText, match }]).bytes).toString()
 
 const refused = (content: string | Uint8Array, edits: ReadonlyArray<Edit>): Fault => {
-  const result = apply(typeof content === "string" ? utf8(content) : content, edits, "a.txt")
+  const result = applyEditsAtOnce(typeof content === "string" ? utf8(content) : content, edits, "a.txt")
   if (!("_tag" in result)) assert.fail("it was edited")
   return result
 }
@@ -229,12 +229,12 @@ describe("an edit that can never succeed is InvalidArgument:", () => {
     ["null as an edit", "edits", [null as never]]
   ]
   it.each(cases)("%s", (_, argument, edits) => {
-    assert.deepInclude(check(edits), { _tag: "InvalidArgument", argument })
-    assert.deepStrictEqual(refused("a", edits), check(edits) as Fault)
+    assert.deepInclude(checkEdits(edits), { _tag: "InvalidArgument", argument })
+    assert.deepStrictEqual(refused("a", edits), checkEdits(edits) as Fault)
   })
 
   it("a valid edit passes the check without the file", () => {
-    assert.isUndefined(check([good, { oldText: "x", newText: "", match: "all" }]))
+    assert.isUndefined(checkEdits([good, { oldText: "x", newText: "", match: "all" }]))
   })
 })
 
@@ -242,18 +242,21 @@ describe("a limit", () => {
   it("on the result is checked before the result is built", () => {
     const edits: ReadonlyArray<Edit> = [{ oldText: "a", newText: "😀".repeat(1000), match: "all" }]
     const content = utf8("a".repeat(100_000))
-    assert.deepStrictEqual(apply(content, edits, "a", 99_999_999), {
+    assert.deepStrictEqual(applyEditsAtOnce(content, edits, "a", 99_999_999), {
       _tag: "LimitExceeded",
       limit: "maxFileSize",
       allowed: 99_999_999,
       actual: 100_000_000
     })
-    assert.strictEqual((apply(utf8("ab"), edits, "a", 1000) as Edited).inserted, 1000)
+    assert.strictEqual((applyEditsAtOnce(utf8("ab"), edits, "a", 1000) as Edited).inserted, 1000)
   })
 
   it("on the length of a string is LimitExceeded and no defect", () => {
     const edits: ReadonlyArray<Edit> = [{ oldText: "a", newText: "x".repeat(1_000_000), match: "all" }]
-    assert.deepInclude(apply(utf8("a".repeat(1000)), edits, "a"), { _tag: "LimitExceeded", limit: "maxStringLength" })
+    assert.deepInclude(applyEditsAtOnce(utf8("a".repeat(1000)), edits, "a"), {
+      _tag: "LimitExceeded",
+      limit: "maxStringLength"
+    })
   })
 })
 

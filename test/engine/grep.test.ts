@@ -217,7 +217,7 @@ describe("grep", () => {
     on({ "a.txt": "abc" }, (fs) =>
       Effect.gen(function* () {
         const found = [[{ lineNumber: 7, lineContent: "from elsewhere", matchStart: 0, matchEnd: 4 }]]
-        const matching = { here: () => [], away: () => Effect.succeed([{ found: found[0]! }]) }
+        const matching = { searchInline: () => [], searchInWorkers: () => Effect.succeed([{ found: found[0]! }]) }
         const { matches } = yield* Effect.provideService(fs.grep("(a|b)+"), Matching, matching)
         assert.strictEqual(matches[0]!.lineNumber, 7)
       })

@@ -16,10 +16,10 @@ import { mapBackend, path } from "./mapBackend.ts"
 /** Returns the files below a directory that are not ignored. */
 const left = Effect.fnUntraced(function* (port: Backend, base = "."): Effect.fn.Return<Array<string>, unknown> {
   const out: Array<string> = []
-  const todo: Array<readonly [FsPath.FsPath, Ignore.Rules]> = [[path(base), yield* Ignore.atBase(port, path(base))]]
+  const todo: Array<readonly [FsPath.FsPath, Ignore.Rules]> = [[path(base), yield* Ignore.rulesAtBase(port, path(base))]]
   for (const [at, above] of todo) {
     const children = yield* port.list(at)
-    const rules = yield* Ignore.enter(above, port, at, children) ?? Effect.succeed(above)
+    const rules = yield* Ignore.enterDirectory(above, port, at, children) ?? Effect.succeed(above)
     for (const { kind, name } of children) {
       if (Ignore.ignores(rules, name, kind === "directory")) continue
       if (kind === "directory") todo.push([FsPath.join(at, name), Ignore.below(rules, name)])

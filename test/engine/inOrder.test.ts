@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
-import { inOrder } from "../../src/engine/inOrder.ts"
+import { runInOrder } from "../../src/engine/inOrder.ts"
 
 /** Returns a source of the numbers from 0 to below `end`, which counts the numbers taken. */
 const counting = (end: number) => {
@@ -26,7 +26,7 @@ describe("inOrder", () => {
           running--
           return value
         })
-      const answer = yield* inOrder(next, run, 3)
+      const answer = yield* runInOrder(next, run, 3)
       const answers: Array<number | undefined> = []
       for (let i = 0; i < 7; i++) answers.push(yield* answer)
       assert.deepStrictEqual(answers, [0, 1, 2, 3, 4, 5, undefined])
@@ -38,7 +38,7 @@ describe("inOrder", () => {
   it.effect("takes no more from the source than the next result needs", () =>
     Effect.gen(function* () {
       const { next, state } = counting(100)
-      const answer = yield* inOrder(next, Effect.succeed, 8)
+      const answer = yield* runInOrder(next, Effect.succeed, 8)
       assert.strictEqual(yield* answer, 0)
       assert.strictEqual(state.brought, 1)
     }).pipe(Effect.scoped)
@@ -47,7 +47,7 @@ describe("inOrder", () => {
   it.effect("fails at the position of the failed task", () =>
     Effect.gen(function* () {
       const { next } = counting(9)
-      const answer = yield* inOrder(next, (value) => (value === 2 ? Effect.fail("two") : Effect.succeed(value)), 4)
+      const answer = yield* runInOrder(next, (value) => (value === 2 ? Effect.fail("two") : Effect.succeed(value)), 4)
       assert.deepStrictEqual([yield* answer, yield* answer], [0, 1])
       assert.strictEqual(yield* Effect.flip(answer), "two")
     }).pipe(Effect.scoped)
@@ -57,7 +57,7 @@ describe("inOrder", () => {
     Effect.gen(function* () {
       const { next } = counting(3)
       const failing = Effect.flatMap(next, (value) => (value === 2 ? Effect.fail("no more") : Effect.succeed(value)))
-      const answer = yield* inOrder(failing, (value) => Effect.as(Effect.yieldNow, value), 4)
+      const answer = yield* runInOrder(failing, (value) => Effect.as(Effect.yieldNow, value), 4)
       assert.deepStrictEqual([yield* answer, yield* answer], [0, 1])
       assert.strictEqual(yield* Effect.flip(answer), "no more")
     }).pipe(Effect.scoped)
@@ -73,7 +73,9 @@ describe("inOrder", () => {
           Effect.uninterruptible(Deferred.await(gate)),
           Effect.sync(() => ended.push(value))
         )
-      const waiting = yield* Effect.forkChild(Effect.scoped(Effect.flatten(inOrder(next, run, 3))), { startImmediately: true })
+      const waiting = yield* Effect.forkChild(Effect.scoped(Effect.flatten(runInOrder(next, run, 3))), {
+        startImmediately: true
+      })
       const stopping = yield* Effect.forkChild(Fiber.interrupt(waiting), { startImmediately: true })
       for (let turn = 0; turn < 20; turn++) yield* Effect.yieldNow
       assert.isUndefined(stopping.pollUnsafe())

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { literalsOf } from "../../src/engine/literals.ts"
+import { findNeedles } from "../../src/engine/literals.ts"
 import { isFault } from "../../src/engine/options.ts"
 import { compile } from "../../src/engine/pattern.ts"
 import { standard } from "../../src/model/Limits.ts"
@@ -291,12 +291,12 @@ describe("literalsOf", () => {
     it(`returns the required texts of /${source.slice(0, 60)}/${flags}`, () => {
       const fold = flags.includes("i")
       void new RegExp(source, flags)
-      assert.deepStrictEqual(literalsOf(source, flags, undefined), texts === undefined ? undefined : { texts, fold })
+      assert.deepStrictEqual(findNeedles(source, flags, undefined), texts === undefined ? undefined : { texts, fold })
     })
   }
 
   it("returns a literal pattern as its own text", () => {
-    const of = (literal: string) => literalsOf("unused", "s", literal)
+    const of = (literal: string) => findNeedles("unused", "s", literal)
     assert.deepStrictEqual(of("a.b*"), { texts: ["a.b*"], fold: false })
     assert.deepStrictEqual(of("foo\nlonger"), { texts: ["longer"], fold: false })
     assert.deepStrictEqual(of("x".repeat(300)), { texts: ["x".repeat(64)], fold: false })
@@ -305,15 +305,15 @@ describe("literalsOf", () => {
   })
 
   it("returns nothing for an expression of more than 10,000 characters", () => {
-    assert.deepStrictEqual(literalsOf("x".repeat(10_000), "s", undefined)?.texts, ["x".repeat(64)])
-    assert.isUndefined(literalsOf("x".repeat(10_001), "s", undefined))
+    assert.deepStrictEqual(findNeedles("x".repeat(10_000), "s", undefined)?.texts, ["x".repeat(64)])
+    assert.isUndefined(findNeedles("x".repeat(10_001), "s", undefined))
   })
 
   it("works on the output of compile for every option", () => {
     const of = (pattern: string | RegExp, options: Parameters<typeof compile>[1]) => {
       const made = compile(pattern, options, standard)
       if (isFault(made)) throw new Error("does not compile")
-      return literalsOf(made.source, made.flags, made.literal)
+      return findNeedles(made.source, made.flags, made.literal)
     }
     assert.deepStrictEqual(of("needle", {}), { texts: ["needle"], fold: false })
     assert.deepStrictEqual(of("a.b(c)", { literal: true }), { texts: ["a.b(c)"], fold: false })
@@ -333,7 +333,7 @@ describe("literalsOf", () => {
       for (let code = 0; code < 128; code++) {
         const one = String.fromCharCode(code)
         const source = one.replace(/[\\^$.*+?()[\]{}|/]/, "\\$&")
-        if (literalsOf(`${source}${source}`, flags, undefined) === undefined) unusable.push(one)
+        if (findNeedles(`${source}${source}`, flags, undefined) === undefined) unusable.push(one)
         else {
           const matched = (flags === "i" ? units : every).match(new RegExp(source, `${flags}g`)) ?? []
           assert.deepStrictEqual([...new Set(matched.map(lower))], [lower(one)])
@@ -354,7 +354,7 @@ describe("literalsOf", () => {
             const next = draw(numbers)
             const { sample, source } = build(next, flags)
             const regex = compiled(source, flags)
-            const needles = regex === undefined ? undefined : literalsOf(source, flags, undefined)
+            const needles = regex === undefined ? undefined : findNeedles(source, flags, undefined)
             if (regex === undefined || needles === undefined) return true
             return Array.from({ length: 12 }, (_, round) => {
               const middle = flags.includes("i") && round > 0 ? recased(sample(next), next) : sample(next)
@@ -381,7 +381,7 @@ describe("literalsOf", () => {
     [choices, Schema.Literals(Object.keys(spellings))],
     ([numbers, flags]) => {
       const { source } = build(draw(numbers), flags)
-      const needles = compiled(source, flags) === undefined ? undefined : literalsOf(source, flags, undefined)
+      const needles = compiled(source, flags) === undefined ? undefined : findNeedles(source, flags, undefined)
       if (needles === undefined) return
       assert.isTrue(needles.texts.length >= 1 && needles.texts.length <= 16)
       assert.strictEqual(needles.fold, flags.includes("i"))

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { createHash } from "node:crypto"
-import { absorb, ofBytes, ofHandle } from "../../src/engine/version.ts"
+import { hashFile, ofBytes, ofHandle } from "../../src/engine/version.ts"
 import type { Fault } from "../../src/model/FsError.ts"
 import { parse, type FsPath } from "../../src/model/FsPath.ts"
 import type { Handle } from "../../src/port/Backend.ts"
@@ -123,7 +123,7 @@ describe("a hasher", () => {
       const old = random(1_500_000)
       const appended = utf8("and more")
       const hash = hasher()
-      yield* absorb(handleOf(old, 100_000), hash)
+      yield* hashFile(handleOf(old, 100_000), hash)
       assert.strictEqual(hash.digest(), expected(old))
       hash.update(appended)
       assert.strictEqual(hash.digest(), expected(Buffer.concat([old, appended])))

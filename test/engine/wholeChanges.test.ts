@@ -6,7 +6,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import { confined } from "../../src/agent/policy/confined.ts"
 import * as Rules from "../../src/agent/policy/rules.ts"
 import { quota, readOnly, retry, subdirectory, traced } from "../../src/filesystem/Decorator.ts"
-import { caseless } from "../../src/filesystem/caseless.ts"
+import { makeCaseInsensitive } from "../../src/filesystem/caseless.ts"
 import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
 import { mount } from "../../src/filesystem/Mounts.ts"
 import { overlay } from "../../src/filesystem/Overlay.ts"
@@ -119,7 +119,7 @@ describe("a change in one step", () => {
     ["confined", (self) => confined(self, Rules.make({}, true))],
     ["around", ({ port }) => make(around(port, (_, next) => next))],
     ["portable", ({ port }) => make(portable(port))],
-    ["caseless", ({ port }) => make(caseless(port))],
+    ["caseless", ({ port }) => make(makeCaseInsensitive(port))],
     ["an overlay above it", (lower) => Effect.map(InMemory.make(), (upper) => overlay(make(upper))(lower))],
     ["an overlay that writes to it", (upper) => Effect.map(InMemory.make({ tree }), (lower) => overlay(upper)(make(lower)))],
     ["a mount in it", (self) => Effect.flatMap(InMemory.make(), (inner) => mount("e", make(inner))(self))],

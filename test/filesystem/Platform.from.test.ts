@@ -245,7 +245,7 @@ describe("Platform.fromFileSystem", () => {
     Effect.gen(function* () {
       const base = yield* overMemory()
       const fs = yield* over(base, { root: "/" })
-      yield* TemporaryNames.using((temporary) =>
+      yield* TemporaryNames.withName((temporary) =>
         Effect.gen(function* () {
           yield* fs.port.write<never, never>(p(temporary), new Uint8Array(1), "create")
           const [name] = yield* base.readDirectory("/")

@@ -15,7 +15,7 @@ import { mount } from "../../src/filesystem/Mounts.ts"
 import { commit, overlay } from "../../src/filesystem/Overlay.ts"
 import { fromFileSystem } from "../../src/filesystem/Platform.ts"
 import * as FsPath from "../../src/model/FsPath.ts"
-import { relativeTo } from "../../src/port/absoluteLinks.ts"
+import { makeRelativeTargets } from "../../src/port/absoluteLinks.ts"
 import * as Archive from "../../src/history/Archive.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import * as Journal from "../../src/journal/Journal.ts"
@@ -123,7 +123,7 @@ describe("absolute links into the root", () => {
 
   it("are refused if the root has no absolute path", () => {
     for (const root of [".", "srv", ""]) {
-      const relative = relativeTo(() => [root])
+      const relative = makeRelativeTargets(() => [root])
       for (const target of ["/etc/passwd", "/srv/f", "/"])
         assert.isUndefined(relative(FsPath.root, target), `${root} ${target}`)
     }

@@ -8,7 +8,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 import * as Archive from "../../src/history/Archive.ts"
 import { read } from "../../src/history/zip/reader.ts"
-import { ofBytes } from "../../src/history/zip/spool.ts"
+import { fromBytes } from "../../src/history/zip/spool.ts"
 import * as Limits from "../../src/model/Limits.ts"
 import { build, manifest } from "./zipBuilder.ts"
 import { catalogue } from "./zipCatalogue.ts"
@@ -167,7 +167,7 @@ describe("the limits of an import", () => {
         { name: "files/dos", content: "1", mode: 0o100600, host: 0 },
         manifest(3, 3)
       ])
-      const { tree } = yield* read(ofBytes(bytes), { limits: Limits.standard, policy: undefined })
+      const { tree } = yield* read(fromBytes(bytes), { limits: Limits.standard, policy: undefined })
       const modes = [...tree.entries].map(([name, node]) => [name, node.kind === "file" ? node.mode : node.kind])
       assert.deepStrictEqual(modes, [
         ["s", 0o750],

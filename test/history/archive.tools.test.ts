@@ -9,10 +9,10 @@ import { fastDirectory, host } from "../backends/posixHost.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 import * as Archive from "../../src/history/Archive.ts"
-import { count as countOf } from "../../src/history/tree.ts"
-import { centralHeader, ending, localHeader } from "../../src/history/zip/format.ts"
+import { countFiles as countOf } from "../../src/history/tree.ts"
+import { centralHeader, endRecords, localHeader } from "../../src/history/zip/format.ts"
 import { read } from "../../src/history/zip/reader.ts"
-import { ofBytes } from "../../src/history/zip/spool.ts"
+import { fromBytes } from "../../src/history/zip/spool.ts"
 import * as Limits from "../../src/model/Limits.ts"
 import { awkwardFiles, needs, noise, plantAwkward, run, shapeOf, shapeOnDisk, withoutModes } from "./archiveTrees.ts"
 
@@ -185,7 +185,7 @@ with open(path, "wb") as f:
           "import sys,zipfile; z = zipfile.ZipFile(sys.argv[1]); print(len(z.infolist()), z.infolist()[-1].filename)"
         assert.strictEqual(run("python3", ["-c", count, path]), "66301 manifest.json\n")
         const limits = { ...Limits.standard, maxArchiveEntries: 66_300 }
-        const found = yield* read(ofBytes(new Uint8Array(Fs.readFileSync(path))), { limits, policy: undefined })
+        const found = yield* read(fromBytes(new Uint8Array(Fs.readFileSync(path))), { limits, policy: undefined })
         assert.deepStrictEqual(countOf(found.tree), { files: 66_000, bytes: 0 })
       })
     )
@@ -200,8 +200,8 @@ with open(path, "wb") as f:
           method: 0,
           mode: 0o100644,
           isDirectory: false,
-          isStreamed: false,
-          isLarge: size > 2 ** 32,
+          hasDescriptor: false,
+          mayNeed64Bits: size > 2 ** 32,
           offset,
           crc: 0,
           packed: size,
@@ -217,7 +217,7 @@ with open(path, "wb") as f:
         const file = Fs.openSync(path, "w")
         Fs.writeSync(file, first, 0, first.length, 0)
         Fs.writeSync(file, second, 0, second.length, small.offset)
-        const tail = Buffer.concat([central, ending(2, central.length, offset)])
+        const tail = Buffer.concat([central, endRecords(2, central.length, offset)])
         Fs.writeSync(file, tail, 0, tail.length, offset)
         Fs.closeSync(file)
         const found = run("python3", [

@@ -5,7 +5,7 @@ import * as Layer from "effect/Layer"
 import * as Tracer from "effect/Tracer"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
-import { caseless } from "../../src/filesystem/caseless.ts"
+import { makeCaseInsensitive } from "../../src/filesystem/caseless.ts"
 import * as Decorator from "../../src/filesystem/Decorator.ts"
 import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 import * as Mounts from "../../src/filesystem/Mounts.ts"
@@ -36,7 +36,7 @@ const combinators: Readonly<Record<string, readonly [history: "kept" | "dropped"
   quota: ["dropped", Decorator.quota({ maxFiles: 10 })],
   mount: ["dropped", (self) => Effect.flatMap(another, (other) => Mounts.mount("d", other)(self))],
   overlay: ["dropped", (self) => Effect.map(another, (other) => Overlay.overlay(other)(self))],
-  caseless: ["dropped", plain(({ port }) => Filesystem.make(caseless(port)))],
+  caseless: ["dropped", plain(({ port }) => Filesystem.make(makeCaseInsensitive(port)))],
   faulty: ["dropped", plain(faulty([]))],
   fromFileSystem: [
     "dropped",
@@ -116,7 +116,7 @@ describe("history", () => {
       yield* Effect.gen(function* () {
         yield* fs.exists("d")
         yield* Effect.flatMap(kept.capture, (captured) => kept.restore(captured))
-        yield* (Decorator.traced(Filesystem.make(host)).port.history as DirectoryHistory).stamps(root)
+        yield* (Decorator.traced(Filesystem.make(host)).port.history as DirectoryHistory).listStamped(root)
       }).pipe(Effect.withTracer(tracer))
       assert.deepStrictEqual(spans, ["Filesystem.exists"])
     })

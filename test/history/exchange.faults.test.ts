@@ -7,7 +7,7 @@ import { join } from "node:path"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { make } from "../../src/filesystem/Filesystem.ts"
-import { exchange } from "../../src/history/exchange.ts"
+import { runTransaction } from "../../src/history/exchange.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { faulty, type Planned, renameless, type Step } from "../../src/testing/Faults.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
@@ -62,7 +62,7 @@ const count = (ground: Make): Effect.Effect<number> =>
     Effect.gen(function* () {
       const { after, before, port } = yield* ground
       const { happened, port: counted } = faulty([])(make(port))
-      yield* Effect.orDie(exchange(counted, goalOf(before, after)) as Effect.Effect<void, never>)
+      yield* Effect.orDie(runTransaction(counted, goalOf(before, after)) as Effect.Effect<void, never>)
       return happened.length
     })
   )
@@ -75,7 +75,7 @@ const broken = (
     Effect.gen(function* () {
       const { after, before, look, port } = yield* ground
       const { hung, port: broken } = faulty([planned])(make(port))
-      const fiber = yield* Effect.forkChild(exchange(broken, goalOf(before, after)))
+      const fiber = yield* Effect.forkChild(runTransaction(broken, goalOf(before, after)))
       if (planned.fault === "hang") {
         yield* Effect.race(hung, Effect.asVoid(Fiber.await(fiber)))
         yield* Fiber.interrupt(fiber)

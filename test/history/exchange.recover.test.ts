@@ -8,11 +8,11 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { make } from "../../src/filesystem/Filesystem.ts"
-import { exchange } from "../../src/history/exchange.ts"
+import { runTransaction } from "../../src/history/exchange.ts"
 import { settle } from "../../src/history/exchange/settle.ts"
 import type { Fault } from "../../src/model/FsError.ts"
 import { around, type Backend } from "../../src/port/Backend.ts"
-import { sentence } from "../../src/port/hostRoots.ts"
+import { describeOutcome } from "../../src/port/hostRoots.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 import * as Transactions from "../../src/runtime/transactions.ts"
 import { faulty } from "../../src/testing/Faults.ts"
@@ -48,7 +48,7 @@ const moments = (before: Tree, after: Tree, visit: (copy: string, moment: number
     })
     const changes = new Set(["Write", "MakeDirectory", "Remove", "Rename", "MakeLink", "SetAttributes"])
     const watched = around(port, (operation, next) => (changes.has(operation._tag) ? Effect.andThen(copied, next) : next))
-    yield* exchange(watched, goalOf(before, after))
+    yield* runTransaction(watched, goalOf(before, after))
     yield* copied
     return moment
   })
@@ -81,7 +81,7 @@ const killedAt = (
           port.rename(from, to, how)
         )
     }
-    yield* Effect.orDie(exchange(watched, goalOf(before, after)) as Effect.Effect<void, Fault>)
+    yield* Effect.orDie(runTransaction(watched, goalOf(before, after)) as Effect.Effect<void, Fault>)
     assert.isAtLeast(renames, nth)
     Fs.rmSync(root, { recursive: true })
     Fs.renameSync(copy, root)
@@ -159,7 +159,7 @@ describe("the disk of a process that ends before any of its calls", () => {
             }
             return failed && operation._tag !== "Stat" && operation._tag !== "List" ? Effect.andThen(visit, next) : next
           })
-          yield* Effect.flip(exchange(broken, goalOf(before, after)))
+          yield* Effect.flip(runTransaction(broken, goalOf(before, after)))
           assert.deepStrictEqual(complaints, [])
           assert.isAbove(moment, 20)
           assert.deepStrictEqual(unlike(look(root), before), [])
@@ -342,7 +342,7 @@ describe("a recovery whose process is killed as well", () => {
             const kept = yield* killedAt(root, 2, from, to)
             const isKilled = yield* dying(root, kept, last)
             const left = (yield* opening(root)).filter(({ outcome }) => outcome === "left")
-            const wrong = [...unlike(look(root), to), ...hidden(root), ...left.map(sentence)]
+            const wrong = [...unlike(look(root), to), ...hidden(root), ...left.map(describeOutcome)]
             if (wrong.length > 0 || recordsOf(root).length > 0) complaints.push(`after call ${last}: ${wrong.join()}`)
             return isKilled
           })
@@ -374,7 +374,7 @@ describe("untrusted records and leftovers", () => {
           [["left", "0-1-2"]]
         )
         // The record is not read, so its number of paths is unknown.
-        assert.include(sentence(said[0]!), `left the unfinished change in ${JSON.stringify(Fs.realpathSync(root))} by`)
+        assert.include(describeOutcome(said[0]!), `left the unfinished change in ${JSON.stringify(Fs.realpathSync(root))} by`)
         assert.deepStrictEqual(look(root), found)
         Fs.rmSync(file)
       })
@@ -639,7 +639,7 @@ describe("untrusted records and leftovers", () => {
           const path = write(root, kept)
           Fs.rmSync(path)
           make(path)
-          if (claim.startsWith("larger")) Fs.truncateSync(path, Transactions.largest + 1)
+          if (claim.startsWith("larger")) Fs.truncateSync(path, Transactions.maxRecordBytes + 1)
           const found = look(root)
           assert.deepStrictEqual(yield* opening(root), [])
           assert.deepStrictEqual(look(root), found)
@@ -660,10 +660,10 @@ it.live("a change that could not be rolled back is finished by the next start, e
         { operation: "SetAttributes", path: ".", fault: { _tag: "IoError", code: "EIO", detail: "planned" } },
         { operation: "Rename", path: "new tree", fault: { _tag: "IoError", code: "EIO", detail: "planned" } }
       ])(make(port))
-      const fault = yield* Effect.flip(exchange(broken.port, goalOf(before, after)))
+      const fault = yield* Effect.flip(runTransaction(broken.port, goalOf(before, after)))
       assert.strictEqual(fault._tag, "IoError")
       assert.strictEqual(hidden(root).length, 1)
-      yield* port.hostRoots!.settle(() => true)
+      yield* port.hostRoots!.settleTransactions(() => true)
       assert.deepStrictEqual(unlike(look(root), after), [])
     })
   )

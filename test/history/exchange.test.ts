@@ -12,7 +12,7 @@ import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
 import { mount } from "../../src/filesystem/Mounts.ts"
 import { overlay } from "../../src/filesystem/Overlay.ts"
 import { ArchiveError } from "../../src/history/errors.ts"
-import { exchange, type Goal } from "../../src/history/exchange.ts"
+import { runTransaction, type TransactionGoal } from "../../src/history/exchange.ts"
 import { type Backend } from "../../src/port/Backend.ts"
 import { adversarial } from "../../src/testing/Faults.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
@@ -47,10 +47,10 @@ const onHost = (before: Tree) =>
   })
 
 /** Returns the failure of an exchange, which must leave every entry unchanged, hidden or not. */
-const refused = <E>(port: Backend, root: string, goal: Goal<E>) =>
+const refused = <E>(port: Backend, root: string, goal: TransactionGoal<E>) =>
   Effect.gen(function* () {
     const before = [look(root), identities(root)]
-    const failure = yield* Effect.flip(exchange(port, goal))
+    const failure = yield* Effect.flip(runTransaction(port, goal))
     assert.deepStrictEqual([look(root), identities(root)], before)
     return failure
   })
@@ -63,7 +63,7 @@ describe("an exchange", () => {
       Effect.gen(function* () {
         const port = yield* InMemory.make()
         yield* plantIn(port, before)
-        yield* exchange(port, goalOf(before, after))
+        yield* runTransaction(port, goalOf(before, after))
         assert.deepStrictEqual(yield* lookIn(port), ordered(after))
       }),
     { arbitrary: { runs } }
@@ -77,7 +77,7 @@ describe("an exchange", () => {
         Effect.gen(function* () {
           const { port, root } = yield* onHost(before)
           const old = identities(root)
-          yield* exchange(port, goalOf(before, after))
+          yield* runTransaction(port, goalOf(before, after))
           assert.deepStrictEqual(look(root), ordered(after))
           const now = identities(root)
           for (const path of common(before, after)) assert.strictEqual(now.get(path), old.get(path), path)
@@ -91,9 +91,9 @@ describe("an exchange", () => {
       Effect.gen(function* () {
         const { after, before } = allKinds()
         const { port, root } = yield* onHost(before)
-        yield* exchange(port, goalOf(before, after))
+        yield* runTransaction(port, goalOf(before, after))
         assert.deepStrictEqual(unlike(look(root), after), [])
-        yield* exchange(port, goalOf(after, before))
+        yield* runTransaction(port, goalOf(after, before))
         assert.deepStrictEqual(unlike(look(root), before), [])
       })
     )
@@ -117,7 +117,7 @@ describe("an exchange", () => {
           rename: (from, to, how) => Effect.tap(port.rename(from, to, how), see),
           remove: (path) => Effect.tap(port.remove(path), see)
         }
-        yield* exchange(watched, goalOf(before, after))
+        yield* runTransaction(watched, goalOf(before, after))
         assert.deepStrictEqual([...seen], ["old", "newer"])
       })
     )
@@ -133,7 +133,7 @@ describe("an exchange", () => {
         Fs.writeFileSync(join(root, "d/unknown"), "?")
         Fs.writeFileSync(join(root, ".~fsa-0.tmp"), "?")
         const old = identities(root)
-        yield* exchange(port, goalOf(before, after))
+        yield* runTransaction(port, goalOf(before, after))
         const now = identities(root)
         for (const path of ["", "d", "d/fifo", "fifo", "d/unknown", ".~fsa-0.tmp"]) {
           assert.strictEqual(now.get(path), old.get(path), path)
@@ -154,12 +154,12 @@ describe("an exchange", () => {
         const second = tree({ [key]: tree({ [key]: file("22") }), x: tree({ [key]: link("a") }) })
         const at = (...names: ReadonlyArray<string | Buffer>): Buffer =>
           Buffer.concat([Buffer.from(root), ...names.flatMap((name) => [Buffer.from("/"), Buffer.from(name)])])
-        yield* exchange(port, goalOf(tree({}), first))
+        yield* runTransaction(port, goalOf(tree({}), first))
         assert.strictEqual(Fs.readFileSync(at(raw, raw), "utf8"), "1")
-        yield* exchange(port, goalOf(first, second))
+        yield* runTransaction(port, goalOf(first, second))
         assert.strictEqual(Fs.readFileSync(at(raw, raw), "utf8"), "22")
         assert.strictEqual(Fs.readlinkSync(at("x", raw)), "a")
-        yield* exchange(port, goalOf(second, tree({})))
+        yield* runTransaction(port, goalOf(second, tree({})))
         assert.deepStrictEqual(Fs.readdirSync(root), [])
       })
     )
@@ -170,7 +170,7 @@ describe("an exchange", () => {
       const port = yield* InMemory.make()
       const after = tree({ a: file("1"), d: tree({ b: file("2"), e: tree({}), l: link("b") }) })
       const told: Array<string> = []
-      yield* exchange(port, {
+      yield* runTransaction(port, {
         ...goalOf(tree({}), after),
         onProgress: (done, of) => Effect.sync(() => void told.push(`${done}/${of}`))
       })
@@ -183,7 +183,7 @@ describe("an exchange", () => {
       const { after } = allKinds(10)
       const never = (): never => assert.fail("it was touched")
       const port = { ...(yield* InMemory.make()), stat: never, list: never, rename: never, write: never }
-      yield* exchange(port, { before: nodeOf(after), after: nodeOf(after), content: never })
+      yield* runTransaction(port, { before: nodeOf(after), after: nodeOf(after), content: never })
     })
   )
 })
@@ -207,7 +207,7 @@ describe("an exchange fails and changes nothing for", () => {
         Effect.gen(function* () {
           const { port, root } = yield* onHost(before)
           const goal = goalOf(before, after)
-          const content: Goal<never>["content"] = (path, file) =>
+          const content: TransactionGoal<never>["content"] = (path, file) =>
             path === "f" ? Effect.succeed(given) : goal.content(path, file)
           assert.deepStrictEqual(yield* refused(port, root, { ...goal, content }), { _tag: "Mismatch", path: p("f") })
         })
@@ -262,7 +262,7 @@ describe("an exchange fails and changes nothing for", () => {
         const bounded = yield* quota({ maxBytes: 100_000 })(make(port))
         const failure = yield* refused(bounded.port, root, goalOf(before, tree({ g: file("y".repeat(60_000)) })))
         assert.strictEqual(failure._tag, "DiskFull")
-        yield* exchange(bounded.port, goalOf(before, tree({ g: file("y".repeat(40_000)) })))
+        yield* runTransaction(bounded.port, goalOf(before, tree({ g: file("y".repeat(40_000)) })))
         // Removed files and files moved aside no longer count against the quota.
         yield* bounded.writeBytes("h", new Uint8Array(60_000))
       })
@@ -339,7 +339,7 @@ describe("an exchange on combinators", () => {
       ([before, after]) =>
         Effect.gen(function* () {
           const { fs, shows } = yield* prepare(before)
-          yield* exchange(fs.port, goalOf(before, after))
+          yield* runTransaction(fs.port, goalOf(before, after))
           assert.deepStrictEqual(yield* shows, ordered(after))
         }),
       { arbitrary: { runs: Math.ceil(runs / 2) } }
@@ -364,7 +364,7 @@ describe("an exchange on combinators", () => {
         const { fs, inner, outer } = yield* mounted
         const [before, after] = [ordered(holding(one, two)), ordered(holding(three, four))]
         yield* plantIn(fs.port, before)
-        yield* exchange(fs.port, goalOf(before, after))
+        yield* runTransaction(fs.port, goalOf(before, after))
         assert.deepStrictEqual(yield* lookIn(fs.port), after)
         for (const side of [inner, outer]) {
           for (const { name } of yield* side.list(p("."))) assert.notMatch(name, /^\.~fsa/)
@@ -377,9 +377,9 @@ describe("an exchange on combinators", () => {
     Effect.gen(function* () {
       const { fs } = yield* mounted
       const before = tree({ a: tree({ m: tree({ f: file("1") }) }), x: file("x") })
-      yield* exchange(fs.port, goalOf(tree({ a: tree({ m: tree({}) }) }), before))
+      yield* runTransaction(fs.port, goalOf(tree({ a: tree({ m: tree({}) }) }), before))
       for (const after of [tree({}), tree({ a: tree({}) }), tree({ a: file("1") }), tree({ a: tree({ m: link("x") }) })]) {
-        const failure = yield* Effect.flip(exchange(fs.port, goalOf(before, after)))
+        const failure = yield* Effect.flip(runTransaction(fs.port, goalOf(before, after)))
         assert.deepInclude(failure, { _tag: "AccessDenied", why: "root" })
         assert.deepStrictEqual(yield* lookIn(fs.port), before)
       }
@@ -392,9 +392,9 @@ describe("an exchange on combinators", () => {
       const before = tree({ File: file("1"), Dir: tree({ f: file("2") }), x: tree({ Y: link("a") }) })
       const after = tree({ fILE: file("1"), dir: tree({ F: file("3") }), X: file("4") })
       yield* plantIn(port, before)
-      yield* exchange(port, goalOf(before, after))
+      yield* runTransaction(port, goalOf(before, after))
       assert.deepStrictEqual(yield* lookIn(port), ordered(after))
-      const exit = yield* Effect.exit(exchange(port, goalOf(after, tree({ a: file("1"), A: file("2") }))))
+      const exit = yield* Effect.exit(runTransaction(port, goalOf(after, tree({ a: file("1"), A: file("2") }))))
       assert.isTrue(Exit.isFailure(exit))
       assert.deepStrictEqual(yield* lookIn(port), ordered(after))
     })

@@ -7,7 +7,7 @@ import { createHash } from "node:crypto"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import { isDeepStrictEqual } from "node:util"
-import type { Goal } from "../../src/history/exchange.ts"
+import type { TransactionGoal } from "../../src/history/exchange.ts"
 import type { DirectoryNode, Node } from "../../src/history/tree.ts"
 import type { Fault } from "../../src/model/FsError.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
@@ -67,7 +67,7 @@ const pieces = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
 }
 
 /** Returns the goal of an exchange between two trees. Every second file comes as a stream. */
-export const goalOf = (before: Tree, after: Tree): Goal<never> => {
+export const goalOf = (before: Tree, after: Tree): TransactionGoal<never> => {
   let given = 0
   return {
     before: nodeOf(before),

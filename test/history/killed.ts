@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fs from "node:fs"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
-import { exchange } from "../../src/history/exchange.ts"
+import { runTransaction } from "../../src/history/exchange.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { Recovery } from "../../src/port/hostRoots.ts"
 import { goalOf, look, type Tree, unlike } from "./exchanging.ts"
@@ -69,7 +69,7 @@ const run = Effect.fnUntraced(function* ({ call, root, trees, what }: Orders) {
   const turns = what === "loop" ? Number.POSITIVE_INFINITY : 2
   for (let turn = 0; turn < turns; turn++) {
     const [before, after] = turn % 2 === 0 ? [one, other] : [other, one]
-    yield* exchange(counted, goalOf(before, after))
+    yield* runTransaction(counted, goalOf(before, after))
     say(what === "loop" ? turn : unlike(look(root), after))
   }
 })

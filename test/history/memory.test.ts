@@ -89,7 +89,7 @@ type Told = Array<readonly [tag: string, path: string]>
 const memory = (folds: boolean, isWatched: boolean) => {
   const told: Told = []
   const caseInsensitive = folds
-  const listener: MemoryTree.Listener = { isActive: () => isWatched, tell: (tag, path) => void told.push([tag, path]) }
+  const listener: MemoryTree.Listener = { isActive: () => isWatched, emit: (tag, path) => void told.push([tag, path]) }
   const tree = MemoryTree.make({ now: DateTime.makeUnsafe(0), caseInsensitive, listener })
   const port = MemoryPort.make(tree, MemoryWatch.make({ caseInsensitive }), { caseInsensitive, rules: {} })
   return { port, history: MemoryHistory.make(tree, { caseInsensitive, rules: {} }), told }

@@ -6,13 +6,13 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import type { Hunk } from "../../src/history/merge/conflict.ts"
 import { mergeText, type TextMerge } from "../../src/history/merge/text.ts"
-import { atOnce } from "../../src/runtime/steps.ts"
+import { runAtOnce } from "../../src/runtime/steps.ts"
 import { hasGit, saysNoGit } from "../differential/engines.ts"
 import { bytes, latin1, mutated, pick, type Random, random } from "./mergeSupport.ts"
 
 type Triple = readonly [base: string, ours: string, theirs: string]
 
-const merge = (...[base, ours, theirs]: Triple): TextMerge => atOnce(mergeText(bytes(base), bytes(ours), bytes(theirs)))
+const merge = (...[base, ours, theirs]: Triple): TextMerge => runAtOnce(mergeText(bytes(base), bytes(ours), bytes(theirs)))
 
 const clean = (result: TextMerge): string | undefined => (result._tag === "Merged" ? latin1(result.bytes) : undefined)
 
@@ -117,7 +117,7 @@ describe("mergeText", () => {
 
   it("settles a conflict for one side and still merges the rest", () => {
     const three = [bytes("a\nb\nc\n"), bytes("A\nb\nX\n"), bytes("a\nb\nY\n")] as const
-    const [ours, theirs] = [atOnce(mergeText(...three)), atOnce(mergeText(...three, "theirs"))]
+    const [ours, theirs] = [runAtOnce(mergeText(...three)), runAtOnce(mergeText(...three, "theirs"))]
     assert.strictEqual(ours._tag === "Conflicts" && latin1(ours.bytes), "A\nb\nX\n")
     assert.strictEqual(theirs._tag === "Conflicts" && latin1(theirs.bytes), "A\nb\nY\n")
   })

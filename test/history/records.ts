@@ -5,7 +5,7 @@ import * as Fs from "node:fs"
 import { join } from "node:path"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import type { Backend } from "../../src/port/Backend.ts"
-import { Recovery, type Settled } from "../../src/port/hostRoots.ts"
+import { Recovery, type TransactionOutcome } from "../../src/port/hostRoots.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 import * as Transactions from "../../src/runtime/transactions.ts"
 
@@ -65,9 +65,9 @@ export const write = (root: string, { body, header, state }: Kept, owner = dead(
 export const openingWith = <E>(
   open: Effect.Effect<Backend, E, Scope.Scope>,
   permits: Recovery["permits"] = () => true
-): Effect.Effect<ReadonlyArray<Settled>, E> =>
+): Effect.Effect<ReadonlyArray<TransactionOutcome>, E> =>
   Effect.suspend(() => {
-    const said: Array<Settled> = []
+    const said: Array<TransactionOutcome> = []
     return Effect.scoped(open).pipe(
       Effect.provideService(Recovery, { permits, report: (settled) => Effect.sync(() => void said.push(settled)) }),
       Effect.map(() => said)
@@ -78,4 +78,4 @@ export const opening = (root: string, permits?: Recovery["permits"]) => openingW
 
 /** Opens the root and returns the outcome of its only unfinished transaction. */
 export const recovered = (root: string) =>
-  Effect.map(opening(root), (said): Settled["outcome"] | "none" => said[0]?.outcome ?? "none")
+  Effect.map(opening(root), (said): TransactionOutcome["outcome"] | "none" => said[0]?.outcome ?? "none")

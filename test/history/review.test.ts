@@ -13,7 +13,7 @@ import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { storeFault } from "../../src/history/errors.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import * as Service from "../../src/history/snapshots/service.ts"
-import type { Kept, Strategy } from "../../src/history/snapshots/strategy.ts"
+import type { StoredSnapshot, Strategy } from "../../src/history/snapshots/strategy.ts"
 import * as Names from "../runtime/names.ts"
 import { hasGit } from "./git/support.ts"
 
@@ -73,21 +73,21 @@ describe("snapshots, second review", () => {
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const forgotten: Array<string> = []
-      const kept = (snapshotId: string): Kept => ({
+      const kept = (snapshotId: string): StoredSnapshot => ({
         snapshot: new Snapshots.FilesystemSnapshot({
           snapshotId,
           createdAt: DateTime.makeUnsafe(0),
           commitRef: "mem-1",
-          rootPath: port.info.root
+          rootPath: port.info.failRootDenied
         }),
         label: {},
-        census: Effect.succeed({ files: 0, bytes: 0 })
+        counts: Effect.succeed({ files: 0, bytes: 0 })
       })
       const wanted = kept("6f2f2b1e-0000-4000-8000-000000000001")
       const strategy: Partial<Strategy> = {
         name: "memory",
         commitRef: /^mem-1$/,
-        rootPath: port.info.root,
+        rootPath: port.info.failRootDenied,
         take: () => Effect.succeed(kept("6f2f2b1e-0000-4000-8000-000000000002")),
         find: () => Effect.succeed(wanted),
         restore: () => Effect.fail(storeFault("io", "it is not as it was captured")),

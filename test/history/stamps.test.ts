@@ -6,13 +6,13 @@ import type * as Scope from "effect/Scope"
 import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
-import type { Confined, Place } from "../../src/backends/internal/confined.ts"
+import type { Confined, HostDirectory } from "../../src/backends/internal/confined.ts"
 import * as HostRoot from "../../src/backends/internal/hostRoot.ts"
 import * as HostStamps from "../../src/backends/internal/hostStamps.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { isTemporaryName, root as top } from "../../src/model/FsPath.ts"
 import { type Backend, type Child, keyOf } from "../../src/port/Backend.ts"
-import type { DirectoryHistory, Stamped } from "../../src/port/history.ts"
+import type { DirectoryHistory, StampedChild } from "../../src/port/history.ts"
 import * as TemporaryNames from "../../src/runtime/temporaryNames.ts"
 import * as Arbitraries from "../../src/testing/Arbitraries.ts"
 import { plant } from "../../src/testing/Files.ts"
@@ -37,7 +37,7 @@ const onDisk = (root: string, segments: ReadonlyArray<string>): Buffer =>
 /** Returns the stamps that the port and the operating system would give for a directory. */
 const expected = (port: Backend, root: string, path: string) =>
   Effect.gen(function* () {
-    const out: Array<Stamped> = []
+    const out: Array<StampedChild> = []
     for (const child of yield* port.list(p(path))) {
       if (isTemporaryName(child.name)) continue
       const stat = (yield* port.stat(p(path === "." ? keyOf(child) : `${path}/${keyOf(child)}`)))!
@@ -62,7 +62,7 @@ const assertAgree = (port: Backend, root: string) =>
   Effect.gen(function* () {
     const pending: Array<string> = [top]
     for (let at = pending.pop(); at !== undefined; at = pending.pop()) {
-      const stamps = [...(yield* historyOf(port).stamps(p(at)))].sort(byName)
+      const stamps = [...(yield* historyOf(port).listStamped(p(at)))].sort(byName)
       assert.deepStrictEqual(stamps, yield* expected(port, root, at))
       for (const child of stamps) {
         if (child.kind === "directory") pending.push(at === top ? keyOf(child) : `${at}/${keyOf(child)}`)
@@ -73,7 +73,7 @@ const assertAgree = (port: Backend, root: string) =>
 const bytesIn = (root: string, ...bytes: ReadonlyArray<number>) => Buffer.concat([Buffer.from(`${root}/`), Buffer.from(bytes)])
 
 /** Passes each opened directory through `change`. */
-const changing = (confined: Confined, change: (place: Place) => Partial<Place>): Confined => ({
+const changing = (confined: Confined, change: (place: HostDirectory) => Partial<HostDirectory>): Confined => ({
   ...confined,
   directory: (path) => {
     const place = confined.directory(path)
@@ -134,7 +134,7 @@ for (const [level, make] of walks) {
         Fs.mkdirSync(join(root, "c"))
         Fs.writeFileSync(join(root, "c/only\u0007control"), "")
         yield* assertAgree(port, root)
-        const names = yield* historyOf(port).stamps(p("n"))
+        const names = yield* historyOf(port).listStamped(p("n"))
         assert.deepStrictEqual(
           names.map(({ addressable, key, kind, name }) => [name, kind, addressable, key]).sort(),
           [
@@ -154,7 +154,7 @@ for (const [level, make] of walks) {
         Fs.writeFileSync(join(root, temporary), "half")
         Fs.writeFileSync(join(root, "f"), "whole")
         assert.deepStrictEqual(
-          (yield* historyOf(port).stamps(top)).map(({ name }) => name),
+          (yield* historyOf(port).listStamped(top)).map(({ name }) => name),
           ["f"]
         )
         assert.isTrue(Fs.existsSync(join(root, temporary)))
@@ -166,7 +166,7 @@ for (const [level, make] of walks) {
       Effect.gen(function* () {
         const { port, root } = yield* host({}, make)
         const file = join(root, "f")
-        const stamp = Effect.map(historyOf(port).stamps(top), ([stamp]) => stamp!)
+        const stamp = Effect.map(historyOf(port).listStamped(top), ([stamp]) => stamp!)
         Fs.writeFileSync(file, "1")
         Fs.utimesSync(file, 1, 1)
         const first = yield* stamp
@@ -199,7 +199,7 @@ for (const [level, make] of walks) {
           ["f/below", "NotFound"],
           ["l/below", "NotFound"]
         ] as const) {
-          const fault = yield* faultOf(historyOf(port).stamps(p(path)))
+          const fault = yield* faultOf(historyOf(port).listStamped(p(path)))
           assert.strictEqual(fault._tag, tag, path)
           assert.deepStrictEqual(fault, yield* faultOf(port.list(p(path))), path)
         }
@@ -292,7 +292,7 @@ for (const [level, make] of walks) {
             step: () => void turns++
           })
         )
-        const stamps = yield* historyOf(port).stamps(top)
+        const stamps = yield* historyOf(port).listStamped(top)
         const during = turns
         yield* Deferred.succeed(done, undefined)
         yield* Fiber.join(others)
@@ -329,7 +329,7 @@ describe("the history of a host", () => {
   it.effect("ends with the filesystem", () =>
     Effect.gen(function* () {
       const root = yield* directory
-      const { stamps } = historyOf(yield* Effect.scoped(PosixHost.make({ root })))
+      const { listStamped: stamps } = historyOf(yield* Effect.scoped(PosixHost.make({ root })))
       assert.strictEqual((yield* faultOf(stamps(top)))._tag, "Unavailable")
     })
   )

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { FsPath } from "../../src/model/FsPath.ts"
-import { at, blobId, type DirectoryNode, differences, graft, type Node } from "../../src/history/tree.ts"
+import { findNode, blobId, type DirectoryNode, differences, graft, type Node } from "../../src/history/tree.ts"
 
 type Shape = string | { readonly [name: string]: Shape }
 
@@ -48,8 +48,8 @@ describe("trees", () => {
     const [now, then] = [tree({ Dir: { "New.txt": "new" } }), tree({ dir: { "new.TXT": "old" } })]
     assert.deepStrictEqual(grafted(now, then, ["DIR/NEW.txt"], false), tree({ dir: { "new.TXT": "old" } }))
     assert.strictEqual(grafted(now, then, ["DIR/NEW.txt"], true), now)
-    assert.isUndefined(at(then, path("Dir")))
-    assert.isDefined(at(then, path("Dir/NEW.txt"), false))
+    assert.isUndefined(findNode(then, path("Dir")))
+    assert.isDefined(findNode(then, path("Dir/NEW.txt"), false))
   })
 
   it("differences name everything below added and removed directories, in path order", () => {

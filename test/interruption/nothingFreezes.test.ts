@@ -8,8 +8,8 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { changedLines } from "../../src/agent/changedLines.ts"
-import { alike } from "../../src/engine/nearestPaths.ts"
-import { applyTo } from "../../src/agent/patch/apply.ts"
+import { similarNames } from "../../src/engine/nearestPaths.ts"
+import { applyHunks } from "../../src/agent/patch/apply.ts"
 import { parse } from "../../src/agent/patch/parse.ts"
 import * as Text from "../../src/engine/text.ts"
 import { mergeText } from "../../src/history/merge/text.ts"
@@ -18,7 +18,7 @@ import * as Spool from "../../src/history/zip/spool.ts"
 import type { FileEntry } from "../../src/model/Entry.ts"
 import type * as FsPath from "../../src/model/FsPath.ts"
 import * as Limits from "../../src/model/Limits.ts"
-import { inSlices } from "../../src/runtime/steps.ts"
+import { runInSlices } from "../../src/runtime/steps.ts"
 import * as Edit from "../../src/engine/edit.ts"
 import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 import { build } from "../history/zipBuilder.ts"
@@ -80,7 +80,7 @@ const editing: ReadonlyArray<Row> = Object.entries(shapes).flatMap(([shape, of])
       name: `an edit of ${edit}, in ${shape}`,
       make: (length: number) => {
         const text = of(length)
-        return Edit.applied(utf8(text), make(text), "f")
+        return Edit.applyEdits(utf8(text), make(text), "f")
       }
     }))
 )
@@ -109,20 +109,20 @@ const entry = (name: string): FileEntry => ({
 const others: ReadonlyArray<Row> = [
   ...[2, 50].map((kinds) => ({
     name: `the difference of two texts of ${kinds} kinds of lines`,
-    make: (length: number) => inSlices(() => changedLines(shuffled(length, kinds, 1), shuffled(length, kinds, 2)))
+    make: (length: number) => runInSlices(() => changedLines(shuffled(length, kinds, 1), shuffled(length, kinds, 2)))
   })),
   ...[2, 50].map((kinds) => ({
     name: `a merge of three texts of ${kinds} kinds of lines`,
     make: (length: number) => {
       const [base, ours, theirs] = [1, 2, 3].map((seed) => utf8(shuffled(length / 4, kinds, seed)))
-      return inSlices(() => mergeText(base!, ours!, theirs!))
+      return runInSlices(() => mergeText(base!, ours!, theirs!))
     }
   })),
   ...["\n", "a\r\n", "\0", "é"].map((unit) => ({
     name: `a page at the end of a file of ${JSON.stringify(unit)}`,
     make: (length: number) => {
       const text = filled(unit, 4 * length)
-      return inSlices(() => Text.paged(text, text.length - 10, 5))
+      return runInSlices(() => Text.pageSteps(text, text.length - 10, 5))
     }
   })),
   ...["utf-8", "shift_jis", "iso-2022-jp", "gb18030"].map((encoding) => ({
@@ -130,7 +130,7 @@ const others: ReadonlyArray<Row> = [
     make: (length: number) => {
       const bytes = utf8(`${filled("ab\n", 4 * length)}.`)
       bytes[bytes.length - 1] = 0xff
-      return inSlices(() => Text.decoded(bytes, encoding))
+      return runInSlices(() => Text.decodeSteps(bytes, encoding))
     }
   })),
   {
@@ -138,7 +138,7 @@ const others: ReadonlyArray<Row> = [
     make: (length) => {
       const name = filled("edcba", 79)
       const entries = Array.from({ length: length / 100 }, (_, index) => entry(filled(`abcde${index}`, 80)))
-      return inSlices(() => alike(name, entries))
+      return runInSlices(() => similarNames(name, entries))
     }
   },
   {
@@ -146,7 +146,7 @@ const others: ReadonlyArray<Row> = [
     make: (length) => {
       const parsed = parse(`*** Begin Patch\n*** Update File: x\n@@\n${" a\n".repeat(200)}-b\n+c\n*** End Patch\n`)
       if ("_tag" in parsed) throw new Error(parsed.happened)
-      return inSlices(() => applyTo(parsed[0]!, filled("a\n", length), "x"))
+      return runInSlices(() => applyHunks(parsed[0]!, filled("a\n", length), "x"))
     }
   }
 ]
@@ -169,7 +169,7 @@ const unpacking: Row = {
   size: 2_000,
   make: (length) => {
     const parts = Array.from({ length }, (_, index) => ({ name: `${"d/".repeat(200)}${index}` }))
-    return readAny(Spool.ofBytes(build(parts)), { limits: Limits.unlimited, policy: undefined })
+    return readAny(Spool.fromBytes(build(parts)), { limits: Limits.unlimited, policy: undefined })
   }
 }
 

@@ -304,7 +304,7 @@ describe("a request", () => {
 describe("a streamed read", () => {
   const read = (
     journal: Scrivener<Entry>,
-    asking: Asking.Asking,
+    asking: Asking.RequestClient,
     ...chunks: ReadonlyArray<readonly [offset: number, data: string]>
   ) =>
     Effect.gen(function* () {

@@ -190,7 +190,7 @@ describe("Journal.compact", () => {
             if (calls++ >= step) throw Object.assign(new Error("killed"), { code: "EIO", errno: -5 })
             return call(...args)
           }) as (...args: A) => B
-        const { create, rename, sync, syncDirectory, unlink, write } = Compacting.real
+        const { create, rename, sync, syncDirectory, unlink, write } = Compacting.realDisk
         const disk: Compacting.Disk = {
           create: dying(create),
           // Writes only half, so that a kill also leaves half a file.
@@ -279,8 +279,8 @@ describe("Journal.compact of a journal of leaves", () => {
       assert.deepInclude(yield* Journal.compact(path, { before: 600 }), { removed: 1, first: 2, kept: "recent" })
       const { first, kept } = yield* Journal.compact(path, { before: last })
       assert.strictEqual(kept, "recent")
-      assert.isAtMost(first, last - Answered.window + 1)
-      assert.isAbove(first, last - Answered.window - 300)
+      assert.isAtMost(first, last - Answered.duplicateWindow + 1)
+      assert.isAbove(first, last - Answered.duplicateWindow - 300)
     })
   )
 

@@ -8,7 +8,7 @@ import * as Fs from "node:fs"
 import { join } from "node:path"
 import type { FileStat } from "../../src/journal/FileSystemEntry.ts"
 import { Entry, type JournalError, make, makeFile, type Scrivener, verify } from "../../src/journal/Journal.ts"
-import { type Disk, real } from "../../src/journal/journal/disk.ts"
+import { type Disk, realDisk } from "../../src/journal/journal/disk.ts"
 import * as FileStore from "../../src/journal/journal/fileStore.ts"
 import { inMemory } from "../scratch.ts"
 import { bytesOf, stat, write } from "./journalLaws.ts"
@@ -24,7 +24,7 @@ const on = (
     FileStore.make(
       Entry,
       { path, contents: `${path}.contents`, fsync: false, chained: false, ...options },
-      { ...real, ...disk }
+      { ...realDisk, ...disk }
     ),
     make
   )
@@ -51,14 +51,14 @@ const small = (room: number) => {
   }
   return {
     free: () => (left = Number.MAX_SAFE_INTEGER),
-    write: (descriptor: number, bytes: Uint8Array) => real.write(descriptor, take(bytes)),
+    write: (descriptor: number, bytes: Uint8Array) => realDisk.write(descriptor, take(bytes)),
     writeLater: ((descriptor, bytes, done) => {
       try {
-        real.writeLater(descriptor, take(bytes), done)
+        realDisk.writeAsync(descriptor, take(bytes), done)
       } catch (error) {
         done(error as Error, 0)
       }
-    }) satisfies Disk["writeLater"]
+    }) satisfies Disk["writeAsync"]
   }
 }
 
@@ -147,7 +147,7 @@ describe("a file journal whose disk is full", () => {
             ...disk,
             truncate: (descriptor, size) => {
               if (++truncates < 3) throw failed("EIO")
-              real.truncate(descriptor, size)
+              realDisk.truncate(descriptor, size)
             }
           })
           assert.strictEqual((yield* Effect.flip(journal.append(stat(1)))).reason, "io")
@@ -184,7 +184,7 @@ describe("a file journal whose sync fails", () => {
       const path = fresh()
       let syncs = 0
       const disk: Partial<Disk> = {
-        sync: (descriptor, done) => (++syncs === 2 ? done(failed("EIO")) : real.sync(descriptor, done))
+        sync: (descriptor, done) => (++syncs === 2 ? done(failed("EIO")) : realDisk.sync(descriptor, done))
       }
       yield* Effect.scoped(
         Effect.gen(function* () {

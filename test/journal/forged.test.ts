@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import * as Journal from "../../src/journal/Journal.ts"
-import { scan, start } from "../../src/journal/journal/scan.ts"
+import { scan, readStart } from "../../src/journal/journal/scan.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 import { inMemory } from "../scratch.ts"
 import { stat } from "./leafBench.ts"
@@ -59,7 +59,7 @@ describe("a forged journal", () => {
       yield* Effect.scoped(Effect.flatMap(opened(path), (journal) => journal.append(stat("a"))))
       Fs.truncateSync(path, 8 * 1024 * 1024)
       const descriptor = Fs.openSync(path, "r")
-      const from = yield* start(descriptor)
+      const from = yield* readStart(descriptor)
       const error = yield* Effect.flip(scan(descriptor, from!, () => undefined, 1024 * 1024))
       Fs.closeSync(descriptor)
       assert.deepInclude(error, { reason: "corrupt", position: 2 })

@@ -66,7 +66,7 @@ describe("a leaf's checkpoint", () => {
       yield* filled(here, 100)
       here.reset()
       yield* visit(here, fs)
-      assert.isBelow(here.read(), Answered.window + 2_000)
+      assert.isBelow(here.read(), Answered.duplicateWindow + 2_000)
     })
   )
 
@@ -81,7 +81,7 @@ describe("a leaf's checkpoint", () => {
       assert.strictEqual((yield* checkpoints(here)).length, 1)
       here.reset()
       yield* visit(here, fs, { extended: false })
-      assert.isBelow(here.read(), Answered.window + 2_000)
+      assert.isBelow(here.read(), Answered.duplicateWindow + 2_000)
     })
   )
 
@@ -164,7 +164,7 @@ describe("a leaf's checkpoint", () => {
           yield* here.ask(stat("f"))
           yield* quiet
           assert.strictEqual(yield* fs.readString("log"), "once;")
-          yield* filled(here, Answered.window)
+          yield* filled(here, Answered.duplicateWindow)
           yield* here.ask(stat("f"))
           const again = yield* here.append(once)
           yield* here.answer(once.correlationId, again)
@@ -246,7 +246,7 @@ describe("a leaf's checkpoint", () => {
       yield* here.journal.appendAll(Array.from({ length: 100 }, () => forged))
       here.reset()
       yield* visit(here, fs)
-      assert.isBelow(here.read(), Answered.window + 2_000)
+      assert.isBelow(here.read(), Answered.duplicateWindow + 2_000)
     })
   )
 })
@@ -256,11 +256,11 @@ describe("the ids of answered requests", () => {
     const answered = Answered.make()
     const content = bytes("x")
     for (let position = 1; position <= 50_000; position++) {
-      answered.move({
+      answered.advanceTo({
         position,
         entry: new Entry.FileContent({ correlationId: id(), content, totalSize: 1, isPartial: false })
       })
-      assert.isAtMost(answered.size(), Answered.window + 1)
+      assert.isAtMost(answered.size(), Answered.duplicateWindow + 1)
     }
   })
 })

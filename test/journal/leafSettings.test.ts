@@ -191,7 +191,7 @@ describe("a leaf as a layer", () => {
       const fs = yield* memory({ tree: { f: "x" } })
       yield* fs.setAttributes("f", { mode: 0o751 })
       for (const preservePermissions of [true, false]) {
-        const self = Settings.seen(fs, { preservePermissions })
+        const self = Settings.applyOptions(fs, { preservePermissions })
         yield* self.copy("f", `copy ${preservePermissions}`)
         assert.strictEqual((yield* self.stat(`copy ${preservePermissions}`)).mode === 0o751, preservePermissions)
         yield* journaled(

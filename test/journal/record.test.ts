@@ -492,7 +492,7 @@ describe("Journal.record", () => {
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const { port } = yield* record(journal, yield* another())
-      yield* TemporaryNames.using((name) => Effect.andThen(port.makeDirectory(at(name)), port.remove(at(name))))
+      yield* TemporaryNames.withName((name) => Effect.andThen(port.makeDirectory(at(name)), port.remove(at(name))))
       const tags = (yield* entriesOf(journal)).map(({ _tag }) => _tag)
       assert.deepStrictEqual(tags, ["FileMakeDirectory", "FileDirectoryMade", "FileDelete", "FileDeleted"])
     })

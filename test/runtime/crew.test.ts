@@ -8,23 +8,23 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Worker } from "node:worker_threads"
-import { type Crew, make, type Searched, shared, type Start } from "../../src/runtime/crew.ts"
+import { type WorkerPool, make, type Searched, shared, type StartWorker } from "../../src/runtime/crew.ts"
 import type { Listing } from "../../src/runtime/lister.ts"
-import { found, type Packed } from "../../src/runtime/packed.ts"
+import { found, type PackedMatches } from "../../src/runtime/packed.ts"
 import type { Query } from "../../src/model/search.ts"
 import type { Batch } from "../../src/runtime/searcher.ts"
 import { progress } from "../../src/runtime/serve.ts"
 import { batchOf, content, expected, queries, query, question } from "./searched.ts"
 
-const start: Start = (program, shared) => new Worker(program, { eval: true, execArgv: [], env: {}, workerData: shared })
+const start: StartWorker = (program, shared) => new Worker(program, { eval: true, execArgv: [], env: {}, workerData: shared })
 /** Workers that exit when they open a file named `die`, and workers that cannot be started. */
-const mortal: Start = (program, shared) =>
+const mortal: StartWorker = (program, shared) =>
   start(
     `const files = require("node:fs"); const open = files.openSync;
      files.openSync = (path, ...rest) => path.endsWith("/die") ? process.exit(7) : open(path, ...rest); ${program}`,
     shared
   )
-const impossible: Start = () => {
+const impossible: StartWorker = () => {
   throw new Error("no threads here")
 }
 
@@ -35,13 +35,13 @@ class Stillborn extends EventEmitter {
   postMessage() {}
   terminate = async () => 1
 }
-const stillborn: Start = () => {
+const stillborn: StartWorker = () => {
   const worker = new Stillborn()
   setImmediate(() => worker.emit("error", new Error("ERR_WORKER_INIT_FAILED")) && worker.emit("exit", 1))
   return worker as unknown as Worker
 }
 
-const using = async (crew: Crew, files: Record<string, Uint8Array | string>, use: (base: string) => Promise<void>) => {
+const using = async (crew: WorkerPool, files: Record<string, Uint8Array | string>, use: (base: string) => Promise<void>) => {
   const base = mkdtempSync(join(tmpdir(), "fs-algebra-crew-"))
   try {
     for (const [name, bytes] of Object.entries(files)) writeFileSync(join(base, name), bytes)
@@ -53,9 +53,9 @@ const using = async (crew: Crew, files: Record<string, Uint8Array | string>, use
 }
 
 const never = Number.POSITIVE_INFINITY
-const search = (crew: Crew, query: Query, batch: Batch, budget = never) =>
+const search = (crew: WorkerPool, query: Query, batch: Batch, budget = never) =>
   new Promise<Searched>((resolve) => void crew.search(query, batch, budget, resolve))
-const list = (crew: Crew, directories: ReadonlyArray<string>) =>
+const list = (crew: WorkerPool, directories: ReadonlyArray<string>) =>
   new Promise<ReadonlyArray<Listing | string>>((resolve) => void crew.list(directories, resolve))
 const foundIn = (answer: Searched) => ("_tag" in answer ? answer : found(answer))
 
@@ -88,7 +88,7 @@ for (const [name, begin] of Object.entries({ "with workers": start, "without wor
         symlinkSync("b", join(base, "a", "l"))
         symlinkSync("a", join(base, "to"))
         const brief = (listing: Listing | string) =>
-          typeof listing === "string" ? listing : [listing.names.split("/"), [...listing.kinds], listing.isDoubtful]
+          typeof listing === "string" ? listing : [listing.names.split("/"), [...listing.kinds], listing.mayBeLossy]
         const answer = await list(crew, [
           base,
           join(base, "a"),
@@ -123,7 +123,7 @@ for (const [name, begin] of Object.entries({ "with workers": start, "without wor
         }
         const answers = await Promise.all(others)
         assert.deepStrictEqual(
-          answers.map((answer) => (answer as Packed).files[0]),
+          answers.map((answer) => (answer as PackedMatches).files[0]),
           Array.from(others, () => 1)
         )
         assert.deepStrictEqual(withdrawn, [])

@@ -31,13 +31,13 @@ const ask = (state: string, text = "text"): { readonly directory: string | null;
 
 describe("installation", () => {
   it("accepts a code for its own text only", () => {
-    const code = Installation.codeOf("a")
+    const code = Installation.signName("a")
     assert.match(code, /^[0-9a-f]{32}$/)
-    assert.isTrue(Installation.isCodeOf("a", code))
-    assert.isFalse(Installation.isCodeOf("b", code))
-    assert.isFalse(Installation.isCodeOf("a", `${code}0`))
-    assert.isFalse(Installation.isCodeOf("a", ""))
-    assert.isFalse(Installation.isCodeOf("a", "é".repeat(32)))
+    assert.isTrue(Installation.isSignatureOf("a", code))
+    assert.isFalse(Installation.isSignatureOf("b", code))
+    assert.isFalse(Installation.isSignatureOf("a", `${code}0`))
+    assert.isFalse(Installation.isSignatureOf("a", ""))
+    assert.isFalse(Installation.isSignatureOf("a", "é".repeat(32)))
   })
 
   it("makes the same code in two processes of one user, and another code for another state directory", () => {

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { Matching, plainly } from "../../src/runtime/matching.ts"
+import { Matching, searchWithoutNode } from "../../src/runtime/matching.ts"
 import { content, expected, queries, query as queryOf, question, textOf } from "./searched.ts"
 
 const contents = Array.from({ length: 60 }, (_, seed) => content(seed, (seed * seed * 7) % 5000))
@@ -15,9 +15,9 @@ describe("matching of contents in memory", () => {
       const matching = yield* Matching
       for (const [i, query] of queries.entries()) {
         const found = (answer: ReadonlyArray<{ readonly found: unknown }>) => answer.map(({ found }) => found)
-        assert.deepStrictEqual(found(matching.here(query, views, 2)), wanted[i])
-        assert.deepStrictEqual(found(plainly(query, views, 2)), wanted[i])
-        const away = yield* matching.away(query, views, 2)
+        assert.deepStrictEqual(found(matching.searchInline(query, views, 2)), wanted[i])
+        assert.deepStrictEqual(found(searchWithoutNode(query, views, 2)), wanted[i])
+        const away = yield* matching.searchInWorkers(query, views, 2)
         if ("_tag" in away) return assert.fail(away._tag)
         assert.deepStrictEqual(found(away), wanted[i])
       }
@@ -34,10 +34,10 @@ describe("matching of contents in memory", () => {
       const counts = (answer: ReadonlyArray<{ readonly found: unknown }>) =>
         answer.map(({ found }) => (found as Array<unknown>).length)
       assert.deepStrictEqual(
-        counts(matching.here(query, many, 1)),
+        counts(matching.searchInline(query, many, 1)),
         wanted.map((found) => found.length)
       )
-      const away = yield* matching.away(query, many, 1)
+      const away = yield* matching.searchInWorkers(query, many, 1)
       assert.deepStrictEqual("_tag" in away ? away : away.map(({ found }) => found), wanted as never)
     })
   )
@@ -46,13 +46,13 @@ describe("matching of contents in memory", () => {
     Effect.gen(function* () {
       const matching = yield* Matching
       const query = { ...queries[0]!, withText: true }
-      const answer = matching.here(query, views, 1)
+      const answer = matching.searchInline(query, views, 1)
       assert.isTrue(answer.some(({ text }) => text !== undefined))
       for (const [i, { found, text }] of answer.entries()) {
         const hasText = typeof found !== "string" && found.length > 0
         assert.strictEqual(text, hasText ? textOf(contents[i]!) : undefined)
       }
-      assert.deepStrictEqual(plainly(query, views, 1), answer)
+      assert.deepStrictEqual(searchWithoutNode(query, views, 1), answer)
     })
   )
 })

@@ -15,7 +15,7 @@ export const elsewhere = "elsewhere-1-1"
 /** Returns a temporary name with the valid code of this installation. */
 export const signed = (owner: string, kind?: string): string => {
   const text = `.~fsa-${kind === undefined ? "" : `${kind}-`}${owner}-${randomBytes(9).toString("hex")}`
-  return `${text}-${Installation.codeOf(text)}.tmp`
+  return `${text}-${Installation.signName(text)}.tmp`
 }
 
 /** Returns a temporary name with an invalid code. */

@@ -31,10 +31,14 @@ describe("an allowed directory", () => {
         ["link/inner/new", "app/inner/new"],
         ["link", "app"]
       ] as const) {
-        assert.strictEqual(OpenRoots.allowed(`${top}/${path}`, [app]), join(top, real), path)
-        assert.strictEqual(OpenRoots.allowed(`${top}/${path}`, [join(top, "other"), join(top, "link")]), join(top, real), path)
+        assert.strictEqual(OpenRoots.resolveAllowed(`${top}/${path}`, [app]), join(top, real), path)
+        assert.strictEqual(
+          OpenRoots.resolveAllowed(`${top}/${path}`, [join(top, "other"), join(top, "link")]),
+          join(top, real),
+          path
+        )
       }
-      assert.strictEqual(OpenRoots.allowed("/etc", ["/"]), Fs.realpathSync("/etc"))
+      assert.strictEqual(OpenRoots.resolveAllowed("/etc", ["/"]), Fs.realpathSync("/etc"))
     })
   )
 
@@ -55,10 +59,11 @@ describe("an allowed directory", () => {
         "loop/new",
         "."
       ]) {
-        assert.isUndefined(OpenRoots.allowed(`${top}/${path}`, [join(top, "app")]), path)
+        assert.isUndefined(OpenRoots.resolveAllowed(`${top}/${path}`, [join(top, "app")]), path)
       }
-      for (const path of ["app", "", "./app", "\0"]) assert.isUndefined(OpenRoots.allowed(path, ["/"]), JSON.stringify(path))
-      assert.isUndefined(OpenRoots.allowed(join(top, "app"), []))
+      for (const path of ["app", "", "./app", "\0"])
+        assert.isUndefined(OpenRoots.resolveAllowed(path, ["/"]), JSON.stringify(path))
+      assert.isUndefined(OpenRoots.resolveAllowed(join(top, "app"), []))
     })
   )
 })
@@ -68,21 +73,21 @@ describe("a directory that no workspace may reach", () => {
     Effect.gen(function* () {
       const top = yield* ground
       const store = join(top, "app/inner/store")
-      assert.isUndefined(OpenRoots.refusal("gitDir", store))
+      assert.isUndefined(OpenRoots.reachabilityFault("gitDir", store))
       yield* Effect.scoped(
         Effect.gen(function* () {
           yield* PosixHost.make({ root: join(top, "link") })
           yield* Effect.scoped(PosixHost.make({ root: join(top, "app") }))
           for (const inside of [store, join(top, "app"), join(top, "link/x"), join(top, "app/out/store")]) {
-            assert.deepInclude(OpenRoots.refusal("gitDir", inside), { _tag: "InvalidArgument", argument: "gitDir" })
+            assert.deepInclude(OpenRoots.reachabilityFault("gitDir", inside), { _tag: "InvalidArgument", argument: "gitDir" })
           }
           for (const beside of ["app-old", "other/store", "new"]) {
-            assert.isUndefined(OpenRoots.refusal("gitDir", join(top, beside)), beside)
+            assert.isUndefined(OpenRoots.reachabilityFault("gitDir", join(top, beside)), beside)
           }
-          assert.isDefined(OpenRoots.refusal("gitDir", "relative"))
+          assert.isDefined(OpenRoots.reachabilityFault("gitDir", "relative"))
         })
       )
-      assert.isUndefined(OpenRoots.refusal("gitDir", store))
+      assert.isUndefined(OpenRoots.reachabilityFault("gitDir", store))
     })
   )
 })

@@ -4,7 +4,7 @@ import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import * as OpenRoots from "../../src/runtime/openRoots.ts"
-import { find } from "../../src/runtime/programs.ts"
+import { findProgram } from "../../src/runtime/programs.ts"
 import { within } from "../scratch.ts"
 
 /** A directory with the programs `served/bin/tool` and `good/tool`. */
@@ -44,7 +44,7 @@ describe.skipIf(process.platform === "win32")("the search of the PATH for a prog
           const close = how === "is an open root" ? OpenRoots.register(join(base, "served")) : () => {}
           const avoid = how === "is avoided" ? [join(base, "served")] : []
           const path = `${base}/${entry}`
-          const [found, none] = [find("tool", `${path}:${base}/good`, avoid), find("tool", path, avoid)]
+          const [found, none] = [findProgram("tool", `${path}:${base}/good`, avoid), findProgram("tool", path, avoid)]
           close()
           // The child gets the PATH too. A directory with a link to one bad program can contain good programs, so it is kept.
           const kept = links["links/tool"] === undefined ? "" : `${path}:`
@@ -62,7 +62,7 @@ describe.skipIf(process.platform === "win32")("the search of the PATH for a prog
         const before = process.cwd()
         process.chdir(join(base, "served"))
         Fs.copyFileSync("bin/tool", "tool")
-        const found = find("tool", `${entry}:${base}/good`, [])
+        const found = findProgram("tool", `${entry}:${base}/good`, [])
         process.chdir(before)
         assert.deepStrictEqual(found, { program: join(base, "good/tool"), path: `${base}/good` })
       })
@@ -73,7 +73,7 @@ describe.skipIf(process.platform === "win32")("the search of the PATH for a prog
     Effect.gen(function* () {
       const base = yield* place
       Fs.symlinkSync("../served", join(base, "links/served"))
-      assert.isUndefined(find("tool", `${base}/served/bin`, [join(base, "links/served")]))
+      assert.isUndefined(findProgram("tool", `${base}/served/bin`, [join(base, "links/served")]))
     })
   )
 
@@ -81,7 +81,10 @@ describe.skipIf(process.platform === "win32")("the search of the PATH for a prog
     Effect.gen(function* () {
       const base = yield* place
       Fs.renameSync(join(base, "good"), join(base, "served-tools"))
-      assert.strictEqual(find("tool", `${base}/served-tools`, [join(base, "served")])?.program, `${base}/served-tools/tool`)
+      assert.strictEqual(
+        findProgram("tool", `${base}/served-tools`, [join(base, "served")])?.program,
+        `${base}/served-tools/tool`
+      )
     })
   )
 })

@@ -17,12 +17,12 @@ export const question = (source: string, options: Partial<Question> = {}): Quest
 })
 
 export const query = (question: Question, options: Partial<Query> = {}): Query => ({
-  question,
+  pattern: question,
   needles: undefined,
-  most: Number.POSITIVE_INFINITY,
+  maxMatches: Number.POSITIVE_INFINITY,
   maxBytes: Number.POSITIVE_INFINITY,
-  withText: false,
-  budget: Number.POSITIVE_INFINITY,
+  includesText: false,
+  patternBudgetMillis: Number.POSITIVE_INFINITY,
   ...options
 })
 
@@ -37,7 +37,11 @@ const lossy = new TextDecoder("utf-8", { ignoreBOM: true })
 
 export const textOf = (bytes: Uint8Array): string => lossy.decode(bytes)
 
-export const expected = (bytes: Uint8Array, { maxBytes, most, question }: Query, from: number): FileFound => {
+export const expected = (
+  bytes: Uint8Array,
+  { maxBytes, maxMatches: most, pattern: question }: Query,
+  from: number
+): FileFound => {
   if (bytes.length > maxBytes) return "tooLarge"
   if (bytes.slice(0, 8192).some((byte) => byte === 0)) return "binary"
   const found = scan(question, textOf(bytes), from, most)

@@ -58,7 +58,7 @@ const contents = [...edges.map((text) => Buffer.from(text)), ...small]
 const large = [65_537, 200_000, mebibyte, 1.6 * mebibyte].map((length, i) => content(1000 + i, length))
 const named = (all: ReadonlyArray<Uint8Array>) => Object.fromEntries(all.map((bytes, i) => [`f${i}`, bytes]))
 
-const label = ({ needles, question: { flags, source } }: Query): string =>
+const label = ({ needles, pattern: { flags, source } }: Query): string =>
   `/${source}/${flags}${needles === undefined ? "" : ` with ${JSON.stringify(needles.texts)}`}`
 
 for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
@@ -117,7 +117,7 @@ for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
           const searcher = searcherWith(make())
           const { texts } = searchAll(
             searcher,
-            query(question("foo", { literal: "foo" }), { withText: true }),
+            query(question("foo", { literal: "foo" }), { includesText: true }),
             batchOf(base, ["a", "b", "c", "d", "e"])
           )
           assert.deepStrictEqual(texts, ["foo\n", "\ufefffoo \u00e9\r\n", `${"x\n".repeat(mebibyte)}foo`])
@@ -145,7 +145,7 @@ for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
           for (const most of [1, 100]) {
             const { found } = searchAll(
               searcherWith(make()),
-              query(question("foo"), { most }),
+              query(question("foo"), { maxMatches: most }),
               batchOf(base, ["before", "after", "none"])
             )
             assert.deepStrictEqual(found, ["binary", "binary", []])

@@ -32,10 +32,10 @@ describe("a temporary name", () => {
 
   it("is forgotten when its step or effect ends, also by an exception or a failure", () => {
     const names: Array<string> = []
-    TemporaryNames.during((name) => assert.isTrue(TemporaryNames.isInProgress(names[names.push(name) - 1]!)))
-    assert.throws(() => TemporaryNames.during((name) => assert.fail(names[names.push(name) - 1]!)))
+    TemporaryNames.withNameSync((name) => assert.isTrue(TemporaryNames.isInProgress(names[names.push(name) - 1]!)))
+    assert.throws(() => TemporaryNames.withNameSync((name) => assert.fail(names[names.push(name) - 1]!)))
     const exit = Effect.runSyncExit(
-      TemporaryNames.using((name) => {
+      TemporaryNames.withName((name) => {
         assert.isTrue(TemporaryNames.isInProgress(name))
         names.push(name)
         return Effect.fail("no")
@@ -90,7 +90,7 @@ describe("a temporary name", () => {
 describe("a name derived from a temporary name", () => {
   it("is in progress as long as the temporary name, and never counts as a leftover", () => {
     const name = TemporaryNames.make("exchange")
-    const part = TemporaryNames.derive(name, "old3")
+    const part = TemporaryNames.derivePartName(name, "old3")
     assert.notStrictEqual(part, name)
     assert.isTrue(TemporaryNames.isInProgress(part))
     TemporaryNames.forget(name)

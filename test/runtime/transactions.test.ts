@@ -12,7 +12,7 @@ const record = (state: Transactions.State) =>
       Transactions.draft(id, Transactions.ownHeader("", [somewhere]), false)!.publish(state)
       return id
     }),
-    (id) => Effect.sync(() => (["forward", "back"] as const).forEach((state) => Transactions.drop(id, state)))
+    (id) => Effect.sync(() => (["forward", "back"] as const).forEach((state) => Transactions.removeRecord(id, state)))
   )
 
 describe("the records of transactions", () => {
@@ -24,7 +24,7 @@ describe("the records of transactions", () => {
         const names: unknown = original(...args)
         if (args[0] === Transactions.directory() && !isAdvanced) {
           isAdvanced = true
-          Transactions.advance(id, "forward", "back")
+          Transactions.renameState(id, "forward", "back")
         }
         return names
       })

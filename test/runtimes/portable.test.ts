@@ -104,7 +104,7 @@ const malformed: ReadonlyArray<readonly [what: string, bytes: Uint8Array]> = [
 ]
 
 describe("malformed deflate data", () => {
-  for (const [name, { inflate, inflating }] of [
+  for (const [name, { inflate, inflatePump: inflating }] of [
     ["Node's zlib", Node],
     ["the streams of the web", Web]
   ] as const) {

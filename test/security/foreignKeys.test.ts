@@ -13,8 +13,8 @@ import { systemError } from "effect/PlatformError"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import { define } from "../../src/agent/definition.ts"
-import { nameOf } from "../../src/agent/changes/naming.ts"
-import { early } from "../../src/agent/mcp/kits.ts"
+import { toolArgumentName } from "../../src/agent/changes/naming.ts"
+import { earlyTools } from "../../src/agent/mcp/kits.ts"
 import * as Memory from "../../src/agent/memory.ts"
 import { invokeUnknown } from "../../src/agent/dispatch.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
@@ -126,7 +126,7 @@ describe("names that every object has", () => {
     Effect.gen(function* () {
       const { run } = yield* shell({ "a.txt": "a\n", ".gitignore": "[[:constructor:]]\n" })
       for (const name of names) {
-        assert.isUndefined(early(name, true), name)
+        assert.isUndefined(earlyTools(name, true), name)
         const { code, err } = yield* run(["mcp", "--tools", name], { input: "", stateDirectory: "/nowhere" })
         assert.strictEqual(code, 2, name)
         assert.include(err, JSON.stringify(name))
@@ -211,7 +211,7 @@ describe("names that every object has", () => {
       assert.strictEqual(Outside.faultOf(error)._tag, "IoError")
       const platform = systemError({ _tag: "Unknown", module: "FileSystem", method: "open", cause: error })
       assert.strictEqual(fromPlatform(platform)._tag, "IoError")
-      assert.strictEqual(nameOf(`edits.${name}`), `edits.${name}`)
+      assert.strictEqual(toolArgumentName(`edits.${name}`), `edits.${name}`)
     }
   })
 

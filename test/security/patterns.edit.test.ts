@@ -7,13 +7,13 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { type Edit, apply } from "../../src/engine/edit.ts"
+import { type Edit, applyEditsAtOnce } from "../../src/engine/edit.ts"
 import { guarded } from "../interruption/guarded.ts"
 
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
 
 const fault = (text: string, edit: Partial<Edit>): string => {
-  const edited = apply(utf8(text), [{ oldText: "", newText: "", ...edit }], "f")
+  const edited = applyEditsAtOnce(utf8(text), [{ oldText: "", newText: "", ...edit }], "f")
   assert.isTrue("_tag" in edited, "the edit succeeded")
   return String((edited as { readonly detail?: string }).detail)
 }
@@ -66,7 +66,7 @@ describe("a long text to find", () => {
       const some = parts.map((part) => put[part]).join("")
       for (const [text, crlf] of [some, some + oldText].flatMap((text) => [[text, false] as const, [text, true] as const])) {
         const written = (text: string): string => (crlf ? text.replaceAll("\n", "\r\n") : text)
-        const edited = apply(utf8(written(text)), [{ oldText, newText: "new", match: "all" }], "f")
+        const edited = applyEditsAtOnce(utf8(written(text)), [{ oldText, newText: "new", match: "all" }], "f")
         if (!text.includes(oldText)) assert.strictEqual("_tag" in edited && edited._tag, "InvalidArgument")
         else if ("_tag" in edited) assert.fail(JSON.stringify(edited))
         else assert.strictEqual(Buffer.from(edited.bytes).toString(), written(text.replaceAll(oldText, "new")))

@@ -6,7 +6,7 @@ import * as Stream from "effect/Stream"
 import * as Assert from "node:assert/strict"
 import * as Fs from "node:fs"
 import * as WindowsHost from "../../src/backends/WindowsHost.ts"
-import { Host } from "../../src/cli/workspace.ts"
+import { HostOpener } from "../../src/cli/workspace.ts"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import type { FsError, Unsupported } from "../../src/model/FsError.ts"
 
@@ -219,7 +219,7 @@ export const facts: ReadonlyArray<Fact> = [
   {
     name: "the command line works on a directory of Windows",
     check: (directory) =>
-      Effect.flatMap(Host, (open) =>
+      Effect.flatMap(HostOpener, (open) =>
         Effect.provide(
           Effect.flatMap(Filesystem, (fs) => fs.write("f", "x")),
           open(directory)

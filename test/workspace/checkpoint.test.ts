@@ -14,7 +14,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { readOnly } from "../../src/filesystem/Decorator.ts"
 import { type Algebra, Filesystem, make as makeFilesystem } from "../../src/filesystem/Filesystem.ts"
-import { alone } from "../../src/history/replace.ts"
+import { withExclusiveLock } from "../../src/history/replace.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import { capture } from "../../src/testing/Files.ts"
 import * as Checkpoint from "../../src/workspace/Checkpoint.ts"
@@ -448,7 +448,7 @@ describe("concurrent calls", () => {
         /** Two steps that must stay together. */
         const write = Effect.suspend(() => {
           const value = `${++next}`
-          return alone(
+          return withExclusiveLock(
             fs.port,
             Effect.andThen(
               fs.write("f", value, { mode: "overwrite" }),
@@ -456,7 +456,7 @@ describe("concurrent calls", () => {
             )
           )
         })
-        const isWhole = alone(
+        const isWhole = withExclusiveLock(
           fs.port,
           Effect.gen(function* () {
             assert.deepStrictEqual(yield* session.all(Note), [yield* fs.readString("f")])

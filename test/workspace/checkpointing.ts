@@ -83,7 +83,7 @@ const steppedHistory = (history: History | undefined, { step }: Stepper): Histor
         capture: step(history.capture, broken as never, ["hangs after"]),
         restore: (captured, paths) => step(history.restore(captured, paths), broken, ["hangs after"])
       }
-    : history && { _tag: "Directory", root: history.root, stamps: (path) => step(history.stamps(path), broken) }
+    : history && { _tag: "Directory", root: history.root, listStamped: (path) => step(history.listStamped(path), broken) }
 
 /** Makes each primitive of the port, and each of its history operations, a step. */
 const steppedPort = (self: Backend, stepper: Stepper): Backend => {
@@ -126,7 +126,7 @@ export interface Box {
 const boxIn = (name: string, session: Session.Operations, { step }: Stepper) =>
   Effect.gen(function* () {
     const box: Box = { value: 0, open: 0, kept: 0 }
-    yield* session.join({
+    yield* session.addParticipant({
       name,
       capture: step(
         Effect.sync(() => {

@@ -10,7 +10,7 @@ import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { type Algebra, Filesystem, make as makeFilesystem } from "../../src/filesystem/Filesystem.ts"
-import { alone } from "../../src/history/replace.ts"
+import { withExclusiveLock } from "../../src/history/replace.ts"
 import { Snapshots, layer as snapshotsLayer } from "../../src/history/Snapshots.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import { make as makeSlice } from "../../src/model/Slice.ts"
@@ -468,7 +468,7 @@ describe("a tree in JSON", () => {
     Effect.gen(function* () {
       const session = yield* Session.make()
       const { port } = yield* opened(session)
-      const json = yield* TemporaryNames.using((temporary) =>
+      const json = yield* TemporaryNames.withName((temporary) =>
         Effect.gen(function* () {
           for (const name of [temporary, ".~fsa-1.tmp", "a"]) {
             yield* port.write<never, never>(at(name), new Uint8Array(3), "create")
@@ -531,7 +531,7 @@ describe("exclusive work on a filesystem in a session", () => {
       const seen: Array<string> = []
       const goOn = yield* Deferred.make<void>()
       const working = yield* Effect.forkChild(
-        alone(
+        withExclusiveLock(
           fs.port,
           Effect.gen(function* () {
             yield* fs.write("a", "2", { mode: "overwrite" })
@@ -555,7 +555,7 @@ describe("exclusive work on a filesystem in a session", () => {
     Effect.gen(function* () {
       const session = yield* Session.make()
       const fs = yield* opened(session)
-      const one = alone(fs.port, Effect.andThen(Effect.yieldNow, Effect.asVoid(session.snapshot("one"))))
+      const one = withExclusiveLock(fs.port, Effect.andThen(Effect.yieldNow, Effect.asVoid(session.snapshot("one"))))
       const other = Effect.andThen(Effect.yieldNow, Effect.asVoid(session.snapshot("other")))
       const third = Effect.andThen(Effect.yieldNow, Effect.asVoid(fs.write("f", "", { mode: "overwrite" })))
       yield* Effect.all(

@@ -12,7 +12,7 @@ import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { type Algebra, Filesystem, make as derive } from "../../src/filesystem/Filesystem.ts"
 import * as Overlay from "../../src/filesystem/Overlay.ts"
 import { exportBytesOf } from "../../src/history/Archive.ts"
-import { alone } from "../../src/history/replace.ts"
+import { withExclusiveLock } from "../../src/history/replace.ts"
 import * as SnapshotStore from "../../src/history/SnapshotStore.ts"
 import * as Slice from "../../src/model/Slice.ts"
 import { faulty } from "../../src/testing/Faults.ts"
@@ -213,7 +213,7 @@ describe("a dump", () => {
         const work =
           holding === "the session"
             ? session.exclusively(Effect.andThen(next, sessions))
-            : alone(
+            : withExclusiveLock(
                 filesystem.port,
                 Effect.andThen(
                   next,

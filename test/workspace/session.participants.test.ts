@@ -103,7 +103,7 @@ class Fake {
 const ground = Effect.gen(function* () {
   const session = yield* Session.make({ slices: [Notes] })
   const fakes = ["a", "b", "c"].map((name) => new Fake(name))
-  for (const fake of fakes) yield* session.join(fake.participant)
+  for (const fake of fakes) yield* session.addParticipant(fake.participant)
   yield* session.set(Notes, "then")
   for (const fake of fakes) fake.value = "then"
   yield* session.snapshot("s")
@@ -143,7 +143,7 @@ describe("a participant of a session", () => {
       Effect.gen(function* () {
         const { fakes, session } = yield* ground
         const seen: Array<ReadonlyArray<string>> = []
-        yield* session.join({
+        yield* session.addParticipant({
           name: "last",
           reset: Effect.flatMap(session.all(Notes), (notes) => Effect.sync(() => void seen.push(notes)))
         })
@@ -237,12 +237,12 @@ describe("a participant of a session", () => {
       const session = yield* Session.make({ slices: [Notes] })
       const [one, other] = [new Fake("one"), new Fake("other")]
       const scope = yield* Scope.make()
-      yield* Scope.provide(session.join(one.participant), scope)
-      const error = yield* Effect.flip(Effect.scoped(session.join(new Fake("one").participant)))
+      yield* Scope.provide(session.addParticipant(one.participant), scope)
+      const error = yield* Effect.flip(Effect.scoped(session.addParticipant(new Fake("one").participant)))
       assert.strictEqual(error.reason, "invalid")
       yield* Effect.scoped(
         Effect.gen(function* () {
-          yield* session.join(other.participant)
+          yield* session.addParticipant(other.participant)
           yield* session.snapshot("s")
           yield* session.snapshot("t")
           yield* Scope.close(scope, Exit.void)
@@ -254,7 +254,7 @@ describe("a participant of a session", () => {
         })
       )
       assert.strictEqual(other.kept, 0)
-      yield* Effect.scoped(session.join(new Fake("one").participant))
+      yield* Effect.scoped(session.addParticipant(new Fake("one").participant))
     })
   )
 
@@ -264,8 +264,8 @@ describe("a participant of a session", () => {
         const { session } = yield* ground
         const late = new Fake("late")
         const withoutPast: Array<string> = []
-        yield* session.join(late.participant)
-        yield* session.join({ name: "slices only", reset: Effect.sync(() => void withoutPast.push("reset")) })
+        yield* session.addParticipant(late.participant)
+        yield* session.addParticipant({ name: "slices only", reset: Effect.sync(() => void withoutPast.push("reset")) })
         late.value = "now"
         yield* session.rollback("s")
         assert.strictEqual(late.value, "first")
@@ -324,7 +324,7 @@ describe("a participant of a session", () => {
           inside--
         })
         const prepare = Effect.as(step, { commit: step, discard: step })
-        yield* session.join({ name: "free", capture: Effect.as(step, { prepare, release: step }), reset: step })
+        yield* session.addParticipant({ name: "free", capture: Effect.as(step, { prepare, release: step }), reset: step })
         yield* session.snapshot("s")
         const calls = [session.rollback("s"), session.snapshot("s"), session.reset, session.forget("t"), session.snapshot("t")]
         yield* Effect.all(
@@ -341,7 +341,7 @@ describe("a participant of a session", () => {
     Effect.scoped(
       Effect.gen(function* () {
         const { fakes, session } = yield* ground
-        const locks = Locks.within(session.exclusively, fakes[0]!.locks)
+        const locks = Locks.nestLocks(session.exclusively, fakes[0]!.locks)
         const own = Effect.andThen(Effect.yieldNow, session.snapshot("own"))
         yield* Effect.all(
           Array.from({ length: 20 }, (_, i) => (i % 2 === 0 ? Effect.asVoid(locks.alone([root], own)) : session.rollback("s"))),
@@ -367,7 +367,7 @@ describe("a participant of a session", () => {
         const snapshot = yield* Effect.forkScoped(session.snapshot("t"), { startImmediately: true })
         yield* Effect.yieldNow
         const late = new Fake("late")
-        yield* session.join(late.participant)
+        yield* session.addParticipant(late.participant)
         yield* Deferred.succeed(gate, undefined)
         yield* Fiber.join(snapshot)
         // A fake fails when it is captured without being locked.

@@ -16,7 +16,7 @@ import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { capture, type Files, picture } from "../../src/testing/Files.ts"
 import * as Session from "../../src/workspace/Session.ts"
 import * as Installation from "../../src/runtime/installation.ts"
-import { sweep } from "../../src/workspace/temporary.ts"
+import { removeLeftovers } from "../../src/workspace/temporary.ts"
 import * as Names from "../runtime/names.ts"
 import * as VfsState from "../../src/workspace/VfsState.ts"
 import { watching } from "./failingSystem.ts"
@@ -559,7 +559,7 @@ describe("leftovers of killed processes", () => {
         basename(root).replace(/[\w-]{22}$/, (code) => [...code].reverse().join(""))
       ]
       for (const name of names) Fs.mkdirSync(join(place, name))
-      yield* sweep(place)
+      yield* removeLeftovers(place)
       assert.isTrue(Fs.existsSync(join(root, "held/file")))
       child.kill("SIGKILL")
       yield* Effect.promise(() => ended)
@@ -569,7 +569,7 @@ describe("leftovers of killed processes", () => {
         const signed = basename(root)
           .replace("vfs", purpose)
           .replace(/\.[\w-]{22}$/, "")
-        Fs.mkdirSync(join(place, `${signed}.${Buffer.from(Installation.codeOf(signed), "hex").toString("base64url")}`))
+        Fs.mkdirSync(join(place, `${signed}.${Buffer.from(Installation.signName(signed), "hex").toString("base64url")}`))
       }
       const state = yield* VfsState.make({ session: yield* Session.make(), directory: place })
       const left = [...names, basename(yield* state.rootPath)].sort()

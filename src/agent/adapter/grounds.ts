@@ -8,13 +8,13 @@ import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { recoverChanges } from "../changes/apply.ts"
 import type { Ground } from "../dispatch.ts"
 import * as Memory from "../memory.ts"
-import { together } from "../policy/core.ts"
+import { mergeContexts } from "../policy/core.ts"
 import type { Section, SectionError } from "../Section.ts"
-import { noFiles, notReady } from "./refusals.ts"
+import { noFilesystemInPrompt, filesystemNotReady } from "./refusals.ts"
 
-export interface Grounds {
-  readonly placeOf: (section: Section<unknown>) => Section<unknown> | undefined
-  readonly of: (section: Section<unknown>) => Effect.Effect<Ground>
+export interface ToolSources {
+  readonly sectionWithFilesystem: (section: Section<unknown>) => Section<unknown> | undefined
+  readonly sourceOf: (section: Section<unknown>) => Effect.Effect<Ground>
 }
 
 const servicesOf = (section: Section<unknown> | undefined): Effect.Effect<Context.Context<never>, SectionError> =>
@@ -24,7 +24,7 @@ const servicesOf = (section: Section<unknown> | undefined): Effect.Effect<Contex
  * Makes the sources of one run. `workspace` is the first section of the prompt that has a filesystem. All memories belong to
  * `session`.
  */
-export const make = (workspace: Section<unknown> | undefined, session: object): Grounds => {
+export const make = (workspace: Section<unknown> | undefined, session: object): ToolSources => {
   const memories = new WeakMap<Algebra, Memory.Memory>()
   // Each filesystem has its own memory, because the same path is a different file on each.
   const memoryOf = (filesystem: Algebra): Memory.Memory => {
@@ -32,39 +32,39 @@ export const make = (workspace: Section<unknown> | undefined, session: object): 
     memories.set(filesystem, known)
     return known
   }
-  const recovered = new WeakSet<Algebra>()
+  const recoveredFilesystems = new WeakSet<Algebra>()
   // Finish the interrupted changes of a killed process before any tool sees the files.
-  const sound = (filesystem: Algebra): Effect.Effect<Algebra> =>
-    recovered.has(filesystem)
+  const recoverOnce = (filesystem: Algebra): Effect.Effect<Algebra> =>
+    recoveredFilesystems.has(filesystem)
       ? Effect.succeed(filesystem)
       : Effect.as(
-          Effect.tap(recoverChanges(filesystem), () => Effect.sync(() => recovered.add(filesystem))),
+          Effect.tap(recoverChanges(filesystem), () => Effect.sync(() => recoveredFilesystems.add(filesystem))),
           filesystem
         )
 
-  const placeOf = (section: Section<unknown>): Section<unknown> | undefined =>
+  const sectionWithFilesystem = (section: Section<unknown>): Section<unknown> | undefined =>
     section.filesystem === undefined ? workspace : section
 
-  const of = Effect.fnUntraced(function* (section: Section<unknown>): Effect.fn.Return<Ground> {
-    const around = yield* Effect.context<never>()
-    const place = placeOf(section)
+  const sourceOf = Effect.fnUntraced(function* (section: Section<unknown>): Effect.fn.Return<Ground> {
+    const surroundingContext = yield* Effect.context<never>()
+    const owner = sectionWithFilesystem(section)
     const made = Effect.gen(function* () {
-      const filesystem = place?.filesystem === undefined ? undefined : yield* sound(yield* place.filesystem)
-      const services = together(yield* servicesOf(place), yield* servicesOf(section))
+      const filesystem = owner?.filesystem === undefined ? undefined : yield* recoverOnce(yield* owner.filesystem)
+      const services = mergeContexts(yield* servicesOf(owner), yield* servicesOf(section))
       return {
         filesystem,
-        missing: noFiles,
+        missing: noFilesystemInPrompt,
         memory: filesystem && memoryOf(filesystem),
-        services: together(around, services)
+        services: mergeContexts(surroundingContext, services)
       } satisfies Ground
     })
     return yield* Effect.catch(made, (error) =>
-      Effect.as(Effect.logWarning(`fs-algebra: ${(place ?? section).key}: ${error.message}`), {
+      Effect.as(Effect.logWarning(`fs-algebra: ${(owner ?? section).key}: ${error.message}`), {
         filesystem: undefined,
-        missing: notReady(place ?? section, error),
-        services: around
+        missing: filesystemNotReady(owner ?? section, error),
+        services: surroundingContext
       })
     )
   })
-  return { placeOf, of }
+  return { sectionWithFilesystem, sourceOf }
 }

@@ -6,33 +6,33 @@ import { Filesystem } from "../../filesystem/Filesystem.ts"
 import type { Adapter, McpOptions, Needed } from "../Adapter.ts"
 import * as Changes from "../mcp/changes.ts"
 import type { Flow } from "../mcp/flow.ts"
-import { type Plan, serving } from "../mcp/plan.ts"
+import { type Plan, makeServing } from "../mcp/plan.ts"
 import * as Guide from "../mcp/prompts.ts"
 import * as Resources from "../mcp/resources.ts"
-import type { Planning } from "../mcp/server.ts"
+import type { ServerPlanner } from "../mcp/server.ts"
 import * as Tools from "../mcp/tools.ts"
-import { together } from "../policy/core.ts"
+import { mergeContexts } from "../policy/core.ts"
 import * as Prompt from "../Prompt.ts"
 import type { SectionError } from "../Section.ts"
 import { make } from "./run.ts"
 
-export const planning =
+export const planServer =
   <R>(
     adapter: Adapter,
     prompt: Prompt.Prompt<R>,
     options: McpOptions
-  ): Planning<Prompt.PromptError | SectionError, Needed<R>> =>
+  ): ServerPlanner<Prompt.PromptError | SectionError, Needed<R>> =>
   (flow: Flow) =>
     Effect.gen(function* () {
       const { invoke, run } = yield* make(adapter, prompt, options)
       const workspace = Option.getOrUndefined(Prompt.workspace(prompt))
-      const own = yield* Effect.option(workspace?.services ?? Effect.succeed(Context.empty()))
-      const around = yield* Effect.context<never>()
+      const workspaceServices = yield* Effect.option(workspace?.services ?? Effect.succeed(Context.empty()))
+      const surroundingContext = yield* Effect.context<never>()
       // Use the section's own services, so that change notices leave out what its policies hide.
-      const watched = Option.map(Option.all([run.context.filesystem, own]), ([filesystem, services]) =>
-        Context.add(together(around, services), Filesystem, filesystem)
+      const watchContext = Option.map(Option.all([run.context.filesystem, workspaceServices]), ([filesystem, services]) =>
+        Context.add(mergeContexts(surroundingContext, services), Filesystem, filesystem)
       )
-      const calls = yield* serving(flow, options.structured, (definition, input) => {
+      const calls = yield* makeServing(flow, options.structured, (definition, input) => {
         const offered = run.tools.find((tool) => tool.definition === definition)
         // A definition outside the list of tools reads a resource; it runs in the workspace section.
         return offered === undefined ? invoke({ definition, section: workspace! }, input) : run.call(definition.name, input)
@@ -50,7 +50,7 @@ export const planning =
         },
         registrations: Layer.effectDiscard(register),
         changes: (subscribed) =>
-          Option.match(watched, {
+          Option.match(watchContext, {
             onNone: () => Layer.empty,
             onSome: (context) => Layer.provide(Changes.layer(subscribed), Layer.succeedContext(context))
           })

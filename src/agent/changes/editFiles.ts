@@ -9,7 +9,7 @@ import { Conflict, type EditError, type FsError, InvalidArgument, promote } from
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Call } from "../definition.ts"
 import { applyChanges, type FileChange } from "./apply.ts"
-import { asGiven, type FileEdits } from "./editPlan.ts"
+import { withModelNumbers, type FileEdits } from "./editPlan.ts"
 
 export interface EditedFile {
   readonly path: FsPath
@@ -18,12 +18,12 @@ export interface EditedFile {
   readonly version: string
 }
 
-const given =
+const withModelNames =
   (file: FileEdits, { tool }: Call) =>
   <E extends FsError>(error: E): E | InvalidArgument =>
-    error instanceof InvalidArgument ? asGiven(error, file, tool) : error
+    error instanceof InvalidArgument ? withModelNumbers(error, file, tool) : error
 
-const largest = 1024 * 1024
+const maxRememberedBytes = 1024 * 1024
 
 const textOf = (bytes: Uint8Array): string | undefined => {
   try {
@@ -36,9 +36,9 @@ const textOf = (bytes: Uint8Array): string | undefined => {
 /**
  * Remembers the new text, so that later changes by others can be described; only the version, if the text cannot be read now.
  */
-const remember = Effect.fnUntraced(function* ({ filesystem, memory }: Call, { bytesWritten, path, version }: EditResult) {
+const rememberText = Effect.fnUntraced(function* ({ filesystem, memory }: Call, { bytesWritten, path, version }: EditResult) {
   memory.saw(path, version!)
-  if (bytesWritten > largest) return
+  if (bytesWritten > maxRememberedBytes) return
   const read = yield* Effect.option(filesystem.readBytes(path, { version: true }))
   if (read._tag === "Some" && read.value.version === version) memory.saw(path, version!, textOf(read.value.content))
 })
@@ -50,26 +50,26 @@ const editOne = Effect.fnUntraced(function* (
   const { edits, ifMatch, path } = file
   const edited = yield* Effect.mapError(
     call.filesystem.edit(path, edits, { ...(ifMatch !== undefined && { ifMatch }), version: true }),
-    given(file, call)
+    withModelNames(file, call)
   )
-  yield* remember(call, edited)
+  yield* rememberText(call, edited)
   return { path, replacements: edited.replacements, diff: edited.diff, version: edited.version! }
 })
 
-interface Worked {
+interface PlannedEdit {
   readonly file: FileEdits
   readonly edited: Edit.Edited
   readonly change: FileChange
 }
 
-const work = Effect.fnUntraced(function* (call: Call, file: FileEdits): Effect.fn.Return<Worked, FsError> {
+const planEdit = Effect.fnUntraced(function* (call: Call, file: FileEdits): Effect.fn.Return<PlannedEdit, FsError> {
   const { edits, ifMatch, path } = file
   const { content, version } = yield* call.filesystem.readBytes(path, { version: true })
   if (ifMatch !== undefined && ifMatch !== version) {
     return yield* Effect.fail(new Conflict({ operation: call.tool, path, expected: ifMatch, actual: version! }))
   }
-  const edited = yield* Edit.applied(content, edits, path, call.settings.limits.maxFileSize)
-  if ("_tag" in edited) return yield* Effect.fail(given(file, call)(promote(edited, call.tool, path)))
+  const edited = yield* Edit.applyEdits(content, edits, path, call.settings.limits.maxFileSize)
+  if ("_tag" in edited) return yield* Effect.fail(withModelNames(file, call)(promote(edited, call.tool, path)))
   return { file, edited, change: { path, before: version!, after: edited.bytes } }
 })
 
@@ -77,11 +77,11 @@ const editAll = Effect.fnUntraced(function* (
   call: Call,
   files: ReadonlyArray<FileEdits>
 ): Effect.fn.Return<ReadonlyArray<EditedFile>, FsError> {
-  const all = yield* Effect.forEach(files, (file) => work(call, file))
+  const all = yield* Effect.forEach(files, (file) => planEdit(call, file))
   const changes = all.map(({ change }) => change)
   const changed = yield* Effect.mapError(
     applyChanges(call.filesystem, changes, { operation: call.tool }),
-    given(files[0]!, call)
+    withModelNames(files[0]!, call)
   )
   return all.map(({ edited: { bytes, diff, replacements }, file: { path } }, index) => {
     const version = changed[index]!.version!
@@ -94,7 +94,10 @@ const editAll = Effect.fnUntraced(function* (
 export const editFiles = (call: Call, files: ReadonlyArray<FileEdits>): Effect.Effect<ReadonlyArray<EditedFile>, FsError> => {
   const [only] = files
   if (files.length === 1) return Effect.map(editOne(call, only!), (edited) => [edited])
-  const expects = (path: string): boolean => files.some((file) => file.path === path && file.ifMatch !== undefined)
+  const hasPrecondition = (path: string): boolean => files.some((file) => file.path === path && file.ifMatch !== undefined)
   // Without `if_match` for the file, a conflict is retried on the current content.
-  return Effect.retry(editAll(call, files), { times: 4, while: (error) => error._tag === "Conflict" && !expects(error.path) })
+  return Effect.retry(editAll(call, files), {
+    times: 4,
+    while: (error) => error._tag === "Conflict" && !hasPrecondition(error.path)
+  })
 }

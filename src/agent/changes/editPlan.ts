@@ -3,9 +3,9 @@ import type { Edit } from "../../engine/edit.ts"
 import { InvalidArgument } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { type Call, type Refused, refused } from "../definition.ts"
-import { reworded } from "./naming.ts"
+import { withoutCoreAdvice } from "./naming.ts"
 
-export interface Place {
+export interface Replacement {
   readonly path?: string | undefined
   readonly old_string: string
   readonly new_string: string
@@ -13,8 +13,8 @@ export interface Place {
   readonly if_match?: string | undefined
 }
 
-export interface Params extends Partial<Place> {
-  readonly edits?: ReadonlyArray<Place> | undefined
+export interface Params extends Partial<Replacement> {
+  readonly edits?: ReadonlyArray<Replacement> | undefined
 }
 
 export interface FileEdits {
@@ -25,7 +25,7 @@ export interface FileEdits {
   readonly ifMatch: string | undefined
 }
 
-interface Growing extends FileEdits {
+interface MutableFileEdits extends FileEdits {
   readonly edits: Array<Edit>
   readonly names: Array<string>
   ifMatch: string | undefined
@@ -33,19 +33,19 @@ interface Growing extends FileEdits {
 
 const isBlank = (text: string | undefined): boolean => text === undefined || text === ""
 
-const nothing = refused(
+const noEdits = refused(
   "edit_file was given nothing to replace.",
   "Give path, old_string and new_string, or edits: a list of objects with path, old_string and new_string."
 )
-const half = refused(
+const incompleteEdit = refused(
   "edit_file was given only one of old_string and new_string.",
   'Give both; to delete text, give "" as new_string, and to write a whole file use write_file.'
 )
-const twofold = refused(
+const ambiguousEdits = refused(
   "edit_file was given both old_string and edits.",
   "Put every replacement into edits, and leave out old_string and new_string."
 )
-const whose = refused(
+const ambiguousVersion = refused(
   "if_match beside edits of several files does not say which file has that version.",
   "Put if_match into the edits of that file."
 )
@@ -53,35 +53,40 @@ const whose = refused(
 /** The largest number of edits in a call. Each costs some microseconds during which no other call can run. */
 const maxEdits = 5000
 
-const tooMany = (count: number): Refused =>
+const tooManyEdits = (count: number): Refused =>
   refused(
     `edit_file was given ${count.toLocaleString("en-US")} edits, and at most ${maxEdits.toLocaleString("en-US")} are made at once.`,
     "Nothing was changed; send them in several calls, or write the file whole with write_file."
   )
 
-const placesOf = (params: Params): ReadonlyArray<Place> | Refused => {
+const replacementsOf = (params: Params): ReadonlyArray<Replacement> | Refused => {
   const { edits, if_match, new_string, old_string, path, replace_all } = params
   if (edits !== undefined && edits.length > 0) {
-    if (!isBlank(old_string) || !isBlank(new_string)) return twofold
-    if (edits.length > maxEdits) return tooMany(edits.length)
+    if (!isBlank(old_string) || !isBlank(new_string)) return ambiguousEdits
+    if (edits.length > maxEdits) return tooManyEdits(edits.length)
     return edits.map((edit) => ({ ...edit, path: edit.path ?? path, replace_all: edit.replace_all ?? replace_all }))
   }
-  if (old_string === undefined && new_string === undefined) return nothing
-  if (old_string === undefined || new_string === undefined) return half
+  if (old_string === undefined && new_string === undefined) return noEdits
+  if (old_string === undefined || new_string === undefined) return incompleteEdit
   return [{ path, old_string, new_string, replace_all, if_match }]
 }
 
-const invalid = (call: Call, path: string, argument: string, detail: string): InvalidArgument =>
+const invalidArgument = (call: Call, path: string, argument: string, detail: string): InvalidArgument =>
   new InvalidArgument({ operation: call.tool, path, argument, detail })
 
-const check = (call: Call, path: FsPath, { new_string, old_string }: Place, name: string): InvalidArgument | undefined => {
+const faultOfEdit = (
+  call: Call,
+  path: FsPath,
+  { new_string, old_string }: Replacement,
+  name: string
+): InvalidArgument | undefined => {
   if (old_string === "") {
     const detail =
       "it is empty; to insert text, give the text next to the insertion and repeat it in new_string, and to write a whole file use write_file"
-    return invalid(call, path, `${name}old_string`, detail)
+    return invalidArgument(call, path, `${name}old_string`, detail)
   }
   return old_string === new_string
-    ? invalid(
+    ? invalidArgument(
         call,
         path,
         `${name}new_string`,
@@ -91,39 +96,44 @@ const check = (call: Call, path: FsPath, { new_string, old_string }: Place, name
 }
 
 /** Returns the line ending of a text, or `undefined` if the text has no line ending or mixed ones. */
-const endingOf = (text: string): "\r\n" | "\n" | undefined => {
+const lineEndingOf = (text: string): "\r\n" | "\n" | undefined => {
   const newlines = text.split("\n").length - 1
   const crlfs = text.split("\r\n").length - 1
   return newlines === 0 ? undefined : crlfs === newlines ? "\r\n" : crlfs === 0 ? "\n" : undefined
 }
 
-const alike = ({ new_string, old_string }: Place): string => {
-  const ending = endingOf(old_string)
+const withOldLineEndings = ({ new_string, old_string }: Replacement): string => {
+  const ending = lineEndingOf(old_string)
   return ending === undefined ? new_string : new_string.replaceAll(/\r?\n/g, ending)
 }
 
-const editOf = (place: Place): Edit => ({
+const editOf = (place: Replacement): Edit => ({
   oldText: place.old_string,
-  newText: alike(place),
+  newText: withOldLineEndings(place),
   match: place.replace_all === true ? "all" : "unique"
 })
 
 /** Groups the edits by file, in the order in which the files are first named. */
-export const planOf = Effect.fnUntraced(function* (params: Params, call: Call) {
-  const places = placesOf(params)
+export const planEdits = Effect.fnUntraced(function* (params: Params, call: Call) {
+  const places = replacementsOf(params)
   if ("_tag" in places) return yield* Effect.fail(places)
   const isList = params.edits !== undefined && params.edits.length > 0
-  const files = new Map<FsPath, Growing>()
+  const files = new Map<FsPath, MutableFileEdits>()
   for (const [index, place] of places.entries()) {
     const name = isList ? `edits[${index}].` : ""
     const path = yield* call.path(place.path ?? "", { argument: `${name}path` })
-    const fault = check(call, path, place, name)
+    const fault = faultOfEdit(call, path, place, name)
     if (fault !== undefined) return yield* Effect.fail(fault)
     const file = files.get(path) ?? { path, edits: [], names: [], ifMatch: undefined }
     files.set(path, file)
     if (file.ifMatch !== undefined && place.if_match !== undefined && file.ifMatch !== place.if_match) {
       return yield* Effect.fail(
-        invalid(call, path, `${name}if_match`, "another edit of the same file gives a different version; a file has only one")
+        invalidArgument(
+          call,
+          path,
+          `${name}if_match`,
+          "another edit of the same file gives a different version; a file has only one"
+        )
       )
     }
     file.ifMatch ??= place.if_match
@@ -132,24 +142,24 @@ export const planOf = Effect.fnUntraced(function* (params: Params, call: Call) {
   }
   const [first] = files.values()
   if (isList && params.if_match !== undefined) {
-    if (files.size > 1) return yield* Effect.fail(whose)
+    if (files.size > 1) return yield* Effect.fail(ambiguousVersion)
     first!.ifMatch ??= params.if_match
   }
   return [...files.values()] as ReadonlyArray<FileEdits>
 })
 
-const ownReferences = /^(?:edits\[\d+\] and edits\[\d+\] overlap|it does not occur in the file as it is; edits\[\d+\])/
+const coreReferences = /^(?:edits\[\d+\] and edits\[\d+\] overlap|it does not occur in the file as it is; edits\[\d+\])/
 
 /** Rewrites an error in the edits of one file so that it names the edits as the model numbered them. */
-export const asGiven = (error: InvalidArgument, { names }: FileEdits, tool: string): InvalidArgument => {
-  const listed = (index: string): string => (names[Number(index)] ?? "").replace(/\.$/, "")
+export const withModelNumbers = (error: InvalidArgument, { names }: FileEdits, tool: string): InvalidArgument => {
+  const modelName = (index: string): string => (names[Number(index)] ?? "").replace(/\.$/, "")
   // Rewrite only the core's own references; elsewhere `edits[n]` may be text of the file.
-  const detail = error.detail.replace(ownReferences, (text) =>
-    text.replace(/edits\[(\d+)\]/g, (_, index: string) => listed(index))
+  const detail = error.detail.replace(coreReferences, (text) =>
+    text.replace(/edits\[(\d+)\]/g, (_, index: string) => modelName(index))
   )
   const [, index = "0", field] = /^(?:edits\[(\d+)\]\.)?(oldText|newText)$/.exec(error.argument) ?? []
   const known: Readonly<Record<string, string>> = { oldText: "old_string", newText: "new_string" }
   const argument =
     field !== undefined ? `${names[Number(index)]}${known[field]}` : error.argument === "changes" ? "edits" : error.argument
-  return new InvalidArgument({ operation: tool, path: error.path, argument, detail: reworded(detail) })
+  return new InvalidArgument({ operation: tool, path: error.path, argument, detail: withoutCoreAdvice(detail) })
 }

@@ -9,15 +9,20 @@ const wireNames: ReadonlyMap<string, string> = new Map([
 ])
 
 /** Returns the name that a tool gives to an argument of the filesystem. */
-export const nameOf = (argument: string): string =>
+export const toolArgumentName = (argument: string): string =>
   argument
     .split(".")
     .map((part) => wireNames.get(part) ?? part)
     .join(".")
 
 /** Removes the core's advice from a detail, because the tools give their own. */
-export const reworded = (detail: string): string =>
+export const withoutCoreAdvice = (detail: string): string =>
   detail.replace("; give more of the surrounding text so that it occurs only once, or ask for the first or for all of them", "")
 
-export const renamed = (error: InvalidArgument, tool: string): InvalidArgument =>
-  new InvalidArgument({ operation: tool, path: error.path, argument: nameOf(error.argument), detail: reworded(error.detail) })
+export const withToolNames = (error: InvalidArgument, tool: string): InvalidArgument =>
+  new InvalidArgument({
+    operation: tool,
+    path: error.path,
+    argument: toolArgumentName(error.argument),
+    detail: withoutCoreAdvice(error.detail)
+  })

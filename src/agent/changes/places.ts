@@ -1,6 +1,6 @@
 /** Resolves the paths of changes to two trees of the affected entries, before and after, as a transaction needs them. */
 import * as Effect from "effect/Effect"
-import { noPlace, resolve, resolveLink } from "../../engine/resolve.ts"
+import { placeFault, resolve, resolveLink } from "../../engine/resolve.ts"
 import * as Version from "../../engine/version.ts"
 import { blobId, type DirectoryNode, type FileNode, type Node } from "../../history/tree.ts"
 import type { FileStat } from "../../model/Entry.ts"
@@ -9,7 +9,7 @@ import * as FsPath from "../../model/FsPath.ts"
 import { Limits } from "../../model/Limits.ts"
 import type { Backend } from "../../port/Backend.ts"
 
-export interface End {
+export interface PathChange {
   /** The path as the caller wrote it. */
   readonly path: FsPath.FsPath
   readonly before: string | null
@@ -18,69 +18,85 @@ export interface End {
   readonly from?: FsPath.FsPath | undefined
 }
 
-export interface Place {
-  readonly end: End
+export interface ResolvedChange {
+  readonly pathChange: PathChange
   readonly at: FsPath.FsPath
   readonly stat: FileStat | undefined
 }
 
-interface Spot {
+interface PathNode {
   readonly at: FsPath.FsPath
   readonly stat: FileStat | undefined
-  readonly below: Map<string, Spot>
-  end?: End
+  readonly below: Map<string, PathNode>
+  pathChange?: PathChange
 }
 
-export interface Trees {
+export interface ChangeTrees {
   readonly before: DirectoryNode
   readonly after: DirectoryNode
   /** The places, in path order. */
-  readonly places: ReadonlyArray<Place>
+  readonly places: ReadonlyArray<ResolvedChange>
 }
 
 const invalid = (detail: string): Fault => ({ _tag: "InvalidArgument", argument: "changes", detail })
 const notAFile: Fault = { _tag: "NotAFile" }
 const quoted = (path: string): string => JSON.stringify(path)
 
-const spotBelow = Effect.fnUntraced(function* (port: Backend, above: Spot, segment: string): Effect.fn.Return<Spot, Fault> {
+const childNode = Effect.fnUntraced(function* (
+  port: Backend,
+  parentNode: PathNode,
+  segment: string
+): Effect.fn.Return<PathNode, Fault> {
   const { caseSensitive } = port.info
   const key = caseSensitive ? segment : FsPath.fold(segment)
-  const known = above.below.get(key)
+  const known = parentNode.below.get(key)
   if (known !== undefined) return known
-  const isThere = above.stat?.kind === "directory"
-  const at = FsPath.join(above.at, segment)
-  const spot: Spot = { at, stat: isThere ? yield* port.stat(at) : undefined, below: new Map() }
-  above.below.set(key, spot)
-  return spot
+  const isParentDirectory = parentNode.stat?.kind === "directory"
+  const at = FsPath.join(parentNode.at, segment)
+  const pathNode: PathNode = { at, stat: isParentDirectory ? yield* port.stat(at) : undefined, below: new Map() }
+  parentNode.below.set(key, pathNode)
+  return pathNode
 })
 
 /** Resolves the path of an end. A write follows a link at the path; a removal removes the link itself. */
-const placeOf = Effect.fnUntraced(function* (port: Backend, { after, path }: End): Effect.fn.Return<FsPath.FsPath, Fault> {
+const resolvePath = Effect.fnUntraced(function* (
+  port: Backend,
+  { after, path }: PathChange
+): Effect.fn.Return<FsPath.FsPath, Fault> {
   const found = yield* after === null ? resolveLink(port, path) : resolve(port, path)
   // A file that blocks the path may itself be removed by these changes.
-  const fault = found.blocked ? undefined : noPlace(found)
+  const fault = found.isBlocked ? undefined : placeFault(found)
   if (fault !== undefined) return yield* Effect.fail(fault)
   const isNew = found.stat === undefined && found.path !== path
-  const beyond = isNew ? FsPath.checkLimits(found.path, yield* Limits) : undefined
-  return beyond === undefined ? found.path : yield* Effect.fail(beyond)
+  const limitFault = isNew ? FsPath.checkLimits(found.path, yield* Limits) : undefined
+  return limitFault === undefined ? found.path : yield* Effect.fail(limitFault)
 })
 
-const put = Effect.fnUntraced(function* (port: Backend, top: Spot, end: End): Effect.fn.Return<void, Fault> {
-  let spot = top
-  for (const segment of FsPath.segments(yield* placeOf(port, end))) spot = yield* spotBelow(port, spot, segment)
-  if (spot.end !== undefined) {
-    const both = spot.end.path === end.path ? quoted(end.path) : `${quoted(spot.end.path)} and ${quoted(end.path)}`
+const addToTree = Effect.fnUntraced(function* (
+  port: Backend,
+  rootNode: PathNode,
+  pathChange: PathChange
+): Effect.fn.Return<void, Fault> {
+  let pathNode = rootNode
+  for (const segment of FsPath.segments(yield* resolvePath(port, pathChange)))
+    pathNode = yield* childNode(port, pathNode, segment)
+  if (pathNode.pathChange !== undefined) {
+    const both =
+      pathNode.pathChange.path === pathChange.path
+        ? quoted(pathChange.path)
+        : `${quoted(pathNode.pathChange.path)} and ${quoted(pathChange.path)}`
     return yield* Effect.fail(invalid(`${both}: one file is changed twice; combine both changes`))
   }
-  if (spot === top || (spot.stat !== undefined && spot.stat.kind !== "file")) return yield* Effect.fail(notAFile)
-  spot.end = end
+  if (pathNode === rootNode || (pathNode.stat !== undefined && pathNode.stat.kind !== "file"))
+    return yield* Effect.fail(notAFile)
+  pathNode.pathChange = pathChange
 })
 
 const permissions = (stat: FileStat | undefined): { readonly mode?: number } =>
   stat?.mode === undefined ? {} : { mode: stat.mode & 0o777 }
 
 /** Describes the current file. Its id equals that of the new content only if the content stays the same. */
-const fileBefore = (stat: FileStat, { after, before }: End): FileNode => ({
+const fileBefore = (stat: FileStat, { after, before }: PathChange): FileNode => ({
   kind: "file",
   ...permissions(stat),
   sizeBytes: stat.sizeBytes,
@@ -94,9 +110,9 @@ const fileAfter = (bytes: Uint8Array, mode: { readonly mode?: number }): FileNod
   id: blobId(bytes)
 })
 
-const entriesOf = (spot: Spot, nodeOf: (spot: Spot) => Node | undefined): Map<string, Node> => {
+const entriesOf = (pathNode: PathNode, nodeOf: (pathNode: PathNode) => Node | undefined): Map<string, Node> => {
   const entries = new Map<string, Node>()
-  for (const child of spot.below.values()) {
+  for (const child of pathNode.below.values()) {
     const node = nodeOf(child)
     if (node !== undefined) entries.set(FsPath.name(child.at), node)
   }
@@ -104,39 +120,40 @@ const entriesOf = (spot: Spot, nodeOf: (spot: Spot) => Node | undefined): Map<st
 }
 
 /** Describes the current tree. Directories have no modes here, because their modes do not change. */
-const nodeBefore = (spot: Spot): Node | undefined => {
-  const { end, stat } = spot
-  if (stat?.kind === "directory") return { kind: "directory", entries: entriesOf(spot, nodeBefore) }
-  return stat === undefined || end === undefined ? undefined : fileBefore(stat, end)
+const nodeBefore = (pathNode: PathNode): Node | undefined => {
+  const { pathChange, stat } = pathNode
+  if (stat?.kind === "directory") return { kind: "directory", entries: entriesOf(pathNode, nodeBefore) }
+  return stat === undefined || pathChange === undefined ? undefined : fileBefore(stat, pathChange)
 }
 
 const nodeAfter =
-  (modeOf: (end: End) => { readonly mode?: number }) =>
-  (spot: Spot): Node | undefined => {
-    const { end, stat } = spot
-    const bytes = end?.after ?? null
-    if (bytes !== null) return fileAfter(bytes, stat === undefined ? modeOf(end!) : permissions(stat))
-    const entries = entriesOf(spot, nodeAfter(modeOf))
+  (modeOf: (pathChange: PathChange) => { readonly mode?: number }) =>
+  (pathNode: PathNode): Node | undefined => {
+    const { pathChange, stat } = pathNode
+    const bytes = pathChange?.after ?? null
+    if (bytes !== null) return fileAfter(bytes, stat === undefined ? modeOf(pathChange!) : permissions(stat))
+    const entries = entriesOf(pathNode, nodeAfter(modeOf))
     return stat?.kind === "directory" || entries.size > 0 ? { kind: "directory", entries } : undefined
   }
 
-const misplaced = (spot: Spot): Fault | undefined => {
-  if (spot.below.size === 0 || spot.stat?.kind === "directory") return undefined
-  const [below] = spot.below.values()
-  if (spot.end !== undefined && spot.end.after !== null) {
-    return invalid(`${quoted(spot.end.path)} cannot be a file and have ${quoted(FsPath.name(below!.at))} below it`)
+const misplacedFault = (pathNode: PathNode): Fault | undefined => {
+  if (pathNode.below.size === 0 || pathNode.stat?.kind === "directory") return undefined
+  const [below] = pathNode.below.values()
+  if (pathNode.pathChange !== undefined && pathNode.pathChange.after !== null) {
+    return invalid(`${quoted(pathNode.pathChange.path)} cannot be a file and have ${quoted(FsPath.name(below!.at))} below it`)
   }
-  return spot.stat === undefined || spot.end !== undefined ? undefined : { _tag: "NotADirectory" }
+  return pathNode.stat === undefined || pathNode.pathChange !== undefined ? undefined : { _tag: "NotADirectory" }
 }
 
-const placesOf = (top: Spot): ReadonlyArray<Place> | Fault => {
-  const places: Array<Place> = []
-  const pending = [top]
-  for (let spot = pending.pop(); spot !== undefined; spot = pending.pop()) {
-    const fault = misplaced(spot)
-    if (fault !== undefined) return located(fault, spot.at)
-    if (spot.end !== undefined) places.push({ end: spot.end, at: spot.at, stat: spot.stat })
-    pending.push(...spot.below.values())
+const collectChanges = (rootNode: PathNode): ReadonlyArray<ResolvedChange> | Fault => {
+  const places: Array<ResolvedChange> = []
+  const pending = [rootNode]
+  for (let pathNode = pending.pop(); pathNode !== undefined; pathNode = pending.pop()) {
+    const fault = misplacedFault(pathNode)
+    if (fault !== undefined) return located(fault, pathNode.at)
+    if (pathNode.pathChange !== undefined)
+      places.push({ pathChange: pathNode.pathChange, at: pathNode.at, stat: pathNode.stat })
+    pending.push(...pathNode.below.values())
   }
   return places.sort((a, b) => FsPath.compare(a.at, b.at))
 }
@@ -145,15 +162,19 @@ const placesOf = (top: Spot): ReadonlyArray<Place> | Fault => {
  * Resolves every end. Fails with InvalidArgument if two ends are the same file or exclude each other, and with NotAFile or
  * NotADirectory for entries of another kind. Also fails with the errors of links. Faults have the caller's path.
  */
-export const find = Effect.fnUntraced(function* (port: Backend, ends: ReadonlyArray<End>): Effect.fn.Return<Trees, Fault> {
+export const resolveChanges = Effect.fnUntraced(function* (
+  port: Backend,
+  ends: ReadonlyArray<PathChange>
+): Effect.fn.Return<ChangeTrees, Fault> {
   const stat = yield* port.stat(FsPath.root)
   // The root directory of a backend can be moved away at any time.
   if (stat?.kind !== "directory") return yield* Effect.fail(located({ _tag: "NotFound" }, FsPath.root))
-  const top: Spot = { at: FsPath.root, stat, below: new Map() }
-  for (const end of ends) yield* Effect.mapError(put(port, top, end), (fault) => located(fault, end.path))
-  const places = placesOf(top)
+  const rootNode: PathNode = { at: FsPath.root, stat, below: new Map() }
+  for (const pathChange of ends)
+    yield* Effect.mapError(addToTree(port, rootNode, pathChange), (fault) => located(fault, pathChange.path))
+  const places = collectChanges(rootNode)
   if ("_tag" in places) return yield* Effect.fail(places)
-  const stats = new Map(places.map(({ end, stat }) => [end.path, stat]))
-  const modeOf = ({ from }: End) => (from === undefined ? {} : permissions(stats.get(from)))
-  return { places, before: nodeBefore(top) as DirectoryNode, after: nodeAfter(modeOf)(top) as DirectoryNode }
+  const stats = new Map(places.map(({ pathChange, stat }) => [pathChange.path, stat]))
+  const modeOf = ({ from }: PathChange) => (from === undefined ? {} : permissions(stats.get(from)))
+  return { places, before: nodeBefore(rootNode) as DirectoryNode, after: nodeAfter(modeOf)(rootNode) as DirectoryNode }
 })

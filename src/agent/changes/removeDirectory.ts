@@ -8,10 +8,10 @@ import { isPinned } from "../../engine/remove.ts"
 import { resolveLink } from "../../engine/resolve.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import * as Caller from "../../filesystem/operations/call.ts"
-import { exchange, withoutMismatch } from "../../history/exchange.ts"
-import { taking } from "../../history/exchange/turn.ts"
-import { alone, recovering } from "../../history/replace.ts"
-import { type DirectoryNode, empty, type Node, withNode } from "../../history/tree.ts"
+import { runTransaction, mismatchToFault } from "../../history/exchange.ts"
+import { withTreeLock } from "../../history/exchange/turn.ts"
+import { withExclusiveLock, recoverTransactions } from "../../history/replace.ts"
+import { type DirectoryNode, emptyDirectory, type Node, withNode } from "../../history/tree.ts"
 import type { DeleteResult, FileStat } from "../../model/Entry.ts"
 import type { Fault, FsError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
@@ -24,39 +24,39 @@ export interface Removed extends DeleteResult {
   readonly files: number
 }
 
-interface Census {
+interface DirectoryCount {
   readonly counted: Removed
   /** The names and kinds of the entries, so that the transaction detects entries added since. */
   readonly node: DirectoryNode
 }
 
-const leafOf = (kind: "file" | "symlink"): Node => (kind === "file" ? { kind, sizeBytes: 0, id: "" } : { kind, target: "" })
+const leafNode = (kind: "file" | "symlink"): Node => (kind === "file" ? { kind, sizeBytes: 0, id: "" } : { kind, target: "" })
 
 /**
  * Counts the entries as a delete does: without temporary files of processes, and at least 1. Returns `undefined` if there is a
  * FIFO or the like.
  */
-const census = Effect.fnUntraced(function* (
+const countEntries = Effect.fnUntraced(function* (
   port: Backend,
   top: FsPath.FsPath,
   { mode }: FileStat
-): Effect.fn.Return<Census | undefined, Fault> {
+): Effect.fn.Return<DirectoryCount | undefined, Fault> {
   const entries = new Map<string, Node>()
   const pending = [{ path: top, entries }]
   let deleted = 0
   let directories = 0
-  for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
+  for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
     directories++
-    for (const child of yield* locate(here.path, port.list(here.path))) {
+    for (const child of yield* locate(directory.path, port.list(directory.path))) {
       if (TemporaryNames.isInProgress(child.name)) continue
       if (child.kind === "other") return undefined
       const key = keyOf(child)
       if (child.kind === "directory") {
         const below = new Map<string, Node>()
-        here.entries.set(key, { kind: "directory", entries: below })
-        pending.push({ path: FsPath.join(here.path, key), entries: below })
+        directory.entries.set(key, { kind: "directory", entries: below })
+        pending.push({ path: FsPath.join(directory.path, key), entries: below })
       } else {
-        here.entries.set(key, leafOf(child.kind))
+        directory.entries.set(key, leafNode(child.kind))
         deleted++
       }
     }
@@ -65,30 +65,30 @@ const census = Effect.fnUntraced(function* (
   return { counted: { deleted: Math.max(1, deleted), directories, files: deleted }, node }
 })
 
-const swap = Effect.fnUntraced(function* (
+const removeByTransaction = Effect.fnUntraced(function* (
   port: Backend,
   at: FsPath.FsPath,
   stat: FileStat
 ): Effect.fn.Return<Removed | undefined, Fault> {
-  yield* recovering(port)
-  const found = yield* census(port, at, stat)
+  yield* recoverTransactions(port)
+  const found = yield* countEntries(port, at, stat)
   if (found === undefined) return undefined
-  const before = withNode(empty, at, found.node)
+  const before = withNode(emptyDirectory, at, found.node)
   const after = withNode(before, at, undefined)
   const content = () => Effect.succeed(new Uint8Array())
-  yield* Effect.mapError(exchange<never>(port, { before, after, content }), withoutMismatch)
+  yield* Effect.mapError(runTransaction<never>(port, { before, after, content }), mismatchToFault)
   return found.counted
 })
 
-const holdsFiles = Effect.fnUntraced(function* (port: Backend, path: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
+const containsFiles = Effect.fnUntraced(function* (port: Backend, path: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
   const { path: top, stat } = yield* resolveLink(port, path)
   if (stat?.kind !== "directory") return true
   const pending = [top]
-  for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
-    for (const child of yield* port.list(here)) {
+  for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
+    for (const child of yield* port.list(directory)) {
       if (TemporaryNames.isInProgress(child.name)) continue
       if (child.kind !== "directory") return true
-      pending.push(FsPath.join(here, keyOf(child)))
+      pending.push(FsPath.join(directory, keyOf(child)))
     }
   }
   return false
@@ -101,33 +101,39 @@ export const removeDirectory = (
   missing: "fail" | "ignore"
 ): Effect.Effect<Removed, FsError> => {
   const { port } = fs
-  const { call, may } = Caller.make(port)
-  const deleted = Effect.uninterruptible(fs.delete(path, { recursive: true, missing }))
+  const { call, isPermitted: may } = Caller.make(port)
+  const deleted = Effect.uninterruptible(fs.delete(path, { recursive: true, missingDirectories: missing }))
   // A delete counts an empty directory as 1.
-  const plainly = Effect.flatMap(
-    Effect.orElseSucceed(holdsFiles(port, path), () => true),
-    (holds) => Effect.map(deleted, (removed): Removed => ({ ...removed, files: holds ? removed.deleted : 0 }))
+  const deletePlainly = Effect.flatMap(
+    Effect.orElseSucceed(containsFiles(port, path), () => true),
+    (hasFiles) => Effect.map(deleted, (removed): Removed => ({ ...removed, files: hasFiles ? removed.deleted : 0 }))
   )
   // Only a backend that removes trees natively also moves directories natively.
-  if (port.info.confinement === "virtual" || performing(port, "RemoveTree") === undefined || !may("write", path)) return plainly
+  if (port.info.confinement === "virtual" || performing(port, "RemoveTree") === undefined || !may("write", path))
+    return deletePlainly
   const found = Effect.map(resolveLink(port, path), ({ path: at, stat }) =>
     stat?.kind === "directory" && !isPinned(port, at) ? { at, stat } : undefined
   )
   // Resolve the path again under the lock, when no other call can change it.
-  const swapped = call<Removed | undefined, FsError>("delete", path, Caller.tags.delete, Caller.deleting, () =>
-    Effect.flatMap(found, (first) =>
-      first === undefined
-        ? Effect.succeed(undefined)
-        : alone(
-            port,
-            taking(
+  const removedByTransaction = call<Removed | undefined, FsError>(
+    "delete",
+    path,
+    Caller.errorTags.delete,
+    Caller.deleteActions,
+    () =>
+      Effect.flatMap(found, (first) =>
+        first === undefined
+          ? Effect.succeed(undefined)
+          : withExclusiveLock(
               port,
-              Effect.flatMap(found, (there) =>
-                there === undefined ? Effect.succeed(undefined) : swap(port, there.at, there.stat)
+              withTreeLock(
+                port,
+                Effect.flatMap(found, (target) =>
+                  target === undefined ? Effect.succeed(undefined) : removeByTransaction(port, target.at, target.stat)
+                )
               )
             )
-          )
-    )
+      )
   )
-  return Effect.flatMap(swapped, (removed) => (removed === undefined ? plainly : Effect.succeed(removed)))
+  return Effect.flatMap(removedByTransaction, (removed) => (removed === undefined ? deletePlainly : Effect.succeed(removed)))
 }

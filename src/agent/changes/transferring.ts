@@ -5,7 +5,7 @@ import type { FsError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Access, type Call, type Refused, refused } from "../definition.ts"
 import { plural, size } from "../text/words.ts"
-import { renamed } from "./naming.ts"
+import { withToolNames } from "./naming.ts"
 
 export const parameters = Schema.Struct({
   from: Schema.String.annotate({ description: "File or directory, relative to the root" }),
@@ -23,45 +23,45 @@ export const value = Schema.Struct({ files: Schema.Int, directories: Schema.Int,
 
 type Params = typeof parameters.Type
 
-const both = ({ from, to }: Params, call: Call) =>
+const resolveBothPaths = ({ from, to }: Params, call: Call) =>
   Effect.all([call.path(from, { argument: "from" }), call.path(to, { argument: "to" })])
 
-export const touching = (access: Access) => (params: Params, call: Call) =>
-  Effect.map(both(params, call), ([from, to]) => [
+export const touchesWith = (access: Access) => (params: Params, call: Call) =>
+  Effect.map(resolveBothPaths(params, call), ([from, to]) => [
     { access, path: from },
     { access: "write" as const, path: to }
   ])
 
-const amount = ({ bytes, directories, files }: TransferResult): string =>
+const describeAmount = ({ bytes, directories, files }: TransferResult): string =>
   [
     ...(directories === 0 ? [] : [plural(directories, "directory", "directories")]),
     ...(files === 0 && directories > 0 ? [] : [plural(files, "file")]),
     size(bytes)
   ].join(", ")
 
-export interface Way {
-  readonly done: string
+export interface Transfer {
+  readonly pastVerb: string
   readonly run: (
     call: Call,
     from: FsPath.FsPath,
     to: FsPath.FsPath,
     overwrite: boolean
   ) => ReturnType<Call["filesystem"]["move"]>
-  readonly forgets: boolean
+  readonly forgetsSource: boolean
 }
 
 /**
  * Refuses if a directory is at the destination. The directory is neither replaced nor emptied: the file was perhaps meant to go
  * into it.
  */
-const ontoDirectory = Effect.fnUntraced(function* (
+const refuseDirectoryTarget = Effect.fnUntraced(function* (
   error: FsError,
   { filesystem }: Call,
   from: FsPath.FsPath,
   to: FsPath.FsPath
 ): Effect.fn.Return<never, FsError | Refused> {
-  const inTheWay = error._tag === "AlreadyExists" || error._tag === "DirectoryNotEmpty" || error._tag === "NotAFile"
-  const target = inTheWay ? yield* Effect.orElseSucceed(filesystem.stat(to), () => undefined) : undefined
+  const isOccupied = error._tag === "AlreadyExists" || error._tag === "DirectoryNotEmpty" || error._tag === "NotAFile"
+  const target = isOccupied ? yield* Effect.orElseSucceed(filesystem.stat(to), () => undefined) : undefined
   if (target?.isDirectory !== true) return yield* Effect.fail(error)
   const inside = FsPath.join(to, FsPath.name(from))
   return yield* Effect.fail(
@@ -72,18 +72,20 @@ const ontoDirectory = Effect.fnUntraced(function* (
   )
 })
 
-export const transferring = ({ done, forgets, run }: Way) =>
+export const makeTransferHandler = ({ pastVerb, forgetsSource, run }: Transfer) =>
   Effect.fnUntraced(function* (params: Params, call: Call) {
-    const [from, to] = yield* both(params, call)
+    const [from, to] = yield* resolveBothPaths(params, call)
     const transferred = yield* run(call, from, to, params.overwrite === true).pipe(
       Effect.catch((error) =>
-        error._tag === "InvalidArgument" ? Effect.fail(renamed(error, call.tool)) : ontoDirectory(error, call, from, to)
+        error._tag === "InvalidArgument"
+          ? Effect.fail(withToolNames(error, call.tool))
+          : refuseDirectoryTarget(error, call, from, to)
       )
     )
     const { memory } = call
     memory.forget(to)
     // If the source is not at the remembered version, neither is the copy, so the versions can be carried over.
     memory.carry(from, to)
-    if (forgets) memory.forget(from)
-    return { message: `${done} ${from} to ${to}: ${amount(transferred)}`, value: transferred }
+    if (forgetsSource) memory.forget(from)
+    return { message: `${pastVerb} ${from} to ${to}: ${describeAmount(transferred)}`, value: transferred }
   })

@@ -6,7 +6,7 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 
 type Request = HttpServerRequest.HttpServerRequest
 
-const refusal = HttpServerResponse.jsonUnsafe(
+const notUtf8Response = HttpServerResponse.jsonUnsafe(
   { jsonrpc: "2.0", id: null, error: { code: -32_700, message: "Parse error: a message must be UTF-8" } },
   { status: 400 }
 )
@@ -20,7 +20,7 @@ export const withText = (request: Request): Effect.Effect<Request | HttpServerRe
         onFailure: () => request,
         onSuccess: (body) => {
           const bytes = Buffer.from(body)
-          if (!isUtf8(bytes)) return refusal
+          if (!isUtf8(bytes)) return notUtf8Response
           return Object.create(request, { text: { value: Effect.succeed(bytes.toString("utf8")) } }) as Request
         }
       })

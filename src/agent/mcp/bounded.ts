@@ -12,12 +12,12 @@ import * as HttpRouter from "effect/http/HttpRouter"
 import type * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 
-export interface Bounds {
+export interface SessionLimits {
   readonly maxSessions?: number | undefined
   readonly sessionIdleTimeout?: Duration.Input | undefined
 }
 
-const header = "mcp-session-id"
+const sessionHeader = "mcp-session-id"
 
 interface Session {
   requests: number
@@ -26,59 +26,59 @@ interface Session {
 
 type Handler = (request: HttpServerRequest.HttpServerRequest) => Effect.Effect<HttpServerResponse.HttpServerResponse>
 
-const full = HttpServerResponse.text("Too many sessions are in use. Try again later.\n", {
+const tooManySessions = HttpServerResponse.text("Too many sessions are in use. Try again later.\n", {
   status: 503,
   headers: { "retry-after": "1" }
 })
 
-const bounding = ({ maxSessions = 1000, sessionIdleTimeout = "1 day" }: Bounds) => {
-  const patience = Duration.toMillis(sessionIdleTimeout)
+const makeHandlers = ({ maxSessions = 1000, sessionIdleTimeout = "1 day" }: SessionLimits) => {
+  const idleTimeoutMillis = Duration.toMillis(sessionIdleTimeout)
   /** The sessions in order of use, the most recently used last. */
   const sessions = new Map<string, Session>()
-  let terminate: Handler | undefined
+  let deleteHandler: Handler | undefined
 
   const touch = (id: string, session: Session, now: number): void => {
     session.usedAt = now
     sessions.delete(id)
     sessions.set(id, session)
   }
-  const end = (id: string, request: HttpServerRequest.HttpServerRequest) => {
+  const endSession = (id: string, request: HttpServerRequest.HttpServerRequest) => {
     sessions.delete(id)
-    const asked = request.modify({ headers: Headers.fromInput({ [header]: id }) })
-    return terminate === undefined ? Effect.void : Effect.asVoid(terminate(asked))
+    const deleteRequest = request.modify({ headers: Headers.fromInput({ [sessionHeader]: id }) })
+    return deleteHandler === undefined ? Effect.void : Effect.asVoid(deleteHandler(deleteRequest))
   }
-  const idle = (isOver: (session: Session) => boolean): ReadonlyArray<string> =>
+  const idleSessions = (isOver: (session: Session) => boolean): ReadonlyArray<string> =>
     [...sessions].filter(([, session]) => session.requests === 0 && isOver(session)).map(([id]) => id)
 
-  const begun = Effect.fnUntraced(function* (
+  const admitSession = Effect.fnUntraced(function* (
     request: HttpServerRequest.HttpServerRequest,
     response: HttpServerResponse.HttpServerResponse,
     now: number
   ) {
-    const made = response.headers[header]
-    if (made === undefined || sessions.has(made)) return response
-    const [oldest] = sessions.size < maxSessions ? [] : idle(() => true)
+    const sessionId = response.headers[sessionHeader]
+    if (sessionId === undefined || sessions.has(sessionId)) return response
+    const [oldest] = sessions.size < maxSessions ? [] : idleSessions(() => true)
     if (sessions.size >= maxSessions && oldest === undefined) {
-      yield* end(made, request)
-      return full
+      yield* endSession(sessionId, request)
+      return tooManySessions
     }
-    if (oldest !== undefined) yield* end(oldest, request)
-    sessions.set(made, { requests: 0, usedAt: now })
+    if (oldest !== undefined) yield* endSession(oldest, request)
+    sessions.set(sessionId, { requests: 0, usedAt: now })
     return response
   })
 
-  const posting = (handler: Handler): Handler =>
+  const wrapPost = (handler: Handler): Handler =>
     Effect.fnUntraced(function* (request) {
       const now = yield* Clock.currentTimeMillis
-      const expired = idle(({ usedAt }) => now - usedAt >= patience)
-      yield* Effect.forEach(expired, (id) => end(id, request), { discard: true })
-      const id = request.headers[header]
+      const expired = idleSessions(({ usedAt }) => now - usedAt >= idleTimeoutMillis)
+      yield* Effect.forEach(expired, (id) => endSession(id, request), { discard: true })
+      const id = request.headers[sessionHeader]
       const session = id === undefined ? undefined : sessions.get(id)
       if (id === undefined || session === undefined) {
         const response = yield* handler(request)
         // The server sets the session header in a handler of its own, which runs before this one.
         return yield* Effect.withFiber((fiber) => {
-          HttpEffect.appendPreResponseHandlerUnsafe(fiber.context, (_, response) => begun(request, response, now))
+          HttpEffect.appendPreResponseHandlerUnsafe(fiber.context, (_, response) => admitSession(request, response, now))
           return Effect.succeed(response)
         })
       }
@@ -86,32 +86,32 @@ const bounding = ({ maxSessions = 1000, sessionIdleTimeout = "1 day" }: Bounds) 
       touch(id, session, now)
       return yield* Effect.ensuring(
         handler(request),
-        Effect.map(Clock.currentTimeMillis, (then) => {
+        Effect.map(Clock.currentTimeMillis, (endedAt) => {
           session.requests--
-          if (sessions.get(id) === session) touch(id, session, then)
+          if (sessions.get(id) === session) touch(id, session, endedAt)
         })
       )
     })
 
-  const deleting = (handler: Handler): Handler => {
-    terminate = handler
+  const wrapDelete = (handler: Handler): Handler => {
+    deleteHandler = handler
     return (request) =>
       Effect.tap(handler(request), ({ status }) =>
-        Effect.sync(() => status === 204 && sessions.delete(request.headers[header] ?? ""))
+        Effect.sync(() => status === 204 && sessions.delete(request.headers[sessionHeader] ?? ""))
       )
   }
-  return { deleting, posting }
+  return { deleting: wrapDelete, posting: wrapPost }
 }
 
-export const layer = (bounds: Bounds): Layer.Layer<HttpRouter.HttpRouter, never, HttpRouter.HttpRouter> =>
+export const layer = (sessionLimits: SessionLimits): Layer.Layer<HttpRouter.HttpRouter, never, HttpRouter.HttpRouter> =>
   Layer.effect(
     HttpRouter.HttpRouter,
     Effect.map(HttpRouter.HttpRouter, (router) => {
-      const { deleting, posting } = bounding(bounds)
+      const { deleting: wrapDelete, posting: wrapPost } = makeHandlers(sessionLimits)
       const add: typeof router.add = (method, path, handler, options) => {
         // The handlers of that server have no errors and no requirements, which the router's type cannot express.
         const bounded =
-          method === "POST" ? posting(handler as never) : method === "DELETE" ? deleting(handler as never) : handler
+          method === "POST" ? wrapPost(handler as never) : method === "DELETE" ? wrapDelete(handler as never) : handler
         return router.add(method, path, bounded as typeof handler, options)
       }
       return { ...router, add }

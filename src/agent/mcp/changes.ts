@@ -18,14 +18,14 @@ const changed = ({ _tag, path }: WatchEvent): ReadonlyArray<string> =>
   _tag === "Updated" || path === FsPath.root ? [uriOf(path)] : [uriOf(path), uriOf(FsPath.parent(path))]
 
 /** The filesystem with the policies applied, so that unreadable files cause no notices. */
-const seen = Effect.gen(function* () {
+const visibleFilesystem = Effect.gen(function* () {
   const base: Algebra = yield* Filesystem
   const memory = Memory.make()
   return (yield* inForce).reduce((self, policy) => policy.filesystem?.(self, memory) ?? self, base)
 })
 
-const notices = (server: McpServer.McpServer["Service"]): Effect.Effect<void, never, Filesystem> =>
-  Effect.flatMap(seen, (fs) =>
+const sendNotices = (server: McpServer.McpServer["Service"]): Effect.Effect<void, never, Filesystem> =>
+  Effect.flatMap(visibleFilesystem, (fs) =>
     fs.watch().pipe(
       Stream.map(changed),
       Stream.flattenIterable,
@@ -36,5 +36,5 @@ const notices = (server: McpServer.McpServer["Service"]): Effect.Effect<void, ne
 
 export const layer = (subscribed: Effect.Effect<void>): Layer.Layer<never, never, McpServer.McpServer | Filesystem> =>
   Layer.effectDiscard(
-    Effect.flatMap(McpServer.McpServer, (server) => Effect.forkScoped(Effect.andThen(subscribed, notices(server))))
+    Effect.flatMap(McpServer.McpServer, (server) => Effect.forkScoped(Effect.andThen(subscribed, sendNotices(server))))
   )

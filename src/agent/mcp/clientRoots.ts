@@ -22,13 +22,13 @@ export interface ClientRoots {
   readonly changed: Effect.Effect<void>
 }
 
-const patience = "10 seconds"
+const answerTimeout = "10 seconds"
 
 /** The most unanswered requests to remember, for a client that never answers. */
 const maxUnanswered = 64
 
 /** The prefix of our request ids. Effect's server numbers its requests, so the ids never collide. */
-const prefix = "fs-algebra/roots/"
+const requestIdPrefix = "fs-algebra/roots/"
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null
 
@@ -38,10 +38,10 @@ const field = (value: unknown, ...names: ReadonlyArray<string>): unknown =>
 const parsed = ({ text }: Message): unknown => JSON.parse(text)
 
 export const make = Effect.fnUntraced(function* (write: (text: string) => Effect.Effect<void>) {
-  const mayBeAsked = yield* Deferred.make<boolean>()
+  const clientReady = yield* Deferred.make<boolean>()
   const changes = yield* Queue.sliding<void>(1)
-  const asked = new Map<string, Deferred.Deferred<unknown>>()
-  const unanswered = new Set<string>()
+  const pendingRequests = new Map<string, Deferred.Deferred<unknown>>()
+  const lateRequestIds = new Set<string>()
   let hasRoots = false
   let count = 0
 
@@ -49,11 +49,11 @@ export const make = Effect.fnUntraced(function* (write: (text: string) => Effect
     if (message.method !== undefined || count === 0) return false
     const value = parsed(message)
     const id = field(value, "id")
-    const waiting = typeof id === "string" ? asked.get(id) : undefined
-    if (waiting !== undefined) Deferred.doneUnsafe(waiting, Effect.succeed(field(value, "result", "roots")))
+    const pendingAnswer = typeof id === "string" ? pendingRequests.get(id) : undefined
+    if (pendingAnswer !== undefined) Deferred.doneUnsafe(pendingAnswer, Effect.succeed(field(value, "result", "roots")))
     // A late answer, because the client may ask its user first. Report a change, so that the roots are requested again.
-    else if (typeof id === "string" && unanswered.delete(id)) Queue.offerUnsafe(changes, undefined)
-    return waiting !== undefined || (typeof id === "string" && id.startsWith(prefix))
+    else if (typeof id === "string" && lateRequestIds.delete(id)) Queue.offerUnsafe(changes, undefined)
+    return pendingAnswer !== undefined || (typeof id === "string" && id.startsWith(requestIdPrefix))
   }
 
   const takes = (message: Message): boolean => {
@@ -63,24 +63,24 @@ export const make = Effect.fnUntraced(function* (write: (text: string) => Effect
     // ready.
     const isReady =
       method === "initialize" ? !hasRoots : method === "notifications/initialized" || (isRequest && method !== "ping")
-    if (isReady) Deferred.doneUnsafe(mayBeAsked, Effect.succeed(hasRoots))
+    if (isReady) Deferred.doneUnsafe(clientReady, Effect.succeed(hasRoots))
     if (method === "notifications/roots/list_changed" && hasRoots) Queue.offerUnsafe(changes, undefined)
     return answers(message)
   }
 
-  const ask = Effect.gen(function* () {
-    const id = `${prefix}${++count}`
+  const requestRoots = Effect.gen(function* () {
+    const id = `${requestIdPrefix}${++count}`
     const answer = yield* Deferred.make<unknown>()
-    asked.set(id, answer)
+    pendingRequests.set(id, answer)
     yield* write(`${JSON.stringify({ jsonrpc: "2.0", id, method: "roots/list" })}\n`)
-    const waited = Effect.timeoutOption(Deferred.await(answer), patience)
+    const answerInTime = Effect.timeoutOption(Deferred.await(answer), answerTimeout)
     const roots = yield* Effect.ensuring(
-      waited,
-      Effect.sync(() => asked.delete(id))
+      answerInTime,
+      Effect.sync(() => pendingRequests.delete(id))
     )
     if (Option.isNone(roots)) {
-      unanswered.add(id)
-      if (unanswered.size > maxUnanswered) unanswered.delete(unanswered.values().next().value!)
+      lateRequestIds.add(id)
+      if (lateRequestIds.size > maxUnanswered) lateRequestIds.delete(lateRequestIds.values().next().value!)
       return "late" as const
     }
     return Array.isArray(roots.value) ? (roots.value as ReadonlyArray<unknown>) : undefined
@@ -88,7 +88,7 @@ export const make = Effect.fnUntraced(function* (write: (text: string) => Effect
 
   return {
     takes,
-    list: Effect.flatMap(Deferred.await(mayBeAsked), (has) => (has ? ask : Effect.succeed(undefined))),
+    list: Effect.flatMap(Deferred.await(clientReady), (has) => (has ? requestRoots : Effect.succeed(undefined))),
     changed: Queue.take(changes)
   } satisfies ClientRoots
 })

@@ -28,7 +28,7 @@ const listDirectory = define({
   })
 })
 
-export const complete = Effect.fnUntraced(function* (input: string, { invoke, permits }: Serving) {
+export const completePath = Effect.fnUntraced(function* (input: string, { invoke, permits }: Serving) {
   const { value } = yield* invoke(listDirectory, { path: input }).pipe(permits.withPermit)
   const values = (value ?? []) as typeof listDirectory.value.Type
   return McpSchema.CompleteResult.make({

@@ -6,37 +6,37 @@ import * as Effect from "effect/Effect"
 
 export interface Flow {
   readonly hasRoom: () => boolean
-  readonly room: Effect.Effect<void>
-  readonly calm: Effect.Effect<void>
-  readonly took: (bytes: number) => void
-  readonly call: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  readonly write: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  readonly awaitRoom: Effect.Effect<void>
+  readonly awaitReader: Effect.Effect<void>
+  readonly countMessage: (bytes: number) => void
+  readonly whileCalling: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  readonly whileWriting: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
-const maxCalls = 256
-const maxMessages = 1024
-const maxBytes = 64 * 1024 * 1024
+const maxConcurrentCalls = 256
+const maxMessagesWhileWriting = 1024
+const maxBytesWhileWriting = 64 * 1024 * 1024
 
 export const make = (): Flow => {
   let calls = 0
   let writes = 0
   let messages = 0
   let bytes = 0
-  let waiting: Array<{ readonly mayGoOn: () => boolean; readonly resume: () => void }> = []
-  const isCalm = () => writes === 0 || (messages <= maxMessages && bytes <= maxBytes)
-  const hasRoom = () => calls < maxCalls && isCalm()
+  let waiters: Array<{ readonly canResume: () => boolean; readonly resume: () => void }> = []
+  const isReaderKeepingUp = () => writes === 0 || (messages <= maxMessagesWhileWriting && bytes <= maxBytesWhileWriting)
+  const hasRoom = () => calls < maxConcurrentCalls && isReaderKeepingUp()
   const changed = (): void => {
-    if (waiting.length === 0) return
-    const free = new Set(waiting.filter(({ mayGoOn }) => mayGoOn()))
-    waiting = waiting.filter((one) => !free.has(one))
-    for (const { resume } of free) resume()
+    if (waiters.length === 0) return
+    const resumable = new Set(waiters.filter(({ canResume }) => canResume()))
+    waiters = waiters.filter((one) => !resumable.has(one))
+    for (const { resume } of resumable) resume()
   }
-  const until = (mayGoOn: () => boolean): Effect.Effect<void> =>
+  const waitUntil = (canResume: () => boolean): Effect.Effect<void> =>
     Effect.callback<void>((resume) => {
-      if (mayGoOn()) return resume(Effect.void)
-      waiting.push({ mayGoOn, resume: () => resume(Effect.void) })
+      if (canResume()) return resume(Effect.void)
+      waiters.push({ canResume, resume: () => resume(Effect.void) })
     })
-  const counted =
+  const countWhileRunning =
     (add: (n: 1 | -1) => void) =>
     <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
       Effect.suspend(() => {
@@ -51,16 +51,16 @@ export const make = (): Flow => {
       })
   return {
     hasRoom,
-    room: until(hasRoom),
-    calm: until(isCalm),
-    took: (size) => {
+    awaitRoom: waitUntil(hasRoom),
+    awaitReader: waitUntil(isReaderKeepingUp),
+    countMessage: (size) => {
       messages++
       bytes += size
     },
-    call: counted((n) => {
+    whileCalling: countWhileRunning((n) => {
       calls += n
     }),
-    write: counted((n) => {
+    whileWriting: countWhileRunning((n) => {
       writes += n
       messages = 0
       bytes = 0

@@ -7,9 +7,9 @@ export interface Facts {
   readonly workspace?: string | undefined
 }
 
-const number = (n: number): string => n.toLocaleString("en-US")
+const formatNumber = (n: number): string => n.toLocaleString("en-US")
 
-const changing = (names: ReadonlySet<string>): ReadonlyArray<string> => [
+const changeRules = (names: ReadonlySet<string>): ReadonlyArray<string> => [
   ...(names.has("edit_file")
     ? [
         "- Change a file with edit_file, from the version that you have read; write whole files only when they are new or short."
@@ -28,9 +28,9 @@ const changing = (names: ReadonlySet<string>): ReadonlyArray<string> => [
   "- Do not copy whole repositories or generated output in here."
 ]
 
-const sizes = (limits: LimitsShape): string =>
+const sizeRule = (limits: LimitsShape): string =>
   Number.isFinite(limits.maxFileSize)
-    ? `- One write has at most ${number(limits.maxFileSize)} characters; a path at most ${number(limits.maxPathDepth)} levels.`
+    ? `- One write has at most ${formatNumber(limits.maxFileSize)} characters; a path at most ${formatNumber(limits.maxPathDepth)} levels.`
     : "- There are no limits but those of the machine."
 
 export const guide = ({ limits, names, readOnly, workspace }: Facts): string =>
@@ -44,8 +44,8 @@ export const guide = ({ limits, names, readOnly, workspace }: Facts): string =>
     "",
     "- Paths are relative to its root, with forward slashes: src/main.ts.",
     "- Look before you read: list one directory or search for a pattern, and read the files that matter. Long files and lists come in parts; the last line of a part says how to go on.",
-    ...(readOnly ? [] : changing(names)),
-    sizes(limits),
+    ...(readOnly ? [] : changeRules(names)),
+    sizeRule(limits),
     "- A failed call says what went wrong and what to do next; try that before anything else.",
     "",
     `Tools: ${[...names].join(", ")}.`,

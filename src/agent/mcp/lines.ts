@@ -16,30 +16,30 @@ export type Line =
       /** True if the message expects an answer; a batch may expect one. */
       readonly isRequest: boolean
       readonly ids: ReadonlyArray<string | number>
-      readonly cancels?: string | number | undefined
+      readonly cancelledId?: string | number | undefined
     }
   | { readonly _tag: "Bad"; readonly answer: string }
 
 /** The largest line: six times the largest write, because JSON may escape each character, and some room. */
 export const maxLineBytes = 48 * 1024 * 1024
 
-const newline = 10
+const newlineByte = 10
 
 type Id = string | number | null
 
 /** The deepest allowed nesting. No valid message is deeper, and recursion over a deeper one could overflow the stack. */
-const deepest = 200
+const maxNestingDepth = 200
 
 const isTooDeep = (value: unknown): boolean => {
   let level: ReadonlyArray<unknown> = [value]
   for (let depth = 0; level.length > 0; depth++) {
-    if (depth > deepest) return true
+    if (depth > maxNestingDepth) return true
     level = level.flatMap((item) => (typeof item === "object" && item !== null ? Object.values(item as object) : []))
   }
   return false
 }
 
-export const bad = (code: number, message: string, id: Id = null) => ({
+export const badLine = (code: number, message: string, id: Id = null) => ({
   _tag: "Bad" as const,
   answer: `${JSON.stringify({ jsonrpc: "2.0", id, error: { code, message } })}\n`
 })
@@ -50,7 +50,7 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 const isId = (value: unknown): value is string | number => typeof value === "string" || typeof value === "number"
 
 /** Checks a message against JSON-RPC. The method and its parameters are checked later. */
-const wrongWith = (message: Readonly<Record<string, unknown>>): string | undefined => {
+const protocolFault = (message: Readonly<Record<string, unknown>>): string | undefined => {
   const { id, jsonrpc, method, params } = message
   if (jsonrpc !== "2.0") return 'jsonrpc must be "2.0"'
   if (method === undefined) {
@@ -83,22 +83,25 @@ const cancelledBy = (value: unknown): string | number | undefined => {
 
 const lineOf = (text: string, bytes: number): Line => {
   const parsed = parse(text)
-  if (parsed === undefined) return bad(-32700, "Parse error: a line must be one JSON-RPC message")
+  if (parsed === undefined) return badLine(-32700, "Parse error: a line must be one JSON-RPC message")
   const { value } = parsed
-  if (isTooDeep(value)) return bad(-32600, `Invalid Request: it is nested deeper than ${deepest} levels`, idOf(value))
+  if (isTooDeep(value))
+    return badLine(-32600, `Invalid Request: it is nested deeper than ${maxNestingDepth} levels`, idOf(value))
   // The version of the protocol decides whether batches are allowed; their items are always checked here.
-  const wrong = Array.isArray(value)
-    ? value.map((item: unknown) => (isRecord(item) ? wrongWith(item) : "it is not an object")).find((why) => why !== undefined)
+  const fault = Array.isArray(value)
+    ? value
+        .map((item: unknown) => (isRecord(item) ? protocolFault(item) : "it is not an object"))
+        .find((why) => why !== undefined)
     : isRecord(value)
-      ? wrongWith(value)
+      ? protocolFault(value)
       : "it is not an object"
-  if (wrong !== undefined) {
-    return bad(-32600, `Invalid Request: ${wrong}`, idOf(value))
+  if (fault !== undefined) {
+    return badLine(-32600, `Invalid Request: ${fault}`, idOf(value))
   }
   const method = isRecord(value) && typeof value["method"] === "string" ? value["method"] : undefined
   const isRequest = !isRecord(value) || (method !== undefined && "id" in value)
   const ids = (Array.isArray(value) ? (value as ReadonlyArray<unknown>) : [value]).flatMap(requestId)
-  return { _tag: "Message", text: `${text}\n`, bytes, method, isRequest, ids, cancels: cancelledBy(value) }
+  return { _tag: "Message", text: `${text}\n`, bytes, method, isRequest, ids, cancelledId: cancelledBy(value) }
 }
 
 const decoder = new TextDecoder("utf-8", { fatal: true })
@@ -111,34 +114,34 @@ const decoded = (bytes: Uint8Array): string | undefined => {
   }
 }
 
-export const make = (max: number = maxLineBytes): Lines => {
+export const make = (maxBytes: number = maxLineBytes): Lines => {
   let parts: Array<Uint8Array> = []
-  let size = 0
-  const keep = (part: Uint8Array): void => {
-    size += part.length
-    if (size > max) parts = []
+  let lineBytes = 0
+  const addPart = (part: Uint8Array): void => {
+    lineBytes += part.length
+    if (lineBytes > maxBytes) parts = []
     else if (part.length > 0) parts.push(part)
   }
-  const end = (): Line | undefined => {
-    const [ended, bytes] = [parts, size]
+  const endLine = (): Line | undefined => {
+    const [lineParts, bytes] = [parts, lineBytes]
     parts = []
-    size = 0
-    if (bytes > max) return bad(-32600, `Invalid Request: a message has at most ${max} bytes`)
-    const text = decoded(ended.length === 1 ? ended[0]! : Buffer.concat(ended))?.trim()
-    if (text === undefined) return bad(-32700, "Parse error: a message must be UTF-8")
+    lineBytes = 0
+    if (bytes > maxBytes) return badLine(-32600, `Invalid Request: a message has at most ${maxBytes} bytes`)
+    const text = decoded(lineParts.length === 1 ? lineParts[0]! : Buffer.concat(lineParts))?.trim()
+    if (text === undefined) return badLine(-32700, "Parse error: a message must be UTF-8")
     return text === "" ? undefined : lineOf(text, bytes)
   }
   return {
     push: (chunk) => {
       const lines: Array<Line> = []
       let from = 0
-      for (let at = chunk.indexOf(newline); at !== -1; at = chunk.indexOf(newline, from)) {
-        keep(chunk.subarray(from, at))
+      for (let at = chunk.indexOf(newlineByte); at !== -1; at = chunk.indexOf(newlineByte, from)) {
+        addPart(chunk.subarray(from, at))
         from = at + 1
-        const line = end()
+        const line = endLine()
         if (line !== undefined) lines.push(line)
       }
-      keep(chunk.subarray(from))
+      addPart(chunk.subarray(from))
       return lines
     }
   }

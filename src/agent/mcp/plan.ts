@@ -14,7 +14,7 @@ import type { Options } from "../McpServer.ts"
 import { offered } from "../policy/core.ts"
 import { ToolSettings } from "../ToolSettings.ts"
 import * as Changes from "./changes.ts"
-import { choose } from "./choice.ts"
+import { chooseTools } from "./choice.ts"
 import type { Flow } from "./flow.ts"
 import { guide, instructions } from "./guide.ts"
 import * as Prompts from "./prompts.ts"
@@ -30,14 +30,14 @@ export interface Plan<R = Filesystem> {
 }
 
 /** The largest number of tools that run at once, over all clients; further calls wait. */
-const maxWorking = 16
+const maxRunningTools = 16
 
-export const serving = (
+export const makeServing = (
   flow: Flow,
   isStructured: boolean | undefined,
   invoke: Tools.Serving["invoke"]
 ): Effect.Effect<Tools.Serving> =>
-  Effect.map(Semaphore.make(maxWorking), (permits) => ({ flow, invoke, permits, isStructured: isStructured === true }))
+  Effect.map(Semaphore.make(maxRunningTools), (permits) => ({ flow, invoke, permits, isStructured: isStructured === true }))
 
 export const plan = Effect.fnUntraced(function* <T extends AnyDefinition<unknown>>(
   options: Options<T>,
@@ -48,20 +48,20 @@ export const plan = Effect.fnUntraced(function* <T extends AnyDefinition<unknown
   const hasSandbox = Option.isSome(yield* Effect.serviceOption(Sandbox))
   const readOnly = options.readOnly ?? false
   const chosen = [
-    ...(yield* choose(options.tools ?? "all", { hasSandbox, hasSnapshots, readOnly })),
+    ...(yield* chooseTools(options.tools ?? "all", { hasSandbox, hasSnapshots, readOnly })),
     ...(options.extra ?? []).filter(({ does }) => !readOnly || does === "reads")
   ]
   const tools = chosen.filter(yield* offered)
   const facts = { names: new Set(tools.map(({ name }) => name)), limits, readOnly, workspace: options.workspace }
   const sessions = Sessions.make()
-  const own = yield* serving(flow, options.structured, (definition, input) =>
+  const toolServing = yield* makeServing(flow, options.structured, (definition, input) =>
     Effect.flatMap(sessions.memory, (memory) => invokeUnknown(definition, input, { memory }))
   )
   const register = Effect.gen(function* () {
     // Finish the interrupted changes of a killed server before any client sees the files.
     yield* Effect.flatMap(Filesystem, recoverChanges)
-    for (const tool of tools) yield* Tools.register(tool, own)
-    yield* Resources.register(own)
+    for (const tool of tools) yield* Tools.register(tool, toolServing)
+    yield* Resources.register(toolServing)
     yield* Prompts.register(guide(facts))
   })
   return {

@@ -6,7 +6,7 @@ import * as McpSchema from "effect/ai/McpSchema"
 import type * as McpServer from "effect/ai/McpServer"
 import type { Progress } from "../progress.ts"
 
-const pause = 100
+const minIntervalMillis = 100
 
 /** The metadata of the request. With sessions the client service has it; without sessions the request context has it. */
 const metadata = Effect.gen(function* () {
@@ -19,22 +19,24 @@ export const reporter = Effect.fnUntraced(function* (server: McpServer.McpServer
   const token = ((yield* metadata) as Readonly<Record<string, unknown>> | undefined)?.["progressToken"]
   if (typeof token !== "string" && typeof token !== "number") return Option.none()
   const request = yield* Effect.serviceOption(McpSchema.McpRequestContext)
-  let last = Number.NEGATIVE_INFINITY
+  let lastSentAt = Number.NEGATIVE_INFINITY
   let done = Number.NEGATIVE_INFINITY
   return Option.some((progress: Progress): Effect.Effect<void> =>
     Effect.flatMap(Clock.currentTimeMillis, (now) => {
-      if (progress.done <= done || now - last < pause) return Effect.void
-      last = now
+      if (progress.done <= done || now - lastSentAt < minIntervalMillis) return Effect.void
+      lastSentAt = now
       done = progress.done
-      const sent = server.notifications["notifications/progress"]({
+      const notice = server.notifications["notifications/progress"]({
         progressToken: token,
         progress: progress.done,
-        ...(progress.of !== undefined && { total: progress.of }),
+        ...(progress.total !== undefined && { total: progress.total }),
         ...(progress.message !== undefined && { message: progress.message })
       })
       // Effect reads the receiver from the fiber, and a search may report from a fiber it forked.
-      const told = Option.isNone(request) ? sent : Effect.provideService(sent, McpSchema.McpRequestContext, request.value)
-      return Effect.ignoreCause(told)
+      const noticeToClient = Option.isNone(request)
+        ? notice
+        : Effect.provideService(notice, McpSchema.McpRequestContext, request.value)
+      return Effect.ignoreCause(noticeToClient)
     })
   )
 })

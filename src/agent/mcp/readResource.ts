@@ -8,12 +8,12 @@ import { mediaTypeOf } from "./mediaTypes.ts"
 import { uriOf } from "./uri.ts"
 
 /** The content of a resource. It is empty if there is no such file, because the protocol has an error code for that. */
-const Value = Schema.Struct({
+const ResourceContent = Schema.Struct({
   media_type: Schema.optionalKey(Schema.String),
   text: Schema.optionalKey(Schema.String),
   base64: Schema.optionalKey(Schema.String)
 })
-export type Value = typeof Value.Type
+export type ResourceContent = typeof ResourceContent.Type
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
@@ -30,13 +30,13 @@ const textOf = (content: Uint8Array): string | undefined => {
 const lineOf = (entry: FileEntry): string => `${entry.name}${entry.kind === "directory" ? "/" : ""}\t${uriOf(entry.path)}`
 
 /** Lists the entries, one per line: name, tab, URI. */
-const listing = (entries: ReadonlyArray<FileEntry>): Value => ({
+const listEntries = (entries: ReadonlyArray<FileEntry>): ResourceContent => ({
   media_type: "text/plain",
   text: entries.map((entry) => `${lineOf(entry)}\n`).join("")
 })
 
 /** Reads a file without recording its version as seen: the client reads a resource, and the model may never see it. */
-const file = Effect.fnUntraced(function* (path: FsPath.FsPath, { filesystem }: Call) {
+const readFileContent = Effect.fnUntraced(function* (path: FsPath.FsPath, { filesystem }: Call) {
   const { content } = yield* filesystem.readBytes(path)
   const text = textOf(content)
   const media_type = mediaTypeOf(FsPath.name(path), content, text !== undefined)
@@ -45,14 +45,14 @@ const file = Effect.fnUntraced(function* (path: FsPath.FsPath, { filesystem }: C
 
 const content = Effect.fnUntraced(function* (path: FsPath.FsPath, call: Call) {
   const { kind } = yield* call.filesystem.stat(path)
-  return kind === "directory" ? listing(yield* call.filesystem.list(path)) : yield* file(path, call)
+  return kind === "directory" ? listEntries(yield* call.filesystem.list(path)) : yield* readFileContent(path, call)
 })
 
 export const readResource = define({
   name: "read_resource",
   description: "The resource at the URI of a file or a directory.",
   parameters: Schema.Struct({ path: Schema.String.annotate({ description: "From the root." }) }),
-  value: Value,
+  value: ResourceContent,
   does: "reads",
   idempotent: true,
   examples: [{ path: "README.md" }],

@@ -6,22 +6,22 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
-import { complete } from "./completion.ts"
+import { completePath } from "./completion.ts"
 import { rootUri } from "./names.ts"
-import { readResource, type Value } from "./readResource.ts"
+import { readResource, type ResourceContent } from "./readResource.ts"
 import type { Serving } from "./tools.ts"
-import { pathOf, route, template } from "./uri.ts"
+import { pathOf, resourceRoute, resourceTemplate } from "./uri.ts"
 
 /** Fails with an error for which effect sends the error code of the client's protocol version. */
 const notFound = (uri: string) => Effect.fail({ _tag: "ResourceNotFound", uri } as unknown as McpSchema.InvalidParams)
 
-const reading = ({ invoke, permits }: Serving) =>
+const makeReader = ({ invoke, permits }: Serving) =>
   Effect.fnUntraced(function* (uri: string) {
     const path = pathOf(uri)
     if (path === undefined) return yield* notFound(uri)
     const { message, success, value } = yield* invoke(readResource, { path }).pipe(permits.withPermit)
     if (!success) return yield* new McpSchema.InvalidParams({ message })
-    const { base64, media_type: mimeType, text } = value as Value
+    const { base64, media_type: mimeType, text } = value as ResourceContent
     if (mimeType === undefined) return yield* notFound(uri)
     const contents = [
       text === undefined
@@ -34,7 +34,7 @@ const reading = ({ invoke, permits }: Serving) =>
 export const register = Effect.fnUntraced(function* (serving: Serving) {
   const server = yield* McpServer.McpServer
   const services = yield* Effect.context<never>()
-  const read = reading(serving)
+  const read = makeReader(serving)
   const annotations = Context.empty()
   yield* server.addResource({
     resource: new McpSchema.Resource({
@@ -46,19 +46,21 @@ export const register = Effect.fnUntraced(function* (serving: Serving) {
     }),
     annotations,
     services,
-    handle: serving.flow.call(read(rootUri)) as Effect.Effect<McpSchema.ReadResourceResult>
+    handle: serving.flow.whileCalling(read(rootUri)) as Effect.Effect<McpSchema.ReadResourceResult>
   })
   yield* server.addResourceTemplate({
     template: new McpSchema.ResourceTemplate({
-      uriTemplate: template,
+      uriTemplate: resourceTemplate,
       name: "file",
       title: "A file of the workspace",
       description: "The content of a file, or the list of a directory's entries"
     }),
     annotations,
     services,
-    routerPath: route,
-    completions: { path: (input) => serving.flow.call(complete(input, serving)) as Effect.Effect<McpSchema.CompleteResult> },
-    handle: (uri) => serving.flow.call(read(uri)) as Effect.Effect<McpSchema.ReadResourceResult>
+    routerPath: resourceRoute,
+    completions: {
+      path: (input) => serving.flow.whileCalling(completePath(input, serving)) as Effect.Effect<McpSchema.CompleteResult>
+    },
+    handle: (uri) => serving.flow.whileCalling(read(uri)) as Effect.Effect<McpSchema.ReadResourceResult>
   })
 })

@@ -13,7 +13,7 @@ const withoutBounds = (node: unknown): unknown => {
   )
 }
 
-const document = (schema: Schema.Top, onExcessProperty: "error" | "ignore"): Json => {
+const schemaDocument = (schema: Schema.Top, onExcessProperty: "error" | "ignore"): Json => {
   const { definitions, schema: root } = Schema.toJsonSchemaDocument(schema, { onExcessProperty })
   return withoutBounds(Object.keys(definitions).length === 0 ? root : { ...root, $defs: definitions }) as Json
 }
@@ -22,11 +22,11 @@ export const inputSchema = (parameters: Schema.Struct<Schema.Struct.Fields>): Js
   // The schema of an empty struct would accept everything but null.
   ...(Object.keys(parameters.fields).length === 0
     ? { properties: {}, additionalProperties: false }
-    : document(parameters, "error")),
+    : schemaDocument(parameters, "error")),
   type: "object"
 })
 
-const common: Json = {
+const commonFields: Json = {
   message: { type: "string", description: "The text of the result, as a model reads it" },
   cut: {
     type: "array",
@@ -37,11 +37,11 @@ const common: Json = {
 
 /** Returns the schema of structured results, or `undefined` if the value is no object; such results have only a message. */
 export const outputSchema = (value: Schema.Top): Json | undefined => {
-  const { properties, required, ...schema } = document(value, "ignore")
+  const { properties, required, ...schema } = schemaDocument(value, "ignore")
   if (schema["type"] !== "object") return undefined
   return {
     ...schema,
-    properties: { ...common, ...(properties as Json | undefined) },
+    properties: { ...commonFields, ...(properties as Json | undefined) },
     required: ["message", ...((required as ReadonlyArray<string> | undefined) ?? [])]
   }
 }

@@ -16,7 +16,7 @@ import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
 import * as ClientRoots from "./clientRoots.ts"
 import type { Flow } from "./flow.ts"
-import { type Ends, guard } from "./stdio.ts"
+import { type Pipe, guard } from "./stdio.ts"
 import { guideName, rootUri } from "./names.ts"
 
 export const protocols = [
@@ -40,7 +40,7 @@ export const logsToStderr = Layer.succeed(Logger.LogToStderr, true)
  * Registers placeholders. The greeting must announce that there are tools, resources and prompts. The real ones replace them
  * before the first list is sent.
  */
-const announced = (tool: string) =>
+const placeholders = (tool: string) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
       const server = yield* McpServer.McpServer
@@ -58,14 +58,14 @@ const announced = (tool: string) =>
     })
   )
 
-const nobody = McpSchema.McpRequestContext.of({
+const noClient = McpSchema.McpRequestContext.of({
   clientId: -1,
   protocolVersion: "",
   clientCapabilities: new McpSchema.ClientCapabilities({})
 })
 
 /** Completes after everything that schedulers have deferred so far. A timer of any length may fire earlier than that. */
-const turn = Effect.callback<void>((resume) => {
+const afterDeferredWork = Effect.callback<void>((resume) => {
   const immediate = setImmediate(() => resume(Effect.void))
   return Effect.sync(() => clearImmediate(immediate))
 })
@@ -74,20 +74,20 @@ const turn = Effect.callback<void>((resume) => {
  * Waits until effect has sent all notices of these registrations, while no client listens yet. A notice within a request is
  * awaited, and comes after the others, which the scheduler defers.
  */
-const noticed = Effect.gen(function* () {
+const awaitNotices = Effect.gen(function* () {
   const { notifications } = yield* McpServer.McpServer
-  yield* turn
+  yield* afterDeferredWork
   const last = notifications["notifications/resources/updated"]({ uri: rootUri })
-  yield* Effect.provideService(last, McpSchema.McpRequestContext, nobody)
+  yield* Effect.provideService(last, McpSchema.McpRequestContext, noClient)
   // The earlier notices are being sent now; each is decided in a macrotask of its own.
-  yield* turn
+  yield* afterDeferredWork
 })
 
-const patience = "250 millis"
+const firstMessageTimeout = "250 millis"
 
 export interface Serving<E, R> {
   readonly info: Info
-  readonly ends: Ends
+  readonly ends: Pipe
   readonly flow: Flow
   /** Registers everything with the server. `subscribed` completes when a client subscribes to changes. */
   readonly register: (
@@ -95,34 +95,34 @@ export interface Serving<E, R> {
     roots: ClientRoots.ClientRoots
   ) => Layer.Layer<never, E, R | McpServer.McpServer>
   /** A tool that will exist, for a greeting before the tools are loaded. */
-  readonly certain?: string | undefined
+  readonly certainTool?: string | undefined
 }
 
-export const serve = Effect.fnUntraced(function* <E, R>({ certain, ends, flow, info, register }: Serving<E, R>) {
-  const [subscribed, ready] = [yield* Latch.make(), yield* Latch.make(certain === undefined)]
+export const serve = Effect.fnUntraced(function* <E, R>({ certainTool, ends, flow, info, register }: Serving<E, R>) {
+  const [subscribed, ready] = [yield* Latch.make(), yield* Latch.make(certainTool === undefined)]
   const failed = yield* Deferred.make<never, E>()
   const onMethod = (method: string) =>
     method === "resources/subscribe" || method === "subscriptions/listen" ? Effect.asVoid(subscribed.open) : Effect.void
   const roots = yield* ClientRoots.make((text) => Effect.ignoreCause(ends.write(text)))
   const { answered, gone, stdio } = yield* guard(ends, { flow, onMethod, ready: ready.await, takes: roots.takes })
-  const everything = register(subscribed.await, roots)
-  const inTime = Effect.gen(function* () {
-    yield* Effect.raceFirst(answered, Effect.sleep(patience))
-    yield* Layer.buildWithScope(everything, yield* Effect.scope)
-    yield* noticed
+  const registrationLayer = register(subscribed.await, roots)
+  const registerLater = Effect.gen(function* () {
+    yield* Effect.raceFirst(answered, Effect.sleep(firstMessageTimeout))
+    yield* Layer.buildWithScope(registrationLayer, yield* Effect.scope)
+    yield* awaitNotices
     yield* ready.open
   }).pipe(Effect.onExit((exit) => (Exit.isFailure(exit) ? Deferred.failCause(failed, exit.cause) : Effect.void)))
   const registrations =
-    certain === undefined
-      ? everything
-      : Layer.effectDiscard(Effect.forkScoped(Effect.exit(inTime))).pipe(Layer.provideMerge(announced(certain)))
+    certainTool === undefined
+      ? registrationLayer
+      : Layer.effectDiscard(Effect.forkScoped(Effect.exit(registerLater))).pipe(Layer.provideMerge(placeholders(certainTool)))
   const server = McpServer.layerStdio({ ...info, protocols, registrations }).pipe(
     Layer.provide(Layer.succeed(Stdio, stdio)),
     Layer.provide(logsToStderr)
   )
   // Fork into the scope: an interruption of this fiber then waits until the tools have rolled back, and the files close after
   // that.
-  const serving = yield* Effect.forkScoped(Layer.launch(server as unknown as Layer.Layer<never, E, R>))
-  yield* Effect.raceFirst(Deferred.await(failed), Effect.raceFirst(Effect.exit(Fiber.join(serving)), gone))
-  yield* Fiber.interrupt(serving)
+  const serverFiber = yield* Effect.forkScoped(Layer.launch(server as unknown as Layer.Layer<never, E, R>))
+  yield* Effect.raceFirst(Deferred.await(failed), Effect.raceFirst(Effect.exit(Fiber.join(serverFiber)), gone))
+  yield* Fiber.interrupt(serverFiber)
 }, Effect.scoped)

@@ -15,29 +15,29 @@ import * as Bounded from "./bounded.ts"
 import * as Flow from "./flow.ts"
 import { plan, type Plan } from "./plan.ts"
 import { logsToStderr, protocols, serve } from "./serve.ts"
-import { endsOf } from "./stdio.ts"
+import { pipeOf } from "./stdio.ts"
 import * as Versions from "./versions.ts"
 
 /** Makes the plan of a server. McpServer.ts makes it from options, an adapter from a prompt. */
-export type Planning<E, R> = (flow: Flow.Flow) => Effect.Effect<Plan<R>, E, R | Scope.Scope>
+export type ServerPlanner<E, R> = (flow: Flow.Flow) => Effect.Effect<Plan<R>, E, R | Scope.Scope>
 
-export const registered = <E, R>(planning: Planning<E, R>): Layer.Layer<never, E, R | Server.McpServer> =>
-  Layer.unwrap(Effect.map(planning(Flow.make()), ({ registrations }) => registrations))
+export const registrationLayer = <E, R>(planServer: ServerPlanner<E, R>): Layer.Layer<never, E, R | Server.McpServer> =>
+  Layer.unwrap(Effect.map(planServer(Flow.make()), ({ registrations }) => registrations))
 
-export const overStdio = <E, R>(planning: Planning<E, R>): Effect.Effect<void, E, R | Stdio> =>
+export const serveStdio = <E, R>(planServer: ServerPlanner<E, R>): Effect.Effect<void, E, R | Stdio> =>
   Effect.gen(function* () {
     const flow = Flow.make()
-    const { changes, info, registrations } = yield* planning(flow)
+    const { changes, info, registrations } = yield* planServer(flow)
     const register = (subscribed: Effect.Effect<void>) => Layer.merge(registrations, changes(subscribed))
-    yield* serve({ info, flow, ends: endsOf(yield* Stdio), register })
+    yield* serve({ info, flow, ends: pipeOf(yield* Stdio), register })
   }).pipe(Effect.scoped) as Effect.Effect<void, E, R | Stdio>
 
-export const overHttp = <E, R>(
-  planning: Planning<E, R>,
+export const serveHttp = <E, R>(
+  planServer: ServerPlanner<E, R>,
   options: Pick<HttpOptions, "path" | "allowedOrigins" | "maxSessions" | "sessionIdleTimeout">
 ): Layer.Layer<never, E, R | HttpRouter.HttpRouter> =>
   Layer.unwrap(
-    Effect.map(planning(Flow.make()), ({ info, registrations }) =>
+    Effect.map(planServer(Flow.make()), ({ info, registrations }) =>
       Server.layerHttp({
         ...info,
         protocols,
@@ -50,13 +50,13 @@ export const overHttp = <E, R>(
     )
   ).pipe(Layer.provide(logsToStderr)) as unknown as Layer.Layer<never, E, R | HttpRouter.HttpRouter>
 
-const planned =
-  <T extends AnyDefinition<unknown>>(options: Options<T>): Planning<never, Filesystem | Requirements<T>> =>
+const plannerOf =
+  <T extends AnyDefinition<unknown>>(options: Options<T>): ServerPlanner<never, Filesystem | Requirements<T>> =>
   (flow) =>
     plan(options, flow)
 
-export const registrations = <T extends AnyDefinition<unknown>>(options: Options<T>) => registered(planned(options))
+export const registrations = <T extends AnyDefinition<unknown>>(options: Options<T>) => registrationLayer(plannerOf(options))
 
-export const runStdio = <T extends AnyDefinition<unknown>>(options: Options<T>) => overStdio(planned(options))
+export const runStdio = <T extends AnyDefinition<unknown>>(options: Options<T>) => serveStdio(plannerOf(options))
 
-export const layerHttp = <T extends AnyDefinition<unknown>>(options: HttpOptions<T>) => overHttp(planned(options), options)
+export const layerHttp = <T extends AnyDefinition<unknown>>(options: HttpOptions<T>) => serveHttp(plannerOf(options), options)

@@ -8,7 +8,7 @@ import * as McpSchema from "effect/ai/McpSchema"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as Memory from "../memory.ts"
 
-export interface Sessions {
+export interface ClientMemories {
   readonly memory: Effect.Effect<Memory.Memory>
 }
 
@@ -16,9 +16,9 @@ export interface Sessions {
  * The largest number of memories. Beyond it the least recently used one is forgotten, and its client must read files again
  * before it changes them.
  */
-const maxSessions = 100
+const maxMemories = 100
 
-const keyOf = Effect.gen(function* () {
+const clientKey = Effect.gen(function* () {
   const request = yield* Effect.serviceOption(HttpServerRequest.HttpServerRequest)
   if (Option.isNone(request)) return "stdio"
   const session = request.value.headers["mcp-session-id"]
@@ -27,14 +27,14 @@ const keyOf = Effect.gen(function* () {
   return `client ${JSON.stringify(Option.getOrUndefined(context)?.clientInfo ?? "unknown")}`
 })
 
-export const make = (): Sessions => {
+export const make = (): ClientMemories => {
   const memories = new Map<string, Memory.Memory>()
   return {
-    memory: Effect.map(keyOf, (key) => {
+    memory: Effect.map(clientKey, (key) => {
       const memory = memories.get(key) ?? Memory.make()
       memories.delete(key)
       memories.set(key, memory)
-      if (memories.size > maxSessions) memories.delete(memories.keys().next().value!)
+      if (memories.size > maxMemories) memories.delete(memories.keys().next().value!)
       return memory
     })
   }

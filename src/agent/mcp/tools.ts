@@ -12,7 +12,7 @@ import * as Context from "effect/Context"
 import * as FsPath from "../../model/FsPath.ts"
 import type { AnyDefinition, Attachment, Image } from "../definition.ts"
 import { ToolProgress } from "../progress.ts"
-import { bounded, type Json, Structured, withMessage } from "../sent.ts"
+import { shortenToFit, type Json, Structured, withMessage } from "../sent.ts"
 import type { ToolResult } from "../ToolResult.ts"
 import { ToolSettings } from "../ToolSettings.ts"
 import type { Flow } from "./flow.ts"
@@ -35,7 +35,7 @@ const withoutImages = (value: unknown, images: ReadonlyArray<Image>): unknown =>
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutImages(item, images)]))
 }
 
-const structured = (definition: AnyDefinition<unknown>) => {
+const makeStructuredEncoder = (definition: AnyDefinition<unknown>) => {
   const encode = Schema.encodeUnknownEffect(
     Schema.toCodecJson(definition.value as Schema.Top) as unknown as Schema.Codec<unknown, unknown>
   )
@@ -43,7 +43,7 @@ const structured = (definition: AnyDefinition<unknown>) => {
     const { budget, measure } = yield* ToolSettings
     const encoded = yield* Effect.orDie(encode(value))
     const whole = withMessage(message, (images.length === 0 ? encoded : withoutImages(encoded, images)) as Json)
-    return bounded(whole, (text) => measure(text) <= budget)
+    return shortenToFit(whole, (text) => measure(text) <= budget)
   })
 }
 
@@ -62,8 +62,8 @@ const fileContent = ({ base64, mediaType, path }: Attachment) => ({
   }
 })
 
-const answering = (definition: AnyDefinition<unknown>, isStructured: boolean) => {
-  const encoded = structured(definition)
+const makeResultEncoder = (definition: AnyDefinition<unknown>, isStructured: boolean) => {
+  const encoded = makeStructuredEncoder(definition)
   return Effect.fnUntraced(function* ({ message, success, value }: ToolResult<unknown>) {
     const images = success ? (definition.images?.(value) ?? []) : []
     const attachment = success ? definition.attachment?.(value, message) : undefined
@@ -86,7 +86,10 @@ const titleOf = (name: string): string => {
   return words.slice(0, 1).toUpperCase() + words.slice(1)
 }
 
-const described = (definition: AnyDefinition<unknown>, outputSchema: ReturnType<typeof Schemas.outputSchema>): McpSchema.Tool =>
+const describeTool = (
+  definition: AnyDefinition<unknown>,
+  outputSchema: ReturnType<typeof Schemas.outputSchema>
+): McpSchema.Tool =>
   new McpSchema.Tool({
     name: definition.name,
     title: titleOf(definition.name),
@@ -108,7 +111,7 @@ export const register = Effect.fnUntraced(function* (
   const server = yield* McpServer.McpServer
   const services = yield* Effect.context<never>()
   const outputSchema = isStructured ? Schemas.outputSchema(definition.value) : undefined
-  const answer = answering(definition, outputSchema !== undefined)
+  const answer = makeResultEncoder(definition, outputSchema !== undefined)
   const handle = Effect.fnUntraced(function* (input: unknown) {
     const report = yield* reporter(server)
     const result = yield* invoke(definition, input).pipe(
@@ -119,9 +122,9 @@ export const register = Effect.fnUntraced(function* (
     return yield* answer(result)
   })
   yield* server.addTool({
-    tool: described(definition, outputSchema),
+    tool: describeTool(definition, outputSchema),
     annotations: Context.empty(),
     services,
-    handle: (input: unknown) => flow.call(handle(input) as Effect.Effect<McpSchema.CallToolResult>)
+    handle: (input: unknown) => flow.whileCalling(handle(input) as Effect.Effect<McpSchema.CallToolResult>)
   })
 })

@@ -9,49 +9,49 @@ import type { Line } from "./lines.ts"
 
 type Message = Extract<Line, { readonly _tag: "Message" }>
 
-export interface Turns {
+export interface MessageQueue {
   /** Accepts a message; waits only while the queue is full. */
   readonly take: (message: Message) => Effect.Effect<void>
   readonly pass: Effect.Effect<never>
 }
 
-const maxWaiting = 1024
+const maxWaitingMessages = 1024
 
 /** The methods that never wait: the greeting comes first, and a ping tests whether the server is alive. */
-const atOnce: ReadonlySet<string | undefined> = new Set(["initialize", "ping"])
+const immediateMethods: ReadonlySet<string | undefined> = new Set(["initialize", "ping"])
 
 /** Returns the id of a single request. A batch can only be cancelled as a whole. */
-const only = ({ ids }: Message): string | number | undefined => (ids.length === 1 ? ids[0] : undefined)
+const singleId = ({ ids }: Message): string | number | undefined => (ids.length === 1 ? ids[0] : undefined)
 
 export const make = Effect.fnUntraced(function* (flow: Flow, forward: (text: string) => Effect.Effect<void>) {
-  const waiting = yield* Queue.bounded<Message>(maxWaiting)
-  let waits = 0
+  const waiting = yield* Queue.bounded<Message>(maxWaitingMessages)
+  let waitingCount = 0
   const ids = new Set<string | number>()
-  const takenBack = new Set<string | number>()
-  const on = (message: Message): Effect.Effect<void> => {
-    flow.took(message.bytes)
+  const cancelledIds = new Set<string | number>()
+  const forwardNow = (message: Message): Effect.Effect<void> => {
+    flow.countMessage(message.bytes)
     return forward(message.text)
   }
   const take = (message: Message): Effect.Effect<void> => {
-    const { cancels, isRequest, method } = message
-    if (!isRequest || atOnce.has(method)) {
-      if (cancels === undefined || !ids.has(cancels)) return Effect.andThen(flow.calm, on(message))
-      takenBack.add(cancels)
+    const { cancelledId: cancels, isRequest, method } = message
+    if (!isRequest || immediateMethods.has(method)) {
+      if (cancels === undefined || !ids.has(cancels)) return Effect.andThen(flow.awaitReader, forwardNow(message))
+      cancelledIds.add(cancels)
       return Effect.void
     }
-    if (waits === 0 && flow.hasRoom()) return on(message)
-    const id = only(message)
+    if (waitingCount === 0 && flow.hasRoom()) return forwardNow(message)
+    const id = singleId(message)
     if (id !== undefined) ids.add(id)
-    waits++
+    waitingCount++
     return Effect.asVoid(Queue.offer(waiting, message))
   }
   const pass = Effect.gen(function* () {
     const message = yield* Queue.take(waiting)
-    yield* flow.room
-    const id = only(message)
+    yield* flow.awaitRoom
+    const id = singleId(message)
     if (id !== undefined) ids.delete(id)
-    if (id === undefined || !takenBack.delete(id)) yield* on(message)
-    waits--
+    if (id === undefined || !cancelledIds.delete(id)) yield* forwardNow(message)
+    waitingCount--
   }).pipe(Effect.forever)
-  return { take, pass } satisfies Turns
+  return { take, pass } satisfies MessageQueue
 })

@@ -5,9 +5,9 @@
 import * as FsPath from "../../model/FsPath.ts"
 import { rootUri, scheme } from "./names.ts"
 
-export const template = `${rootUri}{+path}`
+export const resourceTemplate = `${rootUri}{+path}`
 /** The template for effect's router, in which a single colon begins a parameter. */
-export const route = `${scheme}::///*`
+export const resourceRoute = `${scheme}::///*`
 
 export const uriOf = (path: FsPath.FsPath): string => rootUri + FsPath.segments(path).map(encodeURIComponent).join("/")
 

@@ -9,21 +9,21 @@ import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { withText } from "./bodies.ts"
 
-const withSessions: ReadonlySet<string> = new Set(["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+const versionsWithSessions: ReadonlySet<string> = new Set(["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 
-const agreed = (request: HttpServerRequest.HttpServerRequest): HttpServerRequest.HttpServerRequest => {
+const withoutWrongVersion = (request: HttpServerRequest.HttpServerRequest): HttpServerRequest.HttpServerRequest => {
   const { "mcp-protocol-version": version, "mcp-session-id": session } = request.headers
-  return session === undefined || version === undefined || !withSessions.has(version)
+  return session === undefined || version === undefined || !versionsWithSessions.has(version)
     ? request
     : request.modify({ headers: Headers.remove(request.headers, "mcp-protocol-version") })
 }
 
 export const layer = HttpRouter.middleware((handler) =>
   Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
-    Effect.flatMap(withText(agreed(request)), (told) =>
-      HttpServerResponse.isHttpServerResponse(told)
-        ? Effect.succeed(told)
-        : Effect.provideService(handler, HttpServerRequest.HttpServerRequest, told)
+    Effect.flatMap(withText(withoutWrongVersion(request)), (checkedRequest) =>
+      HttpServerResponse.isHttpServerResponse(checkedRequest)
+        ? Effect.succeed(checkedRequest)
+        : Effect.provideService(handler, HttpServerRequest.HttpServerRequest, checkedRequest)
     )
   )
 ).layer

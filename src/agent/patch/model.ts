@@ -7,23 +7,23 @@ export interface Line {
   /** The text without its LF; a CR before the LF belongs to the text. */
   readonly text: string
   /** Set for the last line of a file that does not end in a newline. */
-  readonly open?: true
+  readonly lacksNewline?: true
 }
 
 export interface Hunk {
   /** The line number in the patch, from 1. */
-  readonly at: number
+  readonly patchLine: number
   readonly lines: ReadonlyArray<Line>
   /** Lines that must stand above the place, each below the one before. */
   readonly anchors: ReadonlyArray<string>
   /** The number of lines above the place, according to the patch. */
-  readonly above?: number | undefined
+  readonly linesAbove?: number | undefined
   /** True if the place is the end of the file. */
-  readonly atEnd: boolean
+  readonly isAtEnd: boolean
 }
 
 export interface FilePatch {
-  readonly at: number
+  readonly patchLine: number
   readonly form: "v4a" | "unified"
   /** The old path as the patch spells it; absent if the file is added. */
   readonly from?: string | undefined
@@ -36,9 +36,9 @@ export interface FilePatch {
   readonly setsMode: boolean
 }
 
-export const again = "Nothing was changed; send the whole patch again, corrected."
+export const sendAgainAdvice = "Nothing was changed; send the whole patch again, corrected."
 
-export const problem = (line: number, what: string, advice: string = again): Refused =>
+export const refuseLine = (line: number, what: string, advice: string = sendAgainAdvice): Refused =>
   refused(`Line ${line} of the patch ${what}.`, advice)
 
 const maxQuoted = 120
@@ -50,14 +50,14 @@ export const oldLines = (hunk: Hunk): ReadonlyArray<Line> => hunk.lines.filter((
 export const newLines = (hunk: Hunk): ReadonlyArray<Line> => hunk.lines.filter(({ sign }) => sign !== "-")
 
 /** Refuses a hunk that changes nothing, or that has lines after one without a newline. */
-export const misformed = ({ at, lines }: Hunk): Refused | undefined => {
+export const misformed = ({ patchLine, lines }: Hunk): Refused | undefined => {
   if (lines.every(({ sign }) => sign === " ")) {
-    return problem(at, "begins a hunk that changes nothing: none of its lines begins with - or +")
+    return refuseLine(patchLine, "begins a hunk that changes nothing: none of its lines begins with - or +")
   }
   for (const skipped of ["+", "-"]) {
     const side = lines.filter(({ sign }) => sign !== skipped)
-    if (side.some(({ open }, index) => open === true && index < side.length - 1)) {
-      return problem(at, "begins a hunk in which lines follow one that has no newline at its end")
+    if (side.some(({ lacksNewline }, index) => lacksNewline === true && index < side.length - 1)) {
+      return refuseLine(patchLine, "begins a hunk in which lines follow one that has no newline at its end")
     }
   }
   return undefined
@@ -68,11 +68,11 @@ export interface Heading {
   readonly numbers?: { readonly old: number; readonly oldCount: number; readonly newCount: number }
 }
 
-const ranges = /^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))?(?: @@|\s*$)/
+const rangePattern = /^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))?(?: @@|\s*$)/
 
 /** Parses a heading with @@. Models mix the two forms: numbers count in either, and other text is a line to search for. */
 export const headingOf = (line: string): Heading => {
-  const found = ranges.exec(line)
+  const found = rangePattern.exec(line)
   if (found !== null) {
     const [, old, oldCount = "1", , newCount = "1"] = found
     return { numbers: { old: Number(old), oldCount: Number(oldCount), newCount: Number(newCount) } }
@@ -83,5 +83,5 @@ export const headingOf = (line: string): Heading => {
 }
 
 /** Returns the number of lines above the place; a hunk that removes no line states the line before its place. */
-export const aboveOf = ({ numbers }: Heading): number | undefined =>
+export const linesAboveOf = ({ numbers }: Heading): number | undefined =>
   numbers === undefined ? undefined : numbers.oldCount === 0 ? numbers.old : Math.max(0, numbers.old - 1)

@@ -16,7 +16,7 @@ const decoder = new TextDecoder()
 const encoder = new TextEncoder()
 
 /** Decodes a quoted name. Octal escapes are bytes of UTF-8. */
-const unquoted = (quoted: string): string => {
+const unquoteName = (quoted: string): string => {
   const bytes: Array<number> = []
   for (const [part, escape] of quoted.matchAll(/\\([0-7]{3}|.)|[^\\]+/gs)) {
     if (escape === undefined) for (const byte of encoder.encode(part)) bytes.push(byte)
@@ -27,15 +27,15 @@ const unquoted = (quoted: string): string => {
 
 const quoted = /^"((?:[^"\\]|\\.)*)"/s
 
-export const nameIn = (text: string): string => {
+export const parseName = (text: string): string => {
   const found = quoted.exec(text)
-  return found === null ? text.trim() : unquoted(found[1]!)
+  return found === null ? text.trim() : unquoteName(found[1]!)
 }
 
-export const nameOf = (rest: string): Name => {
+export const parseSideName = (rest: string): Name => {
   const found = quoted.exec(rest)
   const tab = found === null ? rest.indexOf("\t") : found[0].length
-  const path = nameIn(tab === -1 ? rest : rest.slice(0, tab))
+  const path = parseName(tab === -1 ? rest : rest.slice(0, tab))
   const time = tab === -1 ? "" : rest.slice(tab).trim()
   const isNull = path === "/dev/null"
   return { path: isNull ? undefined : path, isAbsent: isNull || /^(?:1970-01-01|1969-12-31)[ T]/.test(time) }
@@ -43,34 +43,39 @@ export const nameOf = (rest: string): Name => {
 
 const prefix = /^([abciow])\//
 
-const bare = (path: string): string => path.replace(prefix, "")
-const tail = (path: string): string => path.slice(path.indexOf("/") + 1)
+const withoutPrefix = (path: string): string => path.replace(prefix, "")
+const withoutFirstSegment = (path: string): string => path.slice(path.indexOf("/") + 1)
 
 type Pair = readonly [from: string | undefined, to: string | undefined]
 
-const common = (from: string, to: string): Pair => {
+const commonPair = (from: string, to: string): Pair => {
   if (from === to) return [from, to]
   const [one, other] = [prefix.exec(from)?.[1], prefix.exec(to)?.[1]]
-  if (one !== undefined && other !== undefined && one !== other) return [bare(from), bare(to)]
-  if (from.includes("/") && to.includes("/") && tail(from) === tail(to)) return [tail(from), tail(to)]
+  if (one !== undefined && other !== undefined && one !== other) return [withoutPrefix(from), withoutPrefix(to)]
+  if (from.includes("/") && to.includes("/") && withoutFirstSegment(from) === withoutFirstSegment(to))
+    return [withoutFirstSegment(from), withoutFirstSegment(to)]
   return /^(?:\.orig|\.bak|\.old|~)$/.test(from.startsWith(to) ? from.slice(to.length) : "") ? [to, to] : [from, to]
 }
 
 /** Returns both names without git's prefixes, which differ between the sides. GNU diff has two directories in their place. */
-export const pairOf = (old: Name, now: Name): Pair => {
-  if (old.path === undefined || now.path === undefined) {
-    return [old.path?.replace(/^a\//, ""), now.path?.replace(/^b\//, "")]
+export const namePair = (oldName: Name, newName: Name): Pair => {
+  if (oldName.path === undefined || newName.path === undefined) {
+    return [oldName.path?.replace(/^a\//, ""), newName.path?.replace(/^b\//, "")]
   }
-  const [from, to] = common(old.path, now.path)
-  return [old.isAbsent ? undefined : from, now.isAbsent ? undefined : to]
+  const [from, to] = commonPair(oldName.path, newName.path)
+  return [oldName.isAbsent ? undefined : from, newName.isAbsent ? undefined : to]
 }
 
 export const commonName = (rest: string): string | undefined => {
   const first = quoted.exec(rest)
-  if (first !== null) return bare(unquoted(first[1]!))
+  if (first !== null) return withoutPrefix(unquoteName(first[1]!))
   // The name may contain spaces, and both sides have the same length, so split at the middle.
   const middle = (rest.length - 1) / 2
   if (!Number.isInteger(middle) || rest[middle] !== " ") return undefined
   const [one, other] = [rest.slice(0, middle), rest.slice(middle + 1)]
-  return one === other ? one : prefix.test(one) && prefix.test(other) && bare(one) === bare(other) ? bare(one) : undefined
+  return one === other
+    ? one
+    : prefix.test(one) && prefix.test(other) && withoutPrefix(one) === withoutPrefix(other)
+      ? withoutPrefix(one)
+      : undefined
 }

@@ -7,12 +7,12 @@ import { documentOf, splice } from "../../engine/splice.ts"
 import { encode } from "../../engine/text.ts"
 import { type FsError, LimitExceeded, promote } from "../../model/FsError.ts"
 import { codePoints, type FsPath } from "../../model/FsPath.ts"
-import { inSlices } from "../../runtime/steps.ts"
+import { runInSlices } from "../../runtime/steps.ts"
 import type { FileChange } from "../changes/apply.ts"
 import { type Call, type Refused, refused, type ToolFailure } from "../definition.ts"
-import { applyTo, type Deviation, replaced } from "./apply.ts"
-import { remains } from "./explain.ts"
-import { again, type FilePatch } from "./model.ts"
+import { applyHunks, type Deviation, applyReplacements } from "./apply.ts"
+import { refuseRemainingLines } from "./explain.ts"
+import { sendAgainAdvice, type FilePatch } from "./model.ts"
 
 export interface Section {
   readonly patch: FilePatch
@@ -22,7 +22,7 @@ export interface Section {
 
 export type Action = "added" | "updated" | "deleted" | "moved"
 
-export interface Outcome {
+export interface FileOutcome {
   readonly action: Action
   /** The old path of the file, or the new one if the file is new. */
   readonly path: FsPath
@@ -41,7 +41,7 @@ interface File {
 
 const empty = new Uint8Array(0)
 
-const exists = (path: FsPath, { at }: FilePatch, what: string): Refused =>
+const refuseExisting = (path: FsPath, { patchLine: at }: FilePatch, what: string): Refused =>
   refused(
     `${path} exists already, so it cannot be ${what} (line ${at} of the patch).`,
     what === "added"
@@ -49,17 +49,20 @@ const exists = (path: FsPath, { at }: FilePatch, what: string): Refused =>
       : "Nothing was changed. Choose another name, or remove that file in a call before."
   )
 
-const twice = (path: FsPath, { at }: FilePatch): Refused =>
-  refused(`${path} is added, removed or moved more than once by the patch (line ${at}).`, `${again} Or send it in two calls.`)
+const refuseRepeated = (path: FsPath, { patchLine: at }: FilePatch): Refused =>
+  refused(
+    `${path} is added, removed or moved more than once by the patch (line ${at}).`,
+    `${sendAgainAdvice} Or send it in two calls.`
+  )
 
 const read = (call: Call, path: FsPath): Effect.Effect<File, FsError> =>
   Effect.map(call.filesystem.readBytes(path, { version: true }), ({ content, version }) => ({ content, version: version! }))
 
-const readIfAny = (call: Call, path: FsPath): Effect.Effect<File | undefined, FsError> =>
+const readIfExists = (call: Call, path: FsPath): Effect.Effect<File | undefined, FsError> =>
   Effect.catch(read(call, path), (error) => (error._tag === "NotFound" ? Effect.undefined : Effect.fail(error)))
 
 /** Refuses a symlink: its content would be read from the target, but the link itself moved or removed. */
-const onlyFiles = Effect.fnUntraced(function* (call: Call, path: FsPath, what: string): Effect.fn.Return<void, ToolFailure> {
+const refuseLink = Effect.fnUntraced(function* (call: Call, path: FsPath, what: string): Effect.fn.Return<void, ToolFailure> {
   const { isSymlink } = yield* call.filesystem.stat(path)
   if (isSymlink !== true) return
   yield* Effect.fail(
@@ -67,7 +70,7 @@ const onlyFiles = Effect.fnUntraced(function* (call: Call, path: FsPath, what: s
   )
 })
 
-const checkInserted = (call: Call, path: FsPath, texts: ReadonlyArray<string>): LimitExceeded | undefined => {
+const checkInsertedSize = (call: Call, path: FsPath, texts: ReadonlyArray<string>): LimitExceeded | undefined => {
   const allowed = call.settings.limits.maxFileSize
   const actual = texts.reduce((sum, text) => sum + codePoints(text), 0)
   return actual > allowed
@@ -75,41 +78,42 @@ const checkInserted = (call: Call, path: FsPath, texts: ReadonlyArray<string>): 
     : undefined
 }
 
-interface Patched {
+interface PatchedFile {
   readonly bytes: Uint8Array
   readonly addedLines: number
   readonly removedLines: number
   readonly deviations: ReadonlyArray<Deviation>
 }
 
-const patched = Effect.fnUntraced(function* (
+const patchFile = Effect.fnUntraced(function* (
   call: Call,
   path: FsPath,
   bytes: Uint8Array,
   patch: FilePatch
-): Effect.fn.Return<Patched, ToolFailure> {
+): Effect.fn.Return<PatchedFile, ToolFailure> {
   if (patch.hunks.length === 0) return { bytes, addedLines: 0, removedLines: 0, deviations: [] }
-  const document = yield* inSlices(() => documentOf(bytes))
+  const document = yield* runInSlices(() => documentOf(bytes))
   if ("_tag" in document) return yield* Effect.fail(promote(document, call.tool, path))
-  const applied = yield* inSlices(() => applyTo(patch, document.text, path))
+  const applied = yield* runInSlices(() => applyHunks(patch, document.text, path))
   if ("_tag" in applied) return yield* Effect.fail(applied)
   const { replacements, ...counts } = applied
   if (patch.to === undefined) {
-    const left = replaced(document.text, replacements)
-    if (left !== "" && left !== "\uFEFF") return yield* Effect.fail(remains(path, patch, left))
+    const remainingText = applyReplacements(document.text, replacements)
+    if (remainingText !== "" && remainingText !== "\uFEFF")
+      return yield* Effect.fail(refuseRemainingLines(path, patch, remainingText))
     return { bytes: empty, ...counts }
   }
   for (const { text } of replacements) {
     const written = encode(text)
     if ("_tag" in written) return yield* Effect.fail(promote({ ...written, argument: "patch" }, call.tool, path))
   }
-  const fault = checkInserted(
+  const fault = checkInsertedSize(
     call,
     path,
     replacements.map(({ text }) => text)
   )
   if (fault !== undefined) return yield* Effect.fail(fault)
-  return { bytes: yield* inSlices(() => splice(document, replacements)), ...counts }
+  return { bytes: yield* runInSlices(() => splice(document, replacements)), ...counts }
 })
 
 const lineCount = (bytes: Uint8Array): number => {
@@ -119,86 +123,99 @@ const lineCount = (bytes: Uint8Array): number => {
 }
 
 interface Plan {
-  readonly outcomes: Map<FsPath, Outcome>
-  readonly taken: Set<FsPath>
+  readonly outcomes: Map<FsPath, FileOutcome>
+  readonly usedPaths: Set<FsPath>
 }
 
-const add = Effect.fnUntraced(function* (call: Call, plan: Plan, section: Section): Effect.fn.Return<Outcome, ToolFailure> {
+const add = Effect.fnUntraced(function* (call: Call, plan: Plan, section: Section): Effect.fn.Return<FileOutcome, ToolFailure> {
   const { patch } = section
   const path = section.to!
-  if (plan.taken.has(path) || plan.outcomes.has(path)) return yield* Effect.fail(twice(path, patch))
-  if (yield* call.filesystem.exists(path)) return yield* Effect.fail(exists(path, patch, "added"))
-  const { bytes, ...counts } = yield* patched(call, path, empty, patch)
+  if (plan.usedPaths.has(path) || plan.outcomes.has(path)) return yield* Effect.fail(refuseRepeated(path, patch))
+  if (yield* call.filesystem.exists(path)) return yield* Effect.fail(refuseExisting(path, patch, "added"))
+  const { bytes, ...counts } = yield* patchFile(call, path, empty, patch)
   const change = { path, before: null, after: bytes }
   return { action: "added", path, ...counts, setsMode: patch.setsMode, change }
 })
 
-const remove = Effect.fnUntraced(function* (call: Call, plan: Plan, section: Section): Effect.fn.Return<Outcome, ToolFailure> {
+const remove = Effect.fnUntraced(function* (
+  call: Call,
+  plan: Plan,
+  section: Section
+): Effect.fn.Return<FileOutcome, ToolFailure> {
   const { patch } = section
   const path = section.from!
-  if (plan.taken.has(path) || plan.outcomes.has(path)) return yield* Effect.fail(twice(path, patch))
-  yield* onlyFiles(call, path, "removes")
+  if (plan.usedPaths.has(path) || plan.outcomes.has(path)) return yield* Effect.fail(refuseRepeated(path, patch))
+  yield* refuseLink(call, path, "removes")
   const { content, version } = yield* read(call, path)
-  const { deviations } = yield* patched(call, path, content, patch)
+  const { deviations } = yield* patchFile(call, path, content, patch)
   const change = { path, before: version, after: null }
   const removedLines = lineCount(content)
   return { action: "deleted", path, addedLines: 0, removedLines, deviations, setsMode: false, change }
 })
 
-const move = Effect.fnUntraced(function* (call: Call, plan: Plan, section: Section): Effect.fn.Return<Outcome, ToolFailure> {
+const move = Effect.fnUntraced(function* (
+  call: Call,
+  plan: Plan,
+  section: Section
+): Effect.fn.Return<FileOutcome, ToolFailure> {
   const { patch } = section
   const [path, to] = [section.from!, section.to!]
   for (const name of [path, to]) {
-    if (plan.taken.has(name) || plan.outcomes.has(name)) return yield* Effect.fail(twice(name, patch))
+    if (plan.usedPaths.has(name) || plan.outcomes.has(name)) return yield* Effect.fail(refuseRepeated(name, patch))
   }
-  yield* onlyFiles(call, path, "moves")
+  yield* refuseLink(call, path, "moves")
   const { content, version } = yield* read(call, path)
-  if (yield* call.filesystem.exists(to)) return yield* Effect.fail(exists(to, patch, "the new name"))
-  const { bytes, ...counts } = yield* patched(call, path, content, patch)
+  if (yield* call.filesystem.exists(to)) return yield* Effect.fail(refuseExisting(to, patch, "the new name"))
+  const { bytes, ...counts } = yield* patchFile(call, path, content, patch)
   const change = { path: to, before: null, after: bytes, from: { path, version } }
   return { action: "moved", path, to, ...counts, setsMode: patch.setsMode, change }
 })
 
-const updateAgain = Effect.fnUntraced(function* (
+const patchAgain = Effect.fnUntraced(function* (
   call: Call,
-  before: Outcome,
+  before: FileOutcome,
   { patch, to }: Section
-): Effect.fn.Return<Outcome, ToolFailure> {
-  const more = yield* patched(call, to!, before.change.after!, patch)
+): Effect.fn.Return<FileOutcome, ToolFailure> {
+  const furtherPatch = yield* patchFile(call, to!, before.change.after!, patch)
   return {
     ...before,
-    addedLines: before.addedLines + more.addedLines,
-    removedLines: before.removedLines + more.removedLines,
-    deviations: [...before.deviations, ...more.deviations],
+    addedLines: before.addedLines + furtherPatch.addedLines,
+    removedLines: before.removedLines + furtherPatch.removedLines,
+    deviations: [...before.deviations, ...furtherPatch.deviations],
     setsMode: before.setsMode || patch.setsMode,
-    change: { ...before.change, after: more.bytes }
+    change: { ...before.change, after: furtherPatch.bytes }
   }
 })
 
-const update = Effect.fnUntraced(function* (call: Call, plan: Plan, section: Section): Effect.fn.Return<Outcome, ToolFailure> {
+const update = Effect.fnUntraced(function* (
+  call: Call,
+  plan: Plan,
+  section: Section
+): Effect.fn.Return<FileOutcome, ToolFailure> {
   const { patch } = section
   const path = section.to!
   const before = plan.outcomes.get(path)
-  if (before?.change.after != null) return yield* updateAgain(call, before, section)
-  if (plan.taken.has(path)) return yield* Effect.fail(twice(path, patch))
-  const file = yield* patch.mayBeNew ? readIfAny(call, path) : read(call, path)
-  const { bytes, ...counts } = yield* patched(call, path, file?.content ?? empty, patch)
+  if (before?.change.after != null) return yield* patchAgain(call, before, section)
+  if (plan.usedPaths.has(path)) return yield* Effect.fail(refuseRepeated(path, patch))
+  const file = yield* patch.mayBeNew ? readIfExists(call, path) : read(call, path)
+  const { bytes, ...counts } = yield* patchFile(call, path, file?.content ?? empty, patch)
   const change = { path, before: file?.version ?? null, after: bytes }
   return { action: file === undefined ? "added" : "updated", path, ...counts, setsMode: patch.setsMode, change }
 })
 
-const kindOf = ({ from, to }: Section) => (from === undefined ? add : to === undefined ? remove : from === to ? update : move)
+const plannerOf = ({ from, to }: Section) =>
+  from === undefined ? add : to === undefined ? remove : from === to ? update : move
 
-export const planOf = Effect.fnUntraced(function* (
+export const planPatch = Effect.fnUntraced(function* (
   call: Call,
   sections: ReadonlyArray<Section>
-): Effect.fn.Return<ReadonlyArray<Outcome>, ToolFailure> {
-  const plan: Plan = { outcomes: new Map(), taken: new Set() }
+): Effect.fn.Return<ReadonlyArray<FileOutcome>, ToolFailure> {
+  const plan: Plan = { outcomes: new Map(), usedPaths: new Set() }
   for (const section of sections) {
-    const outcome = yield* kindOf(section)(call, plan, section)
+    const outcome = yield* plannerOf(section)(call, plan, section)
     plan.outcomes.set(outcome.to ?? outcome.path, outcome)
     if (outcome.action !== "updated")
-      for (const name of [outcome.path, outcome.to]) if (name !== undefined) plan.taken.add(name)
+      for (const name of [outcome.path, outcome.to]) if (name !== undefined) plan.usedPaths.add(name)
   }
   return [...plan.outcomes.values()]
 })

@@ -4,47 +4,47 @@
  */
 import type { Refused } from "../definition.ts"
 import { beginsFile, hunkAt, isDivider } from "./body.ts"
-import { type FilePatch, headingOf, type Hunk, problem, quoted } from "./model.ts"
-import { commonName, nameIn, nameOf, pairOf } from "./names.ts"
+import { type FilePatch, headingOf, type Hunk, refuseLine, quoted } from "./model.ts"
+import { commonName, parseName, parseSideName, namePair } from "./names.ts"
 
-interface Head {
+interface FileHeader {
   readonly at: number
-  readonly git: boolean
+  readonly isGit: boolean
   isNew: boolean
-  isGone: boolean
+  isDeleted: boolean
   setsMode: boolean
   from: string | undefined
   to: string | undefined
-  renamed: boolean
+  isRename: boolean
 }
 
-type Header = readonly [prefix: string, read: (head: Head, rest: string) => string | undefined]
+type Header = readonly [prefix: string, read: (head: FileHeader, rest: string) => string | undefined]
 
 const kinds: Readonly<Record<string, string>> = { 120: "a symbolic link", 160: "a submodule" }
 
-const unlikeFile = (mode: string): string | undefined => {
+const faultOfMode = (mode: string): string | undefined => {
   const kind = kinds[mode.trim().slice(0, 3)]
   return kind === undefined ? undefined : `makes or changes ${kind}, and only files can be patched`
 }
 
 const ignore = (): undefined => undefined
-const binary = (): string => "is a change of binary content, and only text can be patched"
-const copied = (): string => "copies a file; copy it first, and patch the copy as any other file"
+const binaryFault = (): string => "is a change of binary content, and only text can be patched"
+const copyFault = (): string => "copies a file; copy it first, and patch the copy as any other file"
 
-const named =
+const readRename =
   (side: "from" | "to") =>
-  (head: Head, rest: string): undefined => {
-    head.renamed = true
-    head[side] = nameIn(rest)
+  (head: FileHeader, rest: string): undefined => {
+    head.isRename = true
+    head[side] = parseName(rest)
   }
 
-const headers: ReadonlyArray<Header> = [
-  ["old mode ", (_, rest) => unlikeFile(rest)],
+const gitHeaders: ReadonlyArray<Header> = [
+  ["old mode ", (_, rest) => faultOfMode(rest)],
   [
     "new mode ",
     (head, rest) => {
       head.setsMode = true
-      return unlikeFile(rest)
+      return faultOfMode(rest)
     }
   ],
   [
@@ -52,65 +52,68 @@ const headers: ReadonlyArray<Header> = [
     (head, rest) => {
       head.isNew = true
       head.setsMode = rest.trim() === "100755"
-      return unlikeFile(rest)
+      return faultOfMode(rest)
     }
   ],
   [
     "deleted file mode ",
     (head, rest) => {
-      head.isGone = true
-      return unlikeFile(rest)
+      head.isDeleted = true
+      return faultOfMode(rest)
     }
   ],
-  ["rename from ", named("from")],
-  ["rename to ", named("to")],
-  ["copy from ", copied],
-  ["copy to ", copied],
+  ["rename from ", readRename("from")],
+  ["rename to ", readRename("to")],
+  ["copy from ", copyFault],
+  ["copy to ", copyFault],
   ["similarity index ", ignore],
   ["dissimilarity index ", ignore],
-  ["index ", (_, rest) => unlikeFile(rest.split(" ")[1] ?? "")],
-  ["Binary files ", binary],
-  ["GIT binary patch", binary]
+  ["index ", (_, rest) => faultOfMode(rest.split(" ")[1] ?? "")],
+  ["Binary files ", binaryFault],
+  ["GIT binary patch", binaryFault]
 ]
 
-const foreign: ReadonlyArray<readonly [pattern: RegExp, what: string]> = [
+const unsupportedLines: ReadonlyArray<readonly [pattern: RegExp, what: string]> = [
   [/^diff --(?:cc|combined) |^@@@+ /, "belongs to a combined diff of a merge; send a diff against one side"],
   [/^\*{15}$/, "belongs to a context diff; send a unified one"],
-  [/^(?:GIT binary patch|Binary files .* differ)$/, binary()]
+  [/^(?:GIT binary patch|Binary files .* differ)$/, binaryFault()]
 ]
 
-const start = (at: number, git: boolean): Head => ({
+const makeHeader = (at: number, isGit: boolean): FileHeader => ({
   at,
-  git,
+  isGit,
   isNew: false,
-  isGone: false,
+  isDeleted: false,
   setsMode: false,
   from: undefined,
   to: undefined,
-  renamed: false
+  isRename: false
 })
 
-const readNames = (head: Head, lines: ReadonlyArray<string>, at: number): void => {
-  const [from, to] = pairOf(nameOf(lines[at]!.slice(4)), nameOf(lines[at + 1]!.slice(4)))
-  if (head.renamed) return
+const readNames = (head: FileHeader, lines: ReadonlyArray<string>, at: number): void => {
+  const [from, to] = namePair(parseSideName(lines[at]!.slice(4)), parseSideName(lines[at + 1]!.slice(4)))
+  if (head.isRename) return
   // One name alone does not show its prefix; the `diff --git` line shows it by naming both sides.
-  const both = head.git ? head.from : undefined
-  head.from = from === undefined || to !== undefined ? from : (both ?? from)
-  head.to = to === undefined || from !== undefined ? to : (both ?? to)
+  const sharedName = head.isGit ? head.from : undefined
+  head.from = from === undefined || to !== undefined ? from : (sharedName ?? from)
+  head.to = to === undefined || from !== undefined ? to : (sharedName ?? to)
 }
 
-const headAt = (lines: ReadonlyArray<string>, at: number): { readonly head: Head; readonly next: number } | Refused => {
-  const git = lines[at]!.startsWith("diff --git ")
-  const head = start(at + 1, git)
+const readHeader = (
+  lines: ReadonlyArray<string>,
+  at: number
+): { readonly head: FileHeader; readonly next: number } | Refused => {
+  const isGit = lines[at]!.startsWith("diff --git ")
+  const head = makeHeader(at + 1, isGit)
   let next = at
-  if (git) {
+  if (isGit) {
     head.from = head.to = commonName(lines[at]!.slice(11).trimEnd())
     for (next++; next < lines.length; next++) {
       const line = lines[next]!
-      const header = headers.find(([prefix]) => line.startsWith(prefix))
+      const header = gitHeaders.find(([prefix]) => line.startsWith(prefix))
       if (header === undefined) break
       const fault = header[1](head, line.slice(header[0].length))
-      if (fault !== undefined) return problem(next + 1, fault)
+      if (fault !== undefined) return refuseLine(next + 1, fault)
     }
   }
   if (next < lines.length && beginsFile(lines, next)) {
@@ -118,22 +121,22 @@ const headAt = (lines: ReadonlyArray<string>, at: number): { readonly head: Head
     next += 2
   }
   if (head.isNew) head.from = undefined
-  if (head.isGone) head.to = undefined
+  if (head.isDeleted) head.to = undefined
   return faultOf(head) ?? { head, next }
 }
 
-const faultOf = ({ at, from, renamed, to }: Head): Refused | undefined => {
-  if ((from ?? to) === undefined || from === "" || to === "") return problem(at, "names no file")
-  if (from === undefined || to === undefined || from === to || renamed) return undefined
-  return problem(
+const faultOf = ({ at, from, isRename, to }: FileHeader): Refused | undefined => {
+  if ((from ?? to) === undefined || from === "" || to === "") return refuseLine(at, "names no file")
+  if (from === undefined || to === undefined || from === to || isRename) return undefined
+  return refuseLine(
     at,
     `names two files, ${quoted(from)} and ${quoted(to)}`,
     "Nothing was changed; name one, or, to move a file, put `diff --git a/old b/new`, `rename from old` and `rename to new` there."
   )
 }
 
-const filePatch = ({ at, from, setsMode, to }: Head, hunks: ReadonlyArray<Hunk>, mayBeNew: boolean): FilePatch => ({
-  at,
+const filePatch = ({ at, from, setsMode, to }: FileHeader, hunks: ReadonlyArray<Hunk>, mayBeNew: boolean): FilePatch => ({
+  patchLine: at,
   form: "unified",
   from,
   to,
@@ -142,35 +145,38 @@ const filePatch = ({ at, from, setsMode, to }: Head, hunks: ReadonlyArray<Hunk>,
   setsMode
 })
 
-const emptyBefore = (line: string | undefined): boolean => {
+const statesEmptyFile = (line: string | undefined): boolean => {
   const numbers = line === undefined ? undefined : headingOf(line).numbers
   return numbers?.old === 0 && numbers.oldCount === 0
 }
 
-const fileAt = (lines: ReadonlyArray<string>, at: number): { readonly file: FilePatch; readonly next: number } | Refused => {
-  const read = headAt(lines, at)
+const readFilePatch = (
+  lines: ReadonlyArray<string>,
+  at: number
+): { readonly file: FilePatch; readonly next: number } | Refused => {
+  const read = readHeader(lines, at)
   if ("_tag" in read) return read
   const { head } = read
   let { next } = read
   const first = next
   const hunks: Array<Hunk> = []
   while (lines[next]?.startsWith("@@") === true) {
-    const merge = foreignAt(lines, next)
-    if (merge !== undefined) return merge
+    const combinedDiffFault = unsupportedFault(lines, next)
+    if (combinedDiffFault !== undefined) return combinedDiffFault
     const hunk = hunkAt(lines, next)
     if ("_tag" in hunk) return hunk
     hunks.push(hunk.hunk)
     next = hunk.next
   }
-  const says = hunks.length > 0 || head.renamed || head.isNew || head.isGone || head.setsMode
-  if (!says) return problem(at + 1, "begins a file without a hunk")
-  const mayBeNew = head.from !== undefined && head.from === head.to && hunks.length === 1 && emptyBefore(lines[first])
+  const hasChange = hunks.length > 0 || head.isRename || head.isNew || head.isDeleted || head.setsMode
+  if (!hasChange) return refuseLine(at + 1, "begins a file without a hunk")
+  const mayBeNew = head.from !== undefined && head.from === head.to && hunks.length === 1 && statesEmptyFile(lines[first])
   return { file: filePatch(head, hunks, mayBeNew), next }
 }
 
-const foreignAt = (lines: ReadonlyArray<string>, at: number): Refused | undefined => {
-  const found = foreign.find(([pattern]) => pattern.test(lines[at]!.trimEnd()))
-  return found === undefined ? undefined : problem(at + 1, found[1])
+const unsupportedFault = (lines: ReadonlyArray<string>, at: number): Refused | undefined => {
+  const found = unsupportedLines.find(([pattern]) => pattern.test(lines[at]!.trimEnd()))
+  return found === undefined ? undefined : refuseLine(at + 1, found[1])
 }
 
 const isFile = (lines: ReadonlyArray<string>, at: number): boolean =>
@@ -183,20 +189,20 @@ export const parseUnified = (lines: ReadonlyArray<string>): ReadonlyArray<FilePa
   for (let at = 0; at < lines.length;) {
     const line = lines[at]!
     if (isFile(lines, at)) {
-      const read = fileAt(lines, at)
+      const read = readFilePatch(lines, at)
       if ("_tag" in read) return read
       files.push(read.file)
       at = read.next
       isProse = false
       continue
     }
-    const fault = foreignAt(lines, at)
+    const fault = unsupportedFault(lines, at)
     if (fault !== undefined) return fault
     if (line.startsWith("@@ -"))
-      return problem(at + 1, "begins a hunk before any file is named; the two lines --- path and +++ path must precede it")
+      return refuseLine(at + 1, "begins a hunk before any file is named; the two lines --- path and +++ path must precede it")
     isProse ||= isDivider(line) || line === "-- " || line === "--"
     if (!isProse && line.trim() !== "") {
-      return problem(at + 1, `is neither a line of the hunk above it nor the beginning of another file: ${quoted(line)}`)
+      return refuseLine(at + 1, `is neither a line of the hunk above it nor the beginning of another file: ${quoted(line)}`)
     }
     at++
   }

@@ -10,11 +10,11 @@ import { confinedSnapshots } from "./confinedSnapshots.ts"
 import { type Invocation, layer, type Policy } from "./core.ts"
 import * as Rules from "./rules.ts"
 
-const done: Readonly<Record<Touch["access"], string>> = { read: "read", write: "written", delete: "deleted" }
+const pastParticiples: Readonly<Record<Touch["access"], string>> = { read: "read", write: "written", delete: "deleted" }
 
 const refusalOf = ({ access, path }: Touch): Refused =>
   refused(
-    `${path === FsPath.root ? "The root, with everything below it," : JSON.stringify(path)} may not be ${done[access]}: a policy forbids it.`,
+    `${path === FsPath.root ? "The root, with everything below it," : JSON.stringify(path)} may not be ${pastParticiples[access]}: a policy forbids it.`,
     "Go on without it, or ask the user; another tool will not reach it either."
   )
 
@@ -55,9 +55,9 @@ const permits = (rules: Rules.Rules, { past }: Invocation, { access, path }: Tou
  * @since 0.1.0
  */
 export const access = (options: Rules.AccessOptions): Layer.Layer<never> => {
-  const strict = Rules.make(options, true)
-  const lenient = Rules.make(options, false)
-  const rulesOf = ({ port }: Algebra): Rules.Rules => (port.info.caseSensitive ? strict : lenient)
+  const caseSensitiveRules = Rules.make(options, true)
+  const caseInsensitiveRules = Rules.make(options, false)
+  const rulesOf = ({ port }: Algebra): Rules.Rules => (port.info.caseSensitive ? caseSensitiveRules : caseInsensitiveRules)
   const views = new WeakMap<Algebra, Algebra>()
   const policy: Policy = {
     name: "access",
@@ -74,8 +74,8 @@ export const access = (options: Rules.AccessOptions): Layer.Layer<never> => {
     },
     before: (invocation) => {
       const rules = rulesOf(invocation.filesystem)
-      const refusing = invocation.touches.find((touch) => !permits(rules, invocation, touch))
-      return refusing === undefined ? Effect.void : Effect.fail(refusalOf(refusing))
+      const refusedTouch = invocation.touches.find((touch) => !permits(rules, invocation, touch))
+      return refusedTouch === undefined ? Effect.void : Effect.fail(refusalOf(refusedTouch))
     }
   }
   return layer(policy)

@@ -9,42 +9,42 @@ import * as Semaphore from "effect/Semaphore"
 import { resolveLink } from "../../engine/resolve.ts"
 import type { SnapshotError } from "../../history/errors.ts"
 import { Snapshots } from "../../history/Snapshots.ts"
-import { shortIds } from "../../history/snapshots/choice.ts"
+import { makeShortIds } from "../../history/snapshots/choice.ts"
 import type { Operations } from "../../history/snapshots/operations.ts"
 import type { FilesystemSnapshot } from "../../history/snapshots/value.ts"
-import { labelled } from "../checkpointTag.ts"
-import { fitted } from "../text/fit.ts"
+import { asLabel } from "../checkpointTag.ts"
+import { joinFitting } from "../text/fit.ts"
 import type { ToolResult } from "../ToolResult.ts"
 import { ToolSettings } from "../ToolSettings.ts"
-import { isKept } from "./checkpoint.ts"
+import { needsCheckpoint } from "./checkpoint.ts"
 import { type Invocation, layer } from "./core.ts"
 
 /** The largest tree to snapshot. A larger one takes too long for a first edit. */
-const bounds = { maxFiles: 50_000, maxBytes: 512 * 1024 * 1024 }
-const patience = "10 seconds"
+const snapshotLimits = { maxFiles: 50_000, maxBytes: 512 * 1024 * 1024 }
+const snapshotTimeout = "10 seconds"
 
 /** The number of automatic snapshots that a store keeps; the oldest are removed. */
-const mostKept = 20
+const maxAutomaticSnapshots = 20
 
 const tagPrefix = "automatic checkpoint before "
 
 interface Outcome {
   readonly snapshot?: FilesystemSnapshot
-  readonly short?: string
+  readonly shortId?: string
   readonly why?: string
 }
 
 interface State {
   /** Lets one call at a time take a checkpoint; other calls wait for it. */
-  readonly taking: Semaphore.Semaphore
-  first: { readonly outcome: Outcome; isSaid: boolean; isShared: boolean } | undefined
+  readonly checkpointLock: Semaphore.Semaphore
+  first: { readonly outcome: Outcome; isReported: boolean; isShared: boolean } | undefined
   /** The reason why this session cannot have checkpoints. */
   never: string | undefined
 }
 
-const tooSlow: Outcome = { why: `it would have taken longer than ${patience}` }
+const tooSlow: Outcome = { why: `it would have taken longer than ${snapshotTimeout}` }
 
-const lasting: ReadonlySet<SnapshotError["reason"]> = new Set(["budget", "gitMissing", "refused"])
+const permanentReasons: ReadonlySet<SnapshotError["reason"]> = new Set(["budget", "gitMissing", "refused"])
 
 /** Tests whether a checkpoint was taken here. The tag alone proves nothing, because any caller may choose it. */
 const isAutomatic = (snapshots: Operations, snapshot: FilesystemSnapshot): Effect.Effect<boolean> =>
@@ -57,7 +57,7 @@ const isAutomatic = (snapshots: Operations, snapshot: FilesystemSnapshot): Effec
 const forgetOld = Effect.fnUntraced(function* (snapshots: Operations, all: ReadonlyArray<FilesystemSnapshot>, state: State) {
   const first = state.first?.outcome.snapshot?.snapshotId
   const own = all.filter(({ snapshotId, tag }) => snapshotId !== first && tag?.startsWith(tagPrefix) === true)
-  for (const old of own.slice(0, -mostKept)) {
+  for (const old of own.slice(0, -maxAutomaticSnapshots)) {
     if (yield* isAutomatic(snapshots, old)) yield* Effect.ignore(snapshots.forget(old))
   }
 })
@@ -68,18 +68,18 @@ const hasChanged = (snapshots: Operations, { snapshot }: Outcome): Effect.Effect
     ? Effect.succeed(false)
     : Effect.match(snapshots.diff(snapshot), { onFailure: () => true, onSuccess: (changes) => changes.length > 0 })
 
-const attempt = Effect.fnUntraced(function* (snapshots: Operations, { callId, tool }: Invocation, state: State) {
+const takeCheckpoint = Effect.fnUntraced(function* (snapshots: Operations, { callId, tool }: Invocation, state: State) {
   if (state.never !== undefined) return { why: state.never } satisfies Outcome
   const taken = Effect.gen(function* () {
-    const snapshot = yield* snapshots.snapshot({ tag: `${tagPrefix}${tool}`, tool, callId: labelled(callId), ...bounds })
+    const snapshot = yield* snapshots.snapshot({ tag: `${tagPrefix}${tool}`, tool, callId: asLabel(callId), ...snapshotLimits })
     const all = yield* snapshots.list
     yield* forgetOld(snapshots, all, state)
-    return { snapshot, short: shortIds(all)(snapshot) } satisfies Outcome
+    return { snapshot, shortId: makeShortIds(all)(snapshot) } satisfies Outcome
   })
-  const outcome = yield* Effect.catch(Effect.timeoutOption(taken, patience), ({ detail, reason }) => {
+  const outcome = yield* Effect.catch(Effect.timeoutOption(taken, snapshotTimeout), ({ detail, reason }) => {
     // The rest of the detail is advice for programmers.
     const why = detail.split(";")[0]!
-    if (lasting.has(reason)) state.never = why
+    if (permanentReasons.has(reason)) state.never = why
     return Effect.succeedSome<Outcome>({ why })
   })
   if (Option.isNone(outcome)) state.never = tooSlow.why
@@ -102,28 +102,28 @@ const removesDirectory = ({ filesystem: { port }, touches }: Invocation): Effect
         (found) => found.includes(true)
       )
 
-const sentence = ({ short, why }: Outcome, before: string, undo: (short: string) => string): string =>
-  short === undefined
+const describeOutcome = ({ shortId, why }: Outcome, before: string, undo: (shortId: string) => string): string =>
+  shortId === undefined
     ? `No checkpoint was taken before ${before}: ${why}.`
-    : `Checkpoint ${short} holds all files as they were before ${before}; ${undo(short)}.`
+    : `Checkpoint ${shortId} holds all files as they were before ${before}; ${undo(shortId)}.`
 
-const saying = <V>(result: ToolResult<V>, text: string) =>
+const appendText = <V>(result: ToolResult<V>, text: string) =>
   Effect.map(ToolSettings, (settings) => {
     const whole = `${result.message}\n${text}`
     const message =
       settings.measure(whole) <= settings.budget
         ? whole
-        : fitted([text, ...result.message.split("\n")], settings, (shown) => `[cut: ${shown - 1} lines of the answer]`)
+        : joinFitting([text, ...result.message.split("\n")], settings, (shown) => `[cut: ${shown - 1} lines of the answer]`)
     return { ...result, message }
   })
 
 const sessionStart = "this session's first change"
 
 /** Makes the policy. `undo` returns how to restore the snapshot with the given id, as the end of a sentence. */
-export const automatic = (undo: (short: string) => string): Layer.Layer<never> => {
+export const automatic = (undo: (shortId: string) => string): Layer.Layer<never> => {
   const states = new WeakMap<object, State>()
   const stateOf = (session: object): State => {
-    const state = states.get(session) ?? { taking: Semaphore.makeUnsafe(1), first: undefined, never: undefined }
+    const state = states.get(session) ?? { checkpointLock: Semaphore.makeUnsafe(1), first: undefined, never: undefined }
     states.set(session, state)
     return state
   }
@@ -132,15 +132,15 @@ export const automatic = (undo: (short: string) => string): Layer.Layer<never> =
     Effect.gen(function* () {
       const state = stateOf(invocation.memory.session)
       const isRemoval = yield* removesDirectory(invocation)
-      const own = yield* state.taking.withPermit(
+      const own = yield* state.checkpointLock.withPermit(
         Effect.gen(function* () {
           if (state.first !== undefined && !isRemoval) {
             state.first.isShared = true
             return undefined
           }
-          const outcome = yield* attempt(snapshots, invocation, state)
+          const outcome = yield* takeCheckpoint(snapshots, invocation, state)
           if (state.first !== undefined) return { outcome, isFirst: false }
-          state.first = { outcome, isSaid: false, isShared: false }
+          state.first = { outcome, isReported: false, isShared: false }
           return { outcome, isFirst: true }
         })
       )
@@ -150,18 +150,21 @@ export const automatic = (undo: (short: string) => string): Layer.Layer<never> =
         // Another call may rely on the checkpoint meanwhile.
         if (own === undefined || (own.isFirst && first?.isShared === true)) return result
         if (yield* hasChanged(snapshots, own.outcome)) {
-          if (own.isFirst && first !== undefined) first.isSaid = true
-          return yield* saying(result, sentence(own.outcome, "this call, which failed after it had changed some", undo))
+          if (own.isFirst && first !== undefined) first.isReported = true
+          return yield* appendText(
+            result,
+            describeOutcome(own.outcome, "this call, which failed after it had changed some", undo)
+          )
         }
         if (own.isFirst) state.first = undefined
         const { snapshot } = own.outcome
         if (snapshot !== undefined) yield* Effect.ignore(snapshots.forget(snapshot))
         return result
       }
-      if (own?.isFirst === false) return yield* saying(result, sentence(own.outcome, "this removal", undo))
-      if (first === undefined || first.isSaid) return result
-      first.isSaid = true
-      return yield* saying(result, sentence(first.outcome, sessionStart, undo))
+      if (own?.isFirst === false) return yield* appendText(result, describeOutcome(own.outcome, "this removal", undo))
+      if (first === undefined || first.isReported) return result
+      first.isReported = true
+      return yield* appendText(result, describeOutcome(first.outcome, sessionStart, undo))
     })
 
   return layer(
@@ -169,7 +172,7 @@ export const automatic = (undo: (short: string) => string): Layer.Layer<never> =
       name: "automatic",
       around: <V, R>(invocation: Invocation, call: Effect.Effect<ToolResult<V>, never, R>) =>
         // A restore keeps the files that it replaces by itself.
-        Option.isNone(service) || !isKept(invocation) || invocation.past === "restores"
+        Option.isNone(service) || !needsCheckpoint(invocation) || invocation.past === "restores"
           ? call
           : kept(service.value, invocation, call)
     }))

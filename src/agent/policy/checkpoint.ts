@@ -1,22 +1,22 @@
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
-import { alone } from "../../history/replace.ts"
+import { withExclusiveLock } from "../../history/replace.ts"
 import { Snapshots } from "../../history/Snapshots.ts"
 import type { Operations } from "../../history/snapshots/operations.ts"
 import type { FilesystemSnapshot } from "../../history/snapshots/value.ts"
-import { checkpointTag, labelled } from "../checkpointTag.ts"
+import { checkpointTag, asLabel } from "../checkpointTag.ts"
 import type { ToolResult } from "../ToolResult.ts"
 import { type Invocation, layer } from "./core.ts"
-import { type Keeping, takingBack } from "./takingBack.ts"
+import { type StateKeeper, rollBackOnFailure } from "./takingBack.ts"
 
 /** Tests whether a call needs a checkpoint. Taking a snapshot changes no file and needs none. */
-export const isKept = ({ mutates, past }: Pick<Invocation, "mutates" | "past">): boolean => mutates && past !== "keeps"
+export const needsCheckpoint = ({ mutates, past }: Pick<Invocation, "mutates" | "past">): boolean => mutates && past !== "keeps"
 
-const keeping = (snapshots: Operations, { callId, tool }: Invocation): Keeping<FilesystemSnapshot> => ({
-  take: snapshots.snapshot({ tag: checkpointTag(tool, callId), tool, callId: labelled(callId) }),
+const keeperOf = (snapshots: Operations, { callId, tool }: Invocation): StateKeeper<FilesystemSnapshot> => ({
+  take: snapshots.snapshot({ tag: checkpointTag(tool, callId), tool, callId: asLabel(callId) }),
   // Forget the snapshot after the restore, since the tree now equals it.
-  back: (snapshot) => Effect.andThen(snapshots.restore(snapshot), Effect.ignore(snapshots.forget(snapshot))),
-  called: ({ snapshotId }) => `snapshot ${snapshotId}`
+  restoreState: (snapshot) => Effect.andThen(snapshots.restore(snapshot), Effect.ignore(snapshots.forget(snapshot))),
+  describeState: ({ snapshotId }) => `snapshot ${snapshotId}`
 })
 
 /**
@@ -31,6 +31,8 @@ export const checkpoint: Layer.Layer<never, never, Snapshots> = layer(
   Effect.map(Snapshots, (snapshots) => ({
     name: "checkpoint",
     around: <V, R>(invocation: Invocation, call: Effect.Effect<ToolResult<V>, never, R>) =>
-      isKept(invocation) ? alone(invocation.filesystem.port, takingBack(keeping(snapshots, invocation), call)) : call
+      needsCheckpoint(invocation)
+        ? withExclusiveLock(invocation.filesystem.port, rollBackOnFailure(keeperOf(snapshots, invocation), call))
+        : call
   }))
 )

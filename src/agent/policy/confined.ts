@@ -24,7 +24,7 @@ const denied: Effect.Effect<never, Fault> = Effect.fail(refusal)
 /**
  * Tests for a temporary file of a write in progress. A move between such a file and another path is judged by the other path.
  */
-const isOurs = (path: FsPath.FsPath): boolean => TemporaryNames.isPathInProgress(path)
+const isTemporary = (path: FsPath.FsPath): boolean => TemporaryNames.hasNameInProgress(path)
 
 type Kind = FileStat["kind"]
 
@@ -32,20 +32,20 @@ type Kind = FileStat["kind"]
  * Tests whether a path is visible. A missing path is judged as a directory, so that the answer reveals nothing about hidden
  * paths.
  */
-export const sees = (rules: Rules, path: FsPath.FsPath, kind: Kind | undefined): boolean =>
+export const isPathVisible = (rules: Rules, path: FsPath.FsPath, kind: Kind | undefined): boolean =>
   kind === "directory" || kind === undefined
     ? rules.asDirectory("read", path)
     : rules.asFile("read", path) || (kind === "symlink" && rules.asDirectory("read", path))
 
 /** Tests whether every directory in a link's text, and its target, is visible. */
-const seesText = (rules: Rules, link: FsPath.FsPath, text: string): boolean => {
-  let here: FsPath.FsPath = FsPath.parent(link)
+const isLinkTextVisible = (rules: Rules, link: FsPath.FsPath, text: string): boolean => {
+  let current: FsPath.FsPath = FsPath.parent(link)
   for (const segment of text.split("/")) {
-    const next = FsPath.parse(`${here}/${segment}`)
+    const next = FsPath.parse(`${current}/${segment}`)
     // The link leads out of the root, which is reported as usual.
     if (typeof next !== "string") return true
-    here = next
-    if (!rules.asDirectory("read", here) && !rules.asFile("read", here)) return false
+    current = next
+    if (!rules.asDirectory("read", current) && !rules.asFile("read", current)) return false
   }
   return true
 }
@@ -53,33 +53,33 @@ const seesText = (rules: Rules, link: FsPath.FsPath, text: string): boolean => {
 const confine = (self: Backend, rules: Rules): Backend => {
   const { attributes, hostRoots, links, watch } = self
   const may = (access: Access, path: FsPath.FsPath, kind: Kind | undefined): boolean =>
-    isOurs(path) || (kind === "directory" ? rules.asDirectory(access, path) : rules.asFile(access, path))
-  const maySee = (path: FsPath.FsPath, kind: Kind | undefined): boolean => isOurs(path) || sees(rules, path, kind)
+    isTemporary(path) || (kind === "directory" ? rules.asDirectory(access, path) : rules.asFile(access, path))
+  const maySee = (path: FsPath.FsPath, kind: Kind | undefined): boolean => isTemporary(path) || isPathVisible(rules, path, kind)
   const kindOf = (path: FsPath.FsPath) => Effect.map(self.stat(path), (stat) => stat?.kind)
-  const when = <A, E, R>(permitted: boolean, effect: () => Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
+  const ifPermitted = <A, E, R>(permitted: boolean, effect: () => Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
     permitted ? effect() : denied
 
   const stat: Backend["stat"] = (path) =>
-    when(maySee(path, "directory") || maySee(path, "file"), () =>
-      Effect.flatMap(self.stat(path), (found) => when(maySee(path, found?.kind), () => Effect.succeed(found)))
+    ifPermitted(maySee(path, "directory") || maySee(path, "file"), () =>
+      Effect.flatMap(self.stat(path), (found) => ifPermitted(maySee(path, found?.kind), () => Effect.succeed(found)))
     )
   const list: Backend["list"] = (path) =>
-    when(maySee(path, "directory"), () =>
+    ifPermitted(maySee(path, "directory"), () =>
       Effect.map(self.list(path), (children) => children.filter(({ kind, name }) => maySee(FsPath.join(path, name), kind)))
     )
 
   /** Checks every entry below a directory, including hidden ones. */
-  const below = Effect.fnUntraced(function* (
+  const checkBelow = Effect.fnUntraced(function* (
     top: FsPath.FsPath,
     permits: (path: FsPath.FsPath, child: Child) => boolean
   ): Effect.fn.Return<void, Fault> {
     const pending = [{ at: top, named: top }]
-    for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
-      for (const child of yield* self.list(here.at)) {
+    for (let current = pending.pop(); current !== undefined; current = pending.pop()) {
+      for (const child of yield* self.list(current.at)) {
         if (TemporaryNames.isInProgress(child.name)) continue
-        const named = FsPath.join(here.named, child.name)
+        const named = FsPath.join(current.named, child.name)
         if (!permits(named, child)) return yield* denied
-        if (child.kind === "directory") pending.push({ at: FsPath.join(here.at, keyOf(child)), named })
+        if (child.kind === "directory") pending.push({ at: FsPath.join(current.at, keyOf(child)), named })
       }
     }
   })
@@ -88,24 +88,24 @@ const confine = (self: Backend, rules: Rules): Backend => {
     Effect.withFiber((fiber) =>
       fiber.getRef(TakingBack)
         ? self.remove(path)
-        : Effect.flatMap(kindOf(path), (kind) => when(may("delete", path, kind), () => self.remove(path)))
+        : Effect.flatMap(kindOf(path), (kind) => ifPermitted(may("delete", path, kind), () => self.remove(path)))
     )
 
   const rename: Backend["rename"] = (from, to, options) =>
     Effect.flatMap(kindOf(from), (kind) => {
       // Moving a file aside is part of a write, or of a removal that was judged when it began (Rules.keeps).
-      const mayGo = may("delete", from, kind) || (kind !== "directory" && isOurs(to) && may("write", from, kind))
-      if (!mayGo || !may("write", to, kind)) return denied
+      const mayMoveAway = may("delete", from, kind) || (kind !== "directory" && isTemporary(to) && may("write", from, kind))
+      if (!mayMoveAway || !may("write", to, kind)) return denied
       const moved = self.rename(from, to, options)
-      if (kind !== "directory" || isOurs(from)) return moved
-      const inside = below(from, (path, child) => {
-        const there = FsPath.below(to, FsPath.relative(from, path))
-        return may("delete", path, child.kind) && may("write", there, child.kind)
+      if (kind !== "directory" || isTemporary(from)) return moved
+      const inside = checkBelow(from, (path, child) => {
+        const target = FsPath.below(to, FsPath.relative(from, path))
+        return may("delete", path, child.kind) && may("write", target, child.kind)
       })
       return Effect.andThen(inside, moved)
     })
 
-  const leadsToNothingHidden = (link: FsPath.FsPath): Effect.Effect<void, Fault> =>
+  const checkLinkTarget = (link: FsPath.FsPath): Effect.Effect<void, Fault> =>
     Effect.catch(Effect.asVoid(resolve(confined, link)), (fault) =>
       fault._tag === "AccessDenied" && fault["why"] === "policy" ? Effect.fail(fault) : Effect.void
     )
@@ -117,32 +117,36 @@ const confine = (self: Backend, rules: Rules): Backend => {
     history: undefined,
     hostRoots: hostRoots && {
       ...hostRoots,
-      settle: (permits) =>
-        hostRoots.settle((path) => may("write", path, "file") && may("delete", path, "file") && permits(path))
+      settleTransactions: (permits) =>
+        hostRoots.settleTransactions((path) => may("write", path, "file") && may("delete", path, "file") && permits(path))
     },
     rules: { ...self.rules, keeps: (path) => self.rules?.keeps?.(path) ?? (may("delete", path, "file") ? undefined : refusal) },
     stat,
     list,
-    open: (path) => when(may("read", path, "file"), () => self.open(path)),
-    write: (path, bytes, mode, how) => when(may("write", path, "file"), () => self.write(path, bytes, mode, how)),
-    makeDirectory: (path) => when(may("write", path, "directory"), () => self.makeDirectory(path)),
+    open: (path) => ifPermitted(may("read", path, "file"), () => self.open(path)),
+    write: (path, bytes, mode, how) => ifPermitted(may("write", path, "file"), () => self.write(path, bytes, mode, how)),
+    makeDirectory: (path) => ifPermitted(may("write", path, "directory"), () => self.makeDirectory(path)),
     remove,
     rename,
     links: links && {
       read: (path) =>
-        when(maySee(path, "symlink"), () =>
+        ifPermitted(maySee(path, "symlink"), () =>
           Effect.flatMap(links.read(path), (text) =>
-            when(seesText(rules, path, relativeTarget(links, path, text)), () => Effect.as(leadsToNothingHidden(path), text))
+            ifPermitted(isLinkTextVisible(rules, path, relativeTarget(links, path, text)), () =>
+              Effect.as(checkLinkTarget(path), text)
+            )
           )
         ),
-      follow: (path) => when(maySee(path, "symlink"), () => follow(links, path)),
+      follow: (path) => ifPermitted(maySee(path, "symlink"), () => follow(links, path)),
       relative: links.relative,
       make: (path, text) =>
-        when(may("write", path, "file") && seesText(rules, path, relativeTarget(links, path, text)), () =>
+        ifPermitted(may("write", path, "file") && isLinkTextVisible(rules, path, relativeTarget(links, path, text)), () =>
           links.make(path, text)
         )
     },
-    attributes: attributes && { set: (path, values) => when(may("write", path, "file"), () => attributes.set(path, values)) },
+    attributes: attributes && {
+      set: (path, values) => ifPermitted(may("write", path, "file"), () => attributes.set(path, values))
+    },
     watch:
       watch &&
       ((path) =>
@@ -156,7 +160,9 @@ const confine = (self: Backend, rules: Rules): Backend => {
       // Remove all or nothing: a hidden entry would keep the directory while the rest is gone.
       RemoveTree: ({ path }) =>
         Effect.andThen(
-          when(may("delete", path, "directory"), () => below(path, (path, child) => may("delete", path, child.kind))),
+          ifPermitted(may("delete", path, "directory"), () =>
+            checkBelow(path, (path, child) => may("delete", path, child.kind))
+          ),
           Effect.asSome(removeTree(confined, path))
         )
     })

@@ -8,7 +8,7 @@ import * as FsPath from "../../model/FsPath.ts"
 import { confined } from "./confined.ts"
 import type { Rules } from "./rules.ts"
 
-const refusedHere = (operation: string): SnapshotError =>
+const refusedError = (operation: string): SnapshotError =>
   new SnapshotError({
     operation,
     reason: "refused",
@@ -31,7 +31,7 @@ const isPermitted =
 const isAddressable = ({ path }: Change): boolean => FsPath.parse(path) === path
 
 /** Returns the paths of permitted changes that contain no forbidden change. */
-const apart = (changes: ReadonlyArray<Change>, rules: Rules): ReadonlyArray<FsPath.FsPath> => {
+const separablePaths = (changes: ReadonlyArray<Change>, rules: Rules): ReadonlyArray<FsPath.FsPath> => {
   const permits = isPermitted(rules)
   const refused = changes.filter((change) => !permits(change) || !isAddressable(change))
   return changes
@@ -40,10 +40,10 @@ const apart = (changes: ReadonlyArray<Change>, rules: Rules): ReadonlyArray<FsPa
     .filter((path) => !refused.some((other) => FsPath.isWithin(path, other.path)))
 }
 
-const restoring = (self: Operations, rules: Rules, snapshot: FilesystemSnapshot, options: RestoreOptions) =>
+const restorePermitted = (self: Operations, rules: Rules, snapshot: FilesystemSnapshot, options: RestoreOptions) =>
   Effect.gen(function* () {
     const { changes } = yield* self.restore(snapshot, { ...options, dryRun: true })
-    const paths = apart(changes, rules)
+    const paths = separablePaths(changes, rules)
     if (paths.length === 0) return { changes: [] }
     const restored = yield* self.restore(snapshot, { ...options, paths })
     return { ...restored, changes: restored.changes.filter(isVisible(rules)) }
@@ -53,10 +53,10 @@ export const confinedSnapshots = (self: Operations, rules: Rules): Operations =>
   ...self,
   restore: (snapshot, options = {}) =>
     rules.restricts("write") || rules.restricts("delete")
-      ? restoring(self, rules, snapshot, options)
+      ? restorePermitted(self, rules, snapshot, options)
       : self.restore(snapshot, options),
   diff: (from, to) => Effect.map(self.diff(from, to), (changes) => changes.filter(isVisible(rules))),
   view: (snapshot) => Effect.map(self.view(snapshot), (past) => confined(past, rules)),
-  fork: () => Effect.fail(refusedHere("fork")),
-  merge: () => Effect.fail(refusedHere("merge"))
+  fork: () => Effect.fail(refusedError("fork")),
+  merge: () => Effect.fail(refusedError("merge"))
 })

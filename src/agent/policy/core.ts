@@ -75,7 +75,7 @@ export const Policies: Context.Reference<ReadonlyArray<Policy>> = Context.Refere
 )
 
 const prefix = "fs-algebra/Policy/"
-let made = 0
+let layerCount = 0
 
 /**
  * Adds a policy to those in force. Layers of policies may be provided one after another or merged, in any order.
@@ -84,7 +84,7 @@ let made = 0
  * @since 0.1.0
  */
 export const layer = <E = never, R = never>(policy: Policy | Effect.Effect<Policy, E, R>): Layer.Layer<never, E, R> => {
-  const key = Context.Service<Policy>(`${prefix}${String(made++).padStart(12, "0")}`)
+  const key = Context.Service<Policy>(`${prefix}${String(layerCount++).padStart(12, "0")}`)
   return Layer.effect(key, Effect.isEffect(policy) ? policy : Effect.succeed(policy)) as Layer.Layer<never, E, R>
 }
 
@@ -101,7 +101,7 @@ export const inForce: Effect.Effect<ReadonlyArray<Policy>> = Effect.flatMap(Poli
 )
 
 /** Merges two contexts; the second wins, but the policies of both are kept. */
-export const together = (first: Context.Context<never>, second: Context.Context<never>): Context.Context<never> => {
+export const mergeContexts = (first: Context.Context<never>, second: Context.Context<never>): Context.Context<never> => {
   const both = Context.merge(first, second)
   const given = new Set([...Context.get(first, Policies), ...Context.get(second, Policies)])
   return given.size === 0 ? both : Context.add(both, Policies, [...given])

@@ -36,7 +36,7 @@ export interface Rules {
   readonly restricts: (access: Access) => boolean
 }
 
-interface Side {
+interface PathSet {
   readonly names: (path: FsPath.FsPath, isDirectory: boolean) => boolean
   /** Tests whether a glob could match something below the path. */
   readonly reaches: (path: FsPath.FsPath) => boolean
@@ -48,7 +48,7 @@ const compile = (globs: string | ReadonlyArray<string>, argument: string, caseSe
   return matcher
 }
 
-const walking = (matcher: Matcher.Matcher, spell: (path: string) => string): Side => {
+const matcherSet = (matcher: Matcher.Matcher, spell: (path: string) => string): PathSet => {
   const walk = (path: FsPath.FsPath, isDirectory: boolean): { readonly named: boolean; readonly open: boolean } => {
     let state: Matcher.State | undefined = matcher.start
     const names = FsPath.segments(spell(path) as FsPath.FsPath)
@@ -70,42 +70,42 @@ const spellings: ReadonlyArray<(text: string) => string> = [
   (text) => FsPath.fold(text.toUpperCase()).normalize("NFC")
 ]
 
-const some = (sides: ReadonlyArray<Side>): Side => ({
+const unionOf = (sides: ReadonlyArray<PathSet>): PathSet => ({
   names: (path, isDirectory) => sides.some((side) => side.names(path, isDirectory)),
   reaches: (path) => sides.some((side) => side.reaches(path))
 })
 
-const deniedBy = (globs: string | ReadonlyArray<string>, argument: string, caseSensitive: boolean): Side => {
+const deniedBy = (globs: string | ReadonlyArray<string>, argument: string, caseSensitive: boolean): PathSet => {
   const given = compile(globs, argument, caseSensitive)
-  if (caseSensitive) return walking(given, (path) => path)
+  if (caseSensitive) return matcherSet(given, (path) => path)
   const respelt = spellings.map((spell) => compile(list(globs).map(spell), argument, false))
-  return some(respelt.flatMap((matcher) => spellings.map((spell) => walking(matcher, spell))))
+  return unionOf(respelt.flatMap((matcher) => spellings.map((spell) => matcherSet(matcher, spell))))
 }
 
-const allowedBy = (globs: string | ReadonlyArray<string>, argument: string, caseSensitive: boolean): Side =>
-  walking(compile(globs, argument, caseSensitive), (path) => path)
+const allowedBy = (globs: string | ReadonlyArray<string>, argument: string, caseSensitive: boolean): PathSet =>
+  matcherSet(compile(globs, argument, caseSensitive), (path) => path)
 
-const everything: Side = { names: () => true, reaches: () => true }
-const nothing: Side = { names: () => false, reaches: () => false }
+const allPaths: PathSet = { names: () => true, reaches: () => true }
+const noPaths: PathSet = { names: () => false, reaches: () => false }
 
 /** Compiles the rules. Dies for an invalid glob, because that is a programming error. */
 export const make = ({ allow = {}, deny = {} }: AccessOptions, caseSensitive: boolean): Rules => {
-  const of = (access: Access): { readonly allowed: Side; readonly denied: Side } => ({
-    allowed: allow[access] === undefined ? everything : allowedBy(allow[access], `allow.${access}`, caseSensitive),
-    denied: deny[access] === undefined ? nothing : deniedBy(deny[access], `deny.${access}`, caseSensitive)
+  const sidesOf = (access: Access): { readonly allowed: PathSet; readonly denied: PathSet } => ({
+    allowed: allow[access] === undefined ? allPaths : allowedBy(allow[access], `allow.${access}`, caseSensitive),
+    denied: deny[access] === undefined ? noPaths : deniedBy(deny[access], `deny.${access}`, caseSensitive)
   })
-  const sides = { read: of("read"), write: of("write"), delete: of("delete") }
+  const sides = { read: sidesOf("read"), write: sidesOf("write"), delete: sidesOf("delete") }
 
   const isNamed = (access: Access, path: FsPath.FsPath, isDirectory: boolean): boolean =>
     !sides[access].denied.names(path, isDirectory) && sides[access].allowed.names(path, isDirectory)
-  const isOnTheWay = (access: Access, path: FsPath.FsPath): boolean =>
+  const leadsToNamed = (access: Access, path: FsPath.FsPath): boolean =>
     path === FsPath.root || (!sides[access].denied.names(path, true) && sides[access].allowed.reaches(path))
 
   return {
     asFile: (access, path) => isNamed("read", path, false) && (access === "read" || isNamed(access, path, false)),
     asDirectory: (access, path) =>
-      isOnTheWay("read", path) &&
-      (access === "read" || (access === "write" ? isOnTheWay(access, path) : isNamed(access, path, true))),
+      leadsToNamed("read", path) &&
+      (access === "read" || (access === "write" ? leadsToNamed(access, path) : isNamed(access, path, true))),
     restricts: (access) => [allow.read, deny.read, allow[access], deny[access]].some((globs) => globs !== undefined)
   }
 }

@@ -7,7 +7,7 @@ import { refused } from "../definition.ts"
 import * as Result from "../ToolResult.ts"
 import { ToolSettings, type ToolSettingsShape } from "../ToolSettings.ts"
 import { type Invocation, layer } from "./core.ts"
-import { inTime, until } from "./late.ts"
+import { checkDeadline, interruptAt } from "./late.ts"
 
 /**
  * Requires other tools first: `{ edit_file: ["read_file", "grep"] }` refuses edit_file until both have succeeded in the
@@ -17,12 +17,12 @@ import { inTime, until } from "./late.ts"
  * @since 0.1.0
  */
 export const order = (needs: Readonly<Record<string, ReadonlyArray<string>>>): Layer.Layer<never> => {
-  const done = new WeakMap<object, Set<string>>()
+  const succeededTools = new WeakMap<object, Set<string>>()
   return layer({
     name: "order",
     before: ({ memory, tool }) => {
       const missing = (Object.hasOwn(needs, tool) ? needs[tool]! : []).filter(
-        (name) => done.get(memory.session)?.has(name) !== true
+        (name) => succeededTools.get(memory.session)?.has(name) !== true
       )
       if (missing.length === 0) return Effect.void
       const names = listed(missing)
@@ -31,7 +31,7 @@ export const order = (needs: Readonly<Record<string, ReadonlyArray<string>>>): L
     around: ({ memory, tool }, call) =>
       Effect.tap(call, ({ success }) =>
         Effect.sync(() => {
-          if (success) done.set(memory.session, (done.get(memory.session) ?? new Set()).add(tool))
+          if (success) succeededTools.set(memory.session, (succeededTools.get(memory.session) ?? new Set()).add(tool))
         })
       )
   })
@@ -72,13 +72,13 @@ export const approval = <R = never>(
  * @since 0.1.0
  */
 export const deadline = (at: DateTime.DateTime): Layer.Layer<never> => {
-  const end = DateTime.toUtc(at)
+  const endTime = DateTime.toUtc(at)
   return layer({
     name: "deadline",
     asked: "first",
-    before: () => inTime(end),
+    before: () => checkDeadline(endTime),
     around: (_, call) =>
-      Effect.catch(until(end, call), ({ advice, happened }) => Effect.succeed(Result.error(`${happened} ${advice}`)))
+      Effect.catch(interruptAt(endTime, call), ({ advice, happened }) => Effect.succeed(Result.error(`${happened} ${advice}`)))
   })
 }
 
@@ -107,10 +107,10 @@ export const readOnly: Layer.Layer<never> = layer({
  * @category policies
  * @since 0.1.0
  */
-export const settings = (some: Partial<ToolSettingsShape>): Layer.Layer<never> =>
+export const settings = (overrides: Partial<ToolSettingsShape>): Layer.Layer<never> =>
   Layer.effect(
     ToolSettings,
-    Effect.map(ToolSettings, (others) => ({ ...others, ...some }))
+    Effect.map(ToolSettings, (others) => ({ ...others, ...overrides }))
   )
 
 /**

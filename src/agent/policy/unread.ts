@@ -11,12 +11,12 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Memory } from "../memory.ts"
 
 /** The largest number of entries to judge. A session remembers no more files than this. */
-export const mostEntries = 10_000
+export const maxJudgedEntries = 10_000
 
-const mostNamed = 5
+const maxNamedFiles = 5
 
 /** The inputs of a judgement. `filesystem` shows every file; `view` shows those that the session may see. */
-export interface Judged {
+export interface JudgementInput {
   readonly filesystem: Algebra
   readonly view: Algebra
   readonly memory: Memory
@@ -28,50 +28,52 @@ export interface Unread {
   readonly named: ReadonlyArray<FsPath.FsPath>
 }
 
-interface Spot {
+interface LocatedEntry {
   /** The place of the entry and the session's name for it. They differ below a link, and for names that no path can express. */
   readonly at: FsPath.FsPath
   readonly named: FsPath.FsPath
   readonly addressable: boolean
 }
 
-const below = ({ addressable, at, named }: Spot, child: Child): Spot => ({
+const below = ({ addressable, at, named }: LocatedEntry, child: Child): LocatedEntry => ({
   at: FsPath.join(at, keyOf(child)),
   named: FsPath.join(named, child.name),
   addressable: addressable && child.addressable
 })
 
 interface Census {
-  readonly files: ReadonlyArray<Spot>
-  readonly closed: ReadonlyArray<Spot>
+  readonly files: ReadonlyArray<LocatedEntry>
+  readonly unlistable: ReadonlyArray<LocatedEntry>
 }
 
-const census = Effect.fnUntraced(function* ({ port }: Algebra, path: FsPath.FsPath): Effect.fn.Return<Census | "too many"> {
+const listFiles = Effect.fnUntraced(function* ({ port }: Algebra, path: FsPath.FsPath): Effect.fn.Return<Census | "too many"> {
   const top = yield* Effect.orElseSucceed(resolveLink(port, path), () => undefined)
-  const files: Array<Spot> = []
-  const closed: Array<Spot> = []
-  const pending: Array<Spot> = [{ at: top?.path ?? path, named: path, addressable: true }]
-  let looked = 0
-  for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
-    const children = yield* Effect.catch(port.list(here.at), ({ _tag }) => Effect.succeed(_tag === "NotFound" ? [] : undefined))
-    if (children === undefined) closed.push(here)
+  const files: Array<LocatedEntry> = []
+  const unlistable: Array<LocatedEntry> = []
+  const pending: Array<LocatedEntry> = [{ at: top?.path ?? path, named: path, addressable: true }]
+  let entryCount = 0
+  for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
+    const children = yield* Effect.catch(port.list(directory.at), ({ _tag }) =>
+      Effect.succeed(_tag === "NotFound" ? [] : undefined)
+    )
+    if (children === undefined) unlistable.push(directory)
     for (const child of children ?? []) {
       if (TemporaryNames.isInProgress(child.name)) continue
-      if (++looked > mostEntries) return "too many"
-      if (child.kind === "directory") pending.push(below(here, child))
-      else if (child.kind === "file") files.push(below(here, child))
+      if (++entryCount > maxJudgedEntries) return "too many"
+      if (child.kind === "directory") pending.push(below(directory, child))
+      else if (child.kind === "file") files.push(below(directory, child))
     }
   }
-  return { files, closed }
+  return { files, unlistable }
 })
 
-const byPath = (self: Spot, that: Spot): number => FsPath.compare(self.named, that.named)
+const byPath = (self: LocatedEntry, that: LocatedEntry): number => FsPath.compare(self.named, that.named)
 
 /** Names only files that the session may see. */
-const naming = Effect.fnUntraced(function* (spots: ReadonlyArray<Spot>, view: Algebra): Effect.fn.Return<Unread> {
+const nameUnread = Effect.fnUntraced(function* (spots: ReadonlyArray<LocatedEntry>, view: Algebra): Effect.fn.Return<Unread> {
   const named: Array<FsPath.FsPath> = []
   for (const spot of [...spots].sort(byPath)) {
-    if (named.length === mostNamed) break
+    if (named.length === maxNamedFiles) break
     if (spot.addressable && (yield* Effect.isSuccess(view.stat(spot.named)))) named.push(spot.named)
   }
   return { count: spots.length, named }
@@ -82,19 +84,19 @@ const naming = Effect.fnUntraced(function* (spots: ReadonlyArray<Spot>, view: Al
  * read.
  */
 export const unreadBelow = Effect.fnUntraced(function* (
-  { filesystem, memory, view }: Judged,
+  { filesystem, memory, view }: JudgementInput,
   path: FsPath.FsPath
 ): Effect.fn.Return<Unread | "too many"> {
-  const found = yield* census(filesystem, path)
+  const found = yield* listFiles(filesystem, path)
   if (found === "too many") return found
-  const seen = ({ addressable, at, named }: Spot): string | undefined =>
+  const seen = ({ addressable, at, named }: LocatedEntry): string | undefined =>
     addressable ? (memory.seen(named) ?? memory.seen(at)) : undefined
-  const unseen = [...found.closed, ...found.files.filter((file) => seen(file) === undefined)]
-  if (unseen.length > 0) return yield* naming(unseen, view)
-  const changed: Array<Spot> = []
+  const unseen = [...found.unlistable, ...found.files.filter((file) => seen(file) === undefined)]
+  if (unseen.length > 0) return yield* nameUnread(unseen, view)
+  const changed: Array<LocatedEntry> = []
   for (const file of found.files) {
     const version = yield* Effect.orElseSucceed(filesystem.version(file.at), () => undefined)
     if (version !== seen(file)) changed.push(file)
   }
-  return yield* naming(changed, view)
+  return yield* nameUnread(changed, view)
 })

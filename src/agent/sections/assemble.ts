@@ -5,12 +5,12 @@ import { root } from "../../model/FsPath.ts"
 import type * as Session from "../../workspace/Session.ts"
 import type { AnyDefinition } from "../definition.ts"
 import type { Needed, Params, Section, SectionError } from "../Section.ts"
-import { overridden, type Overrides, whyNotOverridden } from "./check.ts"
-import type { Held, Holder } from "./holder.ts"
+import { withOverride, type Overrides, overrideFault } from "./check.ts"
+import type { HeldFilesystem, SharedFilesystem } from "./holder.ts"
 import * as Tree from "./tree.ts"
 
 /** The options that sections with a filesystem share. `T` is the type of your own tools, `C` of the children. */
-export interface Common<T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section> {
+export interface CommonOptions<T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section> {
   /** The session that owns the section; in another session its tools refuse calls. @default any session */
   readonly session?: Session.Operations | undefined
   /**
@@ -33,29 +33,29 @@ export interface Common<T extends AnyDefinition<unknown> = AnyDefinition, C exte
 export const invalid = (argument: string, detail: string): InvalidArgument =>
   new InvalidArgument({ operation: "Section", path: root, argument, detail })
 
-type AnyCommon = Common<AnyDefinition<unknown>, Section<unknown>>
+type AnyCommonOptions = CommonOptions<AnyDefinition<unknown>, Section<unknown>>
 
-const toolsOf = Effect.fnUntraced(function* (own: ReadonlyArray<AnyDefinition<unknown>>, options: AnyCommon) {
+const toolsOf = Effect.fnUntraced(function* (own: ReadonlyArray<AnyDefinition<unknown>>, options: AnyCommonOptions) {
   const { acceptsOverrides = false, overrides = {}, snapshotTools = false } = options
-  const { snapshotTools: more } = snapshotTools
+  const { snapshotTools: extraTools } = snapshotTools
     ? yield* Effect.promise(() => import("../tools.ts"))
     : { snapshotTools: [] as ReadonlyArray<AnyDefinition> }
-  const tools = [...own, ...more, ...(options.tools ?? [])]
+  const tools = [...own, ...extraTools, ...(options.tools ?? [])]
   for (const name of Object.keys(overrides)) {
-    const why = whyNotOverridden({ acceptsOverrides, tools }, name, overrides)
+    const why = overrideFault({ acceptsOverrides, tools }, name, overrides)
     if (why !== undefined) return yield* Effect.fail(invalid("overrides", why))
   }
-  return tools.map((tool) => overridden(tool, overrides) ?? tool)
+  return tools.map((tool) => withOverride(tool, overrides) ?? tool)
 })
 
-export interface Parts<R> {
+export interface SectionParts<R> {
   readonly key: string
   readonly title: string
   readonly tools: ReadonlyArray<AnyDefinition<unknown>>
   /** @default false */
   readonly toolsElsewhere?: boolean | undefined
-  readonly holder: Holder
-  readonly text: (held: Held, params: Params) => Effect.Effect<string, SectionError>
+  readonly sharedFilesystem: SharedFilesystem
+  readonly text: (heldFilesystem: HeldFilesystem, params: Params) => Effect.Effect<string, SectionError>
   readonly clone: Workspace<R>["clone"]
 }
 
@@ -73,30 +73,30 @@ export interface Workspace<out R = never> extends Section<R> {
 
 /** Assembles the section. `P` is the services that the holder provides to the section's own tools. */
 export const assemble = Effect.fnUntraced(function* <T extends AnyDefinition<unknown>, C extends Section<unknown>, P>(
-  parts: Parts<Needed<T, C, P>>,
-  options: Common<T, C>
+  parts: SectionParts<Needed<T, C, P>>,
+  options: CommonOptions<T, C>
 ): Effect.fn.Return<Workspace<Needed<T, C, P>>, SectionError, Scope.Scope> {
   const tools = yield* toolsOf(parts.tools, options)
-  const held = yield* parts.holder
+  const heldFilesystem = yield* parts.sharedFilesystem
   const section: Workspace<unknown> = {
     key: parts.key,
     title: parts.title,
-    template: (params: Params) => parts.text(held, params),
+    template: (params: Params) => parts.text(heldFilesystem, params),
     tools: Object.freeze(tools),
     children: Object.freeze([...(options.children ?? [])]),
     acceptsOverrides: options.acceptsOverrides ?? false,
     session: options.session,
     toolsElsewhere: parts.toolsElsewhere ?? false,
-    filesystem: Effect.map(held.opened, ({ filesystem }) => filesystem),
-    snapshots: held.snapshots,
-    services: held.services,
+    filesystem: Effect.map(heldFilesystem.opened, ({ filesystem }) => filesystem),
+    snapshots: heldFilesystem.snapshots,
+    services: heldFilesystem.services,
     clone: parts.clone
   }
   return Object.freeze(section) as Workspace<Needed<T, C, P>>
 })
 
-export const forSession = <O extends Pick<AnyCommon, "children" | "session">>(
+export const forSession = <O extends Pick<AnyCommonOptions, "children" | "session">>(
   options: O,
   session: Session.Operations
 ): Effect.Effect<O, SectionError, Scope.Scope> =>
-  Effect.map(Tree.clonedEach(options.children ?? [], session), (children) => ({ ...options, session, children }))
+  Effect.map(Tree.cloneSections(options.children ?? [], session), (children) => ({ ...options, session, children }))

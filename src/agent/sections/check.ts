@@ -8,32 +8,36 @@ export type Problem = Pick<PromptError, "reason" | "detail">
 
 const keyPattern = /^[a-z][a-z0-9_.-]{0,63}$/
 
-const longestTitle = 200
+const maxTitleLength = 200
 
 /** A title without characters that would end the line of its heading. */
-const line = /^[^\p{Cc}\p{Zl}\p{Zp}]+$/u
+const titlePattern = /^[^\p{Cc}\p{Zl}\p{Zp}]+$/u
 
 const isKey = (key: unknown): boolean => typeof key === "string" && keyPattern.test(key)
 
 const isNamespace = (ns: unknown): boolean => typeof ns === "string" && ns.length <= 256 && ns.split("/").every(isKey)
 
 export const isTitle = (title: unknown): title is string =>
-  typeof title === "string" && title.trim() !== "" && title.length <= longestTitle && title.isWellFormed() && line.test(title)
+  typeof title === "string" &&
+  title.trim() !== "" &&
+  title.length <= maxTitleLength &&
+  title.isWellFormed() &&
+  titlePattern.test(title)
 
 const shown = (value: unknown): string => (typeof value === "string" ? JSON.stringify(value.slice(0, 100)) : typeof value)
 
 const invalid = (detail: string): Problem => ({ reason: "invalid", detail })
 
 const keyRule = 'a key has 1 to 64 lower-case letters, digits, "_", "-" and ".", and begins with a letter'
-const titleRule = `a title is one line of at most ${longestTitle} characters, not blank`
+const titleRule = `a title is one line of at most ${maxTitleLength} characters, not blank`
 
 const siblingsError = (
   sections: ReadonlyArray<Section<unknown>>,
-  above: ReadonlyArray<Section<unknown>>
+  ancestors: ReadonlyArray<Section<unknown>>
 ): Problem | undefined => {
   const keys = new Set<string>()
   for (const section of sections) {
-    if (above.includes(section)) return invalid(`the section ${shown(section.key)} contains itself`)
+    if (ancestors.includes(section)) return invalid(`the section ${shown(section.key)} contains itself`)
     if (!isTitle(section.title)) return invalid(`${shown(section.title)} cannot be the title of a section: ${titleRule}`)
     if (!isKey(section.key)) {
       return invalid(
@@ -44,15 +48,15 @@ const siblingsError = (
       return { reason: "duplicateKey", detail: `two sibling sections have the key "${section.key}"` }
     }
     keys.add(section.key)
-    const below = siblingsError(section.children, [...above, section])
-    if (below !== undefined) return below
+    const childProblem = siblingsError(section.children, [...ancestors, section])
+    if (childProblem !== undefined) return childProblem
   }
   return undefined
 }
 
 const toolsError = (sections: ReadonlyArray<Section<unknown>>): Problem | undefined => {
   const owners = new Map<string, string>()
-  for (const { section } of Tree.all(sections)) {
+  for (const { section } of Tree.flatten(sections)) {
     for (const { name } of section.tools) {
       if (!isName(name)) {
         return invalid(`${shown(name)} cannot be the name of a tool, in the section "${section.key}": ${nameRule}`)
@@ -77,7 +81,7 @@ export const templateError = ({ key, name, ns, sections }: Template<unknown>): P
 
 export type Overrides = Readonly<Record<string, string>>
 
-const describing = <R>(tool: AnyDefinition<R>, description: string): AnyDefinition<R> | undefined => {
+const withDescription = <R>(tool: AnyDefinition<R>, description: string): AnyDefinition<R> | undefined => {
   if (typeof description !== "string") return undefined
   try {
     return define({ ...tool, description })
@@ -87,10 +91,10 @@ const describing = <R>(tool: AnyDefinition<R>, description: string): AnyDefiniti
 }
 
 /** Returns the tool with its description overridden, if an override names it; `undefined` if the override is invalid. */
-export const overridden = <R>(tool: AnyDefinition<R>, overrides: Overrides): AnyDefinition<R> | undefined =>
-  Object.hasOwn(overrides, tool.name) ? describing(tool, overrides[tool.name]!) : tool
+export const withOverride = <R>(tool: AnyDefinition<R>, overrides: Overrides): AnyDefinition<R> | undefined =>
+  Object.hasOwn(overrides, tool.name) ? withDescription(tool, overrides[tool.name]!) : tool
 
-export const whyNotOverridden = (
+export const overrideFault = (
   { acceptsOverrides, tools }: Pick<Section<unknown>, "acceptsOverrides" | "tools">,
   name: string,
   overrides: Overrides
@@ -98,16 +102,16 @@ export const whyNotOverridden = (
   const tool = tools.find((tool) => tool.name === name)
   if (tool === undefined) return `there is no tool ${shown(name)}`
   if (!acceptsOverrides) return `the section of "${name}" takes no other descriptions of its tools`
-  return overridden(tool, overrides) === undefined
+  return withOverride(tool, overrides) === undefined
     ? `the description of "${name}" must be text of 1 to 200 printable characters`
     : undefined
 }
 
 export const overridesError = (sections: ReadonlyArray<Section<unknown>>, overrides: Overrides): Problem | undefined => {
-  const placed = Tree.all(sections)
+  const placed = Tree.flatten(sections)
   for (const name of Object.keys(overrides)) {
     const owner = placed.find(({ section }) => section.tools.some((tool) => tool.name === name))
-    const why = whyNotOverridden(owner?.section ?? { acceptsOverrides: false, tools: [] }, name, overrides)
+    const why = overrideFault(owner?.section ?? { acceptsOverrides: false, tools: [] }, name, overrides)
     if (why !== undefined) return invalid(why)
   }
   return undefined
@@ -117,8 +121,8 @@ export const overridesError = (sections: ReadonlyArray<Section<unknown>>, overri
  * Returns the sections whose filesystem no tool can reach. A tool works on the filesystem of its own section. If that
  * section has none, the tool works on the first filesystem of the prompt.
  */
-export const unreachable = <R>(sections: ReadonlyArray<Section<R>>): ReadonlyArray<Section<R>> => {
-  const all = Tree.all(sections).map(({ section }) => section)
+export const sectionsWithoutTools = <R>(sections: ReadonlyArray<Section<R>>): ReadonlyArray<Section<R>> => {
+  const all = Tree.flatten(sections).map(({ section }) => section)
   const workspace = all.find(({ filesystem }) => filesystem !== undefined)
   const hasShared = all.some(({ filesystem, tools }) => filesystem === undefined && tools.length > 0)
   return all.filter(

@@ -6,9 +6,9 @@ import { Filesystem } from "../../filesystem/Filesystem.ts"
 import type { Snapshots } from "../../history/Snapshots.ts"
 import type { AnyDefinition } from "../definition.ts"
 import type { Needed, Section, SectionError } from "../Section.ts"
-import { assemble, type Common, forSession, type Workspace } from "./assemble.ts"
+import { assemble, type CommonOptions, forSession, type Workspace } from "./assemble.ts"
 import * as Holder from "./holder.ts"
-import { hydrated, type Mounting, planned } from "./mounted.ts"
+import { copyMounts, type MountOptions, planMounts } from "./mounted.ts"
 import * as Tree from "./tree.ts"
 
 /**
@@ -22,7 +22,7 @@ export interface FilesystemOptions<
   C extends Section<unknown> = Section,
   P = never
 >
-  extends Common<T, C>, Mounting, Pick<Section, "key" | "title" | "template" | "toolsElsewhere"> {
+  extends CommonOptions<T, C>, MountOptions, Pick<Section, "key" | "title" | "template" | "toolsElsewhere"> {
   /**
    * The layer of the filesystem. The section's tools also get its other services, such as a Sandbox; policies in it apply to
    * them.
@@ -30,17 +30,19 @@ export interface FilesystemOptions<
   readonly layer: Layer.Layer<Filesystem | P, SectionError, R>
 }
 
-const open = Effect.fnUntraced(function* <R>(options: FilesystemOptions<R, AnyDefinition<unknown>, Section<unknown>>) {
+const openFilesystem = Effect.fnUntraced(function* <R>(
+  options: FilesystemOptions<R, AnyDefinition<unknown>, Section<unknown>>
+) {
   const services = yield* Layer.build(Layer.fresh(options.layer))
   const filesystem = Context.get(services, Filesystem)
-  const previews = yield* hydrated(filesystem, options)
+  const previews = yield* copyMounts(filesystem, options)
   // Leave out the filesystem itself: tools get it with the policies applied.
   return { filesystem, services: Context.omit(Filesystem)(services) as Context.Context<never>, previews }
 })
 
-const build = <R, T extends AnyDefinition<unknown>, C extends Section<unknown>, P>(
+const buildSection = <R, T extends AnyDefinition<unknown>, C extends Section<unknown>, P>(
   options: FilesystemOptions<R, T, C, P>,
-  holder: Holder.Holder
+  sharedFilesystem: Holder.SharedFilesystem
 ): Effect.Effect<Workspace<Needed<T, C, P | Snapshots>>, SectionError, Scope.Scope> =>
   assemble<T, C, P | Snapshots>(
     {
@@ -48,9 +50,10 @@ const build = <R, T extends AnyDefinition<unknown>, C extends Section<unknown>, 
       title: options.title,
       tools: [],
       toolsElsewhere: options.toolsElsewhere,
-      holder,
+      sharedFilesystem,
       text: (_, params) => (typeof options.template === "string" ? Effect.succeed(options.template) : options.template(params)),
-      clone: (session) => Tree.allOrNothing(Effect.flatMap(forSession(options, session), (other) => build(other, holder)))
+      clone: (session) =>
+        Tree.releaseOnFailure(Effect.flatMap(forSession(options, session), (other) => buildSection(other, sharedFilesystem)))
     },
     options
   )
@@ -71,7 +74,7 @@ export const FilesystemSection = Effect.fnUntraced(function* <
 >(
   options: FilesystemOptions<R, T, C, P>
 ): Effect.fn.Return<Workspace<Needed<T, C, P | Snapshots>>, SectionError, Scope.Scope | R> {
-  const previews = yield* planned(options)
+  const previews = yield* planMounts(options)
   const { snapshotDirectory } = options
-  return yield* build(options, yield* Holder.make(open(options), { snapshotDirectory, previews }))
+  return yield* buildSection(options, yield* Holder.make(openFilesystem(options), { snapshotDirectory, previews }))
 })

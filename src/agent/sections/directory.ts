@@ -15,9 +15,9 @@ const failure = ({ code }: { readonly [detail: string]: unknown }): IoError =>
   })
 
 /** Makes a directory for this user alone. Returns its absolute path without links. */
-export const temporary = (purpose: Purpose): Effect.Effect<string, IoError, Scope.Scope> =>
+export const makeTemporaryDirectory = (purpose: Purpose): Effect.Effect<string, IoError, Scope.Scope> =>
   Effect.gen(function* () {
-    const { make, sweep } = yield* Effect.promise(() => import("../../workspace/temporary.ts"))
+    const { make, removeLeftovers: sweep } = yield* Effect.promise(() => import("../../workspace/temporary.ts"))
     const parent = yield* Effect.try({
       try: () => realpathSync(tmpdir()),
       catch: (error) => failure({ code: (error as NodeJS.ErrnoException).code })

@@ -11,10 +11,10 @@ import type * as SnapshotStore from "../../history/SnapshotStore.ts"
 import type { Unavailable } from "../../model/FsError.ts"
 import type { SectionError } from "../Section.ts"
 import * as History from "./history.ts"
-import { type Previews, rendered } from "./mounted.ts"
-import { once, over, whileOpen } from "./once.ts"
+import { type Previews, renderMounts } from "./mounted.ts"
+import { memoized, scopeEnded, failIfClosed } from "./once.ts"
 
-export interface Opened {
+export interface OpenedFilesystem {
   readonly filesystem: Algebra
   readonly services: Context.Context<never>
   /** The previews of the mounts. @default the planned previews */
@@ -23,16 +23,16 @@ export interface Opened {
   readonly directory?: string | undefined
 }
 
-export interface Held {
+export interface HeldFilesystem {
   /** The list of mounts for a text; before the opening, the planned ones. */
-  readonly mounted: Effect.Effect<string>
-  readonly opened: Effect.Effect<Opened, SectionError>
+  readonly mountList: Effect.Effect<string>
+  readonly opened: Effect.Effect<OpenedFilesystem, SectionError>
   readonly snapshots: Effect.Effect<SnapshotStore.Operations, SectionError>
   readonly services: Effect.Effect<Context.Context<never>, SectionError>
 }
 
 /** Holds the filesystem until the scope ends. Fails if all earlier holders have ended. */
-export type Holder = Effect.Effect<Held, Unavailable, Scope.Scope>
+export type SharedFilesystem = Effect.Effect<HeldFilesystem, Unavailable, Scope.Scope>
 
 export interface Options {
   readonly previews?: Previews | undefined
@@ -41,40 +41,42 @@ export interface Options {
 }
 
 export const make = Effect.fnUntraced(function* <R>(
-  open: Effect.Effect<Opened, SectionError, R>,
+  open: Effect.Effect<OpenedFilesystem, SectionError, R>,
   { snapshotDirectory, ...planned }: Options
-): Effect.fn.Return<Holder, never, Exclude<R, Scope.Scope>> {
-  const own = yield* Scope.make()
+): Effect.fn.Return<SharedFilesystem, never, Exclude<R, Scope.Scope>> {
+  const resourceScope = yield* Scope.make()
   let previews = planned.previews ?? []
-  const within = <A, E, R2>(effect: Effect.Effect<A, E, R2>) => Scope.provide(once(effect), own)
-  const opened = yield* within(
+  const memoizeInScope = <A, E, R2>(effect: Effect.Effect<A, E, R2>) => Scope.provide(memoized(effect), resourceScope)
+  const opened = yield* memoizeInScope(
     Effect.tap(open, (opened) =>
       Effect.sync(() => {
         previews = opened.previews ?? previews
       })
     )
   )
-  const snapshots = yield* within(Effect.flatMap(opened, ({ filesystem }) => History.store(filesystem, snapshotDirectory)))
-  const services = yield* within(
+  const snapshots = yield* memoizeInScope(
+    Effect.flatMap(opened, ({ filesystem }) => History.makeSnapshotStore(filesystem, snapshotDirectory))
+  )
+  const services = yield* memoizeInScope(
     Effect.flatMap(opened, ({ filesystem, services }) => History.withSnapshots(filesystem, services))
   )
 
   let holders = 0
-  const enter = Effect.suspend(() => {
-    if (own.state._tag === "Closed") return Effect.fail(over)
+  const acquire = Effect.suspend(() => {
+    if (resourceScope.state._tag === "Closed") return Effect.fail(scopeEnded)
     holders++
     return Effect.void
   })
-  const leave = Effect.suspend(() => (--holders === 0 ? Scope.close(own, Exit.void) : Effect.void))
+  const release = Effect.suspend(() => (--holders === 0 ? Scope.close(resourceScope, Exit.void) : Effect.void))
 
   return Effect.gen(function* () {
-    yield* Effect.acquireRelease(enter, () => leave)
-    const mine = whileOpen(yield* Effect.scope)
+    yield* Effect.acquireRelease(acquire, () => release)
+    const whileHeld = failIfClosed(yield* Effect.scope)
     return {
-      mounted: Effect.suspend(() => rendered(previews)),
-      opened: mine(opened),
-      snapshots: mine(snapshots),
-      services: mine(services)
+      mountList: Effect.suspend(() => renderMounts(previews)),
+      opened: whileHeld(opened),
+      snapshots: whileHeld(snapshots),
+      services: whileHeld(services)
     }
   })
 })

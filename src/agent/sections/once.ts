@@ -10,23 +10,25 @@ import * as Semaphore from "effect/Semaphore"
 import { Unavailable } from "../../model/FsError.ts"
 import { root } from "../../model/FsPath.ts"
 
-export const over = new Unavailable({ operation: "Section", path: root, detail: "the scope of its section has ended" })
+export const scopeEnded = new Unavailable({ operation: "Section", path: root, detail: "the scope of its section has ended" })
 
-export const whileOpen =
+export const failIfClosed =
   (scope: Scope.Scope) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Unavailable, R> =>
-    Effect.suspend((): Effect.Effect<A, E | Unavailable, R> => (scope.state._tag === "Closed" ? Effect.fail(over) : effect))
+    Effect.suspend((): Effect.Effect<A, E | Unavailable, R> =>
+      scope.state._tag === "Closed" ? Effect.fail(scopeEnded) : effect
+    )
 
 /** Makes the value in the context of this call, not in that of the first use. */
-export const once = <A, E, R>(
+export const memoized = <A, E, R>(
   make: Effect.Effect<A, E, R>
 ): Effect.Effect<Effect.Effect<A, E | Unavailable>, never, R | Scope.Scope> =>
   Effect.contextWith((context: Context.Context<R | Scope.Scope>) => {
     const outer = Context.get(context as Context.Context<Scope.Scope>, Scope.Scope)
-    const one = Semaphore.makeUnsafe(1)
+    const lock = Semaphore.makeUnsafe(1)
     let kept: { readonly value: A } | undefined
 
-    const fresh = Effect.uninterruptibleMask((restore) =>
+    const makeValue = Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
         const own = yield* Scope.fork(outer)
         const value = yield* restore(Scope.provide(make, own)).pipe(
@@ -37,8 +39,10 @@ export const once = <A, E, R>(
       })
     ).pipe(Effect.provideContext(context)) as Effect.Effect<A, E>
 
-    const made = Effect.suspend(() => (kept === undefined ? fresh : Effect.succeed(kept.value)))
+    const cachedOrMade = Effect.suspend(() => (kept === undefined ? makeValue : Effect.succeed(kept.value)))
     return Effect.succeed(
-      whileOpen(outer)(Effect.suspend(() => (kept === undefined ? one.withPermit(whileOpen(outer)(made)) : made)))
+      failIfClosed(outer)(
+        Effect.suspend(() => (kept === undefined ? lock.withPermit(failIfClosed(outer)(cachedOrMade)) : cachedOrMade))
+      )
     )
   })

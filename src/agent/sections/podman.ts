@@ -10,10 +10,10 @@ import type { Snapshots } from "../../history/Snapshots.ts"
 import type { AnyDefinition } from "../definition.ts"
 import type { Needed, Section, SectionError } from "../Section.ts"
 import { ToolSettings } from "../ToolSettings.ts"
-import { assemble, type Common, forSession, invalid, type Workspace } from "./assemble.ts"
+import { assemble, type CommonOptions, forSession, invalid, type Workspace } from "./assemble.ts"
 import * as Holder from "./holder.ts"
 import { sandboxTools, seven } from "../kits.ts"
-import { hydrated, isMounting, type Mounting, planned } from "./mounted.ts"
+import { copyMounts, isMounting, type MountOptions, planMounts } from "./mounted.ts"
 import * as Texts from "./texts.ts"
 import * as Tree from "./tree.ts"
 
@@ -27,8 +27,8 @@ export type Spawner = Exclude<Effect.Services<ReturnType<typeof Container.make>>
  */
 export interface PodmanOptions<T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>
   extends
-    Common<T, C>,
-    Mounting,
+    CommonOptions<T, C>,
+    MountOptions,
     Omit<Container.ContainerOptions, "strategy" | "start" | "hostDirectory" | "mounts" | "allowedRoots"> {
   /** Directories of the host that programs see directly, beside the workspace. @default none */
   readonly binds?: Container.ContainerOptions["mounts"]
@@ -61,7 +61,7 @@ const containerOptions = (options: AnyOptions, strategy: Strategy): Container.Co
   allowedRoots: options.allowedRoots
 })
 
-const planOf = Effect.fnUntraced(function* (options: AnyOptions, strategy: Strategy) {
+const planContainer = Effect.fnUntraced(function* (options: AnyOptions, strategy: Strategy) {
   if (options.hostDirectory !== undefined && isMounting(options)) {
     const detail = "nothing can be mounted into an existing directory; leave out either hostDirectory or mounts"
     return yield* Effect.fail(invalid("mounts", detail))
@@ -72,20 +72,20 @@ const planOf = Effect.fnUntraced(function* (options: AnyOptions, strategy: Strat
   return "_tag" in made ? yield* Effect.fail(FsError.promote(made, "Section", root)) : made
 })
 
-const open = Effect.fnUntraced(function* (
+const openContainer = Effect.fnUntraced(function* (
   options: AnyOptions,
   strategy: Strategy
-): Effect.fn.Return<Holder.Opened, SectionError, Scope.Scope | Spawner> {
+): Effect.fn.Return<Holder.OpenedFilesystem, SectionError, Scope.Scope | Spawner> {
   const { make } = yield* Effect.promise(() => import("../../backends/Container.ts"))
   const { filesystem, sandbox } = yield* make(containerOptions(options, strategy))
-  const previews = yield* hydrated(filesystem, options)
+  const previews = yield* copyMounts(filesystem, options)
   return { filesystem, services: Context.make(Sandbox, sandbox) as Context.Context<never>, previews }
 })
 
 const text = (plan: Plan) =>
-  Effect.fnUntraced(function* (held: Holder.Held) {
+  Effect.fnUntraced(function* (held: Holder.HeldFilesystem) {
     const { limits } = yield* ToolSettings
-    return Texts.sandbox({ kit: Texts.sevenKit, limits, mounted: yield* held.mounted }, plan)
+    return Texts.sandbox({ toolNames: Texts.sevenKit, limits, mounted: yield* held.mountList }, plan)
   })
 
 interface Named {
@@ -94,37 +94,37 @@ interface Named {
   readonly strategy: Strategy
 }
 
-type Provided = Sandbox | Snapshots
+type ProvidedServices = Sandbox | Snapshots
 
-const build = <T extends AnyDefinition<unknown>, C extends Section<unknown>>(
+const buildSection = <T extends AnyDefinition<unknown>, C extends Section<unknown>>(
   { strategy, ...named }: Named,
   plan: Plan,
   options: PodmanSandboxOptions<T, C>,
-  holder: Holder.Holder
-): Effect.Effect<Workspace<Needed<T, C, Provided>>, SectionError, Scope.Scope> =>
-  assemble<T, C, Provided>(
+  holder: Holder.SharedFilesystem
+): Effect.Effect<Workspace<Needed<T, C, ProvidedServices>>, SectionError, Scope.Scope> =>
+  assemble<T, C, ProvidedServices>(
     {
       ...named,
       tools: [...seven, ...sandboxTools],
-      holder,
+      sharedFilesystem: holder,
       text: text(plan),
       clone: (session) =>
-        Tree.allOrNothing(
-          Effect.flatMap(forSession(options, session), (other) => build({ strategy, ...named }, plan, other, holder))
+        Tree.releaseOnFailure(
+          Effect.flatMap(forSession(options, session), (other) => buildSection({ strategy, ...named }, plan, other, holder))
         )
     },
     options
   )
 
-const begun = Effect.fnUntraced(function* <T extends AnyDefinition<unknown>, C extends Section<unknown>>(
+const makeSection = Effect.fnUntraced(function* <T extends AnyDefinition<unknown>, C extends Section<unknown>>(
   named: Named,
   options: PodmanSandboxOptions<T, C>
 ) {
-  const plan = yield* planOf(options, named.strategy)
-  const previews = yield* planned(options)
+  const plan = yield* planContainer(options, named.strategy)
+  const previews = yield* planMounts(options)
   const { snapshotDirectory } = options
-  const holder = yield* Holder.make(open(options, named.strategy), { snapshotDirectory, previews })
-  return yield* build(named, plan, options, holder)
+  const holder = yield* Holder.make(openContainer(options, named.strategy), { snapshotDirectory, previews })
+  return yield* buildSection(named, plan, options, holder)
 })
 
 /**
@@ -139,8 +139,8 @@ const begun = Effect.fnUntraced(function* <T extends AnyDefinition<unknown>, C e
  */
 export const PodmanSection = <T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>(
   options: PodmanOptions<T, C>
-): Effect.Effect<Workspace<Needed<T, C, Provided>>, SectionError, Scope.Scope | Spawner> =>
-  begun({ key: "podman", title: "Sandbox", strategy: "exec" }, options)
+): Effect.Effect<Workspace<Needed<T, C, ProvidedServices>>, SectionError, Scope.Scope | Spawner> =>
+  makeSection({ key: "podman", title: "Sandbox", strategy: "exec" }, options)
 
 /**
  * Makes a section over a container with a directory of the machine. The directory is made, and mounts are copied in, at once;
@@ -152,10 +152,10 @@ export const PodmanSection = <T extends AnyDefinition<unknown> = AnyDefinition, 
  */
 export const PodmanSandboxSection = <T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>(
   options: PodmanSandboxOptions<T, C>
-): Effect.Effect<Workspace<Needed<T, C, Provided>>, SectionError, Scope.Scope | Spawner> =>
-  Tree.allOrNothing(
+): Effect.Effect<Workspace<Needed<T, C, ProvidedServices>>, SectionError, Scope.Scope | Spawner> =>
+  Tree.releaseOnFailure(
     Effect.tap(
-      begun({ key: "podman.shell", title: "Podman Sandbox", strategy: "overlay" }, options),
+      makeSection({ key: "podman.shell", title: "Podman Sandbox", strategy: "overlay" }, options),
       ({ filesystem }) => filesystem
     )
   )

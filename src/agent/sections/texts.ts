@@ -2,7 +2,7 @@
 import type { LimitsShape } from "../../model/Limits.ts"
 import { plural, size } from "../text/words.ts"
 
-export interface Kit {
+export interface ToolNames {
   readonly look: string
   readonly read: string
   readonly write: string
@@ -13,7 +13,7 @@ export interface Kit {
   readonly version: string
 }
 
-export const sevenKit: Kit = {
+export const sevenKit: ToolNames = {
   look: "ls",
   read: "read_file",
   write: "write_file",
@@ -24,7 +24,7 @@ export const sevenKit: Kit = {
   version: "if_match"
 }
 
-export const fourKit: Kit = {
+export const fourKit: ToolNames = {
   look: "list_directory",
   read: "read_file",
   write: "write_file",
@@ -37,7 +37,7 @@ export const fourKit: Kit = {
 
 const code = (name: string): string => `\`${name}\``
 
-const number = (n: number): string => n.toLocaleString("en-US")
+const formatNumber = (n: number): string => n.toLocaleString("en-US")
 
 const paragraphs = (...parts: ReadonlyArray<string | undefined>): string =>
   parts.filter((part) => part !== undefined && part !== "").join("\n\n")
@@ -45,88 +45,92 @@ const paragraphs = (...parts: ReadonlyArray<string | undefined>): string =>
 const list = (...items: ReadonlyArray<string | undefined>): string =>
   items.flatMap((item) => (item === undefined ? [] : [`- ${item}`])).join("\n")
 
-const limitsLine = ({ maxFileSize, maxPathDepth, maxSegmentLength }: LimitsShape): string | undefined => {
+const finiteLimits = ({ maxFileSize, maxPathDepth, maxSegmentLength }: LimitsShape): string | undefined => {
   const bounds = [
-    Number.isFinite(maxFileSize) ? `one write holds at most ${number(maxFileSize)} characters` : "",
-    Number.isFinite(maxPathDepth) ? `a path at most ${number(maxPathDepth)} names` : "",
-    Number.isFinite(maxSegmentLength) ? `a name at most ${number(maxSegmentLength)} characters` : ""
+    Number.isFinite(maxFileSize) ? `one write holds at most ${formatNumber(maxFileSize)} characters` : "",
+    Number.isFinite(maxPathDepth) ? `a path at most ${formatNumber(maxPathDepth)} names` : "",
+    Number.isFinite(maxSegmentLength) ? `a name at most ${formatNumber(maxSegmentLength)} characters` : ""
   ].filter((bound) => bound !== "")
   return bounds.length === 0 ? undefined : `Limits: ${bounds.join(", ")}.`
 }
 
-const looking = ({ look, search }: Kit): string =>
+const lookRule = ({ look, search }: ToolNames): string =>
   search.length === 0
     ? `Look before you read: ${code(look)} shows one directory. Ask for those that matter, not for everything.`
     : `Look before you read: ${code(look)} shows one directory, ${search.map(code).join(" and ")} find files by name and by content. Ask narrowly.`
 
-const changing = ({ change, read, version }: Kit): string =>
+const changeRule = ({ change, read, version }: ToolNames): string =>
   `Get the content with ${code(read)} before you change it, and change the version that you have read: give it to ${code(change)} as ${code(version)}.`
 
-const writing = ({ write, writesBinary }: Kit): string => {
+const writeRule = ({ write, writesBinary }: ToolNames): string => {
   const binary = writesBinary
     ? "Binary content is possible: little of it, and on purpose."
     : `Binary files may be here, little of that; ${code(write)} writes text alone.`
   return `Write whole files with ${code(write)}, and keep them short. ${binary} Append to nothing but logs.`
 }
 
-const cleaning = ({ remove }: Kit): string => `Remove what you are finished with, by ${code(remove)}.`
+const removeRule = ({ remove }: ToolNames): string => `Remove what you are finished with, by ${code(remove)}.`
 
-const fixed = "What is mounted was chosen before you began. You cannot bring in anything else of the machine."
+const mountsRule = "What is mounted was chosen before you began. You cannot bring in anything else of the machine."
 
-const mirroring = "Do not copy whole repositories or large binary files in here."
+const noMirroringRule = "Do not copy whole repositories or large binary files in here."
 
-const working = (kit: Kit, limits: LimitsShape): string =>
+const workRules = (toolNames: ToolNames, limits: LimitsShape): string =>
   list(
-    fixed,
-    looking(kit),
-    changing(kit),
-    writing(kit),
-    cleaning(kit),
-    [mirroring, limitsLine(limits)].filter(Boolean).join(" ")
+    mountsRule,
+    lookRule(toolNames),
+    changeRule(toolNames),
+    writeRule(toolNames),
+    removeRule(toolNames),
+    [noMirroringRule, finiteLimits(limits)].filter(Boolean).join(" ")
   )
 
 export interface Facts {
   /** The kit; `undefined` if there are no tools. */
-  readonly kit: Kit | undefined
+  readonly toolNames: ToolNames | undefined
   readonly limits: LimitsShape
   readonly mounted: string
 }
 
-const mounts = (mounted: string): string => (mounted === "" ? "" : `Mounted at the beginning:\n\n${mounted}`)
+const mountsParagraph = (mounted: string): string => (mounted === "" ? "" : `Mounted at the beginning:\n\n${mounted}`)
 
-const beginning = ({ write }: Kit, mounted: string): string =>
+const startRule = ({ write }: ToolNames, mounted: string): string =>
   mounted === ""
     ? `It starts empty: make what you need with ${code(write)}.`
     : `It starts empty but for what is mounted; make what else you need with ${code(write)}.`
 
-export const vfs = ({ kit, limits, mounted }: Facts): string =>
+export const vfs = ({ toolNames, limits, mounted }: Facts): string =>
   paragraphs(
     "You have a filesystem of your own. Nothing in it is a file of the machine, and no path leads out of it.",
-    kit && [list(beginning(kit, mounted)), working(kit, limits)].join("\n"),
-    mounts(mounted)
+    toolNames && [list(startRule(toolNames, mounted)), workRules(toolNames, limits)].join("\n"),
+    mountsParagraph(mounted)
   )
 
 /** Describes a workspace. `directory` is its path on the machine, for agents that work on it without our tools. */
-export const workspace = ({ kit, limits, mounted }: Facts, directory: string | undefined, digest: string | undefined): string =>
+export const workspace = (
+  { toolNames, limits, mounted }: Facts,
+  directory: string | undefined,
+  digest: string | undefined
+): string =>
   paragraphs(
     directory === undefined
       ? "You work in a directory. Paths are relative to its root, with forward slashes, and none leads out of it."
       : `You work in the directory ${code(directory)}. Stay inside it.`,
-    kit && working(kit, limits),
-    mounts(mounted),
+    toolNames && workRules(toolNames, limits),
+    mountsParagraph(mounted),
     digest
   )
 
-export const digest = (text: string, kit: Kit | undefined): string => {
+export const digest = (text: string, toolNames: ToolNames | undefined): string => {
   if (text !== "") return `What is known of the workspace:\n\n${text}`
   const explore =
-    kit === undefined
+    toolNames === undefined
       ? "list its root, read what introduces it (a README, a manifest of packages), then search for what the task is about"
-      : `list the root with ${code(kit.look)}, read what introduces it (a README, a manifest of packages) with ${code(kit.read)}, then look where the task leads`
+      : `list the root with ${code(toolNames.look)}, read what introduces it (a README, a manifest of packages) with ${code(toolNames.read)}, then look where the task leads`
   return `Nothing is known of the workspace yet. Explore it before you change anything: ${explore}.`
 }
 
-export interface Profile {
+export interface SandboxProfile {
   readonly workdir: string
   readonly network: string
   readonly user: { readonly uid: number; readonly gid: number }
@@ -138,7 +142,7 @@ export interface Profile {
   readonly strategy: "overlay" | "exec"
 }
 
-const profileLines = (profile: Profile): string =>
+const profileLines = (profile: SandboxProfile): string =>
   list(
     profile.network === "none" ? "There is no network." : `Its network is ${code(profile.network)}.`,
     `Programs run as user ${profile.user.uid}:${profile.user.gid}, without privileges.`,
@@ -147,10 +151,10 @@ const profileLines = (profile: Profile): string =>
     profile.strategy === "exec" ? "The files are deleted with the container." : "The files stay when the container ends."
   )
 
-export const sandbox = ({ kit, limits, mounted }: Facts, profile: Profile): string =>
+export const sandbox = ({ toolNames, limits, mounted }: Facts, profile: SandboxProfile): string =>
   paragraphs(
     `You have a container. Its files are at ${code(profile.workdir)}; paths for the file tools are relative to there. ${code("shell")} runs a program beside them and ${code("eval")} a piece of code; both see what the file tools have written, and the other way round.`,
     profileLines(profile),
-    kit && working(kit, limits),
-    mounts(mounted)
+    toolNames && workRules(toolNames, limits),
+    mountsParagraph(mounted)
   )

@@ -9,10 +9,10 @@ import type { Snapshots } from "../../history/Snapshots.ts"
 import type { AnyDefinition } from "../definition.ts"
 import type { Needed, Section, SectionError } from "../Section.ts"
 import { ToolSettings } from "../ToolSettings.ts"
-import { assemble, type Common, forSession, type Workspace } from "./assemble.ts"
+import { assemble, type CommonOptions, forSession, type Workspace } from "./assemble.ts"
 import * as Holder from "./holder.ts"
 import { four, seven } from "../kits.ts"
-import { hydrated, isMounting, type Mounting, planned } from "./mounted.ts"
+import { copyMounts, isMounting, type MountOptions, planMounts } from "./mounted.ts"
 import * as Texts from "./texts.ts"
 import * as Tree from "./tree.ts"
 
@@ -22,47 +22,47 @@ import * as Tree from "./tree.ts"
  * @since 0.1.0
  */
 export interface VfsOptions<T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>
-  extends Common<T, C>, Mounting, InMemoryOptions {}
+  extends CommonOptions<T, C>, MountOptions, InMemoryOptions {}
 
 type AnyVfsOptions = VfsOptions<AnyDefinition<unknown>, Section<unknown>>
 
-const loaded = Effect.promise(() => import("../../backends/InMemory.ts"))
+const loadInMemory = Effect.promise(() => import("../../backends/InMemory.ts"))
 
 /**
  * Makes the initial tree. It is made apart, so that a failed mount changes no session, and so that mounts work even where
  * writing is forbidden.
  */
-const mountedTree = Effect.fnUntraced(function* ({ caseInsensitive, policy, tree, ...options }: AnyVfsOptions) {
-  const { makeSession, State } = yield* loaded
+const makeMountedTree = Effect.fnUntraced(function* ({ caseInsensitive, policy, tree, ...options }: AnyVfsOptions) {
+  const { makeSession, State } = yield* loadInMemory
   const { make } = yield* Effect.promise(() => import("../../workspace/Session.ts"))
-  const apart = yield* make()
-  const filesystem = makeAlgebra(yield* makeSession(apart, { caseInsensitive, policy, tree }))
-  const previews = yield* hydrated(filesystem, options)
-  return { previews, tree: Option.getOrUndefined(yield* apart.latest(State)) }
+  const mountSession = yield* make()
+  const filesystem = makeAlgebra(yield* makeSession(mountSession, { caseInsensitive, policy, tree }))
+  const previews = yield* copyMounts(filesystem, options)
+  return { previews, tree: Option.getOrUndefined(yield* mountSession.latest(State)) }
 }, Effect.scoped)
 
-const inMemory = Effect.fnUntraced(function* (
+const openInMemory = Effect.fnUntraced(function* (
   options: AnyVfsOptions
-): Effect.fn.Return<Holder.Opened, SectionError, Scope.Scope> {
-  const { make, makeSession } = yield* loaded
+): Effect.fn.Return<Holder.OpenedFilesystem, SectionError, Scope.Scope> {
+  const { make, makeSession } = yield* loadInMemory
   const { session } = options
-  const { previews, tree } = isMounting(options) ? yield* mountedTree(options) : { tree: options.tree }
-  const first: InMemoryOptions = { ...options, tree }
-  const backend = yield* session === undefined ? make(first) : makeSession(session, first)
+  const { previews, tree } = isMounting(options) ? yield* makeMountedTree(options) : { tree: options.tree }
+  const initialOptions: InMemoryOptions = { ...options, tree }
+  const backend = yield* session === undefined ? make(initialOptions) : makeSession(session, initialOptions)
   return { filesystem: makeAlgebra(backend), services: Context.empty(), previews }
 })
 
-const text = (kit: Texts.Kit) =>
-  Effect.fnUntraced(function* (held: Holder.Held) {
+const text = (kit: Texts.ToolNames) =>
+  Effect.fnUntraced(function* (held: Holder.HeldFilesystem) {
     const { limits } = yield* ToolSettings
-    return Texts.vfs({ kit, limits, mounted: yield* held.mounted })
+    return Texts.vfs({ toolNames: kit, limits, mounted: yield* held.mountList })
   })
 
-const holding = Effect.fnUntraced(function* (
+const shareFilesystem = Effect.fnUntraced(function* (
   options: AnyVfsOptions,
-  open: Effect.Effect<Holder.Opened, SectionError, Scope.Scope>
+  open: Effect.Effect<Holder.OpenedFilesystem, SectionError, Scope.Scope>
 ) {
-  const previews = yield* planned(options)
+  const previews = yield* planMounts(options)
   return yield* Holder.make(open, { snapshotDirectory: options.snapshotDirectory, previews })
 })
 
@@ -77,15 +77,15 @@ const holding = Effect.fnUntraced(function* (
 export const VfsSection = <T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>(
   options: VfsOptions<T, C> = {}
 ): Effect.Effect<Workspace<Needed<T, C, Snapshots>>, SectionError, Scope.Scope> =>
-  Effect.flatMap(holding(options, inMemory(options)), (holder) =>
+  Effect.flatMap(shareFilesystem(options, openInMemory(options)), (holder) =>
     assemble<T, C, Snapshots>(
       {
         key: "vfs",
         title: "Virtual Filesystem",
         tools: seven,
-        holder,
+        sharedFilesystem: holder,
         text: text(Texts.sevenKit),
-        clone: (session) => Tree.allOrNothing(Effect.flatMap(forSession(options, session), VfsSection<T, C>))
+        clone: (session) => Tree.releaseOnFailure(Effect.flatMap(forSession(options, session), VfsSection<T, C>))
       },
       options
     )
@@ -97,15 +97,15 @@ export const VfsSection = <T extends AnyDefinition<unknown> = AnyDefinition, C e
  * @since 0.1.0
  */
 export interface VfsToolsOptions<T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>
-  extends Common<T, C>, VfsState.Options {}
+  extends CommonOptions<T, C>, VfsState.Options {}
 
 type AnyVfsToolsOptions = VfsToolsOptions<AnyDefinition<unknown>, Section<unknown>>
 
-const ofSession = Effect.fnUntraced(function* (
+const openSessionFiles = Effect.fnUntraced(function* (
   options: AnyVfsToolsOptions
-): Effect.fn.Return<Holder.Opened, SectionError, Scope.Scope> {
+): Effect.fn.Return<Holder.OpenedFilesystem, SectionError, Scope.Scope> {
   const { policy = "vfs", session } = options
-  if (session === undefined) return yield* inMemory({ ...options, policy })
+  if (session === undefined) return yield* openInMemory({ ...options, policy })
   const { make } = yield* Effect.promise(() => import("../../workspace/VfsState.ts"))
   const { filesystem, previews } = yield* make({ ...options, session })
   const mounted = yield* previews
@@ -122,16 +122,16 @@ const ofSession = Effect.fnUntraced(function* (
 export const VfsToolsSection = <T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>(
   options: VfsToolsOptions<T, C> = {}
 ): Effect.Effect<Workspace<Needed<T, C, Snapshots>>, SectionError, Scope.Scope> =>
-  Tree.allOrNothing(
+  Tree.releaseOnFailure(
     Effect.gen(function* () {
       const section = yield* assemble<T, C, Snapshots>(
         {
           key: "vfs.tools",
           title: "Virtual Filesystem Tools",
           tools: four,
-          holder: yield* holding(options, ofSession(options)),
+          sharedFilesystem: yield* shareFilesystem(options, openSessionFiles(options)),
           text: text(Texts.fourKit),
-          clone: (session) => Tree.allOrNothing(Effect.flatMap(forSession(options, session), VfsToolsSection<T, C>))
+          clone: (session) => Tree.releaseOnFailure(Effect.flatMap(forSession(options, session), VfsToolsSection<T, C>))
         },
         options
       )

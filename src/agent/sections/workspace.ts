@@ -7,12 +7,12 @@ import type { Snapshots } from "../../history/Snapshots.ts"
 import type { AnyDefinition } from "../definition.ts"
 import type { Needed, Section, SectionError } from "../Section.ts"
 import { ToolSettings } from "../ToolSettings.ts"
-import { assemble, type Common, forSession, invalid, type Workspace } from "./assemble.ts"
+import { assemble, type CommonOptions, forSession, invalid, type Workspace } from "./assemble.ts"
 import * as Digest from "./digest.ts"
-import { temporary } from "./directory.ts"
+import { makeTemporaryDirectory } from "./directory.ts"
 import * as Holder from "./holder.ts"
 import { seven } from "../kits.ts"
-import { hydrated, isMounting, type Mounting, planned } from "./mounted.ts"
+import { copyMounts, isMounting, type MountOptions, planMounts } from "./mounted.ts"
 import * as Texts from "./texts.ts"
 import * as Tree from "./tree.ts"
 
@@ -22,7 +22,7 @@ import * as Tree from "./tree.ts"
  * @since 0.1.0
  */
 export interface WorkspaceOptions<T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>
-  extends Omit<Common<T, C>, "tools">, Mounting, Omit<PosixHostOptions, "root"> {
+  extends Omit<CommonOptions<T, C>, "tools">, MountOptions, Omit<PosixHostOptions, "root"> {
   /**
    * The absolute path of the directory; it stays, and takes no mounts.
    * @default a fresh temporary directory, removed with the last section that uses it
@@ -38,53 +38,54 @@ type AnyWorkspaceOptions = WorkspaceOptions<AnyDefinition<unknown>, Section<unkn
 
 const key = "workspace"
 
-const host = Effect.promise(() =>
+const loadHost = Effect.promise(() =>
   process.platform === "win32" ? import("../../backends/WindowsHost.ts") : import("../../backends/PosixHost.ts")
 )
 
 /** Copies the mounts in through a writable host, because the section's own may be read-only. */
-const filled = Effect.fnUntraced(function* (root: string, options: AnyWorkspaceOptions) {
-  const { make } = yield* host
-  return yield* hydrated(makeAlgebra(yield* make({ root })), options)
+const copyMountsInto = Effect.fnUntraced(function* (root: string, options: AnyWorkspaceOptions) {
+  const { make } = yield* loadHost
+  return yield* copyMounts(makeAlgebra(yield* make({ root })), options)
 }, Effect.scoped)
 
-const open = Effect.fnUntraced(function* (
+const openDirectory = Effect.fnUntraced(function* (
   options: AnyWorkspaceOptions
-): Effect.fn.Return<Holder.Opened, SectionError, Scope.Scope> {
-  const { make } = yield* host
-  const root = options.root ?? (yield* temporary("workspace"))
-  const previews = isMounting(options) ? yield* filled(root, options) : undefined
+): Effect.fn.Return<Holder.OpenedFilesystem, SectionError, Scope.Scope> {
+  const { make } = yield* loadHost
+  const root = options.root ?? (yield* makeTemporaryDirectory("workspace"))
+  const previews = isMounting(options) ? yield* copyMountsInto(root, options) : undefined
   const filesystem = makeAlgebra(yield* make({ ...options, root }))
   return { filesystem, services: Context.empty(), previews, directory: root }
 })
 
 const text = (options: AnyWorkspaceOptions) =>
-  Effect.fnUntraced(function* (held: Holder.Held) {
+  Effect.fnUntraced(function* (heldFilesystem: Holder.HeldFilesystem) {
     const { limits } = yield* ToolSettings
     const hasTools = options.tools !== "none"
     const kit = hasTools ? Texts.sevenKit : undefined
-    const directory = hasTools ? undefined : (yield* held.opened).directory
+    const directory = hasTools ? undefined : (yield* heldFilesystem.opened).directory
     const digest = options.digest === false ? undefined : Texts.digest(yield* Digest.textOf(options.session, key), kit)
-    return Texts.workspace({ kit, limits, mounted: yield* held.mounted }, directory, digest)
+    return Texts.workspace({ toolNames: kit, limits, mounted: yield* heldFilesystem.mountList }, directory, digest)
   })
 
-const build = <T extends AnyDefinition<unknown>, C extends Section<unknown>>(
+const buildSection = <T extends AnyDefinition<unknown>, C extends Section<unknown>>(
   options: WorkspaceOptions<T, C>,
-  holder: Holder.Holder
+  sharedFilesystem: Holder.SharedFilesystem
 ): Effect.Effect<Workspace<Needed<T, C, Snapshots>>, SectionError, Scope.Scope> => {
   const { tools, ...rest } = options
-  const has = tools === "none" ? { own: [], more: undefined } : { own: seven, more: tools }
+  const toolSets = tools === "none" ? { own: [], more: undefined } : { own: seven, more: tools }
   return assemble<T, C, Snapshots>(
     {
       key,
       title: "Workspace",
-      tools: has.own,
+      tools: toolSets.own,
       toolsElsewhere: tools === "none",
-      holder,
+      sharedFilesystem,
       text: text(options),
-      clone: (session) => Tree.allOrNothing(Effect.flatMap(forSession(options, session), (other) => build(other, holder)))
+      clone: (session) =>
+        Tree.releaseOnFailure(Effect.flatMap(forSession(options, session), (other) => buildSection(other, sharedFilesystem)))
     },
-    { ...rest, tools: has.more }
+    { ...rest, tools: toolSets.more }
   )
 }
 
@@ -103,7 +104,10 @@ export const WorkspaceSection = Effect.fnUntraced(function* <
     const detail = "nothing can be mounted into an existing directory; leave out either root or mounts"
     return yield* Effect.fail(invalid("mounts", detail))
   }
-  const previews = yield* planned(options)
-  const holder = yield* Holder.make(open(options), { snapshotDirectory: options.snapshotDirectory, previews })
-  return yield* build(options, holder)
+  const previews = yield* planMounts(options)
+  const sharedFilesystem = yield* Holder.make(openDirectory(options), {
+    snapshotDirectory: options.snapshotDirectory,
+    previews
+  })
+  return yield* buildSection(options, sharedFilesystem)
 })

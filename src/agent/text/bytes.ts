@@ -3,10 +3,10 @@
  * decoding.
  */
 import { Buffer } from "../../runtime/buffer.ts"
-import { fit, type PageBudget } from "./fit.ts"
+import { countFitting, type PageBudget } from "./fit.ts"
 import { plural } from "./words.ts"
 
-export interface Bytes {
+export interface BytesWindow {
   readonly path: string
   readonly content: Uint8Array
   /** The offset of the window in the file, in bytes from 0. */
@@ -27,14 +27,18 @@ export interface BytesPage {
   }
 }
 
-const group = 3
+const bytesPerGroup = 3
 
 export const base64 = (bytes: Uint8Array): string =>
   Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64")
 
-export const bytesPage = ({ content, offset, path, sizeBytes }: Bytes, asked: number, settings: PageBudget): BytesPage => {
+export const bytesPage = (
+  { content, offset, path, sizeBytes }: BytesWindow,
+  requestedOffset: number,
+  settings: PageBudget
+): BytesPage => {
   const encoded = base64(content)
-  const lengthOf = (groups: number): number => Math.min(group * groups, content.length)
+  const lengthOf = (groups: number): number => Math.min(bytesPerGroup * groups, content.length)
   const footer = (length: number): string => {
     const range = `${plural(length, "byte")} from offset ${offset}, of ${sizeBytes}`
     const next = offset + length
@@ -53,9 +57,11 @@ export const bytesPage = ({ content, offset, path, sizeBytes }: Bytes, asked: nu
       ...(next < sizeBytes ? { next } : {})
     }
   }
-  const sent = (groups: number): string => settings.sent(render(groups), () => valueOf(groups))
-  const groups = fit(Math.ceil(content.length / group), sent, settings)
-  const nothing =
-    sizeBytes === 0 ? `${path} is empty` : `no bytes from offset ${asked} on: ${path} has ${plural(sizeBytes, "byte")}`
-  return { message: lengthOf(groups) === 0 ? nothing : render(groups), value: valueOf(groups) }
+  const sentText = (groups: number): string => settings.sent(render(groups), () => valueOf(groups))
+  const groups = countFitting(Math.ceil(content.length / bytesPerGroup), sentText, settings)
+  const emptyMessage =
+    sizeBytes === 0
+      ? `${path} is empty`
+      : `no bytes from offset ${requestedOffset} on: ${path} has ${plural(sizeBytes, "byte")}`
+  return { message: lengthOf(groups) === 0 ? emptyMessage : render(groups), value: valueOf(groups) }
 }

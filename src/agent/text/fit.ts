@@ -2,7 +2,7 @@
  * The whole message is measured, with the last line that says how to get the rest, so the message sent is always within the
  * budget.
  */
-import { perItem, type Steps } from "../../runtime/steps.ts"
+import { unitsPerItem, type Steps } from "../../runtime/steps.ts"
 import type { Call } from "../definition.ts"
 import type { ToolSettingsShape } from "../ToolSettings.ts"
 import { excerpt } from "./lines.ts"
@@ -16,7 +16,7 @@ export type PageBudget = Budget & Pick<Call, "sent">
  * Returns how many of `count` items, from the first, fit. Returns 1 even if that does not fit, so that a model that follows the
  * hints makes progress.
  */
-export const fit = (count: number, render: (shown: number) => string, { budget, measure }: Budget): number => {
+export const countFitting = (count: number, render: (shown: number) => string, { budget, measure }: Budget): number => {
   const fits = (shown: number): boolean => measure(render(shown)) <= budget
   // The complete text needs no hint about the rest, so it may fit even if a part does not.
   if (count <= 1 || fits(count)) return count
@@ -36,54 +36,56 @@ export const fit = (count: number, render: (shown: number) => string, { budget, 
   return low
 }
 
-export const joined = (lines: ReadonlyArray<string>, end: string): string => (end === "" ? lines : [...lines, end]).join("\n")
+export const joinLines = (lines: ReadonlyArray<string>, end: string): string =>
+  (end === "" ? lines : [...lines, end]).join("\n")
 
 /** Joins the lines. If they do not fit, joins those that fit and `rest`, which says how to get the others. */
-export const fitted = (lines: ReadonlyArray<string>, settings: Budget, rest: (shown: number) => string): string => {
+export const joinFitting = (lines: ReadonlyArray<string>, settings: Budget, rest: (shown: number) => string): string => {
   const render = (shown: number): string =>
-    joined(shown === lines.length ? lines : lines.slice(0, shown), shown === lines.length ? "" : rest(shown))
-  return render(fit(lines.length, render, settings))
+    joinLines(shown === lines.length ? lines : lines.slice(0, shown), shown === lines.length ? "" : rest(shown))
+  return render(countFitting(lines.length, render, settings))
 }
 
 /** The largest part of a diff that is shown, in UTF-16 units. */
-const maxDiff = 48_000
+const maxDiffLength = 48_000
 
 export interface ShownDiff {
   readonly lines: ReadonlyArray<string>
-  readonly total: number
+  readonly totalLines: number
 }
 
 /** Yields the first lines of the diff, up to 48,000 characters. Lines over 2,000 characters are cut, with a mark. */
-export const shownDiff = function* (diff: string): Steps<ShownDiff> {
+export const excerptDiff = function* (diff: string): Steps<ShownDiff> {
   const lines: Array<string> = []
-  let total = 0
+  let totalLines = 0
   let length = 0
   for (let at = 0; at < diff.length;) {
     const newline = diff.indexOf("\n", at)
     const end = newline === -1 ? diff.length : newline
-    if (length <= maxDiff) {
+    if (length <= maxDiffLength) {
       const { shown } = excerpt(diff.slice(at, end))
       length += shown.length + 1
-      if (length <= maxDiff) lines.push(shown)
+      if (length <= maxDiffLength) lines.push(shown)
     }
     at = end + 1
-    if (++total % 1024 === 0) yield 1024 * perItem
+    if (++totalLines % 1024 === 0) yield 1024 * unitsPerItem
   }
-  return { lines, total }
+  return { lines, totalLines }
 }
 
-const cut = (shown: number, total: number, advice = ""): string =>
-  shown === total ? "" : `[cut: ${shown} of ${total} lines${advice}]`
+const cutMark = (shown: number, totalLines: number, advice = ""): string =>
+  shown === totalLines ? "" : `[cut: ${shown} of ${totalLines} lines${advice}]`
 
 /** Returns the shown diff as a text that ends in a newline, with a mark if lines are omitted. */
-export const diffText = ({ lines, total }: ShownDiff): string => {
-  const mark = cut(lines.length, total)
+export const diffText = ({ lines, totalLines }: ShownDiff): string => {
+  const mark = cutMark(lines.length, totalLines)
   return [...lines, ...(mark === "" ? [] : [mark])].map((line) => `${line}\n`).join("")
 }
 
 /** Returns the lines and the diff below them, as much as fits, and says how many lines are omitted. */
 export const withDiff = (head: ReadonlyArray<string>, diff: ShownDiff, settings: Budget, advice = ""): string => {
   const lines = [...head, ...diff.lines]
-  const render = (shown: number): string => joined(lines.slice(0, shown), cut(shown, head.length + diff.total, advice))
-  return render(fit(lines.length, render, settings))
+  const render = (shown: number): string =>
+    joinLines(lines.slice(0, shown), cutMark(shown, head.length + diff.totalLines, advice))
+  return render(countFitting(lines.length, render, settings))
 }

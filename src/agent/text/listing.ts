@@ -2,7 +2,7 @@
 import type { Kind } from "../../model/Entry.ts"
 import { plural, size } from "./words.ts"
 
-export interface Listed {
+export interface ListedEntry {
   readonly name: string
   readonly kind: Kind
   readonly sizeBytes?: number | undefined
@@ -10,7 +10,7 @@ export interface Listed {
   readonly addressable?: boolean | undefined
 }
 
-const noted = ({ kind, sizeBytes }: Listed): ReadonlyArray<string> =>
+const notesOf = ({ kind, sizeBytes }: ListedEntry): ReadonlyArray<string> =>
   kind === "directory"
     ? []
     : kind === "file"
@@ -19,8 +19,8 @@ const noted = ({ kind, sizeBytes }: Listed): ReadonlyArray<string> =>
         : [size(sizeBytes)]
       : [kind === "symlink" ? "link" : "neither file nor directory"]
 
-export const listing = (entry: Listed): string => {
-  const notes = [...noted(entry), ...(entry.addressable === false ? ["escaped: no path can name it"] : [])]
+export const formatEntry = (entry: ListedEntry): string => {
+  const notes = [...notesOf(entry), ...(entry.addressable === false ? ["escaped: no path can name it"] : [])]
   return `${entry.name}${entry.kind === "directory" ? "/" : ""}${notes.length === 0 ? "" : ` (${notes.join(", ")})`}`
 }
 
@@ -38,7 +38,7 @@ export const countsOf = (entries: ReadonlyArray<{ readonly kind: Kind }>): Count
 }
 
 /** Formats counts as in `2 directories, 1 file`, with other entries if there are any. */
-export const counted = ({ directories, files, others }: Counts): string =>
+export const formatCounts = ({ directories, files, others }: Counts): string =>
   [
     plural(directories, "directory", "directories"),
     plural(files, "file"),

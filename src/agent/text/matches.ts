@@ -1,12 +1,12 @@
 /** Shows a context line once, even if it belongs to several matches. */
 import type { GrepMatch } from "../../model/Entry.ts"
-import { type Excerpt, excerpt, maxLine, numbered } from "./lines.ts"
+import { type Excerpt, excerpt, maxLineLength, numberLine } from "./lines.ts"
 
 /** The number of UTF-16 units shown before a match in a cut line. */
-const lead = 200
+const charactersBeforeMatch = 200
 
 export const excerptOf = ({ lineContent, matchStart }: GrepMatch): Excerpt =>
-  excerpt(lineContent, maxLine, Math.max(0, matchStart - lead))
+  excerpt(lineContent, maxLineLength, Math.max(0, matchStart - charactersBeforeMatch))
 
 interface Line {
   readonly text: string
@@ -27,12 +27,12 @@ const linesOf = (matches: ReadonlyArray<GrepMatch>): ReadonlyMap<number, Line> =
 const hasContext = ({ after = [], before = [] }: GrepMatch): boolean => after.length + before.length > 0
 
 const fileLines = (matches: ReadonlyArray<GrepMatch>): ReadonlyArray<string> => {
-  const isApart = matches.some(hasContext)
+  const hasGaps = matches.some(hasContext)
   const out: Array<string> = []
   let previous: number | undefined
   for (const [line, { isMatch, text }] of linesOf(matches)) {
-    if (isApart && previous !== undefined && line > previous + 1) out.push("     ...")
-    out.push(isMatch ? numbered(line, text) : numbered(line, excerpt(text).shown, "-"))
+    if (hasGaps && previous !== undefined && line > previous + 1) out.push("     ...")
+    out.push(isMatch ? numberLine(line, text) : numberLine(line, excerpt(text).shown, "-"))
     previous = line
   }
   return out

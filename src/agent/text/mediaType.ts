@@ -6,7 +6,7 @@ export interface MediaType {
 /** Bytes in hexadecimal at an offset; a signature may have several such pieces. */
 type Piece = readonly [offset: number, hex: string]
 
-const table: ReadonlyArray<readonly [type: string, name: string, ...pieces: ReadonlyArray<Piece>]> = [
+const signatures: ReadonlyArray<readonly [type: string, name: string, ...pieces: ReadonlyArray<Piece>]> = [
   ["image/png", "PNG image", [0, "89504e470d0a1a0a"]],
   ["image/jpeg", "JPEG image", [0, "ffd8ff"]],
   ["image/gif", "GIF image", [0, "474946383761"]],
@@ -44,7 +44,7 @@ const table: ReadonlyArray<readonly [type: string, name: string, ...pieces: Read
   ["video/webm", "Matroska or WebM video", [0, "1a45dfa3"]]
 ]
 
-const holds =
+const hasPiece =
   (bytes: Uint8Array) =>
   ([offset, hex]: Piece): boolean => {
     for (let i = 0; i < hex.length / 2; i++) {
@@ -55,10 +55,10 @@ const holds =
 
 /** Recognizes the type by the first few hundred bytes; `undefined` for text and unknown formats. */
 export const mediaTypeOf = (bytes: Uint8Array): MediaType | undefined => {
-  const found = table.find(([, , ...pieces]) => pieces.every(holds(bytes)))
+  const found = signatures.find(([, , ...pieces]) => pieces.every(hasPiece(bytes)))
   return found === undefined ? undefined : { type: found[0], name: found[1] }
 }
 
-const viewable: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"])
+const imageTypes: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"])
 
-export const isViewable = (type: string): boolean => viewable.has(type)
+export const isViewable = (type: string): boolean => imageTypes.has(type)

@@ -3,8 +3,8 @@
  * that end.
  */
 import * as Text from "../../engine/text.ts"
-import { fit, joined, type PageBudget } from "./fit.ts"
-import { type Excerpt, excerpt, maxLine, numbered } from "./lines.ts"
+import { countFitting, joinLines, type PageBudget } from "./fit.ts"
+import { type Excerpt, excerpt, maxLineLength, numberLine } from "./lines.ts"
 import { plural } from "./words.ts"
 
 export type Encoding = "utf-8" | "utf-16le" | "utf-16be"
@@ -38,7 +38,7 @@ export interface Page {
 
 const lineStart = (text: string, line: number): number => {
   let at = 0
-  for (let left = line; left > 0; left--) at = text.indexOf("\n", at) + 1
+  for (let linesLeft = line; linesLeft > 0; linesLeft--) at = text.indexOf("\n", at) + 1
   return at
 }
 
@@ -89,10 +89,11 @@ const restOfLine = (window: Window, lines: ReadonlyArray<Line>): string => {
   if (first === undefined) return ""
   const { end } = lines[first - 1 - window.offset]!.excerpt
   const bytes = window.bytesOf?.(first - 1, end)
-  const which = cut.length === 1 ? `line ${first} is cut` : `${plural(cut.length, "line")} are cut, the first is line ${first}`
+  const cutDescription =
+    cut.length === 1 ? `line ${first} is cut` : `${plural(cut.length, "line")} are cut, the first is line ${first}`
   return bytes === undefined
-    ? which
-    : `${which}; its rest: encoding="base64", offset=${bytes.offset}, limit=${bytes.length} (bytes)`
+    ? cutDescription
+    : `${cutDescription}; its rest: encoding="base64", offset=${bytes.offset}, limit=${bytes.length} (bytes)`
 }
 
 const footer = (window: Window, lines: ReadonlyArray<Line>): string => {
@@ -100,17 +101,19 @@ const footer = (window: Window, lines: ReadonlyArray<Line>): string => {
   const next = offset + lines.length
   const range = `lines ${offset + 1}-${next} of ${totalLines}`
   const rest = restOfLine(window, lines)
-  return joined([next < totalLines ? `${range}; continue with offset=${next}` : range], rest)
+  return joinLines([next < totalLines ? `${range}; continue with offset=${next}` : range], rest)
 }
 
 const render = (window: Window, lines: ReadonlyArray<Line>): string =>
-  joined(
-    lines.map(({ excerpt }, index) => numbered(window.offset + index + 1, excerpt.shown)),
+  joinLines(
+    lines.map(({ excerpt }, index) => numberLine(window.offset + index + 1, excerpt.shown)),
     footer(window, lines)
   )
 
-const nothing = ({ path, totalLines }: Window, asked: number): string =>
-  totalLines === 0 ? `${path} is empty` : `no lines from offset ${asked} on: ${path} has ${plural(totalLines, "line")}`
+const emptyMessage = ({ path, totalLines }: Window, requestedOffset: number): string =>
+  totalLines === 0
+    ? `${path} is empty`
+    : `no lines from offset ${requestedOffset} on: ${path} has ${plural(totalLines, "line")}`
 
 const valueOf = (window: Window, lines: ReadonlyArray<Line>): Page["value"] => {
   const { endsWithNewline, offset, totalLines } = window
@@ -130,27 +133,27 @@ const valueOf = (window: Window, lines: ReadonlyArray<Line>): Page["value"] => {
 }
 
 /** Returns the lines that fit. If not even the first line fits, returns as much of it as fits. */
-const shownOf = (window: Window, settings: PageBudget): ReadonlyArray<Line> => {
-  const all = linesOf(window, maxLine)
+const fittingLines = (window: Window, settings: PageBudget): ReadonlyArray<Line> => {
+  const all = linesOf(window, maxLineLength)
   const sent = (lines: ReadonlyArray<Line>): string => settings.sent(render(window, lines), () => valueOf(window, lines))
   const shown = all.slice(
     0,
-    fit(all.length, (count) => sent(all.slice(0, count)), settings)
+    countFitting(all.length, (count) => sent(all.slice(0, count)), settings)
   )
   if (shown.length !== 1 || settings.measure(sent(shown)) <= settings.budget) return shown
   const { content } = window
   const newline = content.indexOf("\n")
   const first = { ...window, content: newline === -1 ? content : content.slice(0, newline + 1) }
-  const narrow = (width: number): ReadonlyArray<Line> => linesOf(first, width).slice(0, 1)
-  const most = Math.min(maxLine, first.content.length)
-  return narrow(fit(most, (width) => sent(narrow(width)), settings))
+  const cutFirstLine = (width: number): ReadonlyArray<Line> => linesOf(first, width).slice(0, 1)
+  const maxWidth = Math.min(maxLineLength, first.content.length)
+  return cutFirstLine(countFitting(maxWidth, (width) => sent(cutFirstLine(width)), settings))
 }
 
 /** Makes the page. The requested offset may be past the end. */
-export const page = (window: Window, asked: number, settings: PageBudget): Page => {
-  const lines = shownOf(window, settings)
+export const page = (window: Window, requestedOffset: number, settings: PageBudget): Page => {
+  const lines = fittingLines(window, settings)
   return {
-    message: lines.length === 0 ? nothing(window, asked) : render(window, lines),
+    message: lines.length === 0 ? emptyMessage(window, requestedOffset) : render(window, lines),
     value: valueOf(window, lines)
   }
 }

@@ -1,26 +1,26 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { documentOf } from "../../engine/splice.ts"
-import { inSlices } from "../../runtime/steps.ts"
-import { applyChanges, type Changed } from "../changes/apply.ts"
+import { runInSlices } from "../../runtime/steps.ts"
+import { applyChanges, type ChangedFile } from "../changes/apply.ts"
 import { type Call, define, refused, type ToolFailure, type Touch } from "../definition.ts"
 import type { Deviation } from "../patch/apply.ts"
-import { type Outcome, planOf, type Section } from "../patch/plan.ts"
+import { type FileOutcome, planPatch, type Section } from "../patch/plan.ts"
 import { parse } from "../patch/parse.ts"
-import { fitted } from "../text/fit.ts"
+import { joinFitting } from "../text/fit.ts"
 import { plural } from "../text/words.ts"
 
 /**
  * Returns the largest patch, in UTF-16 units. Parsing blocks the event loop until it ends. Limits that allow larger writes than
  * an agent's also allow larger patches.
  */
-const maxPatch = ({ settings }: Call): number => Math.max(250_000, 5 * settings.limits.maxFileSize)
+const maxPatchLength = ({ settings }: Call): number => Math.max(250_000, 5 * settings.limits.maxFileSize)
 
-const grouped = (count: number): string => count.toLocaleString("en-US")
+const formatNumber = (count: number): string => count.toLocaleString("en-US")
 
-const tooLong = (length: number, allowed: number) =>
+const refuseTooLong = (length: number, allowed: number) =>
   refused(
-    `The patch has ${grouped(length)} characters, and at most ${grouped(allowed)} are read at once.`,
+    `The patch has ${formatNumber(length)} characters, and at most ${formatNumber(allowed)} are read at once.`,
     "Nothing was changed; send several smaller patches."
   )
 
@@ -28,8 +28,8 @@ const sectionsOf = Effect.fnUntraced(function* (
   patch: string,
   call: Call
 ): Effect.fn.Return<ReadonlyArray<Section>, ToolFailure> {
-  const allowed = maxPatch(call)
-  if (patch.length > allowed) return yield* Effect.fail(tooLong(patch.length, allowed))
+  const allowed = maxPatchLength(call)
+  if (patch.length > allowed) return yield* Effect.fail(refuseTooLong(patch.length, allowed))
   const files = parse(patch)
   if ("_tag" in files) return yield* Effect.fail(files)
   const path = (raw: string | undefined) => (raw === undefined ? Effect.undefined : call.path(raw, { argument: "patch" }))
@@ -43,38 +43,45 @@ const touchesOf = ({ from, to }: Section): ReadonlyArray<Touch> => [
   ...(from === undefined || from === to ? [] : [{ access: "delete" as const, path: from }])
 ]
 
-const remember = Effect.fnUntraced(function* ({ memory }: Call, { action, change, path }: Outcome, version: string | null) {
+const rememberOutcome = Effect.fnUntraced(function* (
+  { memory }: Call,
+  { action, change, path }: FileOutcome,
+  version: string | null
+) {
   if (action === "deleted" || action === "moved") memory.forget(path)
   const { after } = change
   if (after === null || version === null) return
-  const document = yield* inSlices(() => documentOf(after))
+  const document = yield* runInSlices(() => documentOf(after))
   memory.saw(change.path, version, "_tag" in document ? undefined : document.text)
 })
 
-const passedOver = ({ indented, level }: Deviation): string =>
+const ignoredDifference = ({ indented, level }: Deviation): string =>
   level === 2
     ? "blanks at line ends"
     : indented
       ? "indentation, and was indented as the lines there"
       : "blanks around lines; check the indentation of what it put there"
 
-const deviating = ({ deviations }: Outcome): string =>
+const describeDeviations = ({ deviations }: FileOutcome): string =>
   deviations
     .map((deviation) => {
       const { hunk, level, line } = deviation
       return level > 1
-        ? `; hunk ${hunk} matched line ${line} except for ${passedOver(deviation)}`
+        ? `; hunk ${hunk} matched line ${line} except for ${ignoredDifference(deviation)}`
         : `; hunk ${hunk} applied at line ${line}`
     })
     .join("")
 
-const said = (outcome: Outcome): string => {
+const describeOutcome = (outcome: FileOutcome): string => {
   const { action, addedLines, path, removedLines, setsMode, to } = outcome
   const name = to === undefined ? path : `${path} to ${to}`
-  return `${action} ${name} (+${addedLines} -${removedLines})${setsMode ? "; its permissions were left as they are" : ""}${deviating(outcome)}`
+  return `${action} ${name} (+${addedLines} -${removedLines})${setsMode ? "; its permissions were left as they are" : ""}${describeDeviations(outcome)}`
 }
 
-const applied = (call: Call, outcomes: ReadonlyArray<Outcome>): Effect.Effect<ReadonlyArray<Changed>, ToolFailure> =>
+const applyOutcomes = (
+  call: Call,
+  outcomes: ReadonlyArray<FileOutcome>
+): Effect.Effect<ReadonlyArray<ChangedFile>, ToolFailure> =>
   applyChanges(
     call.filesystem,
     outcomes.map(({ change }) => change),
@@ -116,15 +123,15 @@ export const applyPatch = define({
   handle: Effect.fnUntraced(function* ({ patch }, call) {
     const sections = yield* sectionsOf(patch, call)
     // If another writer changes a file in between, plan again.
-    const attempt = Effect.flatMap(planOf(call, sections), (outcomes) =>
-      Effect.map(applied(call, outcomes), (changed) => ({ outcomes, changed }))
+    const attempt = Effect.flatMap(planPatch(call, sections), (outcomes) =>
+      Effect.map(applyOutcomes(call, outcomes), (changed) => ({ outcomes, changed }))
     )
     const { changed, outcomes } = yield* Effect.retry(attempt, { times: 4, while: ({ _tag }) => _tag === "Conflict" })
-    for (const [index, outcome] of outcomes.entries()) yield* remember(call, outcome, changed[index]!.version)
+    for (const [index, outcome] of outcomes.entries()) yield* rememberOutcome(call, outcome, changed[index]!.version)
     const head = `applied the patch: ${plural(outcomes.length, "file")} changed`
     const rest = (shown: number): string => `and ${plural(outcomes.length + 1 - shown, "more file")}`
     return {
-      message: fitted([head, ...outcomes.map(said)], call.settings, rest),
+      message: joinFitting([head, ...outcomes.map(describeOutcome)], call.settings, rest),
       value: {
         files: outcomes.map(({ action, addedLines, path, removedLines, to }, index) => {
           const { version } = changed[index]!

@@ -1,6 +1,6 @@
 /** A failed copy of a directory removes the part it has made. */
 import { define } from "../definition.ts"
-import { parameters, touching, transferring, value } from "../changes/transferring.ts"
+import { parameters, touchesWith, makeTransferHandler, value } from "../changes/transferring.ts"
 
 export const copy = define({
   name: "copy",
@@ -13,10 +13,10 @@ export const copy = define({
     { from: "template", to: "packages/new" },
     { from: "a.txt", to: "b.txt", overwrite: true }
   ],
-  touches: touching("read"),
-  handle: transferring({
-    done: "copied",
-    forgets: false,
+  touches: touchesWith("read"),
+  handle: makeTransferHandler({
+    pastVerb: "copied",
+    forgetsSource: false,
     run: ({ filesystem }, from, to, overwrite) => filesystem.copy(from, to, { overwrite })
   })
 })

@@ -1,10 +1,10 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type EditedFile, editFiles } from "../changes/editFiles.ts"
-import { planOf } from "../changes/editPlan.ts"
-import { inSlices } from "../../runtime/steps.ts"
+import { planEdits } from "../changes/editPlan.ts"
+import { runInSlices } from "../../runtime/steps.ts"
 import { define } from "../definition.ts"
-import { diffText, shownDiff, withDiff } from "../text/fit.ts"
+import { diffText, excerptDiff, withDiff } from "../text/fit.ts"
 import { plural } from "../text/words.ts"
 
 const path = Schema.String.annotate({ description: "File, relative to the root; with edits, of those that name none" })
@@ -27,15 +27,19 @@ const edits = Schema.Array(
   description: "Instead of old_string and new_string; each is looked for in the text as it was"
 })
 
-const total = (files: ReadonlyArray<EditedFile>): number => files.reduce((sum, { replacements }) => sum + replacements, 0)
+const countReplacements = (files: ReadonlyArray<EditedFile>): number =>
+  files.reduce((sum, { replacements }) => sum + replacements, 0)
 
-const said = (files: ReadonlyArray<EditedFile>): ReadonlyArray<string> => {
+const describeEdits = (files: ReadonlyArray<EditedFile>): ReadonlyArray<string> => {
   const each = files.map(
     ({ path, replacements, version }) => `${path}: ${plural(replacements, "replacement")}, version ${version}`
   )
   return files.length === 1
     ? [`edited ${each[0]!}`]
-    : [`edited ${plural(files.length, "file")}: ${plural(total(files), "replacement")}`, ...each.map((line) => `  ${line}`)]
+    : [
+        `edited ${plural(files.length, "file")}: ${plural(countReplacements(files), "replacement")}`,
+        ...each.map((line) => `  ${line}`)
+      ]
 }
 
 export const editFile = define({
@@ -71,16 +75,16 @@ export const editFile = define({
     }
   ],
   touches: (params, call) =>
-    Effect.map(planOf(params, call), (files) => files.map(({ path }) => ({ access: "write" as const, path }))),
+    Effect.map(planEdits(params, call), (files) => files.map(({ path }) => ({ access: "write" as const, path }))),
   handle: Effect.fnUntraced(function* (params, call) {
-    const files = yield* editFiles(call, yield* planOf(params, call))
+    const files = yield* editFiles(call, yield* planEdits(params, call))
     const [{ path, version }] = files as [EditedFile]
-    const diff = yield* inSlices(() => shownDiff(files.map((file) => file.diff).join("")))
+    const diff = yield* runInSlices(() => excerptDiff(files.map((file) => file.diff).join("")))
     return {
-      message: withDiff(said(files), diff, call.settings),
+      message: withDiff(describeEdits(files), diff, call.settings),
       value: {
         path,
-        replacements: total(files),
+        replacements: countReplacements(files),
         diff: diffText(diff),
         version,
         files: files.map(({ path, replacements, version }) => ({ path, replacements, version }))

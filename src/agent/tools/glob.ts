@@ -7,8 +7,8 @@ import * as Schema from "effect/Schema"
 import type { GlobResult } from "../../model/Entry.ts"
 import { agent } from "../../model/Limits.ts"
 import { define } from "../definition.ts"
-import { fit, joined } from "../text/fit.ts"
-import { listing } from "../text/listing.ts"
+import { countFitting, joinLines } from "../text/fit.ts"
+import { formatEntry } from "../text/listing.ts"
 import { plural } from "../text/words.ts"
 import * as Searching from "./searching.ts"
 
@@ -20,13 +20,13 @@ const Value = Schema.Struct({
 })
 
 const render = ({ matches, next, skipped }: GlobResult): string =>
-  joined(
-    matches.map(({ kind, path, sizeBytes }) => listing({ name: path, kind, sizeBytes })),
+  joinLines(
+    matches.map(({ kind, path, sizeBytes }) => formatEntry({ name: path, kind, sizeBytes })),
     Searching.footer(plural(matches.length, "match", "matches"), skipped, next)
   )
 
 /** Cuts the result to `count` matches, as if the search had that limit. */
-const first = (found: GlobResult, count: number): GlobResult =>
+const cutToCount = (found: GlobResult, count: number): GlobResult =>
   count === found.matches.length
     ? found
     : { ...found, matches: found.matches.slice(0, count), truncated: true, next: found.matches[count - 1]!.path }
@@ -67,18 +67,19 @@ export const glob = define({
         after: params.after || undefined
       })
     const sent = (found: GlobResult): string => call.sent(render(found), () => valueOf(found))
-    const shown = (found: GlobResult) => fit(found.matches.length, (count) => sent(first(found, count)), settings)
-    const most = settings.limits.maxGlobMatches
-    const found = yield* Searching.reporting(
+    const fittingCount = (found: GlobResult) =>
+      countFitting(found.matches.length, (count) => sent(cutToCount(found, count)), settings)
+    const matchLimit = settings.limits.maxGlobMatches
+    const found = yield* Searching.withProgress(
       Effect.gen(function* () {
-        const whole = yield* page(Math.min(params.max_matches ?? most, most))
-        const count = shown(whole)
-        if (count === whole.matches.length) return whole
-        const again = yield* page(count)
-        return first(again, shown(again))
+        const firstResult = yield* page(Math.min(params.max_matches ?? matchLimit, matchLimit))
+        const count = fittingCount(firstResult)
+        if (count === firstResult.matches.length) return firstResult
+        const narrowerResult = yield* page(count)
+        return cutToCount(narrowerResult, fittingCount(narrowerResult))
       })
     )
-    const why = found.matches.length === 0 ? Searching.nothingFound(found.skipped) : ""
-    return { message: `${render(found)}${why}`, value: valueOf(found) }
+    const hint = found.matches.length === 0 ? Searching.ignoredHint(found.skipped) : ""
+    return { message: `${render(found)}${hint}`, value: valueOf(found) }
   })
 })

@@ -9,11 +9,11 @@ import type { GrepMatch, GrepResult } from "../../model/Entry.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import { agent } from "../../model/Limits.ts"
 import { type Answer, type Call, define, type ToolFailure } from "../definition.ts"
-import { fit, joined } from "../text/fit.ts"
+import { countFitting, joinLines } from "../text/fit.ts"
 import { excerpt } from "../text/lines.ts"
 import { excerptOf, matchLines } from "../text/matches.ts"
 import { plural } from "../text/words.ts"
-import { type ByFile, byFile } from "./grepByFile.ts"
+import { type FileCounts, countByFile } from "./grepByFile.ts"
 import * as Searching from "./searching.ts"
 import type { MountPoint } from "../toolPath.ts"
 
@@ -42,7 +42,7 @@ const Value = Schema.Struct({
   next: Schema.optionalKey(Schema.String)
 })
 
-type Found = Answer<typeof Value.Type>
+type GrepAnswer = Answer<typeof Value.Type>
 
 const parameters = Schema.Struct({
   pattern: Schema.String.annotate({ description: "JavaScript regular expression, matched line by line" }),
@@ -70,13 +70,13 @@ const parameters = Schema.Struct({
 const found = (matches: number, files: number): string =>
   matches === 0 ? "0 matches" : `${plural(matches, "match", "matches")} in ${plural(files, "file")}`
 
-const distinct = (matches: ReadonlyArray<GrepMatch>): number => new Set(matches.map(({ path }) => path)).size
+const countFiles = (matches: ReadonlyArray<GrepMatch>): number => new Set(matches.map(({ path }) => path)).size
 
 const render = ({ matches, next, skipped }: GrepResult): string =>
-  joined(matchLines(matches), Searching.footer(found(matches.length, distinct(matches)), skipped, next))
+  joinLines(matchLines(matches), Searching.footer(found(matches.length, countFiles(matches)), skipped, next))
 
 /** Cuts the result to `count` matches, as if the search had that limit. */
-const first = (result: GrepResult, count: number): GrepResult => {
+const cutToCount = (result: GrepResult, count: number): GrepResult => {
   const { matches } = result
   if (count === matches.length) return result
   const last = matches[count - 1]!
@@ -103,23 +103,23 @@ interface Search {
   readonly pattern: string
   readonly path: FsPath
   readonly options: GrepOptions
-  readonly most: number
+  readonly matchLimit: number
   readonly call: Call
 }
 
-const signs = /[\\^$.*+?()[\]{}|]/
+const regexSigns = /[\\^$.*+?()[\]{}|]/
 
-const nothing = ({ options, path, pattern }: Search, skipped: GrepResult["skipped"]): string => {
+const noMatchHint = ({ options, path, pattern }: Search, skipped: GrepResult["skipped"]): string => {
   const { glob, literal } = options
-  const isText = literal !== true && signs.test(pattern) ? "; to find the pattern as it stands, set literal=true" : ""
-  const isTwice = path !== root && typeof glob === "string" && glob.startsWith(`${path}/`)
-  return `${Searching.nothingFound(skipped)}${isText}${isTwice ? `; glob is relative to ${path}` : ""}`
+  const literalHint = literal !== true && regexSigns.test(pattern) ? "; to find the pattern as it stands, set literal=true" : ""
+  const isPathRepeated = path !== root && typeof glob === "string" && glob.startsWith(`${path}/`)
+  return `${Searching.ignoredHint(skipped)}${literalHint}${isPathRepeated ? `; glob is relative to ${path}` : ""}`
 }
 
 const linesValue = ({ filesSearched, matches, next, skipped, truncated }: GrepResult): typeof Value.Type => ({
   matches: matches.map(matchOf),
   total: matches.length,
-  files_matched: distinct(matches),
+  files_matched: countFiles(matches),
   files_searched: filesSearched,
   skipped: Searching.skippedOf(skipped),
   truncated,
@@ -127,28 +127,29 @@ const linesValue = ({ filesSearched, matches, next, skipped, truncated }: GrepRe
 })
 
 /** Searches for lines. A page over the budget is searched again with a smaller limit, so that its counts belong to the page. */
-const lines = Effect.fnUntraced(function* (search: Search): Effect.fn.Return<Found, ToolFailure> {
-  const { call, most, options, pattern } = search
+const lines = Effect.fnUntraced(function* (search: Search): Effect.fn.Return<GrepAnswer, ToolFailure> {
+  const { call, matchLimit, options, pattern } = search
   const page = (maxMatches: number) => call.filesystem.grep(pattern, { ...options, maxMatches })
   const sent = (result: GrepResult): string => call.sent(render(result), () => linesValue(result))
-  const shown = (result: GrepResult) => fit(result.matches.length, (count) => sent(first(result, count)), call.settings)
-  const whole = yield* page(most)
+  const shown = (result: GrepResult) =>
+    countFitting(result.matches.length, (count) => sent(cutToCount(result, count)), call.settings)
+  const whole = yield* page(matchLimit)
   const count = shown(whole)
   const again = count === whole.matches.length ? whole : yield* page(count)
-  const result = again === whole ? whole : first(again, shown(again))
-  const why = result.matches.length === 0 ? nothing(search, result.skipped) : ""
-  return { message: `${render(result)}${why}`, value: linesValue(result) }
+  const result = again === whole ? whole : cutToCount(again, shown(again))
+  const hint = result.matches.length === 0 ? noMatchHint(search, result.skipped) : ""
+  return { message: `${render(result)}${hint}`, value: linesValue(result) }
 })
 
-const renderFiles = ({ files, next, skipped }: ByFile, mode: "files" | "count"): string => {
+const renderFiles = ({ files, next, skipped }: FileCounts, mode: "files" | "count"): string => {
   const total = files.reduce((sum, { count }) => sum + count, 0)
-  return joined(
+  return joinLines(
     files.map(({ count, path }) => (mode === "files" ? path : `${path}: ${plural(count, "match", "matches")}`)),
     Searching.footer(found(total, files.length), skipped, next)
   )
 }
 
-const filesValue = ({ files, filesSearched, next, skipped }: ByFile): typeof Value.Type => ({
+const filesValue = ({ files, filesSearched, next, skipped }: FileCounts): typeof Value.Type => ({
   files,
   total: files.reduce((sum, { count }) => sum + count, 0),
   files_matched: files.length,
@@ -158,16 +159,19 @@ const filesValue = ({ files, filesSearched, next, skipped }: ByFile): typeof Val
   ...(next !== undefined && { next })
 })
 
-const fileByFile = Effect.fnUntraced(function* (search: Search, mode: "files" | "count"): Effect.fn.Return<Found, ToolFailure> {
-  const { call, most, options, pattern } = search
+const searchByFile = Effect.fnUntraced(function* (
+  search: Search,
+  mode: "files" | "count"
+): Effect.fn.Return<GrepAnswer, ToolFailure> {
+  const { call, matchLimit, options, pattern } = search
   const page = (after: string | undefined, maxMatches: number) =>
     call.filesystem.grep(pattern, { ...options, context: 0, after, maxMatches })
-  const sent = (found: ByFile): string => call.sent(renderFiles(found, mode), () => filesValue(found))
-  const result = yield* byFile(page, options.after, most, (count, found) =>
-    fit(count, (count) => sent(found(count)), call.settings)
+  const sent = (found: FileCounts): string => call.sent(renderFiles(found, mode), () => filesValue(found))
+  const result = yield* countByFile(page, options.after, matchLimit, (count, found) =>
+    countFitting(count, (count) => sent(found(count)), call.settings)
   )
-  const why = result.files.length === 0 ? nothing(search, result.skipped) : ""
-  return { message: `${renderFiles(result, mode)}${why}`, value: filesValue(result) }
+  const hint = result.files.length === 0 ? noMatchHint(search, result.skipped) : ""
+  return { message: `${renderFiles(result, mode)}${hint}`, value: filesValue(result) }
 })
 
 const optionsOf = (params: typeof parameters.Type, path: FsPath, mountPoint: MountPoint): GrepOptions => ({
@@ -200,8 +204,8 @@ export const grep = define({
     const { mode = "matches" } = params
     const { limits, mountPoint } = call.settings
     const path = yield* call.path(params.path ?? "", { blank: "root" })
-    const most = Math.min(params.max_matches ?? limits.maxGrepMatches, limits.maxGrepMatches)
-    const search: Search = { pattern: params.pattern, path, options: optionsOf(params, path, mountPoint), most, call }
-    return yield* Searching.reporting(mode === "matches" ? lines(search) : fileByFile(search, mode))
+    const matchLimit = Math.min(params.max_matches ?? limits.maxGrepMatches, limits.maxGrepMatches)
+    const search: Search = { pattern: params.pattern, path, options: optionsOf(params, path, mountPoint), matchLimit, call }
+    return yield* Searching.withProgress(mode === "matches" ? lines(search) : searchByFile(search, mode))
   })
 })

@@ -11,49 +11,49 @@ export interface FileCount {
   readonly count: number
 }
 
-export interface ByFile {
+export interface FileCounts {
   readonly files: ReadonlyArray<FileCount>
   readonly filesSearched: number
   readonly skipped: Skipped
   readonly next: string | undefined
 }
 
-const lastLine = 2_000_000_000
+const beyondLastLine = 2_000_000_000
 
-const endOf = (path: string): string => `${lastLine}:${path}`
+const endOf = (path: string): string => `${beyondLastLine}:${path}`
 
-const nothing: Skipped = { ignored: 0, binary: 0, tooLarge: 0, unreadable: 0, unreadablePaths: [] }
+const noneSkipped: Skipped = { ignored: 0, binary: 0, tooLarge: 0, unreadable: 0, unreadablePaths: [] }
 
-const named = 100
+const maxUnreadablePaths = 100
 
 const sum = (a: Skipped, b: Skipped): Skipped => ({
   ignored: a.ignored + b.ignored,
   binary: a.binary + b.binary,
   tooLarge: a.tooLarge + b.tooLarge,
   unreadable: a.unreadable + b.unreadable,
-  unreadablePaths: [...a.unreadablePaths, ...b.unreadablePaths].slice(0, named)
+  unreadablePaths: [...a.unreadablePaths, ...b.unreadablePaths].slice(0, maxUnreadablePaths)
 })
 
 const pageSize = 20_000
 
 const matchesIn = (files: ReadonlyArray<FileCount>): number => files.reduce((sum, { count }) => sum + count, 0)
 
-const counted = (before: ReadonlyArray<FileCount>, { matches }: GrepResult): ReadonlyArray<FileCount> => {
+const addCounts = (before: ReadonlyArray<FileCount>, { matches }: GrepResult): ReadonlyArray<FileCount> => {
   const counts = new Map(before.map(({ count, path }) => [path, count]))
   for (const { path } of matches) counts.set(path, (counts.get(path) ?? 0) + 1)
   return [...counts].map(([path, count]) => ({ path, count }))
 }
 
 /** Adds a page. The file in which the previous page ended is searched again, and counts once. */
-const plus = (before: ByFile, page: GrepResult, isFirst: boolean): ByFile => ({
-  files: counted(before.files, page),
+const addPage = (before: FileCounts, page: GrepResult, isFirst: boolean): FileCounts => ({
+  files: addCounts(before.files, page),
   filesSearched: before.filesSearched + page.filesSearched - (isFirst || page.filesSearched === 0 ? 0 : 1),
   skipped: sum(before.skipped, page.skipped),
   next: undefined
 })
 
 /** Cuts the result to `count` files, as if the search had that limit. */
-const first = (found: ByFile, count: number): ByFile =>
+const cutToCount = (found: FileCounts, count: number): FileCounts =>
   count === found.files.length
     ? found
     : { ...found, files: found.files.slice(0, count), next: endOf(found.files[count - 1]!.path) }
@@ -62,27 +62,27 @@ const first = (found: ByFile, count: number): ByFile =>
  * Counts as many files as were requested and fit. If that cuts the result, the last page is searched again up to the cut. The
  * numbers of searched and skipped files therefore belong to the answer.
  */
-export const byFile = Effect.fnUntraced(function* (
+export const countByFile = Effect.fnUntraced(function* (
   page: (after: string | undefined, maxMatches: number) => Effect.Effect<GrepResult, GrepError>,
   start: string | undefined,
-  most: number,
-  fits: (count: number, found: (count: number) => ByFile) => number
-): Effect.fn.Return<ByFile, GrepError> {
-  const pages: Array<{ readonly before: ByFile; readonly after: string | undefined }> = []
-  let found: ByFile = { files: [], filesSearched: 0, skipped: nothing, next: undefined }
+  maxFiles: number,
+  fits: (count: number, found: (count: number) => FileCounts) => number
+): Effect.fn.Return<FileCounts, GrepError> {
+  const pages: Array<{ readonly before: FileCounts; readonly after: string | undefined }> = []
+  let found: FileCounts = { files: [], filesSearched: 0, skipped: noneSkipped, next: undefined }
   let after = start
   do {
     pages.push({ before: found, after })
     const next: GrepResult = yield* page(after, pageSize)
-    found = plus(found, next, pages.length === 1)
+    found = addPage(found, next, pages.length === 1)
     after = next.next
     // The last file may have more matches, so read until there is one more file than requested.
-  } while (after !== undefined && found.files.length <= most)
-  const count = fits(Math.min(most, found.files.length), (count) => first(found, count))
+  } while (after !== undefined && found.files.length <= maxFiles)
+  const count = fits(Math.min(maxFiles, found.files.length), (count) => cutToCount(found, count))
   if (count === found.files.length) return found
-  const wanted = first(found, count)
-  const total = matchesIn(wanted.files)
+  const cutCounts = cutToCount(found, count)
+  const total = matchesIn(cutCounts.files)
   const last = pages.findLast(({ before }) => matchesIn(before.files) < total) ?? pages[0]!
   const again = yield* page(last.after, total - matchesIn(last.before.files))
-  return { ...plus(last.before, again, last === pages[0]), next: wanted.next }
+  return { ...addPage(last.before, again, last === pages[0]), next: cutCounts.next }
 })

@@ -4,8 +4,8 @@ import * as Schema from "effect/Schema"
 import { type FileEntry, Kind } from "../../model/Entry.ts"
 import { compare, fold, root } from "../../model/FsPath.ts"
 import { type Call, define } from "../definition.ts"
-import { fit, joined } from "../text/fit.ts"
-import { counted, countsOf, listing } from "../text/listing.ts"
+import { countFitting, joinLines } from "../text/fit.ts"
+import { formatCounts, countsOf, formatEntry } from "../text/listing.ts"
 
 const Value = Schema.Struct({
   path: Schema.String,
@@ -20,7 +20,7 @@ const Value = Schema.Struct({
 const entryOf = ({ kind, name, path, sizeBytes }: FileEntry): (typeof Value.Type)["entries"][number] =>
   kind === "file" && sizeBytes !== undefined ? { name, path, kind, size_bytes: sizeBytes } : { name, path, kind }
 
-const follows = ({ filesystem }: Call, after: string): ((entry: FileEntry) => boolean) =>
+const isAfter = ({ filesystem }: Call, after: string): ((entry: FileEntry) => boolean) =>
   filesystem.port.info.caseSensitive
     ? ({ name }) => compare(name, after) > 0
     : ({ name }) => (compare(fold(name), fold(after)) || compare(name, after)) > 0
@@ -41,14 +41,14 @@ export const ls = define({
   handle: Effect.fnUntraced(function* ({ after = "", path: input = "" }, call) {
     const path = yield* call.path(input, { blank: "root" })
     const all = yield* call.filesystem.list(path)
-    const entries = after === "" ? all : all.filter(follows(call, after))
+    const entries = after === "" ? all : all.filter(isAfter(call, after))
     const counts = countsOf(all)
     const footer = (shown: number): string => {
       if (all.length === 0) return `${path === root ? "the root" : path} is empty`
-      if (shown === entries.length) return counted(counts)
-      return `${counted(counts)}; continue with after=${JSON.stringify(entries[shown - 1]!.name)}`
+      if (shown === entries.length) return formatCounts(counts)
+      return `${formatCounts(counts)}; continue with after=${JSON.stringify(entries[shown - 1]!.name)}`
     }
-    const render = (shown: number): string => joined(entries.slice(0, shown).map(listing), footer(shown))
+    const render = (shown: number): string => joinLines(entries.slice(0, shown).map(formatEntry), footer(shown))
     const valueOf = (shown: number): typeof Value.Type => ({
       path,
       entries: entries.slice(0, shown).map(entryOf),
@@ -57,7 +57,7 @@ export const ls = define({
       ...(shown < entries.length && { next: entries[shown - 1]!.name })
     })
     const sent = (shown: number): string => call.sent(render(shown), () => valueOf(shown))
-    const shown = fit(entries.length, sent, call.settings)
+    const shown = countFitting(entries.length, sent, call.settings)
     return { message: render(shown), value: valueOf(shown) }
   })
 })

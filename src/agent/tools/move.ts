@@ -1,6 +1,6 @@
 /** Moves a file or directory, in one step if the disk can rename; a failed move has then changed nothing. */
 import { define } from "../definition.ts"
-import { parameters, touching, transferring, value } from "../changes/transferring.ts"
+import { parameters, touchesWith, makeTransferHandler, value } from "../changes/transferring.ts"
 
 export const move = define({
   name: "move",
@@ -13,10 +13,10 @@ export const move = define({
     { from: "src/old.ts", to: "src/new.ts" },
     { from: "draft.md", to: "docs/final.md", overwrite: true }
   ],
-  touches: touching("delete"),
-  handle: transferring({
-    done: "moved",
-    forgets: true,
+  touches: touchesWith("delete"),
+  handle: makeTransferHandler({
+    pastVerb: "moved",
+    forgetsSource: true,
     run: ({ filesystem }, from, to, overwrite) => filesystem.move(from, to, { overwrite })
   })
 })

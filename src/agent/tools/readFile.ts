@@ -17,13 +17,13 @@ import { type Encoding, page, windowOf } from "../text/page.ts"
 import { size } from "../text/words.ts"
 
 const maxLines = 2000
-const maxImage = 5 * 1024 * 1024
+const maxImageBytes = 5 * 1024 * 1024
 /** The largest number of bytes in one answer, if the budget allows it. */
 const maxBytes = 256 * 1024
 /** The largest text that is read through for one page, in bytes. */
-const maxText = standard.maxReadBytes
+const maxTextBytes = standard.maxReadBytes
 /** The length of the beginning in which a NUL makes a file binary, as in searches. */
-const sniffed = 8192
+const sniffedBytes = 8192
 
 const Value = Schema.Struct({
   path: Schema.String,
@@ -41,7 +41,7 @@ const Value = Schema.Struct({
   version: Schema.String
 })
 
-type Read = Answer<typeof Value.Type>
+type ReadAnswer = Answer<typeof Value.Type>
 
 interface Window {
   /** The first line; negative counts from the end, and -1 is the last line. */
@@ -54,30 +54,30 @@ const budgetOf = ({ sent, settings }: Call, fields: object): PageBudget => ({
   sent: (message, value) => sent(message, () => ({ ...fields, ...value() }))
 })
 
-const asBytes = Effect.fnUntraced(function* (
+const readAsBytes = Effect.fnUntraced(function* (
   path: FsPath,
   { limit, offset }: Window,
   call: Call
-): Effect.fn.Return<Read, ToolFailure> {
+): Effect.fn.Return<ReadAnswer, ToolFailure> {
   const { filesystem, memory } = call
-  const most = Math.min(limit ?? maxBytes, maxBytes)
-  const read = yield* filesystem.readBytes(path, { offset, limit: most, version: true })
+  const maxCount = Math.min(limit ?? maxBytes, maxBytes)
+  const read = yield* filesystem.readBytes(path, { offset, limit: maxCount, version: true })
   const version = read.version!
   memory.saw(path, version)
   const media = read.offset === 0 ? mediaTypeOf(read.content) : undefined
-  const rest = { path, encoding: "base64" as const, ...(media !== undefined && { media_type: media.type }), version }
-  const { message, value } = bytesPage({ ...read, path }, offset, budgetOf(call, rest))
+  const commonFields = { path, encoding: "base64" as const, ...(media !== undefined && { media_type: media.type }), version }
+  const { message, value } = bytesPage({ ...read, path }, offset, budgetOf(call, commonFields))
   const isShown = media !== undefined && isViewable(media.type) && !value.truncated
-  return { message: isShown ? imageMessage(path, media, read.sizeBytes) : message, value: { ...rest, ...value } }
+  return { message: isShown ? imageMessage(path, media, read.sizeBytes) : message, value: { ...commonFields, ...value } }
 })
 
 const imageMessage = (path: FsPath, { name }: MediaType, sizeBytes: number): string => `${path}: ${name}, ${size(sizeBytes)}`
 
-const asImage = Effect.fnUntraced(function* (
+const readAsImage = Effect.fnUntraced(function* (
   path: FsPath,
   media: MediaType,
   { filesystem, memory }: Call
-): Effect.fn.Return<Read, ToolFailure> {
+): Effect.fn.Return<ReadAnswer, ToolFailure> {
   const { content, sizeBytes, version } = yield* filesystem.readBytes(path, { version: true })
   memory.saw(path, version!)
   const value = {
@@ -94,46 +94,46 @@ const asImage = Effect.fnUntraced(function* (
   return { message: imageMessage(path, media, sizeBytes), value }
 })
 
-const asText = Effect.fnUntraced(function* (
+const readAsText = Effect.fnUntraced(function* (
   path: FsPath,
   { limit, offset }: Window,
   encoding: Encoding,
   call: Call
-): Effect.fn.Return<Read | "binary", ToolFailure> {
+): Effect.fn.Return<ReadAnswer | "binary", ToolFailure> {
   const { filesystem, memory } = call
   // Read the whole text: a page costs a full read anyway, and the text later serves to show what has changed.
   const read = yield* filesystem.read(path, { limit: -1, encoding, version: true })
   // The read removed the final LF; a CR left at the end belongs to a CRLF.
   const end = read.endsWithNewline ? (read.content.endsWith("\r") ? "\r\n" : "\n") : ""
   const text = read.content + end
-  if (text.slice(0, sniffed).includes("\0")) return "binary"
+  if (text.slice(0, sniffedBytes).includes("\0")) return "binary"
   const version = read.version!
   memory.saw(path, version, text)
   const start = offset < 0 ? Math.max(0, Text.page(text, 0, 0).totalLines + offset) : offset
   const window = windowOf(path, text, encoding, start, Math.min(limit ?? maxLines, maxLines))
-  const rest = { path, encoding, version }
-  const { message, value } = page(window, start, budgetOf(call, rest))
-  return { message, value: { ...rest, ...value } }
+  const commonFields = { path, encoding, version }
+  const { message, value } = page(window, start, budgetOf(call, commonFields))
+  return { message, value: { ...commonFields, ...value } }
 })
 
 /**
  * Reads a page of a file that is too large to hold. The whole file is read through, but only the page is kept, its lines joined
  * by LF. The version is read first: if the file changes meanwhile, the version seen is outdated and not the content.
  */
-const asLines = Effect.fnUntraced(function* (
+const readAsLines = Effect.fnUntraced(function* (
   path: FsPath,
   { limit = maxLines, offset }: Window,
   sizeBytes: number,
   call: Call
-): Effect.fn.Return<Read, ToolFailure> {
+): Effect.fn.Return<ReadAnswer, ToolFailure> {
   const { filesystem, memory } = call
   const version = yield* filesystem.version(path)
-  const most = Math.min(limit, maxLines)
+  const maxCount = Math.min(limit, maxLines)
   let kept: Array<string> = []
   let totalLines = 0
   yield* Stream.runForEachArray(filesystem.lines(path), (lines) =>
     Effect.sync(() => {
-      for (const line of lines) if (totalLines++ >= offset && (offset < 0 || kept.length < most)) kept.push(line)
+      for (const line of lines) if (totalLines++ >= offset && (offset < 0 || kept.length < maxCount)) kept.push(line)
       if (kept.length > -2 * offset && offset < 0) kept = kept.slice(offset)
     })
   )
@@ -141,58 +141,60 @@ const asLines = Effect.fnUntraced(function* (
   const start = offset < 0 ? totalLines - kept.length : Math.min(offset, totalLines)
   const end = yield* filesystem.readBytes(path, { offset: sizeBytes - 1 })
   memory.saw(path, version)
-  const shown = kept.slice(0, most)
+  const shown = kept.slice(0, maxCount)
   const window = { path, content: shown.join("\n"), offset: start, limit: shown.length, totalLines }
-  const rest = { path, encoding: "utf-8" as const, version }
+  const commonFields = { path, encoding: "utf-8" as const, version }
   const endsWithNewline = end.content[0] === 10
-  const { message, value } = page({ ...window, endsWithNewline }, Math.max(start, offset), budgetOf(call, rest))
-  return { message, value: { ...rest, ...value } }
+  const { message, value } = page({ ...window, endsWithNewline }, Math.max(start, offset), budgetOf(call, commonFields))
+  return { message, value: { ...commonFields, ...value } }
 })
 
 const byteOrderMark = ([first, second]: Uint8Array): Encoding =>
   first === 0xff && second === 0xfe ? "utf-16le" : first === 0xfe && second === 0xff ? "utf-16be" : "utf-8"
 
-const binary = (path: FsPath, sizeBytes: number, media: MediaType | undefined): ToolFailure =>
+const refuseBinary = (path: FsPath, sizeBytes: number, media: MediaType | undefined): ToolFailure =>
   refused(
     `${path} is binary, not text: ${media === undefined ? "of an unknown type" : `${media.name} (${media.type})`}, ${size(sizeBytes)}.`,
     'To get its bytes call read_file with encoding="base64"; offset and limit are then in bytes.'
   )
 
-const tooLarge = (path: FsPath, actual: number, allowed: number): ToolFailure =>
+const refuseTooLarge = (path: FsPath, actual: number, allowed: number): ToolFailure =>
   refused(
     `${path} has ${size(actual)}, and at most ${size(allowed)} are read as text.`,
     'Read a part of its bytes with encoding="base64", offset and limit in bytes.'
   )
 
-const notUtf8 = Effect.fnUntraced(function* (
+const readOther = Effect.fnUntraced(function* (
   path: FsPath,
   window: Window,
   call: Call,
-  large?: { readonly allowed: number }
-): Effect.fn.Return<Read, ToolFailure> {
-  const { content, sizeBytes } = yield* call.filesystem.readBytes(path, { limit: sniffed })
+  exceededLimit?: { readonly allowed: number }
+): Effect.fn.Return<ReadAnswer, ToolFailure> {
+  const { content, sizeBytes } = yield* call.filesystem.readBytes(path, { limit: sniffedBytes })
   const media = mediaTypeOf(content)
-  if (media !== undefined && isViewable(media.type) && sizeBytes <= maxImage) return yield* asImage(path, media, call)
+  if (media !== undefined && isViewable(media.type) && sizeBytes <= maxImageBytes) return yield* readAsImage(path, media, call)
   const encoding = byteOrderMark(content)
   const isBinary = media !== undefined || (encoding === "utf-8" && content.includes(0))
-  if (large !== undefined && !isBinary) {
-    if (encoding === "utf-8" && sizeBytes <= maxText) return yield* asLines(path, window, sizeBytes, call)
-    return yield* Effect.fail(tooLarge(path, sizeBytes, encoding === "utf-8" ? maxText : large.allowed))
+  if (exceededLimit !== undefined && !isBinary) {
+    if (encoding === "utf-8" && sizeBytes <= maxTextBytes) return yield* readAsLines(path, window, sizeBytes, call)
+    return yield* Effect.fail(refuseTooLarge(path, sizeBytes, encoding === "utf-8" ? maxTextBytes : exceededLimit.allowed))
   }
   const text =
     encoding === "utf-8" || isBinary
       ? "binary"
-      : yield* asText(path, window, encoding, call).pipe(Effect.catchTag("NotText", () => Effect.succeed("binary" as const)))
-  return text === "binary" ? yield* Effect.fail(binary(path, sizeBytes, media)) : text
+      : yield* readAsText(path, window, encoding, call).pipe(
+          Effect.catchTag("NotText", () => Effect.succeed("binary" as const))
+        )
+  return text === "binary" ? yield* Effect.fail(refuseBinary(path, sizeBytes, media)) : text
 })
 
-const read = (path: FsPath, window: Window, call: Call): Effect.Effect<Read, ToolFailure> =>
-  asText(path, window, "utf-8", call).pipe(
+const read = (path: FsPath, window: Window, call: Call): Effect.Effect<ReadAnswer, ToolFailure> =>
+  readAsText(path, window, "utf-8", call).pipe(
     Effect.catchTags({
       NotText: () => Effect.succeed("binary" as const),
-      LimitExceeded: (error) => (error.limit === "maxReadBytes" ? notUtf8(path, window, call, error) : Effect.fail(error))
+      LimitExceeded: (error) => (error.limit === "maxReadBytes" ? readOther(path, window, call, error) : Effect.fail(error))
     }),
-    Effect.flatMap((read) => (read === "binary" ? notUtf8(path, window, call) : Effect.succeed(read)))
+    Effect.flatMap((read) => (read === "binary" ? readOther(path, window, call) : Effect.succeed(read)))
   )
 
 const invalid = (argument: string, detail: string, { tool }: Call, path: string): InvalidArgument =>
@@ -206,7 +208,10 @@ interface Params {
   readonly encoding?: "utf-8" | "base64"
 }
 
-const windowIn = ({ encoding, limit, line, offset, path }: Params, call: Call): Effect.Effect<Window, InvalidArgument> => {
+const windowOfParams = (
+  { encoding, limit, line, offset, path }: Params,
+  call: Call
+): Effect.Effect<Window, InvalidArgument> => {
   if (line === undefined) return Effect.succeed({ offset: offset ?? 0, limit })
   if (encoding === "base64") return Effect.fail(invalid("line", "bytes have no lines; give offset in bytes", call, path))
   const start = line > 0 ? line - 1 : line
@@ -216,7 +221,7 @@ const windowIn = ({ encoding, limit, line, offset, path }: Params, call: Call): 
 }
 
 /** The longest base64 that a model gets in the message too. */
-const maxShown = 4000
+const maxShownBase64 = 4000
 
 const attachmentOf = (value: typeof Value.Type, message: string): Attachment | undefined => {
   const {
@@ -230,7 +235,7 @@ const attachmentOf = (value: typeof Value.Type, message: string): Attachment | u
   } = value
   if (encoding !== "base64" || offset !== 0 || truncated || bytes === 0 || isViewable(type)) return undefined
   const summary = `${path}: ${size(bytes)} of ${type}, attached; for a part as text give encoding="base64", offset and limit`
-  return { path, mediaType: type, base64: content, message: content.length > maxShown ? summary : message }
+  return { path, mediaType: type, base64: content, message: content.length > maxShownBase64 ? summary : message }
 }
 
 export const readFile = define({
@@ -260,8 +265,8 @@ export const readFile = define({
   touches: ({ path }, call) => Effect.map(call.path(path), (path) => [{ access: "read", path }]),
   handle: Effect.fnUntraced(function* (params, call) {
     const path = yield* call.path(params.path)
-    const window = yield* windowIn(params, call)
-    return yield* params.encoding === "base64" ? asBytes(path, window, call) : read(path, window, call)
+    const window = yield* windowOfParams(params, call)
+    return yield* params.encoding === "base64" ? readAsBytes(path, window, call) : read(path, window, call)
   }),
   attachment: attachmentOf,
   images: ({ content, encoding, media_type: mediaType, offset, truncated }) =>

@@ -5,7 +5,7 @@ import { type Removed, removeDirectory } from "../changes/removeDirectory.ts"
 import { define } from "../definition.ts"
 import { plural } from "../text/words.ts"
 
-const said = (path: FsPath, { deleted, directories, files }: Removed): string => {
+const describeRemoval = (path: FsPath, { deleted, directories, files }: Removed): string => {
   if (deleted === 0) return `nothing removed: there is no ${path}`
   if (directories === 0) return `removed ${path}`
   if (files === 0 && directories === 1) return `removed ${path}, an empty directory`
@@ -33,6 +33,6 @@ export const rm = define({
     const removed = yield* removeDirectory(call.filesystem, path, allow_missing ? "ignore" : "fail")
     call.memory.forget(path)
     const { deleted, directories } = removed
-    return { message: said(path, removed), value: { deleted, directories } }
+    return { message: describeRemoval(path, removed), value: { deleted, directories } }
   })
 })

@@ -14,10 +14,10 @@ export const parameters = {
   include_ignored: Schema.optionalKey(Schema.Boolean.annotate({ description: "Include what .gitignore names, and .git" }))
 }
 
-export const maxMatches = (most: number, what: string) =>
+export const maxMatches = (maximum: number, unit: string) =>
   Schema.optionalKey(
     Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
-      description: `Most ${what}. Default ${most}`
+      description: `Most ${unit}. Default ${maximum}`
     })
   )
 
@@ -40,28 +40,28 @@ export const skippedOf = ({ binary, ignored, tooLarge, unreadable, unreadablePat
 /** Trims a pattern, because spaces around it come from the model. A mount point at its start stands for the root. */
 export const globOf = (pattern: string, mountPoint: MountPoint): string => withoutMount(pattern.trim(), mountPoint)
 
-export const continued = (next: string): string => `continue with after=${JSON.stringify(next)}`
+export const continueHint = (next: string): string => `continue with after=${JSON.stringify(next)}`
 
 export const footer = (found: string, skipped: Entry.Skipped, next: string | undefined): string => {
-  const over = Words.skipped(skipped)
-  return [next === undefined ? found : `${found}, and more`, over, next === undefined ? "" : continued(next)]
+  const skippedText = Words.describeSkipped(skipped)
+  return [next === undefined ? found : `${found}, and more`, skippedText, next === undefined ? "" : continueHint(next)]
     .filter((part) => part !== "")
     .join("; ")
 }
 
-export const nothingFound = ({ ignored }: Entry.Skipped): string =>
+export const ignoredHint = ({ ignored }: Entry.Skipped): string =>
   ignored > 0 ? "; include_ignored=true searches ignored files too" : ""
 
 /** Reports progress once a second. The amount of work is unknown, so only the elapsed time is reported. */
-export const reporting = <A, E, R>(search: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+export const withProgress = <A, E, R>(search: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.gen(function* () {
     const report = yield* ToolProgress
     if (report === undefined) return yield* search
     const started = yield* Clock.currentTimeMillis
-    const tell = Effect.flatMap(Clock.currentTimeMillis, (now) => {
+    const reportElapsed = Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const seconds = Math.round((now - started) / 1000)
       return report({ done: seconds, message: `searching for ${Words.plural(seconds, "second")}` })
     })
-    const ticking = yield* Effect.forkChild(Effect.repeat(Effect.delay(tell, "1 second"), Schedule.forever))
-    return yield* Effect.ensuring(search, Fiber.interrupt(ticking))
+    const progressFiber = yield* Effect.forkChild(Effect.repeat(Effect.delay(reportElapsed, "1 second"), Schedule.forever))
+    return yield* Effect.ensuring(search, Fiber.interrupt(progressFiber))
   })

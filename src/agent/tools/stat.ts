@@ -17,14 +17,14 @@ const Value = Schema.Struct({
   version: Schema.optionalKey(Schema.String)
 })
 
-const octal = (mode: number): string => `0${mode.toString(8).padStart(3, "0")}`
+const formatMode = (mode: number): string => `0${mode.toString(8).padStart(3, "0")}`
 
-const sizes = (bytes: number): string => (bytes < 1024 ? size(bytes) : `${size(bytes)} (${plural(bytes, "byte")})`)
+const formatSize = (bytes: number): string => (bytes < 1024 ? size(bytes) : `${size(bytes)} (${plural(bytes, "byte")})`)
 
 const message = ({ created_at, is_symlink, kind, mode, modified_at, path, size_bytes, version }: typeof Value.Type): string =>
   [
     `${path}: ${is_symlink && kind !== "symlink" ? `${kind}, reached through a link` : kind === "other" ? "neither file nor directory" : kind}`,
-    ...(size_bytes === undefined ? [] : [`size ${sizes(size_bytes)}`]),
+    ...(size_bytes === undefined ? [] : [`size ${formatSize(size_bytes)}`]),
     ...(modified_at === undefined ? [] : [`modified ${modified_at}`]),
     ...(created_at === undefined ? [] : [`created ${created_at}`]),
     ...(mode === undefined ? [] : [`mode ${mode}`]),
@@ -45,15 +45,15 @@ export const stat = define({
   handle: Effect.fnUntraced(function* ({ path: input = "" }, call) {
     const path = yield* call.path(input, { blank: "root" })
     const found = yield* call.filesystem.stat(path)
-    const isCheap = found.kind === "file" && found.sizeBytes <= call.settings.limits.maxReadBytes
-    const version = isCheap ? yield* call.filesystem.version(path) : undefined
+    const isVersionCheap = found.kind === "file" && found.sizeBytes <= call.settings.limits.maxReadBytes
+    const version = isVersionCheap ? yield* call.filesystem.version(path) : undefined
     const value = {
       path,
       kind: found.kind,
       ...(found.kind === "file" && { size_bytes: found.sizeBytes }),
       ...(found.modifiedAt !== undefined && { modified_at: DateTime.formatIso(found.modifiedAt) }),
       ...(found.createdAt !== undefined && { created_at: DateTime.formatIso(found.createdAt) }),
-      ...(found.mode !== undefined && { mode: octal(found.mode) }),
+      ...(found.mode !== undefined && { mode: formatMode(found.mode) }),
       is_symlink: found.isSymlink === true,
       ...(version !== undefined && { version })
     }

@@ -8,18 +8,18 @@ import * as Stream from "effect/Stream"
 import { type GlobMatch, Kind } from "../../model/Entry.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
 import { type Call, define, type ToolFailure } from "../definition.ts"
-import { fit } from "../text/fit.ts"
-import { counted, countsOf, listing } from "../text/listing.ts"
+import { countFitting } from "../text/fit.ts"
+import { formatCounts, countsOf, formatEntry } from "../text/listing.ts"
 import { listed, plural } from "../text/words.ts"
-import { parameters, reporting } from "./searching.ts"
+import { parameters, withProgress } from "./searching.ts"
 
 const maxDepth = 16
 const defaultDepth = 3
 const maxEntries = 1000
 const defaultEntries = 500
 /** The largest number of entries to read, for display or for counts. */
-const mostSeen = 50_000
-const named = 5
+const maxReadEntries = 50_000
+const maxNamedPaths = 5
 const maxSkipped = 100
 
 const Value = Schema.Struct({
@@ -32,7 +32,7 @@ const Value = Schema.Struct({
   truncated: Schema.Boolean
 })
 
-interface Seen {
+interface ReadTree {
   readonly children: ReadonlyMap<string, ReadonlyArray<GlobMatch>>
   readonly ignored: ReadonlyArray<string>
   readonly unreadable: ReadonlyArray<string>
@@ -45,12 +45,12 @@ const levels = (depth: number): ReadonlyArray<string> => Array.from({ length: de
 const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
 
 /** Reads one level more than is shown, so that the entries of the last directories can be counted. */
-const look = Effect.fnUntraced(function* (
+const readTree = Effect.fnUntraced(function* (
   path: FsPath,
   depth: number,
   isIgnoredShown: boolean,
   { filesystem }: Call
-): Effect.fn.Return<Seen, ToolFailure> {
+): Effect.fn.Return<ReadTree, ToolFailure> {
   const children = new Map<string, Array<GlobMatch>>()
   const ignored: Array<string> = []
   const unreadable: Array<string> = []
@@ -64,76 +64,81 @@ const look = Effect.fnUntraced(function* (
       else unreadable.push(path)
     }
   })
-  yield* Stream.runForEach(Stream.take(found, mostSeen), (match) =>
+  yield* Stream.runForEach(Stream.take(found, maxReadEntries), (match) =>
     Effect.sync(() => {
       seen++
-      const above = parent(match.path)
-      const siblings = children.get(above)
-      if (siblings === undefined) children.set(above, [match])
+      const parentPath = parent(match.path)
+      const siblings = children.get(parentPath)
+      if (siblings === undefined) children.set(parentPath, [match])
       else siblings.push(match)
     })
   )
-  return { children, ignored, unreadable, isComplete: seen < mostSeen }
+  return { children, ignored, unreadable, isComplete: seen < maxReadEntries }
 })
 
-interface Shown {
-  readonly opened: ReadonlyMap<string, ReadonlyArray<GlobMatch>>
+interface ChosenEntries {
+  readonly shownChildren: ReadonlyMap<string, ReadonlyArray<GlobMatch>>
   readonly count: number
 }
 
 /** Chooses the first entries, level by level; the last directory may be incomplete. */
-const choose = ({ children }: Seen, base: FsPath, depth: number, most: number): Shown => {
-  const opened = new Map<string, ReadonlyArray<GlobMatch>>()
-  let left = most
+const chooseEntries = ({ children }: ReadTree, base: FsPath, depth: number, entryLimit: number): ChosenEntries => {
+  const shownChildren = new Map<string, ReadonlyArray<GlobMatch>>()
+  let remaining = entryLimit
   let level: ReadonlyArray<string> = [base]
-  for (let at = 0; at < depth && left > 0; at++) {
+  for (let at = 0; at < depth && remaining > 0; at++) {
     const below: Array<string> = []
     for (const directory of level) {
-      const some = (children.get(directory) ?? []).slice(0, left)
-      if (some.length === 0) continue
-      left -= some.length
-      opened.set(directory, some)
-      for (const { kind, path } of some) if (kind === "directory") below.push(path)
+      const chosen = (children.get(directory) ?? []).slice(0, remaining)
+      if (chosen.length === 0) continue
+      remaining -= chosen.length
+      shownChildren.set(directory, chosen)
+      for (const { kind, path } of chosen) if (kind === "directory") below.push(path)
     }
     level = below
   }
-  return { opened, count: most - left }
+  return { shownChildren, count: entryLimit - remaining }
 }
 
 const nameOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1)
 
-const outline = (seen: Seen, opened: Shown["opened"], directory: string, indent: string): ReadonlyArray<string> => {
-  const some = opened.get(directory) ?? []
-  const left = (seen.children.get(directory)?.length ?? 0) - some.length
-  const lines = some.flatMap(({ kind, path }) => {
-    const line = `${indent}${listing({ name: nameOf(path), kind })}`
-    if (opened.has(path)) return [line, ...outline(seen, opened, path, `${indent}  `)]
+const outline = (
+  seen: ReadTree,
+  shownChildren: ChosenEntries["shownChildren"],
+  directory: string,
+  indent: string
+): ReadonlyArray<string> => {
+  const chosen = shownChildren.get(directory) ?? []
+  const remaining = (seen.children.get(directory)?.length ?? 0) - chosen.length
+  const lines = chosen.flatMap(({ kind, path }) => {
+    const line = `${indent}${formatEntry({ name: nameOf(path), kind })}`
+    if (shownChildren.has(path)) return [line, ...outline(seen, shownChildren, path, `${indent}  `)]
     const inside = seen.children.get(path)?.length ?? 0
     return [inside === 0 ? line : `${line} (${plural(inside, "entry", "entries")})`]
   })
-  return left === 0 ? lines : [...lines, `${indent}... ${left} more`]
+  return remaining === 0 ? lines : [...lines, `${indent}... ${remaining} more`]
 }
 
-const shownEntries = ({ opened }: Shown): ReadonlyArray<GlobMatch> => [...opened.values()].flat()
+const shownEntries = ({ shownChildren }: ChosenEntries): ReadonlyArray<GlobMatch> => [...shownChildren.values()].flat()
 
-const naming = (what: string, paths: ReadonlyArray<string>): string => {
-  const names = paths.slice(0, named)
-  const more = paths.length - named
+const namePaths = (what: string, paths: ReadonlyArray<string>): string => {
+  const names = paths.slice(0, maxNamedPaths)
+  const more = paths.length - maxNamedPaths
   return names.length === 0 ? "" : `${what}: ${listed(more > 0 ? [...names, `${more} more`] : names)}`
 }
 
-const footer = ({ ignored, isComplete, unreadable }: Seen, shown: Shown, path: FsPath): string =>
+const footer = ({ ignored, isComplete, unreadable }: ReadTree, shown: ChosenEntries, path: FsPath): string =>
   [
-    shown.count === 0 ? `${path === root ? "the root" : path} is empty` : counted(countsOf(shownEntries(shown))),
-    naming("ignored", ignored),
-    naming("unreadable", unreadable),
-    isComplete ? "" : `only the first ${mostSeen} entries were looked at`
+    shown.count === 0 ? `${path === root ? "the root" : path} is empty` : formatCounts(countsOf(shownEntries(shown))),
+    namePaths("ignored", ignored),
+    namePaths("unreadable", unreadable),
+    isComplete ? "" : `only the first ${maxReadEntries} entries were looked at`
   ]
     .filter((part) => part !== "")
     .join("; ")
 
-const hiddenIn = ({ children }: Seen, { opened }: Shown, path: string): number =>
-  (children.get(path)?.length ?? 0) - (opened.get(path)?.length ?? 0)
+const hiddenIn = ({ children }: ReadTree, { shownChildren }: ChosenEntries, path: string): number =>
+  (children.get(path)?.length ?? 0) - (shownChildren.get(path)?.length ?? 0)
 
 export const tree = define({
   name: "tree",
@@ -160,10 +165,11 @@ export const tree = define({
   handle: Effect.fnUntraced(function* (params, call) {
     const path = yield* call.path(params.path ?? "", { blank: "root" })
     const { depth = defaultDepth } = params
-    const seen = yield* reporting(look(path, depth, params.include_ignored === true, call))
-    const most = choose(seen, path, depth, Math.min(params.max_entries ?? defaultEntries, maxEntries)).count
-    const render = (shown: Shown): string => [...outline(seen, shown.opened, path, ""), footer(seen, shown, path)].join("\n")
-    const valueOf = (shown: Shown): typeof Value.Type => {
+    const seen = yield* withProgress(readTree(path, depth, params.include_ignored === true, call))
+    const entryLimit = chooseEntries(seen, path, depth, Math.min(params.max_entries ?? defaultEntries, maxEntries)).count
+    const render = (shown: ChosenEntries): string =>
+      [...outline(seen, shown.shownChildren, path, ""), footer(seen, shown, path)].join("\n")
+    const valueOf = (shown: ChosenEntries): typeof Value.Type => {
       const entries = shownEntries(shown).map(({ kind, path }) => {
         const hidden = kind === "directory" ? hiddenIn(seen, shown, path) : 0
         return hidden === 0 ? { path, kind } : { path, kind, hidden }
@@ -180,10 +186,10 @@ export const tree = define({
       }
     }
     const sent = (count: number): string => {
-      const shown = choose(seen, path, depth, count)
+      const shown = chooseEntries(seen, path, depth, count)
       return call.sent(render(shown), () => valueOf(shown))
     }
-    const shown = choose(seen, path, depth, fit(most, sent, call.settings))
+    const shown = chooseEntries(seen, path, depth, countFitting(entryLimit, sent, call.settings))
     return { message: render(shown), value: valueOf(shown) }
   })
 })

@@ -6,7 +6,7 @@ import type { InvalidArgument } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { define, type Refused, refused } from "../definition.ts"
 import { plural, size } from "../text/words.ts"
-import { renamed } from "../changes/naming.ts"
+import { withToolNames } from "../changes/naming.ts"
 import { checkFile } from "../toolPath.ts"
 
 const Mode = Schema.Literals(["create", "overwrite", "replace", "append", "append_existing"])
@@ -19,19 +19,19 @@ const modes: Record<typeof Mode.Type, WriteMode> = {
   append_existing: "appendExisting"
 }
 
-const exists = (path: FsPath): Refused =>
+const refuseExisting = (path: FsPath): Refused =>
   refused(
     `${JSON.stringify(path)} exists already, and was not changed.`,
     'Change parts of it with edit_file, or call write_file with mode "overwrite" to replace all of it.'
   )
 
-const unversioned = (error: InvalidArgument): Refused | InvalidArgument =>
+const explainArgument = (error: InvalidArgument): Refused | InvalidArgument =>
   error.argument === "ifMatch"
     ? refused(
         'With mode "create", which is the default, there is no version that if_match could be compared with.',
         'Give mode "overwrite" to replace the file that has this version, or leave if_match out.'
       )
-    : renamed(error, "write_file")
+    : withToolNames(error, "write_file")
 
 const linesIn = (content: string): number => {
   let lines = content === "" || content.endsWith("\n") ? 0 : 1
@@ -39,7 +39,7 @@ const linesIn = (content: string): number => {
   return lines
 }
 
-const said = (mode: typeof Mode.Type, path: FsPath, content: string, bytes: number, version: string): string => {
+const describeWrite = (mode: typeof Mode.Type, path: FsPath, content: string, bytes: number, version: string): string => {
   const amount = `${size(bytes)}, ${plural(linesIn(content), "line")}`
   const what =
     mode === "create"
@@ -83,13 +83,13 @@ export const writeFile = define({
     const written = yield* call.filesystem
       .write(path, content, { mode: modes[mode], ...(if_match !== undefined && { ifMatch: if_match }), version: true })
       .pipe(
-        Effect.catchTag("AlreadyExists", () => Effect.fail(exists(path))),
-        Effect.catchTag("InvalidArgument", (error) => Effect.fail(unversioned(error)))
+        Effect.catchTag("AlreadyExists", () => Effect.fail(refuseExisting(path))),
+        Effect.catchTag("InvalidArgument", (error) => Effect.fail(explainArgument(error)))
       )
     const version = written.version!
     const isWhole = mode !== "append" && mode !== "append_existing"
     call.memory.saw(path, version, isWhole ? content : undefined)
     const bytes = written.bytesWritten
-    return { message: said(mode, path, content, bytes, version), value: { path, bytes_written: bytes, mode, version } }
+    return { message: describeWrite(mode, path, content, bytes, version), value: { path, bytes_written: bytes, mode, version } }
   })
 })

@@ -14,21 +14,28 @@ import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, name, parent } from "../../model/FsPath.ts"
 import type { Commit } from "../../port/Backend.ts"
 import { attempt, isFault } from "./attempt.ts"
-import { type Confined, giveAwayOpen, look, maxLooks, type Place, unstable } from "./confined.ts"
+import {
+  type Confined,
+  changeOwnerOfOpen,
+  lstatEntry,
+  maxAttempts,
+  type HostDirectory,
+  directoriesKeepChanging
+} from "./confined.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { codeOf } from "../../model/systemError.ts"
 import { closeQuietly, unlinkQuietly } from "../../runtime/host.ts"
-import { type Durability, settle, write } from "./hostBytes.ts"
-import { inside, toStat } from "./hostFile.ts"
+import { type Durability, flush, write } from "./hostBytes.ts"
+import { inParent, toStat } from "./hostFile.ts"
 import type { HostPath } from "./hostNames.ts"
-import { sweepBefore } from "./leftovers.ts"
+import { removeLeftoversOnce } from "./leftovers.ts"
 
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const notAFile: Fault = { _tag: "NotAFile" }
 
 export interface Staged {
   readonly descriptor: number
-  readonly place: Place
+  readonly place: HostDirectory
   readonly segment: string
   stat: FileStat | undefined
   isPublished: boolean
@@ -49,14 +56,14 @@ const abandon = (
   }
 }
 
-const openTemporary = (confined: Confined, place: Place, mode: number): Staged | undefined => {
+const openTemporary = (confined: Confined, place: HostDirectory, mode: number): Staged | undefined => {
   const segment = TemporaryNames.make()
   let descriptor: number | undefined
   let staged: Staged | undefined
   try {
     descriptor = Fs.openSync(place.at(segment), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
     if (confined.holds(descriptor, place, segment)) {
-      giveAwayOpen(confined, descriptor)
+      changeOwnerOfOpen(confined, descriptor)
       staged = { descriptor, place, segment, stat: undefined, isPublished: false }
     }
     return staged
@@ -69,28 +76,28 @@ const openTemporary = (confined: Confined, place: Place, mode: number): Staged |
 }
 
 /** Fails early if the publication would fail, so that a long stream is not read in vain. */
-const stageHere = (confined: Confined, place: Place, segment: string, mode: Mode): Staged | Fault | undefined => {
-  const found = look(place.at(segment))
+const tryStage = (confined: Confined, place: HostDirectory, segment: string, mode: Mode): Staged | Fault | undefined => {
+  const found = lstatEntry(place.at(segment))
   if (found !== undefined && mode === "create") return alreadyExists
   if (found !== undefined && !found.isFile()) return notAFile
-  sweepBefore(place)
+  removeLeftoversOnce(place)
   // A new file gets 0o666 minus the umask. A replacement is never more accessible than the file that it replaces.
   return openTemporary(confined, place, found === undefined ? 0o666 : found.mode & 0o777)
 }
 
 const stage = (confined: Confined, path: FsPath, mode: Mode): Staged | Fault => {
-  for (let looks = 0; looks < maxLooks; looks++) {
+  for (let looks = 0; looks < maxAttempts; looks++) {
     const place = confined.directory(parent(path))
     if (isFault(place)) return place
     let staged: Staged | Fault | undefined
     try {
-      staged = stageHere(confined, place, name(path), mode)
+      staged = tryStage(confined, place, name(path), mode)
     } finally {
       if (staged === undefined || isFault(staged)) place.release()
     }
     if (staged !== undefined) return staged
   }
-  return unstable
+  return directoriesKeepChanging
 }
 
 const discard = (staged: Staged): void => {
@@ -100,7 +107,7 @@ const discard = (staged: Staged): void => {
   staged.place.release()
 }
 
-export const staging = <A, E, R>(
+export const withStaged = <A, E, R>(
   confined: Confined,
   path: FsPath,
   mode: Mode,
@@ -112,7 +119,7 @@ export const staging = <A, E, R>(
     (staged) => Effect.sync(() => discard(staged))
   )
 
-export const fill = <E, R>(
+export const writeContent = <E, R>(
   staged: Staged,
   content: Uint8Array | Stream.Stream<Uint8Array, E, R>
 ): Effect.Effect<void, Fault | E, R> =>
@@ -122,14 +129,14 @@ export const fill = <E, R>(
         Effect.forEach(chunks, (bytes) => write(staged.descriptor, bytes), { discard: true })
       )
 
-const notPermitted = new Set(["EPERM", "EINVAL", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"])
+const chownDeniedCodes = new Set(["EPERM", "EINVAL", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"])
 
 const tryChown = (descriptor: number, uid: number, gid: number): boolean => {
   try {
     Fs.fchownSync(descriptor, uid, gid)
     return true
   } catch (error) {
-    if (notPermitted.has(codeOf(error) ?? "")) return false
+    if (chownDeniedCodes.has(codeOf(error) ?? "")) return false
     throw error
   }
 }
@@ -138,20 +145,20 @@ const tryChown = (descriptor: number, uid: number, gid: number): boolean => {
  * Copies owner, group and permission bits of the replaced file. The bits come last, because a change of owner may clear
  * some.
  */
-const inherit = (descriptor: number, old: Fs.Stats): void => {
+const copyOwnership = (descriptor: number, old: Fs.Stats): void => {
   const { gid, mode, uid } = Fs.fstatSync(descriptor)
   if (uid !== old.uid || gid !== old.gid) void (tryChown(descriptor, old.uid, old.gid) || tryChown(descriptor, -1, old.gid))
   if ((mode & 0o777) !== (old.mode & 0o777)) Fs.fchmodSync(descriptor, old.mode & 0o777)
 }
 
-const noSecondName = new Set(["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EMLINK"])
+const noHardLinkCodes = new Set(["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EMLINK"])
 
 /** Gives the file a name that must be free. Without hard links, an empty file reserves the name first. */
-const nameNew = (from: HostPath, to: HostPath): void => {
+const linkNew = (from: HostPath, to: HostPath): void => {
   try {
     Fs.linkSync(from, to)
   } catch (error) {
-    if (!noSecondName.has(codeOf(error) ?? "")) throw error
+    if (!noHardLinkCodes.has(codeOf(error) ?? "")) throw error
     Fs.closeSync(Fs.openSync(to, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600))
     try {
       Fs.renameSync(from, to)
@@ -168,12 +175,12 @@ const nameNew = (from: HostPath, to: HostPath): void => {
  * Publishes the file in one visible step. `append` requires that nothing exists there, and leaves the descriptor open.
  */
 export const publish = (confined: Confined, staged: Staged, path: FsPath, mode: Mode): FileStat | Fault =>
-  inside(confined, path, (place, segment) => {
+  inParent(confined, path, (place, segment) => {
     const to = place.at(segment)
-    const found = look(to)
+    const found = lstatEntry(to)
     if (found !== undefined && mode !== "replace") return alreadyExists
     if (found !== undefined && !found.isFile()) return notAFile
-    const stat = staged.stat ?? finished(staged, path, found)
+    const stat = staged.stat ?? finishedStat(staged, path, found)
     if (mode !== "append" && staged.stat === undefined) {
       staged.stat = stat
       // Report a failure of close, because some network disks report only here that the content was lost.
@@ -181,41 +188,41 @@ export const publish = (confined: Confined, staged: Staged, path: FsPath, mode: 
     }
     const from = staged.place.at(staged.segment)
     if (mode === "replace") Fs.renameSync(from, to)
-    else nameNew(from, to)
+    else linkNew(from, to)
     staged.isPublished = true
     return stat
   })
 
-const finished = (staged: Staged, path: FsPath, old: Fs.Stats | undefined): FileStat => {
-  if (old !== undefined) inherit(staged.descriptor, old)
+const finishedStat = (staged: Staged, path: FsPath, old: Fs.Stats | undefined): FileStat => {
+  if (old !== undefined) copyOwnership(staged.descriptor, old)
   return toStat(path, Fs.fstatSync(staged.descriptor))
 }
 
-export const committed = <A, E, R>(
+export const runCommit = <A, E, R>(
   commit: Commit | undefined,
   publishing: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | Fault, R> => (commit === undefined ? publishing : commit(publishing))
 
-const unsettled = (fault: Fault): Fault => ({
+const makeUnconfirmed = (fault: Fault): Fault => ({
   _tag: "IoError",
   ...(fault._tag === "IoError" && typeof fault["code"] === "string" ? { code: fault["code"] } : {}),
   detail: "the change is made, but the disk did not confirm that it would outlast a crash of the machine",
   cause: fault["cause"]
 })
 
-export const settleName = (confined: Confined, path: FsPath, durability: Durability): Effect.Effect<void, Fault> =>
+export const flushName = (confined: Confined, path: FsPath, durability: Durability): Effect.Effect<void, Fault> =>
   durability !== "full"
     ? Effect.void
     : Effect.mapError(
         Effect.acquireUseRelease(
-          attempt(() => inside(confined, path, (place) => place.open())),
-          settle,
+          attempt(() => inParent(confined, path, (place) => place.open())),
+          flush,
           (descriptor) => Effect.sync(() => closeQuietly(descriptor))
         ),
-        unsettled
+        makeUnconfirmed
       )
 
-export const put = <E, R>(
+export const replaceFile = <E, R>(
   confined: Confined,
   path: FsPath,
   content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
@@ -223,15 +230,15 @@ export const put = <E, R>(
   durability: Durability,
   commit: Commit | undefined
 ): Effect.Effect<FileStat, Fault | E, R> => {
-  const written = staging(confined, path, mode, (staged) => {
-    const filled = fill(staged, content)
+  const written = withStaged(confined, path, mode, (staged) => {
+    const filled = writeContent(staged, content)
     return Effect.andThen(
-      durability === "none" ? filled : Effect.andThen(filled, settle(staged.descriptor)),
-      committed(
+      durability === "none" ? filled : Effect.andThen(filled, flush(staged.descriptor)),
+      runCommit(
         commit,
         attempt(() => publish(confined, staged, path, mode))
       )
     )
   })
-  return durability === "full" ? Effect.tap(written, () => settleName(confined, path, durability)) : written
+  return durability === "full" ? Effect.tap(written, () => flushName(confined, path, durability)) : written
 }

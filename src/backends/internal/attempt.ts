@@ -24,27 +24,27 @@ const outcomeOf = <A>(run: () => A | Fault): A | Fault => {
 }
 
 /** 2, 4, … 128 ms, each with 20 % jitter; a quarter of a second in all. */
-const patience = Schedule.exponential("2 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 7 }))
+const retrySchedule = Schedule.exponential("2 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 7 }))
 
-const reserves = new Set<() => void>()
+const reserveReleasers = new Set<() => void>()
 
 /** Registers a function that closes cached descriptors when the process has none left. Returns its removal. */
-export const whenExhausted = (give: () => void): (() => void) => {
-  reserves.add(give)
-  return () => void reserves.delete(give)
+export const onExhausted = (releaseReserve: () => void): (() => void) => {
+  reserveReleasers.add(releaseReserve)
+  return () => void reserveReleasers.delete(releaseReserve)
 }
 
-export const giveReserves = (): void => {
-  for (const give of reserves) give()
+export const releaseReserves = (): void => {
+  for (const releaseReserve of reserveReleasers) releaseReserve()
 }
 
-const isWorthwhile = (fault: Fault): boolean => {
-  if (isExhausted(fault)) giveReserves()
+const shouldRetry = (fault: Fault): boolean => {
+  if (isExhausted(fault)) releaseReserves()
   return isTransient(fault)
 }
 
-export const patiently = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
-  Effect.retry(effect, { schedule: patience, while: isWorthwhile })
+export const retryTransient = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
+  Effect.retry(effect, { schedule: retrySchedule, while: shouldRetry })
 
 /** Runs synchronous system calls, and retries transient failures. A failed call must have changed nothing. */
 export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => {
@@ -55,8 +55,8 @@ export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => {
   return Effect.suspend((): Effect.Effect<A, Fault> => {
     const outcome = outcomeOf(run)
     if (!isFault(outcome)) return Effect.succeed(outcome)
-    return isWorthwhile(outcome) ? patiently(once) : Effect.fail(outcome)
+    return shouldRetry(outcome) ? retryTransient(once) : Effect.fail(outcome)
   })
 }
 
-export const awaited = <A>(start: Host.Start<A>): Effect.Effect<A, Fault> => Host.awaited(start, fromErrno)
+export const awaitCall = <A>(start: Host.Start<A>): Effect.Effect<A, Fault> => Host.awaited(start, fromErrno)

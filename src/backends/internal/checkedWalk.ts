@@ -11,16 +11,16 @@ import { Fs } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import { isFault } from "./attempt.ts"
-import { closed, type Confined, isSameFile, look, notADirectory, notFound, type Place } from "./confined.ts"
+import { closed, type Confined, isSameFile, lstatEntry, notADirectory, notFound, type HostDirectory } from "./confined.ts"
 import { below, type HostPath } from "./hostNames.ts"
 
-const gone: Fault = { _tag: "Unavailable", detail: "the root directory has been moved, replaced or removed" }
+const rootGone: Fault = { _tag: "Unavailable", detail: "the root directory has been moved, replaced or removed" }
 
 const { O_DIRECTORY, O_NOFOLLOW, O_RDONLY } = Fs.constants
 
-const leadsTo = (at: HostPath, descriptor: number): boolean => {
+const isOpenFile = (at: HostPath, descriptor: number): boolean => {
   try {
-    const found = look(at)
+    const found = lstatEntry(at)
     return found !== undefined && isSameFile(found, Fs.fstatSync(descriptor))
   } catch {
     return false
@@ -29,52 +29,52 @@ const leadsTo = (at: HostPath, descriptor: number): boolean => {
 
 /** Takes ownership of the root's descriptor, which is held so that no other directory can reuse the inode. */
 export const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confined => {
-  const pinned = Fs.fstatSync(descriptor)
+  const rootIdentity = Fs.fstatSync(descriptor)
   let isClosed = false
 
   const rootStats = (): Fs.Stats | Fault => {
     if (isClosed) return closed
-    const stats = look(top)
-    return stats !== undefined && isSameFile(stats, pinned) ? stats : gone
+    const stats = lstatEntry(top)
+    return stats !== undefined && isSameFile(stats, rootIdentity) ? stats : rootGone
   }
 
-  const walk = (path: FsPath): Place | Fault => {
+  const openDirectoryAt = (path: FsPath): HostDirectory | Fault => {
     let stats: Fs.Stats | Fault | undefined = rootStats()
     if (isFault(stats) || path === root) return isFault(stats) ? stats : place(path, top, stats)
     let at = top
     for (const segment of path.split("/")) {
       at = below(at, segment)
-      stats = look(at)
+      stats = lstatEntry(at)
       if (stats === undefined) return notFound
       if (!stats.isDirectory()) return notADirectory
     }
     return place(path, at, stats as Fs.Stats)
   }
 
-  const place = (path: FsPath, at: HostPath, stats: Fs.Stats): Place => {
+  const place = (path: FsPath, at: HostPath, stats: Fs.Stats): HostDirectory => {
     const isSame = (): boolean => {
-      const now = walk(path)
+      const now = openDirectoryAt(path)
       return !isFault(now) && isSameFile(now.stats, stats)
     }
     return {
       directory: at,
       stats,
       at: (segment) => below(at, segment),
-      enter: (segment) => {
+      openChild: (segment) => {
         const child = below(at, segment)
-        const stats = look(child)
+        const stats = lstatEntry(child)
         return stats === undefined
           ? notFound
           : stats.isDirectory()
             ? place((path === root ? segment : `${path}/${segment}`) as FsPath, child, stats)
             : notADirectory
       },
-      held: isSame,
+      isReadReliable: isSame,
       isSame,
       open: () => Fs.openSync(at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW),
       release: () => {},
       // Places are not cached, so a sweep would otherwise run at every write.
-      isSwept: true
+      isCleared: true
     }
   }
 
@@ -82,11 +82,11 @@ export const make = (top: HostPath, descriptor: number, caseSensitive: boolean):
     level: "best-effort",
     rootPath: () => top,
     caseSensitive,
-    directory: walk,
-    holds: (descriptor, place, segment) => leadsTo(place.at(segment), descriptor) && place.isSame(),
+    directory: openDirectoryAt,
+    holds: (descriptor, place, segment) => isOpenFile(place.at(segment), descriptor) && place.isSame(),
     withdraw: (descriptor, place, segment) => {
       const at = place.at(segment)
-      if (leadsTo(at, descriptor)) Fs.unlinkSync(at)
+      if (isOpenFile(at, descriptor)) Fs.unlinkSync(at)
     },
     close: () => {
       if (isClosed) return

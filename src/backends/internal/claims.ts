@@ -20,16 +20,16 @@ import { sha256 } from "../../runtime/hash.ts"
 import * as Installation from "../../runtime/installation.ts"
 import * as ProcessLock from "../../runtime/processLock.ts"
 import { attempt, isFault } from "./attempt.ts"
-import type { Confined, Place } from "./confined.ts"
+import type { Confined, HostDirectory } from "./confined.ts"
 
-const patience = 30_000
-const politeness = 250
+const maxWaitMillis = 30_000
+const markAfterMillis = 250
 /** Milliseconds, at most, between two attempts, at first and at last. */
-const [shortest, longest] = [2, 20] as const
+const [minDelayMillis, maxDelayMillis] = [2, 20] as const
 /** Directories of killed processes that one process removes at its first claim. */
 const maxSwept = 256
 
-const top = (): string | undefined => {
+const claimsDirectory = (): string | undefined => {
   const directory = Installation.directory()
   return directory === undefined ? undefined : join(directory, "claims")
 }
@@ -37,32 +37,32 @@ const top = (): string | undefined => {
 /**
  * Returns the directory of the claims on one file. Names that are one file on some disks share a directory everywhere.
  */
-const directoryOf = (all: string, { stats }: Place, file: string): string =>
+const directoryOf = (all: string, { stats }: HostDirectory, file: string): string =>
   join(all, sha256(Buffer.from(`${stats.dev}:${stats.ino}:${fold(file.normalize())}`)).slice(0, 32))
 
 const lock = ProcessLock.make({
   ...ProcessLock.rolesOf("claim", "wait"),
-  lease: 2_000,
-  refreshed: 500,
+  leaseMillis: 2_000,
+  refreshMillis: 500,
   directoryMode: 0o700
 })
 
 /** Returns an entry of another process on this file. Marks apply only to later processes, not to other waiting ones. */
-const holderIn = (inside: string, waits: boolean, own?: ProcessLock.Held): ProcessLock.Entry | undefined =>
-  lock.others(inside, own).findLast(({ role }) => role === "claim" || !waits)
+const findHolder = (claimPath: string, isWaiting: boolean, own?: ProcessLock.Held): ProcessLock.Entry | undefined =>
+  lock.others(claimPath, own).findLast(({ role }) => role === "claim" || !isWaiting)
 
 interface Attempt {
   readonly claim?: ProcessLock.Held
   readonly holder?: ProcessLock.Entry
 }
 
-const claimOnce = (inside: string, waits: boolean): Attempt => {
-  const known = holderIn(inside, waits)
+const claimOnce = (claimPath: string, isWaiting: boolean): Attempt => {
+  const known = findHolder(claimPath, isWaiting)
   if (known !== undefined) return { holder: known }
-  const claim = lock.add(inside, "claim")
+  const claim = lock.add(claimPath, "claim")
   let isMine = false
   try {
-    const holder = holderIn(inside, waits, claim)
+    const holder = findHolder(claimPath, isWaiting, claim)
     isMine = holder === undefined
     return holder === undefined ? { claim } : { holder }
   } finally {
@@ -71,9 +71,9 @@ const claimOnce = (inside: string, waits: boolean): Attempt => {
 }
 
 /** Leaves the mark of a process that has waited long. A failure costs only time. */
-const mark = (inside: string): ProcessLock.Held | undefined => {
+const leaveMark = (claimPath: string): ProcessLock.Held | undefined => {
   try {
-    return lock.add(inside, "wait")
+    return lock.add(claimPath, "wait")
   } catch {
     return undefined
   }
@@ -81,7 +81,7 @@ const mark = (inside: string): ProcessLock.Held | undefined => {
 
 const pid = ({ identity }: ProcessLock.Entry): number => Number.parseInt(identity.split("-")[1] ?? "", 36)
 
-const busy = (holder: ProcessLock.Entry | undefined): Fault => ({
+const busyFault = (holder: ProcessLock.Entry | undefined): Fault => ({
   _tag: "AccessDenied",
   why: "busy",
   ...(holder && { detail: `process ${pid(holder)} checks or writes it (claim ${holder.name})` })
@@ -90,23 +90,23 @@ const busy = (holder: ProcessLock.Entry | undefined): Fault => ({
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /** Acquires a claim. The wait is interruptible only in the pauses, while the process holds at most its mark. */
-const acquire = (inside: string, restore: Restore): Effect.Effect<ProcessLock.Held, Fault> =>
+const acquire = (claimPath: string, restore: Restore): Effect.Effect<ProcessLock.Held, Fault> =>
   Effect.suspend(() => {
-    let waited = 0
-    let most: number = shortest
+    let waitedMillis = 0
+    let delayLimit: number = minDelayMillis
     let marked: ProcessLock.Held | undefined
     const waiting = Effect.flatMap(Random.next, (random) => {
-      const milliseconds = 1 + random * (most - 1)
-      most = Math.min(longest, most * 1.5)
-      waited += milliseconds
+      const milliseconds = 1 + random * (delayLimit - 1)
+      delayLimit = Math.min(maxDelayMillis, delayLimit * 1.5)
+      waitedMillis += milliseconds
       return restore(ProcessLock.pause(milliseconds))
     })
     const next: Effect.Effect<ProcessLock.Held, Fault> = Effect.flatMap(
-      attempt(() => claimOnce(inside, marked !== undefined)),
+      attempt(() => claimOnce(claimPath, marked !== undefined)),
       ({ claim, holder }) => {
         if (claim !== undefined) return Effect.succeed(claim)
-        if (waited >= patience) return Effect.fail(busy(holder))
-        if (waited >= politeness) marked ??= mark(inside)
+        if (waitedMillis >= maxWaitMillis) return Effect.fail(busyFault(holder))
+        if (waitedMillis >= markAfterMillis) marked ??= leaveMark(claimPath)
         return Effect.andThen(waiting, next)
       }
     )
@@ -130,18 +130,18 @@ const sweepOnce = (all: string): void => {
   }
 }
 
-const permanent: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>([
+const permanentTags: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>([
   "DiskFull",
   "NotADirectory",
   "AlreadyExists",
   "PathTooLong"
 ])
 
-const permitsNone = (fault: Fault): boolean =>
-  fault._tag === "AccessDenied" ? fault["why"] !== "busy" : permanent.has(fault._tag)
+const forbidsClaims = (fault: Fault): boolean =>
+  fault._tag === "AccessDenied" ? fault["why"] !== "busy" : permanentTags.has(fault._tag)
 
-const placeOf = (confined: Confined, path: FsPath): string | Fault | undefined => {
-  const all = top()
+const claimPathOf = (confined: Confined, path: FsPath): string | Fault | undefined => {
+  const all = claimsDirectory()
   if (all === undefined) return undefined
   sweepOnce(all)
   const above = confined.directory(parent(path))
@@ -164,18 +164,18 @@ export const make =
   <A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(
-        attempt(() => placeOf(confined, path)),
-        (inside): Effect.Effect<A, E | Fault, R> =>
-          inside === undefined
+        attempt(() => claimPathOf(confined, path)),
+        (claimPath): Effect.Effect<A, E | Fault, R> =>
+          claimPath === undefined
             ? restore(effect)
-            : Effect.matchEffect(acquire(inside, restore), {
+            : Effect.matchEffect(acquire(claimPath, restore), {
                 onSuccess: (claim) =>
                   Effect.ensuring(
                     restore(effect),
                     Effect.sync(() => lock.remove(claim))
                   ),
                 onFailure: (fault): Effect.Effect<A, E | Fault, R> =>
-                  permitsNone(fault) ? restore(effect) : Effect.fail(fault)
+                  forbidsClaims(fault) ? restore(effect) : Effect.fail(fault)
               })
       )
     )

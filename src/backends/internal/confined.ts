@@ -19,16 +19,16 @@ import { below, type HostPath } from "./hostNames.ts"
  *
  * It must be released after the calls that use its paths have ended, including those in the thread pool.
  */
-export interface Place {
+export interface HostDirectory {
   readonly directory: HostPath
   readonly stats: Fs.Stats
   at(segment: string): HostPath
-  enter(segment: string): Place | Fault
-  held(): boolean
+  openChild(segment: string): HostDirectory | Fault
+  isReadReliable(): boolean
   isSame(): boolean
   open(): number
   release(): void
-  isSwept: boolean
+  isCleared: boolean
 }
 
 export interface Owner {
@@ -44,16 +44,16 @@ export interface Confined {
    * Opens a directory. Returns NotFound if it is missing, NotADirectory if a component is a file or symlink, and
    * Unavailable if the root is gone.
    */
-  readonly directory: (path: FsPath) => Place | Fault
+  readonly directory: (path: FsPath) => HostDirectory | Fault
   /**
    * Tests whether an open file is the one with that name in the place. A file removed or replaced since still counts.
    */
-  readonly holds: (descriptor: number, place: Place, segment: string) => boolean
+  readonly holds: (descriptor: number, place: HostDirectory, segment: string) => boolean
   /** Removes a file that this process created under the name in a wrong place. Never removes another file. */
-  readonly withdraw: (descriptor: number, place: Place, segment: string) => void
+  readonly withdraw: (descriptor: number, place: HostDirectory, segment: string) => void
   readonly owner?: Owner | undefined
   /** Returns a path to an open file that survives renames. Absent if the system has none. */
-  readonly alias?: ((descriptor: number) => string) | undefined
+  readonly descriptorPath?: ((descriptor: number) => string) | undefined
   readonly close: () => void
 }
 
@@ -61,15 +61,15 @@ export const notFound: Fault = { _tag: "NotFound" }
 export const notADirectory: Fault = { _tag: "NotADirectory" }
 export const closed: Fault = { _tag: "Unavailable", detail: "this filesystem has been closed" }
 
-export const maxLooks = 8
+export const maxAttempts = 8
 
-export const unstable: Fault = { _tag: "IoError", detail: "the directories on the way keep changing" }
+export const directoriesKeepChanging: Fault = { _tag: "IoError", detail: "the directories on the way keep changing" }
 
-const quietly = { throwIfNoEntry: false } as const
+const lstatOptions = { throwIfNoEntry: false } as const
 
-export const look = (at: HostPath): Fs.Stats | undefined => {
+export const lstatEntry = (at: HostPath): Fs.Stats | undefined => {
   try {
-    return Fs.lstatSync(at, quietly)
+    return Fs.lstatSync(at, lstatOptions)
   } catch (error) {
     if (codeOf(error) === "ENOTDIR") return undefined
     throw error
@@ -83,21 +83,21 @@ const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = Fs.constants
 /** Linux's flag to hold a file without permission to read or write it. Node has no name for it. */
 export const O_PATH = 0o10000000
 
-export const holding = (platform === "linux" ? O_PATH : O_RDONLY | O_NONBLOCK) | O_DIRECTORY | O_NOFOLLOW
+export const holdFlags = (platform === "linux" ? O_PATH : O_RDONLY | O_NONBLOCK) | O_DIRECTORY | O_NOFOLLOW
 
 /** Changes the owner of a new entry, without following a symlink. If that fails, `unmake` removes the entry. */
-export const giveAway = ({ owner }: Confined, at: HostPath, unmake: (at: HostPath) => void): undefined => {
+export const changeOwner = ({ owner }: Confined, at: HostPath, removeCreated: (at: HostPath) => void): undefined => {
   if (owner === undefined) return undefined
   try {
     Fs.lchownSync(at, owner.uid, owner.gid)
   } catch (error) {
-    unmake(at)
+    removeCreated(at)
     throw error
   }
   return undefined
 }
 
-export const giveAwayOpen = ({ owner }: Confined, descriptor: number): void => {
+export const changeOwnerOfOpen = ({ owner }: Confined, descriptor: number): void => {
   if (owner !== undefined) Fs.fchownSync(descriptor, owner.uid, owner.gid)
 }
 

@@ -12,29 +12,29 @@
 import { Fs, readLinkBytes } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
-import { isFault, whenExhausted } from "./attempt.ts"
+import { isFault, onExhausted } from "./attempt.ts"
 import {
   closed,
   type Confined,
-  holding,
+  holdFlags,
   hostPath,
   isSameFile,
-  maxLooks,
+  maxAttempts,
   notADirectory,
   notFound,
-  type Place,
-  unstable
+  type HostDirectory,
+  directoriesKeepChanging
 } from "./confined.ts"
 import { codeOf } from "../../model/systemError.ts"
-import { below, fromBytes, type HostPath, isDoubtful } from "./hostNames.ts"
+import { below, fromBytes, type HostPath, mayBeLossy } from "./hostNames.ts"
 
-const gone: Fault = { _tag: "Unavailable", detail: "the root directory has been removed" }
+const rootRemoved: Fault = { _tag: "Unavailable", detail: "the root directory has been removed" }
 
 /** Each cached directory needs a descriptor, of which a process may have 1,024. */
-const capacity = 128
+const maxCachedDirectories = 128
 /** The lifetime of the cache in milliseconds. */
-const lifetime = 1000
-const procfs = 0x9fa0
+const cacheLifetimeMillis = 1000
+const procfsMagic = 0x9fa0
 
 /**
  * Returns the descriptor directory by process number: a fifth faster than `self`, which the kernel resolves each time.
@@ -54,18 +54,18 @@ export const isPossible = (descriptor: number): boolean => {
   if (process.platform !== "linux") return false
   try {
     return (
-      Fs.statfsSync(ownDescriptors()).type === procfs &&
+      Fs.statfsSync(ownDescriptors()).type === procfsMagic &&
       isSameFile(Fs.fstatSync(descriptor), Fs.statSync(`${alias(descriptor)}/.`)) &&
-      whereIs(descriptor).length > 0
+      pathOfDescriptor(descriptor).length > 0
     )
   } catch {
     return false
   }
 }
 
-const whereIs = (descriptor: number): HostPath => fromBytes(readLinkBytes(alias(descriptor)))
+const pathOfDescriptor = (descriptor: number): HostPath => fromBytes(readLinkBytes(alias(descriptor)))
 
-const deleted = " (deleted)"
+const deletedSuffix = " (deleted)"
 
 /**
  * Asks the kernel whether a directory is at the expected path. Returns `undefined` for an existing one whose path is
@@ -73,17 +73,17 @@ const deleted = " (deleted)"
  */
 const isAt = (descriptor: number, expected: HostPath): boolean | undefined => {
   try {
-    if (typeof expected !== "string" || isDoubtful(expected)) {
-      return readLinkBytes(alias(descriptor)).equals(Buffer.from(expected)) && isThere(descriptor)
+    if (typeof expected !== "string" || mayBeLossy(expected)) {
+      return readLinkBytes(alias(descriptor)).equals(Buffer.from(expected)) && isLinked(descriptor)
     }
     // The kernel's suffix for a removed directory could also be the name of an existing one.
-    return Fs.readlinkSync(alias(descriptor)) === expected && (!expected.endsWith(deleted) || isThere(descriptor))
+    return Fs.readlinkSync(alias(descriptor)) === expected && (!expected.endsWith(deletedSuffix) || isLinked(descriptor))
   } catch (error) {
-    return codeOf(error) === "ENAMETOOLONG" && isThere(descriptor) ? undefined : false
+    return codeOf(error) === "ENAMETOOLONG" && isLinked(descriptor) ? undefined : false
   }
 }
 
-const isThere = (descriptor: number): boolean => Fs.fstatSync(descriptor).nlink > 0
+const isLinked = (descriptor: number): boolean => Fs.fstatSync(descriptor).nlink > 0
 
 const under = (path: FsPath, segment: string): FsPath => (path === root ? segment : `${path}/${segment}`) as FsPath
 
@@ -94,7 +94,7 @@ interface Directory {
   isSwept: boolean
 }
 
-const hold = (descriptor: number): Directory => ({ descriptor, base: alias(descriptor), references: 1, isSwept: false })
+const makeHeld = (descriptor: number): Directory => ({ descriptor, base: alias(descriptor), references: 1, isSwept: false })
 
 const retain = (directory: Directory): Directory => {
   directory.references++
@@ -106,12 +106,12 @@ const release = (directory: Directory): void => {
 }
 
 interface Walker {
-  readonly step: (from: Directory, segment: string) => Directory | Fault
+  readonly openChildOf: (from: Directory, segment: string) => Directory | Fault
   readonly isAt: (directory: Directory, path: FsPath) => boolean
 }
 
 /** A class, because every call creates one, and an object literal with accessors is slower than a stat. */
-class Lease implements Place {
+class DirectoryLease implements HostDirectory {
   readonly #directory: Directory
   readonly #path: FsPath
   readonly #walker: Walker
@@ -138,11 +138,11 @@ class Lease implements Place {
     return (this.#stats ??= Fs.fstatSync(this.#live().descriptor))
   }
 
-  get isSwept(): boolean {
+  get isCleared(): boolean {
     return this.#directory.isSwept
   }
 
-  set isSwept(value: boolean) {
+  set isCleared(value: boolean) {
     this.#directory.isSwept = value
   }
 
@@ -150,12 +150,12 @@ class Lease implements Place {
     return below(this.#live().base, segment)
   }
 
-  enter(segment: string): Place | Fault {
-    const child = this.#walker.step(this.#live(), segment)
-    return isFault(child) ? child : new Lease(child, under(this.#path, segment), this.#walker)
+  openChild(segment: string): HostDirectory | Fault {
+    const child = this.#walker.openChildOf(this.#live(), segment)
+    return isFault(child) ? child : new DirectoryLease(child, under(this.#path, segment), this.#walker)
   }
 
-  held(): boolean {
+  isReadReliable(): boolean {
     return true
   }
 
@@ -179,55 +179,55 @@ class Lease implements Place {
  * spelling of a path may differ from the caller's.
  */
 export const make = (descriptor: number, caseSensitive: boolean): Confined => {
-  const top = hold(descriptor)
-  let topPath = whereIs(descriptor)
+  const top = makeHeld(descriptor)
+  let topPath = pathOfDescriptor(descriptor)
   const kept = new Map<FsPath, Directory>()
-  let room = capacity
+  let cacheLimit = maxCachedDirectories
   let timer: NodeJS.Timeout | undefined
   let isClosed = false
 
-  const forget = (path: FsPath): void => {
+  const evict = (path: FsPath): void => {
     const directory = kept.get(path)
     if (directory === undefined) return
     kept.delete(path)
     release(directory)
   }
 
-  const forgetAll = (): void => {
+  const clearCache = (): void => {
     clearTimeout(timer)
     timer = undefined
-    for (const path of kept.keys()) forget(path)
+    for (const path of kept.keys()) evict(path)
   }
 
-  const renew = (): void => {
-    room = capacity
+  const resetCache = (): void => {
+    cacheLimit = maxCachedDirectories
     top.isSwept = false
-    forgetAll()
+    clearCache()
   }
 
-  const keep = (path: FsPath, directory: Directory): void => {
+  const cacheDirectory = (path: FsPath, directory: Directory): void => {
     if (!caseSensitive) return
-    forget(path)
+    evict(path)
     kept.set(path, retain(directory))
     for (const oldest of kept.keys()) {
-      if (kept.size <= room) break
-      forget(oldest)
+      if (kept.size <= cacheLimit) break
+      evict(oldest)
     }
-    timer ??= setTimeout(renew, lifetime).unref()
+    timer ??= setTimeout(resetCache, cacheLifetimeMillis).unref()
   }
 
   /** Halves the cache for a while when descriptors are exhausted. */
-  const keepAll = whenExhausted(() => {
-    room = kept.size >> 1
-    forgetAll()
-    timer = setTimeout(renew, lifetime).unref()
+  const stopReleasing = onExhausted(() => {
+    cacheLimit = kept.size >> 1
+    clearCache()
+    timer = setTimeout(resetCache, cacheLifetimeMillis).unref()
   })
 
-  const recall = (path: FsPath): Directory | undefined => {
+  const findCached = (path: FsPath): Directory | undefined => {
     const directory = kept.get(path)
     if (directory === undefined) return undefined
     if (isAt(directory.descriptor, hostPath(topPath, path)) !== true) {
-      forget(path)
+      evict(path)
       return undefined
     }
     kept.delete(path)
@@ -235,10 +235,10 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
     return retain(directory)
   }
 
-  const step = (from: Directory, segment: string): Directory | Fault => {
+  const openChildOf = (from: Directory, segment: string): Directory | Fault => {
     const at = below(from.base, segment)
     try {
-      return hold(Fs.openSync(at, holding))
+      return makeHeld(Fs.openSync(at, holdFlags))
     } catch (error) {
       const code = codeOf(error)
       if (code === "ENOENT") return notFound
@@ -251,10 +251,10 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
    * Descends from the deepest cached directory above the path. Caches the directory and its parent, because later calls
    * are likely to be nearby.
    */
-  const descend = (path: FsPath): Directory | Fault => {
+  const openBelow = (path: FsPath): Directory | Fault => {
     let above = parent(path)
     let from: Directory | undefined
-    while (above !== root && (from = recall(above)) === undefined) above = parent(above)
+    while (above !== root && (from = findCached(above)) === undefined) above = parent(above)
     let current = from ?? retain(top)
     const rest = above === root ? path : path.slice(above.length + 1)
     const segments = rest.split("/")
@@ -262,69 +262,69 @@ export const make = (descriptor: number, caseSensitive: boolean): Confined => {
     for (const segment of segments) {
       let next: Directory | Fault
       try {
-        next = step(current, segment)
+        next = openChildOf(current, segment)
       } finally {
         release(current)
       }
       if (isFault(next)) return next
       current = next
       above = under(above, segment)
-      if (--left < 2) keep(above, current)
+      if (--left < 2) cacheDirectory(above, current)
     }
     return current
   }
 
-  const isWhere = ({ descriptor }: Directory, path: FsPath): boolean =>
-    caseSensitive && path !== root ? isAt(descriptor, hostPath(topPath, path)) !== false : isThere(descriptor)
+  const isAtPath = ({ descriptor }: Directory, path: FsPath): boolean =>
+    caseSensitive && path !== root ? isAt(descriptor, hostPath(topPath, path)) !== false : isLinked(descriptor)
 
-  const place = (directory: Directory, path: FsPath): Place => new Lease(directory, path, walker)
+  const place = (directory: Directory, path: FsPath): HostDirectory => new DirectoryLease(directory, path, walker)
 
-  const locate = (): void => {
-    const now = whereIs(descriptor)
+  const updateRootPath = (): void => {
+    const now = pathOfDescriptor(descriptor)
     if (now.toString() === topPath.toString()) return
-    forgetAll()
+    clearCache()
     topPath = now
   }
 
   const walker: Walker = {
-    step: (directory, segment) => step(directory, segment),
-    isAt: (directory, path) => isWhere(directory, path) || (locate(), isWhere(directory, path))
+    openChildOf: (directory, segment) => openChildOf(directory, segment),
+    isAt: (directory, path) => isAtPath(directory, path) || (updateRootPath(), isAtPath(directory, path))
   }
 
-  const walk = (path: FsPath): Place | Fault => {
-    for (let looks = 0; looks < maxLooks; looks++) {
-      const known = recall(path)
+  const walk = (path: FsPath): HostDirectory | Fault => {
+    for (let looks = 0; looks < maxAttempts; looks++) {
+      const known = findCached(path)
       if (known !== undefined) return place(known, path)
-      const found = descend(path)
-      if (isFault(found)) return isThere(descriptor) ? found : gone
-      if (isWhere(found, path)) return place(found, path)
+      const found = openBelow(path)
+      if (isFault(found)) return isLinked(descriptor) ? found : rootRemoved
+      if (isAtPath(found, path)) return place(found, path)
       release(found)
-      forget(path)
-      locate()
+      evict(path)
+      updateRootPath()
     }
-    return unstable
+    return directoriesKeepChanging
   }
 
   return {
     level: "race-free",
     rootPath: () => {
-      if (!isClosed && isAt(descriptor, topPath) === false && isThere(descriptor)) locate()
+      if (!isClosed && isAt(descriptor, topPath) === false && isLinked(descriptor)) updateRootPath()
       return topPath
     },
     caseSensitive,
     directory: (path) => {
       if (isClosed) return closed
       if (path !== root) return walk(path)
-      return isThere(descriptor) ? place(retain(top), root) : gone
+      return isLinked(descriptor) ? place(retain(top), root) : rootRemoved
     },
     holds: () => true,
     withdraw: () => {},
-    alias,
+    descriptorPath: alias,
     close: () => {
       if (isClosed) return
       isClosed = true
-      keepAll()
-      forgetAll()
+      stopReleasing()
+      clearCache()
       release(top)
     }
   }

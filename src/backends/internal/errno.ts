@@ -23,9 +23,9 @@ const ioError = (error: SystemError, _kind?: Kind, code = error.code): Fault => 
 })
 
 /** The only invalid argument of these calls can be a name. */
-const takesName = new Set(["lstat", "open", "mkdir", "rmdir", "unlink", "rename", "link", "symlink", "scandir", "opendir"])
+const callsWithName = new Set(["lstat", "open", "mkdir", "rmdir", "unlink", "rename", "link", "symlink", "scandir", "opendir"])
 
-const table: Readonly<Record<string, Row>> = {
+const rowsByCode: Readonly<Record<string, Row>> = {
   ENOENT: { _tag: "NotFound" },
   EEXIST: (error) => (error.syscall === "rmdir" ? { _tag: "DirectoryNotEmpty" } : { _tag: "AlreadyExists" }),
   EACCES: permission,
@@ -41,7 +41,7 @@ const table: Readonly<Record<string, Row>> = {
   EDQUOT: diskFull,
   EFBIG: diskFull,
   ENAMETOOLONG: { _tag: "PathTooLong", detail: "the disk takes no name, or no path, of that length" },
-  EINVAL: (error) => (takesName.has(error.syscall ?? "") ? invalid : ioError(error)),
+  EINVAL: (error) => (callsWithName.has(error.syscall ?? "") ? invalid : ioError(error)),
   EILSEQ: invalid,
   ELOOP: { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" },
   ETIMEDOUT: { _tag: "Timeout", detail: "the disk did not answer" },
@@ -49,7 +49,7 @@ const table: Readonly<Record<string, Row>> = {
 }
 
 /** EDQUOT on Linux and macOS, for which the runtime has no name. */
-const byNumber: Readonly<Record<number, Row>> = { [-122]: diskFull, [-69]: diskFull }
+const rowsByNumber: Readonly<Record<number, Row>> = { [-122]: diskFull, [-69]: diskFull }
 
 /** Returns the fault for an error of `node:fs`. Throws other errors again, because they are defects of this program. */
 export const fromErrno = (error: unknown, kind?: Kind): Fault => {
@@ -58,13 +58,13 @@ export const fromErrno = (error: unknown, kind?: Kind): Fault => {
 }
 
 export const faultOf = (code: string, error: SystemError, kind?: Kind): Fault => {
-  const row = (Object.hasOwn(table, code) ? table[code] : undefined) ?? byNumber[error.errno ?? 0] ?? ioError
+  const row = (Object.hasOwn(rowsByCode, code) ? rowsByCode[code] : undefined) ?? rowsByNumber[error.errno ?? 0] ?? ioError
   return { ...(typeof row === "function" ? row(error, kind, code) : row), cause: error }
 }
 
-const exhausted = new Set(["EMFILE", "ENFILE"])
-const passing = new Set(["EBUSY", "EAGAIN", ...exhausted])
+const exhaustedCodes = new Set(["EMFILE", "ENFILE"])
+const transientCodes = new Set(["EBUSY", "EAGAIN", ...exhaustedCodes])
 
-export const isExhausted = (fault: Fault): boolean => exhausted.has(codeOf(fault["cause"]) ?? "")
+export const isExhausted = (fault: Fault): boolean => exhaustedCodes.has(codeOf(fault["cause"]) ?? "")
 
-export const isTransient = (fault: Fault): boolean => passing.has(codeOf(fault["cause"]) ?? "")
+export const isTransient = (fault: Fault): boolean => transientCodes.has(codeOf(fault["cause"]) ?? "")

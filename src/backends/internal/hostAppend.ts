@@ -12,13 +12,13 @@ import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Commit } from "../../port/Backend.ts"
-import { committed, fill, publish, settleName, staging } from "./atomicReplace.ts"
+import { runCommit, writeContent, publish, flushName, withStaged } from "./atomicReplace.ts"
 import { attempt, isFault } from "./attempt.ts"
-import { type Confined, giveAwayOpen, isSameFile, look, maxLooks, unstable } from "./confined.ts"
+import { type Confined, changeOwnerOfOpen, isSameFile, lstatEntry, maxAttempts, directoriesKeepChanging } from "./confined.ts"
 import { codeOf } from "../../model/systemError.ts"
 import { closeQuietly, unlinkQuietly } from "../../runtime/host.ts"
-import { allocate, type Durability, largest, type Progress, read, settle, write } from "./hostBytes.ts"
-import { type Hardlinks, inside, openFile, type Opened, toStat } from "./hostFile.ts"
+import { allocate, type Durability, maxBytesPerCall, type Progress, read, flush, write } from "./hostBytes.ts"
+import { type Hardlinks, inParent, openFile, type Opened, toStat } from "./hostFile.ts"
 
 interface Target extends Opened, Progress {
   readonly isNew: boolean
@@ -30,7 +30,7 @@ const { O_APPEND, O_CREAT, O_EXCL, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_WRONLY } 
 const target = (opened: Opened, isNew: boolean): Target => ({ ...opened, isNew, written: 0, isComplete: false })
 
 const makeTarget = (confined: Confined, path: FsPath): Target | Fault | undefined =>
-  inside(confined, path, (place, segment) => {
+  inParent(confined, path, (place, segment) => {
     let descriptor: number
     try {
       const flags = O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
@@ -42,7 +42,7 @@ const makeTarget = (confined: Confined, path: FsPath): Target | Fault | undefine
     let made: Target | undefined
     try {
       if (confined.holds(descriptor, place, segment)) {
-        giveAwayOpen(confined, descriptor)
+        changeOwnerOfOpen(confined, descriptor)
         made = target({ descriptor, stats: Fs.fstatSync(descriptor) }, true)
       } else confined.withdraw(descriptor, place, segment)
       return made
@@ -55,23 +55,23 @@ const makeTarget = (confined: Confined, path: FsPath): Target | Fault | undefine
   })
 
 const openTarget = (confined: Confined, path: FsPath, hardlinks: Hardlinks): Target | Fault => {
-  for (let looks = 0; looks < maxLooks; looks++) {
+  for (let looks = 0; looks < maxAttempts; looks++) {
     const opened = openFile(confined, path, O_WRONLY | O_APPEND, hardlinks)
     if (!isFault(opened)) return target(opened, false)
     if (opened._tag !== "NotFound") return opened
     const made = makeTarget(confined, path)
     if (made !== undefined) return made
   }
-  return unstable
+  return directoriesKeepChanging
 }
 
 /** Undoes a failed append, unless another writer has appended since. */
-const cutBack = (confined: Confined, path: FsPath, { descriptor, isNew, stats, written }: Target): void => {
+const undoAppend = (confined: Confined, path: FsPath, { descriptor, isNew, stats, written }: Target): void => {
   try {
     if (Fs.fstatSync(descriptor).size !== stats.size + written) return
     if (!isNew) return Fs.ftruncateSync(descriptor, stats.size)
-    void inside(confined, path, (place, segment) => {
-      const found = look(place.at(segment))
+    void inParent(confined, path, (place, segment) => {
+      const found = lstatEntry(place.at(segment))
       if (found !== undefined && isSameFile(found, stats)) Fs.unlinkSync(place.at(segment))
     })
   } catch {
@@ -92,13 +92,13 @@ const appendTo = (
   path: FsPath,
   hardlinks: Hardlinks,
   durability: Durability,
-  putInto: (target: Target) => Effect.Effect<void, Fault>
+  writeTo: (target: Target) => Effect.Effect<void, Fault>
 ): Effect.Effect<FileStat, Fault> =>
   Effect.acquireUseRelease(
     attempt(() => openTarget(confined, path, hardlinks)),
     (target) =>
       Effect.andThen(
-        durability === "none" ? putInto(target) : Effect.andThen(putInto(target), settle(target.descriptor)),
+        durability === "none" ? writeTo(target) : Effect.andThen(writeTo(target), flush(target.descriptor)),
         Effect.sync(() => {
           target.isComplete = true
           return statOf(path, target)
@@ -106,7 +106,7 @@ const appendTo = (
       ),
     (target) =>
       Effect.sync(() => {
-        if (!target.isComplete) cutBack(confined, path, target)
+        if (!target.isComplete) undoAppend(confined, path, target)
         closeQuietly(target.descriptor)
       })
   )
@@ -114,7 +114,7 @@ const appendTo = (
 /** Bytes appended by one system call, which are held in memory. */
 const blockSize = 256 * 1024 * 1024
 
-const copyFrom = (descriptor: number, target: Target): Effect.Effect<void, Fault> =>
+const appendFrom = (descriptor: number, target: Target): Effect.Effect<void, Fault> =>
   Effect.flatMap(
     attempt(() => Fs.fstatSync(descriptor).size),
     (size) => {
@@ -123,7 +123,9 @@ const copyFrom = (descriptor: number, target: Target): Effect.Effect<void, Fault
         Effect.flatMap(read(descriptor, block, offset), (length) =>
           length === 0
             ? Effect.void
-            : Effect.flatMap(write(target.descriptor, block.subarray(0, length), target, largest), () => from(offset + length))
+            : Effect.flatMap(write(target.descriptor, block.subarray(0, length), target, maxBytesPerCall), () =>
+                from(offset + length)
+              )
         )
       return from(0)
     }
@@ -137,18 +139,18 @@ const appendStream = <E, R>(
   durability: Durability,
   commit: Commit | undefined
 ): Effect.Effect<FileStat, Fault | E, R> =>
-  staging(confined, path, "append", (staged) => {
-    const filled = fill(staged, content)
+  withStaged(confined, path, "append", (staged) => {
+    const filled = writeContent(staged, content)
     const published = Effect.catch(
       attempt(() => publish(confined, staged, path, "append")),
       (fault) =>
         fault._tag === "AlreadyExists"
-          ? appendTo(confined, path, hardlinks, durability, (target) => copyFrom(staged.descriptor, target))
+          ? appendTo(confined, path, hardlinks, durability, (target) => appendFrom(staged.descriptor, target))
           : Effect.fail(fault)
     )
     return Effect.andThen(
-      durability === "none" ? filled : Effect.andThen(filled, settle(staged.descriptor)),
-      committed(commit, published)
+      durability === "none" ? filled : Effect.andThen(filled, flush(staged.descriptor)),
+      runCommit(commit, published)
     )
   })
 
@@ -162,10 +164,12 @@ export const append = <E, R>(
 ): Effect.Effect<FileStat, Fault | E, R> =>
   Effect.tap(
     isBytes(content)
-      ? committed(
+      ? runCommit(
           commit,
-          appendTo(confined, path, hardlinks, durability, (target) => write(target.descriptor, content, target, largest))
+          appendTo(confined, path, hardlinks, durability, (target) =>
+            write(target.descriptor, content, target, maxBytesPerCall)
+          )
         )
       : appendStream(confined, path, content, hardlinks, durability, commit),
-    () => settleName(confined, path, durability)
+    () => flushName(confined, path, durability)
   )

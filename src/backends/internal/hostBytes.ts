@@ -8,13 +8,13 @@ import * as Effect from "effect/Effect"
 import { Fs } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as Host from "../../runtime/host.ts"
-import { attempt, awaited } from "./attempt.ts"
+import { attempt, awaitCall } from "./attempt.ts"
 import { fromErrno } from "./errno.ts"
 
-export const inlineBytes = 64 * 1024
+export const maxSyncBytes = 64 * 1024
 
 /** Bytes requested by one system call, which moves at most 2 GiB. */
-export const largest = 1024 * 1024 * 1024
+export const maxBytesPerCall = 1024 * 1024 * 1024
 
 const diskFull: Fault = { _tag: "DiskFull" }
 
@@ -33,10 +33,12 @@ export const readSync = (descriptor: number, bytes: Uint8Array, offset: number):
 export const read = (descriptor: number, bytes: Uint8Array, offset: number): Effect.Effect<number, Fault> => {
   const from = (done: number): Effect.Effect<number, Fault> =>
     Effect.flatMap(
-      awaited<number>((end) => Fs.read(descriptor, bytes, done, Math.min(bytes.length - done, largest), offset + done, end)),
+      awaitCall<number>((end) =>
+        Fs.read(descriptor, bytes, done, Math.min(bytes.length - done, maxBytesPerCall), offset + done, end)
+      ),
       (read) => (read === 0 || done + read === bytes.length ? Effect.succeed(done + read) : from(done + read))
     )
-  return bytes.length > inlineBytes ? from(0) : attempt(() => readSync(descriptor, bytes, offset))
+  return bytes.length > maxSyncBytes ? from(0) : attempt(() => readSync(descriptor, bytes, offset))
 }
 
 export interface Progress {
@@ -57,21 +59,21 @@ export const write = (
   descriptor: number,
   bytes: Uint8Array,
   progress: Progress = { written: 0 },
-  piece = 8 * 1024 * 1024
+  bytesPerCall = 8 * 1024 * 1024
 ): Effect.Effect<void, Fault> => {
   const from = (done: number): Effect.Effect<void, Fault> =>
     Effect.flatMap(
-      awaited<number>((end) => Fs.write(descriptor, bytes, done, Math.min(bytes.length - done, piece), null, end)),
+      awaitCall<number>((end) => Fs.write(descriptor, bytes, done, Math.min(bytes.length - done, bytesPerCall), null, end)),
       (written) => {
         progress.written += written
         if (written === 0) return Effect.fail(diskFull)
         return done + written < bytes.length ? from(done + written) : Effect.void
       }
     )
-  return bytes.length > inlineBytes ? from(0) : attempt(() => writeSync(descriptor, bytes, progress))
+  return bytes.length > maxSyncBytes ? from(0) : attempt(() => writeSync(descriptor, bytes, progress))
 }
 
 export type Durability = "none" | "file" | "full"
 
 /** Flushes the bytes to disk. Never retries: after a failure, the kernel has discarded the unwritten bytes. */
-export const settle = (descriptor: number): Effect.Effect<void, Fault> => Host.sync(descriptor, fromErrno)
+export const flush = (descriptor: number): Effect.Effect<void, Fault> => Host.sync(descriptor, fromErrno)

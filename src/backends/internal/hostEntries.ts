@@ -9,26 +9,28 @@ import { Fs } from "../../runtime/node.ts"
 import { isBytes } from "../../model/bytes.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { Child } from "../../port/Backend.ts"
-import { attempt, awaited, patiently } from "./attempt.ts"
-import { look, type Place } from "./confined.ts"
+import { attempt, awaitCall, retryTransient } from "./attempt.ts"
+import { lstatEntry, type HostDirectory } from "./confined.ts"
 import { kindOf } from "./hostFile.ts"
-import { childOf, fromBytes, isDoubtful } from "./hostNames.ts"
+import { childOf, fromBytes, mayBeLossy } from "./hostNames.ts"
 
 /** Larger directories are read in slices: bytes as the disk counts them, for some thousand entries. */
-const large = 64 * 1024
-const slice = 1000
+const largeDirectoryBytes = 64 * 1024
+const entriesPerSlice = 1000
 
 /** Bun returns only names, without kinds, if names are requested as bytes (oven-sh/bun#27914). */
 type Entry = Fs.Dirent | Fs.Dirent<Buffer> | Buffer
 
-const inSlices = (place: Place, encoding: "utf8" | "buffer"): Effect.Effect<ReadonlyArray<Entry>, Fault> =>
+const readInSlices = (place: HostDirectory, encoding: "utf8" | "buffer"): Effect.Effect<ReadonlyArray<Entry>, Fault> =>
   Effect.acquireUseRelease(
-    attempt(() => Fs.opendirSync(place.directory as string, { encoding: encoding as BufferEncoding, bufferSize: slice })),
+    attempt(() =>
+      Fs.opendirSync(place.directory as string, { encoding: encoding as BufferEncoding, bufferSize: entriesPerSlice })
+    ),
     (directory) => {
       const entries: Array<Entry> = []
       const next: Effect.Effect<ReadonlyArray<Entry>, Fault> = Effect.flatMap(
         attempt(() => {
-          for (let left = slice; left > 0; left--) {
+          for (let left = entriesPerSlice; left > 0; left--) {
             const entry = directory.readSync()
             if (entry === null) return false
             entries.push(entry)
@@ -42,41 +44,41 @@ const inSlices = (place: Place, encoding: "utf8" | "buffer"): Effect.Effect<Read
     (directory) => Effect.sync(() => directory.closeSync())
   )
 
-const atOnce = (place: Place, encoding: "utf8" | "buffer"): Effect.Effect<ReadonlyArray<Entry>, Fault> =>
-  patiently(
-    awaited<Array<Entry>>((end) =>
+const readAtOnce = (place: HostDirectory, encoding: "utf8" | "buffer"): Effect.Effect<ReadonlyArray<Entry>, Fault> =>
+  retryTransient(
+    awaitCall<Array<Entry>>((end) =>
       Fs.readdir(place.directory, { withFileTypes: true, encoding: encoding as "utf8" }, end as (error: Error | null) => void)
     )
   )
 
-const entriesOf = (place: Place, encoding: "utf8" | "buffer"): Effect.Effect<ReadonlyArray<Entry>, Fault> =>
+const entriesOf = (place: HostDirectory, encoding: "utf8" | "buffer"): Effect.Effect<ReadonlyArray<Entry>, Fault> =>
   Effect.flatMap(
-    attempt(() => place.stats.size > large),
-    (isLarge) => (isLarge ? inSlices(place, encoding) : atOnce(place, encoding))
+    attempt(() => place.stats.size > largeDirectoryBytes),
+    (isLarge) => (isLarge ? readInSlices(place, encoding) : readAtOnce(place, encoding))
   )
 
-const lookedAt = (place: Place, name: Buffer): Child | undefined => {
+const childAt = (place: HostDirectory, name: Buffer): Child | undefined => {
   const child = childOf(fromBytes(name), "other")
-  const stats = look(place.at(child.key ?? child.name))
+  const stats = lstatEntry(place.at(child.key ?? child.name))
   return stats && { ...child, kind: kindOf(stats) }
 }
 
-const toChildren = (place: Place, entries: ReadonlyArray<Entry>): Array<Child> | undefined => {
+const toChildren = (place: HostDirectory, entries: ReadonlyArray<Entry>): Array<Child> | undefined => {
   const children: Array<Child> = []
   for (const entry of entries) {
     if (isBytes(entry)) {
-      const child = lookedAt(place, entry)
+      const child = childAt(place, entry)
       if (child !== undefined) children.push(child)
       continue
     }
     const name = typeof entry.name === "string" ? entry.name : fromBytes(entry.name)
-    if (typeof entry.name === "string" && isDoubtful(entry.name)) return undefined
+    if (typeof entry.name === "string" && mayBeLossy(entry.name)) return undefined
     children.push(childOf(name, kindOf(entry)))
   }
   return children
 }
 
-export const children = (place: Place): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+export const children = (place: HostDirectory): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   Effect.flatMap(entriesOf(place, "utf8"), (entries) => {
     const children = toChildren(place, entries)
     return children === undefined
@@ -85,7 +87,7 @@ export const children = (place: Place): Effect.Effect<ReadonlyArray<Child>, Faul
   })
 
 /** Tests whether a walk may read the directory without the thread pool: some hundred entries. */
-export const isSmall = (place: Place): boolean => {
+export const isSmall = (place: HostDirectory): boolean => {
   try {
     return place.stats.size <= 16 * 1024
   } catch {
@@ -97,7 +99,7 @@ export const isSmall = (place: Place): boolean => {
 /**
  * Lists a directory without the thread pool: three times as fast if it is small, but a large one blocks the program.
  */
-export const childrenNow = (place: Place): ReadonlyArray<Child> => {
+export const listSync = (place: HostDirectory): ReadonlyArray<Child> => {
   const read = (encoding: "utf8" | "buffer") =>
     toChildren(place, Fs.readdirSync(place.directory, { withFileTypes: true, encoding: encoding as "utf8" }))
   return read("utf8") ?? read("buffer") ?? []

@@ -15,49 +15,49 @@ import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, isTemporaryName, root } from "../../model/FsPath.ts"
 import type { Kind } from "../../model/Entry.ts"
 import type { Child } from "../../port/Backend.ts"
-import type { Explore, Explorer, Reading, Visit } from "../../port/explorer.ts"
+import type { Explore, Explorer, DirectoryReading, Visit } from "../../port/explorer.ts"
 import { inWalkOrder } from "../../port/order.ts"
-import type { Crew } from "../../runtime/crew.ts"
+import type { WorkerPool } from "../../runtime/crew.ts"
 import type { Listing } from "../../runtime/lister.ts"
-import { attempt, isFault, whenExhausted } from "./attempt.ts"
-import { type Confined, maxLooks, notFound, type Place } from "./confined.ts"
-import { children, childrenNow, isSmall } from "./hostEntries.ts"
+import { attempt, isFault, onExhausted } from "./attempt.ts"
+import { type Confined, maxAttempts, notFound, type HostDirectory } from "./confined.ts"
+import { children, listSync, isSmall } from "./hostEntries.ts"
 import * as HostSearch from "./hostSearch.ts"
-import { namesNow, ofListing, stampsIn, stampsOf } from "./hostStamps.ts"
-import { childOf, isText } from "./hostNames.ts"
-import { sweep } from "./leftovers.ts"
+import { listNamesSync, stampsOfListing, readStamps, stampsOf } from "./hostStamps.ts"
+import { childOf, isPlainText } from "./hostNames.ts"
+import { removeLeftover } from "./leftovers.ts"
 
 /** Directories read on this thread before the workers are used: about 2 ms, while starting a worker takes 40 ms. */
-const few = 128
-const jobSize = 64
-const maxAsked = 320
+const firstDirectories = 128
+const directoriesPerJob = 64
+const maxRequested = 320
 /** Directories read on this thread at a time, and before a yield to other fibers. */
-const together = 16
-const slice = 128
+const directoriesPerBatch = 16
+const directoriesPerYield = 128
 /** Directories held open by all walks together. Each needs a descriptor. */
 const maxHeld = 1536
-let allHeld = 0
+let heldCount = 0
 
-const quarter = (): number => {
+const quarterOfDescriptorLimit = (): number => {
   const limit = /^Max open files\s+(\d+)/m.exec(Fs.readFileSync("/proc/self/limits", "latin1"))
   return limit === null ? maxHeld : Number(limit[1]) >> 2
 }
-let most = 0
+let heldLimit = 0
 const mayHold = (): boolean => {
-  if (most === 0) most = Math.min(maxHeld, quarter())
-  return allHeld < most
+  if (heldLimit === 0) heldLimit = Math.min(maxHeld, quarterOfDescriptorLimit())
+  return heldCount < heldLimit
 }
 
-interface Held {
-  readonly place: Place
+interface HeldDirectory {
+  readonly place: HostDirectory
   lent: number
   /** Set once the walk has left the directory. The last user then releases it. */
-  isLeft: boolean
+  isAbandoned: boolean
 }
 
-interface Lent {
-  readonly place: Place
-  readonly giveBack: () => void
+interface BorrowedDirectory {
+  readonly place: HostDirectory
+  readonly returnLoan: () => void
 }
 
 const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
@@ -65,7 +65,7 @@ const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
 const childrenOf = ({ kinds: codes, names }: Listing, caseSensitive: boolean): ReadonlyArray<Child> => {
   if (codes.length === 0) return []
   const all = names.split("/")
-  if (caseSensitive && isText(names))
+  if (caseSensitive && isPlainText(names))
     return all.map((name, index) => ({ name, kind: kinds[codes[index]!]!, addressable: true }))
   // The escaped form of an inexpressible name may sort differently from the name.
   return inWalkOrder(
@@ -82,11 +82,11 @@ const childrenOf = ({ kinds: codes, names }: Listing, caseSensitive: boolean): R
  */
 const isPlain = (answer: Listing | string): answer is Listing =>
   typeof answer !== "string" &&
-  !answer.isDoubtful &&
+  !answer.mayBeLossy &&
   !(answer.names.includes(".~") && answer.names.split("/").some(isTemporaryName))
 
 export interface Means {
-  readonly crew: Crew | undefined
+  readonly crew: WorkerPool | undefined
   readonly sweeps: boolean
   readonly refuseHardlinks: boolean
   /** Returns each entry with the data that shows changes: children are Stamped, in any order. */
@@ -100,17 +100,17 @@ const make = <V extends Visit>(
   searches: boolean
 ) => {
   const { caseSensitive } = confined
-  const isAlone = workers === undefined || searches
-  const held = new Map<Visit, Held>()
+  const readsLocally = workers === undefined || searches
+  const held = new Map<Visit, HeldDirectory>()
   const withdrawals = new Set<() => void>()
-  let here: Array<V> = []
-  let done: Array<Reading<V>> = []
+  let localQueue: Array<V> = []
+  let done: Array<DirectoryReading<V>> = []
   /** Directories that need a full listing by the port, because the fast one was not plain. */
-  let odd: Array<V> = []
-  let asked = 0
-  let readHere = 0
+  let relistQueue: Array<V> = []
+  let requestedCount = 0
+  let readLocally = 0
   let wake: (() => void) | undefined
-  let idle: (() => void) | undefined
+  let onIdle: (() => void) | undefined
 
   const closed = (): Fault | undefined => {
     const top = confined.directory(root)
@@ -119,34 +119,34 @@ const make = <V extends Visit>(
     return undefined
   }
 
-  const letGo = (visit: Visit, known: Held): void => {
+  const releaseHeld = (visit: Visit, heldDirectory: HeldDirectory): void => {
     held.delete(visit)
-    allHeld--
-    if (known.lent === 0) known.place.release()
-    else known.isLeft = true
+    heldCount--
+    if (heldDirectory.lent === 0) heldDirectory.place.release()
+    else heldDirectory.isAbandoned = true
   }
 
-  const giveBack = (known: Held): void => {
-    if (--known.lent === 0 && known.isLeft) known.place.release()
+  const returnLoan = (heldDirectory: HeldDirectory): void => {
+    if (--heldDirectory.lent === 0 && heldDirectory.isAbandoned) heldDirectory.place.release()
   }
 
   /** Releases unused directories when the process has no descriptors left. They are reopened on demand. */
-  const keepAll = whenExhausted(() => {
-    for (const [visit, known] of held) {
-      if (known.lent === 0) letGo(visit, known)
+  const stopReleasing = onExhausted(() => {
+    for (const [visit, heldDirectory] of held) {
+      if (heldDirectory.lent === 0) releaseHeld(visit, heldDirectory)
     }
   })
 
-  const reach = (visit: V): Place | Fault => {
+  const openVisit = (visit: V): HostDirectory | Fault => {
     const above = visit.above && held.get(visit.above)?.place
-    return above === undefined ? confined.directory(pathOf(visit)) : above.enter(visit.segment)
+    return above === undefined ? confined.directory(pathOf(visit)) : above.openChild(visit.segment)
   }
 
-  const keep = (visit: V, place: Place): Held => {
-    const known = { place, lent: 0, isLeft: false }
-    held.set(visit, known)
-    allHeld++
-    return known
+  const holdDirectory = (visit: V, place: HostDirectory): HeldDirectory => {
+    const heldDirectory = { place, lent: 0, isAbandoned: false }
+    held.set(visit, heldDirectory)
+    heldCount++
+    return heldDirectory
   }
 
   /**
@@ -155,22 +155,22 @@ const make = <V extends Visit>(
    * A held directory stays open until the walk leaves it. A directory that `isRead` is held if possible, because its
    * subdirectories must be reached through the directory that was read.
    */
-  const lend = (visit: V, isRead = false): Lent | Fault => {
-    let known = held.get(visit)
-    if (known === undefined) {
-      const place = reach(visit)
+  const lendDirectory = (visit: V, isRead = false): BorrowedDirectory | Fault => {
+    let heldDirectory = held.get(visit)
+    if (heldDirectory === undefined) {
+      const place = openVisit(visit)
       if (isFault(place)) return place
-      if (!isRead || !mayHold()) return { place, giveBack: () => place.release() }
-      known = keep(visit, place)
+      if (!isRead || !mayHold()) return { place, returnLoan: () => place.release() }
+      heldDirectory = holdDirectory(visit, place)
     }
-    const lent = known
+    const lent = heldDirectory
     lent.lent++
-    return { place: lent.place, giveBack: () => giveBack(lent) }
+    return { place: lent.place, returnLoan: () => returnLoan(lent) }
   }
 
-  const borrow = (visit: V, isRead = false): Lent | undefined => {
+  const borrow = (visit: V, isRead = false): BorrowedDirectory | undefined => {
     try {
-      const lent = lend(visit, isRead)
+      const lent = lendDirectory(visit, isRead)
       return isFault(lent) ? undefined : lent
     } catch {
       return undefined
@@ -182,27 +182,27 @@ const make = <V extends Visit>(
     if (borrowed === undefined) return undefined
     try {
       if (!isSmall(borrowed.place)) return undefined
-      if (stamps) return stampsOf(borrowed.place, namesNow(borrowed.place))
-      const children = childrenNow(borrowed.place)
+      if (stamps) return stampsOf(borrowed.place, listNamesSync(borrowed.place))
+      const children = listSync(borrowed.place)
       return children.some(({ name }) => isTemporaryName(name)) ? undefined : inWalkOrder(children, caseSensitive)
     } catch {
       return undefined
     } finally {
-      borrowed.giveBack()
+      borrowed.returnLoan()
     }
   }
 
-  const arrive = (visit: V, children: ReadonlyArray<Child> | undefined): void => {
-    asked--
-    if (children === undefined) odd.push(visit)
+  const addReading = (visit: V, children: ReadonlyArray<Child> | undefined): void => {
+    requestedCount--
+    if (children === undefined) relistQueue.push(visit)
     else done.push({ visit, children })
   }
 
-  const send = (crew: Crew, visits: ReadonlyArray<V>): void => {
+  const sendJob = (crew: WorkerPool, visits: ReadonlyArray<V>): void => {
     const paths: Array<string> = []
     const sent: Array<V> = []
     const returns: Array<() => void> = []
-    const borrowed = new Map<Visit, Place>()
+    const borrowed = new Map<Visit, HostDirectory>()
     for (const visit of visits) {
       const above = visit.above as V | undefined
       let place = above && borrowed.get(above)
@@ -210,11 +210,11 @@ const make = <V extends Visit>(
         const lent = borrow(above)
         if (lent !== undefined) {
           borrowed.set(above, (place = lent.place))
-          returns.push(lent.giveBack)
+          returns.push(lent.returnLoan)
         }
       }
       const path = place?.at(visit.segment)
-      if (typeof path !== "string") arrive(visit, undefined)
+      if (typeof path !== "string") addReading(visit, undefined)
       else {
         paths.push(path)
         sent.push(visit)
@@ -225,40 +225,40 @@ const make = <V extends Visit>(
       (answers) => {
         for (const [index, visit] of sent.entries()) {
           const answer = answers[index]!
-          arrive(visit, !isPlain(answer) ? undefined : stamps ? ofListing(answer) : childrenOf(answer, caseSensitive))
+          addReading(visit, !isPlain(answer) ? undefined : stamps ? stampsOfListing(answer) : childrenOf(answer, caseSensitive))
         }
         wake?.()
       },
       () => {
         withdrawals.delete(withdraw)
-        for (const giveBack of returns) giveBack()
-        if (withdrawals.size === 0) idle?.()
+        for (const returnLoan of returns) returnLoan()
+        if (withdrawals.size === 0) onIdle?.()
       },
       stamps
     )
     withdrawals.add(withdraw)
   }
 
-  const listIn = (place: Place): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+  const listIn = (place: HostDirectory): Effect.Effect<ReadonlyArray<Child>, Fault> =>
     stamps
-      ? stampsIn(place)
+      ? readStamps(place)
       : Effect.map(children(place), (found) =>
           // If the directory was moved elsewhere meanwhile, it may be outside the root, so nothing in it is removed.
-          sweeps && place.isSame() ? found.filter(({ name }) => !sweep(place, name)) : found
+          sweeps && place.isSame() ? found.filter(({ name }) => !removeLeftover(place, name)) : found
         )
 
   /** Lists a directory through its parent as it was read. Its path may lead to another directory by now. */
-  const listAgain = (visit: V, left = maxLooks): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+  const listAgain = (visit: V, left = maxAttempts): Effect.Effect<ReadonlyArray<Child>, Fault> =>
     Effect.flatten(
       Effect.acquireUseRelease(
-        attempt(() => lend(visit, true)),
+        attempt(() => lendDirectory(visit, true)),
         ({ place }) =>
           Effect.map(Effect.result(listIn(place)), (result) => {
             // An entry that disappears while its kind is determined can fail the listing of an existing directory.
             const isGone = result._tag === "Failure" && result.failure._tag === "NotFound"
             return isGone && left > 0 ? listAgain(visit, left - 1) : Effect.fromResult(result)
           }),
-        ({ giveBack }) => Effect.sync(giveBack)
+        ({ returnLoan }) => Effect.sync(returnLoan)
       )
     )
 
@@ -269,29 +269,30 @@ const make = <V extends Visit>(
     })
 
   const explorer: Explorer<V> = {
-    search: workers && HostSearch.make(workers, lend, refuseHardlinks, closed),
-    room: () => {
-      if (readHere < few) return asked === 0 ? 1 : 0
-      if (isAlone) return asked === 0 ? together : 0
-      return maxAsked - asked < jobSize ? 0 : maxAsked - asked
+    search: workers && HostSearch.make(workers, lendDirectory, refuseHardlinks, closed),
+    availableReads: () => {
+      if (readLocally < firstDirectories) return requestedCount === 0 ? 1 : 0
+      if (readsLocally) return requestedCount === 0 ? directoriesPerBatch : 0
+      return maxRequested - requestedCount < directoriesPerJob ? 0 : maxRequested - requestedCount
     },
     read: (visits) => {
-      asked += visits.length
-      if (workers === undefined || isAlone || readHere < few) here.push(...visits.toReversed())
-      else for (let at = 0; at < visits.length; at += jobSize) send(workers, visits.slice(at, at + jobSize))
+      requestedCount += visits.length
+      if (workers === undefined || readsLocally || readLocally < firstDirectories) localQueue.push(...visits.toReversed())
+      else
+        for (let at = 0; at < visits.length; at += directoriesPerJob) sendJob(workers, visits.slice(at, at + directoriesPerJob))
     },
     take: () => {
       const taken = done
       done = []
       return taken
     },
-    wait: Effect.suspend(() => {
+    waitForReading: Effect.suspend(() => {
       if (done.length > 0) return Effect.void
-      const strange = odd.pop()
-      if (strange !== undefined) {
-        return readAgain(strange)
+      const unusualVisit = relistQueue.pop()
+      if (unusualVisit !== undefined) {
+        return readAgain(unusualVisit)
       }
-      const next = here.pop()
+      const next = localQueue.pop()
       if (next === undefined) {
         return Effect.callback<void>((resume) => {
           wake = () => {
@@ -303,27 +304,27 @@ const make = <V extends Visit>(
           })
         })
       }
-      for (let visit: V | undefined = next; visit !== undefined; visit = here.pop()) {
-        readHere++
-        arrive(visit, readNow(visit))
+      for (let visit: V | undefined = next; visit !== undefined; visit = localQueue.pop()) {
+        readLocally++
+        addReading(visit, readNow(visit))
       }
-      return readHere % slice < together ? Effect.yieldNow : Effect.void
+      return readLocally % directoriesPerYield < directoriesPerBatch ? Effect.yieldNow : Effect.void
     }),
-    hold: (visit) => {
+    keepOpen: (visit) => {
       if (held.has(visit) || !mayHold()) return
       try {
-        const place = reach(visit)
+        const place = openVisit(visit)
         if (isFault(place)) return
-        keep(visit, place)
+        holdDirectory(visit, place)
       } catch {
         // The directory is reached on demand later.
       }
     },
-    leave: (visit) => {
-      const known = held.get(visit)
-      if (known !== undefined) letGo(visit, known)
+    release: (visit) => {
+      const heldDirectory = held.get(visit)
+      if (heldDirectory !== undefined) releaseHeld(visit, heldDirectory)
     },
-    again: (visit) =>
+    relist: (visit) =>
       Effect.flatMap(
         attempt(() => held.get(visit)?.place.isSame() === false),
         (isMoved) => (isMoved ? Effect.fail(notFound) : listAgain(visit))
@@ -334,11 +335,11 @@ const make = <V extends Visit>(
     Effect.callback<void>((resume) => {
       for (const withdraw of withdrawals) withdraw()
       if (withdrawals.size === 0) resume(Effect.void)
-      else idle = () => resume(Effect.void)
+      else onIdle = () => resume(Effect.void)
     }),
     Effect.sync(() => {
-      keepAll()
-      for (const [visit, known] of held) letGo(visit, known)
+      stopReleasing()
+      for (const [visit, heldDirectory] of held) releaseHeld(visit, heldDirectory)
     })
   )
   return { explorer, close }

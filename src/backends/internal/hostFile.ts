@@ -13,14 +13,14 @@ import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, name, parent, root } from "../../model/FsPath.ts"
 import type { Handle, Whole } from "../../port/Backend.ts"
 import { attempt, isFault } from "./attempt.ts"
-import { type Confined, look, maxLooks, type Place, unstable } from "./confined.ts"
+import { type Confined, lstatEntry, maxAttempts, type HostDirectory, directoriesKeepChanging } from "./confined.ts"
 import { codeOf } from "../../model/systemError.ts"
 import { closeQuietly } from "../../runtime/host.ts"
-import { allocate, inlineBytes, largest, read, readSync } from "./hostBytes.ts"
+import { allocate, maxSyncBytes, maxBytesPerCall, read, readSync } from "./hostBytes.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
 const notAFile: Fault = { _tag: "NotAFile" }
-const linked: Fault = { _tag: "AccessDenied", why: "link" }
+const hardLinkRefused: Fault = { _tag: "AccessDenied", why: "link" }
 const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
 
 export const kindOf = (stats: Fs.Stats | Fs.Dirent | Fs.Dirent<Buffer>): Kind =>
@@ -29,10 +29,10 @@ export const kindOf = (stats: Fs.Stats | Fs.Dirent | Fs.Dirent<Buffer>): Kind =>
 const permissionBits = 0o777
 
 /** Milliseconds from 1970 to the farthest date. Disks can store larger ones. */
-const farthest = 8_640_000_000_000_000
+const maxTimeMillis = 8_640_000_000_000_000
 
 const toTime = (millis: number): DateTime.Utc =>
-  DateTime.makeUnsafe(Math.max(-farthest, Math.min(farthest, Math.floor(millis))))
+  DateTime.makeUnsafe(Math.max(-maxTimeMillis, Math.min(maxTimeMillis, Math.floor(millis))))
 
 /** Creates a stat. Times are milliseconds since 1970; `mode` is absent if the disk has none. */
 export const statOf = (path: FsPath, kind: Kind, size: number, born: number, modified: number, mode?: number): FileStat => ({
@@ -51,7 +51,11 @@ export const statOf = (path: FsPath, kind: Kind, size: number, born: number, mod
 export const toStat = (path: FsPath, stats: Fs.Stats): FileStat =>
   statOf(path, kindOf(stats), stats.size, stats.birthtimeMs, stats.mtimeMs, stats.mode)
 
-export const inside = <A>(confined: Confined, path: FsPath, use: (place: Place, segment: string) => A | Fault): A | Fault => {
+export const inParent = <A>(
+  confined: Confined,
+  path: FsPath,
+  use: (place: HostDirectory, segment: string) => A | Fault
+): A | Fault => {
   const place = confined.directory(parent(path))
   if (isFault(place)) return place
   try {
@@ -62,7 +66,7 @@ export const inside = <A>(confined: Confined, path: FsPath, use: (place: Place, 
 }
 
 /** Converts NotADirectory to NotFound for operations that only look: nothing exists below a file or symlink. */
-export const absent = (fault: Fault): Fault => (fault._tag === "NotADirectory" ? notFound : fault)
+export const notFoundBelowFile = (fault: Fault): Fault => (fault._tag === "NotADirectory" ? notFound : fault)
 
 const rootStats = (confined: Confined): Fs.Stats | Fault => {
   const place = confined.directory(root)
@@ -76,15 +80,17 @@ const rootStats = (confined: Confined): Fs.Stats | Fault => {
 
 export const stat = (confined: Confined, path: FsPath): FileStat | undefined | Fault => {
   const found =
-    path === root ? rootStats(confined) : inside(confined, path, (place, segment) => look(place.at(segment)) ?? notFound)
+    path === root
+      ? rootStats(confined)
+      : inParent(confined, path, (place, segment) => lstatEntry(place.at(segment)) ?? notFound)
   if (!isFault(found)) return toStat(path, found)
-  return absent(found)._tag === "NotFound" ? undefined : found
+  return notFoundBelowFile(found)._tag === "NotFound" ? undefined : found
 }
 
 export type Hardlinks = "allow" | "reject"
 
 /** Tests whether a file has a second name, through which it may belong to a tree outside the root. */
-export const isRefused = (stats: Fs.Stats, hardlinks: Hardlinks): boolean =>
+export const isRefusedHardLink = (stats: Fs.Stats, hardlinks: Hardlinks): boolean =>
   hardlinks === "reject" && stats.isFile() && stats.nlink > 1
 
 export interface Opened {
@@ -96,15 +102,15 @@ const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = Fs.constants
 
 const changed = new Set(["ELOOP", "ENXIO", "EISDIR", "ENOENT"])
 
-const openHere = (
+const tryOpen = (
   confined: Confined,
-  place: Place,
+  place: HostDirectory,
   segment: string,
   flags: number,
   hardlinks: Hardlinks
 ): Opened | Fault | undefined => {
   const at = place.at(segment)
-  const found = look(at)
+  const found = lstatEntry(at)
   if (found === undefined) return notFound
   if (!found.isFile()) return notAFile
   let descriptor: number
@@ -118,7 +124,7 @@ const openHere = (
   try {
     const stats = Fs.fstatSync(descriptor)
     if (stats.isFile() && confined.holds(descriptor, place, segment)) {
-      opened = isRefused(stats, hardlinks) ? linked : { descriptor, stats }
+      opened = isRefusedHardLink(stats, hardlinks) ? hardLinkRefused : { descriptor, stats }
     }
     return opened
   } finally {
@@ -128,27 +134,28 @@ const openHere = (
 
 export const openFile = (confined: Confined, path: FsPath, flags: number, hardlinks: Hardlinks): Opened | Fault => {
   if (path === root) return notAFile
-  for (let looks = 0; looks < maxLooks; looks++) {
-    const opened = inside(confined, path, (place, segment) => openHere(confined, place, segment, flags, hardlinks))
+  for (let looks = 0; looks < maxAttempts; looks++) {
+    const opened = inParent(confined, path, (place, segment) => tryOpen(confined, place, segment, flags, hardlinks))
     if (opened !== undefined) return opened
   }
-  return unstable
+  return directoriesKeepChanging
 }
 
 const openToRead = (confined: Confined, path: FsPath, hardlinks: Hardlinks): Opened | Fault => {
   const opened = openFile(confined, path, O_RDONLY, hardlinks)
-  return isFault(opened) ? absent(opened) : opened
+  return isFault(opened) ? notFoundBelowFile(opened) : opened
 }
 
-const cut = (bytes: Uint8Array, length: number): Uint8Array => (length === bytes.length ? bytes : bytes.slice(0, length))
+const truncateBytes = (bytes: Uint8Array, length: number): Uint8Array =>
+  length === bytes.length ? bytes : bytes.slice(0, length)
 
 const handleOf = (path: FsPath, { descriptor, stats }: Opened): { readonly handle: Handle; readonly close: () => void } => {
   const stat = toStat(path, stats)
-  let reading = 0
+  let activeReads = 0
   let isClosed = false
-  const leave = (): void => {
-    reading--
-    if (isClosed && reading === 0) closeQuietly(descriptor)
+  const endRead = (): void => {
+    activeReads--
+    if (isClosed && activeReads === 0) closeQuietly(descriptor)
   }
   return {
     handle: {
@@ -158,18 +165,18 @@ const handleOf = (path: FsPath, { descriptor, stats }: Opened): { readonly handl
           Effect.suspend(() => {
             if (isClosed) return Effect.fail(closed)
             // Bytes appended since the file was opened are not part of the handle's content.
-            const bytes = allocate(Math.max(0, Math.min(length, largest, stats.size - offset)))
+            const bytes = allocate(Math.max(0, Math.min(length, maxBytesPerCall, stats.size - offset)))
             if (bytes.length === 0) return Effect.succeed(bytes)
-            reading++
-            return Effect.map(Effect.ensuring(read(descriptor, bytes, offset), Effect.sync(leave)), (length) =>
-              cut(bytes, length)
+            activeReads++
+            return Effect.map(Effect.ensuring(read(descriptor, bytes, offset), Effect.sync(endRead)), (length) =>
+              truncateBytes(bytes, length)
             )
           })
         )
     },
     close: () => {
       isClosed = true
-      if (reading === 0) closeQuietly(descriptor)
+      if (activeReads === 0) closeQuietly(descriptor)
     }
   }
 }
@@ -191,7 +198,7 @@ const wholeOf = (path: FsPath, stats: Fs.Stats, bytes: Uint8Array): Whole => {
   return { stat: stat.sizeBytes === bytes.length ? stat : { ...stat, sizeBytes: bytes.length }, bytes }
 }
 
-export const wholeNow = (
+export const readSmallSync = (
   confined: Confined,
   path: FsPath,
   maxBytes: number,
@@ -201,17 +208,17 @@ export const wholeNow = (
   if (isFault(opened)) return opened
   const { descriptor, stats } = opened
   try {
-    if (stats.size > Math.min(maxBytes, inlineBytes)) return undefined
+    if (stats.size > Math.min(maxBytes, maxSyncBytes)) return undefined
     const bytes = allocate(stats.size)
-    return wholeOf(path, stats, cut(bytes, readSync(descriptor, bytes, 0)))
+    return wholeOf(path, stats, truncateBytes(bytes, readSync(descriptor, bytes, 0)))
   } finally {
     closeQuietly(descriptor)
   }
 }
 
-export const whole = (
+export const readSmall = (
   confined: Confined,
   path: FsPath,
   maxBytes: number,
   hardlinks: Hardlinks
-): Effect.Effect<Whole | undefined, Fault> => attempt(() => wholeNow(confined, path, maxBytes, hardlinks))
+): Effect.Effect<Whole | undefined, Fault> => attempt(() => readSmallSync(confined, path, maxBytes, hardlinks))

@@ -8,17 +8,17 @@
 import { isUtf8 } from "../../runtime/node.ts"
 import type { Kind } from "../../model/Entry.ts"
 import type { Child } from "../../port/Backend.ts"
-import { escaped } from "../../runtime/escapedName.ts"
+import { escapeName } from "../../runtime/escapedName.ts"
 
 export type HostPath = string | Buffer
 
-const mark = "\u0000"
+const keyPrefix = "\u0000"
 const control = /[\u0000-\u001f\u007f]/
 
 /** Tests for the replacement character, with which text may be a lossy decoding. */
-export const isDoubtful = (name: string): boolean => name.includes("\ufffd")
+export const mayBeLossy = (name: string): boolean => name.includes("\ufffd")
 
-export const keyOf = (name: Buffer): string => mark + name.toString("hex")
+export const keyOf = (name: Buffer): string => keyPrefix + name.toString("hex")
 
 /**
  * Returns the name on disk of a segment.
@@ -26,9 +26,9 @@ export const keyOf = (name: Buffer): string => mark + name.toString("hex")
  * An invalid key keeps its NUL, and an invalid name becomes NUL. The system then refuses the name before it touches
  * anything.
  */
-const onDisk = (segment: string): HostPath => {
-  if (segment === "" || segment === "." || segment === "..") return mark
-  if (!segment.startsWith(mark)) return segment
+const diskNameOf = (segment: string): HostPath => {
+  if (segment === "" || segment === "." || segment === "..") return keyPrefix
+  if (!segment.startsWith(keyPrefix)) return segment
   const name = Buffer.from(segment.slice(1), "hex")
   return keyOf(name) === segment && isInexpressible(name) ? fromBytes(name) : segment
 }
@@ -37,7 +37,7 @@ const isInexpressible = (name: Buffer): boolean =>
   !name.includes(0) && !name.includes("/") && (!isUtf8(name) || control.test(name.toString()))
 
 export const below = (directory: HostPath, segment: string): HostPath => {
-  const name = onDisk(segment)
+  const name = diskNameOf(segment)
   const isTop = directory.length === 1
   return typeof directory === "string" && typeof name === "string"
     ? isTop
@@ -51,10 +51,10 @@ export const fromBytes = (path: Buffer): HostPath => (isUtf8(path) ? path.toStri
 export const isSamePath = (self: HostPath, that: HostPath): boolean =>
   typeof self === "string" || typeof that === "string" ? self === that : self.equals(that)
 
-export const isText = (name: string): boolean => !control.test(name)
+export const isPlainText = (name: string): boolean => !control.test(name)
 
 export const childOf = (name: HostPath, kind: Kind): Child => {
-  if (typeof name === "string" && isText(name)) return { name, kind, addressable: true }
+  if (typeof name === "string" && isPlainText(name)) return { name, kind, addressable: true }
   const bytes = Buffer.from(name)
-  return { name: escaped(bytes), kind, addressable: false, key: keyOf(bytes) }
+  return { name: escapeName(bytes), kind, addressable: false, key: keyOf(bytes) }
 }

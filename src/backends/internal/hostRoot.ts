@@ -7,7 +7,7 @@ import { Fs } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { Info } from "../../port/Backend.ts"
 import * as CheckedWalk from "./checkedWalk.ts"
-import { type Confined, holding, isSameFile, look, notADirectory, notFound } from "./confined.ts"
+import { type Confined, holdFlags, isSameFile, lstatEntry, notADirectory, notFound } from "./confined.ts"
 import * as DescriptorWalk from "./descriptorWalk.ts"
 import { closeQuietly } from "../../runtime/host.ts"
 import { below, fromBytes, type HostPath } from "./hostNames.ts"
@@ -17,7 +17,7 @@ type Level = Info["confinement"]
 export const level = (): Level => {
   // On other systems, even opening "/" may be impossible.
   if (process.platform !== "linux") return "best-effort"
-  const descriptor = Fs.openSync("/", holding)
+  const descriptor = Fs.openSync("/", holdFlags)
   try {
     return DescriptorWalk.isPossible(descriptor) ? "race-free" : "best-effort"
   } finally {
@@ -26,15 +26,15 @@ export const level = (): Level => {
 }
 
 /** Opens and pins an existing directory. `promised` may be lower than the machine's level. */
-export const open = (directory: string, promised: Level = level()): Confined | Fault => {
+export const open = (directory: string, confinement: Level = level()): Confined | Fault => {
   const top = fromBytes(Fs.realpathSync.native(directory, { encoding: "buffer" }))
-  const found = look(top)
+  const found = lstatEntry(top)
   if (found === undefined) return notFound
   if (!found.isDirectory()) return notADirectory
   const caseSensitive = isCaseSensitive(top)
-  const descriptor = Fs.openSync(top, holding)
+  const descriptor = Fs.openSync(top, holdFlags)
   try {
-    return promised === "race-free"
+    return confinement === "race-free"
       ? DescriptorWalk.make(descriptor, caseSensitive)
       : CheckedWalk.make(top, descriptor, caseSensitive)
   } catch (error) {
@@ -43,7 +43,7 @@ export const open = (directory: string, promised: Level = level()): Confined | F
   }
 }
 
-const swapped = (name: string): string =>
+const swapCase = (name: string): string =>
   name.replace(/[a-z]/gi, (letter) => (letter < "a" ? letter.toLowerCase() : letter.toUpperCase()))
 
 /** Tests case sensitivity with an existing name, because the test must not write. */
@@ -51,11 +51,11 @@ const isCaseSensitive = (top: HostPath): boolean => {
   const sample = sampleName(top) ?? top
   if (typeof sample !== "string") return true
   const name = sample.slice(sample.lastIndexOf("/") + 1)
-  const other = swapped(name)
+  const other = swapCase(name)
   if (other === name) return process.platform !== "darwin"
-  const found = look(sample)
-  const twin = look(sample.slice(0, sample.length - name.length) + other)
-  return found === undefined || twin === undefined || !isSameFile(found, twin)
+  const found = lstatEntry(sample)
+  const otherCaseStats = lstatEntry(sample.slice(0, sample.length - name.length) + other)
+  return found === undefined || otherCaseStats === undefined || !isSameFile(found, otherCaseStats)
 }
 
 const sampleName = (top: HostPath): HostPath | undefined => {

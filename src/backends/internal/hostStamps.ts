@@ -10,21 +10,21 @@ import type { Kind } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath } from "../../model/FsPath.ts"
 import type { Child } from "../../port/Backend.ts"
-import type { DirectoryHistory, Stamped } from "../../port/history.ts"
+import type { DirectoryHistory, StampedChild } from "../../port/history.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Listing } from "../../runtime/lister.ts"
 import { attempt, isFault } from "./attempt.ts"
-import { type Confined, look, type Place } from "./confined.ts"
-import { children, childrenNow, isSmall } from "./hostEntries.ts"
+import { type Confined, lstatEntry, type HostDirectory } from "./confined.ts"
+import { children, listSync, isSmall } from "./hostEntries.ts"
 import { kindOf } from "./hostFile.ts"
 import { openDirectory, withDirectory } from "./hostList.ts"
-import { childOf, fromBytes, type HostPath, isDoubtful, isText } from "./hostNames.ts"
+import { childOf, fromBytes, type HostPath, mayBeLossy, isPlainText } from "./hostNames.ts"
 
-const slice = 1000
+const entriesPerSlice = 1000
 const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
 const permissionBits = 0o777
 
-const stamped = (name: string, stats: Fs.Stats): Stamped => {
+const stamped = (name: string, stats: Fs.Stats): StampedChild => {
   const kind = kindOf(stats)
   return {
     name,
@@ -38,16 +38,16 @@ const stamped = (name: string, stats: Fs.Stats): Stamped => {
   }
 }
 
-export const ofListing = ({ kinds: codes, names, stats }: Listing): ReadonlyArray<Stamped> => {
+export const stampsOfListing = ({ kinds: codes, names, stats }: Listing): ReadonlyArray<StampedChild> => {
   if (codes.length === 0 || stats === undefined) return []
-  const out: Array<Stamped> = []
+  const out: Array<StampedChild> = []
   const all = names.split("/")
-  const isPlain = isText(names)
+  const isPlain = isPlainText(names)
   for (let i = 0; i < all.length; i++) {
     const size = stats[5 * i]!
     if (Number.isNaN(size)) continue
     const kind = kinds[codes[i]!]!
-    const told = {
+    const stampData = {
       kind,
       sizeBytes: kind === "file" || kind === "symlink" ? size : 0,
       mode: stats[5 * i + 1]! & permissionBits,
@@ -55,50 +55,50 @@ export const ofListing = ({ kinds: codes, names, stats }: Listing): ReadonlyArra
       changed: stats[5 * i + 3]!,
       inode: stats[5 * i + 4]!
     }
-    out.push(isPlain ? { name: all[i]!, addressable: true, ...told } : { ...childOf(all[i]!, kind), ...told })
+    out.push(isPlain ? { name: all[i]!, addressable: true, ...stampData } : { ...childOf(all[i]!, kind), ...stampData })
   }
   return out
 }
 
-export const stampsOf = (place: Place, children: ReadonlyArray<Child>): ReadonlyArray<Stamped> => {
-  const out: Array<Stamped> = []
+export const stampsOf = (place: HostDirectory, children: ReadonlyArray<Child>): ReadonlyArray<StampedChild> => {
+  const out: Array<StampedChild> = []
   for (const { addressable, name, key = name } of children) {
-    const stats = TemporaryNames.isInProgress(name) ? undefined : look(place.at(key))
+    const stats = TemporaryNames.isInProgress(name) ? undefined : lstatEntry(place.at(key))
     if (stats !== undefined) out.push(addressable ? stamped(name, stats) : { ...stamped(name, stats), addressable, key })
   }
   return out
 }
 
 /** Lists names without kinds, which the later stat returns anyway. */
-export const namesNow = (place: Place): ReadonlyArray<Child> => {
+export const listNamesSync = (place: HostDirectory): ReadonlyArray<Child> => {
   const names = Fs.readdirSync(place.directory)
-  return names.some(isDoubtful) ? childrenNow(place) : names.map((name) => childOf(name, "other"))
+  return names.some(mayBeLossy) ? listSync(place) : names.map((name) => childOf(name, "other"))
 }
 
-const now = (confined: Confined, path: FsPath): ReadonlyArray<Stamped> | undefined | Fault => {
+const readNow = (confined: Confined, path: FsPath): ReadonlyArray<StampedChild> | undefined | Fault => {
   const place = openDirectory(confined, path)
   if (isFault(place)) return place
   try {
     if (!isSmall(place)) return undefined
-    const stamps = stampsOf(place, namesNow(place))
-    return place.held() ? stamps : undefined
+    const stamps = stampsOf(place, listNamesSync(place))
+    return place.isReadReliable() ? stamps : undefined
   } finally {
     place.release()
   }
 }
 
-export const stampsIn = (place: Place): Effect.Effect<ReadonlyArray<Stamped>, Fault> =>
+export const readStamps = (place: HostDirectory): Effect.Effect<ReadonlyArray<StampedChild>, Fault> =>
   Effect.flatMap(children(place), (found) => {
-    const out: Array<ReadonlyArray<Stamped>> = []
-    const next = (from: number): Effect.Effect<ReadonlyArray<Stamped>, Fault> =>
+    const out: Array<ReadonlyArray<StampedChild>> = []
+    const next = (from: number): Effect.Effect<ReadonlyArray<StampedChild>, Fault> =>
       Effect.flatMap(
-        attempt(() => stampsOf(place, found.slice(from, from + slice))),
+        attempt(() => stampsOf(place, found.slice(from, from + entriesPerSlice))),
         (stamps) => {
           out.push(stamps)
-          return from + slice < found.length
+          return from + entriesPerSlice < found.length
             ? Effect.andThen(
                 Effect.yieldNow,
-                Effect.suspend(() => next(from + slice))
+                Effect.suspend(() => next(from + entriesPerSlice))
               )
             : Effect.succeed(out.flat())
         }
@@ -106,16 +106,16 @@ export const stampsIn = (place: Place): Effect.Effect<ReadonlyArray<Stamped>, Fa
     return next(0)
   })
 
-const inSlices = (confined: Confined, path: FsPath): Effect.Effect<ReadonlyArray<Stamped>, Fault> =>
-  withDirectory(confined, path, stampsIn)
+const readInSlices = (confined: Confined, path: FsPath): Effect.Effect<ReadonlyArray<StampedChild>, Fault> =>
+  withDirectory(confined, path, readStamps)
 
-export const stamps = (confined: Confined, path: FsPath): Effect.Effect<ReadonlyArray<Stamped>, Fault> =>
+export const stamps = (confined: Confined, path: FsPath): Effect.Effect<ReadonlyArray<StampedChild>, Fault> =>
   Effect.matchEffect(
-    attempt(() => now(confined, path)),
+    attempt(() => readNow(confined, path)),
     {
-      onSuccess: (stamps) => (stamps === undefined ? inSlices(confined, path) : Effect.succeed(stamps)),
+      onSuccess: (stamps) => (stamps === undefined ? readInSlices(confined, path) : Effect.succeed(stamps)),
       // The directory may have been replaced while it was read.
-      onFailure: (fault) => (fault._tag === "NotFound" ? inSlices(confined, path) : Effect.fail(fault))
+      onFailure: (fault) => (fault._tag === "NotFound" ? readInSlices(confined, path) : Effect.fail(fault))
     }
   )
 
@@ -136,6 +136,6 @@ export const history = (
 ): DirectoryHistory | undefined => {
   const real = realPath(root)
   return typeof real === "string"
-    ? { _tag: "Directory", root: real, stamps: (path) => stamps(confined, path), explore }
+    ? { _tag: "Directory", root: real, listStamped: (path) => stamps(confined, path), explore }
     : undefined
 }

@@ -16,10 +16,10 @@ import { type FsPath, join, name, parent, parse } from "../../model/FsPath.ts"
 import type { Child } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { attempt, isFault } from "./attempt.ts"
-import { type Confined, look, type Place } from "./confined.ts"
+import { type Confined, lstatEntry, type HostDirectory } from "./confined.ts"
 import { fromErrno } from "./errno.ts"
-import { children, childrenNow, isSmall } from "./hostEntries.ts"
-import { inside } from "./hostFile.ts"
+import { children, listSync, isSmall } from "./hostEntries.ts"
+import { inParent } from "./hostFile.ts"
 import { openDirectory } from "./hostList.ts"
 
 interface Watched {
@@ -28,13 +28,13 @@ interface Watched {
   readonly names: Map<string, number | undefined>
 }
 
-const slice = 64
-const manyEntries = 1000
-const patience = "1 second"
+const directoriesPerYield = 64
+const entriesPerYield = 1000
+const pollInterval = "1 second"
 /** Events that wait for a slow reader before changes are merged. */
 const bufferSize = 1024
 
-const nameless: Fault = { _tag: "IoError", detail: "the system does not tell which names have changed" }
+const missingNames: Fault = { _tag: "IoError", detail: "the system does not tell which names have changed" }
 const tooMany: Fault = {
   _tag: "IoError",
   code: "ENOSPC",
@@ -42,35 +42,35 @@ const tooMany: Fault = {
 }
 
 /** Translates the fault of a watcher, for which ENOSPC does not mean a full disk. */
-const ofWatching = (fault: Fault): Fault => (fault._tag === "DiskFull" ? { ...tooMany, cause: fault["cause"] } : fault)
+const watchFault = (fault: Fault): Fault => (fault._tag === "DiskFull" ? { ...tooMany, cause: fault["cause"] } : fault)
 
 const isGone = (fault: Fault): boolean => fault._tag === "NotFound" || fault._tag === "NotADirectory"
 
-const isVisible = (name: string): boolean => parse(name) === name && !TemporaryNames.isOurs(name)
+const isVisible = (name: string): boolean => parse(name) === name && !TemporaryNames.isOwnName(name)
 
 const inodeOf = (stats: Fs.Stats): number | undefined => (stats.isDirectory() ? stats.ino : undefined)
 
-const whyGone = (confined: Confined, path: FsPath, place: Place): Fault | undefined => {
+const findGoneFault = (confined: Confined, path: FsPath, place: HostDirectory): Fault | undefined => {
   const now = openDirectory(confined, path)
   if (!isFault(now)) now.release()
   else return now._tag === "NotADirectory" ? { _tag: "NotFound" } : now
   return place.isSame() ? undefined : { _tag: "NotFound" }
 }
 
-const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) => Effect.Effect<unknown>) => {
+const makeObserver = (confined: Confined, base: FsPath, emitEvent: (event: WatchEvent) => Effect.Effect<unknown>) => {
   const watched = new Map<FsPath, Watched>()
   const pending = new Set<FsPath>()
   let failure: Fault | undefined
   let wake: (() => void) | undefined
 
-  const notice = (directory: FsPath, filename: string | null): void => {
-    if (filename === null) failure ??= nameless
+  const recordEvent = (directory: FsPath, filename: string | null): void => {
+    if (filename === null) failure ??= missingNames
     else if (isVisible(filename)) pending.add(join(directory, filename))
     wake?.()
   }
 
-  const watchPlace = (path: FsPath, place: Place): Watched | undefined => {
-    const watcher = Fs.watch(place.directory, (_, filename) => notice(path, filename))
+  const watchPlace = (path: FsPath, place: HostDirectory): Watched | undefined => {
+    const watcher = Fs.watch(place.directory, (_, filename) => recordEvent(path, filename))
     watcher.on("error", (error) => {
       failure ??= fromErrno(error)
       wake?.()
@@ -85,50 +85,50 @@ const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) =>
     return undefined
   }
 
-  const listed = (place: Place): Effect.Effect<ReadonlyArray<Child>, Fault> =>
-    isSmall(place) ? attempt(() => childrenNow(place)) : children(place)
+  const listChildren = (place: HostDirectory): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+    isSmall(place) ? attempt(() => listSync(place)) : children(place)
 
-  const note = Effect.fnUntraced(function* (
+  const recordEntries = Effect.fnUntraced(function* (
     path: FsPath,
     entry: Watched,
-    place: Place,
-    announces: boolean
+    place: HostDirectory,
+    emitsCreated: boolean
   ): Effect.fn.Return<Array<FsPath>, Fault> {
     const directories: Array<FsPath> = []
     let count = 0
-    for (const child of yield* listed(place)) {
-      if (++count % manyEntries === 0) yield* Effect.yieldNow
-      const stats = isVisible(child.name) && child.addressable ? look(place.at(child.name)) : undefined
+    for (const child of yield* listChildren(place)) {
+      if (++count % entriesPerYield === 0) yield* Effect.yieldNow
+      const stats = isVisible(child.name) && child.addressable ? lstatEntry(place.at(child.name)) : undefined
       if (stats === undefined) continue
       entry.names.set(child.name, inodeOf(stats))
       const at = join(path, child.name)
-      if (announces) yield* tell({ _tag: "Created", path: at })
+      if (emitsCreated) yield* emitEvent({ _tag: "Created", path: at })
       if (stats.isDirectory()) directories.push(at)
     }
     return directories
   })
 
-  const attachOne = (path: FsPath, announces: boolean): Effect.Effect<Array<FsPath>, Fault> =>
+  const attachOne = (path: FsPath, emitsCreated: boolean): Effect.Effect<Array<FsPath>, Fault> =>
     Effect.acquireUseRelease(
       attempt(() => openDirectory(confined, path)),
       (place) =>
         Effect.flatMap(
           attempt(() => watchPlace(path, place)),
-          (entry) => (entry === undefined ? Effect.succeed([]) : note(path, entry, place, announces))
+          (entry) => (entry === undefined ? Effect.succeed([]) : recordEntries(path, entry, place, emitsCreated))
         ),
       (place) => Effect.sync(() => place.release())
     )
 
   /** Watches all directories of a tree. One that disappears meanwhile is reported by the one above. */
-  const attach = Effect.fnUntraced(function* (top: FsPath, announces: boolean): Effect.fn.Return<void, Fault> {
+  const attach = Effect.fnUntraced(function* (top: FsPath, emitsCreated: boolean): Effect.fn.Return<void, Fault> {
     const todo = [top]
     for (let count = 1; todo.length > 0; count++) {
       const path = todo.pop()!
-      const below = yield* Effect.catch(attachOne(path, announces), (fault) =>
-        isGone(fault) && path !== base ? Effect.succeed<Array<FsPath>>([]) : Effect.fail(ofWatching(fault))
+      const below = yield* Effect.catch(attachOne(path, emitsCreated), (fault) =>
+        isGone(fault) && path !== base ? Effect.succeed<Array<FsPath>>([]) : Effect.fail(watchFault(fault))
       )
       todo.push(...below)
-      if (count % slice === 0) yield* Effect.yieldNow
+      if (count % directoriesPerYield === 0) yield* Effect.yieldNow
     }
   })
 
@@ -140,23 +140,23 @@ const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) =>
     for (const [child, inode] of entry.names) {
       const at = join(path, child)
       if (inode !== undefined) yield* detach(at)
-      yield* tell({ _tag: "Removed", path: at })
+      yield* emitEvent({ _tag: "Removed", path: at })
     }
   })
 
   const removed = (entry: Watched, path: FsPath): Effect.Effect<void> => {
     entry.names.delete(name(path))
-    return Effect.andThen(detach(path), tell({ _tag: "Removed", path }))
+    return Effect.andThen(detach(path), emitEvent({ _tag: "Removed", path }))
   }
 
   const created = (entry: Watched, path: FsPath, inode: number | undefined): Effect.Effect<void, Fault> => {
     entry.names.set(name(path), inode)
-    return Effect.andThen(tell({ _tag: "Created", path }), inode === undefined ? Effect.void : attach(path, true))
+    return Effect.andThen(emitEvent({ _tag: "Created", path }), inode === undefined ? Effect.void : attach(path, true))
   }
 
   const examine = (path: FsPath): Effect.Effect<unknown, Fault> =>
     Effect.flatMap(
-      attempt(() => inside(confined, path, (place, segment) => ({ stats: look(place.at(segment)) }))).pipe(
+      attempt(() => inParent(confined, path, (place, segment) => ({ stats: lstatEntry(place.at(segment)) }))).pipe(
         Effect.catch((fault) => (isGone(fault) ? Effect.succeed({ stats: undefined }) : Effect.fail(fault)))
       ),
       ({ stats }): Effect.Effect<unknown, Fault> => {
@@ -166,12 +166,12 @@ const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) =>
         if (stats === undefined) return isKnown ? removed(entry, path) : Effect.void
         const inode = inodeOf(stats)
         if (!isKnown) return created(entry, path, inode)
-        if (entry.names.get(name(path)) === inode) return tell({ _tag: "Updated", path })
+        if (entry.names.get(name(path)) === inode) return emitEvent({ _tag: "Updated", path })
         return Effect.andThen(removed(entry, path), created(entry, path, inode))
       }
     )
 
-  const awaken = Effect.callback<void>((resume) => {
+  const awaitEvent = Effect.callback<void>((resume) => {
     wake = () => resume(Effect.void)
     if (pending.size > 0 || failure !== undefined) wake()
     return Effect.sync(() => {
@@ -179,13 +179,13 @@ const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) =>
     })
   })
 
-  const drain = Effect.fnUntraced(function* (place: Place): Effect.fn.Return<void, Fault> {
+  const processEvents = Effect.fnUntraced(function* (place: HostDirectory): Effect.fn.Return<void, Fault> {
     const paths = [...pending]
     pending.clear()
     for (const path of paths) yield* examine(path)
     if (failure !== undefined) return yield* Effect.fail(failure)
     const gone = yield* Effect.match(
-      attempt(() => whyGone(confined, base, place)),
+      attempt(() => findGoneFault(confined, base, place)),
       { onSuccess: () => undefined, onFailure: (fault) => fault }
     )
     if (gone !== undefined) {
@@ -196,11 +196,14 @@ const observer = (confined: Confined, base: FsPath, tell: (event: WatchEvent) =>
 
   return {
     start: attach(base, false),
-    run: (place: Place): Effect.Effect<never, Fault> =>
+    run: (place: HostDirectory): Effect.Effect<never, Fault> =>
       // Yield first, so that all events of one change count as one. Poll as well, because the system does not report
       // the removal of the directory itself while it is held.
       Effect.forever(
-        Effect.andThen(Effect.raceFirst(awaken, Effect.sleep(patience)), Effect.andThen(Effect.yieldNow, drain(place)))
+        Effect.andThen(
+          Effect.raceFirst(awaitEvent, Effect.sleep(pollInterval)),
+          Effect.andThen(Effect.yieldNow, processEvents(place))
+        )
       ),
     stop: () => {
       for (const { watcher } of watched.values()) watcher.close()
@@ -216,7 +219,7 @@ export const watch = (confined: Confined, path: FsPath): Stream.Stream<WatchEven
       Effect.acquireUseRelease(
         attempt(() => {
           const place = openDirectory(confined, path)
-          return isFault(place) ? place : { place, self: observer(confined, path, (event) => Queue.offer(queue, event)) }
+          return isFault(place) ? place : { place, self: makeObserver(confined, path, (event) => Queue.offer(queue, event)) }
         }),
         ({ place, self }) => Effect.andThen(self.start, self.run(place)),
         ({ place, self }) =>

@@ -6,15 +6,15 @@
  */
 import { Fs } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
-import { look, type Place } from "./confined.ts"
-import { childrenNow, isSmall } from "./hostEntries.ts"
+import { lstatEntry, type HostDirectory } from "./confined.ts"
+import { listSync, isSmall } from "./hostEntries.ts"
 
 /** Removes the leftover with this name. Returns true if the name is then free. Directories are kept for their owner. */
-export const sweep = (place: Place, segment: string): boolean => {
+export const removeLeftover = (place: HostDirectory, segment: string): boolean => {
   if (!TemporaryNames.isLeftover(segment)) return false
   const at = place.at(segment)
   try {
-    const found = look(at)
+    const found = lstatEntry(at)
     if (found === undefined) return true
     if (found.isDirectory()) return false
     Fs.unlinkSync(at)
@@ -27,12 +27,12 @@ export const sweep = (place: Place, segment: string): boolean => {
 /**
  * Removes leftovers before a file is replaced, once per cached directory. Skips a large directory until it is listed.
  */
-export const sweepBefore = (place: Place): void => {
-  if (place.isSwept) return
-  place.isSwept = true
+export const removeLeftoversOnce = (place: HostDirectory): void => {
+  if (place.isCleared) return
+  place.isCleared = true
   try {
     if (!isSmall(place)) return
-    for (const { name } of childrenNow(place)) sweep(place, name)
+    for (const { name } of listSync(place)) removeLeftover(place, name)
   } catch {
     // A writable directory need not be readable.
   }

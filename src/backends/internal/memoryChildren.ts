@@ -34,10 +34,10 @@ interface Bucket<E> {
 export type Children<E> = Leaf<E> | Branch<E> | Bucket<E>
 
 const leafSize = 16
-const bits = 5
-const fan = 1 << bits
-const mask = fan - 1
-const depth = 35
+const bitsPerLevel = 5
+const branchSize = 1 << bitsPerLevel
+const slotMask = branchSize - 1
+const maxShift = 35
 
 /** Belongs to no tree, so the first change copies it. */
 export const empty: Children<never> = { kind: "leaf", owner: {}, items: [] }
@@ -70,8 +70,8 @@ const find = <E extends Entry>(
   shift: number
 ): E | undefined => {
   let at = self
-  for (let rest = shift; at.kind === "branch"; rest += bits) {
-    const next = at.items[(hash >>> rest) & mask]
+  for (let rest = shift; at.kind === "branch"; rest += bitsPerLevel) {
+    const next = at.items[(hash >>> rest) & slotMask]
     if (next === undefined) return undefined
     at = next
   }
@@ -80,7 +80,7 @@ const find = <E extends Entry>(
   return index === -1 ? undefined : at.items[index]
 }
 
-const owned = <E>(self: Children<E>, owner: object): Children<E> => {
+const ownCopy = <E>(self: Children<E>, owner: object): Children<E> => {
   if (self.owner === owner) return self
   switch (self.kind) {
     case "leaf":
@@ -93,8 +93,8 @@ const owned = <E>(self: Children<E>, owner: object): Children<E> => {
 }
 
 const split = <E extends Entry>(full: Leaf<E>, owner: object, shift: number): Children<E> => {
-  if (shift >= depth) return { kind: "bucket", owner, items: new Map(full.items.map((item) => [item.key, item])) }
-  let branch: Children<E> = { kind: "branch", owner, items: Array.from<undefined>({ length: fan }).fill(undefined) }
+  if (shift >= maxShift) return { kind: "bucket", owner, items: new Map(full.items.map((item) => [item.key, item])) }
+  let branch: Children<E> = { kind: "branch", owner, items: Array.from<undefined>({ length: branchSize }).fill(undefined) }
   for (const item of full.items) branch = set(branch, item, owner, shift)
   return branch
 }
@@ -104,7 +104,7 @@ export const set = <E extends Entry>(self: Children<E>, entry: E, owner: object,
     const { hash, key } = entry
     if (indexIn(self.items, hash, key, 0, key.length) === -1) return set(split(self, owner, shift), entry, owner, shift)
   }
-  const own = owned(self, owner)
+  const own = ownCopy(self, owner)
   switch (own.kind) {
     case "leaf": {
       const index = indexIn(own.items, entry.hash, entry.key, 0, entry.key.length)
@@ -113,9 +113,10 @@ export const set = <E extends Entry>(self: Children<E>, entry: E, owner: object,
       break
     }
     case "branch": {
-      const slot = (entry.hash >>> shift) & mask
+      const slot = (entry.hash >>> shift) & slotMask
       const child = own.items[slot]
-      own.items[slot] = child === undefined ? { kind: "leaf", owner, items: [entry] } : set(child, entry, owner, shift + bits)
+      own.items[slot] =
+        child === undefined ? { kind: "leaf", owner, items: [entry] } : set(child, entry, owner, shift + bitsPerLevel)
       break
     }
     case "bucket":
@@ -125,14 +126,14 @@ export const set = <E extends Entry>(self: Children<E>, entry: E, owner: object,
 }
 
 export const remove = <E extends Entry>(self: Children<E>, entry: E, owner: object, shift = 0): Children<E> => {
-  const own = owned(self, owner)
+  const own = ownCopy(self, owner)
   switch (own.kind) {
     case "leaf":
       own.items.splice(indexIn(own.items, entry.hash, entry.key, 0, entry.key.length), 1)
       break
     case "branch": {
-      const slot = (entry.hash >>> shift) & mask
-      own.items[slot] = remove(own.items[slot]!, entry, owner, shift + bits)
+      const slot = (entry.hash >>> shift) & slotMask
+      own.items[slot] = remove(own.items[slot]!, entry, owner, shift + bitsPerLevel)
       break
     }
     case "bucket":
@@ -156,18 +157,18 @@ export const forEachDifference = <E extends Entry>(
 ): void => {
   if (before === after) return
   if (before.kind === "branch" && after.kind === "branch") {
-    for (let slot = 0; slot < fan; slot++) {
-      forEachDifference(before.items[slot] ?? empty, after.items[slot] ?? empty, visit, shift + bits)
+    for (let slot = 0; slot < branchSize; slot++) {
+      forEachDifference(before.items[slot] ?? empty, after.items[slot] ?? empty, visit, shift + bitsPerLevel)
     }
     return
   }
-  const twin = (entry: E, children: Children<E>): E | undefined =>
+  const findCounterpart = (entry: E, children: Children<E>): E | undefined =>
     find(children, entry.hash, entry.key, 0, entry.key.length, shift)
   forEach(before, (entry) => {
-    const other = twin(entry, after)
+    const other = findCounterpart(entry, after)
     if (other !== entry) visit(entry, other)
   })
   forEach(after, (entry) => {
-    if (twin(entry, before) === undefined) visit(undefined, entry)
+    if (findCounterpart(entry, before) === undefined) visit(undefined, entry)
   })
 }

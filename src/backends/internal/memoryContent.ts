@@ -12,11 +12,11 @@ export interface Content {
   readonly buffer: Uint8Array
   readonly length: number
   /** True until a content is appended in the rest of the buffer. */
-  isLast: boolean
+  canAppendInPlace: boolean
   version: string | undefined
 }
 
-const make = (buffer: Uint8Array, length: number): Content => ({ buffer, length, isLast: true, version: undefined })
+const make = (buffer: Uint8Array, length: number): Content => ({ buffer, length, canAppendInPlace: true, version: undefined })
 
 export const empty: Content = make(new Uint8Array(0), 0)
 
@@ -24,11 +24,11 @@ export const empty: Content = make(new Uint8Array(0), 0)
  * Buffers below this size in bytes come from Node's pool, because a separate small one costs ten times as much as
  * filling it. Pooled buffers are never exposed.
  */
-const pooled = 4096
+const maxPooledBytes = 4096
 
 const allocate = (length: number): Uint8Array | undefined => {
   try {
-    if (length >= pooled) return new Uint8Array(length)
+    if (length >= maxPooledBytes) return new Uint8Array(length)
     const part = Buffer.allocUnsafe(length)
     return new Uint8Array(part.buffer, part.byteOffset, length)
   } catch (error) {
@@ -47,7 +47,7 @@ export const append = (self: Content, bytes: Uint8Array): Content | undefined =>
   if (bytes.length === 0) return self
   const length = self.length + bytes.length
   let buffer: Uint8Array | undefined = self.buffer
-  if (self.isLast && length <= buffer.length) self.isLast = false
+  if (self.canAppendInPlace && length <= buffer.length) self.canAppendInPlace = false
   else {
     buffer = allocate(Math.ceil(length * 1.5))
     buffer?.set(self.buffer.subarray(0, self.length))

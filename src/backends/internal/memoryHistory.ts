@@ -14,11 +14,11 @@ import * as Request from "../../port/Request.ts"
 import type { Captured, Difference, MemoryHistory } from "../../port/history.ts"
 import * as Locks from "../../runtime/locks.ts"
 import * as Content from "./memoryContent.ts"
-import { reader } from "./memoryPort.ts"
+import { makeReader } from "./memoryPort.ts"
 import { type Directory, find, forEachDifference, type MemoryTree, type Node } from "./memoryTree.ts"
 
 const readOnly: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "readOnly" })
-const foreign: Effect.Effect<never, Fault> = Effect.fail({
+const foreignCapture: Effect.Effect<never, Fault> = Effect.fail({
   _tag: "InvalidArgument",
   argument: "captured",
   detail: "this filesystem has not captured it"
@@ -47,9 +47,9 @@ const inOrder = (differences: Array<Difference>, caseInsensitive: boolean): Read
 
 const view = (captured: Captured, { caseInsensitive, relative, rules }: Options): Backend => {
   const top = topOf(captured)
-  const { handlers, list, open, readLink, stat } = reader((path) => find(top, caseInsensitive ? fold(path) : path))
+  const { handlers, list, open, readLink, stat } = makeReader((path) => find(top, caseInsensitive ? fold(path) : path))
   return {
-    info: { name: "InMemory", root: "/", caseSensitive: !caseInsensitive, readOnly: true, confinement: "virtual" },
+    info: { name: "InMemory", failRootDenied: "/", caseSensitive: !caseInsensitive, readOnly: true, confinement: "virtual" },
     stat,
     list,
     open,
@@ -77,22 +77,23 @@ const differences = (before: Captured, after: Captured, caseInsensitive: boolean
 
 export const make = (tree: MemoryTree, options: Options): MemoryHistory => {
   /** A state of another tree may fold names differently and would corrupt this one. */
-  const ours = new WeakSet<object>()
-  const put = (captured: Captured, paths: ReadonlyArray<FsPath> | undefined): Effect.Effect<void> =>
+  const ownCaptures = new WeakSet<object>()
+  const restorePaths = (captured: Captured, paths: ReadonlyArray<FsPath> | undefined): Effect.Effect<void> =>
     Effect.clockWith((clock) => {
       const root = topOf(captured)
       if (paths === undefined) tree.restore({ root })
-      else tree.graft({ root }, paths, DateTime.makeUnsafe(clock.currentTimeMillisUnsafe()))
+      else tree.restorePaths({ root }, paths, DateTime.makeUnsafe(clock.currentTimeMillisUnsafe()))
       return Effect.void
     })
   return {
     _tag: "Memory",
     capture: Effect.sync(() => {
       const captured = tree.capture()
-      ours.add(captured.root)
+      ownCaptures.add(captured.root)
       return captured
     }),
-    restore: (captured, paths) => Effect.suspend(() => (ours.has(captured.root) ? put(captured, paths) : foreign)),
+    restore: (captured, paths) =>
+      Effect.suspend(() => (ownCaptures.has(captured.root) ? restorePaths(captured, paths) : foreignCapture)),
     view: (captured) => view(captured, options),
     differences: (before, after) => differences(before, after, options.caseInsensitive)
   }

@@ -28,7 +28,7 @@ const notALink: Effect.Effect<never, Fault> = Effect.fail({
   argument: "path",
   detail: "it is not a symbolic link"
 })
-const full: Effect.Effect<never, Fault> = Effect.fail(diskFull)
+const failDiskFull: Effect.Effect<never, Fault> = Effect.fail(diskFull)
 
 const sizeOf = (node: Node): number =>
   node.kind === "file" ? node.content.length : node.kind === "symlink" ? node.sizeBytes : 0
@@ -71,13 +71,13 @@ const wholeOf = (file: File, path: FsPath): Whole => ({
 })
 
 /** Copies the chunks, because the stream may reuse their arrays. */
-const gather = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Content.Content, Fault | E, R> =>
+const collectStream = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Content.Content, Fault | E, R> =>
   Effect.suspend(() => {
     let content = Content.empty
     const copied = Stream.runForEachArray(stream, (arrays): Effect.Effect<void, Fault> => {
       for (const bytes of arrays) {
         const more = Content.append(content, bytes)
-        if (more === undefined) return full
+        if (more === undefined) return failDiskFull
         content = more
       }
       return Effect.void
@@ -86,7 +86,7 @@ const gather = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Co
   })
 
 /** Creates a clock that returns one object per millisecond, because creating one costs more than a whole write. */
-const makeNow = (): ((clock: Clock.Clock) => DateTime.Utc) => {
+const makeCachedClock = (): ((clock: Clock.Clock) => DateTime.Utc) => {
   let last = DateTime.makeUnsafe(0)
   return (clock) => {
     const millis = clock.currentTimeMillisUnsafe()
@@ -95,7 +95,7 @@ const makeNow = (): ((clock: Clock.Clock) => DateTime.Utc) => {
   }
 }
 
-export const reader = (get: MemoryTree["get"]) => {
+export const makeReader = (get: MemoryTree["get"]) => {
   const list: Backend["list"] = (path) =>
     Effect.suspend((): Effect.Effect<ReadonlyArray<Child>, Fault> => {
       const node = get(path)
@@ -152,8 +152,8 @@ export const make = (
   options: { readonly caseInsensitive: boolean; readonly rules: Rules; readonly relative?: Links["relative"] }
 ): Backend => {
   const { caseInsensitive, relative, rules } = options
-  const now = makeNow()
-  const { handlers, list, open, readLink, stat } = reader(tree.get)
+  const now = makeCachedClock()
+  const { handlers, list, open, readLink, stat } = makeReader(tree.get)
 
   const change = (run: (now: DateTime.Utc) => Fault | undefined): Effect.Effect<void, Fault> =>
     Effect.clockWith((clock): Effect.Effect<void, Fault> => {
@@ -167,7 +167,7 @@ export const make = (
     mode: "create" | "replace" | "append",
     clock: Clock.Clock
   ): Effect.Effect<FileStat, Fault> => {
-    if (content === undefined) return full
+    if (content === undefined) return failDiskFull
     const file = tree.write(path, content, mode, now(clock))
     return isFault(file) ? Effect.fail(file) : Effect.succeed(statOf(file, path))
   }
@@ -175,7 +175,7 @@ export const make = (
   const write: Backend["write"] = (path, bytes, mode, how) => {
     const commit = how?.commit
     if (!isBytes(bytes)) {
-      return Effect.flatMap(gather(bytes), (content) => {
+      return Effect.flatMap(collectStream(bytes), (content) => {
         const publish = Effect.clockWith((clock) => put(path, content, mode, clock))
         return commit === undefined ? publish : commit(publish)
       })
@@ -197,7 +197,7 @@ export const make = (
   return {
     info: {
       name: "InMemory",
-      root: "/",
+      failRootDenied: "/",
       caseSensitive: !caseInsensitive,
       readOnly: isReadOnly(rules),
       confinement: "virtual"

@@ -18,54 +18,61 @@ import * as Locks from "../../runtime/locks.ts"
 import { capturedIn, slice, TreeState } from "./memoryState.ts"
 import { isFault, type MemoryTree } from "./memoryTree.ts"
 
-interface Common {
+interface SessionTree {
   /** The locks for participants of the session; `locks` also lock the session. */
-  readonly own: Locks.Locks
+  readonly participantLocks: Locks.Locks
   readonly locks: Locks.Locks
   readonly caseSensitive: boolean
   readonly first: TreeState
   members: number
-  joined: number
+  participantCount: number
 }
 
-const commons = new WeakMap<Slices, Common>()
+const sessionTrees = new WeakMap<Slices, SessionTree>()
 
-const otherCase = "the session keeps a tree with other rules of case"
+const otherCaseDetail = "the session keeps a tree with other rules of case"
 
 const mismatch = new InvalidArgument({
   operation: "InMemory.makeSession",
   path: root,
   argument: "caseInsensitive",
-  detail: otherCase
+  detail: otherCaseDetail
 })
 
-const notShown: Fault = Object.freeze({ _tag: "Unavailable", detail: otherCase })
+const notShown: Fault = Object.freeze({ _tag: "Unavailable", detail: otherCaseDetail })
 const ended: Fault = Object.freeze({ _tag: "Unavailable", detail: "this filesystem has been closed" })
 
-const enter = (session: Slices, first: TreeState): Effect.Effect<Common, InvalidArgument, Scope.Scope> => {
+const joinSessionTree = (session: Slices, first: TreeState): Effect.Effect<SessionTree, InvalidArgument, Scope.Scope> => {
   const { caseSensitive } = first
   const entered = Effect.suspend(() => {
-    let common = commons.get(session)
-    if (common === undefined) {
-      const own = Locks.make({ caseSensitive })
-      common = { own, locks: Locks.within(session.exclusively, own), caseSensitive, first, members: 0, joined: 0 }
-      commons.set(session, common)
+    let sessionTree = sessionTrees.get(session)
+    if (sessionTree === undefined) {
+      const participantLocks = Locks.make({ caseSensitive })
+      sessionTree = {
+        participantLocks,
+        locks: Locks.nestLocks(session.exclusively, participantLocks),
+        caseSensitive,
+        first,
+        members: 0,
+        participantCount: 0
+      }
+      sessionTrees.set(session, sessionTree)
     }
-    if (common.caseSensitive !== caseSensitive) return Effect.fail(mismatch)
-    common.members++
-    return Effect.succeed(common)
+    if (sessionTree.caseSensitive !== caseSensitive) return Effect.fail(mismatch)
+    sessionTree.members++
+    return Effect.succeed(sessionTree)
   })
-  return Effect.acquireRelease(entered, (common) =>
+  return Effect.acquireRelease(entered, (sessionTree) =>
     Effect.sync(() => {
-      if (--common.members === 0) commons.delete(session)
+      if (--sessionTree.members === 0) sessionTrees.delete(session)
     })
   )
 }
 
 /** Keeps each change of the tree in the session. Refuses changes while `why` returns a fault. */
-const keeping = (tree: MemoryTree, keep: () => void, why: () => Fault | undefined): MemoryTree => {
+const persistChanges = (tree: MemoryTree, keep: () => void, findFault: () => Fault | undefined): MemoryTree => {
   const kept = <A extends object | undefined>(change: () => A): A | Fault => {
-    const refused = why()
+    const refused = findFault()
     if (refused !== undefined) return refused
     const result = change()
     if (result === undefined || !isFault(result)) keep()
@@ -84,32 +91,32 @@ const keeping = (tree: MemoryTree, keep: () => void, why: () => Fault | undefine
       tree.restore(captured)
       keep()
     },
-    graft: (captured, paths, now) => {
-      tree.graft(captured, paths, now)
+    restorePaths: (captured, paths, now) => {
+      tree.restorePaths(captured, paths, now)
       keep()
     }
   }
 }
 
-const showing = (port: Backend, why: () => Fault | undefined): Backend => {
-  const unless =
+const failWhile = (port: Backend, findFault: () => Fault | undefined): Backend => {
+  const guardRead =
     <Args extends ReadonlyArray<unknown>, A, R>(read: (...args: Args) => Effect.Effect<A, Fault, R>) =>
     (...args: Args): Effect.Effect<A, Fault, R> => {
-      const refused = why()
+      const refused = findFault()
       return refused === undefined ? read(...args) : Effect.fail(refused)
     }
   const { history, links } = port
   return {
     ...port,
-    stat: unless(port.stat),
-    list: unless(port.list),
-    open: unless(port.open),
-    links: links && { ...links, read: unless(links.read) },
+    stat: guardRead(port.stat),
+    list: guardRead(port.list),
+    open: guardRead(port.open),
+    links: links && { ...links, read: guardRead(links.read) },
     perform: Request.override(port.perform, (perform) => ({
-      Stat: unless((request) => perform(request)),
-      Read: unless((request) => perform(request))
+      Stat: guardRead((request) => perform(request)),
+      Read: guardRead((request) => perform(request))
     })),
-    history: history?._tag === "Memory" ? { ...history, restore: unless(history.restore) } : history
+    history: history?._tag === "Memory" ? { ...history, restore: guardRead(history.restore) } : history
   }
 }
 
@@ -126,32 +133,32 @@ export const make = (
   Effect.gen(function* () {
     const caseSensitive = !caseInsensitive
     const captured = (): TreeState => new TreeState(tree.capture(), caseSensitive)
-    const common = yield* enter(session, captured())
+    const sessionTree = yield* joinSessionTree(session, captured())
     let refused: Fault | undefined
     let isEnded = false
-    const why = () => (isEnded ? ended : refused)
-    const show = (state: TreeState): void => {
+    const findFault = () => (isEnded ? ended : refused)
+    const showTree = (state: TreeState): void => {
       refused = state.caseSensitive === caseSensitive ? undefined : notShown
       if (refused === undefined) tree.restore(capturedIn(state))
     }
     const changed = (latest: TreeState | undefined): void => {
-      if (latest === undefined) cell.set(common.first)
-      show(latest ?? common.first)
+      if (latest === undefined) cell.set(sessionTree.first)
+      showTree(latest ?? sessionTree.first)
     }
     const cell: Cell<TreeState> = yield* session.cell(slice, changed)
-    const there = cell.get()
-    if (there !== undefined && there.caseSensitive !== caseSensitive) return yield* Effect.fail(mismatch)
-    changed(there)
+    const storedTree = cell.get()
+    if (storedTree !== undefined && storedTree.caseSensitive !== caseSensitive) return yield* Effect.fail(mismatch)
+    changed(storedTree)
     yield* Effect.addFinalizer(() => Effect.sync(() => void (isEnded = true)))
-    yield* session.join({
-      name: `InMemory ${++common.joined}`,
-      exclusively: (effect) => common.own.alone([root], effect)
+    yield* session.addParticipant({
+      name: `InMemory ${++sessionTree.participantCount}`,
+      exclusively: (effect) => sessionTree.participantLocks.alone([root], effect)
     })
-    return showing(
+    return failWhile(
       port(
-        keeping(tree, () => cell.set(captured()), why),
-        common.locks
+        persistChanges(tree, () => cell.set(captured()), findFault),
+        sessionTree.locks
       ),
-      why
+      findFault
     )
   })

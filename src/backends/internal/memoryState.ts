@@ -20,7 +20,7 @@ import * as Children from "./memoryChildren.ts"
 import * as Content from "./memoryContent.ts"
 import type { Captured, Directory, Node } from "./memoryTree.ts"
 
-let reveal: (state: TreeState) => Directory
+let rootOf: (state: TreeState) => Directory
 
 /**
  * A tree in memory at one moment.
@@ -34,7 +34,7 @@ export class TreeState {
   readonly #root: Directory
 
   static {
-    reveal = (state) => state.#root
+    rootOf = (state) => state.#root
   }
 
   constructor({ root }: { readonly root: Directory }, caseSensitive: boolean) {
@@ -43,19 +43,19 @@ export class TreeState {
   }
 }
 
-export const capturedIn = (state: TreeState): Captured => ({ root: reveal(state) })
+export const capturedIn = (state: TreeState): Captured => ({ root: rootOf(state) })
 
 const Time = Schema.Int.check(Schema.isBetween({ minimum: -8.64e15, maximum: 8.64e15 }))
 const Mode = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 0o7777 }))
-const listed = { path: Schema.String, createdAt: Time, modifiedAt: Time }
+const entryFields = { path: Schema.String, createdAt: Time, modifiedAt: Time }
 
 const Form = Schema.Struct({
   caseSensitive: Schema.Boolean,
-  directories: Schema.Array(Schema.Struct({ ...listed, mode: Mode })),
+  directories: Schema.Array(Schema.Struct({ ...entryFields, mode: Mode })),
   files: Schema.Array(
-    Schema.Struct({ ...listed, mode: Mode, sizeBytes: Schema.optionalKey(Schema.Int), content: Schema.String })
+    Schema.Struct({ ...entryFields, mode: Mode, sizeBytes: Schema.optionalKey(Schema.Int), content: Schema.String })
   ),
-  links: Schema.Array(Schema.Struct({ ...listed, target: Schema.String }))
+  links: Schema.Array(Schema.Struct({ ...entryFields, target: Schema.String }))
 })
 type Form = typeof Form.Type
 
@@ -71,7 +71,7 @@ const encode = (state: TreeState): Form => {
   const directories: Array<Form["directories"][number]> = []
   const files: Array<Form["files"][number]> = []
   const links: Array<Form["links"][number]> = []
-  const pending: Array<readonly [path: FsPath, node: Node]> = [[root, reveal(state)]]
+  const pending: Array<readonly [path: FsPath, node: Node]> = [[root, rootOf(state)]]
   while (pending.length > 0) {
     const [path, node] = pending.pop()!
     const { mode } = node
@@ -101,7 +101,7 @@ const fromBase64 = (text: string): Uint8Array | undefined => {
   return bytes.toString("base64") === text ? bytes : undefined
 }
 
-type Said = Pick<Node, "createdAt" | "modifiedAt" | "mode">
+type EntryAttributes = Pick<Node, "createdAt" | "modifiedAt" | "mode">
 
 class Builder {
   readonly root: Directory
@@ -110,11 +110,11 @@ class Builder {
   readonly #folds: boolean
   readonly #limits: LimitsShape
 
-  constructor(said: Said, folds: boolean, limits: LimitsShape) {
+  constructor(attributes: EntryAttributes, folds: boolean, limits: LimitsShape) {
     this.#folds = folds
     this.#limits = limits
     const place = { key: "", hash: 0, name: "", owner: this.#owner }
-    this.root = { kind: "directory", ...place, ...said, children: Children.empty, size: 0 }
+    this.root = { kind: "directory", ...place, ...attributes, children: Children.empty, size: 0 }
     this.#directories.set(root, this.root)
   }
 
@@ -140,21 +140,25 @@ class Builder {
     return undefined
   }
 
-  directory(path: string, said: Said): string | undefined {
-    return this.#add(path, (place) => ({ kind: "directory", ...place, ...said, children: Children.empty, size: 0 }))
+  directory(path: string, attributes: EntryAttributes): string | undefined {
+    return this.#add(path, (place) => ({ kind: "directory", ...place, ...attributes, children: Children.empty, size: 0 }))
   }
 
-  file(path: string, said: Said, content: Content.Content): string | undefined {
-    return this.#add(path, (place) => ({ kind: "file", ...place, ...said, content }))
+  file(path: string, attributes: EntryAttributes, content: Content.Content): string | undefined {
+    return this.#add(path, (place) => ({ kind: "file", ...place, ...attributes, content }))
   }
 
-  link(path: string, said: Said, target: string): string | undefined {
+  link(path: string, attributes: EntryAttributes, target: string): string | undefined {
     const sizeBytes = Buffer.byteLength(target)
-    return this.#add(path, (place) => ({ kind: "symlink", ...place, ...said, target, sizeBytes }))
+    return this.#add(path, (place) => ({ kind: "symlink", ...place, ...attributes, target, sizeBytes }))
   }
 }
 
-const saidOf = (entry: { readonly createdAt: number; readonly modifiedAt: number; readonly mode?: number }): Said => ({
+const attributesOf = (entry: {
+  readonly createdAt: number
+  readonly modifiedAt: number
+  readonly mode?: number
+}): EntryAttributes => ({
   createdAt: DateTime.makeUnsafe(entry.createdAt),
   modifiedAt: DateTime.makeUnsafe(entry.modifiedAt),
   mode: entry.mode ?? 0o777
@@ -164,30 +168,30 @@ const isTarget = (text: string): boolean => text !== "" && text.isWellFormed() &
 
 const issue = (message: string): SchemaIssue.Issue => new SchemaIssue.InvalidValue({ message })
 
-const wrong = (path: string, why: string): SchemaIssue.Issue => issue(`${JSON.stringify(path.slice(0, 200))}: ${why}`)
+const entryIssue = (path: string, why: string): SchemaIssue.Issue => issue(`${JSON.stringify(path.slice(0, 200))}: ${why}`)
 
 const decode = (form: Form, limits: LimitsShape): TreeState | SchemaIssue.Issue => {
   // Sort the directories, so that each comes after its parent.
   const [first, ...directories] = form.directories.toSorted(byPath)
   if (first?.path !== root) return issue("there is no root among the directories")
-  const builder = new Builder(saidOf(first), !form.caseSensitive, limits)
+  const builder = new Builder(attributesOf(first), !form.caseSensitive, limits)
   for (const directory of directories) {
-    const why = builder.directory(directory.path, saidOf(directory))
-    if (why !== undefined) return wrong(directory.path, why)
+    const why = builder.directory(directory.path, attributesOf(directory))
+    if (why !== undefined) return entryIssue(directory.path, why)
   }
   for (const file of form.files) {
     const bytes = fromBase64(file.content)
-    if (bytes === undefined) return wrong(file.path, "its content is not base64")
-    if (file.sizeBytes !== undefined && file.sizeBytes !== bytes.length) return wrong(file.path, "it has another size")
+    if (bytes === undefined) return entryIssue(file.path, "its content is not base64")
+    if (file.sizeBytes !== undefined && file.sizeBytes !== bytes.length) return entryIssue(file.path, "it has another size")
     const content = Content.of(bytes)
-    if (content === undefined) return wrong(file.path, "there is not enough memory for it")
-    const why = builder.file(file.path, saidOf(file), content)
-    if (why !== undefined) return wrong(file.path, why)
+    if (content === undefined) return entryIssue(file.path, "there is not enough memory for it")
+    const why = builder.file(file.path, attributesOf(file), content)
+    if (why !== undefined) return entryIssue(file.path, why)
   }
   for (const link of form.links) {
-    if (!isTarget(link.target)) return wrong(link.path, "it is not the target of a link")
-    const why = builder.link(link.path, saidOf(link), link.target)
-    if (why !== undefined) return wrong(link.path, why)
+    if (!isTarget(link.target)) return entryIssue(link.path, "it is not the target of a link")
+    const why = builder.link(link.path, attributesOf(link), link.target)
+    if (why !== undefined) return entryIssue(link.path, why)
   }
   return new TreeState({ root: builder.root }, form.caseSensitive)
 }

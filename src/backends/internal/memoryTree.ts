@@ -15,7 +15,7 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import * as Children from "./memoryChildren.ts"
 import * as Content from "./memoryContent.ts"
 
-interface Common {
+interface NodeFields {
   readonly key: string
   readonly hash: number
   readonly name: string
@@ -25,18 +25,18 @@ interface Common {
   mode: number
 }
 
-export interface File extends Common {
+export interface File extends NodeFields {
   readonly kind: "file"
   content: Content.Content
 }
 
-export interface Directory extends Common {
+export interface Directory extends NodeFields {
   readonly kind: "directory"
   children: Children.Children<Node>
   size: number
 }
 
-export interface Link extends Common {
+export interface Link extends NodeFields {
   readonly kind: "symlink"
   readonly target: string
   readonly sizeBytes: number
@@ -50,7 +50,7 @@ export interface Captured {
 
 export interface Listener {
   readonly isActive: () => boolean
-  readonly tell: (tag: WatchEvent["_tag"], path: FsPath) => void
+  readonly emit: (tag: WatchEvent["_tag"], path: FsPath) => void
 }
 
 export interface Removed {
@@ -86,7 +86,7 @@ export interface MemoryTree {
    * Missing directories above a path are created like the captured ones. Other entries above it are replaced by
    * directories.
    */
-  readonly graft: (captured: Captured, paths: ReadonlyArray<FsPath>, now: DateTime.Utc) => void
+  readonly restorePaths: (captured: Captured, paths: ReadonlyArray<FsPath>, now: DateTime.Utc) => void
 }
 
 const fault = (fault: Fault): Fault => Object.freeze(fault)
@@ -104,7 +104,7 @@ export const isFault = <A extends object>(result: A | Fault): result is Fault =>
 
 const permissions = 0o7777
 
-const inside = (node: Node | undefined): Children.Children<Node> =>
+const childrenOf = (node: Node | undefined): Children.Children<Node> =>
   node?.kind === "directory" ? node.children : Children.empty
 
 export const forEachDifference = (
@@ -116,7 +116,7 @@ export const forEachDifference = (
   while (pending.length > 0) {
     const [path, before, after] = pending.pop()!
     visit(path, before, after)
-    Children.forEachDifference<Node>(inside(before), inside(after), (before, after) => {
+    Children.forEachDifference<Node>(childrenOf(before), childrenOf(after), (before, after) => {
       // Another spelling counts as another name, even if the key is the same.
       const isSame = before?.name === after?.name
       if (before !== undefined) pending.push([join(path, before.name), before, isSame ? after : undefined])
@@ -125,7 +125,7 @@ export const forEachDifference = (
   }
 }
 
-const tellDifferences = (before: Directory, after: Directory, tell: Listener["tell"]): void => {
+const emitDifferences = (before: Directory, after: Directory, emit: Listener["emit"]): void => {
   const removed: Array<FsPath> = []
   const present: Array<readonly [tag: "Created" | "Updated", path: FsPath]> = []
   forEachDifference(before, after, (path, before, after) => {
@@ -135,8 +135,8 @@ const tellDifferences = (before: Directory, after: Directory, tell: Listener["te
     if (!isSameKind) present.push(["Created", path])
     else if (after.kind !== "directory" || before?.mode !== after.mode) present.push(["Updated", path])
   })
-  for (let i = removed.length - 1; i >= 0; i--) tell("Removed", removed[i]!)
-  for (const [tag, path] of present) tell(tag, path)
+  for (let i = removed.length - 1; i >= 0; i--) emit("Removed", removed[i]!)
+  for (const [tag, path] of present) emit(tag, path)
 }
 
 export const find = (top: Directory, key: FsPath): Node | undefined => {
@@ -174,8 +174,8 @@ export const make = (options: {
 
   const keyOf = <Text extends string>(text: Text): Text => (folds ? fold(text) : text)
 
-  const tell = (tag: WatchEvent["_tag"], path: FsPath): void => {
-    if (listener.isActive()) listener.tell(tag, path)
+  const emit = (tag: WatchEvent["_tag"], path: FsPath): void => {
+    if (listener.isActive()) listener.emit(tag, path)
   }
 
   /**
@@ -183,37 +183,37 @@ export const make = (options: {
    *
    * This cache cannot become stale: every change first looks up the directory of its entry.
    */
-  let known = top
-  let prefix = ""
+  let lastDirectory = top
+  let lastPrefix = ""
 
-  const remember = (key: string, slash: number, directory: Directory): Directory => {
-    prefix = key.slice(0, slash + 1)
-    return (known = directory)
+  const cacheDirectory = (key: string, slash: number, directory: Directory): Directory => {
+    lastPrefix = key.slice(0, slash + 1)
+    return (lastDirectory = directory)
   }
 
   const setTop = (directory: Directory): Directory => {
-    prefix = ""
-    return (top = known = directory)
+    lastPrefix = ""
+    return (top = lastDirectory = directory)
   }
 
-  const findHolder = (key: string, slash: number): Directory | undefined => {
-    const isNear = key.startsWith(prefix)
-    let at = isNear ? known : top
-    for (let start = isNear ? prefix.length : 0; start <= slash;) {
+  const findParent = (key: string, slash: number): Directory | undefined => {
+    const isNear = key.startsWith(lastPrefix)
+    let at = isNear ? lastDirectory : top
+    for (let start = isNear ? lastPrefix.length : 0; start <= slash;) {
       const end = key.indexOf("/", start)
       const next = Children.get(at.children, key, start, end)
       if (next?.kind !== "directory") return undefined
       at = next
       start = end + 1
     }
-    return remember(key, slash, at)
+    return cacheDirectory(key, slash, at)
   }
 
   const get = (path: FsPath): Node | undefined => {
     if (path === root) return top
     const key = keyOf(path)
     const slash = key.lastIndexOf("/")
-    const holder = findHolder(key, slash)
+    const holder = findParent(key, slash)
     return holder && Children.get(holder.children, key, slash + 1, key.length)
   }
 
@@ -223,12 +223,12 @@ export const make = (options: {
    * Returns the parent directory of a path for changes. All directories above one of the current owner belong to that
    * owner too.
    */
-  const holderOf = (path: FsPath): Directory | Fault => {
+  const ownedParentOf = (path: FsPath): Directory | Fault => {
     const key = keyOf(path)
     const slash = key.lastIndexOf("/")
-    const isNear = known.owner === owner && key.startsWith(prefix)
-    let at = isNear ? known : ownTop()
-    for (let start = isNear ? prefix.length : 0; start <= slash;) {
+    const isNear = lastDirectory.owner === owner && key.startsWith(lastPrefix)
+    let at = isNear ? lastDirectory : ownTop()
+    for (let start = isNear ? lastPrefix.length : 0; start <= slash;) {
       const end = key.indexOf("/", start)
       const next = Children.get(at.children, key, start, end)
       if (next === undefined) return notFound
@@ -236,13 +236,13 @@ export const make = (options: {
       at = own(at, next)
       start = end + 1
     }
-    return remember(key, slash, at)
+    return cacheDirectory(key, slash, at)
   }
 
   const own = <N extends Node>(holder: Directory, node: N): N =>
-    node.owner === owner ? node : place(holder, { ...node, owner })
+    node.owner === owner ? node : putNode(holder, { ...node, owner })
 
-  const place = <N extends Node>(holder: Directory, node: N): N => {
+  const putNode = <N extends Node>(holder: Directory, node: N): N => {
     holder.children = Children.set<Node>(holder.children, node, owner)
     return node
   }
@@ -252,7 +252,7 @@ export const make = (options: {
     return Children.get(holder.children, key, key.lastIndexOf("/") + 1, key.length)
   }
 
-  const named = (path: FsPath): Pick<Common, "name" | "key" | "hash" | "owner"> => {
+  const named = (path: FsPath): Pick<NodeFields, "name" | "key" | "hash" | "owner"> => {
     const own = name(path)
     const key = keyOf(own)
     return { name: own, key, hash: Children.hashOf(key, 0, key.length), owner }
@@ -261,7 +261,7 @@ export const make = (options: {
   const insert = <N extends Node>(holder: Directory, node: N, now: DateTime.Utc): N => {
     holder.size++
     holder.modifiedAt = now
-    return place(holder, node)
+    return putNode(holder, node)
   }
 
   const detach = (holder: Directory, node: Node, now: DateTime.Utc): void => {
@@ -270,27 +270,27 @@ export const make = (options: {
     holder.children = holder.size === 0 ? Children.empty : Children.remove<Node>(holder.children, node, owner)
   }
 
-  const vacancy = (path: FsPath): Directory | Fault => {
+  const parentForNew = (path: FsPath): Directory | Fault => {
     if (path === root) return alreadyExists
-    const holder = holderOf(path)
+    const holder = ownedParentOf(path)
     return isFault(holder) || childOf(holder, path) === undefined ? holder : alreadyExists
   }
 
-  const occupant = (path: FsPath): { readonly holder: Directory; readonly node: Node } | undefined => {
-    const holder = holderOf(path)
+  const findEntry = (path: FsPath): { readonly holder: Directory; readonly node: Node } | undefined => {
+    const holder = ownedParentOf(path)
     const node = isFault(holder) ? undefined : childOf(holder, path)
     return node && { holder: holder as Directory, node }
   }
 
   const write: MemoryTree["write"] = (path, content, mode, now) => {
     if (path === root) return mode === "create" ? alreadyExists : notAFile
-    const holder = holderOf(path)
+    const holder = ownedParentOf(path)
     if (isFault(holder)) return holder
     const found = childOf(holder, path)
     if (found === undefined) {
       const file: File = { kind: "file", ...named(path), createdAt: now, modifiedAt: now, mode: 0o644, content }
       insert(holder, file, now)
-      tell("Created", path)
+      emit("Created", path)
       return file
     }
     if (mode === "create") return alreadyExists
@@ -300,69 +300,69 @@ export const make = (options: {
     const file = own(holder, found)
     file.content = next
     file.modifiedAt = now
-    tell("Updated", path)
+    emit("Updated", path)
     return file
   }
 
   const makeDirectory: MemoryTree["makeDirectory"] = (path, now) => {
-    const holder = vacancy(path)
+    const holder = parentForNew(path)
     if (isFault(holder)) return holder
     const times = { createdAt: now, modifiedAt: now }
     insert(holder, { kind: "directory", ...named(path), ...times, mode: 0o755, children: Children.empty, size: 0 }, now)
-    tell("Created", path)
+    emit("Created", path)
     return undefined
   }
 
   const makeLink: MemoryTree["makeLink"] = (path, target, now) => {
-    const holder = vacancy(path)
+    const holder = parentForNew(path)
     if (isFault(holder)) return holder
     const times = { createdAt: now, modifiedAt: now }
     const sizeBytes = Buffer.byteLength(target)
     insert(holder, { kind: "symlink", ...named(path), ...times, mode: 0o777, target, sizeBytes }, now)
-    tell("Created", path)
+    emit("Created", path)
     return undefined
   }
 
   const remove: MemoryTree["remove"] = (path, now) => {
     if (path === root) return isRoot
-    const found = occupant(path)
+    const found = findEntry(path)
     if (found === undefined) return notFound
     if (found.node.kind === "directory" && found.node.size > 0) return directoryNotEmpty
     detach(found.holder, found.node, now)
-    tell("Removed", path)
+    emit("Removed", path)
     return undefined
   }
 
   const removeTree: MemoryTree["removeTree"] = (path, now) => {
     if (path === root) return isRoot
-    const found = occupant(path)
+    const found = findEntry(path)
     if (found === undefined) return notFound
     detach(found.holder, found.node, now)
     let deleted = 0
     let directories = 0
-    const gone: Array<FsPath> = []
+    const removedPaths: Array<FsPath> = []
     const listening = listener.isActive()
     const pending: Array<readonly [path: FsPath, node: Node]> = [[path, found.node]]
     while (pending.length > 0) {
       const [at, node] = pending.pop()!
-      if (listening) gone.push(at)
+      if (listening) removedPaths.push(at)
       if (node.kind === "directory") {
         directories++
         Children.forEach(node.children, (child) => pending.push([listening ? join(at, child.name) : at, child]))
-      } else if (!TemporaryNames.isOurs(node.name)) deleted++
+      } else if (!TemporaryNames.isOwnName(node.name)) deleted++
     }
-    for (let i = gone.length - 1; i >= 0; i--) listener.tell("Removed", gone[i]!)
+    for (let i = removedPaths.length - 1; i >= 0; i--) listener.emit("Removed", removedPaths[i]!)
     return { deleted, directories }
   }
 
   const rename: MemoryTree["rename"] = (from, to, replace, now) => {
     if (from === root || to === root) return isRoot
-    const source = occupant(from)
+    const source = findEntry(from)
     if (source === undefined) return notFound
     const { node } = source
     const [fromKey, toKey] = [keyOf(from), keyOf(to)]
     if (fromKey !== toKey && node.kind === "directory" && isWithin(fromKey, toKey)) return intoItself
-    const holder = holderOf(to)
+    const holder = ownedParentOf(to)
     if (isFault(holder)) return holder
     const target = childOf(holder, to)
     // A rename to itself: another spelling is a new name, the same spelling already exists.
@@ -378,24 +378,24 @@ export const make = (options: {
     // A replaced entry keeps the spelling of its name, as in a write.
     const replaced = target !== undefined && target !== node ? { name: target.name } : undefined
     insert(holder, { ...node, ...named(to), ...replaced }, now)
-    tell("Removed", from)
-    tell("Created", to)
+    emit("Removed", from)
+    emit("Created", to)
     return undefined
   }
 
-  const ownAt = (path: FsPath): Node | undefined => {
+  const ownedNodeAt = (path: FsPath): Node | undefined => {
     if (path === root) return ownTop()
-    const found = occupant(path)
+    const found = findEntry(path)
     return found && own(found.holder, found.node)
   }
 
   const setAttributes: MemoryTree["setAttributes"] = (path, { mode, modifiedAt }) => {
-    const node = ownAt(path)
+    const node = ownedNodeAt(path)
     if (node === undefined) return notFound
     if (node.kind === "symlink" && mode !== undefined) return linkMode
     if (mode !== undefined) node.mode = mode & permissions
     if (modifiedAt !== undefined) node.modifiedAt = modifiedAt
-    tell("Updated", path)
+    emit("Updated", path)
     return undefined
   }
 
@@ -407,10 +407,10 @@ export const make = (options: {
   const restore: MemoryTree["restore"] = (captured) => {
     const before = top
     const after = setTop(captured.root)
-    if (listener.isActive()) tellDifferences(before, after, listener.tell)
+    if (listener.isActive()) emitDifferences(before, after, listener.emit)
   }
 
-  const graftAt = ({ root: from }: Captured, path: FsPath, now: DateTime.Utc): void => {
+  const restorePath = ({ root: from }: Captured, path: FsPath, now: DateTime.Utc): void => {
     const key = keyOf(path)
     const source = find(from, key)
     if (get(path) === source) return
@@ -418,29 +418,29 @@ export const make = (options: {
     const slash = key.lastIndexOf("/")
     for (let start = 0; start <= slash;) {
       const end = key.indexOf("/", start)
-      const there = Children.get(at.children, key, start, end)
-      if (there?.kind === "directory") at = own(at, there)
+      const existing = Children.get(at.children, key, start, end)
+      if (existing?.kind === "directory") at = own(at, existing)
       else {
-        if (there !== undefined) detach(at, there, now)
-        const like = find(from, key.slice(0, end) as FsPath) as Directory
-        at = insert(at, { ...like, owner, children: Children.empty, size: 0 }, now)
+        if (existing !== undefined) detach(at, existing, now)
+        const capturedDirectory = find(from, key.slice(0, end) as FsPath) as Directory
+        at = insert(at, { ...capturedDirectory, owner, children: Children.empty, size: 0 }, now)
       }
       start = end + 1
     }
-    const there = childOf(at, path)
-    if (there !== undefined) detach(at, there, now)
+    const existing = childOf(at, path)
+    if (existing !== undefined) detach(at, existing, now)
     if (source !== undefined) insert(at, source, now)
   }
 
-  const graft: MemoryTree["graft"] = (captured, paths, now) => {
+  const restorePaths: MemoryTree["restorePaths"] = (captured, paths, now) => {
     if (paths.includes(root)) return restore(captured)
     const before = listener.isActive() ? capture().root : undefined
     for (const path of paths) {
-      graftAt(captured, path, now)
+      restorePath(captured, path, now)
       // Forget the cached directory, which may have been removed.
       setTop(top)
     }
-    if (before !== undefined) tellDifferences(before, top, listener.tell)
+    if (before !== undefined) emitDifferences(before, top, listener.emit)
   }
 
   return {
@@ -454,6 +454,6 @@ export const make = (options: {
     setAttributes,
     capture,
     restore,
-    graft
+    restorePaths
   }
 }

@@ -33,7 +33,7 @@ export const make = (options: { readonly caseInsensitive: boolean }): Watchers =
   }
   return {
     isActive: () => watchers.size > 0,
-    tell: (tag, path) => {
+    emit: (tag, path) => {
       const key = keyOf(path)
       for (const { base, queue } of watchers) {
         if (key !== base && isWithin(base, key)) Queue.offerUnsafe(queue, { _tag: tag, path })

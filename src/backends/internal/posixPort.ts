@@ -5,11 +5,11 @@ import { type FsPath, root } from "../../model/FsPath.ts"
 import type { Backend, Rules } from "../../port/Backend.ts"
 import * as Request from "../../port/Request.ts"
 import type { DirectoryHistory } from "../../port/history.ts"
-import { relativeTo } from "../../port/absoluteLinks.ts"
+import { makeRelativeTargets } from "../../port/absoluteLinks.ts"
 import { fromOptions, isReadOnly } from "../../port/Rules.ts"
-import type { Crew } from "../../runtime/crew.ts"
+import type { WorkerPool } from "../../runtime/crew.ts"
 import * as Locks from "../../runtime/locks.ts"
-import { put, settleName } from "./atomicReplace.ts"
+import { replaceFile, flushName } from "./atomicReplace.ts"
 import { attempt } from "./attempt.ts"
 import * as Claims from "./claims.ts"
 import type { Confined } from "./confined.ts"
@@ -25,7 +25,7 @@ import { removeTree } from "./hostTree.ts"
 import { watch } from "./hostWatch.ts"
 import type { PosixHostOptions } from "./options.ts"
 
-const leadsTo = (given: string, real: string): boolean => {
+const isRealPathOf = (given: string, real: string): boolean => {
   try {
     return Fs.realpathSync.native(given) === real
   } catch {
@@ -39,50 +39,50 @@ const leadsTo = (given: string, real: string): boolean => {
 const namesOf = ({ rootPath }: Confined, given: string): ReadonlyArray<string> => {
   const real = rootPath()
   if (typeof real !== "string") return []
-  return given !== real && leadsTo(given, real) ? [real, given] : [real]
+  return given !== real && isRealPathOf(given, real) ? [real, given] : [real]
 }
 
-export const backend = (confined: Confined, options: PosixHostOptions, crew?: Crew, name = "PosixHost"): Backend => {
+export const backend = (confined: Confined, options: PosixHostOptions, crew?: WorkerPool, name = "PosixHost"): Backend => {
   const { durability = "none", hardlinks = "allow", preservePermissions, symlinks } = options
   const rules: Rules = { ...fromOptions(options), symlinks, preservePermissions }
-  const maySweep = rules.permits?.("delete") !== false
+  const mayRemoveLeftovers = rules.permits?.("delete") !== false
 
-  const settled = <A>(change: Effect.Effect<A, Fault>, ...paths: ReadonlyArray<FsPath>): Effect.Effect<A, Fault> =>
+  const withFlush = <A>(change: Effect.Effect<A, Fault>, ...paths: ReadonlyArray<FsPath>): Effect.Effect<A, Fault> =>
     durability === "full"
-      ? Effect.tap(change, () => Effect.forEach(paths, (path) => settleName(confined, path, durability), { discard: true }))
+      ? Effect.tap(change, () => Effect.forEach(paths, (path) => flushName(confined, path, durability), { discard: true }))
       : change
-  const naming = (run: () => Fault | undefined, ...paths: ReadonlyArray<FsPath>): Effect.Effect<void, Fault> =>
-    settled(attempt(run), ...paths)
+  const changeNames = (run: () => Fault | undefined, ...paths: ReadonlyArray<FsPath>): Effect.Effect<void, Fault> =>
+    withFlush(attempt(run), ...paths)
 
-  const exploring = { crew, sweeps: maySweep, refuseHardlinks: hardlinks === "reject" }
+  const exploring = { crew, sweeps: mayRemoveLeftovers, refuseHardlinks: hardlinks === "reject" }
   const exploreStamps: DirectoryHistory["explore"] = (pathOf) =>
     explore(confined, { ...exploring, stamps: true })(pathOf, false)
 
   return {
     info: {
       name,
-      root: options.root,
+      failRootDenied: options.root,
       caseSensitive: confined.caseSensitive,
       readOnly: isReadOnly(rules),
       confinement: confined.level
     },
     stat: (path) => attempt(() => File.stat(confined, path)),
-    list: (path) => list(confined, path, maySweep),
+    list: (path) => list(confined, path, mayRemoveLeftovers),
     open: (path) => File.open(confined, path, hardlinks),
     write: (path, content, mode, how) =>
       path === root
         ? Effect.fail<Fault>({ _tag: mode === "create" ? "AlreadyExists" : "NotAFile" })
         : mode === "append"
           ? Append.append(confined, path, content, hardlinks, durability, how?.commit)
-          : put(confined, path, content, mode, durability, how?.commit),
-    makeDirectory: (path) => naming(() => Naming.makeDirectory(confined, path), path),
-    remove: (path) => naming(() => Naming.remove(confined, path), path),
-    rename: (from, to, { replace }) => naming(() => Naming.rename(confined, from, to, replace), from, to),
+          : replaceFile(confined, path, content, mode, durability, how?.commit),
+    makeDirectory: (path) => changeNames(() => Naming.makeDirectory(confined, path), path),
+    remove: (path) => changeNames(() => Naming.remove(confined, path), path),
+    rename: (from, to, { replace }) => changeNames(() => Naming.rename(confined, from, to, replace), from, to),
     links: {
       read: (path) => attempt(() => Attributes.readLink(confined, path)),
       follow: (path) => attempt(() => Attributes.readLink(confined, path, true)),
-      relative: relativeTo(() => namesOf(confined, options.root)),
-      make: (path, target) => naming(() => Attributes.makeLink(confined, path, target), path)
+      relative: makeRelativeTargets(() => namesOf(confined, options.root)),
+      make: (path, target) => changeNames(() => Attributes.makeLink(confined, path, target), path)
     },
     attributes: { set: (path, values) => attempt(() => Attributes.setAttributes(confined, path, values, hardlinks)) },
     watch: (path) => watch(confined, path),
@@ -90,8 +90,8 @@ export const backend = (confined: Confined, options: PosixHostOptions, crew?: Cr
     history: Stamps.history(confined, options.root, confined.level === "race-free" ? exploreStamps : undefined),
     locks: { ...Locks.make({ caseSensitive: confined.caseSensitive }), claim: Claims.make(confined) },
     perform: Request.handlers({
-      Read: ({ maxBytes, path }) => Effect.map(File.whole(confined, path, maxBytes, hardlinks), Option.fromUndefinedOr),
-      RemoveTree: ({ path }) => Effect.asSome(settled(removeTree(confined, path), path))
+      Read: ({ maxBytes, path }) => Effect.map(File.readSmall(confined, path, maxBytes, hardlinks), Option.fromUndefinedOr),
+      RemoveTree: ({ path }) => Effect.asSome(withFlush(removeTree(confined, path), path))
     }),
     ...(confined.level === "race-free" && { explore: explore(confined, exploring) })
   }

@@ -14,21 +14,21 @@ import { codeOf } from "../../model/systemError.ts"
 import * as HostRoot from "./hostRoot.ts"
 import type { HostOptions } from "./options.ts"
 import { backend as portOf } from "./posixPort.ts"
-import { inStore, promoteRoot, type RootError, tooWeak } from "./rootFaults.ts"
-import { settled as settledIn } from "./settling.ts"
+import { inStore, promoteRoot, type RootError, tooWeakConfinement } from "./rootFaults.ts"
+import { withRecovery as settledIn } from "./settling.ts"
 
 export type { RootError } from "./rootFaults.ts"
 
 /** From the weakest to the strongest. */
 const levels: ReadonlyArray<Info["confinement"]> = ["best-effort", "race-free-open", "race-free"]
 
-const suffices = (level: Info["confinement"], required: Info["confinement"] = level): boolean =>
+const isSufficient = (level: Info["confinement"], required: Info["confinement"] = level): boolean =>
   levels.indexOf(level) >= levels.indexOf(required)
 
-const refusal = (backend: string, options: HostOptions): Fault | undefined => {
+const findOptionFault = (backend: string, options: HostOptions): Fault | undefined => {
   const { requireConfinement, root } = options
   if (process.platform === "win32") return { _tag: "Unsupported", feature: `${backend} on Windows` }
-  if (requireConfinement !== undefined && !levels.includes(requireConfinement)) return tooWeak(requireConfinement)
+  if (requireConfinement !== undefined && !levels.includes(requireConfinement)) return tooWeakConfinement(requireConfinement)
   if (typeof root !== "string") return { _tag: "InvalidPath", detail: "the root is not a string" }
   if (root.includes("\0")) return { _tag: "InvalidPath", detail: "the root contains a NUL" }
   return isAbsolute(root) ? undefined : { _tag: "InvalidPath", detail: "the root is not an absolute path" }
@@ -51,14 +51,14 @@ const makeRoot = (root: string): Fault | undefined => {
 }
 
 const openRoot = (backend: string, options: HostOptions): Root | Fault => {
-  const fault = refusal(backend, options)
+  const fault = findOptionFault(backend, options)
   if (fault !== undefined) return fault
   const level = HostRoot.level()
-  if (!suffices(level, options.requireConfinement)) return tooWeak(options.requireConfinement)
+  if (!isSufficient(level, options.requireConfinement)) return tooWeakConfinement(options.requireConfinement)
   if (OpenRoots.isInStore(options.root)) return inStore
   // Read the identities now, because later there may be no descriptors left.
   Identity.self()
-  Installation.remember()
+  Installation.loadKey()
   if (options.createRoot === true && Fs.statSync(options.root, { throwIfNoEntry: false }) === undefined) {
     const fault = makeRoot(options.root)
     if (fault !== undefined) return fault
@@ -114,7 +114,7 @@ const identify = (confined: Confined, root: string): Effect.Effect<{ path: strin
  * Returns the port of an opened root with its host location, after recovering unfinished transactions of killed
  * processes.
  */
-export const settled = (
+export const recoverTransactions = (
   backend: string,
   confined: Confined,
   { durability, root }: HostOptions,

@@ -6,12 +6,12 @@ export type RootError = StatError | NotADirectory | Unsupported
 
 export const inStore: Fault = { _tag: "AccessDenied", why: "policy" }
 
-export const tooWeak = (required: Info["confinement"] | undefined): Fault => ({
+export const tooWeakConfinement = (required: Info["confinement"] | undefined): Fault => ({
   _tag: "Unsupported",
   feature: `${required} confinement on this machine`
 })
 
-const expected = new Set<Fault["_tag"]>([
+const rootErrorTags = new Set<Fault["_tag"]>([
   "AccessDenied",
   "InvalidPath",
   "IoError",
@@ -29,4 +29,4 @@ const other = ({ cause }: Fault): Fault => {
 }
 
 export const promoteRoot = (fault: Fault, backend: string, path: string): RootError =>
-  promote(expected.has(fault._tag) ? fault : other(fault), backend, path) as RootError
+  promote(rootErrorTags.has(fault._tag) ? fault : other(fault), backend, path) as RootError

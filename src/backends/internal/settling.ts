@@ -9,7 +9,7 @@ import type { Backend } from "../../port/Backend.ts"
 import { type HostRoot, type HostRoots, Recovery } from "../../port/hostRoots.ts"
 import * as Transactions from "../../runtime/transactions.ts"
 
-export interface Ground {
+export interface RecoveryRoot {
   readonly path: string
   readonly device: string
   readonly inode: string
@@ -17,19 +17,19 @@ export interface Ground {
   readonly open: (path: string) => Effect.Effect<Backend, Fault, Scope.Scope>
 }
 
-const concerns = (root: HostRoot): Effect.Effect<boolean, Fault> =>
+const hasTransactionIn = (root: HostRoot): Effect.Effect<boolean, Fault> =>
   Effect.map(Transactions.list(), ({ entries }) =>
     entries.some(({ header, state }) => state !== "turn" && header.roots.some((one) => Transactions.isRelated(one, root)))
   )
 
 /** Returns the port with its host location. Fails with Unavailable if transactions of other processes do not end. */
-export const settled = (port: Backend, { open, ...root }: Ground): Effect.Effect<Backend, Fault> =>
+export const withRecovery = (port: Backend, { open, ...root }: RecoveryRoot): Effect.Effect<Backend, Fault> =>
   Effect.gen(function* () {
     const { permits, report } = yield* Recovery
     const reported = new Set<string>()
-    const settle: HostRoots["settle"] = (permitted) =>
-      Effect.flatMap(concerns(root), (isConcerned) =>
-        isConcerned
+    const settle: HostRoots["settleTransactions"] = (permitted) =>
+      Effect.flatMap(hasTransactionIn(root), (hasTransaction) =>
+        hasTransaction
           ? Effect.flatMap(
               Effect.promise(() => import("../../history/exchange/settle.ts")),
               ({ settle }) =>
@@ -38,6 +38,6 @@ export const settled = (port: Backend, { open, ...root }: Ground): Effect.Effect
           : Effect.void
       )
     yield* settle(() => true)
-    const hostRoots: HostRoots = { all: [root], originOf: (path) => ({ root, path }), settle }
+    const hostRoots: HostRoots = { all: [root], hostPathOf: (path) => ({ root, path }), settleTransactions: settle }
     return { ...port, hostRoots }
   })

@@ -6,25 +6,25 @@ import * as Flag from "effect/cli/Flag"
 import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
 import { ReadBytesResult, ReadResult } from "../../model/Entry.ts"
 import { NotText } from "../../model/FsError.ts"
-import { document } from "../answer.ts"
+import { writeDocument } from "../answer.ts"
 import { forEachPath } from "../failure.ts"
 import * as flags from "../flags.ts"
-import { look } from "../look.ts"
+import { styleFor } from "../look.ts"
 import { printableLines } from "../printable.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { subcommand } from "../subcommand.ts"
 
 /** The size of the beginning that is tested for binary content, as in searches. */
-const sniffed = 8192
+const sniffedBytes = 8192
 
 const refuseBinary = Effect.fnUntraced(function* (fs: Algebra, path: string) {
-  const { content } = yield* fs.readBytes(path, { limit: sniffed })
+  const { content } = yield* fs.readBytes(path, { limit: sniffedBytes })
   const offset = content.indexOf(0)
   if (offset !== -1) return yield* new NotText({ operation: "cat", path, encoding: "utf-8", offset })
 })
 
-const onTerminal = (fs: Algebra, path: string) =>
+const printOnTerminal = (fs: Algebra, path: string) =>
   Effect.andThen(
     refuseBinary(fs, path),
     Effect.gen(function* () {
@@ -38,42 +38,42 @@ const onTerminal = (fs: Algebra, path: string) =>
     })
   )
 
-const raw = (fs: Algebra, path: string) =>
+const printRaw = (fs: Algebra, path: string) =>
   Effect.flatMap(Screen, (screen) => Stream.runForEach(fs.stream(path), (chunk) => screen.write(chunk)))
 
-const numberWidth = 6
+const lineNumberColumns = 6
 
-const numbered = Effect.fnUntraced(function* (fs: Algebra, path: string) {
+const printNumbered = Effect.fnUntraced(function* (fs: Algebra, path: string) {
   const screen = yield* Screen
-  const shown = look(screen)
+  const shown = styleFor(screen)
   let line = 0
   yield* Stream.runForEachArray(fs.lines(path), (lines) =>
-    screen.write(lines.map((text) => `${shown.dim(`${++line}`.padStart(numberWidth))}  ${shown.text(text)}\n`).join(""))
+    screen.write(lines.map((text) => `${shown.dim(`${++line}`.padStart(lineNumberColumns))}  ${shown.text(text)}\n`).join(""))
   )
 })
 
-const window = Effect.fnUntraced(function* (fs: Algebra, path: string, [from, to]: flags.Span, number: boolean) {
+const printLines = Effect.fnUntraced(function* (fs: Algebra, path: string, [from, to]: flags.Span, number: boolean) {
   const first = from ?? 1
   const result = yield* fs.read(path, { offset: first - 1, limit: to === undefined ? -1 : to - first + 1, version: true })
-  yield* document(ReadResult, result, (look) => {
+  yield* writeDocument(ReadResult, result, (look) => {
     if (result.limit === 0) return ""
     const end = result.truncated || result.endsWithNewline ? "\n" : ""
     if (!number) return look.lines(result.content) + end
     return result.content
       .split(/\r?\n/)
-      .map((text, index) => `${look.dim(`${result.offset + index + 1}`.padStart(numberWidth))}  ${look.text(text)}\n`)
+      .map((text, index) => `${look.dim(`${result.offset + index + 1}`.padStart(lineNumberColumns))}  ${look.text(text)}\n`)
       .join("")
   })
 })
 
-const range = Effect.fnUntraced(function* (fs: Algebra, path: string, [from, to]: flags.Span) {
+const printByteRange = Effect.fnUntraced(function* (fs: Algebra, path: string, [from, to]: flags.Span) {
   const screen = yield* Screen
   const { json } = yield* Settings
   const offset = from ?? 0
   const length = to === undefined ? undefined : to - offset
   if (json) {
     const result = yield* fs.readBytes(path, { offset, limit: length, version: true })
-    return yield* document(ReadBytesResult, result, () => "")
+    return yield* writeDocument(ReadBytesResult, result, () => "")
   }
   if (screen.isTerminal) yield* refuseBinary(fs, path)
   yield* Stream.runForEach(fs.stream(path, { offset, length }), (chunk) => screen.write(chunk))
@@ -82,7 +82,7 @@ const range = Effect.fnUntraced(function* (fs: Algebra, path: string, [from, to]
 export const cat = subcommand(
   "cat",
   {
-    summary: "Print files",
+    formatSummary: "Print files",
     description: `Print files one after another, byte for byte into a pipe. On a terminal binary files are refused and control
 characters are shown as escapes. With --json the text, its line count and its version; with --bytes as base64.`,
     examples: [
@@ -103,10 +103,10 @@ characters are shown as escapes. With --json the text, its line count and its ve
     const screen = yield* Screen
     const { json } = yield* Settings
     yield* forEachPath(paths, (path) => {
-      if (bytes !== undefined) return range(fs, path, bytes)
-      if (json || lines !== undefined) return window(fs, path, lines ?? [undefined, undefined], number)
-      if (number) return numbered(fs, path)
-      return screen.isTerminal ? onTerminal(fs, path) : raw(fs, path)
+      if (bytes !== undefined) return printByteRange(fs, path, bytes)
+      if (json || lines !== undefined) return printLines(fs, path, lines ?? [undefined, undefined], number)
+      if (number) return printNumbered(fs, path)
+      return screen.isTerminal ? printOnTerminal(fs, path) : printRaw(fs, path)
     })
   })
 ).pipe(

@@ -11,7 +11,7 @@ import { ProgramVersion } from "./mcp.ts"
 export const debug = subcommandOn(Layer.empty)(
   "debug",
   {
-    summary: "Look at a dump, or at the directory with its snapshots, in the browser",
+    formatSummary: "Look at a dump, or at the directory with its snapshots, in the browser",
     description: `Serve a page to browsers of this machine only, until it is stopped. Its address is printed on standard error.
 With PATH the page shows a dump: sessions, tool calls and files. PATH is a dumped .jsonl file,
 its .fs.zip, or a directory of dumps, the newest shown first. Without PATH the page shows the directory live,
@@ -38,7 +38,7 @@ Programs find the API at /openapi.json.`,
     store: flags.store
   },
   Effect.fnUntraced(function* ({ path, ...options }) {
-    const { serve } = yield* PlatformNode.loading("debug", () => import("../debugServe.ts"))
+    const { serve } = yield* PlatformNode.loadModule("debug", () => import("../debugServe.ts"))
     yield* serve({ ...options, path: Option.getOrUndefined(path) }, yield* ProgramVersion)
   })
 )

@@ -11,16 +11,16 @@ import * as FsError from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { list } from "../answer.ts"
-import { Change, changeLine, shownPath } from "../changes.ts"
+import { Change, formatChange, formatPath } from "../changes.ts"
 import { paintDiff } from "../diff.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
-import { errorLook, type Look, look } from "../look.ts"
+import { errorStyle, type TextStyle, styleFor } from "../look.ts"
 import { decoded, type Patch, patchOf, sideOf } from "../patch.ts"
-import { parsedPath } from "../paths.ts"
+import { parsePath } from "../paths.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
-import { choose, latest, noSnapshots } from "../snapshotChoice.ts"
+import { chooseSnapshot, latest, noSnapshots } from "../snapshotChoice.ts"
 import { type Store, withExistingStore } from "../snapshotStore.ts"
 import { subcommand } from "../subcommand.ts"
 
@@ -49,7 +49,7 @@ const isBelow = (path: string, base: FsPath.FsPath): boolean =>
   base === FsPath.root || path === base || path.startsWith(`${base}/`)
 
 const compare = Effect.fnUntraced(function* (
-  { showing, snapshots }: Store,
+  { withStoreProgress: showing, snapshots }: Store,
   from: FilesystemSnapshot,
   to: FilesystemSnapshot | undefined,
   paths: ReadonlyArray<FsPath.FsPath>
@@ -63,7 +63,7 @@ const compare = Effect.fnUntraced(function* (
   }
 })
 
-const patches = ({ after, before, changes }: Comparison) =>
+const streamPatches = ({ after, before, changes }: Comparison) =>
   Stream.mapEffect(Stream.fromIterable(changes), (change) =>
     Effect.gen(function* () {
       const path = change.path as FsPath.FsPath
@@ -88,7 +88,7 @@ const differenceOf = ({ change, isDirectory, patch }: Compared, isStat: boolean)
 
 const printPatches = Effect.fnUntraced(function* <E, R>(compared: Stream.Stream<Compared, E, R>) {
   const screen = yield* Screen
-  const paint = look(screen)
+  const paint = styleFor(screen)
   yield* Stream.runForEach(compared, ({ patch: { text } }) =>
     text === ""
       ? Effect.void
@@ -96,33 +96,33 @@ const printPatches = Effect.fnUntraced(function* <E, R>(compared: Stream.Stream<
   )
 })
 
-const widest = 60
-const bar = 40
+const maxPathColumns = 60
+const maxBarColumns = 40
 
 interface Row {
   readonly path: string
   readonly patch: Patch
 }
 
-const graph = (shown: Look, { linesAdded, linesRemoved }: Patch, most: number): string => {
-  const scale = most <= bar ? 1 : bar / most
+const formatBar = (shown: TextStyle, { linesAdded, linesRemoved }: Patch, maxChangedLines: number): string => {
+  const scale = maxChangedLines <= maxBarColumns ? 1 : maxBarColumns / maxChangedLines
   const signs = (sign: string, lines: number) => sign.repeat(lines === 0 ? 0 : Math.max(1, Math.round(lines * scale)))
   return shown.green(signs("+", linesAdded)) + shown.red(signs("-", linesRemoved))
 }
 
-const statTable = (shown: Look, rows: ReadonlyArray<Row>): string => {
+const statTable = (shown: TextStyle, rows: ReadonlyArray<Row>): string => {
   if (rows.length === 0) return ""
   const total = ({ linesAdded, linesRemoved }: Patch): number => linesAdded + linesRemoved
-  const most = rows.reduce((most, { patch }) => Math.max(most, total(patch)), 0)
+  const maxChangedLines = rows.reduce((maxChangedLines, { patch }) => Math.max(maxChangedLines, total(patch)), 0)
   const width = Math.min(
-    widest,
+    maxPathColumns,
     rows.reduce((width, { path }) => Math.max(width, path.length), 0)
   )
-  const digits = rows.some(({ patch }) => patch.isBinary) ? 3 : `${most}`.length
+  const digits = rows.some(({ patch }) => patch.isBinary) ? 3 : `${maxChangedLines}`.length
   const lines = rows.map(({ patch, path }) =>
     patch.isBinary
       ? ` ${path.padEnd(width)} | Bin\n`
-      : `${` ${path.padEnd(width)} | ${`${total(patch)}`.padStart(digits)} ${graph(shown, patch, most)}`.trimEnd()}\n`
+      : `${` ${path.padEnd(width)} | ${`${total(patch)}`.padStart(digits)} ${formatBar(shown, patch, maxChangedLines)}`.trimEnd()}\n`
   )
   const [added, removed] = rows.reduce(
     ([added, removed], { patch }) => [added + patch.linesAdded, removed + patch.linesRemoved],
@@ -138,22 +138,22 @@ const statTable = (shown: Look, rows: ReadonlyArray<Row>): string => {
 
 const printStat = Effect.fnUntraced(function* <E, R>(compared: Stream.Stream<Compared, E, R>) {
   const screen = yield* Screen
-  const shown = look(screen)
+  const shown = styleFor(screen)
   const rows: Array<Row> = []
   yield* Stream.runForEach(compared, ({ change, isDirectory, patch }) =>
     Effect.sync(() => {
-      if (!isDirectory) rows.push({ path: shown.name(shownPath(change.path)), patch: { ...patch, text: "" } })
+      if (!isDirectory) rows.push({ path: shown.name(formatPath(change.path)), patch: { ...patch, text: "" } })
     })
   )
   if (rows.length > 0) yield* screen.write(statTable(shown, rows))
 })
 
 /** Names changes of directories on standard error, because git's format cannot show them. */
-const sayDirectories = Effect.fnUntraced(function* (directories: ReadonlyArray<string>) {
+const reportDirectories = Effect.fnUntraced(function* (directories: ReadonlyArray<string>) {
   if (directories.length === 0) return
   const screen = yield* Screen
-  const { dim, name } = errorLook(screen)
-  const some = directories.slice(0, 3).map((path) => name(shownPath(path)))
+  const { dim, name } = errorStyle(screen)
+  const some = directories.slice(0, 3).map((path) => name(formatPath(path)))
   const rest = directories.length > some.length ? ", …" : ""
   const what = humanise.count(directories.length, "directory")
   yield* screen.warn(dim(`${what} added, removed or with another mode, which --names shows: ${some.join(", ")}${rest}`))
@@ -166,11 +166,11 @@ const print = Effect.fnUntraced(function* (
   const { json } = yield* Settings
   if (names) {
     yield* list(Change, Stream.fromArray(comparison.changes), (look) => ({
-      lines: (changes) => changes.map((change) => changeLine(look, change)).join("")
+      lines: (changes) => changes.map((change) => formatChange(look, change)).join("")
     }))
     return
   }
-  const compared = patches(comparison)
+  const compared = streamPatches(comparison)
   if (json) {
     yield* list(
       Difference,
@@ -180,19 +180,19 @@ const print = Effect.fnUntraced(function* (
     return
   }
   const directories: Array<string> = []
-  const noted = Stream.tap(compared, ({ change, isDirectory }) =>
+  const comparedWithDirectories = Stream.tap(compared, ({ change, isDirectory }) =>
     Effect.sync(() => {
       if (isDirectory) directories.push(change.path)
     })
   )
-  yield* stat ? printStat(noted) : printPatches(noted)
-  yield* sayDirectories(directories)
+  yield* stat ? printStat(comparedWithDirectories) : printPatches(comparedWithDirectories)
+  yield* reportDirectories(directories)
 })
 
 export const diff = subcommand(
   "diff",
   {
-    summary: "Show the changes since a snapshot",
+    formatSummary: "Show the changes since a snapshot",
     description: `Show the differences between a snapshot and the current files, or between two snapshots, in the format of git diff,
 which git apply reads. Of binary files and files over 8 MiB it shows only that they differ; directories only with --names.
 An ID is a unique beginning of an id, a tag that only one snapshot has, or latest; the command snapshots lists them.`,
@@ -214,12 +214,12 @@ An ID is a unique beginning of an id, a tag that only one snapshot has, or lates
     store: flags.store
   },
   Effect.fnUntraced(function* ({ from, names, paths: given, stat, store, to }) {
-    const paths = yield* Effect.forEach(given, parsedPath)
+    const paths = yield* Effect.forEach(given, parsePath)
     yield* withExistingStore(
       store,
       Effect.fnUntraced(function* (open) {
-        const first = yield* choose(open, from)
-        const second = to === "" ? undefined : yield* choose(open, to)
+        const first = yield* chooseSnapshot(open, from)
+        const second = to === "" ? undefined : yield* chooseSnapshot(open, to)
         yield* print(yield* compare(open, first, second, paths), { names, stat })
       }),
       noSnapshots(store)

@@ -3,12 +3,12 @@ import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
 import { Filesystem } from "../../filesystem/Filesystem.ts"
 import { EditResult } from "../../model/Entry.ts"
-import { document } from "../answer.ts"
+import { writeDocument } from "../answer.ts"
 import { paintDiff } from "../diff.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
-import { errorLook } from "../look.ts"
-import { located } from "../paths.ts"
+import { errorStyle } from "../look.ts"
+import { toPathInRoot } from "../paths.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { subcommand } from "../subcommand.ts"
@@ -16,7 +16,7 @@ import { subcommand } from "../subcommand.ts"
 export const edit = subcommand(
   "edit",
   {
-    summary: "Replace text in a file and show the difference",
+    formatSummary: "Replace text in a file and show the difference",
     description: `Replace a text that occurs exactly once in the file, and print the difference. Everything else keeps its bytes:
 line endings, encoding, byte order mark. The difference goes to standard output, the rest to standard error.`,
     examples: [
@@ -40,13 +40,13 @@ line endings, encoding, byte order mark. The difference goes to standard output,
     const { json } = yield* Settings
     const match = all ? "all" : first ? "first" : "unique"
     const result = yield* fs.edit(
-      yield* located(path),
+      yield* toPathInRoot(path),
       { oldText, newText, match },
       { dryRun, version: true, ...(ifMatch !== undefined && { ifMatch }) }
     )
-    yield* document(EditResult, result, (look) => paintDiff(look, result.diff))
+    yield* writeDocument(EditResult, result, (look) => paintDiff(look, result.diff))
     if (json) return
-    const { dim, name } = errorLook(screen)
+    const { dim, name } = errorStyle(screen)
     const what = `${humanise.count(result.replacements, "replacement")} in ${name(result.path)}`
     yield* screen.warn(dim(dryRun ? `${what} to make; nothing has changed` : `${what}, version ${result.version}`))
   })

@@ -5,17 +5,17 @@ import * as Stream from "effect/Stream"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import { type ExecOptions, Sandbox } from "../../filesystem/Sandbox.ts"
-import { minTimeout } from "../../filesystem/sandbox/bounds.ts"
+import { minTimeoutSeconds } from "../../filesystem/sandbox/bounds.ts"
 import type { IoError } from "../../model/FsError.ts"
-import { document } from "../answer.ts"
+import { writeDocument } from "../answer.ts"
 import { containerLayer } from "../container.ts"
 import { Quit, usage } from "../exit.ts"
 import { reportedLayer } from "../failure.ts"
 import * as flags from "../flags.ts"
-import { journalless } from "../journal/recording.ts"
-import { errorLook } from "../look.ts"
-import { mountless } from "../mounts.ts"
-import { located } from "../paths.ts"
+import { withoutJournalFlag } from "../journal/recording.ts"
+import { errorStyle } from "../look.ts"
+import { withoutMountFlag } from "../mounts.ts"
+import { toPathInRoot } from "../paths.ts"
 import { type OutputFailed, Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { subcommandOn } from "../subcommand.ts"
@@ -32,7 +32,7 @@ const Answer = Schema.Struct({
 
 const newline = 0x0a
 
-const environment = Effect.fnUntraced(function* (settings: ReadonlyArray<string>) {
+const parseEnvironment = Effect.fnUntraced(function* (settings: ReadonlyArray<string>) {
   const env = new Map<string, string>()
   for (const setting of settings) {
     const at = setting.indexOf("=")
@@ -42,7 +42,7 @@ const environment = Effect.fnUntraced(function* (settings: ReadonlyArray<string>
   return Object.fromEntries(env)
 })
 
-const streams = Effect.fnUntraced(function* (readsInput: boolean, isCollected: boolean) {
+const makeStreams = Effect.fnUntraced(function* (readsInput: boolean, isCollected: boolean) {
   const screen = yield* Screen
   const failed = yield* Deferred.make<never, OutputFailed | IoError>()
   let endsLine = true
@@ -64,21 +64,21 @@ const streams = Effect.fnUntraced(function* (readsInput: boolean, isCollected: b
       Effect.suspend(() => {
         const start = endsLine ? "" : "\n"
         endsLine = true
-        return screen.warn(`${start}${errorLook(screen).yellow("note:")}  ${text}`)
+        return screen.warn(`${start}${errorStyle(screen).yellow("note:")}  ${text}`)
       })
   }
 })
 
 export const exec = subcommandOn(
   reportedLayer(
-    journalless("the changes of a command in a container cannot be recorded")(
-      mountless("the container works on the directory itself")(containerLayer)
+    withoutJournalFlag("the changes of a command in a container cannot be recorded")(
+      withoutMountFlag("the container works on the directory itself")(containerLayer)
     )
   )
 )(
   "exec",
   {
-    summary: "Run a command in a container that has the directory",
+    formatSummary: "Run a command in a container that has the directory",
     description: `Run one command in a container made of --image or --rootfs, where the directory is /workspace. The container has no network,
 no privileges, one processor, 1 GiB of memory and 256 processes. If root runs this program, the command runs as the owner of
 the directory, otherwise as 65534:65534 or as you. Changes in /workspace stay; all other files, and processes that the command
@@ -100,18 +100,18 @@ The exit code is that of the command, 124 after the time limit, or 128 plus the 
     stdin: flags.toggle("stdin", "Pass standard input to it"),
     timeout: flags.natural("timeout", "SECONDS", "Stop it after this time (default: never)").pipe(
       Flag.filter(
-        (seconds) => seconds === undefined || seconds >= minTimeout,
-        (seconds) => `${seconds} is less than ${minTimeout}`
+        (seconds) => seconds === undefined || seconds >= minTimeoutSeconds,
+        (seconds) => `${seconds} is less than ${minTimeoutSeconds}`
       )
     )
   },
   Effect.fnUntraced(function* ({ command, cwd, env, stdin: readsInput, timeout }) {
     const { json } = yield* Settings
     const sandbox = yield* Sandbox
-    const { failed, note, onOutput, stdin } = yield* streams(readsInput, json)
+    const { failed, note, onOutput, stdin } = yield* makeStreams(readsInput, json)
     const running = sandbox.exec(command, {
-      cwd: cwd === undefined ? undefined : yield* located(cwd),
-      env: yield* environment(env),
+      cwd: cwd === undefined ? undefined : yield* toPathInRoot(cwd),
+      env: yield* parseEnvironment(env),
       stdin,
       timeout: timeout === undefined ? Infinity : timeout * 1000,
       onOutput
@@ -122,7 +122,7 @@ The exit code is that of the command, 124 after the time limit, or 128 plus the 
     )
     if (json) {
       const answer = { exitCode, stdout, stderr, durationMillis, timedOut, truncated }
-      yield* document(Answer, processLimit === undefined ? answer : { ...answer, processLimit }, () => "")
+      yield* writeDocument(Answer, processLimit === undefined ? answer : { ...answer, processLimit }, () => "")
     } else {
       if (processLimit !== undefined) {
         yield* note(

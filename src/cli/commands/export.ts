@@ -5,16 +5,16 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
 import type { ExportOptions, SkippedEntry } from "../../history/Archive.ts"
-import { document } from "../answer.ts"
+import { writeDocument } from "../answer.ts"
 import * as archives from "../archives.ts"
 import { usage } from "../exit.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
-import { errorLook } from "../look.ts"
+import { errorStyle } from "../look.ts"
 import { withProgress } from "../progress.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
-import { choose, noSnapshots } from "../snapshotChoice.ts"
+import { chooseSnapshot, noSnapshots } from "../snapshotChoice.ts"
 import { withExistingStore } from "../snapshotStore.ts"
 import { subcommand } from "../subcommand.ts"
 
@@ -26,98 +26,98 @@ const Answer = Schema.Struct({
   skipped: Schema.Array(Schema.Struct({ path: Schema.String, reason: Schema.String, detail: Schema.String }))
 })
 
-const mostShown = 20
+const maxShownEntries = 20
 
-const saySkipped = Effect.fnUntraced(function* (skipped: ReadonlyArray<SkippedEntry>) {
+const reportSkipped = Effect.fnUntraced(function* (skipped: ReadonlyArray<SkippedEntry>) {
   if (skipped.length === 0) return
   const screen = yield* Screen
-  const { dim, name, yellow } = errorLook(screen)
+  const { dim, name, yellow } = errorStyle(screen)
   yield* screen.warn(
     `${yellow("left out:")} ${humanise.whole(skipped.length)} of the entries, because import would refuse them`
   )
-  for (const { detail, path } of skipped.slice(0, mostShown)) yield* screen.warn(`  ${name(path)}: ${detail}`)
-  if (skipped.length > mostShown)
-    yield* screen.warn(dim(`  and ${humanise.whole(skipped.length - mostShown)} more; --json lists all`))
+  for (const { detail, path } of skipped.slice(0, maxShownEntries)) yield* screen.warn(`  ${name(path)}: ${detail}`)
+  if (skipped.length > maxShownEntries)
+    yield* screen.warn(dim(`  and ${humanise.whole(skipped.length - maxShownEntries)} more; --json lists all`))
   yield* screen.warn(dim("--strict fails instead; --exclude GLOB leaves entries out silently"))
 })
 
-const load = Effect.promise(() => import("../../history/Archive.ts"))
+const loadArchive = Effect.promise(() => import("../../history/Archive.ts"))
 
-const toOutput = Effect.fnUntraced(function* (fs: Algebra, format: archives.Format, options: ExportOptions) {
+const exportToOutput = Effect.fnUntraced(function* (fs: Algebra, format: archives.Format, options: ExportOptions) {
   const screen = yield* Screen
   const { json } = yield* Settings
   if (json) return yield* usage("--json and an archive cannot both be on standard output", "Name a file, or leave out --json.")
   if (screen.isTerminal)
     return yield* usage("an archive cannot be printed on a terminal", "Name a file, or send it into a pipe.")
-  const { exportTarOf, exportZipOf } = yield* load
+  const { exportTarOf, exportZipOf } = yield* loadArchive
   let written = 0
   const skipped: Array<SkippedEntry> = []
-  const telling = { ...options, onSkipped: (entry: SkippedEntry) => void skipped.push(entry) }
-  const archive = format === "zip" ? exportZipOf(fs, telling) : exportTarOf(fs, telling)
+  const exportOptions = { ...options, onSkipped: (entry: SkippedEntry) => void skipped.push(entry) }
+  const archive = format === "zip" ? exportZipOf(fs, exportOptions) : exportTarOf(fs, exportOptions)
   yield* Stream.runForEach(archive, (bytes) => {
     written += bytes.length
     return screen.write(bytes)
   }).pipe(withProgress("Exporting", () => humanise.bytes(written)))
-  yield* saySkipped(skipped)
+  yield* reportSkipped(skipped)
 })
 
 interface FileOptions extends ExportOptions {
   readonly overwrite: boolean
 }
 
-const toFile = Effect.fnUntraced(function* (fs: Algebra, file: string, format: archives.Format, options: FileOptions) {
+const exportToFile = Effect.fnUntraced(function* (fs: Algebra, file: string, format: archives.Format, options: FileOptions) {
   const { overwrite } = options
   const skipped: Array<SkippedEntry> = []
-  const telling = { ...options, onSkipped: (entry: SkippedEntry) => void skipped.push(entry) }
+  const exportOptions = { ...options, onSkipped: (entry: SkippedEntry) => void skipped.push(entry) }
   const { json } = yield* Settings
-  const place = yield* archives.placeOf(file)
-  const kind = archives.kindAt(place)
+  const archivePath = yield* archives.absolutePathOf(file)
+  const kind = archives.kindOfHostPath(archivePath)
   if (kind === "directory") {
-    return yield* archives.outside("NotAFile", file, "is a directory", "Name a file, such as backup.zip in it.")
+    return yield* archives.hostFileError("NotAFile", file, "is a directory", "Name a file, such as backup.zip in it.")
   }
   if (kind === "file" && !overwrite) {
-    return yield* archives.outside(
+    return yield* archives.hostFileError(
       "AlreadyExists",
       file,
       "exists already",
       "Use --overwrite to replace it, or choose another name."
     )
   }
-  if (archives.kindAt(dirname(place)) === undefined) {
-    return yield* archives.outside(
+  if (archives.kindOfHostPath(dirname(archivePath)) === undefined) {
+    return yield* archives.hostFileError(
       "NotFound",
       file,
       "lies in a directory that does not exist",
       "Make that directory first, or choose another place; it is relative to the current directory and not to the root."
     )
   }
-  const { exportArchiveOf, exportTarOf } = yield* load
+  const { exportArchiveOf, exportTarOf } = yield* loadArchive
   const { write } = yield* Effect.promise(() => import("../../history/zip/outside.ts"))
   const { promote } = yield* Effect.promise(() => import("../../model/FsError.ts"))
   const files = yield* (
     format === "zip"
-      ? exportArchiveOf(fs, place, telling)
+      ? exportArchiveOf(fs, archivePath, exportOptions)
       : Effect.as(
           write(
-            place,
-            () => exportTarOf(fs, telling),
+            archivePath,
+            () => exportTarOf(fs, exportOptions),
             (fault) => promote(fault, "export", file)
           ),
           undefined
         )
   ).pipe(withProgress(`Exporting to ${file}`))
-  const answer = { file, format, bytes: statSync(place).size, ...(files !== undefined && { files }), skipped }
-  yield* document(Answer, answer, (look) => {
-    const held = files === undefined ? "" : `, ${humanise.count(files, "file")}`
-    return `Exported to ${look.name(file)}${held}, ${look.green(humanise.bytes(answer.bytes))}\n`
+  const answer = { file, format, bytes: statSync(archivePath).size, ...(files !== undefined && { files }), skipped }
+  yield* writeDocument(Answer, answer, (look) => {
+    const fileCountText = files === undefined ? "" : `, ${humanise.count(files, "file")}`
+    return `Exported to ${look.name(file)}${fileCountText}, ${look.green(humanise.bytes(answer.bytes))}\n`
   })
-  if (!json) yield* saySkipped(skipped)
+  if (!json) yield* reportSkipped(skipped)
 })
 
 export const exportCommand = subcommand(
   "export",
   {
-    summary: "Write the whole tree into a ZIP or tar archive",
+    formatSummary: "Write the whole tree into a ZIP or tar archive",
     description: `Write everything below the root into one archive: a ZIP, or a tar if the name ends in .tar. Permissions, empty
 directories and links inside the tree are kept. Entries that import would refuse are left out and listed: links out of
 the tree, FIFOs, second spellings of a name; with --strict the export fails instead. A ZIP holds the tree at its top
@@ -153,11 +153,11 @@ directory, not to the root; - is standard output. The file appears only when it 
     }
     const options = { exclude, layout: manifest ? "manifest" : "plain", overwrite, strict } as const
     const write = (from: Algebra) =>
-      file === archives.standard ? toOutput(from, format, options) : toFile(from, file, format, options)
+      file === archives.standardStream ? exportToOutput(from, format, options) : exportToFile(from, file, format, options)
     if (snapshot === undefined) return yield* write(fs)
     yield* withExistingStore(
       store,
-      (open) => Effect.flatMap(choose(open, snapshot), (chosen) => Effect.flatMap(open.snapshots.view(chosen), write)),
+      (open) => Effect.flatMap(chooseSnapshot(open, snapshot), (chosen) => Effect.flatMap(open.snapshots.view(chosen), write)),
       noSnapshots(store)
     )
   })

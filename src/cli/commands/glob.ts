@@ -8,20 +8,20 @@ import * as FsPath from "../../model/FsPath.ts"
 import { list } from "../answer.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
-import { nothingFound, Quit } from "../exit.ts"
-import { located, locatedPattern } from "../paths.ts"
+import { nothingFoundCode, Quit } from "../exit.ts"
+import { toPathInRoot, toPatternInRoot } from "../paths.ts"
 import { withProgress } from "../progress.ts"
-import { obeysGitignore } from "../searchBases.ts"
+import { appliesGitignore } from "../searchBases.ts"
 import * as skipped from "../skipped.ts"
 import { subcommand } from "../subcommand.ts"
-import { sayContinuation } from "../continuation.ts"
+import { reportContinuation } from "../continuation.ts"
 
 const sizeWidth = 8
 
 export const glob = subcommand(
   "glob",
   {
-    summary: "Find paths by pattern",
+    formatSummary: "Find paths by pattern",
     description: `Find files by glob, in the order of their paths, hidden ones too, without those git ignores. A pattern without /
 matches names at any depth, one with / starts at --path; * stays within a name, ** crosses directories, {a,b} and
 [a-z] choose. Quote patterns, or the shell expands them first.`,
@@ -45,20 +45,20 @@ matches names at any depth, one with / starts at --path; * stays within a name, 
     max: flags.max,
     after: flags.after
   },
-  Effect.fnUntraced(function* ({ max, patterns: given, ...flags }) {
+  Effect.fnUntraced(function* ({ max, patterns: givenPatterns, ...flags }) {
     const fs = yield* Filesystem
-    const path = yield* located(flags.path ?? ".")
-    const options = { ...flags, path, gitignore: flags.gitignore && (yield* obeysGitignore(fs, path)) }
-    const patterns = path === FsPath.root ? yield* Effect.forEach(given, locatedPattern) : given
-    const passedOver = skipped.collect()
-    let found = 0
-    const counted = <E, R>(matches: Stream.Stream<GlobMatch, E, R>) =>
+    const path = yield* toPathInRoot(flags.path ?? ".")
+    const options = { ...flags, path, gitignore: flags.gitignore && (yield* appliesGitignore(fs, path)) }
+    const patterns = path === FsPath.root ? yield* Effect.forEach(givenPatterns, toPatternInRoot) : givenPatterns
+    const skippedFiles = skipped.makeCollector()
+    let matchCount = 0
+    const countMatches = <E, R>(matches: Stream.Stream<GlobMatch, E, R>) =>
       Stream.mapArray(matches, (all) => {
-        found += all.length
+        matchCount += all.length
         return all
       })
     const print = <E, R>(matches: Stream.Stream<GlobMatch, E, R>) =>
-      list(GlobMatch, counted(matches), (look) => ({
+      list(GlobMatch, countMatches(matches), (look) => ({
         lines: (matches) =>
           matches
             .map(({ kind, path, sizeBytes }) => {
@@ -67,17 +67,17 @@ matches names at any depth, one with / starts at --path; * stays within a name, 
             })
             .join("")
       }))
-    const searching = withProgress("Searching", () => humanise.count(found, "match"))
+    const searching = withProgress("Searching", () => humanise.count(matchCount, "match"))
     if (max === undefined) {
-      yield* print(fs.globStream(patterns, { ...options, onSkip: passedOver.onSkip })).pipe(searching)
-      yield* skipped.say(passedOver)
+      yield* print(fs.globStream(patterns, { ...options, onSkip: skippedFiles.onSkip })).pipe(searching)
+      yield* skipped.report(skippedFiles)
     } else {
       const result = yield* fs.glob(patterns, { ...options, maxMatches: max }).pipe(searching)
       yield* print(Stream.fromArray(result.matches))
-      passedOver.add(result.skipped)
-      yield* skipped.say(passedOver)
-      yield* sayContinuation(result, max)
+      skippedFiles.add(result.skipped)
+      yield* skipped.report(skippedFiles)
+      yield* reportContinuation(result, max)
     }
-    if (found === 0) yield* new Quit({ code: nothingFound })
+    if (matchCount === 0) yield* new Quit({ code: nothingFoundCode })
   })
 )

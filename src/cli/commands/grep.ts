@@ -8,13 +8,13 @@ import * as Flag from "effect/cli/Flag"
 import { cursorOf } from "../../engine/grep.ts"
 import { type Algebra, Filesystem, type GrepOptions } from "../../filesystem/Filesystem.ts"
 import { GrepMatch } from "../../model/Entry.ts"
-import { list, remark } from "../answer.ts"
-import { sayContinuation } from "../continuation.ts"
+import { list, writeRemark } from "../answer.ts"
+import { reportContinuation } from "../continuation.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
-import { errorLook } from "../look.ts"
-import { grouped, matched } from "../matches.ts"
-import { nothingFound, Quit } from "../exit.ts"
+import { errorStyle } from "../look.ts"
+import { formatGrouped, formatPiped } from "../matches.ts"
+import { nothingFoundCode, Quit } from "../exit.ts"
 import { withProgress } from "../progress.ts"
 import { Screen } from "../screen.ts"
 import { type SearchBase, searchBases } from "../searchBases.ts"
@@ -26,7 +26,7 @@ import { subcommand } from "../subcommand.ts"
 const FileMatches = Schema.Struct({ path: GrepMatch.fields.path, matches: Schema.Int })
 
 /** Counts the matches of each file. Matches arrive file by file, so a file is complete when the next one begins. */
-const perFile = <E, R>(matches: Stream.Stream<GrepMatch, E, R>) =>
+const countPerFile = <E, R>(matches: Stream.Stream<GrepMatch, E, R>) =>
   matches.pipe(
     Stream.groupAdjacentBy((match) => match.path),
     Stream.map(([path, group]) => ({ path, matches: group.length }))
@@ -38,24 +38,24 @@ const firstMatches = Effect.fnUntraced(function* (
   options: GrepOptions & { readonly maxMatches: number },
   bases: ReadonlyArray<SearchBase>
 ) {
-  const passedOver = skipped.collect()
+  const skippedFiles = skipped.makeCollector()
   const matches: Array<GrepMatch> = []
   for (const { gitignore, path } of bases) {
     const maxMatches = options.maxMatches - matches.length
     const result = yield* fs.grep(pattern, { ...options, path, gitignore, maxMatches })
     matches.push(...result.matches)
-    passedOver.add(result.skipped)
+    skippedFiles.add(result.skipped)
     if (!result.truncated) continue
     const last = matches.at(-1)
-    return { matches, skipped: passedOver, truncated: true, next: last === undefined ? result.next : cursorOf(last) }
+    return { matches, skipped: skippedFiles, truncated: true, next: last === undefined ? result.next : cursorOf(last) }
   }
-  return { matches, skipped: passedOver, truncated: false }
+  return { matches, skipped: skippedFiles, truncated: false }
 })
 
 export const grep = subcommand(
   "grep",
   {
-    summary: "Find lines by regular expression",
+    formatSummary: "Find lines by regular expression",
     description: `Find the lines that match a JavaScript regular expression, in the order of paths and lines. Hidden files are searched;
 binary ones and what git ignores are not, unless a path names them. Skipped files are counted at the end.
 On a terminal grouped by file, into a pipe as path:line:text. A pattern that begins with - goes after --.`,
@@ -89,15 +89,15 @@ On a terminal grouped by file, into a pipe as path:line:text. A pattern that beg
     const { bases, failed, isNested } = yield* searchBases(fs, paths.length === 0 ? ["."] : paths, gitignore)
     const screen = yield* Screen
     const { json } = yield* Settings
-    const passedOver = skipped.collect()
-    const around = [before ?? context ?? 0, following ?? context ?? 0] as const
+    const skippedFiles = skipped.makeCollector()
+    const contextLines = [before ?? context ?? 0, following ?? context ?? 0] as const
     const options = {
       ...rest,
-      context: around[0] + around[1] === 0 ? undefined : around,
+      context: contextLines[0] + contextLines[1] === 0 ? undefined : contextLines,
       glob: glob.length === 0 ? undefined : glob
     }
     const totals = { matches: 0, files: 0 }
-    const counting = <E, R>(matches: Stream.Stream<GrepMatch, E, R>) => {
+    const countMatches = <E, R>(matches: Stream.Stream<GrepMatch, E, R>) => {
       let last: string | undefined
       return Stream.mapArray(matches, (matches) => {
         for (const { path } of matches) {
@@ -110,42 +110,44 @@ On a terminal grouped by file, into a pipe as path:line:text. A pattern that beg
     }
     const print = <E, R>(matches: Stream.Stream<GrepMatch, E, R>) =>
       files || count
-        ? list(FileMatches, perFile(counting(matches)), (look) => ({
+        ? list(FileMatches, countPerFile(countMatches(matches)), (look) => ({
             lines: (items) =>
               items
                 .map(({ matches, path }) => `${look.magenta(look.name(path))}${count ? `:${look.green(`${matches}`)}` : ""}\n`)
                 .join("")
           }))
-        : list(GrepMatch, counting(matches), (look) => (screen.isTerminal ? grouped(look, screen.columns) : matched(look)))
-    const found = () => `${humanise.count(totals.matches, "match")} in ${humanise.count(totals.files, "file")}`
-    const searching = withProgress("Searching", found)
+        : list(GrepMatch, countMatches(matches), (look) =>
+            screen.isTerminal ? formatGrouped(look, screen.columns) : formatPiped(look)
+          )
+    const formatTotals = () => `${humanise.count(totals.matches, "match")} in ${humanise.count(totals.files, "file")}`
+    const searching = withProgress("Searching", formatTotals)
     if (max === undefined) {
       const matches = Stream.flatMap(Stream.fromIterable(bases), ({ gitignore, path }) =>
-        fs.grepStream(pattern, { ...options, path, gitignore, onSkip: passedOver.onSkip })
+        fs.grepStream(pattern, { ...options, path, gitignore, onSkip: skippedFiles.onSkip })
       )
       yield* print(matches).pipe(searching)
-      yield* skipped.say(passedOver)
+      yield* skipped.report(skippedFiles)
     } else {
       const page = yield* firstMatches(fs, pattern, { ...options, maxMatches: max }, bases).pipe(searching)
       yield* print(Stream.fromArray(page.matches))
-      yield* skipped.say(page.skipped)
+      yield* skipped.report(page.skipped)
       // Without path order no cursor can tell which matches were returned.
-      yield* sayContinuation(isNested ? { truncated: page.truncated } : page, max)
+      yield* reportContinuation(isNested ? { truncated: page.truncated } : page, max)
     }
-    if (screen.isTerminal && !json && totals.matches > 0) yield* screen.warn(errorLook(screen).dim(found()))
+    if (screen.isTerminal && !json && totals.matches > 0) yield* screen.warn(errorStyle(screen).dim(formatTotals()))
     if (failed !== undefined) return yield* failed
     if (totals.matches > 0) return
     if (!rest.literal && pattern.includes(String.raw`\|`)) {
       const meant = pattern.replaceAll(String.raw`\|`, "|")
-      yield* remark(
-        String.raw`${errorLook(screen).yellow("note:")}  \| is the character |; for either of two write ${quote(meant)}`,
+      yield* writeRemark(
+        String.raw`${errorStyle(screen).yellow("note:")}  \| is the character |; for either of two write ${quote(meant)}`,
         {
           note: String.raw`\| is the character |`,
           meant
         }
       )
     }
-    yield* new Quit({ code: nothingFound })
+    yield* new Quit({ code: nothingFoundCode })
   })
 ).pipe(
   Command.validate(({ before, context, count, files, following }) =>

@@ -5,16 +5,19 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { reportedLayer } from "../failure.ts"
 import * as flags from "../flags.ts"
-import { told } from "../journal/advice.ts"
+import { withJournalComplaints } from "../journal/advice.ts"
 import { file } from "../journal/file.ts"
-import { journalless } from "../journal/recording.ts"
-import { mountless } from "../mounts.ts"
+import { withoutJournalFlag } from "../journal/recording.ts"
+import { withoutMountFlag } from "../mounts.ts"
 import { described, subcommandOn } from "../subcommand.ts"
 import { unrecordedLayer } from "../workspace.ts"
 
-const nothingChanges = "the directory does not change"
+const noChangeReason = "the directory does not change"
 
-const looking = subcommandOn(reportedLayer(journalless(nothingChanges)(mountless(nothingChanges)(Layer.empty))), "journal")
+const journalSubcommand = subcommandOn(
+  reportedLayer(withoutJournalFlag(noChangeReason)(withoutMountFlag(noChangeReason)(Layer.empty))),
+  "journal"
+)
 
 const filters = {
   paths: flags.repeated("path", "PATH", "Only entries for this path or below (may be repeated)").pipe(Flag.withAlias("p")),
@@ -25,10 +28,10 @@ const filters = {
 
 const contents = flags.toggle("contents", "Show the contents too; with --json as base64")
 
-const show = looking(
+const show = journalSubcommand(
   "show",
   {
-    summary: "Show the entries of a journal",
+    formatSummary: "Show the entries of a journal",
     description: `Show the entries of a journal: position, time, kind, path, and the correlation id that a request and its answer share.
 With --changes one line for each change and its result. Another program may be writing the journal meanwhile.`,
     examples: [
@@ -48,7 +51,7 @@ With --changes one line for each change and its result. Another program may be w
   },
   Effect.fnUntraced(function* ({ file, ...options }) {
     const { show } = yield* Effect.promise(() => import("../journal/show.ts"))
-    yield* told(file)(show(file, options))
+    yield* withJournalComplaints(file)(show(file, options))
   })
 ).pipe(
   Command.validate(({ changes, contents }) =>
@@ -58,10 +61,10 @@ With --changes one line for each change and its result. Another program may be w
   )
 )
 
-const tail = looking(
+const tail = journalSubcommand(
   "tail",
   {
-    summary: "Follow a journal as it grows",
+    formatSummary: "Follow a journal as it grows",
     description: `Show the last ten entries of a journal, then each entry that another program adds, until interrupted.`,
     examples: [
       ["../work.journal", "The last ten entries, and those that follow"],
@@ -76,14 +79,14 @@ const tail = looking(
   },
   Effect.fnUntraced(function* ({ file, ...options }) {
     const { tail } = yield* Effect.promise(() => import("../journal/show.ts"))
-    yield* told(file)(tail(file, options))
+    yield* withJournalComplaints(file)(tail(file, options))
   })
 )
 
-const verify = looking(
+const verify = journalSubcommand(
   "verify",
   {
-    summary: "Check that a journal is undamaged",
+    formatSummary: "Check that a journal is undamaged",
     description: `Read a journal and all contents that it names. If an entry or a content was changed, the command prints the position
 and exits with code 1. Journals that --journal begins are chained: only lines cut off at the end go unnoticed, unless you
 compare the head. In a journal without a chain, a change that leaves a valid line goes unnoticed.`,
@@ -95,14 +98,14 @@ compare the head. In a journal without a chain, a change that leaves a valid lin
   { file },
   Effect.fnUntraced(function* ({ file }) {
     const { verify } = yield* Effect.promise(() => import("../journal/verify.ts"))
-    yield* told(file)(verify(file))
+    yield* withJournalComplaints(file)(verify(file))
   })
 )
 
-const compact = looking(
+const compact = journalSubcommand(
   "compact",
   {
-    summary: "Remove the oldest entries of a journal",
+    formatSummary: "Remove the oldest entries of a journal",
     description: `Remove the entries before a position, or older than a time, and the contents that only they name. The others keep their
 positions, and verify shows the same head. Removed entries can neither be undone nor shown: an undo to an earlier
 position fails. The last entry stays, and so do the entries that a leaf still needs. After a crash FILE is either the
@@ -118,14 +121,14 @@ old journal or the new one.`,
   },
   Effect.fnUntraced(function* ({ file, ...options }) {
     const { compact } = yield* Effect.promise(() => import("../journal/compact.ts"))
-    yield* told(file)(compact(file, options))
+    yield* withJournalComplaints(file)(compact(file, options))
   })
 )
 
-const replay = looking(
+const replay = journalSubcommand(
   "replay",
   {
-    summary: "Rebuild the tree of a position",
+    formatSummary: "Rebuild the tree of a position",
     description: `Write the tree as it was at a position of the journal into an empty directory, or list it. The tree has the files that
 were changed through the journal, also in their state before. DIR is relative to the current directory; all of the
 tree is written, or nothing.`,
@@ -142,7 +145,7 @@ tree is written, or nothing.`,
   },
   Effect.fnUntraced(function* ({ file, into, to }) {
     const { replay } = yield* Effect.promise(() => import("../journal/replay.ts"))
-    yield* told(file)(replay(file, { into, to }))
+    yield* withJournalComplaints(file)(replay(file, { into, to }))
   })
 ).pipe(
   Command.validate(({ into, list }) =>
@@ -153,7 +156,7 @@ tree is written, or nothing.`,
 const drift = subcommandOn(unrecordedLayer("drift changes nothing"), "journal")(
   "drift",
   {
-    summary: "Show changes that the journal did not record",
+    formatSummary: "Show changes that the journal did not record",
     description: `Compare the root with the journal, and show each path that was changed without it: the recorded state and the current
 state. Permission bits are compared if the journal has them. With --all also show paths that the journal never touched:
 "added" if it knows the whole directory, otherwise "not in the journal", because the entry may be older than the
@@ -171,14 +174,14 @@ journal.`,
   },
   Effect.fnUntraced(function* ({ file, ...options }) {
     const { drift } = yield* Effect.promise(() => import("../journal/drift.ts"))
-    yield* told(file)(drift(file, options))
+    yield* withJournalComplaints(file)(drift(file, options))
   })
 )
 
 const undo = subcommandOn(unrecordedLayer("an undo is recorded in the journal that it undoes"), "journal")(
   "undo",
   {
-    summary: "Undo the changes after a position",
+    formatSummary: "Undo the changes after a position",
     description: `Restore every path of the root that was changed after a position to its state at that position, all of them or none. If
 a path was changed without the journal, nothing is changed, and the path is named. The undo is recorded in the same
 journal, so that it can be undone too.`,
@@ -196,7 +199,7 @@ journal, so that it can be undone too.`,
   },
   Effect.fnUntraced(function* ({ file, ...options }) {
     const { undo } = yield* Effect.promise(() => import("../journal/undo.ts"))
-    yield* told(file)(undo(file, options))
+    yield* withJournalComplaints(file)(undo(file, options))
   })
 )
 
@@ -207,7 +210,7 @@ export const journal = Command.make("journal").pipe(
     { group: "KEEP SMALL", commands: [compact] }
   ]),
   described({
-    summary: "Read a journal that --journal recorded, and undo its changes",
+    formatSummary: "Read a journal that --journal recorded, and undo its changes",
     description: `With --journal FILE, every command that changes something, mcp too, records each change: first the request, then its
 result and the previous state. FILE must lie outside of the root; contents over 4 KiB lie beside it in FILE.contents.
 A journal belongs to one root: paths of two roots in one journal could not be distinguished.`,

@@ -11,32 +11,32 @@ import { list } from "../answer.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
 import { forEachPath } from "../failure.ts"
-import { type Look, look } from "../look.ts"
+import { type TextStyle, styleFor } from "../look.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { subcommand } from "../subcommand.ts"
 import * as Stream from "effect/Stream"
 
-const Detailed = Schema.Struct({
+const DetailedEntry = Schema.Struct({
   ...FileEntry.fields,
   mode: Schema.optionalKey(Schema.Int),
   modifiedAt: Schema.optionalKey(Schema.DateTimeUtc),
   target: Schema.optionalKey(Schema.String)
 })
 
-interface Detailed extends FileEntry {
+interface DetailedEntry extends FileEntry {
   readonly mode?: number
   readonly modifiedAt?: DateTime.Utc
   readonly target?: string
 }
 
-const detailed = Effect.fnUntraced(function* (fs: Algebra, entry: FileEntry) {
+const withDetails = Effect.fnUntraced(function* (fs: Algebra, entry: FileEntry) {
   if (!entry.addressable) return entry
   const isLink = entry.kind === "symlink"
   const target = isLink ? yield* Effect.option(fs.readLink(entry.path)) : Option.none<string>()
   const stat = isLink ? Option.none<FileStat>() : yield* Effect.option(fs.stat(entry.path))
   const { mode, modifiedAt } = Option.getOrElse(stat, (): Partial<FileStat> => ({}))
-  const out: Detailed = {
+  const out: DetailedEntry = {
     ...entry,
     ...(mode !== undefined && { mode }),
     ...(modifiedAt !== undefined && { modifiedAt }),
@@ -67,7 +67,7 @@ const kindLetters = { file: "-", directory: "d", symlink: "l", other: "?" } as c
 const sizeOf = (entry: FileEntry): string =>
   entry.kind === "file" && entry.sizeBytes !== undefined ? humanise.bytes(entry.sizeBytes) : "-"
 
-const table = (look: Look, entries: ReadonlyArray<Detailed>, long: boolean): string => {
+const table = (look: TextStyle, entries: ReadonlyArray<DetailedEntry>, long: boolean): string => {
   const widest = Math.max(0, ...entries.map((entry) => sizeOf(entry).length))
   return entries
     .map((entry) => {
@@ -85,7 +85,7 @@ const table = (look: Look, entries: ReadonlyArray<Detailed>, long: boolean): str
 export const ls = subcommand(
   "ls",
   {
-    summary: "List a directory",
+    formatSummary: "List a directory",
     description: `List directories in the order of their names, hidden ones too, and the files given. Directories end in /.
 On a terminal with sizes; into a pipe one name a line and nothing else, unless --long.`,
     examples: [
@@ -102,36 +102,38 @@ On a terminal with sizes; into a pipe one name a line and nothing else, unless -
     const fs = yield* Filesystem
     const screen = yield* Screen
     const { json } = yield* Settings
-    const given = paths.length === 0 ? ["."] : paths
+    const requestedPaths = paths.length === 0 ? ["."] : paths
     const listings: Array<Listing> = []
-    const looked = yield* Effect.exit(
-      forEachPath(given, (path) => Effect.map(listingOf(fs, path), (listing) => void listings.push(listing)))
+    const listingExit = yield* Effect.exit(
+      forEachPath(requestedPaths, (path) => Effect.map(listingOf(fs, path), (listing) => void listings.push(listing)))
     )
-    const show = Effect.fnUntraced(function* (entries: ReadonlyArray<FileEntry>) {
+    const printEntries = Effect.fnUntraced(function* (entries: ReadonlyArray<FileEntry>) {
       if (!long) {
-        const bare = (look: Look) => ({
+        const nameFormat = (look: TextStyle) => ({
           lines: (entries: ReadonlyArray<FileEntry>) =>
             screen.isTerminal
               ? table(look, entries, false)
               : entries.map((entry) => `${look.entry(entry.name, entry.kind)}\n`).join("")
         })
-        yield* list(FileEntry, Stream.fromArray(entries), bare)
+        yield* list(FileEntry, Stream.fromArray(entries), nameFormat)
         return
       }
-      const all = yield* Effect.forEach(entries, (entry) => detailed(fs, entry), { concurrency: 16 })
-      yield* list(Detailed, Stream.fromArray<Detailed>(all), (look) => ({ lines: (entries) => table(look, entries, true) }))
+      const all = yield* Effect.forEach(entries, (entry) => withDetails(fs, entry), { concurrency: 16 })
+      yield* list(DetailedEntry, Stream.fromArray<DetailedEntry>(all), (look) => ({
+        lines: (entries) => table(look, entries, true)
+      }))
     })
     listings.sort((a, b) => FsPath.compare(a.path, b.path))
     const files = listings.filter(({ isDirectory }) => !isDirectory).flatMap(({ entries }) => entries)
-    yield* show(files)
-    const { name } = look(screen)
+    yield* printEntries(files)
+    const { name } = styleFor(screen)
     let gap = files.length > 0 ? "\n" : ""
     for (const { entries, isDirectory, path } of listings) {
       if (!isDirectory) continue
-      if (given.length > 1 && !json) yield* screen.write(`${gap}${name(path)}:\n`)
-      yield* show(entries)
+      if (requestedPaths.length > 1 && !json) yield* screen.write(`${gap}${name(path)}:\n`)
+      yield* printEntries(entries)
       gap = "\n"
     }
-    yield* looked
+    yield* listingExit
   })
 )

@@ -6,7 +6,7 @@ import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as flags from "../flags.ts"
-import { base, toSettings } from "../sharedFlags.ts"
+import { baseCommand, toSettings } from "../sharedFlags.ts"
 import { described } from "../subcommand.ts"
 
 export const ProgramVersion: Context.Reference<string> = Context.Reference("fs-algebra/cli/ProgramVersion", {
@@ -17,7 +17,7 @@ const http = flags
   .port("http", "Listen for HTTP on this port, 0 for any free one; the address is printed on standard error")
   .pipe(Flag.optional, Flag.map(Option.getOrUndefined))
 
-const served = Effect.promise(() => import("../mcpMain.ts"))
+const loadServer = Effect.promise(() => import("../mcpMain.ts"))
 
 export const mcp = Command.make(
   "mcp",
@@ -66,17 +66,17 @@ export const mcp = Command.make(
     host: flags.ownAddress("The loopback address that --http listens on")
   },
   Effect.fnUntraced(function* ({ directories, host, http: port, ...input }) {
-    const { serving } = yield* served
+    const { serving } = yield* loadServer
     const version = yield* ProgramVersion
-    const shared = yield* base
-    const { root: _, ...settings } = toSettings(shared, "mcp")
+    const sharedFlags = yield* baseCommand
+    const { root: _, ...settings } = toSettings(sharedFlags, "mcp")
     const address = port === undefined ? undefined : { host: host ?? ("127.0.0.1" as const), port }
-    const roots = [...(shared.root === undefined ? [] : [shared.root]), ...directories]
+    const roots = [...(sharedFlags.root === undefined ? [] : [sharedFlags.root]), ...directories]
     yield* serving({ ...settings, roots, input: { ...input, http: address } }, { version })
   })
 ).pipe(
   described({
-    summary: "Serve the directory to agents (Model Context Protocol)",
+    formatSummary: "Serve the directory to agents (Model Context Protocol)",
     description: `Serve the directory to one agent over standard input and output: tools to list, read, search and change files and
 to take and restore snapshots, files as resources, and a guide for the model. Nothing leads out of the root, whatever
 a client asks for. It ends when its input does. With --http 8080 it serves programs of this machine, several at once,

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Flag from "effect/cli/Flag"
 import { Filesystem } from "../../filesystem/Filesystem.ts"
 import { FileStat } from "../../model/Entry.ts"
-import { document } from "../answer.ts"
+import { writeDocument } from "../answer.ts"
 import { forEachPath } from "../failure.ts"
 import * as flags from "../flags.ts"
 import { subcommand } from "../subcommand.ts"
@@ -10,7 +10,7 @@ import { subcommand } from "../subcommand.ts"
 export const mkdir = subcommand(
   "mkdir",
   {
-    summary: "Make directories",
+    formatSummary: "Make directories",
     description: "Make directories and their missing parents. An existing directory is no failure.",
     examples: [
       ["src/cli docs", "Two directories"],
@@ -28,7 +28,7 @@ export const mkdir = subcommand(
       Effect.gen(function* () {
         yield* fs.mkdir(path, { parents, existOk })
         const stat = yield* fs.stat(path)
-        yield* document(FileStat, stat, (look) => `Made ${look.entry(stat.path, "directory")}\n`)
+        yield* writeDocument(FileStat, stat, (look) => `Made ${look.entry(stat.path, "directory")}\n`)
       })
     )
   })

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Flag from "effect/cli/Flag"
 import { Filesystem } from "../../filesystem/Filesystem.ts"
 import { DeleteResult } from "../../model/Entry.ts"
-import { document } from "../answer.ts"
+import { writeDocument } from "../answer.ts"
 import { forEachPath } from "../failure.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
@@ -18,7 +18,7 @@ const counted = ({ deleted, directories }: DeleteResult): string =>
 export const rm = subcommand(
   "rm",
   {
-    summary: "Remove files and directories",
+    formatSummary: "Remove files and directories",
     description: `Remove files, links and empty directories; with --recursive also directories with all their content. A link is removed
 without its target. The root itself cannot be removed.`,
     examples: [
@@ -38,9 +38,13 @@ without its target. The root itself cannot be removed.`,
     yield* forEachPath(paths, (path) =>
       Effect.gen(function* () {
         const result = yield* fs
-          .delete(path, { recursive, missing: missingOk ? "ignore" : "fail", ...(ifMatch !== undefined && { ifMatch }) })
+          .delete(path, {
+            recursive,
+            missingDirectories: missingOk ? "ignore" : "fail",
+            ...(ifMatch !== undefined && { ifMatch })
+          })
           .pipe(withProgress(`Removing ${path}`))
-        yield* document(DeleteResult, result, (look) =>
+        yield* writeDocument(DeleteResult, result, (look) =>
           result.deleted + result.directories === 0
             ? `${look.name(path)} does not exist\n`
             : `Removed ${look.name(path)}${result.deleted + result.directories > 1 ? `, ${counted(result)}` : ""}\n`

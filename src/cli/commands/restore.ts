@@ -5,14 +5,14 @@ import { Filesystem } from "../../filesystem/Filesystem.ts"
 import { FilesystemSnapshot } from "../../history/snapshots/value.ts"
 import * as FsError from "../../model/FsError.ts"
 import type * as FsPath from "../../model/FsPath.ts"
-import { document } from "../answer.ts"
-import { Change, countChanges, someChanges } from "../changes.ts"
+import { writeDocument } from "../answer.ts"
+import { Change, formatChangeCounts, formatSomeChanges } from "../changes.ts"
 import * as flags from "../flags.ts"
-import { errorLook } from "../look.ts"
-import { located, parsedPath } from "../paths.ts"
+import { errorStyle } from "../look.ts"
+import { toPathInRoot, parsePath } from "../paths.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
-import { choose, latest, noSnapshots, shortIds } from "../snapshotChoice.ts"
+import { chooseSnapshot, latest, noSnapshots, shortIds } from "../snapshotChoice.ts"
 import { type Store, withExistingStore } from "../snapshotStore.ts"
 import { subcommand } from "../subcommand.ts"
 
@@ -31,7 +31,7 @@ interface Options {
 }
 
 /** Refuses a path that exists neither now nor in the snapshot, because it is probably mistyped. */
-const checkPlaces = Effect.fnUntraced(function* (
+const checkPathsExist = Effect.fnUntraced(function* (
   { snapshots }: Store,
   from: FilesystemSnapshot,
   paths: ReadonlyArray<FsPath.FsPath>
@@ -49,49 +49,49 @@ const checkPlaces = Effect.fnUntraced(function* (
 })
 
 /** Returns a hint if the text is an existing path: the user probably left out the snapshot id. */
-const meantAsPath = ({ line }: Store, text: string) =>
+const suggestPathHint = ({ line }: Store, text: string) =>
   Effect.gen(function* () {
     if (text === "") return undefined
     const fs = yield* Filesystem
-    const path = yield* located(text)
+    const path = yield* toPathInRoot(text)
     return (yield* fs.exists(path)) ? `The id comes first; of the newest one: ${line("restore", latest, path)}` : undefined
   }).pipe(Effect.orElseSucceed(() => undefined))
 
-const answer = Effect.fnUntraced(function* (store: Store, id: string, options: Options) {
+const restoreAndReport = Effect.fnUntraced(function* (store: Store, id: string, options: Options) {
   const screen = yield* Screen
   const { json } = yield* Settings
   const { dryRun } = options
   // Check all paths before a snapshot is taken or a file is changed.
-  const paths = yield* Effect.forEach(options.paths, parsedPath)
-  const from = yield* choose(store, id, meantAsPath(store, id))
-  yield* checkPlaces(store, from, paths)
+  const paths = yield* Effect.forEach(options.paths, parsePath)
+  const from = yield* chooseSnapshot(store, id, suggestPathHint(store, id))
+  yield* checkPathsExist(store, from, paths)
   const { changes, safety } = yield* store.snapshots
     .restore(from, { ...options, paths: paths.length > 0 ? paths : undefined })
-    .pipe(store.showing(dryRun ? "Comparing" : "Restoring"))
+    .pipe(store.withStoreProgress(dryRun ? "Comparing" : "Restoring"))
   const short = shortIds(yield* store.snapshots.list)
-  yield* document(
+  yield* writeDocument(
     Answer,
     { snapshot: from, ...(safety && { safety }), dryRun, changes },
     (look) =>
-      `${someChanges(look, changes, dryRun)}${
+      `${formatSomeChanges(look, changes, dryRun)}${
         changes.length === 0
           ? `It is already as in snapshot ${look.yellow(short(from))}`
-          : `${dryRun ? "Would restore" : "Restored"} ${look.yellow(short(from))}, ${countChanges(changes)}`
+          : `${dryRun ? "Would restore" : "Restored"} ${look.yellow(short(from))}, ${formatChangeCounts(changes)}`
       }\n`
   )
   if (json || changes.length === 0) return
-  const { dim } = errorLook(screen)
+  const { dim } = errorStyle(screen)
   if (dryRun) yield* screen.warn(dim("nothing has changed"))
   else if (safety !== undefined) {
-    const back = store.line("restore", short(safety), ...options.paths)
-    yield* screen.warn(dim(`the previous files are kept as ${short(safety)}; undo this with ${back}`))
+    const undoCommand = store.line("restore", short(safety), ...options.paths)
+    yield* screen.warn(dim(`the previous files are kept as ${short(safety)}; undo this with ${undoCommand}`))
   } else yield* screen.warn(dim("the previous files are not kept"))
 })
 
 export const restore = subcommand(
   "restore",
   {
-    summary: "Restore the tree, or a part of it, from a snapshot",
+    formatSummary: "Restore the tree, or a part of it, from a snapshot",
     description: `Restore everything below the root, or only the given paths and below, to the state of a snapshot: files that were
 changed or removed since come back, files that were added are removed. All of it changes or nothing, even on a power
 failure. A snapshot is taken first, so that the restore can be undone; --no-safety skips the snapshot.
@@ -117,6 +117,6 @@ An ID is a unique beginning of an id, a tag that only one snapshot has, or lates
     store: flags.store
   },
   Effect.fnUntraced(function* ({ id, store, ...options }) {
-    yield* withExistingStore(store, (open) => answer(open, id, options), noSnapshots(store))
+    yield* withExistingStore(store, (open) => restoreAndReport(open, id, options), noSnapshots(store))
   })
 )

@@ -1,21 +1,21 @@
 import * as Effect from "effect/Effect"
 import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
-import { document, remark } from "../answer.ts"
+import { writeDocument, writeRemark } from "../answer.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
-import { errorLook } from "../look.ts"
+import { errorStyle } from "../look.ts"
 import { Screen } from "../screen.ts"
-import { Described, describe, numbers } from "../snapshotDetails.ts"
+import { DescribedSnapshot, describeSnapshot, formatNumbers } from "../snapshotDetails.ts"
 import { withStore } from "../snapshotStore.ts"
 import { subcommand } from "../subcommand.ts"
 
-const longestTag = 1000
+const maxTagCharacters = 1000
 
 /** Reports entries that snapshots cannot hold, because a restore does not bring them back. */
-const saySkipped = Effect.fnUntraced(function* (skipped: number) {
-  const { yellow } = errorLook(yield* Screen)
-  yield* remark(`${yellow("skipped:")} ${humanise.whole(skipped)} that no snapshot holds (FIFOs, sockets, devices)`, {
+const reportSkipped = Effect.fnUntraced(function* (skipped: number) {
+  const { yellow } = errorStyle(yield* Screen)
+  yield* writeRemark(`${yellow("skipped:")} ${humanise.whole(skipped)} that no snapshot holds (FIFOs, sockets, devices)`, {
     skipped
   })
 })
@@ -23,7 +23,7 @@ const saySkipped = Effect.fnUntraced(function* (skipped: number) {
 export const snapshot = subcommand(
   "snapshot",
   {
-    summary: "Keep the whole tree as it is now",
+    formatSummary: "Keep the whole tree as it is now",
     description: `Keep everything below the root, so that restore brings it back byte for byte: ignored files, empty directories,
 links, permissions, repositories. Content that has not changed since the last snapshot takes no space again.
 Snapshots are kept outside the root, in a git repository that your own git commands never see (the command snapshots
@@ -42,21 +42,21 @@ prints its place); with --store DIR in another one.`,
   Effect.fnUntraced(function* ({ tag, ...options }) {
     yield* withStore(
       options,
-      Effect.fnUntraced(function* ({ showing, snapshots }) {
+      Effect.fnUntraced(function* ({ withStoreProgress: showing, snapshots }) {
         const taken = yield* snapshots.snapshot({ tag }).pipe(showing("Taking a snapshot"))
         const details = yield* snapshots.details(taken).pipe(showing("Counting what has changed"))
-        yield* document(
-          Described,
-          describe(details),
-          (look) => `Took snapshot ${look.yellow(taken.snapshotId)}\n${look.dim(numbers(details))}\n`
+        yield* writeDocument(
+          DescribedSnapshot,
+          describeSnapshot(details),
+          (look) => `Took snapshot ${look.yellow(taken.snapshotId)}\n${look.dim(formatNumbers(details))}\n`
         )
-        if (details.skipped !== undefined) yield* saySkipped(details.skipped)
+        if (details.skipped !== undefined) yield* reportSkipped(details.skipped)
       })
     )
   })
 ).pipe(
   Command.validate(({ tag }) =>
-    tag !== undefined && (tag.length > longestTag || /[\0-\x1f\x7f]/.test(tag))
+    tag !== undefined && (tag.length > maxTagCharacters || /[\0-\x1f\x7f]/.test(tag))
       ? new CliError.ValidationError({ message: "--tag is one line of at most 1,000 characters" })
       : Effect.void
   )

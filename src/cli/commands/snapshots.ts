@@ -6,14 +6,14 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import type { Details } from "../../history/Snapshots.ts"
 import type { FilesystemSnapshot } from "../../history/snapshots/value.ts"
-import { document, list } from "../answer.ts"
+import { writeDocument, list } from "../answer.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
-import { errorLook, type Look } from "../look.ts"
+import { errorStyle, type TextStyle } from "../look.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
-import { choose, noSnapshots, shortIds } from "../snapshotChoice.ts"
-import { Described, describe } from "../snapshotDetails.ts"
+import { chooseSnapshot, noSnapshots, shortIds } from "../snapshotChoice.ts"
+import { DescribedSnapshot, describeSnapshot } from "../snapshotDetails.ts"
 import { storeDirectory, type Store, withExistingStore } from "../snapshotStore.ts"
 import { subcommand } from "../subcommand.ts"
 
@@ -24,7 +24,7 @@ const Forgotten = Schema.Struct({
 
 const Stats = Schema.Struct({ store: Schema.String, snapshots: Schema.Int, bytes: Schema.Int, objects: Schema.Int })
 
-const line = (look: Look, id: string, details: Details): string => {
+const formatRow = (look: TextStyle, id: string, details: Details): string => {
   const { bytes, filesChanged, linesAdded, linesRemoved, snapshot, tool } = details
   const count = (sign: string, value: number | undefined) => (value === undefined ? "" : `${sign}${humanise.whole(value)}`)
   const cells = [
@@ -48,28 +48,28 @@ const show = Effect.fnUntraced(function* ({ directory, snapshots }: Store, max: 
   const newest = all.toReversed().slice(0, max)
   // Process them one by one and show each at once: counting the changes compares two trees.
   const details = Stream.mapEffect(Stream.fromIterable(newest), (snapshot) => snapshots.details(snapshot))
-  if (json) return yield* list(Described, Stream.map(details, describe), () => ({ lines: () => "" }))
+  if (json) return yield* list(DescribedSnapshot, Stream.map(details, describeSnapshot), () => ({ lines: () => "" }))
   yield* list(Schema.Any, details, (look) => ({
-    lines: (items: ReadonlyArray<Details>) => items.map((item) => line(look, short(item.snapshot), item)).join("")
+    lines: (items: ReadonlyArray<Details>) => items.map((item) => formatRow(look, short(item.snapshot), item)).join("")
   }))
   const { bytes } = yield* snapshots.stats
   const screen = yield* Screen
-  const { dim, name } = errorLook(screen)
+  const { dim, name } = errorStyle(screen)
   yield* screen.warn(dim(`${humanise.count(all.length, "snapshot")}, ${humanise.bytes(bytes)} in ${name(directory)}`))
   return all.length
 })
 
-const leaving = Effect.fnUntraced(function* (store: Store, names: ReadonlyArray<string>, keep: number | undefined) {
-  const going = new Map<string, FilesystemSnapshot>()
+const snapshotsToForget = Effect.fnUntraced(function* (store: Store, names: ReadonlyArray<string>, keep: number | undefined) {
+  const forgottenSnapshots = new Map<string, FilesystemSnapshot>()
   for (const name of names) {
-    const snapshot = yield* choose(store, name)
-    going.set(snapshot.snapshotId, snapshot)
+    const snapshot = yield* chooseSnapshot(store, name)
+    forgottenSnapshots.set(snapshot.snapshotId, snapshot)
   }
   if (keep !== undefined) {
     const all = yield* store.snapshots.list
-    for (const snapshot of all.slice(0, Math.max(0, all.length - keep))) going.set(snapshot.snapshotId, snapshot)
+    for (const snapshot of all.slice(0, Math.max(0, all.length - keep))) forgottenSnapshots.set(snapshot.snapshotId, snapshot)
   }
-  return [...going.values()]
+  return [...forgottenSnapshots.values()]
 })
 
 const forget = Effect.fnUntraced(function* (
@@ -80,18 +80,18 @@ const forget = Effect.fnUntraced(function* (
     keep
   }: { readonly forget: ReadonlyArray<string>; readonly keep: number | undefined; readonly dryRun: boolean }
 ) {
-  const { showing, snapshots } = store
+  const { withStoreProgress: showing, snapshots } = store
   const short = shortIds(yield* snapshots.list)
-  const going = yield* leaving(store, forget, keep)
+  const forgottenSnapshots = yield* snapshotsToForget(store, forget, keep)
   if (!dryRun) {
-    for (const snapshot of going) yield* snapshots.forget(snapshot)
-    if (going.length > 0) yield* snapshots.collect.pipe(showing("Giving back their space"))
+    for (const snapshot of forgottenSnapshots) yield* snapshots.forget(snapshot)
+    if (forgottenSnapshots.length > 0) yield* snapshots.collect.pipe(showing("Giving back their space"))
   }
   const verb = dryRun ? "Would forget" : "Forgot"
-  yield* document(Forgotten, { forgotten: going.map(({ snapshotId }) => snapshotId), dryRun }, (look) =>
-    going.length === 0
+  yield* writeDocument(Forgotten, { forgotten: forgottenSnapshots.map(({ snapshotId }) => snapshotId), dryRun }, (look) =>
+    forgottenSnapshots.length === 0
       ? "There is no snapshot to forget\n"
-      : going
+      : forgottenSnapshots
           .map(
             (snapshot) =>
               `${verb} ${look.yellow(short(snapshot))}${snapshot.tag === undefined ? "" : ` ${look.name(snapshot.tag)}`}\n`
@@ -102,7 +102,7 @@ const forget = Effect.fnUntraced(function* (
 
 const stats = Effect.fnUntraced(function* ({ directory, snapshots }: Store) {
   const answer = { store: directory, ...(yield* snapshots.stats) }
-  yield* document(
+  yield* writeDocument(
     Stats,
     answer,
     (look) =>
@@ -110,24 +110,24 @@ const stats = Effect.fnUntraced(function* ({ directory, snapshots }: Store) {
   )
 })
 
-const none = Effect.fnUntraced(function* (isStats: boolean, store: string | undefined) {
+const reportNone = Effect.fnUntraced(function* (isStats: boolean, store: string | undefined) {
   const { json } = yield* Settings
   const screen = yield* Screen
   const directory = yield* storeDirectory(store)
   if (isStats) {
-    return yield* document(
+    return yield* writeDocument(
       Stats,
       { store: directory, snapshots: 0, bytes: 0, objects: 0 },
       (look) => `0 snapshots, 0 objects, 0 B\n${look.name(directory)}\n`
     )
   }
-  if (!json) yield* screen.warn(errorLook(screen).dim("There is no snapshot of this root yet"))
+  if (!json) yield* screen.warn(errorStyle(screen).dim("There is no snapshot of this root yet"))
 })
 
 export const snapshots = subcommand(
   "snapshots",
   {
-    summary: "List the snapshots, or forget some",
+    formatSummary: "List the snapshots, or forget some",
     description: `List the snapshots of this root, the newest first: id, time, changed files and lines since the previous snapshot,
 the size of its files, the tool it was taken for, its tag. An ID is a unique beginning of an id, a tag that only one
 snapshot has, or latest: the newest, not counting the safety snapshots of restore and import.`,
@@ -151,7 +151,7 @@ snapshot has, or latest: the newest, not counting the safety snapshots of restor
     yield* withExistingStore(
       store,
       (open) => Effect.asVoid(forgets ? forget(open, changes) : isStats ? stats(open) : show(open, max)),
-      changes.forget.length > 0 ? noSnapshots(store) : none(isStats, store)
+      changes.forget.length > 0 ? noSnapshots(store) : reportNone(isStats, store)
     )
   })
 ).pipe(

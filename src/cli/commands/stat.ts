@@ -2,11 +2,11 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { Filesystem } from "../../filesystem/Filesystem.ts"
 import { FileStat } from "../../model/Entry.ts"
-import { document } from "../answer.ts"
+import { writeDocument } from "../answer.ts"
 import { forEachPath } from "../failure.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
-import type { Look } from "../look.ts"
+import type { TextStyle } from "../look.ts"
 import { withProgress } from "../progress.ts"
 import { subcommand } from "../subcommand.ts"
 import * as DateTime from "effect/DateTime"
@@ -19,7 +19,7 @@ interface Answer extends FileStat {
 
 const kindNames = { file: "file", directory: "directory", symlink: "link", other: "not a file, a directory or a link" } as const
 
-const show = (look: Look, stat: Answer): string => {
+const show = (look: TextStyle, stat: Answer): string => {
   const rows: ReadonlyArray<readonly [string, string | undefined]> = [
     ["path", look.entry(stat.path, stat.kind)],
     [
@@ -41,7 +41,7 @@ const show = (look: Look, stat: Answer): string => {
 export const stat = subcommand(
   "stat",
   {
-    summary: "Show the kind, size, times and version of a path",
+    formatSummary: "Show the kind, size, times and version of a path",
     description: `Kind, size, permissions, times and, of a file, its version: the SHA-256 of its bytes, which --if-match of write,
 edit and rm compares, so that no change of others is overwritten.`,
     examples: [
@@ -57,7 +57,7 @@ edit and rm compares, so that no change of others is overwritten.`,
         const stat: FileStat = yield* fs.stat(path)
         const version = stat.isFile ? yield* fs.version(path).pipe(withProgress(`Hashing ${path}`)) : undefined
         const answer: Answer = version === undefined ? stat : { ...stat, version }
-        yield* document(Answer, answer, (look) => show(look, answer))
+        yield* writeDocument(Answer, answer, (look) => show(look, answer))
       })
     )
   })

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Command from "effect/cli/Command"
 import { Recovery } from "../../port/hostRoots.ts"
 import { reported } from "../failure.ts"
-import { everything } from "../recovery.ts"
+import { fullRecovery } from "../recovery.ts"
 import { Settings } from "../settings.ts"
 import { settingsOf } from "../sharedFlags.ts"
 import { described } from "../subcommand.ts"
@@ -17,7 +17,7 @@ export const showTour = reported(
 
 export const tour = Command.make("tour", {}, () => showTour).pipe(
   described({
-    summary: "Show the features on the files of this directory",
+    formatSummary: "Show the features on the files of this directory",
     description: `Load the directory into memory, without files that git ignores, and show on the copy, with timings: list, glob, grep,
 an edit and its difference, a conflict, a typed failure. Nothing on disk is touched.`,
     examples: [
@@ -25,6 +25,6 @@ an edit and its difference, a conflict, a typed failure. Nothing on disk is touc
       ["--root ~/src/project", "On another one"]
     ]
   }),
-  Command.provideEffect(Recovery, () => everything),
+  Command.provideEffect(Recovery, () => fullRecovery),
   Command.provideEffect(Settings, settingsOf("tour"))
 )

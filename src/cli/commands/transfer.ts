@@ -5,23 +5,23 @@ import * as Flag from "effect/cli/Flag"
 import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
 import { TransferResult } from "../../model/Entry.ts"
 import * as FsError from "../../model/FsError.ts"
-import { document } from "../answer.ts"
+import { writeDocument } from "../answer.ts"
 import { Complaint, exitCodeOf, usage } from "../exit.ts"
 import { forEachPath } from "../failure.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
-import { located } from "../paths.ts"
+import { toPathInRoot } from "../paths.ts"
 import { withProgress } from "../progress.ts"
 import { quote } from "../shell.ts"
 import { type About, subcommand } from "../subcommand.ts"
 
-export const inDirectory = (from: string, directory: string): string => {
+export const pathInDirectory = (from: string, directory: string): string => {
   const name = from.replace(/\/+$/, "").split("/").at(-1)!
   const above = directory.replace(/\/+$/, "")
   return above === "." ? name : `${above}/${name}`
 }
 
-const counted = ({ bytes, directories, files }: TransferResult): string =>
+const formatCounts = ({ bytes, directories, files }: TransferResult): string =>
   [
     humanise.count(files, "file"),
     ...(directories > 0 ? [humanise.count(directories, "directory")] : []),
@@ -32,7 +32,7 @@ const counted = ({ bytes, directories, files }: TransferResult): string =>
  * Returns the destination of each source. Fails, before anything has changed, if several sources have no target directory or
  * have the same destination.
  */
-const destination = Effect.fnUntraced(function* (
+const resolveDestinations = Effect.fnUntraced(function* (
   fs: Algebra,
   operation: "copy" | "move",
   to: string,
@@ -49,12 +49,12 @@ const destination = Effect.fnUntraced(function* (
       code: exitCodeOf("NotFound")
     })
   }
-  const places = sources.map((source) => inDirectory(source, to))
-  const twice = places.find((place, index) => places.indexOf(place) !== index)
-  if (twice !== undefined) {
-    return yield* usage(`two of the sources would become "${twice}"`, "Transfer them one by one, to different names.")
+  const destinationPaths = sources.map((source) => pathInDirectory(source, to))
+  const duplicatePath = destinationPaths.find((place, index) => destinationPaths.indexOf(place) !== index)
+  if (duplicatePath !== undefined) {
+    return yield* usage(`two of the sources would become "${duplicatePath}"`, "Transfer them one by one, to different names.")
   }
-  return (from: string) => (isInto ? inDirectory(from, to) : to)
+  return (from: string) => (isInto ? pathInDirectory(from, to) : to)
 })
 
 const transfer = <const Name extends string>(
@@ -76,15 +76,15 @@ const transfer = <const Name extends string>(
     Effect.fnUntraced(function* ({ overwrite, paths }) {
       const fs: Algebra = yield* Filesystem
       const sources = paths.slice(0, -1)
-      const place = yield* destination(fs, operation, yield* located(paths.at(-1)!), sources)
+      const place = yield* resolveDestinations(fs, operation, yield* toPathInRoot(paths.at(-1)!), sources)
       yield* forEachPath(sources, (from) =>
         Effect.gen(function* () {
           const to = place(from)
           const result = yield* fs[operation](from, to, { overwrite }).pipe(withProgress(`${verbs.doing} ${from}`))
-          yield* document(
+          yield* writeDocument(
             TransferResult,
             result,
-            (look) => `${verbs.done} ${look.name(from)} to ${look.name(to)}, ${counted(result)}\n`
+            (look) => `${verbs.done} ${look.name(from)} to ${look.name(to)}, ${formatCounts(result)}\n`
           )
         })
       )
@@ -96,7 +96,7 @@ export const cp = transfer(
   "copy",
   { done: "Copied", doing: "Copying" },
   {
-    summary: "Copy a file or a directory",
+    formatSummary: "Copy a file or a directory",
     description: `Copy files, links, or directories with all their content: to a new path, or into a directory that exists or is
 written with / at its end; missing parent directories are made. An existing file is replaced only with --overwrite,
 and a directory only if it is also empty.`,
@@ -113,7 +113,7 @@ export const mv = transfer(
   "move",
   { done: "Moved", doing: "Moving" },
   {
-    summary: "Move or rename a file or a directory",
+    formatSummary: "Move or rename a file or a directory",
     description: `Move or rename files, links or directories, each in one step if the disk can: to a new path, or into a directory that
 exists or is written with / at its end; missing parent directories are made. An existing file is replaced only with
 --overwrite, and a directory only if it is also empty.`,

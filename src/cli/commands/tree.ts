@@ -10,15 +10,15 @@ import * as FsPath from "../../model/FsPath.ts"
 import { list } from "../answer.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
-import type { Look } from "../look.ts"
-import { located } from "../paths.ts"
+import type { TextStyle } from "../look.ts"
+import { toPathInRoot } from "../paths.ts"
 import { withProgress } from "../progress.ts"
 import { Screen } from "../screen.ts"
-import { obeysGitignore } from "../searchBases.ts"
+import { appliesGitignore } from "../searchBases.ts"
 import * as skipped from "../skipped.ts"
 import { subcommand } from "../subcommand.ts"
 
-const strokes = (isTerminal: boolean) =>
+const branchStrokes = (isTerminal: boolean) =>
   isTerminal
     ? { item: "├── ", last: "└── ", through: "│   ", empty: "    " }
     : { item: "|-- ", last: "`-- ", through: "|   ", empty: "    " }
@@ -26,8 +26,8 @@ const strokes = (isTerminal: boolean) =>
 /**
  * Draws the entries, which are in path order. The last entry that names a directory as its parent is therefore its last child.
  */
-const draw = (look: Look, isTerminal: boolean, base: FsPath.FsPath, entries: ReadonlyArray<GlobMatch>): string => {
-  const stroke = strokes(isTerminal)
+const drawTree = (look: TextStyle, isTerminal: boolean, base: FsPath.FsPath, entries: ReadonlyArray<GlobMatch>): string => {
+  const stroke = branchStrokes(isTerminal)
   const lastChild = new Map<string, string>()
   for (const { path } of entries) lastChild.set(FsPath.parent(path), path)
   const indents = new Map<string, string>([[base, ""]])
@@ -43,7 +43,7 @@ const draw = (look: Look, isTerminal: boolean, base: FsPath.FsPath, entries: Rea
     .join("")
 }
 
-const summary = (look: Look, entries: ReadonlyArray<GlobMatch>): string => {
+const formatSummary = (look: TextStyle, entries: ReadonlyArray<GlobMatch>): string => {
   let directories = 0
   let size = 0
   for (const entry of entries) {
@@ -58,7 +58,7 @@ const summary = (look: Look, entries: ReadonlyArray<GlobMatch>): string => {
 export const tree = subcommand(
   "tree",
   {
-    summary: "Draw the tree of a directory",
+    formatSummary: "Draw the tree of a directory",
     description: `Draw everything below a directory, with sizes, hidden files too, but without files that git ignores.
 Entries that were left out or cannot be read are counted at the end.`,
     examples: [
@@ -75,21 +75,21 @@ Entries that were left out or cannot be read are counted at the end.`,
   },
   Effect.fnUntraced(function* ({ depth, exclude, gitignore, path: given }) {
     const fs = yield* Filesystem
-    const path = yield* located(given)
+    const path = yield* toPathInRoot(given)
     const screen = yield* Screen
     const stat = yield* fs.stat(path)
     const base = stat.path
     const shown: Array<GlobMatch> = []
-    const passedOver = skipped.collect()
+    const skippedFiles = skipped.makeCollector()
     // Exclude deeper levels: excluded directories are not entered, so the walk ends there.
-    const deeper = depth === undefined ? [] : [Array.from({ length: depth + 1 }, () => "*").join("/")]
+    const deeperExcludes = depth === undefined ? [] : [Array.from({ length: depth + 1 }, () => "*").join("/")]
     const matches = fs.globStream("*", {
       path,
       kinds: ["file", "directory", "symlink", "other"],
-      exclude: [...exclude, ...deeper],
-      gitignore: gitignore && (yield* obeysGitignore(fs, path)),
+      exclude: [...exclude, ...deeperExcludes],
+      gitignore: gitignore && (yield* appliesGitignore(fs, path)),
       sizes: true,
-      onSkip: passedOver.onSkip
+      onSkip: skippedFiles.onSkip
     })
     yield* list(GlobMatch, matches, (look) => ({
       lines: (entries) => {
@@ -97,8 +97,8 @@ Entries that were left out or cannot be read are counted at the end.`,
         return ""
       },
       end: () =>
-        `${look.entry(base === FsPath.root ? "." : base, "directory")}\n${draw(look, screen.isTerminal, base, shown)}${summary(look, shown)}`
+        `${look.entry(base === FsPath.root ? "." : base, "directory")}\n${drawTree(look, screen.isTerminal, base, shown)}${formatSummary(look, shown)}`
     })).pipe(withProgress("Reading", () => humanise.count(shown.length, "entry")))
-    yield* skipped.say(passedOver)
+    yield* skipped.report(skippedFiles)
   })
 )

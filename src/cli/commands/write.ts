@@ -3,11 +3,11 @@ import * as Stream from "effect/Stream"
 import * as Flag from "effect/cli/Flag"
 import { Filesystem } from "../../filesystem/Filesystem.ts"
 import { WriteResult } from "../../model/Entry.ts"
-import { document } from "../answer.ts"
+import { writeDocument } from "../answer.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
-import { errorLook } from "../look.ts"
-import { located } from "../paths.ts"
+import { errorStyle } from "../look.ts"
+import { toPathInRoot } from "../paths.ts"
 import { withProgress } from "../progress.ts"
 import { Screen } from "../screen.ts"
 import { subcommand } from "../subcommand.ts"
@@ -36,7 +36,7 @@ const verbs = {
 export const write = subcommand(
   "write",
   {
-    summary: "Write a file from --text or standard input",
+    formatSummary: "Write a file from --text or standard input",
     description: `Write a file from --text, or without it from standard input. The old content stays until the new one is
 complete, also if the input or the command is interrupted.
 --mode create needs a new file, replace and append-existing need an existing one, overwrite (the default)
@@ -57,16 +57,16 @@ and append accept both.`,
   },
   Effect.fnUntraced(function* ({ ifMatch, mode, parents, path: given, text }) {
     const fs = yield* Filesystem
-    const path = yield* located(given)
+    const path = yield* toPathInRoot(given)
     const screen = yield* Screen
     const options = { mode, createParents: parents, version: true as const, ...(ifMatch !== undefined && { ifMatch }) }
     if (text === undefined && screen.isInteractive) {
-      yield* screen.warn(errorLook(screen).dim("Type the content; Ctrl-D ends it, Ctrl-C leaves everything as it was."))
+      yield* screen.warn(errorStyle(screen).dim("Type the content; Ctrl-D ends it, Ctrl-C leaves everything as it was."))
     }
     const result = yield* text === undefined
       ? Stream.run(screen.input, fs.sink(path, options)).pipe(withProgress(`Writing ${path}`))
       : fs.write(path, text, options)
-    yield* document(WriteResult, result, (look) => {
+    yield* writeDocument(WriteResult, result, (look) => {
       const size = look.green(humanise.bytes(result.bytesWritten))
       return `${verbs[result.mode]} ${look.name(result.path)}, ${size}\n${look.dim(`version ${result.version}`)}\n`
     })

@@ -3,12 +3,12 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type { Compacted } from "../../journal/Journal.ts"
-import { document } from "../answer.ts"
+import { writeDocument } from "../answer.ts"
 import { usage } from "../exit.ts"
 import * as humanise from "../humanise.ts"
-import type { Look } from "../look.ts"
+import type { TextStyle } from "../look.ts"
 import { withProgress } from "../progress.ts"
-import { existing } from "./file.ts"
+import { existingJournal } from "./file.ts"
 
 const Answer = Schema.Struct({
   file: Schema.String,
@@ -18,7 +18,7 @@ const Answer = Schema.Struct({
   kept: Schema.optionalKey(Schema.Literals(["unanswered", "recent"]))
 })
 
-const beforeOf = (text: string) => {
+const parseBefore = (text: string) => {
   if (/^[1-9][0-9]*$/.test(text) && Number.isSafeInteger(Number(text))) return Effect.succeed(Number(text))
   const time = /^\d{4}-/.test(text) ? DateTime.make(text) : Option.none()
   return Option.isSome(time)
@@ -34,7 +34,7 @@ const reasons: Readonly<Record<NonNullable<Compacted["kept"]>, string>> = {
   recent: "a leaf needs the latest entries to recognise repeated requests"
 }
 
-const said = (look: Look, file: string, { contents, first, kept, removed }: Compacted): string =>
+const formatResult = (look: TextStyle, file: string, { contents, first, kept, removed }: Compacted): string =>
   `${
     removed === 0
       ? `Removed nothing from ${look.name(file)}`
@@ -42,9 +42,9 @@ const said = (look: Look, file: string, { contents, first, kept, removed }: Comp
   }; it begins at position ${look.yellow(`${first}`)}${kept === undefined ? "" : `, since ${reasons[kept]}`}\n`
 
 export const compact = Effect.fnUntraced(function* (file: string, { before }: { readonly before: string }) {
-  const path = yield* existing(file)
-  const until = yield* beforeOf(before)
+  const path = yield* existingJournal(file)
+  const removeBefore = yield* parseBefore(before)
   const { compact } = yield* Effect.promise(() => import("../../journal/Journal.ts"))
-  const compacted = yield* compact(path, { before: until }).pipe(withProgress(`Compacting ${file}`))
-  yield* document(Answer, { file, ...compacted }, (look) => said(look, file, compacted))
+  const compacted = yield* compact(path, { before: removeBefore }).pipe(withProgress(`Compacting ${file}`))
+  yield* writeDocument(Answer, { file, ...compacted }, (look) => formatResult(look, file, compacted))
 })

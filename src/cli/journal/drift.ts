@@ -4,13 +4,13 @@ import * as Stream from "effect/Stream"
 import { Filesystem } from "../../filesystem/Filesystem.ts"
 import * as Replay from "../../journal/Replay.ts"
 import { list } from "../answer.ts"
-import { shownPath } from "../changes.ts"
+import { formatPath } from "../changes.ts"
 import * as humanise from "../humanise.ts"
-import type { Look } from "../look.ts"
+import type { TextStyle } from "../look.ts"
 import { withProgress } from "../progress.ts"
-import { reading } from "./file.ts"
+import { openForReading } from "./file.ts"
 import { pathsOf } from "./filters.ts"
-import { checked } from "./positions.ts"
+import { checkPosition } from "./positions.ts"
 
 const Mode = Schema.optionalKey(Schema.Int)
 
@@ -34,7 +34,7 @@ export interface DriftOptions {
 const modeOf = (state: Shown["actual"]): string =>
   "mode" in state && state.mode !== undefined ? `, mode ${state.mode.toString(8).padStart(4, "0")}` : ""
 
-const said = (look: Look, state: Shown["actual"]): string => {
+const formatState = (look: TextStyle, state: Shown["actual"]): string => {
   switch (state.kind) {
     case "file":
       return `file of ${humanise.bytes(state.sizeBytes)}, version ${state.version.slice(0, 12)}${modeOf(state)}`
@@ -49,25 +49,26 @@ const said = (look: Look, state: Shown["actual"]): string => {
   }
 }
 
-const differenceOf = (look: Look, { actual, expected }: Shown): string => {
-  if (actual.kind === "nothing") return `${look.red("removed")}, was ${said(look, expected)}`
-  if (expected.kind === "nothing") return `${look.green("added")}, ${said(look, actual)}`
+const formatDifference = (look: TextStyle, { actual, expected }: Shown): string => {
+  if (actual.kind === "nothing") return `${look.red("removed")}, was ${formatState(look, expected)}`
+  if (expected.kind === "nothing") return `${look.green("added")}, ${formatState(look, actual)}`
   // An unknown kind without mode means that the journal knows nothing of the entry.
-  if (expected.kind === "unknown" && expected.mode === undefined) return `not in the journal, ${said(look, actual)}`
-  return `${look.yellow("changed")}, was ${said(look, expected)}, is ${said(look, actual)}`
+  if (expected.kind === "unknown" && expected.mode === undefined) return `not in the journal, ${formatState(look, actual)}`
+  return `${look.yellow("changed")}, was ${formatState(look, expected)}, is ${formatState(look, actual)}`
 }
 
-const line = (look: Look, drift: Shown): string => `${look.name(shownPath(drift.path))}: ${differenceOf(look, drift)}\n`
+const formatDrift = (look: TextStyle, drift: Shown): string =>
+  `${look.name(formatPath(drift.path))}: ${formatDifference(look, drift)}\n`
 
 export const drift = Effect.fnUntraced(function* (file: string, { all, paths: given, to }: DriftOptions) {
   const paths = yield* pathsOf(given)
   const fs = yield* Filesystem
-  const journal = yield* reading(file)
-  yield* checked(journal, to ?? 0)
+  const journal = yield* openForReading(file)
+  yield* checkPosition(journal, to ?? 0)
   const found: ReadonlyArray<Shown> = yield* Replay.drift(journal, fs, { until: to, paths, all }).pipe(
     withProgress("Comparing")
   )
   yield* list(Drift, Stream.fromIterable(found), (look) => ({
-    lines: (items: ReadonlyArray<Shown>) => items.map((item) => line(look, item)).join("")
+    lines: (items: ReadonlyArray<Shown>) => items.map((item) => formatDrift(look, item)).join("")
   }))
 }, Effect.scoped)

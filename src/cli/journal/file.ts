@@ -21,7 +21,7 @@ const wrongFile = (tag: "NotFound" | "NotAFile", file: string, what: string, hin
     code: exitCodeOf(tag)
   })
 
-export const placeOf = (file: string): Effect.Effect<string, Complaint, Screen> =>
+export const absolutePathOf = (file: string): Effect.Effect<string, Complaint, Screen> =>
   Effect.flatMap(Screen, ({ directory }) =>
     file.trim() === ""
       ? Effect.fail(usage("the name of the journal is blank", "Name a file, such as ../work.journal."))
@@ -38,10 +38,11 @@ const kindAt = (place: string): "nothing" | "file" | "other" => {
   }
 }
 
-const isNone = (file: string) => wrongFile("NotAFile", file, "is not a file", "Name a journal that --journal FILE recorded.")
+const notAJournalError = (file: string) =>
+  wrongFile("NotAFile", file, "is not a file", "Name a journal that --journal FILE recorded.")
 
-export const existing = Effect.fnUntraced(function* (file: string) {
-  const place = yield* placeOf(file)
+export const existingJournal = Effect.fnUntraced(function* (file: string) {
+  const place = yield* absolutePathOf(file)
   const kind = kindAt(place)
   if (kind === "nothing") {
     return yield* wrongFile(
@@ -51,19 +52,19 @@ export const existing = Effect.fnUntraced(function* (file: string) {
       "Name a file of the machine, relative to the current directory and not to the root; --journal FILE records a journal."
     )
   }
-  return kind === "file" ? place : yield* isNone(file)
+  return kind === "file" ? place : yield* notAJournalError(file)
 })
 
-export const toWrite = Effect.fnUntraced(function* (file: string) {
-  const place = yield* placeOf(file)
-  return kindAt(place) === "other" ? yield* isNone(file) : place
+export const journalToWrite = Effect.fnUntraced(function* (file: string) {
+  const place = yield* absolutePathOf(file)
+  return kindAt(place) === "other" ? yield* notAJournalError(file) : place
 })
 
 /** Tests whether the journal has content; only a new journal can be made chained. */
-export const isBegun = (place: string): boolean => (statSync(place, { throwIfNoEntry: false })?.size ?? 0) > 0
+export const hasContent = (place: string): boolean => (statSync(place, { throwIfNoEntry: false })?.size ?? 0) > 0
 
-export const reading = Effect.fnUntraced(function* (file: string) {
-  const path = yield* existing(file)
+export const openForReading = Effect.fnUntraced(function* (file: string) {
+  const path = yield* existingJournal(file)
   const { Entry, makeFile } = yield* Effect.promise(() => import("../../journal/Journal.ts"))
   return yield* makeFile(Entry, { path, readOnly: true })
 })

@@ -3,10 +3,10 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { Entry, type Scrivener } from "../../journal/Journal.ts"
 import { type Filter, select } from "../../journal/Replay.ts"
-import { type Entries, entriesOf, seenFrom } from "../../journal/replay/window.ts"
+import { type Entries, entriesOf, readAfter } from "../../journal/replay/window.ts"
 import type { FsError } from "../../model/FsError.ts"
 import { type Complaint, usage } from "../exit.ts"
-import { parsedPath } from "../paths.ts"
+import { parsePath } from "../paths.ts"
 import type { Screen } from "../screen.ts"
 import type { Settings } from "../settings.ts"
 
@@ -31,7 +31,7 @@ const kindsOf = (text: string | undefined): Effect.Effect<ReadonlyArray<string> 
     : Effect.succeed(given.map((kind) => kindOf(kind)!))
 }
 
-export interface Chosen {
+export interface FilterOptions {
   readonly paths: ReadonlyArray<string>
   readonly kinds: string | undefined
   readonly correlations: ReadonlyArray<string>
@@ -40,13 +40,13 @@ export interface Chosen {
 const given = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> | undefined => (list.length === 0 ? undefined : list)
 
 /** Returns the parsed paths. No path means all paths, as `undefined`. */
-export const pathsOf = (paths: ReadonlyArray<string>) => Effect.map(Effect.forEach(paths, parsedPath), given)
+export const pathsOf = (paths: ReadonlyArray<string>) => Effect.map(Effect.forEach(paths, parsePath), given)
 
 export const filterOf = Effect.fnUntraced(function* ({
   correlations,
   kinds,
   paths
-}: Chosen): Effect.fn.Return<Filter, FsError | Complaint, Screen | Settings> {
+}: FilterOptions): Effect.fn.Return<Filter, FsError | Complaint, Screen | Settings> {
   return {
     paths: yield* pathsOf(paths),
     kinds: yield* kindsOf(kinds),
@@ -54,13 +54,13 @@ export const filterOf = Effect.fnUntraced(function* ({
   }
 })
 
-export const following = (journal: Scrivener<Entry>, filter: Filter, after: number): Entries =>
-  journal.tail(seenFrom(filter, after)).pipe(
+export const streamAfter = (journal: Scrivener<Entry>, filter: Filter, after: number): Entries =>
+  journal.tail(readAfter(filter, after)).pipe(
     select(filter),
     Stream.filter(({ position }) => position > after)
   )
 
-export const beforeLatest = Effect.fnUntraced(function* (journal: Scrivener<Entry>, filter: Filter, max: number) {
+export const positionBeforeLatest = Effect.fnUntraced(function* (journal: Scrivener<Entry>, filter: Filter, max: number) {
   const last = yield* journal.last
   if (Object.values(filter).every((wanted) => wanted === undefined)) return Math.max(0, last - max)
   const window = { after: undefined, before: last + 1, max, reverse: true }

@@ -4,7 +4,7 @@ import { usage } from "../exit.ts"
 import * as humanise from "../humanise.ts"
 
 /** Refuses a position beyond the end, because it is probably mistyped. */
-export const checked = Effect.fnUntraced(function* (journal: Scrivener<Entry>, position: number) {
+export const checkPosition = Effect.fnUntraced(function* (journal: Scrivener<Entry>, position: number) {
   const last = yield* journal.last
   if (position <= last) return last
   return yield* usage(

@@ -4,44 +4,44 @@ import * as Layer from "effect/Layer"
 import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
 import { leadsInto } from "../../runtime/openRoots.ts"
 import { type Complaint, usage } from "../exit.ts"
-import { resolved } from "../resolved.ts"
+import { resolveLinks } from "../resolved.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
-import { told } from "./advice.ts"
-import { isBegun, toWrite } from "./file.ts"
+import { withJournalComplaints } from "./advice.ts"
+import { hasContent, journalToWrite } from "./file.ts"
 
 const contentsOf = (place: string): string => `${place}.contents`
 
-const inside = (file: string): Complaint =>
+const journalInsideRoot = (file: string): Complaint =>
   usage(
     `the journal would lie inside the root: ${file}`,
     "Choose a file outside of the root, so that the journal does not record its own changes."
   )
 
 /** Tests whether the journal lies inside the root, also for a container's directory and through links in the root. */
-const isWithin = Effect.fnUntraced(function* ({ port: { history } }: Algebra, place: string) {
+const isInsideRoot = Effect.fnUntraced(function* ({ port: { history } }: Algebra, place: string) {
   const { backend, directories, root } = yield* Settings
   const { directory } = yield* Screen
   const top =
-    backend === "container" ? resolved(resolve(directory, root)) : history?._tag === "Directory" ? history.root : undefined
-  const tops =
+    backend === "container" ? resolveLinks(resolve(directory, root)) : history?._tag === "Directory" ? history.root : undefined
+  const recordedRoots =
     backend === "host" && directories !== undefined
-      ? directories.map(({ path }) => resolved(path))
+      ? directories.map(({ path }) => resolveLinks(path))
       : top === undefined
         ? []
         : [top]
-  return [place, contentsOf(place)].some((path) => leadsInto(path, tops))
+  return [place, contentsOf(place)].some((path) => leadsInto(path, recordedRoots))
 })
 
 /**
  * Records changes through the filesystem while the scope is open. A new journal is chained. Returns the recording filesystem
  * and the journal.
  */
-export const recording = Effect.fnUntraced(function* (fs: Algebra, file: string) {
-  const path = yield* toWrite(file)
-  if (yield* isWithin(fs, path)) return yield* inside(file)
+export const startRecording = Effect.fnUntraced(function* (fs: Algebra, file: string) {
+  const path = yield* journalToWrite(file)
+  if (yield* isInsideRoot(fs, path)) return yield* journalInsideRoot(file)
   const { Entry, Journal, makeFile, record } = yield* Effect.promise(() => import("../../journal/Journal.ts"))
-  const journal = yield* makeFile(Entry, { path, chained: !isBegun(path) })
+  const journal = yield* makeFile(Entry, { path, chained: !hasContent(path) })
   return { journal, fs: yield* Effect.provideService(record()(fs), Journal, journal) }
 })
 
@@ -49,7 +49,7 @@ export const recording = Effect.fnUntraced(function* (fs: Algebra, file: string)
  * Adds recording to a layer if `--journal` is given. Commands in a container bypass the recording, so the layer then has no
  * Sandbox.
  */
-export const recorded = <E, R>(
+export const withRecording = <E, R>(
   layer: Layer.Layer<Filesystem, E, R>
 ): Layer.Layer<Filesystem, E | Complaint, R | Settings | Screen> =>
   Layer.unwrap(
@@ -58,13 +58,15 @@ export const recorded = <E, R>(
         ? layer
         : Layer.effect(
             Filesystem,
-            Effect.flatMap(Filesystem, (fs) => Effect.map(told(file)(recording(fs, file)), ({ fs }) => fs))
+            Effect.flatMap(Filesystem, (fs) =>
+              Effect.map(withJournalComplaints(file)(startRecording(fs, file)), ({ fs }) => fs)
+            )
           ).pipe(Layer.provide(layer))
     )
   )
 
 /** Refuses `--journal` if nothing can be recorded; an empty journal would claim that nothing was done. */
-export const journalless =
+export const withoutJournalFlag =
   (why: string) =>
   <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E | Complaint, R | Settings> =>
     Layer.unwrap(

@@ -8,18 +8,18 @@ import * as Replay from "../../journal/Replay.ts"
 import { GlobMatch } from "../../model/Entry.ts"
 import { Limits, unlimited } from "../../model/Limits.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
-import { document, list } from "../answer.ts"
-import { Complaint, exitCodeOf, systemFailed, usage } from "../exit.ts"
+import { writeDocument, list } from "../answer.ts"
+import { Complaint, exitCodeOf, systemErrorCode, usage } from "../exit.ts"
 import * as humanise from "../humanise.ts"
 import { withProgress } from "../progress.ts"
 import { Screen } from "../screen.ts"
-import { Host } from "../workspace.ts"
-import { reading } from "./file.ts"
-import { checked } from "./positions.ts"
+import { HostOpener } from "../workspace.ts"
+import { openForReading } from "./file.ts"
+import { checkPosition } from "./positions.ts"
 
 const Answer = Schema.Struct({ position: Schema.Int, into: Schema.String, files: Schema.Int })
 
-const outside = (tag: "DirectoryNotEmpty" | "NotADirectory", directory: string, what: string): Complaint =>
+const directoryError = (tag: "DirectoryNotEmpty" | "NotADirectory", directory: string, what: string): Complaint =>
   new Complaint({
     error: { _tag: tag, operation: "journal replay", path: directory },
     message: `"${directory}" ${what}`,
@@ -27,12 +27,12 @@ const outside = (tag: "DirectoryNotEmpty" | "NotADirectory", directory: string, 
     code: exitCodeOf(tag)
   })
 
-const unmade = (directory: string, error: unknown): Complaint =>
+const cannotMakeError = (directory: string, error: unknown): Complaint =>
   new Complaint({
     error: { _tag: "IoError", operation: "journal replay", path: directory },
     message: `"${directory}" cannot be made or read, ${(error as NodeJS.ErrnoException).code ?? String(error)}`,
     hint: "Check the permissions of that directory, then try again.",
-    code: systemFailed
+    code: systemErrorCode
   })
 
 const namesIn = (place: string): ReadonlyArray<string> | undefined => {
@@ -45,34 +45,36 @@ const namesIn = (place: string): ReadonlyArray<string> | undefined => {
 }
 
 /** Makes the directory. Returns the first directory that was created, or `undefined` if it existed. */
-const prepare = (directory: string, place: string): Effect.Effect<string | undefined, Complaint> =>
+const makeEmptyDirectory = (directory: string, place: string): Effect.Effect<string | undefined, Complaint> =>
   Effect.suspend(() => {
     try {
       const names = namesIn(place)
       if (names === undefined) return Effect.succeed(makeDirectories(place))
       return names.length === 0
         ? Effect.succeed(undefined)
-        : Effect.fail(outside("DirectoryNotEmpty", directory, "is not empty"))
+        : Effect.fail(directoryError("DirectoryNotEmpty", directory, "is not empty"))
     } catch (error) {
       const isFile = (error as NodeJS.ErrnoException).code === "ENOTDIR"
-      return Effect.fail(isFile ? outside("NotADirectory", directory, "is not a directory") : unmade(directory, error))
+      return Effect.fail(
+        isFile ? directoryError("NotADirectory", directory, "is not a directory") : cannotMakeError(directory, error)
+      )
     }
   })
 
 /** Writes the whole tree or nothing: a failure removes the directories that were made. */
-const write = Effect.fnUntraced(function* (tree: Algebra, directory: string) {
+const writeTree = Effect.fnUntraced(function* (tree: Algebra, directory: string) {
   const screen = yield* Screen
-  const open = yield* Host
+  const open = yield* HostOpener
   const place = resolve(screen.directory, directory)
-  let made: string | undefined
-  const filling = Effect.gen(function* () {
-    made = yield* prepare(directory, place)
-    const fill = Effect.flatMap(Filesystem, (fs) => importTarOf(fs, exportTarOf(tree)))
-    return yield* Effect.provide(fill, open(place))
+  let firstMadeDirectory: string | undefined
+  const fillDirectory = Effect.gen(function* () {
+    firstMadeDirectory = yield* makeEmptyDirectory(directory, place)
+    const importTree = Effect.flatMap(Filesystem, (fs) => importTarOf(fs, exportTarOf(tree)))
+    return yield* Effect.provide(importTree, open(place))
   })
-  return yield* Effect.onError(filling, () =>
+  return yield* Effect.onError(fillDirectory, () =>
     Effect.sync(() => {
-      if (made !== undefined) rmSync(made, { recursive: true, force: true })
+      if (firstMadeDirectory !== undefined) rmSync(firstMadeDirectory, { recursive: true, force: true })
     })
   ).pipe(Effect.provideService(Limits, unlimited))
 })
@@ -85,8 +87,8 @@ export interface ReplayOptions {
 export const replay = Effect.fnUntraced(function* (file: string, { into, to }: ReplayOptions) {
   if (into?.trim() === "")
     return yield* usage("the name of the directory is blank", "Name one that is empty or does not exist yet.")
-  const journal = yield* reading(file)
-  const last = yield* checked(journal, to ?? 0)
+  const journal = yield* openForReading(file)
+  const last = yield* checkPosition(journal, to ?? 0)
   const position = to ?? last
   const tree = yield* Replay.tree(journal, { until: position }).pipe(withProgress(`Reading ${file}`))
   if (into === undefined) {
@@ -96,8 +98,8 @@ export const replay = Effect.fnUntraced(function* (file: string, { into, to }: R
     })).pipe(Effect.provideService(Limits, unlimited))
     return
   }
-  const files = yield* write(tree, into).pipe(withProgress(`Writing ${into}`))
-  yield* document(
+  const files = yield* writeTree(tree, into).pipe(withProgress(`Writing ${into}`))
+  yield* writeDocument(
     Answer,
     { position, into, files },
     (look) =>

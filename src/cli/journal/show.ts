@@ -10,18 +10,18 @@ import { Entry, type Recorded, type Scrivener } from "../../journal/Journal.ts"
 import * as Replay from "../../journal/Replay.ts"
 import { list } from "../answer.ts"
 import * as humanise from "../humanise.ts"
-import type { Look } from "../look.ts"
+import type { TextStyle } from "../look.ts"
 import { Settings } from "../settings.ts"
-import { contentsOf, sizeOf, whole } from "../../journal/entries/contents.ts"
-import { line, row } from "./entryLine.ts"
-import { reading } from "./file.ts"
-import { beforeLatest, type Chosen, entriesOf, filterOf, following, type Window } from "./filters.ts"
-import { checked } from "./positions.ts"
+import { contentsOf, sizeOf, loadContents } from "../../journal/entries/contents.ts"
+import { formatEntry, formatRow } from "./entryLine.ts"
+import { openForReading } from "./file.ts"
+import { positionBeforeLatest, type FilterOptions, entriesOf, filterOf, streamAfter, type Window } from "./filters.ts"
+import { checkPosition } from "./positions.ts"
 
 /** An entry as in the file, without the fields that chain the file. */
 const Shown = Schema.Struct({ position: Schema.Int, at: Schema.Finite, entry: Entry })
 
-const start = (journal: Scrivener<Entry>, content: Content): Effect.Effect<Uint8Array, JournalError> =>
+const readFirstChunk = (journal: Scrivener<Entry>, content: Content): Effect.Effect<Uint8Array, JournalError> =>
   isBytes(content)
     ? Effect.succeed(content)
     : Effect.map(
@@ -29,7 +29,7 @@ const start = (journal: Scrivener<Entry>, content: Content): Effect.Effect<Uint8
         Option.getOrElse(() => new Uint8Array())
       )
 
-const textOf = (bytes: Uint8Array): string | undefined => {
+const decodeCutText = (bytes: Uint8Array): string | undefined => {
   for (let end = bytes.length; end >= Math.max(0, bytes.length - 3); end--) {
     const text = decode(bytes.subarray(0, end))
     if (typeof text === "string") return text.includes("\0") ? undefined : text
@@ -39,10 +39,10 @@ const textOf = (bytes: Uint8Array): string | undefined => {
 
 const indent = " ".repeat(8)
 
-const block = (look: Look, called: string, content: Content, bytes: Uint8Array): string => {
+const formatContent = (look: TextStyle, contentName: string, content: Content, bytes: Uint8Array): string => {
   const size = sizeOf(content)
-  const name = look.dim(`${indent}${look.name(called)}, ${humanise.bytes(size)}`)
-  const text = textOf(bytes)
+  const name = look.dim(`${indent}${look.name(contentName)}, ${humanise.bytes(size)}`)
+  const text = decodeCutText(bytes)
   if (text === undefined) return `${name}${look.dim(", not text")}\n`
   const lines = look.lines(text).split("\n")
   if (lines.at(-1) === "") lines.pop()
@@ -50,17 +50,17 @@ const block = (look: Look, called: string, content: Content, bytes: Uint8Array):
   return `${name}\n${lines.map((line) => `${indent}${line}\n`).join("")}${rest}`
 }
 
-interface Lined {
+interface EntryWithContents {
   readonly recorded: Recorded<Entry>
   readonly contents: ReadonlyArray<readonly [called: string, content: Content, bytes: Uint8Array]>
 }
 
-const withContents = (journal: Scrivener<Entry>, isAsked: boolean) => (recorded: Recorded<Entry>) =>
+const withContents = (journal: Scrivener<Entry>, isRequested: boolean) => (recorded: Recorded<Entry>) =>
   Effect.map(
-    Effect.forEach(isAsked ? contentsOf(recorded.entry) : [], ([called, content]) =>
-      Effect.map(start(journal, content), (bytes) => [called, content, bytes] as const)
+    Effect.forEach(isRequested ? contentsOf(recorded.entry) : [], ([contentName, content]) =>
+      Effect.map(readFirstChunk(journal, content), (bytes) => [contentName, content, bytes] as const)
     ),
-    (contents): Lined => ({ recorded, contents })
+    (contents): EntryWithContents => ({ recorded, contents })
   )
 
 const print = Effect.fnUntraced(function* (
@@ -70,16 +70,19 @@ const print = Effect.fnUntraced(function* (
 ) {
   const { json } = yield* Settings
   if (json) {
-    const shown = contents ? Stream.mapEffect(entries, whole(journal)) : entries
+    const shown = contents ? Stream.mapEffect(entries, loadContents(journal)) : entries
     return yield* list(Shown, shown, () => ({ lines: () => "" }))
   }
-  const lined: Stream.Stream<Lined, JournalError> = contents
+  const entriesWithContents: Stream.Stream<EntryWithContents, JournalError> = contents
     ? Stream.mapEffect(entries, withContents(journal, true))
     : Stream.map(entries, (recorded) => ({ recorded, contents: [] }))
-  return yield* list(Schema.Any, lined, (look) => ({
-    lines: (items: ReadonlyArray<Lined>) =>
+  return yield* list(Schema.Any, entriesWithContents, (look) => ({
+    lines: (items: ReadonlyArray<EntryWithContents>) =>
       items
-        .map(({ contents, recorded }) => line(look, recorded) + contents.map((content) => block(look, ...content)).join(""))
+        .map(
+          ({ contents, recorded }) =>
+            formatEntry(look, recorded) + contents.map((content) => formatContent(look, ...content)).join("")
+        )
         .join("")
   }))
 })
@@ -109,10 +112,10 @@ const verbs: Readonly<Record<Replay.Change["kind"], string>> = {
   FileSetAttributes: "set"
 }
 
-const changeLine = (look: Look, change: Replay.Change): string => {
+const changeLine = (look: TextStyle, change: Replay.Change): string => {
   const { at, bytes, fault, kind, outcome, path, position, to, version } = change
   const subject = to === undefined ? look.name(path) : `${look.name(path)} -> ${look.name(to)}`
-  const how =
+  const outcomeText =
     outcome === "done"
       ? [
           ...(bytes === undefined ? [] : [humanise.bytes(bytes)]),
@@ -120,7 +123,7 @@ const changeLine = (look: Look, change: Replay.Change): string => {
         ].join(", ")
       : look.red(outcome === "failed" ? (fault ?? "failed") : "never answered")
   const verb = verbs[kind].padEnd(6)
-  return row(look, position, at, [outcome === "done" ? look.green(verb) : look.red(verb), subject, how])
+  return formatRow(look, position, at, [outcome === "done" ? look.green(verb) : look.red(verb), subject, outcomeText])
 }
 
 const printChanges = Effect.fnUntraced(function* (
@@ -128,12 +131,14 @@ const printChanges = Effect.fnUntraced(function* (
   filter: Replay.Filter,
   { after = 0, before = Infinity, max = Number.MAX_SAFE_INTEGER, reverse }: Window
 ) {
-  const meant = Replay.changes(journal, filter).pipe(
+  const matchingChanges = Replay.changes(journal, filter).pipe(
     Stream.filter((change) => change.position > after && change.position < before)
   )
   const shown = reverse
-    ? Stream.unwrap(Effect.map(Stream.runCollect(Stream.takeRight(meant, max)), (all) => Stream.fromIterable(all.toReversed())))
-    : Stream.take(meant, max)
+    ? Stream.unwrap(
+        Effect.map(Stream.runCollect(Stream.takeRight(matchingChanges, max)), (all) => Stream.fromIterable(all.toReversed()))
+      )
+    : Stream.take(matchingChanges, max)
   const { json } = yield* Settings
   if (json) return yield* list(Change, shown, () => ({ lines: () => "" }))
   return yield* list(Schema.Any, shown, (look) => ({
@@ -141,7 +146,7 @@ const printChanges = Effect.fnUntraced(function* (
   }))
 })
 
-export interface ShowOptions extends Chosen, Window {
+export interface ShowOptions extends FilterOptions, Window {
   readonly changes: boolean
   readonly contents: boolean
 }
@@ -149,22 +154,25 @@ export interface ShowOptions extends Chosen, Window {
 export const show = Effect.fnUntraced(function* (file: string, options: ShowOptions) {
   const { changes, contents } = options
   const filter = yield* filterOf(options)
-  const journal = yield* reading(file)
+  const journal = yield* openForReading(file)
   yield* changes ? printChanges(journal, filter, options) : print(journal, entriesOf(journal, filter, options), contents)
 }, Effect.scoped)
 
-export interface TailOptions extends Chosen {
+export interface TailOptions extends FilterOptions {
   readonly after: number | undefined
   readonly max: number | undefined
   readonly contents: boolean
 }
 
-const lastShown = 10
+const defaultTailEntries = 10
 
-export const tail = Effect.fnUntraced(function* (file: string, { after, contents, max = lastShown, ...chosen }: TailOptions) {
+export const tail = Effect.fnUntraced(function* (
+  file: string,
+  { after, contents, max = defaultTailEntries, ...chosen }: TailOptions
+) {
   const filter = yield* filterOf(chosen)
-  const journal = yield* reading(file)
-  yield* checked(journal, after ?? 0)
-  const from = after ?? (yield* beforeLatest(journal, filter, max))
-  yield* print(journal, following(journal, filter, from), contents)
+  const journal = yield* openForReading(file)
+  yield* checkPosition(journal, after ?? 0)
+  const from = after ?? (yield* positionBeforeLatest(journal, filter, max))
+  yield* print(journal, streamAfter(journal, filter, from), contents)
 }, Effect.scoped)

@@ -10,19 +10,19 @@ import type { Entry, Scrivener } from "../../journal/Journal.ts"
 import * as Replay from "../../journal/Replay.ts"
 import type { Conflict } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { document } from "../answer.ts"
-import { Change, countChanges, someChanges } from "../changes.ts"
+import { writeDocument } from "../answer.ts"
+import { Change, formatChangeCounts, formatSomeChanges } from "../changes.ts"
 import { Complaint, exitCodeOf, usage } from "../exit.ts"
 import * as humanise from "../humanise.ts"
-import { errorLook } from "../look.ts"
+import { errorStyle } from "../look.ts"
 import { withProgress } from "../progress.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { commandLine, quote } from "../shell.ts"
-import { existing, reading } from "./file.ts"
+import { existingJournal, openForReading } from "./file.ts"
 import { pathsOf } from "./filters.ts"
-import { checked } from "./positions.ts"
-import { recording } from "./recording.ts"
+import { checkPosition } from "./positions.ts"
+import { startRecording } from "./recording.ts"
 
 const Answer = Schema.Struct({ position: Schema.Int, dryRun: Schema.Boolean, changes: Schema.Array(Change) })
 
@@ -32,9 +32,9 @@ export interface UndoOptions {
   readonly dryRun: boolean
 }
 
-const shown = 5
+const maxShownPaths = 5
 
-const conflicting = Effect.fnUntraced(function* (
+const findConflictingPaths = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
   fs: Algebra,
   { paths, to }: { readonly to: number; readonly paths: ReadonlyArray<string> | undefined }
@@ -43,15 +43,15 @@ const conflicting = Effect.fnUntraced(function* (
     Stream.filter(({ answered, position }) => (answered ?? position) > to),
     Stream.runCollect
   )
-  const touched = changes.flatMap(({ path, to }) => (to === undefined ? [path] : [path, to]))
+  const changedPaths = changes.flatMap(({ path, to }) => (to === undefined ? [path] : [path, to]))
   const drifted = yield* Replay.drift(journal, fs, { paths })
-  return drifted.map(({ path }) => path).filter((path) => touched.some((base) => FsPath.isWithin(base, path)))
+  return drifted.map(({ path }) => path).filter((path) => changedPaths.some((base) => FsPath.isWithin(base, path)))
 })
 
 const complaintOf = (conflict: Conflict, paths: ReadonlyArray<string>): Complaint => {
   const all = paths.length === 0 ? [conflict.path] : paths
-  const some = all.slice(0, shown).map(quote).join(", ")
-  const rest = all.length > shown ? ` and ${humanise.whole(all.length - shown)} more` : ""
+  const some = all.slice(0, maxShownPaths).map(quote).join(", ")
+  const rest = all.length > maxShownPaths ? ` and ${humanise.whole(all.length - maxShownPaths)} more` : ""
   const { _tag, actual, expected, operation, path } = conflict
   return new Complaint({
     error: { _tag, operation, path, expected, ...(actual !== undefined && { actual }), paths: all },
@@ -61,11 +61,11 @@ const complaintOf = (conflict: Conflict, paths: ReadonlyArray<string>): Complain
   })
 }
 
-const opened = Effect.fnUntraced(function* (file: string, dryRun: boolean) {
+const openJournal = Effect.fnUntraced(function* (file: string, dryRun: boolean) {
   const fs = yield* Filesystem
-  if (dryRun) return { fs, journal: yield* reading(file) }
-  yield* existing(file)
-  return yield* recording(fs, file)
+  if (dryRun) return { fs, journal: yield* openForReading(file) }
+  yield* existingJournal(file)
+  return yield* startRecording(fs, file)
 })
 
 export const undo = Effect.fnUntraced(function* (file: string, { dryRun, paths: given, to }: UndoOptions) {
@@ -76,27 +76,27 @@ export const undo = Effect.fnUntraced(function* (file: string, { dryRun, paths: 
     return yield* usage(`journal undo cannot be combined with --backend memory: ${why}`, "Try it with --dry-run.")
   }
   const paths = yield* pathsOf(given)
-  const { fs, journal } = yield* opened(file, dryRun)
-  const before = yield* checked(journal, to)
+  const { fs, journal } = yield* openJournal(file, dryRun)
+  const before = yield* checkPosition(journal, to)
   const changes = yield* Replay.undo(journal, fs, { to, paths, dryRun }).pipe(
     withProgress(dryRun ? "Comparing" : "Undoing"),
     Effect.catchTag("Conflict", (conflict) =>
-      Effect.flatMap(conflicting(journal, fs, { to, paths }), (paths) => Effect.fail(complaintOf(conflict, paths)))
+      Effect.flatMap(findConflictingPaths(journal, fs, { to, paths }), (paths) => Effect.fail(complaintOf(conflict, paths)))
     )
   )
-  yield* document(
+  yield* writeDocument(
     Answer,
     { position: to, dryRun, changes },
     (look) =>
-      `${someChanges(look, changes, dryRun)}${
+      `${formatSomeChanges(look, changes, dryRun)}${
         changes.length === 0
           ? `It is already as at position ${look.yellow(`${to}`)}`
-          : `${dryRun ? "Would undo" : "Undid"} the changes after position ${look.yellow(`${to}`)}, ${countChanges(changes)}`
+          : `${dryRun ? "Would undo" : "Undid"} the changes after position ${look.yellow(`${to}`)}, ${formatChangeCounts(changes)}`
       }\n`
   )
   if (json || changes.length === 0) return
-  const { dim } = errorLook(screen)
+  const { dim } = errorStyle(screen)
   const line = commandLine(screen.program, root)
-  const again = line("journal", "undo", file, "--to", `${before}`, ...given.flatMap((path) => ["--path", path]))
-  yield* screen.warn(dim(dryRun ? "nothing has changed" : `take this back with ${again}`))
+  const undoCommand = line("journal", "undo", file, "--to", `${before}`, ...given.flatMap((path) => ["--path", path]))
+  yield* screen.warn(dim(dryRun ? "nothing has changed" : `take this back with ${undoCommand}`))
 }, Effect.scoped)

@@ -5,7 +5,7 @@
 import * as DateTime from "effect/DateTime"
 import * as Option from "effect/Option"
 import { log } from "../../agent/ToolEvents.ts"
-import type { Saved } from "../../workspace/session/saved.ts"
+import type { SavedSession } from "../../workspace/session/saved.ts"
 import type { Event } from "../model.ts"
 
 type Fields = Readonly<Record<string, unknown>>
@@ -34,15 +34,15 @@ const iso = (millis: number): string => DateTime.formatIso(DateTime.makeUnsafe(m
 
 type Draft = Omit<Event, "index"> & { readonly millis: number | undefined }
 
-type Drafted<A> = { -readonly [K in keyof A]?: A[K] | undefined }
+type OptionalFields<A> = { -readonly [K in keyof A]?: A[K] | undefined }
 
-const known = <A extends object>(fields: Drafted<A>): A =>
+const withoutUndefined = <A extends object>(fields: OptionalFields<A>): A =>
   Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as A
 
 type Call = Pick<Event, "call_id" | "success" | "message" | "path" | "mode" | "size_bytes" | "duration_millis">
 
 const callOf = (fields: Fields): Call =>
-  known<Call>({
+  withoutUndefined<Call>({
     call_id: textIn(fields, "callId"),
     success: typeof fields["success"] === "boolean" ? fields["success"] : undefined,
     message: textIn(fields, "message"),
@@ -68,7 +68,7 @@ const eventOf = (session: string, slice: string, item: unknown): Draft | undefin
   }
 }
 
-export const eventsOf = (sessions: ReadonlyArray<Saved>): ReadonlyArray<Event> => {
+export const eventsOf = (sessions: ReadonlyArray<SavedSession>): ReadonlyArray<Event> => {
   const drafts: Array<Draft> = []
   for (const { sessionId, slices } of sessions) {
     for (const { items, name, policy } of slices) {

@@ -9,15 +9,15 @@ import { viewOf } from "../../history/snapshotStore/service.ts"
 import type { Manifest } from "../../history/zip/manifest.ts"
 import { open as openFile } from "../../history/zip/outside.ts"
 import { read } from "../../history/zip/reader.ts"
-import { ofDescriptor } from "../../history/zip/spool.ts"
+import { fromDescriptor } from "../../history/zip/spool.ts"
 import type { DirectoryNode } from "../../history/tree.ts"
 import { ArchiveError } from "../../history/errors.ts"
 import { type Fault, promote } from "../../model/FsError.ts"
 import { SessionError } from "../../model/sessionError.ts"
 import { Limits } from "../../model/Limits.ts"
-import { eachLine } from "../../workspace/session/files.ts"
-import { type OpenArchive, pairOf, type Replaced } from "../../workspace/session/load.ts"
-import { decodeSaved, longestText, type Saved } from "../../workspace/session/saved.ts"
+import { forEachLine } from "../../workspace/session/files.ts"
+import { type OpenArchive, readConsistentPair, type Replaced } from "../../workspace/session/load.ts"
+import { decodeSaved, maxTextBytes, type SavedSession } from "../../workspace/session/saved.ts"
 import * as Tree from "../tree.ts"
 import type { Event } from "../model.ts"
 import { eventsOf } from "./events.ts"
@@ -32,9 +32,9 @@ export interface Archive {
   readonly tree: Effect.Effect<Tree.Tree>
 }
 
-export interface Opened {
+export interface OpenDump {
   readonly place: Place
-  readonly sessions: ReadonlyArray<Saved>
+  readonly sessions: ReadonlyArray<SavedSession>
   readonly events: ReadonlyArray<Event>
   readonly archive: Archive | undefined
   readonly archiveProblem: string | undefined
@@ -43,16 +43,16 @@ export interface Opened {
 }
 
 interface Sessions {
-  readonly all: ReadonlyArray<Saved>
+  readonly all: ReadonlyArray<SavedSession>
   readonly problems: ReadonlyArray<string>
 }
 
 const sessionsIn = (lines: string): Effect.Effect<Sessions> =>
   Effect.gen(function* () {
-    const all: Array<Saved> = []
+    const all: Array<SavedSession> = []
     const problems: Array<string> = []
-    yield* eachLine(lines, longestText, (bytes, number) =>
-      decodeSaved({ operation: "debug", where: `line ${number}: ` }, bytes).pipe(
+    yield* forEachLine(lines, maxTextBytes, (bytes, number) =>
+      decodeSaved({ operation: "debug", prefix: `line ${number}: ` }, bytes).pipe(
         Effect.match({
           onFailure: ({ detail }) => void problems.push(detail),
           onSuccess: (saved) => void all.push(saved)
@@ -64,7 +64,7 @@ const sessionsIn = (lines: string): Effect.Effect<Sessions> =>
           () =>
             void problems.push(
               problem._tag === "Overlong"
-                ? `line ${problem.line}: it has more than ${longestText} bytes, and no session is written so`
+                ? `line ${problem.line}: it has more than ${maxTextBytes} bytes, and no session is written so`
                 : promote(problem, "debug", lines).message
             )
         )
@@ -76,7 +76,7 @@ const sessionsIn = (lines: string): Effect.Effect<Sessions> =>
 
 const openArchive = Effect.fnUntraced(function* ({ opened, path }: OpenArchive) {
   const limits = yield* Limits
-  const contents = yield* read(ofDescriptor(opened.descriptor, opened.size), { limits, policy: undefined })
+  const contents = yield* read(fromDescriptor(opened.descriptor, opened.size), { limits, policy: undefined })
   const { manifest, tree: node } = contents
   return {
     file: path,
@@ -90,7 +90,7 @@ const openArchive = Effect.fnUntraced(function* ({ opened, path }: OpenArchive) 
 
 type Problem = SessionError | ArchiveError | Fault | Replaced
 
-const told = (problem: Problem, path: string): string => {
+const describeProblem = (problem: Problem, path: string): string => {
   if (problem instanceof SessionError) return problem.detail
   if (problem instanceof ArchiveError) return problem.message
   return problem._tag === "Replaced"
@@ -98,32 +98,32 @@ const told = (problem: Problem, path: string): string => {
     : promote(problem as Fault, "debug", path).message
 }
 
-const found = (
+const openPairedArchive = (
   place: Place,
-  keep: (sessions: Sessions) => void
+  keepSessions: (sessions: Sessions) => void
 ): Effect.Effect<OpenArchive | undefined, Problem, Scope.Scope> => {
-  const { alone, lines } = place
+  const { archiveAlone: alone, lines } = place
   if (lines === undefined) return Effect.map(openFile(alone!), (opened) => ({ path: alone!, opened }))
-  const reading = Effect.tap(sessionsIn(lines), (sessions) => Effect.sync(() => keep(sessions)))
+  const reading = Effect.tap(sessionsIn(lines), (sessions) => Effect.sync(() => keepSessions(sessions)))
   return Effect.map(
-    pairOf(lines, reading, ({ all }) => all[0]?.archive),
+    readConsistentPair(lines, reading, ({ all }) => all[0]?.archive),
     ({ archive }) => archive
   )
 }
 
 /** Opens the dump until the scope ends, even if its files are renamed meanwhile. */
-export const open = (place: Place): Effect.Effect<Opened, never, Scope.Scope> =>
+export const open = (place: Place): Effect.Effect<OpenDump, never, Scope.Scope> =>
   Effect.gen(function* () {
     let sessions: Sessions = { all: [], problems: [] }
     const opening = Effect.flatMap(
-      found(place, (read) => {
+      openPairedArchive(place, (read) => {
         sessions = read
       }),
       (archive) => (archive === undefined ? Effect.succeed(undefined) : openArchive(archive))
     )
     const result = yield* Effect.result(opening)
     const archive = result._tag === "Success" ? result.success : undefined
-    const archiveProblem = result._tag === "Failure" ? told(result.failure, place.path) : undefined
+    const archiveProblem = result._tag === "Failure" ? describeProblem(result.failure, place.path) : undefined
     return {
       place,
       sessions: sessions.all,

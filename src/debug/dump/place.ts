@@ -4,8 +4,8 @@ import { basename, dirname, isAbsolute, join, relative, resolve, sep } from "nod
 import * as DateTime from "effect/DateTime"
 import { attempt } from "../../history/zip/outside.ts"
 import { promote } from "../../model/FsError.ts"
-import { placesOf } from "../../workspace/session/places.ts"
-import { type DebugError, refuse } from "../errors.ts"
+import { dumpPathsOf } from "../../workspace/session/places.ts"
+import { type DebugError, makeDebugError } from "../errors.ts"
 import type { DumpFile } from "../model.ts"
 
 /** The location of a dump; at least one of its two files exists. */
@@ -17,13 +17,15 @@ export interface Place {
   readonly name: string
   readonly lines: string | undefined
   /** The archive, if there is no file of sessions that could name another. */
-  readonly alone: string | undefined
+  readonly archiveAlone: string | undefined
 }
 
-const [linesEnding, archiveEnding] = [".jsonl", ".fs.zip"] as const
+const [sessionsExtension, archiveExtension] = [".jsonl", ".fs.zip"] as const
 
-const stem = (name: string): string | undefined =>
-  [linesEnding, archiveEnding].filter((ending) => name.endsWith(ending)).map((ending) => name.slice(0, -ending.length))[0]
+const dumpNameOf = (name: string): string | undefined =>
+  [sessionsExtension, archiveExtension]
+    .filter((ending) => name.endsWith(ending))
+    .map((ending) => name.slice(0, -ending.length))[0]
 
 /** Returns the metadata of a path, or `undefined` if it is missing, in a circle of links, or inaccessible. */
 const statOf = (path: string): Fs.Stats | undefined => {
@@ -37,30 +39,30 @@ const statOf = (path: string): Fs.Stats | undefined => {
 const isFile = (path: string): boolean => statOf(path)?.isFile() === true
 
 /** Reports errors of the disk under the path as it was given. */
-const looking = <A>(path: string, run: () => A): Effect.Effect<A, DebugError> =>
+const withDebugErrors = <A>(path: string, run: () => A): Effect.Effect<A, DebugError> =>
   Effect.mapError(
     attempt(() => run() as never),
     (fault) =>
-      refuse(
+      makeDebugError(
         fault._tag === "NotFound" ? "missing" : "unreadable",
         promote(fault, "debug", path).message.replace(/^debug:? /, ""),
         path
       )
   )
 
-const below = (directory: string, file: string): string => relative(directory, file).split(sep).join("/")
+const relativePath = (directory: string, file: string): string => relative(directory, file).split(sep).join("/")
 
 const placeAt = (directory: string, file: string): Place => {
   const name = basename(file)
-  const isArchive = name.endsWith(archiveEnding)
-  const beside = `${file.slice(0, -archiveEnding.length)}${linesEnding}`
-  const lines = isArchive ? (isFile(beside) ? beside : undefined) : file
+  const isArchive = name.endsWith(archiveExtension)
+  const sessionsFileBeside = `${file.slice(0, -archiveExtension.length)}${sessionsExtension}`
+  const lines = isArchive ? (isFile(sessionsFileBeside) ? sessionsFileBeside : undefined) : file
   return {
     directory,
-    path: below(directory, lines ?? file),
-    name: stem(name) ?? placesOf(file).name,
+    path: relativePath(directory, lines ?? file),
+    name: dumpNameOf(name) ?? dumpPathsOf(file).name,
     lines,
-    alone: lines === undefined ? file : undefined
+    archiveAlone: lines === undefined ? file : undefined
   }
 }
 
@@ -75,13 +77,13 @@ const staysIn = (directory: string, path: string): boolean => {
   }
 }
 
-interface Listed extends DumpFile {
+interface ListedDump extends DumpFile {
   readonly modified: number
 }
 
-const listedAt = (directory: string, file: string): Listed | undefined => {
-  const { alone, lines, path } = placeAt(directory, file)
-  const archive = alone ?? placesOf(lines!).archive
+const describeDumpAt = (directory: string, file: string): ListedDump | undefined => {
+  const { archiveAlone, lines, path } = placeAt(directory, file)
+  const archive = archiveAlone ?? dumpPathsOf(lines!).archive
   const stat = statOf(lines ?? archive)
   if (stat === undefined) return undefined
   return {
@@ -95,69 +97,71 @@ const listedAt = (directory: string, file: string): Listed | undefined => {
 }
 
 /** Lists one dump per name, preferring sessions to an archive alone. Files that disappear meanwhile are skipped. */
-const listedIn = (directory: string): ReadonlyArray<Listed> => {
-  const names = Fs.readdirSync(directory).filter((name) => stem(name) !== undefined)
-  const lines = new Set(names.filter((name) => name.endsWith(linesEnding)))
+const listDumps = (directory: string): ReadonlyArray<ListedDump> => {
+  const names = Fs.readdirSync(directory).filter((name) => dumpNameOf(name) !== undefined)
+  const lines = new Set(names.filter((name) => name.endsWith(sessionsExtension)))
   return names
-    .filter((name) => lines.has(name) || !lines.has(stem(name) + linesEnding))
+    .filter((name) => lines.has(name) || !lines.has(dumpNameOf(name) + sessionsExtension))
     .map((name) => join(directory, name))
     .filter((file) => isFile(file) && staysIn(directory, file))
-    .flatMap((file) => listedAt(directory, file) ?? [])
+    .flatMap((file) => describeDumpAt(directory, file) ?? [])
     .sort((a, b) => b.modified - a.modified || (a.path < b.path ? -1 : 1))
 }
 
 export const list = (directory: string): Effect.Effect<ReadonlyArray<DumpFile>, DebugError> =>
-  looking(directory, () => listedIn(Fs.realpathSync(resolve(directory))).map(({ modified: _, ...file }) => file))
+  withDebugErrors(directory, () => listDumps(Fs.realpathSync(resolve(directory))).map(({ modified: _, ...file }) => file))
 
 /** Finds the dump of a path: a file of the dump, or a directory, which stands for its newest dump. */
 export const find = (path: string): Effect.Effect<Place, DebugError> =>
   Effect.flatMap(
-    looking(path, () => {
+    withDebugErrors(path, () => {
       const real = Fs.realpathSync(resolve(path))
       const stat = Fs.statSync(real)
       if (stat.isDirectory()) {
-        const [newest] = listedIn(real)
+        const [newest] = listDumps(real)
         return newest === undefined ? undefined : placeAt(real, join(real, newest.path))
       }
       if (!stat.isFile()) return null
-      return stem(basename(path)) === undefined && stem(basename(real)) === undefined ? "other" : placeAt(dirname(real), real)
+      return dumpNameOf(basename(path)) === undefined && dumpNameOf(basename(real)) === undefined
+        ? "other"
+        : placeAt(dirname(real), real)
     }),
     (place) => {
       if (place === "other") {
         return Effect.fail(
-          refuse("invalid", `${JSON.stringify(path)} is no dump: it ends neither in .jsonl nor in .fs.zip`, path)
+          makeDebugError("invalid", `${JSON.stringify(path)} is no dump: it ends neither in .jsonl nor in .fs.zip`, path)
         )
       }
       if (place === undefined) {
         return Effect.fail(
-          refuse("missing", `there is no dump in ${JSON.stringify(path)}: neither a .jsonl nor a .fs.zip`, path)
+          makeDebugError("missing", `there is no dump in ${JSON.stringify(path)}: neither a .jsonl nor a .fs.zip`, path)
         )
       }
       return place === null
-        ? Effect.fail(refuse("invalid", `${JSON.stringify(path)} is neither a file nor a directory`, path))
+        ? Effect.fail(makeDebugError("invalid", `${JSON.stringify(path)} is neither a file nor a directory`, path))
         : Effect.succeed(place)
     }
   )
 
-const isOdd = (path: string): boolean =>
+const isInvalidRequest = (path: string): boolean =>
   path === "" || path.length > 4096 || path.includes("\0") || isAbsolute(path) || /^[a-z]:/i.test(path)
 
 /**
  * Finds another dump below the directory, by its path in `list`. Refuses paths that lead out: "..", absolute paths and links.
  */
-export const within = (directory: string, path: string): Effect.Effect<Place, DebugError> => {
+export const findBelow = (directory: string, path: string): Effect.Effect<Place, DebugError> => {
   const shown = JSON.stringify(path.slice(0, 200))
-  const outside = refuse("forbidden", `${shown} does not lie in the directory that is shown`)
-  if (isOdd(path)) return Effect.fail(outside)
+  const forbiddenError = makeDebugError("forbidden", `${shown} does not lie in the directory that is shown`)
+  if (isInvalidRequest(path)) return Effect.fail(forbiddenError)
   const file = resolve(directory, path)
-  if (!file.startsWith(directory.endsWith(sep) ? directory : directory + sep)) return Effect.fail(outside)
-  if (stem(basename(file)) === undefined) return Effect.fail(refuse("missing", `there is no dump ${shown}`))
+  if (!file.startsWith(directory.endsWith(sep) ? directory : directory + sep)) return Effect.fail(forbiddenError)
+  if (dumpNameOf(basename(file)) === undefined) return Effect.fail(makeDebugError("missing", `there is no dump ${shown}`))
   return Effect.flatMap(
-    looking(path, () => isFile(file)),
-    (isThere): Effect.Effect<Place, DebugError> => {
-      if (!isThere) return Effect.fail(refuse("missing", `there is no dump ${shown}`))
-      if (!staysIn(directory, file)) return Effect.fail(outside)
-      return looking(path, () => placeAt(directory, Fs.realpathSync(file)))
+    withDebugErrors(path, () => isFile(file)),
+    (isFileThere): Effect.Effect<Place, DebugError> => {
+      if (!isFileThere) return Effect.fail(makeDebugError("missing", `there is no dump ${shown}`))
+      if (!staysIn(directory, file)) return Effect.fail(forbiddenError)
+      return withDebugErrors(path, () => placeAt(directory, Fs.realpathSync(file)))
     }
   )
 }
@@ -165,8 +169,8 @@ export const within = (directory: string, path: string): Effect.Effect<Place, De
 /** Returns a text that changes whenever a dump of the directory is written, added or removed. */
 export const stamp = (directory: string): Effect.Effect<string> =>
   Effect.orElseSucceed(
-    looking(directory, () =>
-      listedIn(directory)
+    withDebugErrors(directory, () =>
+      listDumps(directory)
         .map(({ modified, path, size_bytes: size }) => `${path} ${size} ${modified}`)
         .join("\n")
     ),

@@ -1,9 +1,9 @@
 import * as DateTime from "effect/DateTime"
 import type { FilesystemMeta, SessionInfo, SliceInfo } from "../model.ts"
-import type { Saved } from "../../workspace/session/saved.ts"
+import type { SavedSession } from "../../workspace/session/saved.ts"
 import type { Archive } from "./opened.ts"
 
-export const sessionsOf = (sessions: ReadonlyArray<Saved>): ReadonlyArray<SessionInfo> =>
+export const sessionsOf = (sessions: ReadonlyArray<SavedSession>): ReadonlyArray<SessionInfo> =>
   sessions.map(({ createdAt, parentId, sessionId, slices, tags }) => ({
     session_id: sessionId,
     parent_id: parentId ?? null,
@@ -13,7 +13,7 @@ export const sessionsOf = (sessions: ReadonlyArray<Saved>): ReadonlyArray<Sessio
     items: slices.reduce((sum, { items }) => sum + items.length, 0)
   }))
 
-export const slicesOf = (sessions: ReadonlyArray<Saved>): ReadonlyArray<SliceInfo> =>
+export const slicesOf = (sessions: ReadonlyArray<SavedSession>): ReadonlyArray<SliceInfo> =>
   sessions.flatMap(({ sessionId, slices }) =>
     slices.map(({ items, name, policy }) => ({ session_id: sessionId, name, policy, items: items.length }))
   )
@@ -22,7 +22,11 @@ export interface Slice extends SliceInfo {
   readonly all: ReadonlyArray<unknown>
 }
 
-export const sliceOf = (sessions: ReadonlyArray<Saved>, name: string, session: string | undefined): Slice | undefined => {
+export const sliceOf = (
+  sessions: ReadonlyArray<SavedSession>,
+  name: string,
+  session: string | undefined
+): Slice | undefined => {
   for (const { sessionId, slices } of sessions) {
     if (session !== undefined && session !== sessionId) continue
     const found = slices.find((slice) => slice.name === name)

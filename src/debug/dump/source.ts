@@ -6,17 +6,17 @@ import * as RcMap from "effect/RcMap"
 import * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import { differences } from "../../history/tree.ts"
-import { type DebugError, refuse } from "../errors.ts"
-import type { Files } from "../journal.ts"
+import { type DebugError, makeDebugError } from "../errors.ts"
+import type { FileJournal } from "../journal.ts"
 import * as Live from "../live.ts"
 import type { Diff, SnapshotInfo } from "../model.ts"
-import type { Look, Source } from "../source.ts"
+import type { OpenTree, Source } from "../source.ts"
 import * as Tree from "../tree.ts"
-import { type Archive, open, type Opened } from "./opened.ts"
+import { type Archive, open, type OpenDump } from "./opened.ts"
 import * as Place from "./place.ts"
 import { manifestOf, sessionsOf, sliceOf, slicesOf } from "./said.ts"
 
-const lookAt = (archive: Archive): Look => {
+const viewOfArchive = (archive: Archive): OpenTree => {
   const { archive_bytes, case_sensitive, created_at, name } = manifestOf(archive)
   return {
     filesystem: archive.filesystem,
@@ -31,81 +31,81 @@ const lookAt = (archive: Archive): Look => {
 }
 
 /** The time for which a dump that was only compared with stays open. */
-const patience = "1 minute"
+const comparedDumpIdleTime = "1 minute"
 
 export const make = Effect.fnUntraced(function* (
   path: string,
-  journal: Files | undefined
+  journal: FileJournal | undefined
 ): Effect.fn.Return<Source, DebugError, Scope.Scope> {
-  const first = yield* Place.find(path)
-  const { directory } = first
+  const firstPlace = yield* Place.find(path)
+  const { directory } = firstPlace
   const places = new Map<string, Place.Place>()
   const dumps = yield* RcMap.make({
     lookup: (file: string) => open(places.get(file)!),
-    idleTimeToLive: patience
+    idleTimeToLive: comparedDumpIdleTime
   })
   const scope = yield* Effect.scope
-  const one = yield* Semaphore.make(1)
-  let shown = first
+  const switchLock = yield* Semaphore.make(1)
+  let shownPlace = firstPlace
   let generation = 0
-  let held: Scope.Closeable | undefined
+  let shownScope: Scope.Closeable | undefined
 
-  const keyOf = ({ alone, lines }: Place.Place): string => lines ?? alone!
-  const opened = (place: Place.Place): Effect.Effect<Opened, never, Scope.Scope> =>
+  const keyOf = ({ archiveAlone: alone, lines }: Place.Place): string => lines ?? alone!
+  const opened = (place: Place.Place): Effect.Effect<OpenDump, never, Scope.Scope> =>
     Effect.suspend(() => {
       places.set(keyOf(place), place)
       return RcMap.get(dumps, keyOf(place))
     })
   /** Shows another dump and keeps it open. Requests that still read the previous dump can finish. */
-  const show = (place: Place.Place) =>
-    one.withPermit(
+  const showDump = (place: Place.Place) =>
+    switchLock.withPermit(
       Effect.gen(function* () {
         yield* RcMap.invalidate(dumps, keyOf(place))
         const next = yield* Scope.fork(scope)
         yield* Scope.provide(opened(place), next)
-        const last = held
-        held = next
-        shown = place
+        const previousScope = shownScope
+        shownScope = next
+        shownPlace = place
         generation++
-        if (last !== undefined) yield* Scope.close(last, Exit.void)
+        if (previousScope !== undefined) yield* Scope.close(previousScope, Exit.void)
       })
     )
-  yield* show(first)
+  yield* showDump(firstPlace)
 
-  const using = <A, E>(use: (dump: Opened) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  const useDump = <A, E>(use: (dump: OpenDump) => Effect.Effect<A, E>): Effect.Effect<A, E> =>
     Effect.scoped(
       Effect.flatMap(
-        Effect.suspend(() => opened(shown)),
+        Effect.suspend(() => opened(shownPlace)),
         use
       )
     )
-  const telling = <A>(tell: (dump: Opened) => A): Effect.Effect<A> => using((dump) => Effect.sync(() => tell(dump)))
+  const mapDump = <A>(tell: (dump: OpenDump) => A): Effect.Effect<A> => useDump((dump) => Effect.sync(() => tell(dump)))
 
-  const readable = (dump: Opened): Effect.Effect<Opened, DebugError> =>
+  const requireReadable = (dump: OpenDump): Effect.Effect<OpenDump, DebugError> =>
     dump.archiveProblem === undefined
       ? Effect.succeed(dump)
-      : Effect.fail(refuse("unreadable", dump.archiveProblem, dump.place.path))
+      : Effect.fail(makeDebugError("unreadable", dump.archiveProblem, dump.place.path))
 
-  const at = (other: string | undefined): Effect.Effect<Opened, DebugError, Scope.Scope> =>
+  const at = (other: string | undefined): Effect.Effect<OpenDump, DebugError, Scope.Scope> =>
     other === undefined
       ? Effect.flatMap(
-          Effect.suspend(() => opened(shown)),
-          readable
+          Effect.suspend(() => opened(shownPlace)),
+          requireReadable
         )
-      : Place.within(directory, other).pipe(
+      : Place.findBelow(directory, other).pipe(
           Effect.flatMap(opened),
-          Effect.flatMap(readable),
+          Effect.flatMap(requireReadable),
           Effect.filterOrFail(
             ({ archive }) => archive !== undefined,
-            () => refuse("missing", `${JSON.stringify(other)} has no files`, other)
+            () => makeDebugError("missing", `${JSON.stringify(other)} has no files`, other)
           )
         )
 
   const list = Effect.map(Place.list(directory), (all) =>
-    all.map((file) => (file.path === shown.path ? { ...file, is_shown: true } : file))
+    all.map((file) => (file.path === shownPlace.path ? { ...file, is_shown: true } : file))
   )
 
-  const others = Effect.map(list, (all) =>
+  const comparableDumps = Effect.map(list, (all) =>
     all
       .filter(({ has_archive: has, is_shown: isShown }) => has && !isShown)
       .map(({ modified_at: created_at, path }): SnapshotInfo => ({
@@ -118,14 +118,14 @@ export const make = Effect.fnUntraced(function* (
   const diff = (from: string | undefined, to: string | undefined): Effect.Effect<Diff, DebugError> =>
     Effect.gen(function* () {
       const [before, after] = [(yield* at(from)).archive, (yield* at(to)).archive]
-      const said = { from: from ?? null, to: to ?? null }
-      if (before === undefined || after === undefined) return { ...said, changes: [] }
+      const endpoints = { from: from ?? null, to: to ?? null }
+      if (before === undefined || after === undefined) return { ...endpoints, changes: [] }
       const changes = differences(before.node, after.node, true)
-      return { ...said, changes: yield* Tree.entriesOf(changes, before.filesystem, after.filesystem) }
+      return { ...endpoints, changes: yield* Tree.entriesOf(changes, before.filesystem, after.filesystem) }
     }).pipe(Effect.scoped)
 
   return {
-    about: telling(({ archive, place, problems, sessions: [root] }) => ({
+    about: mapDump(({ archive, place, problems, sessions: [root] }) => ({
       kind: "dump" as const,
       title: place.name,
       path: place.path,
@@ -135,21 +135,21 @@ export const make = Effect.fnUntraced(function* (
       ...(root !== undefined && { session_id: root.sessionId, created_at: DateTime.formatIso(root.createdAt) })
     })),
     generation: () => generation,
-    sessions: telling(({ sessions }) => sessionsOf(sessions)),
-    slices: telling(({ sessions }) => slicesOf(sessions)),
-    slice: (name, session) => telling(({ sessions }) => sliceOf(sessions, name, session)),
-    events: telling(({ events }) => events),
+    sessions: mapDump(({ sessions }) => sessionsOf(sessions)),
+    slices: mapDump(({ sessions }) => slicesOf(sessions)),
+    slice: (name, session) => mapDump(({ sessions }) => sliceOf(sessions, name, session)),
+    events: mapDump(({ events }) => events),
     dumps: list,
-    reload: Effect.suspend(() => show(shown)),
-    switchTo: (path) => Effect.flatMap(Place.within(directory, path), show),
-    snapshots: others,
-    snapshotCount: Effect.match(others, { onFailure: () => 0, onSuccess: ({ length }) => length }),
-    look: (other) => Effect.map(at(other), ({ archive }) => (archive === undefined ? undefined : lookAt(archive))),
+    reload: Effect.suspend(() => showDump(shownPlace)),
+    switchTo: (path) => Effect.flatMap(Place.findBelow(directory, path), showDump),
+    snapshots: comparableDumps,
+    snapshotCount: Effect.match(comparableDumps, { onFailure: () => 0, onSuccess: ({ length }) => length }),
+    look: (other) => Effect.map(at(other), ({ archive }) => (archive === undefined ? undefined : viewOfArchive(archive))),
     diff,
     journal,
-    live: yield* Live.toAll({
-      happenings: [Live.changing(Place.stamp(directory), { type: "dumps" })],
-      states: Live.ofJournal(journal)
+    live: yield* Live.shareWithListeners({
+      transientEvents: [Live.emitOnChange(Place.stamp(directory), { type: "dumps" })],
+      statefulEvents: Live.followJournal(journal)
     })
   }
 })

@@ -24,7 +24,7 @@ const messageOf = (body: unknown, status: number): string =>
     ? body.message
     : `The server answered ${status}.`
 
-const ask = async <A>(path: string, params: Params, init: RequestInit): Promise<A> => {
+const sendRequest = async <A>(path: string, params: Params, init: RequestInit): Promise<A> => {
   let response: Response
   try {
     response = await fetch(urlOf(path, params), { cache: "no-store", ...init })
@@ -40,10 +40,10 @@ const ask = async <A>(path: string, params: Params, init: RequestInit): Promise<
 type Signal = AbortSignal | undefined
 
 const get = <A>(path: string, params: Params = {}, signal?: Signal): Promise<A> =>
-  ask(path, params, signal === undefined ? {} : { signal })
+  sendRequest(path, params, signal === undefined ? {} : { signal })
 
 const post = <A>(path: string, body: unknown): Promise<A> =>
-  ask(path, {}, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })
+  sendRequest(path, {}, { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) })
 
 export const meta = () => get<Model.Meta>("api/meta")
 export const sessions = () => get<ReadonlyArray<Model.SessionInfo>>("api/sessions")

@@ -7,9 +7,9 @@ import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { type OutputOptions, rolldown } from "rolldown"
 
-const here = fileURLToPath(new URL(".", import.meta.url))
+const pageDirectory = fileURLToPath(new URL(".", import.meta.url))
 
-export const plain: ReadonlyArray<string> = [
+export const staticFiles: ReadonlyArray<string> = [
   "index.html",
   "style.css",
   "shell.css",
@@ -28,10 +28,11 @@ const output: OutputOptions = {
   chunkFileNames: "chunks/[name]-[hash].js"
 }
 
-const bundling = () => rolldown({ input: { app: join(here, "main.tsx") }, platform: "browser", logLevel: "silent" })
+const startBundler = () =>
+  rolldown({ input: { app: join(pageDirectory, "main.tsx") }, platform: "browser", logLevel: "silent" })
 
 export const bundle = async (): Promise<ReadonlyMap<string, string>> => {
-  const built = await bundling()
+  const built = await startBundler()
   const { output: chunks } = await built.generate(output)
   await built.close()
   const files = new Map<string, string>()
@@ -62,7 +63,7 @@ export const build = async (directory: string): Promise<void> => {
     mkdirSync(dirname(join(directory, file)), { recursive: true })
     writeFileSync(join(directory, file), content)
   }
-  for (const file of plain) copyFileSync(join(here, file), join(directory, file))
+  for (const file of staticFiles) copyFileSync(join(pageDirectory, file), join(directory, file))
 }
 
 const [, program, directory] = process.argv

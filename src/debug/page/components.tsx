@@ -9,7 +9,7 @@ export const Empty = ({ children, title }: { readonly title: string; readonly ch
   </div>
 )
 
-export const Trouble = ({ message, retry }: { readonly message: string; readonly retry?: (() => void) | undefined }) => (
+export const ErrorMessage = ({ message, retry }: { readonly message: string; readonly retry?: (() => void) | undefined }) => (
   <div class="trouble" role="alert">
     <p>{message}</p>
     {retry === undefined ? null : (
@@ -29,37 +29,37 @@ export const bytes = (size: number): string => {
 }
 
 /** Requests a value, again whenever one of `inputs` changes. An outdated request is cancelled. */
-export const useAsked = <A,>(
-  ask: (signal: AbortSignal) => Promise<A>,
+export const useRequest = <A,>(
+  request: (signal: AbortSignal) => Promise<A>,
   inputs: ReadonlyArray<unknown>
-): { readonly value?: A; readonly error?: string; readonly isWaiting: boolean; readonly again: () => void } => {
-  const [state, setState] = useState<{ value?: A; error?: string; isWaiting: boolean }>({ isWaiting: true })
-  const [turn, again] = useReducer<number, void>((n) => n + 1, 0)
+): { readonly value?: A; readonly error?: string; readonly isLoading: boolean; readonly askAgain: () => void } => {
+  const [state, setState] = useState<{ value?: A; error?: string; isLoading: boolean }>({ isLoading: true })
+  const [attempt, askAgain] = useReducer<number, void>((n) => n + 1, 0)
   useEffect(() => {
     const abort = new AbortController()
-    setState((old) => ({ ...old, isWaiting: true }))
-    ask(abort.signal).then(
-      (value) => abort.signal.aborted || setState({ value, isWaiting: false }),
+    setState((old) => ({ ...old, isLoading: true }))
+    request(abort.signal).then(
+      (value) => abort.signal.aborted || setState({ value, isLoading: false }),
       (error: unknown) =>
-        abort.signal.aborted || setState({ error: error instanceof Error ? error.message : String(error), isWaiting: false })
+        abort.signal.aborted || setState({ error: error instanceof Error ? error.message : String(error), isLoading: false })
     )
     return () => abort.abort()
-  }, [...inputs, turn])
-  return { ...state, again: () => again() }
+  }, [...inputs, attempt])
+  return { ...state, askAgain: () => askAgain() }
 }
 
 /** Characters that are invisible or change the text direction; they could make one name look like another. */
-const deceiving =
+const deceptiveCharacters =
   /(?:(?!(?<=\p{Extended_Pictographic}\ufe0f?)\u200d(?=\p{Extended_Pictographic}))(?![\ufe0e\ufe0f])(?:[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}))/gu
 
-const edges = /(?<=^ *) | (?= *$)/g
+const edgeSpaces = /(?<=^ *) | (?= *$)/g
 
-const spelled = (character: string): string => {
+const escapeCharacter = (character: string): string => {
   const short = { "\n": "\\n", "\r": "\\r", "\t": "\\t" }[character]
   return short ?? `\\u{${character.codePointAt(0)!.toString(16).toUpperCase()}}`
 }
 
-export const plainName = (name: string): string => name.replace(deceiving, spelled)
+export const escapeName = (name: string): string => name.replace(deceptiveCharacters, escapeCharacter)
 
 /** Renders a name with invisible characters as escapes. `marks` are the positions of matched characters. */
 export const Name = ({ marks, text }: { readonly text: string; readonly marks?: ReadonlySet<number> | undefined }) => {
@@ -70,13 +70,13 @@ export const Name = ({ marks, text }: { readonly text: string; readonly marks?: 
     if (plain !== "") parts.push(isMarked ? <mark>{plain}</mark> : plain)
     plain = ""
   }
-  const hidden = new Set([...text.matchAll(deceiving), ...text.matchAll(edges)].map(({ index }) => index))
+  const hidden = new Set([...text.matchAll(deceptiveCharacters), ...text.matchAll(edgeSpaces)].map(({ index }) => index))
   if (hidden.size === 0 && (marks === undefined || marks.size === 0)) return <bdi>{text}</bdi>
   for (let i = 0; i < text.length;) {
     const character = String.fromCodePoint(text.codePointAt(i)!)
     if (hidden.has(i)) {
       flush()
-      parts.push(<span class="escaped">{spelled(character)}</span>)
+      parts.push(<span class="escaped">{escapeCharacter(character)}</span>)
     } else {
       if ((marks?.has(i) ?? false) !== isMarked) {
         flush()
@@ -176,7 +176,7 @@ const long = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: 
 /** Renders a time, with the full time as tooltip. An invalid time is shown as text. */
 export const Time = ({ at }: { readonly at: string }) => {
   const date = new Date(at)
-  if (Number.isNaN(date.getTime())) return <span>{plainName(at)}</span>
+  if (Number.isNaN(date.getTime())) return <span>{escapeName(at)}</span>
   return (
     <time dateTime={at} title={long.format(date)}>
       {short.format(date)}

@@ -1,9 +1,9 @@
 import { render } from "preact"
 import { useEffect } from "preact/hooks"
 import * as Api from "./api.ts"
-import { Trouble } from "./components.tsx"
+import { ErrorMessage } from "./components.tsx"
 import { FilesView } from "./files/filesView.tsx"
-import { Later } from "./files/later.tsx"
+import { LazyComponent } from "./files/later.tsx"
 import { Shell } from "./shell/shell.tsx"
 import { journalLast, listen, load, meta, place, problem } from "./store.ts"
 
@@ -15,12 +15,12 @@ const panels = {
   journal: () => import("./panels/index.ts").then(({ Journal }) => Journal)
 }
 
-const Absent = ({ message }: { readonly message: string }) => {
+const ServerUnreachable = ({ message }: { readonly message: string }) => {
   useEffect(() => {
     const timer = setInterval(() => void load(), 3000)
     return () => clearInterval(timer)
   }, [])
-  return <Trouble message={message} retry={() => void load()} />
+  return <ErrorMessage message={message} retry={() => void load()} />
 }
 
 const App = () => {
@@ -40,10 +40,14 @@ const App = () => {
       () => undefined
     )
   }, [hasJournal])
-  if (problem.value !== undefined) return <Absent message={problem.value} />
+  if (problem.value !== undefined) return <ServerUnreachable message={problem.value} />
   return (
     <Shell>
-      {meta.value === undefined ? null : view === "files" ? <FilesView /> : <Later key={view} load={panels[view]} with={{}} />}
+      {meta.value === undefined ? null : view === "files" ? (
+        <FilesView />
+      ) : (
+        <LazyComponent key={view} load={panels[view]} with={{}} />
+      )}
     </Shell>
   )
 }

@@ -23,8 +23,8 @@ const decoded = (text: string): string => {
 }
 
 export const placeOf = (hash: string): Place => {
-  const [way = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2) as [string?, string?]
-  const [first = "", ...rest] = way.split("/")
+  const [routePath = "", query = ""] = hash.replace(/^#\/?/, "").split("?", 2) as [string?, string?]
+  const [first = "", ...rest] = routePath.split("/")
   const view = views.find((view) => view === first) ?? "files"
   return { view, path: rest.map(decoded).join("/"), params: Object.fromEntries(new URLSearchParams(query)) }
 }
@@ -33,20 +33,20 @@ export const hrefOf = (view: View, path = "", params: Readonly<Record<string, st
   const query = new URLSearchParams()
   for (const [name, value] of Object.entries(params)) if (value !== undefined && value !== "") query.set(name, value)
   const text = query.toString()
-  const way = path === "" ? view : `${view}/${path.split("/").map(encodeURIComponent).join("/")}`
-  return `#/${way}${text === "" ? "" : `?${text}`}`
+  const routePath = path === "" ? view : `${view}/${path.split("/").map(encodeURIComponent).join("/")}`
+  return `#/${routePath}${text === "" ? "" : `?${text}`}`
 }
 
 let hash = location.hash
 export const place = signal<Place>(placeOf(hash))
-const arrive = (): void => {
+const applyAddress = (): void => {
   if (location.hash === hash) return
   hash = location.hash
   place.value = placeOf(hash)
 }
-addEventListener("hashchange", arrive)
+addEventListener("hashchange", applyAddress)
 // Apply a clicked link before the next key or click, even if `hashchange` is late.
-for (const input of ["keydown", "click"]) addEventListener(input, arrive, { capture: true })
+for (const input of ["keydown", "click"]) addEventListener(input, applyAddress, { capture: true })
 
 /**
  * Goes to a place, with a history entry unless `replace`. Applies it at once, because the next key may come before the
@@ -55,7 +55,7 @@ for (const input of ["keydown", "click"]) addEventListener(input, arrive, { capt
 export const go = (href: string, { replace = false }: { readonly replace?: boolean } = {}): void => {
   if (replace) history.replaceState(null, "", href)
   else location.hash = href
-  arrive()
+  applyAddress()
 }
 
 export const meta = signal<Meta | undefined>(undefined)
@@ -68,14 +68,14 @@ export const version = signal(0)
 /** The position of the journal's end in the latest live event. */
 export const journalLast = signal<number | undefined>(undefined)
 /** True while the live connection is open; `undefined` without live events. */
-export const isHeard = signal<boolean | undefined>(undefined)
+export const isConnected = signal<boolean | undefined>(undefined)
 
 /** The dumps of the served directory, newest first; none for a workspace. */
 export const dumps = signal<ReadonlyArray<DumpFile>>([])
 /** True if the shown dump was written again since it was read, or the list of dumps has changed. */
 export const isStale = signal(false)
 
-const remember = <A extends string>(key: string, values: ReadonlyArray<A>, otherwise: A) => {
+const makeStoredSetting = <A extends string>(key: string, values: ReadonlyArray<A>, otherwise: A) => {
   const read = (): string | null => {
     try {
       return localStorage.getItem(key)
@@ -83,20 +83,20 @@ const remember = <A extends string>(key: string, values: ReadonlyArray<A>, other
       return null
     }
   }
-  const held = signal<A>(values.find((value) => value === read()) ?? otherwise)
+  const storedValue = signal<A>(values.find((value) => value === read()) ?? otherwise)
   const set = (value: A): void => {
-    held.value = value
+    storedValue.value = value
     try {
       localStorage.setItem(key, value)
     } catch {
       // Storage is unavailable.
     }
   }
-  return { held: computed(() => held.value), set }
+  return { storedValue: computed(() => storedValue.value), set }
 }
 
-const themeKept = remember("fs-algebra.theme", ["system", "light", "dark"], "system")
-export const theme = themeKept.held
+const themeKept = makeStoredSetting("fs-algebra.theme", ["system", "light", "dark"], "system")
+export const theme = themeKept.storedValue
 const systemIsDark = matchMedia("(prefers-color-scheme: dark)")
 effect(() => {
   if (theme.value === "system") delete document.documentElement.dataset["theme"]
@@ -108,12 +108,12 @@ export const switchTheme = (): void => {
   themeKept.set(isDark === systemIsDark.matches ? (isDark ? "light" : "dark") : "system")
 }
 
-const wrapKept = remember("fs-algebra.wrap", ["no", "yes"], "no")
-export const isWrapping = computed(() => wrapKept.held.value === "yes")
+const wrapKept = makeStoredSetting("fs-algebra.wrap", ["no", "yes"], "no")
+export const isWrapping = computed(() => wrapKept.storedValue.value === "yes")
 export const switchWrapping = (): void => wrapKept.set(isWrapping.value ? "no" : "yes")
 
-const historyKept = remember("fs-algebra.history", ["no", "yes"], "no")
-export const isHistoryShown = computed(() => historyKept.held.value === "yes")
+const historyKept = makeStoredSetting("fs-algebra.history", ["no", "yes"], "no")
+export const isHistoryShown = computed(() => historyKept.storedValue.value === "yes")
 export const switchHistory = (): void => historyKept.set(isHistoryShown.value ? "no" : "yes")
 
 export const fileHref = (path: string, params: Readonly<Record<string, string | undefined>> = {}): string =>
@@ -125,17 +125,17 @@ export const hereWith = (params: Readonly<Record<string, string | undefined>>): 
 const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 /** The number of the latest request. A late answer to an older one is ignored. */
-let turn = 0
+let latestRequest = 0
 
-const knows = async (asked: Promise<Meta>): Promise<boolean> => {
-  const mine = ++turn
+const applyMeta = async (asked: Promise<Meta>): Promise<boolean> => {
+  const requestNumber = ++latestRequest
   try {
     const known = await asked
     const [named, listed] = await Promise.all([
       known.snapshots === 0 ? [] : Api.snapshots(),
       known.kind === "dump" ? Api.dumps().catch(() => []) : []
     ])
-    if (mine !== turn) return true
+    if (requestNumber !== latestRequest) return true
     batch(() => {
       meta.value = known
       snapshots.value = named
@@ -146,14 +146,14 @@ const knows = async (asked: Promise<Meta>): Promise<boolean> => {
     return true
   } catch (error) {
     // Keep showing the loaded data while the server is away.
-    if (mine === turn && meta.value === undefined) problem.value = messageOf(error)
+    if (requestNumber === latestRequest && meta.value === undefined) problem.value = messageOf(error)
     return false
   }
 }
 
 export const failure = signal<string | undefined>(undefined)
 
-const byHand = async (asked: Promise<Meta>): Promise<boolean> => {
+const runUserAction = async (asked: Promise<Meta>): Promise<boolean> => {
   failure.value = undefined
   // Events from now on are newer than this request.
   const wasStale = isStale.value
@@ -163,39 +163,39 @@ const byHand = async (asked: Promise<Meta>): Promise<boolean> => {
     isStale.value ||= wasStale
     throw error
   })
-  return knows(known)
+  return applyMeta(known)
 }
 
-export const load = (): Promise<boolean> => knows(Api.meta())
+export const load = (): Promise<boolean> => applyMeta(Api.meta())
 export const reload = async (): Promise<void> => {
-  await byHand(Api.reload())
+  await runUserAction(Api.reload())
 }
 /** Switches to another dump, and to its files, because it may lack the current object. */
 export const switchTo = async (path: string): Promise<void> => {
-  if (await byHand(Api.switchTo(path))) go(hrefOf("files"))
+  if (await runUserAction(Api.switchTo(path))) go(hrefOf("files"))
 }
 
 /** True while a delayed load runs. Changes in quick succession cause one load, after the previous answer. */
-let isComing = false
-let isWanted = false
-const soon = (): void => {
-  isWanted = true
-  if (isComing) return
-  isComing = true
+let isLoadScheduled = false
+let isLoadWanted = false
+const loadSoon = (): void => {
+  isLoadWanted = true
+  if (isLoadScheduled) return
+  isLoadScheduled = true
   setTimeout(() => {
-    isWanted = false
+    isLoadWanted = false
     void load().then(() => {
-      isComing = false
-      if (isWanted) soon()
+      isLoadScheduled = false
+      if (isLoadWanted) loadSoon()
     })
   }, 250)
 }
 
-const hear = (event: LiveEvent): void => {
+const applyLiveEvent = (event: LiveEvent): void => {
   switch (event.type) {
     case "files":
     case "snapshots":
-      soon()
+      loadSoon()
       break
     case "journal":
       journalLast.value = event.last
@@ -208,8 +208,8 @@ const hear = (event: LiveEvent): void => {
 
 /** Listens for live events. After each connection it loads the state again, because events may have been missed. */
 export const listen = (): (() => void) => {
-  return Api.listen(hear, (isOpen) => {
-    if (isOpen && (isHeard.value === false || meta.value?.kind === "workspace")) soon()
-    isHeard.value = isOpen
+  return Api.listen(applyLiveEvent, (isOpen) => {
+    if (isOpen && (isConnected.value === false || meta.value?.kind === "workspace")) loadSoon()
+    isConnected.value = isOpen
   })
 }

@@ -18,75 +18,75 @@ import { headers, makeNonce } from "./page.ts"
  * Tests for a request from another site. Browsers send these headers even without an origin, for example for images. Links to
  * the page are allowed.
  */
-const isForeign = (
+const isFromOtherSite = (
   path: string,
   { "sec-fetch-mode": mode, "sec-fetch-site": site }: Readonly<Record<string, string | undefined>>
 ) => (site === "cross-site" || site === "same-site") && (mode !== "navigate" || isApi(path))
 
-const failed = (status: number, error: string, message: string): HttpServerResponse.HttpServerResponse =>
+const failureResponse = (status: number, error: string, message: string): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.jsonUnsafe({ error, message } satisfies Failure, { status })
 
-const forbidden = failed(403, "Forbidden", "this server is for programs of this machine, by its own address")
+const forbiddenResponse = failureResponse(403, "Forbidden", "this server is for programs of this machine, by its own address")
 
 interface Route {
   readonly method: string
-  readonly is: RegExp
+  readonly pattern: RegExp
 }
 
 const routes: ReadonlyArray<Route> = (() => {
-  const all: Array<Route> = [{ method: "GET", is: /^\/openapi\.json$/ }]
+  const all: Array<Route> = [{ method: "GET", pattern: /^\/openapi\.json$/ }]
   HttpApi.reflect(Api, {
     onGroup: () => undefined,
     onEndpoint: ({ endpoint: { method, path } }) => {
-      all.push({ method, is: new RegExp(`^${path.replace(/[.]/g, "\\.").replace(/:\w+/g, "[^/]+")}$`) })
+      all.push({ method, pattern: new RegExp(`^${path.replace(/[.]/g, "\\.").replace(/:\w+/g, "[^/]+")}$`) })
     }
   })
   return all
 })()
 
 const methodsOf = (path: string): ReadonlyArray<string> =>
-  routes.filter(({ is }) => is.test(path)).flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]))
+  routes.filter(({ pattern }) => pattern.test(path)).flatMap(({ method }) => (method === "GET" ? ["GET", "HEAD"] : [method]))
 
 const isApi = (path: string): boolean => path === "/openapi.json" || path === "/api" || path.startsWith("/api/")
 
 const notAllowed = (methods: ReadonlyArray<string>) =>
   HttpServerResponse.setHeader(
-    failed(405, "MethodNotAllowed", `this can only be asked with ${methods.join(" or ")}`),
+    failureResponse(405, "MethodNotAllowed", `this can only be asked with ${methods.join(" or ")}`),
     "allow",
     methods.join(", ")
   )
 
 /** Turns the framework's text answers, given before a route runs, into JSON. */
 const asJson = (answer: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse =>
-  answer.status === 415 ? failed(415, "BadRequest", "what is sent here must be application/json") : answer
+  answer.status === 415 ? failureResponse(415, "BadRequest", "what is sent here must be application/json") : answer
 
 type Handler<R> = Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, R>
 
 const isRouteless = (error: unknown): boolean =>
   HttpServerError.isHttpServerError(error) && error.reason._tag === "RouteNotFound"
 
-const answered = <R>(api: Handler<R>) =>
+const answerApi = <R>(api: Handler<R>) =>
   Effect.catch(Effect.map(api, asJson), (error) =>
     isRouteless(error)
-      ? Effect.succeed(failed(404, "NotFound", "there is no such route; /openapi.json has those there are"))
-      : Effect.succeed(failed(400, "BadRequest", "the request cannot be read"))
+      ? Effect.succeed(failureResponse(404, "NotFound", "there is no such route; /openapi.json has those there are"))
+      : Effect.succeed(failureResponse(400, "BadRequest", "the request cannot be read"))
   )
 
 /** Tests for a body that is cut off or too large, which is the client's mistake. */
 const isUnreadable = (defect: unknown): boolean =>
   HttpServerError.isHttpServerError(defect) && defect.reason._tag === "RequestParseError"
 
-const broken = (defect: unknown): HttpServerResponse.HttpServerResponse =>
+const toDefectResponse = (defect: unknown): HttpServerResponse.HttpServerResponse =>
   isUnreadable(defect)
-    ? failed(413, "BadRequest", "what was sent is too large, or cannot be read")
-    : failed(500, "Failed", "this is a mistake in fs-algebra itself")
+    ? failureResponse(413, "BadRequest", "what was sent is too large, or cannot be read")
+    : failureResponse(500, "Failed", "this is a mistake in fs-algebra itself")
 
 const pathOf = (url: string): string => url.split("?", 1)[0]!
 
 /** The largest request body; bodies contain only the path of a dump. */
-const maxBody = ByteSize.kibibytes(64)
+const maxBodyBytes = ByteSize.kibibytes(64)
 
-export const guarded = <R>(
+export const guardRoutes = <R>(
   port: number,
   api: Handler<R>,
   page: (path: string, nonce: string) => Effect.Effect<HttpServerResponse.HttpServerResponse | undefined>
@@ -100,11 +100,11 @@ export const guarded = <R>(
     const nonce = makeNonce()
     const path = pathOf(request.url)
     const answer = Effect.suspend((): Handler<R | HttpServerRequest.HttpServerRequest> => {
-      if (!isLocal(request.headers["host"], request.headers["origin"]) || isForeign(path, request.headers))
-        return Effect.succeed(forbidden)
+      if (!isLocal(request.headers["host"], request.headers["origin"]) || isFromOtherSite(path, request.headers))
+        return Effect.succeed(forbiddenResponse)
       if (isApi(path)) {
         const methods = methodsOf(path)
-        return methods.length > 0 && !methods.includes(request.method) ? Effect.succeed(notAllowed(methods)) : answered(api)
+        return methods.length > 0 && !methods.includes(request.method) ? Effect.succeed(notAllowed(methods)) : answerApi(api)
       }
       if (request.method !== "GET" && request.method !== "HEAD") return Effect.succeed(notAllowed(["GET", "HEAD"]))
       return Effect.map(
@@ -113,8 +113,8 @@ export const guarded = <R>(
       )
     })
     return HttpServerResponse.setHeaders(
-      yield* Effect.catchDefect(answer, (defect) => Effect.succeed(broken(defect))),
+      yield* Effect.catchDefect(answer, (defect) => Effect.succeed(toDefectResponse(defect))),
       headers(nonce)
     )
-  }).pipe(Effect.provideService(HttpIncomingMessage.MaxBodySize, maxBody))
+  }).pipe(Effect.provideService(HttpIncomingMessage.MaxBodySize, maxBodyBytes))
 }

@@ -7,8 +7,8 @@ import * as HttpApiBuilder from "effect/http-api/HttpApiBuilder"
 import * as HttpApiMiddleware from "effect/http-api/HttpApiMiddleware"
 import { Api } from "../Api.ts"
 import * as Content from "../content.ts"
-import { type DebugError, refuse } from "../errors.ts"
-import { historyOf, touched } from "../history.ts"
+import { type DebugError, makeDebugError } from "../errors.ts"
+import { historyOf, pathsOfCall } from "../history.ts"
 import * as Journal from "../journal.ts"
 import type * as Model from "../model.ts"
 import type { Source } from "../source.ts"
@@ -25,22 +25,23 @@ const failureOf = ({ message, path, reason }: DebugError): Failure => ({
   ...(path !== undefined && { path })
 })
 
-const told = <A, R>(effect: Effect.Effect<A, DebugError, R>): Effect.Effect<A, Failure, R> => Effect.mapError(effect, failureOf)
+const withFailures = <A, R>(effect: Effect.Effect<A, DebugError, R>): Effect.Effect<A, Failure, R> =>
+  Effect.mapError(effect, failureOf)
 
-const noFiles = refuse("missing", "there are no files: the dump has no archive")
-const noJournal = refuse("missing", "there is no journal; give one with --journal FILE")
+const noFiles = makeDebugError("missing", "there are no files: the dump has no archive")
+const noJournal = makeDebugError("missing", "there is no journal; give one with --journal FILE")
 
-const windowed = <A>(all: ReadonlyArray<A>, offset = 0, limit = defaultLimit) => ({
+const pageOf = <A>(all: ReadonlyArray<A>, offset = 0, limit = defaultLimit) => ({
   total: all.length,
   offset,
   items: all.slice(offset, offset + limit)
 })
 
 /** The interval of heartbeats, whose failure reveals that a client has disconnected. */
-const pulse = "15 seconds"
+const heartbeatInterval = "15 seconds"
 
-const beats = Stream.map(Stream.fromSchedule(Schedule.spaced(pulse)), () => beat)
-const beat = { event: "beat" as const, data: "" }
+const heartbeats = Stream.map(Stream.fromSchedule(Schedule.spaced(heartbeatInterval)), () => heartbeat)
+const heartbeat = { event: "beat" as const, data: "" }
 
 const metaOf = Effect.fnUntraced(function* (source: Source, version: string): Effect.fn.Return<Model.Meta, DebugError> {
   const { problems, ...about } = yield* source.about
@@ -50,7 +51,7 @@ const metaOf = Effect.fnUntraced(function* (source: Source, version: string): Ef
     events: yield* source.events,
     snapshots: yield* source.snapshotCount
   }
-  const broken =
+  const journalProblems =
     source.journal === undefined
       ? []
       : yield* Effect.match(source.journal.last, {
@@ -66,7 +67,7 @@ const metaOf = Effect.fnUntraced(function* (source: Source, version: string): Ef
     snapshots: all.snapshots,
     has_journal: source.journal !== undefined,
     is_live: true,
-    problems: [...problems, ...broken],
+    problems: [...problems, ...journalProblems],
     version
   }
 })
@@ -81,25 +82,25 @@ const textOf = (cache: WeakMap<Tree.Tree, string>, tree: Tree.Tree, make: (tree:
 }
 
 export const layer = (source: Source, version: string) => {
-  const meta = told(metaOf(source, version))
+  const meta = withFailures(metaOf(source, version))
   const [flat, nested] = [new WeakMap<Tree.Tree, string>(), new WeakMap<Tree.Tree, string>()]
-  const withJournal = <A>(use: (journal: Journal.Files) => Effect.Effect<A, DebugError>) =>
-    told(source.journal === undefined ? Effect.fail(noJournal) : use(source.journal))
+  const withJournal = <A>(use: (journal: Journal.FileJournal) => Effect.Effect<A, DebugError>) =>
+    withFailures(source.journal === undefined ? Effect.fail(noJournal) : use(source.journal))
 
   const shown = HttpApiBuilder.group(Api, "shown", (handlers) =>
     handlers
       .handle("meta", () => meta)
-      .handle("files", () => told(source.dumps))
-      .handle("reload", () => Effect.andThen(told(source.reload), meta))
-      .handle("switchTo", ({ payload: { path } }) => Effect.andThen(told(source.switchTo(path)), meta))
-      .handle("snapshots", () => told(source.snapshots))
+      .handle("files", () => withFailures(source.dumps))
+      .handle("reload", () => Effect.andThen(withFailures(source.reload), meta))
+      .handle("switchTo", ({ payload: { path } }) => Effect.andThen(withFailures(source.switchTo(path)), meta))
+      .handle("snapshots", () => withFailures(source.snapshots))
       .handle("live", () =>
         Effect.succeed(
           Stream.concat(
-            Stream.make(beat),
+            Stream.make(heartbeat),
             Stream.merge(
               Stream.map(source.live, (data) => ({ event: "message" as const, data })),
-              beats,
+              heartbeats,
               { haltStrategy: "left" }
             )
           )
@@ -109,30 +110,30 @@ export const layer = (source: Source, version: string) => {
 
   const sessions = HttpApiBuilder.group(Api, "sessions", (handlers) =>
     handlers
-      .handle("sessions", () => told(source.sessions))
-      .handle("slices", () => told(source.slices))
+      .handle("sessions", () => withFailures(source.sessions))
+      .handle("slices", () => withFailures(source.slices))
       .handle("slice", ({ params: { name }, query: { limit, offset, session } }) =>
-        told(
+        withFailures(
           Effect.flatMap(source.slice(name, session), (found) => {
             if (found === undefined) {
-              return Effect.fail(refuse("missing", `there is no slice ${JSON.stringify(name.slice(0, 200))}`))
+              return Effect.fail(makeDebugError("missing", `there is no slice ${JSON.stringify(name.slice(0, 200))}`))
             }
             const { all, policy, session_id } = found
-            return Effect.succeed({ session_id, name, policy, ...windowed(all, offset, limit) })
+            return Effect.succeed({ session_id, name, policy, ...pageOf(all, offset, limit) })
           })
         )
       )
       .handle("events", ({ query: { limit, offset, path, session, tool } }) =>
-        told(
+        withFailures(
           Effect.map(source.events, (all) => {
-            const wanted = path?.toLowerCase()
-            const meant = all.filter(
+            const lowerCasePath = path?.toLowerCase()
+            const matchingEvents = all.filter(
               (event) =>
                 (session === undefined || event.session_id === session) &&
                 (tool === undefined || event.name === tool) &&
-                (wanted === undefined || touched(event).some((text) => text.toLowerCase().includes(wanted)))
+                (lowerCasePath === undefined || pathsOfCall(event).some((text) => text.toLowerCase().includes(lowerCasePath)))
             )
-            return windowed(meant, offset, limit)
+            return pageOf(matchingEvents, offset, limit)
           })
         )
       )
@@ -144,7 +145,7 @@ export const layer = (source: Source, version: string) => {
       const look = yield* at === undefined ? Effect.catch(source.look(at), () => Effect.succeed(undefined)) : source.look(at)
       const tree = look === undefined ? [] : yield* look.tree
       return isNested ? textOf(nested, tree, Tree.nested) : textOf(flat, tree, (tree) => tree)
-    }).pipe(Effect.scoped, told)
+    }).pipe(Effect.scoped, withFailures)
 
   const filesystem = HttpApiBuilder.group(Api, "filesystem", (handlers) =>
     handlers
@@ -154,7 +155,7 @@ export const layer = (source: Source, version: string) => {
           if (look === undefined) return yield* noFiles
           const { bytes, files } = Tree.count(yield* look.tree)
           return { ...look.about, file_count: files, total_bytes: bytes, ...(at !== undefined && { at }) }
-        }).pipe(Effect.scoped, told)
+        }).pipe(Effect.scoped, withFailures)
       )
       // Return text: encoding 50,000 files in one call is faster than by their schema.
       .handle("tree", ({ query: { at, nested } }) =>
@@ -166,12 +167,12 @@ export const layer = (source: Source, version: string) => {
         Effect.gen(function* () {
           const look = yield* source.look(at)
           if (look === undefined) return yield* noFiles
-          return yield* Content.ofPath(look.filesystem, path ?? "", { line, part, tree: look.identity })
-        }).pipe(Effect.scoped, told)
+          return yield* Content.describePath(look.filesystem, path ?? "", { line, part, tree: look.identity })
+        }).pipe(Effect.scoped, withFailures)
       )
-      .handle("diff", ({ query: { at, with: from } }) => told(source.diff(from, at)))
+      .handle("diff", ({ query: { at, with: from } }) => withFailures(source.diff(from, at)))
       .handle("history", ({ query: { path } }) =>
-        told(Effect.flatMap(source.events, (events) => historyOf(path ?? "", events, source.journal)))
+        withFailures(Effect.flatMap(source.events, (events) => historyOf(path ?? "", events, source.journal)))
       )
   )
 

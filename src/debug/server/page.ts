@@ -7,7 +7,7 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { randomBytes } from "node:crypto"
 import { readFile } from "node:fs/promises"
 
-const here = new URL("../page/", import.meta.url)
+const pageDirectory = new URL("../page/", import.meta.url)
 
 const isSource = import.meta.url.endsWith(".ts")
 
@@ -20,7 +20,7 @@ const types: Readonly<Record<string, string>> = {
 }
 
 /** A valid file name, also in the directory of chunks; no name begins with a dot. */
-const fit = /^(?:chunks\/)?[\w-][\w.-]*\.(css|html|js|svg|txt)$/
+const validFileName = /^(?:chunks\/)?[\w-][\w.-]*\.(css|html|js|svg|txt)$/
 
 interface Builder {
   readonly bundle: () => Promise<ReadonlyMap<string, string>>
@@ -32,8 +32,8 @@ let bundled: Promise<ReadonlyMap<string, string>> | undefined
  * Bundles the program. The specifier is computed, because the published package lacks the bundler. A failure is not kept, so
  * that the next request tries again.
  */
-const program = Effect.promise(() => {
-  bundled ??= import(new URL("build.ts", here).href)
+const bundledProgram = Effect.promise(() => {
+  bundled ??= import(new URL("build.ts", pageDirectory).href)
     .then(({ bundle }: Builder) => bundle())
     .catch((error: unknown) => {
       bundled = undefined
@@ -43,10 +43,10 @@ const program = Effect.promise(() => {
 })
 
 const onDisk = (name: string): Effect.Effect<string | undefined> =>
-  Effect.promise(() => readFile(new URL(name, here), "utf8").catch(() => undefined))
+  Effect.promise(() => readFile(new URL(name, pageDirectory), "utf8").catch(() => undefined))
 
 /** Returns the content security policy, which forbids all foreign content. */
-const policy = (nonce: string): string =>
+const contentSecurityPolicy = (nonce: string): string =>
   [
     "default-src 'none'",
     "script-src 'self'",
@@ -59,7 +59,7 @@ const policy = (nonce: string): string =>
   ].join("; ")
 
 export const headers = (nonce: string): Readonly<Record<string, string>> => ({
-  "content-security-policy": policy(nonce),
+  "content-security-policy": contentSecurityPolicy(nonce),
   "x-content-type-options": "nosniff",
   "referrer-policy": "no-referrer",
   "cache-control": "no-store",
@@ -71,12 +71,12 @@ export const makeNonce = (): string => randomBytes(16).toString("base64")
 
 const notBuilt = HttpServerResponse.text("The page has not been built. The API is there: see /openapi.json.\n", { status: 500 })
 
-export const answer = (path: string, nonce: string): Effect.Effect<HttpServerResponse.HttpServerResponse | undefined> =>
+export const servePageFile = (path: string, nonce: string): Effect.Effect<HttpServerResponse.HttpServerResponse | undefined> =>
   Effect.gen(function* () {
     const name = path === "/" ? "index.html" : path.slice(1)
-    const type = types[fit.exec(name)?.[1] ?? ""]
+    const type = types[validFileName.exec(name)?.[1] ?? ""]
     if (type === undefined) return undefined
-    const text = (yield* onDisk(name)) ?? (isSource ? (yield* program).get(name) : undefined)
+    const text = (yield* onDisk(name)) ?? (isSource ? (yield* bundledProgram).get(name) : undefined)
     if (text === undefined) return name === "index.html" || name === "app.js" ? notBuilt : undefined
     return HttpServerResponse.text(name === "index.html" ? text.replaceAll("{{nonce}}", nonce) : text, { contentType: type })
   })

@@ -21,12 +21,12 @@ export const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
 
 const inProgress: Fault = { _tag: "InvalidPath", detail: "it belongs to a write in progress" }
 
-export const invalid = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
+export const invalidArgument = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
 export const unsupported = (feature: string): Fault => ({ _tag: "Unsupported", feature })
 
-export type Tags = ReadonlySet<string>
+export type ErrorTags = ReadonlySet<string>
 
-export const tags = {
+export const errorTags = {
   exists: FsError.tagsOf(FsError.BackendError),
   stat: FsError.tagsOf(FsError.StatError),
   list: FsError.tagsOf(FsError.ListError),
@@ -44,48 +44,50 @@ export const tags = {
   link: FsError.tagsOf(FsError.LinkError),
   attributes: new Set([...FsError.tagsOf(FsError.StatError), "InvalidArgument", "Unsupported"]),
   watch: new Set([...FsError.tagsOf(FsError.StatError), "NotADirectory", "Unsupported"])
-} satisfies Record<string, Tags>
+} satisfies Record<string, ErrorTags>
 
 export type Action = "read" | "write" | "delete"
 
-export const reading: ReadonlyArray<Action> = ["read"]
-export const writing: ReadonlyArray<Action> = ["write"]
+export const readActions: ReadonlyArray<Action> = ["read"]
+export const writeActions: ReadonlyArray<Action> = ["write"]
 /** Changes that may create an entry; some names are refused for these. */
-export const creating: ReadonlyArray<Action> = ["write"]
-export const deleting: ReadonlyArray<Action> = ["delete"]
-export const moving: ReadonlyArray<Action> = ["write", "delete"]
+export const createActions: ReadonlyArray<Action> = ["write"]
+export const deleteActions: ReadonlyArray<Action> = ["delete"]
+export const moveActions: ReadonlyArray<Action> = ["write", "delete"]
 
 export const isFault = (value: object | string): value is Fault => typeof value === "object" && "_tag" in value
 
-export const isWhole = (value: unknown, least: number): value is number =>
-  typeof value === "number" && (Number.isSafeInteger(value) || value === Number.POSITIVE_INFINITY) && value >= least
+export const isWholeNumber = (value: unknown, minimum: number): value is number =>
+  typeof value === "number" && (Number.isSafeInteger(value) || value === Number.POSITIVE_INFINITY) && value >= minimum
 
-export const checkWhole = (argument: string, value: number | undefined, least = 0): Fault | undefined =>
-  value === undefined || isWhole(value, least) ? undefined : invalid(argument, `it must be a whole number of at least ${least}`)
+export const checkWholeNumber = (argument: string, value: number | undefined, minimum = 0): Fault | undefined =>
+  value === undefined || isWholeNumber(value, minimum)
+    ? undefined
+    : invalidArgument(argument, `it must be a whole number of at least ${minimum}`)
 
 export interface Caller {
   readonly port: Backend
   /** Tests whether an action is permitted; without a path, whether it is possible anywhere. */
-  readonly may: (action: Action, path?: FsPath.FsPath) => boolean
+  readonly isPermitted: (action: Action, path?: FsPath.FsPath) => boolean
   readonly parse: (input: string, limits: LimitsShape) => FsPath.FsPath | Fault
   /** Runs an operation. `expected` must list the tags of `E`. */
   readonly run: <A, E>(
     operation: string,
     input: string,
-    expected: Tags,
+    expected: ErrorTags,
     body: (limits: LimitsShape) => Effect.Effect<A, Fault>
   ) => Effect.Effect<A, E>
   readonly call: <A, E>(
     operation: string,
     input: string,
-    expected: Tags,
+    expected: ErrorTags,
     actions: ReadonlyArray<Action>,
     body: (path: FsPath.FsPath, limits: LimitsShape) => Effect.Effect<A, Fault>
   ) => Effect.Effect<A, E>
-  readonly streaming: <A, E>(
+  readonly callStream: <A, E>(
     operation: string,
     input: string,
-    expected: Tags,
+    expected: ErrorTags,
     body: (path: FsPath.FsPath, limits: LimitsShape) => Effect.Effect<Stream.Stream<A, Fault>, Fault>
   ) => Stream.Stream<A, E>
 }
@@ -95,16 +97,16 @@ export const make = (port: Backend): Caller => {
   const permits = rules?.permits
   const policy = rules?.policy
 
-  const may = (action: Action, path?: FsPath.FsPath): boolean =>
+  const isPermitted = (action: Action, path?: FsPath.FsPath): boolean =>
     action === "read" || (!info.readOnly && (permits === undefined || permits(action, path)))
 
   const parse = (input: string, limits: LimitsShape): FsPath.FsPath | Fault => {
     const path = FsPath.parse(input, policy)
     if (typeof path !== "string") return path
-    return FsPath.checkLimits(path, limits) ?? (TemporaryNames.isPathInProgress(path) ? inProgress : path)
+    return FsPath.checkLimits(path, limits) ?? (TemporaryNames.hasNameInProgress(path) ? inProgress : path)
   }
 
-  const reject = (fault: Fault, operation: string, input: string, expected: Tags) => {
+  const failWithError = (fault: Fault, operation: string, input: string, expected: ErrorTags) => {
     const error = Effect.fail(FsError.promote(fault, operation, input, expected))
     const cause = fault["cause"]
     return cause === undefined ? error : Effect.andThen(Effect.logDebug(`fs-algebra: ${operation} failed`, cause), error)
@@ -112,34 +114,34 @@ export const make = (port: Backend): Caller => {
 
   const run: Caller["run"] = (operation, input, expected, body) => {
     const effect = Effect.withFiber((fiber) =>
-      Eager.catch(body(fiber.getRef(Limits)), (fault) => reject(fault, operation, input, expected))
+      Eager.catch(body(fiber.getRef(Limits)), (fault) => failWithError(fault, operation, input, expected))
     ) as ReturnType<typeof body> & Effect.Effect<never, never>
     return calls === undefined ? effect : calls.effect({ operation, path: input }, effect)
   }
 
   const call: Caller["call"] = (operation, input, expected, actions, body) =>
     run(operation, input, expected, (limits) => {
-      const reads = actions === reading
-      if (!reads && !actions.every((action) => may(action))) return Effect.fail(readOnly)
+      const reads = actions === readActions
+      if (!reads && !actions.every((action) => isPermitted(action))) return Effect.fail(readOnly)
       const path = parse(input, limits)
       if (typeof path !== "string") return Effect.fail(path)
-      const fault = actions === creating ? FsPath.uncreatable(path) : undefined
+      const fault = actions === createActions ? FsPath.uncreatable(path) : undefined
       if (fault !== undefined) return Effect.fail(fault)
-      if (!reads && !actions.every((action) => may(action, path))) return Effect.fail(readOnly)
+      if (!reads && !actions.every((action) => isPermitted(action, path))) return Effect.fail(readOnly)
       return body(path, limits)
     })
 
-  const streaming: Caller["streaming"] = (operation, input, expected, body) => {
+  const callStream: Caller["callStream"] = (operation, input, expected, body) => {
     const made = Effect.withFiber<Effect.Success<ReturnType<typeof body>>, Fault>((fiber) => {
       const limits = fiber.getRef(Limits)
       const path = parse(input, limits)
       return typeof path === "string" ? body(path, limits) : Effect.fail(path)
     })
     const stream = Stream.catch(Stream.unwrap(made), (fault) =>
-      Stream.fromEffect(reject(fault, operation, input, expected))
+      Stream.fromEffect(failWithError(fault, operation, input, expected))
     ) as Stream.Stream<never>
     return calls === undefined ? stream : calls.stream({ operation, path: input }, stream)
   }
 
-  return { port, may, parse, run, call, streaming }
+  return { port, isPermitted, parse, run, call, callStream }
 }

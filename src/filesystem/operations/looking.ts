@@ -9,11 +9,14 @@ import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Algebra } from "../Filesystem.ts"
-import { type Caller, isFault, notADirectory, notFound, reading, tags, unsupported } from "./call.ts"
+import { type Caller, isFault, notADirectory, notFound, readActions, errorTags, unsupported } from "./call.ts"
 
-const shown = (stat: FileStat, path: FsPath.FsPath): FileStat => (stat.path === path ? stat : { ...stat, path })
+const withPath = (stat: FileStat, path: FsPath.FsPath): FileStat => (stat.path === path ? stat : { ...stat, path })
 
-const directory = (self: Caller, path: FsPath.FsPath): Effect.Effect<{ path: FsPath.FsPath; at: FsPath.FsPath }, Fault> =>
+const resolveDirectory = (
+  self: Caller,
+  path: FsPath.FsPath
+): Effect.Effect<{ path: FsPath.FsPath; at: FsPath.FsPath }, Fault> =>
   Effect.flatMap(resolve(self.port, path), ({ path: at, stat }) =>
     stat === undefined
       ? Effect.fail(notFound)
@@ -22,15 +25,15 @@ const directory = (self: Caller, path: FsPath.FsPath): Effect.Effect<{ path: FsP
         : Effect.fail(notADirectory)
   )
 
-export const looking = (self: Caller): Pick<Algebra, "exists" | "stat" | "list" | "walk" | "watch"> => {
-  const { call, parse, port, run, streaming } = self
-  const reports = port.rules?.symlinks === "report"
+export const entryOperations = (self: Caller): Pick<Algebra, "exists" | "stat" | "list" | "walk" | "watch"> => {
+  const { call, parse, port, run, callStream: streaming } = self
+  const reportsSymlinks = port.rules?.symlinks === "report"
 
   const statLink = (path: FsPath.FsPath): Effect.Effect<FileStat, Fault> =>
     Effect.flatMap(resolveLink(port, path), (found): Effect.Effect<FileStat, Fault> => {
       if (found.stat === undefined) return Effect.fail(notFound)
-      if (found.stat.kind !== "symlink") return Effect.succeed(shown(found.stat, path))
-      return reports
+      if (found.stat.kind !== "symlink") return Effect.succeed(withPath(found.stat, path))
+      return reportsSymlinks
         ? Effect.succeed({ ...found.stat, path, isSymlink: true })
         : Effect.flatMap(resolve(port, path), ({ stat }) =>
             stat === undefined ? Effect.fail(notFound) : Effect.succeed({ ...stat, path, isSymlink: true })
@@ -42,32 +45,35 @@ export const looking = (self: Caller): Pick<Algebra, "exists" | "stat" | "list" 
         ? Effect.fail(notFound)
         : stat === undefined || stat.kind === "symlink"
           ? statLink(path)
-          : Effect.succeed(shown(stat, path))
+          : Effect.succeed(withPath(stat, path))
     )
 
   return {
     exists: (input) =>
-      run("exists", input, tags.exists, (limits) => {
+      run("exists", input, errorTags.exists, (limits) => {
         const path = parse(input, limits)
         return typeof path !== "string"
           ? Effect.succeed(false)
           : Effect.matchEffect(stat(path), {
               onSuccess: () => Effect.succeed(true),
-              onFailure: (fault) => (tags.exists.has(fault._tag) ? Effect.fail(fault) : Effect.succeed(false))
+              onFailure: (fault) => (errorTags.exists.has(fault._tag) ? Effect.fail(fault) : Effect.succeed(false))
             })
       }),
-    stat: (input) => call("stat", input, tags.stat, reading, stat),
-    list: (input = ".") => call("list", input, tags.list, reading, (path, limits) => list(port, path, limits.maxListEntries)),
+    stat: (input) => call("stat", input, errorTags.stat, readActions, stat),
+    list: (input = ".") =>
+      call("list", input, errorTags.list, readActions, (path, limits) => list(port, path, limits.maxListEntries)),
     walk: (input = ".", options) =>
-      streaming("walk", input, tags.list, (path, limits) => {
+      streaming("walk", input, errorTags.list, (path, limits) => {
         const plan = Walk.plan(options ?? {}, { limits, caseSensitive: port.info.caseSensitive })
-        return isFault(plan) ? Effect.fail(plan) : Effect.map(directory(self, path), (base) => Walk.walk(port, base, plan))
+        return isFault(plan)
+          ? Effect.fail(plan)
+          : Effect.map(resolveDirectory(self, path), (base) => Walk.walk(port, base, plan))
       }),
     watch: (input = ".") =>
-      streaming("watch", input, tags.watch, (path) => {
+      streaming("watch", input, errorTags.watch, (path) => {
         const ability = port.watch
         if (ability === undefined) return Effect.fail(unsupported("watching"))
-        return Effect.map(directory(self, path), ({ at }) => {
+        return Effect.map(resolveDirectory(self, path), ({ at }) => {
           const events = ability(at)
           return at === path
             ? events

@@ -5,42 +5,46 @@ import * as Text from "../../engine/text.ts"
 import * as Version from "../../engine/version.ts"
 import type { ReadBytesResult, ReadResult } from "../../model/Entry.ts"
 import type { Fault, ReadBytesError, ReadError } from "../../model/FsError.ts"
-import { inSlices } from "../../runtime/steps.ts"
+import { runInSlices } from "../../runtime/steps.ts"
 import { type Algebra, type ReadBytesOptions, type ReadOptions, versioning } from "../Filesystem.ts"
-import { type Caller, checkWhole, reading as asReader, tags } from "./call.ts"
+import { type Caller, checkWholeNumber, readActions as asReader, errorTags } from "./call.ts"
 
-const everything = Number.POSITIVE_INFINITY
-const chunkSize = 65_536
+const unboundedLength = Number.POSITIVE_INFINITY
+const defaultChunkBytes = 65_536
 
-const nothing = new Uint8Array(0)
+const noBytes = new Uint8Array(0)
 
 /** The largest file, in bytes, that is decoded and split without a pause. */
-const smallFile = 65_536
+const maxSyncBytes = 65_536
 
 const textOf = (bytes: Uint8Array, encoding: string | undefined): Effect.Effect<string, Fault> => {
   const answer = (text: string | Fault) => (typeof text === "string" ? Effect.succeed(text) : Effect.fail(text))
-  return bytes.length <= smallFile
+  return bytes.length <= maxSyncBytes
     ? answer(Text.decode(bytes, encoding))
     : Effect.flatMap(
-        inSlices(() => Text.decoded(bytes, encoding)),
+        runInSlices(() => Text.decodeSteps(bytes, encoding)),
         answer
       )
 }
 
 const pageOf = (text: string, offset: number, limit: number): Effect.Effect<Text.Page> =>
-  text.length <= smallFile ? Effect.succeed(Text.page(text, offset, limit)) : inSlices(() => Text.paged(text, offset, limit))
+  text.length <= maxSyncBytes
+    ? Effect.succeed(Text.page(text, offset, limit))
+    : runInSlices(() => Text.pageSteps(text, offset, limit))
 
 const checkEncoding = (encoding: string | undefined): Fault | undefined => {
   if (encoding === undefined) return undefined
-  const text = Text.decode(nothing, encoding)
+  const text = Text.decode(noBytes, encoding)
   return typeof text === "string" ? undefined : text
 }
 
-export const reading = (self: Caller): Pick<Algebra, "read" | "readString" | "readBytes" | "version" | "stream" | "lines"> => {
-  const { call, port, streaming } = self
+export const contentOperations = (
+  self: Caller
+): Pick<Algebra, "read" | "readString" | "readBytes" | "version" | "stream" | "lines"> => {
+  const { call, port, callStream: streaming } = self
   return {
     read: versioning<[path: string], ReadOptions, ReadResult, ReadError>((input, options) =>
-      call("read", input, tags.read, asReader, (path, limits) => {
+      call("read", input, errorTags.read, asReader, (path, limits) => {
         const offset = options?.offset ?? 0
         const limit = options?.limit ?? limits.defaultReadLimit
         const fault = Text.checkPage(offset, limit) ?? checkEncoding(options?.encoding)
@@ -55,14 +59,14 @@ export const reading = (self: Caller): Pick<Algebra, "read" | "readString" | "re
       })
     ),
     readString: (input, encoding) =>
-      call("readString", input, tags.read, asReader, (path, limits) => {
+      call("readString", input, errorTags.read, asReader, (path, limits) => {
         const fault = checkEncoding(encoding)
         if (fault !== undefined) return Effect.fail(fault)
         return Eager.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => textOf(whole.bytes, encoding))
       }),
     readBytes: versioning<[path: string], ReadBytesOptions, ReadBytesResult, ReadBytesError>((input, options) =>
-      call("readBytes", input, tags.readBytes, asReader, (path, limits) => {
-        const fault = checkWhole("offset", options?.offset) ?? checkWhole("limit", options?.limit)
+      call("readBytes", input, errorTags.readBytes, asReader, (path, limits) => {
+        const fault = checkWholeNumber("offset", options?.offset) ?? checkWholeNumber("limit", options?.limit)
         if (fault !== undefined) return Effect.fail(fault)
         const offset = options?.offset ?? 0
         const version = options?.version === true
@@ -72,7 +76,7 @@ export const reading = (self: Caller): Pick<Algebra, "read" | "readString" | "re
           return version === undefined ? result : { ...result, version }
         }
         if (offset !== 0 || options?.limit !== undefined) {
-          const limit = options?.limit ?? everything
+          const limit = options?.limit ?? unboundedLength
           return Effect.map(Read.window(port, path, offset, limit, limits.maxReadBytes, version), answer)
         }
         return Eager.flatMap(Read.whole(port, path, limits.maxReadBytes), (whole) => {
@@ -85,22 +89,22 @@ export const reading = (self: Caller): Pick<Algebra, "read" | "readString" | "re
       })
     ),
     version: (input) =>
-      call("version", input, tags.stream, asReader, (path) =>
+      call("version", input, errorTags.stream, asReader, (path) =>
         Effect.scoped(Effect.flatMap(Read.open(port, path), Version.ofHandle))
       ),
     stream: (input, options) =>
-      streaming("stream", input, tags.stream, (path) => {
+      streaming("stream", input, errorTags.stream, (path) => {
         const fault =
-          checkWhole("offset", options?.offset) ??
-          checkWhole("length", options?.length) ??
-          checkWhole("chunkSize", options?.chunkSize, 1)
+          checkWholeNumber("offset", options?.offset) ??
+          checkWholeNumber("length", options?.length) ??
+          checkWholeNumber("chunkSize", options?.chunkSize, 1)
         if (fault !== undefined) return Effect.fail(fault)
-        const length = options?.length ?? everything
-        return Effect.succeed(Read.stream(port, path, options?.offset ?? 0, length, options?.chunkSize ?? chunkSize))
+        const length = options?.length ?? unboundedLength
+        return Effect.succeed(Read.stream(port, path, options?.offset ?? 0, length, options?.chunkSize ?? defaultChunkBytes))
       }),
     lines: (input) =>
-      streaming("lines", input, tags.lines, (path) =>
-        Effect.succeed(Text.lines(Read.stream(port, path, 0, everything, chunkSize)))
+      streaming("lines", input, errorTags.lines, (path) =>
+        Effect.succeed(Text.lines(Read.stream(port, path, 0, unboundedLength, defaultChunkBytes)))
       )
   }
 }

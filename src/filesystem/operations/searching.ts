@@ -8,7 +8,7 @@ import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { LimitsShape } from "../../model/Limits.ts"
 import type { Algebra, SearchOptions } from "../Filesystem.ts"
-import { type Caller, isFault, notADirectory, notFound, reading, tags } from "./call.ts"
+import { type Caller, isFault, notADirectory, notFound, readActions, errorTags } from "./call.ts"
 
 interface Base {
   /** The path as the caller gave it. */
@@ -20,15 +20,15 @@ interface Base {
 
 const pathOf = (options: SearchOptions | undefined): string => (options?.path === undefined ? "." : options.path)
 
-const directories: ReadonlyArray<Kind> = ["directory"]
-const searchable: ReadonlyArray<Kind> = ["directory", "file"]
+const directoryKinds: ReadonlyArray<Kind> = ["directory"]
+const grepBaseKinds: ReadonlyArray<Kind> = ["directory", "file"]
 
-export const searching = (self: Caller): Pick<Algebra, "glob" | "globStream" | "grep" | "grepStream"> => {
-  const { call, port, streaming } = self
+export const searchOperations = (self: Caller): Pick<Algebra, "glob" | "globStream" | "grep" | "grepStream"> => {
+  const { call, port, callStream: streaming } = self
   const context = (limits: LimitsShape) => ({ limits, caseSensitive: port.info.caseSensitive })
 
   /** Fails for a missing base, and suggests similar paths if the backend can find them. */
-  const missing = (path: FsPath, kinds: ReadonlyArray<Kind>): Effect.Effect<never, Fault> =>
+  const failMissingBase = (path: FsPath, kinds: ReadonlyArray<Kind>): Effect.Effect<never, Fault> =>
     Effect.flatMap(
       Effect.orElseSucceed(nearestPaths(port, path, kinds), () => []),
       (nearest) => Effect.fail(nearest.length === 0 ? notFound : { ...notFound, nearest })
@@ -43,41 +43,41 @@ export const searching = (self: Caller): Pick<Algebra, "glob" | "globStream" | "
     isFault(plan)
       ? Effect.fail(plan)
       : Effect.flatMap(resolve(port, path), ({ path: at, stat }) =>
-          stat === undefined ? missing(path, kinds) : run({ path, at, kind: stat.kind }, plan)
+          stat === undefined ? failMissingBase(path, kinds) : run({ path, at, kind: stat.kind }, plan)
         )
-  const inDirectory =
+  const requireDirectory =
     <Plan, A>(run: (base: Base, plan: Plan) => Effect.Effect<A, Fault>) =>
     (base: Base, plan: Plan): Effect.Effect<A, Fault> =>
       base.kind === "directory" ? run(base, plan) : Effect.fail(notADirectory)
 
   return {
     glob: (pattern, options) =>
-      call("glob", pathOf(options), tags.glob, reading, (path, limits) =>
+      call("glob", pathOf(options), errorTags.glob, readActions, (path, limits) =>
         search(
           path,
           Glob.plan(pattern, options ?? {}, context(limits)),
-          directories,
-          inDirectory((base, plan) => Glob.collect(port, base, plan))
+          directoryKinds,
+          requireDirectory((base, plan) => Glob.collect(port, base, plan))
         )
       ),
     globStream: (pattern, options) =>
-      streaming("globStream", pathOf(options), tags.glob, (path, limits) =>
+      streaming("globStream", pathOf(options), errorTags.glob, (path, limits) =>
         search(
           path,
           Glob.plan(pattern, options ?? {}, context(limits)),
-          directories,
-          inDirectory((base, plan) => Effect.succeed(Glob.stream(port, base, plan)))
+          directoryKinds,
+          requireDirectory((base, plan) => Effect.succeed(Glob.stream(port, base, plan)))
         )
       ),
     grep: (pattern, options) =>
-      call("grep", pathOf(options), tags.grep, reading, (path, limits) =>
-        search(path, Grep.plan(pattern, options ?? {}, context(limits)), searchable, (base, plan) =>
+      call("grep", pathOf(options), errorTags.grep, readActions, (path, limits) =>
+        search(path, Grep.plan(pattern, options ?? {}, context(limits)), grepBaseKinds, (base, plan) =>
           Grep.collect(port, base, plan)
         )
       ),
     grepStream: (pattern, options) =>
-      streaming("grepStream", pathOf(options), tags.grep, (path, limits) =>
-        search(path, Grep.plan(pattern, options ?? {}, context(limits)), searchable, (base, plan) =>
+      streaming("grepStream", pathOf(options), errorTags.grep, (path, limits) =>
+        search(path, Grep.plan(pattern, options ?? {}, context(limits)), grepBaseKinds, (base, plan) =>
           Effect.succeed(Grep.stream(port, base, plan))
         )
       )

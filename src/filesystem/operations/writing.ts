@@ -3,8 +3,8 @@ import * as Option from "effect/Option"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
-import { named } from "../../engine/diff.ts"
-import { accelerated, claiming, inTurn } from "../../engine/directories.ts"
+import { withFileHeader } from "../../engine/diff.ts"
+import { runAccelerated, withClaim, withResolvedLock } from "../../engine/directories.ts"
 import * as Edit from "../../engine/edit.ts"
 import * as Read from "../../engine/read.ts"
 import { type Resolved, resolve } from "../../engine/resolve.ts"
@@ -18,23 +18,33 @@ import { type LimitsShape, standard } from "../../model/Limits.ts"
 import type { Edited, EditPlan } from "../../port/Backend.ts"
 import { hasher } from "../../runtime/hash.ts"
 import { type Algebra, type EditOptions, type Precondition, versioning, type WriteOptions } from "../Filesystem.ts"
-import { type Caller, creating, invalid, isFault, notAFile, notFound, reading, tags, writing as changing } from "./call.ts"
+import {
+  type Caller,
+  createActions,
+  invalidArgument,
+  isFault,
+  notAFile,
+  notFound,
+  readActions,
+  errorTags,
+  writeActions as changing
+} from "./call.ts"
 
-const modes: ReadonlyArray<WriteMode> = ["create", "overwrite", "append", "replace", "appendExisting"]
+const writeModes: ReadonlyArray<WriteMode> = ["create", "overwrite", "append", "replace", "appendExisting"]
 
 /** Checks `ifMatch`. A key with the value `undefined` is an error: the caller probably read without `version: true`. */
 export const checkPrecondition = (options: Precondition | undefined): Fault | undefined => {
   if (typeof options !== "object" || options === null || !("ifMatch" in options)) return undefined
   const expected: unknown = options.ifMatch
   if (expected === undefined) {
-    return invalid(
+    return invalidArgument(
       "ifMatch",
       "it is undefined, which guards nothing; read the version with version: true, or leave ifMatch out"
     )
   }
   return expected === null || typeof expected === "string"
     ? undefined
-    : invalid("ifMatch", "it must be a version, or null for no file")
+    : invalidArgument("ifMatch", "it must be a version, or null for no file")
 }
 
 /** Rejects an empty path, which means the root: the caller has forgotten the name. */
@@ -43,14 +53,15 @@ const checkName = (input: string): Fault | undefined =>
 
 const checkOptions = (options: WriteOptions | undefined): Fault | undefined => {
   const mode = options?.mode
-  if (mode !== undefined && !modes.includes(mode)) return invalid("mode", `it must be one of ${modes.join(", ")}`)
+  if (mode !== undefined && !writeModes.includes(mode))
+    return invalidArgument("mode", `it must be one of ${writeModes.join(", ")}`)
   if (mode === "create" && options?.ifMatch !== undefined) {
-    return invalid("ifMatch", "a file that is to be created has no version to compare with; leave one of the two out")
+    return invalidArgument("ifMatch", "a file that is to be created has no version to compare with; leave one of the two out")
   }
   return checkPrecondition(options)
 }
 
-const planOf = (options: WriteOptions | undefined, limits: LimitsShape): Write.Plan => ({
+const toWritePlan = (options: WriteOptions | undefined, limits: LimitsShape): Write.Plan => ({
   mode: options?.mode ?? "overwrite",
   createParents: options?.createParents !== false,
   ifMatch: options?.ifMatch,
@@ -58,11 +69,11 @@ const planOf = (options: WriteOptions | undefined, limits: LimitsShape): Write.P
   limits
 })
 
-const exceeding = (limit: string, allowed: number, actual: number): Fault | undefined =>
+const checkLimit = (limit: string, allowed: number, actual: number): Fault | undefined =>
   actual > allowed ? { _tag: "LimitExceeded", limit, allowed: Math.floor(allowed), actual } : undefined
 
 const checkSize = (actual: number, { maxFileSize }: LimitsShape): Fault | undefined =>
-  exceeding("maxFileSize", maxFileSize, actual)
+  checkLimit("maxFileSize", maxFileSize, actual)
 
 /**
  * Checks the number of bytes of a sink. A stream needs no limit for memory, but a `maxFileSize` below the standard
@@ -70,9 +81,9 @@ const checkSize = (actual: number, { maxFileSize }: LimitsShape): Fault | undefi
  */
 const checkStream = (actual: number, { maxFileSize, maxStreamBytes }: LimitsShape): Fault | undefined =>
   maxStreamBytes !== undefined
-    ? exceeding("maxStreamBytes", maxStreamBytes, actual)
+    ? checkLimit("maxStreamBytes", maxStreamBytes, actual)
     : maxFileSize < standard.maxFileSize
-      ? exceeding("maxFileSize", maxFileSize, actual)
+      ? checkLimit("maxFileSize", maxFileSize, actual)
       : undefined
 
 const checkTexts = (edits: ReadonlyArray<Edit.Edit>, limits: LimitsShape): Fault | undefined => {
@@ -83,9 +94,9 @@ const checkTexts = (edits: ReadonlyArray<Edit.Edit>, limits: LimitsShape): Fault
   return undefined
 }
 
-const encoded = (content: string, limits: LimitsShape): Uint8Array | Fault => {
-  if (typeof content !== "string") return invalid("content", "it must be a string; bytes are for writeBytes")
-  if (!content.isWellFormed()) return invalid("content", "it holds a lone surrogate, which no encoding can write")
+const encodeText = (content: string, limits: LimitsShape): Uint8Array | Fault => {
+  if (typeof content !== "string") return invalidArgument("content", "it must be a string; bytes are for writeBytes")
+  if (!content.isWellFormed()) return invalidArgument("content", "it holds a lone surrogate, which no encoding can write")
   const fault = content.length > limits.maxFileSize ? checkSize(FsPath.codePoints(content), limits) : undefined
   return fault ?? Text.encode(content)
 }
@@ -96,34 +107,34 @@ const editPlan = (options: EditOptions | undefined, limits: LimitsShape): EditPl
   limits
 })
 
-const editedBy =
+const toEditResult =
   (path: FsPath.FsPath) =>
   (edited: Edited): EditResult => ({
     path,
     bytesWritten: edited.bytesWritten,
     mode: "replace",
     replacements: edited.replacements,
-    diff: named(path, edited.hunks),
+    diff: withFileHeader(path, edited.hunks),
     ...(edited.version !== undefined && { version: edited.version })
   })
 
-const result = (path: FsPath.FsPath, bytesWritten: number, plan: Write.Plan, version: string | undefined): WriteResult =>
+const toWriteResult = (path: FsPath.FsPath, bytesWritten: number, plan: Write.Plan, version: string | undefined): WriteResult =>
   version === undefined ? { path, bytesWritten, mode: plan.mode } : { path, bytesWritten, mode: plan.mode, version }
 
-export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "sink" | "edit"> => {
+export const writeOperations = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "sink" | "edit"> => {
   const { call, port } = self
 
   const writeAll = (path: FsPath.FsPath, bytes: Uint8Array, plan: Write.Plan): Effect.Effect<WriteResult, Fault> =>
     path === FsPath.root
       ? Effect.fail(notAFile)
-      : Effect.map(Write.bytes(port, path, bytes, plan), ({ version }) => result(path, bytes.length, plan, version))
+      : Effect.map(Write.bytes(port, path, bytes, plan), ({ version }) => toWriteResult(path, bytes.length, plan, version))
 
-  const observed = (source: Stream.Stream<Uint8Array>, plan: Write.Plan, limits: LimitsShape) => {
+  const observeStream = (source: Stream.Stream<Uint8Array>, plan: Write.Plan, limits: LimitsShape) => {
     const digest = plan.version ? hasher() : undefined
     let size = 0
     const content = Stream.mapArrayEffect(source, (chunks) => {
       for (const chunk of chunks) {
-        if (!isBytes(chunk)) return Effect.fail(invalid("content", "a sink takes bytes"))
+        if (!isBytes(chunk)) return Effect.fail(invalidArgument("content", "a sink takes bytes"))
         size += chunk.length
         digest?.update(chunk)
       }
@@ -136,13 +147,13 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
   const sink = (input: string, options?: WriteOptions): Sink.Sink<WriteResult, Uint8Array, never, WriteError> =>
     Sink.fromTransform((upstream) =>
       Effect.map(
-        call<WriteResult, WriteError>("sink", input, tags.write, creating, (path, limits) => {
+        call<WriteResult, WriteError>("sink", input, errorTags.write, createActions, (path, limits) => {
           const fault = checkName(input) ?? checkOptions(options) ?? (path === FsPath.root ? notAFile : undefined)
           if (fault !== undefined) return Effect.fail(fault)
-          const plan = planOf(options, limits)
-          const { content, digest, size } = observed(Stream.fromPull(Effect.succeed(upstream)), plan, limits)
+          const plan = toWritePlan(options, limits)
+          const { content, digest, size } = observeStream(Stream.fromPull(Effect.succeed(upstream)), plan, limits)
           return Effect.map(Write.stream(port, path, content, plan, digest), ({ version }) =>
-            result(path, size(), plan, version)
+            toWriteResult(path, size(), plan, version)
           )
         }),
         (written) => [written] as const
@@ -159,7 +170,7 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
     Effect.flatMap(Read.wholeAt(port, at, limits.maxReadBytes), (whole) => {
       const expected = options?.ifMatch
       const apply = Effect.gen(function* (): Effect.fn.Return<EditResult, Fault> {
-        const edited = yield* Edit.applied(whole.bytes, edits, path, limits.maxFileSize)
+        const edited = yield* Edit.applyEdits(whole.bytes, edits, path, limits.maxFileSize)
         if (isFault(edited)) return yield* Effect.fail(edited)
         const answer: EditResult = {
           path,
@@ -167,7 +178,7 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
           mode: "replace",
           replacements: edited.replacements,
           diff: edited.diff,
-          ...(options?.version === true ? { version: yield* Version.computed(edited.bytes) } : {})
+          ...(options?.version === true ? { version: yield* Version.computeVersion(edited.bytes) } : {})
         }
         if (options?.dryRun !== true) yield* port.write<never, never>(at, edited.bytes, "replace")
         return answer
@@ -181,56 +192,58 @@ export const writing = (self: Caller): Pick<Algebra, "write" | "writeBytes" | "s
 
   return {
     write: versioning<[path: string, content: string], WriteOptions, WriteResult, WriteError>((input, content, options) =>
-      call("write", input, tags.write, creating, (path, limits) => {
+      call("write", input, errorTags.write, createActions, (path, limits) => {
         const fault = checkName(input) ?? checkOptions(options)
         if (fault !== undefined) return Effect.fail(fault)
-        const bytes = encoded(content, limits)
-        return isFault(bytes) ? Effect.fail(bytes) : writeAll(path, bytes, planOf(options, limits))
+        const bytes = encodeText(content, limits)
+        return isFault(bytes) ? Effect.fail(bytes) : writeAll(path, bytes, toWritePlan(options, limits))
       })
     ),
     writeBytes: versioning<[path: string, content: Uint8Array], WriteOptions, WriteResult, WriteError>(
       (input, content, options) =>
-        call("writeBytes", input, tags.write, creating, (path, limits) => {
+        call("writeBytes", input, errorTags.write, createActions, (path, limits) => {
           const fault =
             checkName(input) ??
             checkOptions(options) ??
             (isBytes(content)
               ? checkSize(content.length, limits)
-              : invalid("content", "it must be a Uint8Array; text is for write"))
-          return fault === undefined ? writeAll(path, content, planOf(options, limits)) : Effect.fail(fault)
+              : invalidArgument("content", "it must be a Uint8Array; text is for write"))
+          return fault === undefined ? writeAll(path, content, toWritePlan(options, limits)) : Effect.fail(fault)
         })
     ),
     sink: sink as Algebra["sink"],
     edit: versioning<[path: string, edits: Edit.Edit | ReadonlyArray<Edit.Edit>], EditOptions, EditResult, EditError>(
       (input, edits, options) => {
         const dryRun = options?.dryRun === true
-        return call("edit", input, tags.edit, dryRun ? reading : changing, (path, limits) => {
+        return call("edit", input, errorTags.edit, dryRun ? readActions : changing, (path, limits) => {
           const list: ReadonlyArray<Edit.Edit> = Array.isArray(edits) ? edits : [edits as Edit.Edit]
-          const fault = checkPrecondition(options) ?? Edit.check(list) ?? checkTexts(list, limits)
+          const fault = checkPrecondition(options) ?? Edit.checkEdits(list) ?? checkTexts(list, limits)
           if (fault !== undefined) return Effect.fail(fault)
           const expected = options?.ifMatch
-          const missing: Fault = typeof expected === "string" ? { _tag: "Conflict", expected, actual: null } : notFound
+          const missingFileFault: Fault = typeof expected === "string" ? { _tag: "Conflict", expected, actual: null } : notFound
           const edited = ({ path: at, stat }: Resolved): Effect.Effect<EditResult, Fault> => {
-            if (stat === undefined) return Effect.fail(missing)
+            if (stat === undefined) return Effect.fail(missingFileFault)
             if (stat.kind !== "file") return Effect.fail(notAFile)
             const run = editAt(path, at, list, options, limits)
             if (dryRun) return run
             // Another process may have removed the file before or during the wait for the claim.
-            return Effect.catch(claiming(port, at, run), (fault) => Effect.fail(fault._tag === "NotFound" ? missing : fault))
+            return Effect.catch(withClaim(port, at, run), (fault) =>
+              Effect.fail(fault._tag === "NotFound" ? missingFileFault : fault)
+            )
           }
           const found = resolve(port, path)
           if (dryRun) return Effect.flatMap(found, edited)
-          const stepByStep = () => inTurn(port, path, found, edited)
-          return accelerated(
+          const editStepByStep = () => withResolvedLock(port, path, found, edited)
+          return runAccelerated(
             port,
             "Edit",
             [path],
             (perform) =>
               Effect.map(
                 perform({ _tag: "Edit", path, edits: list, plan: editPlan(options, limits) }),
-                Option.map(editedBy(path))
+                Option.map(toEditResult(path))
               ),
-            stepByStep
+            editStepByStep
           )
         })
       }

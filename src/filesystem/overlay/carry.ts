@@ -13,11 +13,11 @@ import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
-const noLinks: Fault = { _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }
+const noLinksFault: Fault = { _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }
 const notAFile: Fault = { _tag: "NotAFile" }
 
-const chunk = 64 * 1024
-const nothing = new Uint8Array(0)
+const chunkBytes = 64 * 1024
+const noBytes = new Uint8Array(0)
 
 /** Calls `use` with a temporary name beside `path`, and removes the file if `use` fails. */
 export const aside = <A, E, R>(
@@ -25,7 +25,7 @@ export const aside = <A, E, R>(
   path: FsPath.FsPath,
   use: (aside: FsPath.FsPath) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
-  TemporaryNames.using((name) => {
+  TemporaryNames.withName((name) => {
     const hidden = FsPath.join(FsPath.parent(path), name)
     return Effect.onExit(use(hidden), (exit) => (Exit.isSuccess(exit) ? Effect.void : Effect.ignore(port.remove(hidden))))
   })
@@ -39,18 +39,18 @@ export const setTime = (to: Backend, path: FsPath.FsPath, { kind, modifiedAt }: 
     ? Effect.void
     : to.attributes.set(path, { modifiedAt })
 
-const ownerMayFill = 0o700
+const ownerPermissionBits = 0o700
 
 /** Creates a file with the mode of an old one. The mode is set before the first byte is readable. */
-export const writeLike = <E, R>(
+export const writeWithModeOf = <E, R>(
   to: Backend,
   path: FsPath.FsPath,
-  like: FileStat,
+  modeSource: FileStat,
   content: Uint8Array | Stream.Stream<Uint8Array, E, R>
 ): Effect.Effect<void, Fault | E, R> =>
-  like.mode === undefined || to.attributes === undefined
+  modeSource.mode === undefined || to.attributes === undefined
     ? Effect.asVoid(to.write(path, content, "create"))
-    : Effect.andThen(to.write<never, never>(path, nothing, "create"), setMode(to, path, like.mode)).pipe(
+    : Effect.andThen(to.write<never, never>(path, noBytes, "create"), setMode(to, path, modeSource.mode)).pipe(
         Effect.andThen(to.write(path, content, "replace")),
         Effect.asVoid
       )
@@ -61,32 +61,35 @@ export const withContent = <A, E, R>(
   use: (content: Stream.Stream<Uint8Array, Fault>, stat: FileStat) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | Fault, R> =>
   Effect.scoped(
-    Effect.flatMap(from.open(path), (handle) => use(Read.chunks(handle, 0, Number.POSITIVE_INFINITY, chunk), handle.stat))
+    Effect.flatMap(from.open(path), (handle) => use(Read.chunks(handle, 0, Number.POSITIVE_INFINITY, chunkBytes), handle.stat))
   )
 
-const makeAt = (
+const createEntryAt = (
   from: Backend,
   path: FsPath.FsPath,
   stat: FileStat,
   to: Backend,
   at: FsPath.FsPath
 ): Effect.Effect<void, Fault> => {
-  if (stat.kind === "file") return withContent(from, path, (content, stat) => writeLike(to, at, stat, content))
+  if (stat.kind === "file") return withContent(from, path, (content, stat) => writeWithModeOf(to, at, stat, content))
   if (stat.kind === "directory") {
-    return Effect.andThen(to.makeDirectory(at), setMode(to, at, stat.mode === undefined ? undefined : stat.mode | ownerMayFill))
+    return Effect.andThen(
+      to.makeDirectory(at),
+      setMode(to, at, stat.mode === undefined ? undefined : stat.mode | ownerPermissionBits)
+    )
   }
   if (stat.kind === "other") return Effect.fail(notAFile)
   const { links } = to
   return links === undefined || from.links === undefined
-    ? Effect.fail(noLinks)
+    ? Effect.fail(noLinksFault)
     : Effect.flatMap(from.links.read(path), (target) => links.make(at, target))
 }
 
 /** Tests whether renames are permitted. Without them, an entry cannot be staged under a temporary name. */
-export const mayRename = (port: Backend, path: FsPath.FsPath): boolean => port.rules?.permits?.("delete", path) !== false
+export const canRename = (port: Backend, path: FsPath.FsPath): boolean => port.rules?.permits?.("delete", path) !== false
 
 /** Creates an entry directly under its own name. The content is still atomic; only the mode is set later. */
-const makeInPlace = (
+const createEntryInPlace = (
   from: Backend,
   path: FsPath.FsPath,
   stat: FileStat,
@@ -95,22 +98,22 @@ const makeInPlace = (
 ): Effect.Effect<void, Fault> =>
   stat.kind === "file"
     ? withContent(from, path, (content, stat) => Effect.andThen(to.write(path, content, mode), setMode(to, path, stat.mode)))
-    : makeAt(from, path, stat, to, path)
+    : createEntryAt(from, path, stat, to, path)
 
-export const carry = (
+export const copyEntry = (
   from: Backend,
   path: FsPath.FsPath,
   stat: FileStat,
   to: Backend,
   options: { readonly replace: boolean }
 ): Effect.Effect<void, Fault> => {
-  const timed = Effect.ignore(setTime(to, path, stat))
-  return mayRename(to, path)
+  const setEntryTime = Effect.ignore(setTime(to, path, stat))
+  return canRename(to, path)
     ? aside(to, path, (hidden) =>
         Effect.andThen(
-          makeAt(from, path, stat, to, hidden),
-          Effect.uninterruptible(Effect.andThen(to.rename(hidden, path, options), timed))
+          createEntryAt(from, path, stat, to, hidden),
+          Effect.uninterruptible(Effect.andThen(to.rename(hidden, path, options), setEntryTime))
         )
       )
-    : Effect.andThen(makeInPlace(from, path, stat, to, options.replace ? "replace" : "create"), timed)
+    : Effect.andThen(createEntryInPlace(from, path, stat, to, options.replace ? "replace" : "create"), setEntryTime)
 }

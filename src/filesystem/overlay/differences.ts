@@ -23,7 +23,7 @@ export interface Difference {
   readonly extent: "kind" | "content" | "mode" | "time"
 }
 
-const block = 512 * 1024
+const compareBlockBytes = 512 * 1024
 
 const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && Buffer.compare(a, b) === 0
 
@@ -36,10 +36,10 @@ const sameContent = (self: Backend, that: Backend, path: FsPath.FsPath): Effect.
           ? Effect.succeed(true)
           : Effect.flatMap(
               Effect.zip(
-                Read.range(a, offset, Math.min(block, size - offset)),
-                Read.range(b, offset, Math.min(block, size - offset))
+                Read.range(a, offset, Math.min(compareBlockBytes, size - offset)),
+                Read.range(b, offset, Math.min(compareBlockBytes, size - offset))
               ),
-              ([left, right]) => (sameBytes(left, right) ? from(offset + block) : Effect.succeed(false))
+              ([left, right]) => (sameBytes(left, right) ? from(offset + compareBlockBytes) : Effect.succeed(false))
             )
       return size === b.stat.sizeBytes ? from(0) : Effect.succeed(false)
     })
@@ -70,23 +70,23 @@ interface Place {
   readonly inUpper: boolean
   readonly inLower: boolean
   /** True if no entry of the lower tree shows here. */
-  readonly isGone: boolean
+  readonly isLowerHidden: boolean
 }
 
 export const differences = Effect.fnUntraced(function* (layers: Layers): Effect.fn.Return<ReadonlyArray<Difference>, Fault> {
   const { hidden, keyOf: pathKey, lower, upper } = layers
-  const holders = hidden.holders()
+  const hiddenAncestors = hidden.ancestors()
   const isCaseSensitive = upper.info.caseSensitive
   const out: Array<Difference> = []
-  const stack: Array<Place> = [{ path: FsPath.root, inUpper: true, inLower: true, isGone: false }]
+  const stack: Array<Place> = [{ path: FsPath.root, inUpper: true, inLower: true, isLowerHidden: false }]
 
   const children = Effect.fnUntraced(function* (
     port: Backend,
     path: FsPath.FsPath,
-    has: boolean
+    exists: boolean
   ): Effect.fn.Return<Map<string, Child>, Fault> {
     const byName = new Map<string, Child>()
-    for (const child of has ? yield* port.list(path) : []) {
+    for (const child of exists ? yield* port.list(path) : []) {
       if (!TemporaryNames.isInProgress(child.name)) byName.set(isCaseSensitive ? child.name : FsPath.fold(child.name), child)
     }
     return byName
@@ -107,11 +107,11 @@ export const differences = Effect.fnUntraced(function* (layers: Layers): Effect.
   })
 
   while (stack.length > 0) {
-    const here = stack.pop()!
-    const above = yield* children(upper, here.path, here.inUpper)
-    const under = yield* children(lower, here.path, here.inLower)
+    const currentPlace = stack.pop()!
+    const above = yield* children(upper, currentPlace.path, currentPlace.inUpper)
+    const under = yield* children(lower, currentPlace.path, currentPlace.inLower)
     for (const [name, child] of above) {
-      const path = FsPath.join(here.path, keyOf(child))
+      const path = FsPath.join(currentPlace.path, keyOf(child))
       const other = under.get(name)
       if (other === undefined) out.push({ _tag: "Added", path, extent: "kind" })
       else {
@@ -119,16 +119,16 @@ export const differences = Effect.fnUntraced(function* (layers: Layers): Effect.
         if (extent !== undefined) out.push({ _tag: "Modified", path, extent })
       }
       const inLower = other?.kind === "directory"
-      if (child.kind === "directory") stack.push({ path, inUpper: true, inLower, isGone: hidden.covers(path) })
-      else if (inLower) stack.push({ path, inUpper: false, inLower, isGone: true })
+      if (child.kind === "directory") stack.push({ path, inUpper: true, inLower, isLowerHidden: hidden.covers(path) })
+      else if (inLower) stack.push({ path, inUpper: false, inLower, isLowerHidden: true })
     }
     for (const [name, child] of under) {
       if (above.has(name)) continue
-      const path = FsPath.join(here.path, keyOf(child))
-      const isGone = here.isGone || hidden.covers(path)
-      if (isGone) out.push({ _tag: "Removed", path, extent: "kind" })
-      if (child.kind === "directory" && (isGone || holders.has(pathKey(path)))) {
-        stack.push({ path, inUpper: false, inLower: true, isGone })
+      const path = FsPath.join(currentPlace.path, keyOf(child))
+      const isLowerHidden = currentPlace.isLowerHidden || hidden.covers(path)
+      if (isLowerHidden) out.push({ _tag: "Removed", path, extent: "kind" })
+      if (child.kind === "directory" && (isLowerHidden || hiddenAncestors.has(pathKey(path)))) {
+        stack.push({ path, inUpper: false, inLower: true, isLowerHidden })
       }
     }
   }

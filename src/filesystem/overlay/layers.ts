@@ -12,20 +12,20 @@ import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend, Child } from "../../port/Backend.ts"
 
-export const notFound: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotFound" })
-export const notADirectory: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotADirectory" })
+export const failNotFound: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotFound" })
+export const failNotADirectory: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotADirectory" })
 
-export interface Hidden {
+export interface HiddenPaths {
   readonly covers: (path: FsPath.FsPath) => boolean
-  readonly holders: () => ReadonlySet<FsPath.FsPath>
+  readonly ancestors: () => ReadonlySet<FsPath.FsPath>
   /** Hides the path while `effect` runs, and permanently if it succeeds. */
-  readonly while: <A>(path: FsPath.FsPath, effect: Effect.Effect<A, Fault>) => Effect.Effect<A, Fault>
+  readonly hideWhile: <A>(path: FsPath.FsPath, effect: Effect.Effect<A, Fault>) => Effect.Effect<A, Fault>
   readonly clear: () => void
 }
 
-const makeHidden = (keyOf: Layers["keyOf"]): Hidden => {
+const makeHiddenPaths = (keyOf: Layers["keyOf"]): HiddenPaths => {
   const hidden = new Set<FsPath.FsPath>()
-  let roomy = 1024
+  let pruneThreshold = 1024
 
   const covers = (key: FsPath.FsPath): boolean => {
     for (let at = key; ; at = FsPath.parent(at)) {
@@ -35,26 +35,26 @@ const makeHidden = (keyOf: Layers["keyOf"]): Hidden => {
   }
   const prune = (): void => {
     for (const path of hidden) if (path !== FsPath.root && covers(FsPath.parent(path))) hidden.delete(path)
-    roomy = Math.max(1024, hidden.size * 2)
+    pruneThreshold = Math.max(1024, hidden.size * 2)
   }
 
   return {
     covers: (path) => hidden.size > 0 && covers(keyOf(path)),
-    holders: () => {
-      const holders = new Set<FsPath.FsPath>()
+    ancestors: () => {
+      const ancestors = new Set<FsPath.FsPath>()
       for (const path of hidden) {
-        for (let at = path; at !== FsPath.root && !holders.has(FsPath.parent(at));) holders.add((at = FsPath.parent(at)))
+        for (let at = path; at !== FsPath.root && !ancestors.has(FsPath.parent(at));) ancestors.add((at = FsPath.parent(at)))
       }
-      return holders
+      return ancestors
     },
-    while: (path, effect) =>
+    hideWhile: (path, effect) =>
       Effect.uninterruptible(
         Effect.suspend(() => {
           hidden.add(keyOf(path))
           return Effect.onExit(effect, (exit) =>
             Effect.sync(() => {
               if (Exit.isFailure(exit)) hidden.delete(keyOf(path))
-              else if (hidden.size > roomy) prune()
+              else if (hidden.size > pruneThreshold) prune()
             })
           )
         })
@@ -66,12 +66,12 @@ const makeHidden = (keyOf: Layers["keyOf"]): Hidden => {
 export interface Layers {
   readonly upper: Backend
   readonly lower: Backend
-  readonly hidden: Hidden
+  readonly hidden: HiddenPaths
   readonly keyOf: (path: FsPath.FsPath) => FsPath.FsPath
   /** Returns what the lower tree shows at a path, whether or not the upper tree has an entry there. */
-  readonly below: (path: FsPath.FsPath) => Effect.Effect<FileStat | undefined, Fault>
+  readonly statLower: (path: FsPath.FsPath) => Effect.Effect<FileStat | undefined, Fault>
   /** Returns the path with its last name in the spelling of the lower tree, which may differ in case. */
-  readonly spelt: (path: FsPath.FsPath) => Effect.Effect<FsPath.FsPath, Fault>
+  readonly toLowerSpelling: (path: FsPath.FsPath) => Effect.Effect<FsPath.FsPath, Fault>
   readonly stat: Backend["stat"]
   readonly list: Backend["list"]
   readonly open: Backend["open"]
@@ -79,7 +79,7 @@ export interface Layers {
 
 export const make = (upper: Backend, lower: Backend): Layers => {
   const keyOf: Layers["keyOf"] = upper.info.caseSensitive ? (path) => path : FsPath.fold
-  const hidden = makeHidden(keyOf)
+  const hidden = makeHiddenPaths(keyOf)
 
   const isBlocked = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
     for (let slash = path.indexOf("/"); slash !== -1; slash = path.indexOf("/", slash + 1)) {
@@ -90,7 +90,7 @@ export const make = (upper: Backend, lower: Backend): Layers => {
     return false
   })
 
-  const shows = (path: FsPath.FsPath): Effect.Effect<boolean, Fault> =>
+  const showsLower = (path: FsPath.FsPath): Effect.Effect<boolean, Fault> =>
     Effect.suspend(() =>
       hidden.covers(path)
         ? Effect.succeed(false)
@@ -99,41 +99,41 @@ export const make = (upper: Backend, lower: Backend): Layers => {
           : Effect.succeed(true)
     )
 
-  const below: Layers["below"] = (path) =>
-    Effect.flatMap(shows(path), (shown) => (shown ? lower.stat(path) : Effect.succeed(undefined)))
+  const statLower: Layers["statLower"] = (path) =>
+    Effect.flatMap(showsLower(path), (shown) => (shown ? lower.stat(path) : Effect.succeed(undefined)))
 
   const stat: Backend["stat"] = (path) =>
-    Effect.flatMap(upper.stat(path), (found) => (found === undefined ? below(path) : Effect.succeed(found)))
+    Effect.flatMap(upper.stat(path), (found) => (found === undefined ? statLower(path) : Effect.succeed(found)))
 
-  const showing = (path: FsPath.FsPath, children: ReadonlyArray<Child>): ReadonlyArray<Child> =>
+  const withoutHidden = (path: FsPath.FsPath, children: ReadonlyArray<Child>): ReadonlyArray<Child> =>
     children.filter((child) => !hidden.covers(FsPath.join(path, child.name)))
 
   const nameOf = (name: string): string => (upper.info.caseSensitive ? name : FsPath.fold(name))
 
   const listBelow = (path: FsPath.FsPath): Effect.Effect<ReadonlyArray<Child>, Fault> =>
-    Effect.flatMap(below(path), (stat) =>
+    Effect.flatMap(statLower(path), (stat) =>
       stat === undefined
-        ? notFound
+        ? failNotFound
         : stat.kind === "directory"
-          ? Effect.map(lower.list(path), (children) => showing(path, children))
-          : notADirectory
+          ? Effect.map(lower.list(path), (children) => withoutHidden(path, children))
+          : failNotADirectory
     )
 
   const list: Backend["list"] = (path) =>
     Effect.flatMap(upper.stat(path), (found) => {
       if (found === undefined) return listBelow(path)
-      if (found.kind !== "directory") return notADirectory
-      return Effect.flatMap(below(path), (stat) =>
+      if (found.kind !== "directory") return failNotADirectory
+      return Effect.flatMap(statLower(path), (stat) =>
         stat?.kind === "directory"
           ? Effect.zipWith(upper.list(path), lower.list(path), (above, under) => {
-              const taken = new Set(above.map((child) => nameOf(child.name)))
-              return [...above, ...showing(path, under).filter((child) => !taken.has(nameOf(child.name)))]
+              const upperNames = new Set(above.map((child) => nameOf(child.name)))
+              return [...above, ...withoutHidden(path, under).filter((child) => !upperNames.has(nameOf(child.name)))]
             })
           : upper.list(path)
       )
     })
 
-  const spelt: Layers["spelt"] = (path) =>
+  const toLowerSpelling: Layers["toLowerSpelling"] = (path) =>
     upper.info.caseSensitive || path === FsPath.root
       ? Effect.succeed(path)
       : Effect.map(lower.list(FsPath.parent(path)), (children) => {
@@ -144,8 +144,10 @@ export const make = (upper: Backend, lower: Backend): Layers => {
 
   const open: Backend["open"] = (path) =>
     Effect.flatMap(upper.stat(path), (found) =>
-      found === undefined ? Effect.flatMap(shows(path), (shown) => (shown ? lower.open(path) : notFound)) : upper.open(path)
+      found === undefined
+        ? Effect.flatMap(showsLower(path), (shown) => (shown ? lower.open(path) : failNotFound))
+        : upper.open(path)
     )
 
-  return { upper, lower, hidden, keyOf, below, spelt, stat, list, open }
+  return { upper, lower, hidden, keyOf, statLower, toLowerSpelling, stat, list, open }
 }

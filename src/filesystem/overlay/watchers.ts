@@ -11,14 +11,14 @@ import type { WatchEvent } from "../../model/Entry.ts"
 import { type FsPath, isWithin } from "../../model/FsPath.ts"
 
 export interface Watchers {
-  readonly tell: (tag: WatchEvent["_tag"], path: FsPath) => void
+  readonly notifyWatchers: (tag: WatchEvent["_tag"], path: FsPath) => void
   readonly watch: (path: FsPath) => Stream.Stream<WatchEvent>
 }
 
 export const make = (keyOf: (path: FsPath) => FsPath): Watchers => {
   const watchers = new Set<{ readonly base: FsPath; readonly queue: Queue.Queue<WatchEvent> }>()
   return {
-    tell: (tag, path) => {
+    notifyWatchers: (tag, path) => {
       if (watchers.size === 0) return
       const key = keyOf(path)
       for (const { base, queue } of watchers) {

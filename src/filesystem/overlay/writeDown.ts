@@ -13,7 +13,7 @@ import { type Fault, located } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
-import { carry, setMode, setTime, withContent } from "./carry.ts"
+import { copyEntry, setMode, setTime, withContent } from "./carry.ts"
 import { type Difference, differences } from "./differences.ts"
 import type { Layers } from "./layers.ts"
 
@@ -27,14 +27,17 @@ const removeAll = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Faul
   )
 
 /** Empties an upper directory that the lower tree has too. Keeps writes in progress, which still need the directory. */
-const empty = Effect.fnUntraced(function* (layers: Layers, directory: FsPath.FsPath): Effect.fn.Return<void, Fault> {
+const emptyUpperDirectory = Effect.fnUntraced(function* (
+  layers: Layers,
+  directory: FsPath.FsPath
+): Effect.fn.Return<void, Fault> {
   const { lower, upper } = layers
   for (const child of yield* upper.list(directory)) {
     if (TemporaryNames.isInProgress(child.name)) continue
     const path = FsPath.join(directory, keyOf(child))
     if (child.kind !== "directory" || (yield* lower.stat(path))?.kind !== "directory") yield* removeAll(upper, path)
     else {
-      yield* empty(layers, path)
+      yield* emptyUpperDirectory(layers, path)
       yield* Effect.catch(upper.remove(path), (fault) =>
         fault._tag === "DirectoryNotEmpty" ? Effect.void : Effect.fail(fault)
       )
@@ -42,16 +45,16 @@ const empty = Effect.fnUntraced(function* (layers: Layers, directory: FsPath.FsP
   }
 })
 
-export const forget = (layers: Layers): Effect.Effect<void, Fault> =>
+export const discardChanges = (layers: Layers): Effect.Effect<void, Fault> =>
   Effect.uninterruptible(
     Effect.suspend(() => {
       layers.hidden.clear()
-      return empty(layers, FsPath.root)
+      return emptyUpperDirectory(layers, FsPath.root)
     })
   )
 
 /** Updates a file in place, so that the lower tree keeps its other attributes, such as the owner. */
-const rewrite = (layers: Layers, { extent, path }: Difference, above: FileStat): Effect.Effect<void, Fault> => {
+const updateFile = (layers: Layers, { extent, path }: Difference, above: FileStat): Effect.Effect<void, Fault> => {
   const { lower, upper } = layers
   const content =
     extent === "content"
@@ -63,20 +66,20 @@ const rewrite = (layers: Layers, { extent, path }: Difference, above: FileStat):
   )
 }
 
-const writeOne = Effect.fnUntraced(function* (layers: Layers, difference: Difference): Effect.fn.Return<void, Fault> {
+const writeDifference = Effect.fnUntraced(function* (layers: Layers, difference: Difference): Effect.fn.Return<void, Fault> {
   const { lower, upper } = layers
   const { path } = difference
   const above = yield* upper.stat(path)
   if (above === undefined) return
   const under = yield* lower.stat(path)
-  if (under !== undefined) yield* respell(lower, path)
-  if (under?.kind === above.kind && above.kind === "file") return yield* rewrite(layers, difference, above)
+  if (under !== undefined) yield* renameToSpelling(lower, path)
+  if (under?.kind === above.kind && above.kind === "file") return yield* updateFile(layers, difference, above)
   if (under?.kind === above.kind && above.kind === "directory") return
   if (under?.kind === "directory" || above.kind === "directory") yield* removeAll(lower, path)
-  yield* carry(upper, path, above, lower, { replace: under !== undefined })
+  yield* copyEntry(upper, path, above, lower, { replace: under !== undefined })
 })
 
-const respell = (lower: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
+const renameToSpelling = (lower: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
   lower.info.caseSensitive
     ? Effect.void
     : Effect.flatMap(lower.list(FsPath.parent(path)), (children) => {
@@ -87,7 +90,7 @@ const respell = (lower: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault
           : lower.rename(FsPath.join(FsPath.parent(path), other.name), path, { replace: true })
       })
 
-const settleDirectory = Effect.fnUntraced(function* (
+const restoreDirectoryMode = Effect.fnUntraced(function* (
   { lower, upper }: Layers,
   path: FsPath.FsPath
 ): Effect.fn.Return<void, Fault> {
@@ -98,21 +101,23 @@ const settleDirectory = Effect.fnUntraced(function* (
 /**
  * Sorts the differences: first entries that replace nothing of another kind, then the others with everything in them.
  */
-const inOrder = (all: ReadonlyArray<Difference>): ReadonlyArray<Difference> => {
-  const later = new Set<FsPath.FsPath>()
-  const waits = (path: FsPath.FsPath): boolean => later.has(path) || (path !== FsPath.root && waits(FsPath.parent(path)))
+const sortForCommit = (all: ReadonlyArray<Difference>): ReadonlyArray<Difference> => {
+  const postponedPaths = new Set<FsPath.FsPath>()
+  const isPostponed = (path: FsPath.FsPath): boolean =>
+    postponedPaths.has(path) || (path !== FsPath.root && isPostponed(FsPath.parent(path)))
   const written = all.filter(({ _tag }) => _tag !== "Removed")
-  for (const { _tag, extent, path } of written) if (_tag === "Modified" && extent === "kind") later.add(path)
-  return [...written.filter(({ path }) => !waits(path)), ...written.filter(({ path }) => waits(path))]
+  for (const { _tag, extent, path } of written) if (_tag === "Modified" && extent === "kind") postponedPaths.add(path)
+  return [...written.filter(({ path }) => !isPostponed(path)), ...written.filter(({ path }) => isPostponed(path))]
 }
 
-export const writeDown = Effect.fnUntraced(function* (layers: Layers): Effect.fn.Return<ReadonlyArray<Difference>, Fault> {
+export const commitOverlay = Effect.fnUntraced(function* (layers: Layers): Effect.fn.Return<ReadonlyArray<Difference>, Fault> {
   const all = yield* differences(layers)
-  const written = inOrder(all)
-  const at = (path: FsPath.FsPath, step: Effect.Effect<void, Fault>) => Effect.mapError(step, (fault) => located(fault, path))
-  for (const difference of written) yield* at(difference.path, writeOne(layers, difference))
-  for (const { _tag, path } of all) if (_tag === "Removed") yield* at(path, removeAll(layers.lower, path))
-  for (const { path } of written.toReversed()) yield* at(path, settleDirectory(layers, path))
-  yield* forget(layers)
+  const written = sortForCommit(all)
+  const withPath = (path: FsPath.FsPath, step: Effect.Effect<void, Fault>) =>
+    Effect.mapError(step, (fault) => located(fault, path))
+  for (const difference of written) yield* withPath(difference.path, writeDifference(layers, difference))
+  for (const { _tag, path } of all) if (_tag === "Removed") yield* withPath(path, removeAll(layers.lower, path))
+  for (const { path } of written.toReversed()) yield* withPath(path, restoreDirectoryMode(layers, path))
+  yield* discardChanges(layers)
   return all
 })

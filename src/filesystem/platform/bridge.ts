@@ -4,33 +4,33 @@ import * as Effect from "effect/Effect"
 import type { File } from "effect/FileSystem"
 import * as Option from "effect/Option"
 import type { PlatformError } from "effect/PlatformError"
-import { following, type Resolved, resolve, resolveLink } from "../../engine/resolve.ts"
+import { withResolvedPath, type Resolved, resolve, resolveLink } from "../../engine/resolve.ts"
 import type { FileStat, Kind } from "../../model/Entry.ts"
 import type { Fault, FsError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend, Child } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Algebra } from "../Filesystem.ts"
-import { type Action, type Caller, make as makeCaller, reading, tags } from "../operations/call.ts"
+import { type Action, type Caller, make as makeCaller, readActions, errorTags } from "../operations/call.ts"
 import { badArgument, toPlatform } from "./errors.ts"
 
 export interface Bridge {
   readonly fs: Algebra
   readonly port: Backend
-  readonly may: Caller["may"]
+  readonly isPermitted: Caller["isPermitted"]
   /** Runs a step on the port as an operation of the service, with its checks, limits and errors. */
-  readonly step: <A>(
+  readonly runStep: <A>(
     method: string,
     path: string,
     run: (path: FsPath.FsPath) => Effect.Effect<A, Fault>,
     actions?: ReadonlyArray<Action>
   ) => Effect.Effect<A, FsError>
-  readonly look: (method: string, path: string, actions?: ReadonlyArray<Action>) => Effect.Effect<Resolved, FsError>
+  readonly lookUp: (method: string, path: string, actions?: ReadonlyArray<Action>) => Effect.Effect<Resolved, FsError>
   /** Looks up a path. A symlink in the last name is not followed. */
-  readonly lookAtLink: (method: string, path: string, actions?: ReadonlyArray<Action>) => Effect.Effect<Resolved, FsError>
+  readonly lookUpLink: (method: string, path: string, actions?: ReadonlyArray<Action>) => Effect.Effect<Resolved, FsError>
   readonly children: (method: string, path: string) => Effect.Effect<ReadonlyArray<Child>, FsError>
-  readonly failure: (method: string, path: string, error: FsError) => Effect.Effect<never, PlatformError>
-  readonly answer: <A, R>(
+  readonly failPlatform: (method: string, path: string, error: FsError) => Effect.Effect<never, PlatformError>
+  readonly withPlatformErrors: <A, R>(
     method: string,
     path: string,
     effect: Effect.Effect<A, FsError, R>
@@ -41,15 +41,16 @@ export const make = (fs: Algebra): Bridge => {
   const { port } = fs
   const caller: Caller = makeCaller(port)
 
-  const step: Bridge["step"] = (method, path, run, actions = reading) => caller.call(method, path, tags.write, actions, run)
+  const runStep: Bridge["runStep"] = (method, path, run, actions = readActions) =>
+    caller.call(method, path, errorTags.write, actions, run)
 
   /**
    * Tests whether a NotFound of ours is ENOTDIR in Node's terms. This costs a lookup, so it runs only after a failure.
    */
   const isBlocked = (path: FsPath.FsPath): Effect.Effect<boolean> =>
-    Effect.match(resolve(port, path), { onFailure: () => false, onSuccess: ({ blocked }) => blocked })
+    Effect.match(resolve(port, path), { onFailure: () => false, onSuccess: ({ isBlocked: blocked }) => blocked })
 
-  const failure: Bridge["failure"] = (method, path, error) => {
+  const failPlatform: Bridge["failPlatform"] = (method, path, error) => {
     if (error._tag !== "NotFound" && error._tag !== "InvalidPath") return Effect.fail(toPlatform(error, method, path))
     const parsed = FsPath.parse(error.path, port.rules?.policy)
     if (typeof parsed !== "string" || (error._tag === "InvalidPath" && FsPath.uncreatable(parsed) !== undefined)) {
@@ -65,20 +66,20 @@ export const make = (fs: Algebra): Bridge => {
   return {
     fs,
     port,
-    may: caller.may,
-    step,
-    look: (method, path, actions) => step(method, path, (path) => resolve(port, path), actions),
-    lookAtLink: (method, path, actions) => step(method, path, (path) => resolveLink(port, path), actions),
+    isPermitted: caller.isPermitted,
+    runStep,
+    lookUp: (method, path, actions) => runStep(method, path, (path) => resolve(port, path), actions),
+    lookUpLink: (method, path, actions) => runStep(method, path, (path) => resolveLink(port, path), actions),
     children: (method, path) =>
-      step(method, path, (path) =>
+      runStep(method, path, (path) =>
         Effect.map(
-          following(port, path, (at) => port.list(at)),
+          withResolvedPath(port, path, (at) => port.list(at)),
           (children) =>
             children.filter((child) => !TemporaryNames.isInProgress(child.name)).sort((a, b) => FsPath.compare(a.name, b.name))
         )
       ),
-    failure,
-    answer: (method, path, effect) => Effect.catch(effect, (error) => failure(method, path, error))
+    failPlatform,
+    withPlatformErrors: (method, path, effect) => Effect.catch(effect, (error) => failPlatform(method, path, error))
   }
 }
 
@@ -95,7 +96,7 @@ export const permissionBits = (method: string, mode: number): Effect.Effect<numb
  *
  * A file is created without execute bits, so these are masked like its read bits.
  */
-export const masked = (mode: number, made: FileStat): number =>
+export const maskMode = (mode: number, made: FileStat): number =>
   made.mode === undefined ? mode : mode & (made.isDirectory ? made.mode : made.mode | ((made.mode >> 2) & 0o111))
 
 export const typeOf: { readonly [K in Kind]: File.Type } = {
@@ -108,7 +109,7 @@ export const typeOf: { readonly [K in Kind]: File.Type } = {
 
 const typeBits: { readonly [K in Kind]: number } = { file: 0o100000, directory: 0o040000, symlink: 0o120000, other: 0 }
 
-const usualMode: { readonly [K in Kind]: number } = { file: 0o644, directory: 0o755, symlink: 0o777, other: 0o644 }
+const defaultMode: { readonly [K in Kind]: number } = { file: 0o644, directory: 0o755, symlink: 0o777, other: 0o644 }
 
 const dateOf = (time: DateTime.Utc | undefined): Option.Option<Date> =>
   Option.map(Option.fromNullishOr(time), DateTime.toDateUtc)
@@ -121,7 +122,7 @@ export const infoOf = (stat: FileStat): File.Info => ({
   birthtime: dateOf(stat.createdAt),
   dev: 0n,
   ino: Option.none(),
-  mode: typeBits[stat.kind] | (stat.mode ?? usualMode[stat.kind]),
+  mode: typeBits[stat.kind] | (stat.mode ?? defaultMode[stat.kind]),
   nlink: Option.none(),
   uid: Option.none(),
   gid: Option.none(),

@@ -7,11 +7,11 @@ import * as Sink from "effect/Sink"
 import type { Resolved } from "../../engine/resolve.ts"
 import * as FsError from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { deleting, moving, writing } from "../operations/call.ts"
-import { type Bridge, masked, permissionBits } from "./bridge.ts"
+import { deleteActions, moveActions, writeActions } from "../operations/call.ts"
+import { type Bridge, maskMode, permissionBits } from "./bridge.ts"
 import { badArgument, toPlatform } from "./errors.ts"
 
-type Changing = Pick<
+type ChangeMethods = Pick<
   FileSystem,
   | "chmod"
   | "chown"
@@ -28,7 +28,7 @@ type Changing = Pick<
 >
 
 /** The service's write modes for the flags that have one. Other flags need a handle. */
-const modes: { readonly [Flag in OpenFlag]?: "overwrite" | "create" | "append" } = {
+const writeModeByFlag: { readonly [Flag in OpenFlag]?: "overwrite" | "create" | "append" } = {
   w: "overwrite",
   "w+": "overwrite",
   wx: "create",
@@ -39,28 +39,28 @@ const modes: { readonly [Flag in OpenFlag]?: "overwrite" | "create" | "append" }
   "ax+": "create"
 }
 
-export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
-  const { answer, failure, fs, look, lookAtLink, port } = bridge
+export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods => {
+  const { withPlatformErrors: answer, failPlatform: failure, fs, lookUp: look, lookUpLink: lookAtLink, port } = bridge
 
   const notFound = (operation: string, path: string) => new FsError.NotFound({ operation, path })
 
   /** Fails if the parent is no directory. The service creates parents, but effect's FileSystem does not. */
-  const parentOf = Effect.fnUntraced(function* (
+  const requireParent = Effect.fnUntraced(function* (
     method: string,
     path: string,
     target: Resolved
   ): Effect.fn.Return<void, FsError.FsError> {
     if (target.stat !== undefined) return
-    const parent = yield* look(method, FsPath.parent(target.path), writing)
+    const parent = yield* look(method, FsPath.parent(target.path), writeActions)
     if (parent.stat?.kind === "directory") return
     const operation = method
     return yield* Effect.fail(
-      target.blocked || parent.stat !== undefined ? new FsError.NotADirectory({ operation, path }) : notFound(method, path)
+      target.isBlocked || parent.stat !== undefined ? new FsError.NotADirectory({ operation, path }) : notFound(method, path)
     )
   })
 
   /** Converts the error of an exclusive create: any existing entry means AlreadyExists. */
-  const exclusive = (error: FsError.FsError, mode: string | undefined): FsError.FsError =>
+  const toExclusiveError = (error: FsError.FsError, mode: string | undefined): FsError.FsError =>
     mode === "create" && error._tag === "NotAFile"
       ? new FsError.AlreadyExists({ operation: error.operation, path: error.path })
       : error
@@ -72,13 +72,13 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
       Effect.andThen(fs.stat(path), Effect.fail(new FsError.Unsupported({ operation: method, path, feature })))
     )
 
-  const missing = Effect.fnUntraced(function* (
+  const missingDirectories = Effect.fnUntraced(function* (
     path: string,
     recursive: boolean
   ): Effect.fn.Return<Array<FsPath.FsPath>, FsError.FsError> {
     const out: Array<FsPath.FsPath> = []
     for (let at = path; ;) {
-      const found = yield* lookAtLink("makeDirectory", at, writing)
+      const found = yield* lookAtLink("makeDirectory", at, writeActions)
       if (found.stat !== undefined) return out
       out.push(found.path)
       if (!recursive) return out
@@ -100,10 +100,10 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
     recursive: boolean,
     mode: number
   ): Effect.fn.Return<void, FsError.FsError> {
-    const made = yield* missing(path, recursive)
+    const created = yield* missingDirectories(path, recursive)
     yield* makeDirectory(path, recursive)
-    for (const directory of made) {
-      yield* fs.setAttributes(directory, { mode: masked(mode, yield* fs.stat(directory)) })
+    for (const directory of created) {
+      yield* fs.setAttributes(directory, { mode: maskMode(mode, yield* fs.stat(directory)) })
     }
   })
 
@@ -112,10 +112,10 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
     const source = yield* look(operation, from)
     if (source.stat === undefined) return yield* Effect.fail(notFound(operation, from))
     if (source.stat.kind !== "file") return yield* Effect.fail(new FsError.NotAFile({ operation, path: from }))
-    const target = yield* look(operation, to, writing)
+    const target = yield* look(operation, to, writeActions)
     if (target.path === source.path) return
     if (target.stat?.kind === "directory") return yield* Effect.fail(new FsError.NotAFile({ operation, path: to }))
-    yield* parentOf(operation, to, target)
+    yield* requireParent(operation, to, target)
     yield* fs.copy(source.path, target.path, { overwrite: true })
     if (source.stat.mode !== undefined && port.attributes !== undefined) {
       yield* fs.setAttributes(target.path, { mode: source.stat.mode })
@@ -128,21 +128,21 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
     force: boolean
   ): Effect.fn.Return<void, FsError.FsError | PlatformError> {
     const operation = "remove"
-    const { blocked, stat } = yield* lookAtLink(operation, path, deleting)
+    const { isBlocked: blocked, stat } = yield* lookAtLink(operation, path, deleteActions)
     if (stat === undefined) return force && !blocked ? undefined : yield* Effect.fail(notFound(operation, path))
     if (stat.isDirectory && !recursive) {
       return yield* Effect.fail(toPlatform(new FsError.NotAFile({ operation, path }), operation, path, "Unknown"))
     }
-    yield* fs.delete(path, { recursive, missing: force ? "ignore" : "fail" })
+    yield* fs.delete(path, { recursive, missingDirectories: force ? "ignore" : "fail" })
   })
 
   const rename = Effect.fnUntraced(function* (from: string, to: string): Effect.fn.Return<void, FsError.FsError> {
     const operation = "rename"
-    const source = yield* lookAtLink(operation, from, moving)
+    const source = yield* lookAtLink(operation, from, moveActions)
     if (source.stat === undefined) return yield* Effect.fail(notFound(operation, from))
-    const target = yield* lookAtLink(operation, to, moving)
+    const target = yield* lookAtLink(operation, to, moveActions)
     if (target.path === source.path) return
-    yield* parentOf(operation, to, target)
+    yield* requireParent(operation, to, target)
     const isAbove = FsPath.isWithin(target.path, source.path)
     if (target.stat?.isDirectory === true && !source.stat.isDirectory && !isAbove) {
       return yield* Effect.fail(new FsError.NotAFile({ operation, path: to }))
@@ -151,12 +151,12 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
   })
 
   const symlink = Effect.fnUntraced(function* (target: string, path: string): Effect.fn.Return<void, FsError.FsError> {
-    yield* parentOf("symlink", path, yield* lookAtLink("symlink", path, writing))
+    yield* requireParent("symlink", path, yield* lookAtLink("symlink", path, writeActions))
     yield* fs.symlink(path, target)
   })
 
   /** Converts a time as Node does: numbers are seconds, and a negative or infinite number means the current time. */
-  const millis = (method: string, time: Date | number): Effect.Effect<number, PlatformError> => {
+  const toMillis = (method: string, time: Date | number): Effect.Effect<number, PlatformError> => {
     const value = typeof time === "number" ? time : time.getTime()
     if (Number.isNaN(value)) return Effect.fail(badArgument(method, "it is not a time"))
     if (typeof time !== "number") return Effect.succeed(value)
@@ -170,10 +170,10 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
   ): Effect.Effect<void, PlatformError> =>
     Effect.scoped(Effect.flatMap(open(path, options), (file) => Effect.andThen(file.writeAll(data), file.sync)))
 
-  const published = (path: string, mode: "overwrite" | "create"): Sink.Sink<void, Uint8Array, never, PlatformError> => {
+  const publishingSink = (path: string, mode: "overwrite" | "create"): Sink.Sink<void, Uint8Array, never, PlatformError> => {
     const sink = Sink.as(fs.sink(path, { mode, createParents: false }), undefined)
     return Sink.fromTransform((upstream, scope) =>
-      Effect.catch(sink.transform(upstream, scope), (error) => failure("sink", path, exclusive(error, mode)))
+      Effect.catch(sink.transform(upstream, scope), (error) => failure("sink", path, toExclusiveError(error, mode)))
     )
   }
 
@@ -198,12 +198,12 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
     rename: (from, to) => answer("rename", from, rename(from, to)),
     sink: (path, options) => {
       const flag = options?.flag ?? "w"
-      const mode = Object.hasOwn(modes, flag) ? modes[flag] : undefined
+      const mode = Object.hasOwn(writeModeByFlag, flag) ? writeModeByFlag[flag] : undefined
       return mode === undefined || mode === "append" || options?.mode !== undefined
         ? Sink.unwrap(
             Effect.map(open(path, { ...options, flag }), (file) => Sink.mapEffect(Sink.forEach(file.writeAll), () => file.sync))
           )
-        : published(path, mode)
+        : publishingSink(path, mode)
     },
     symlink: (target, path) => answer("symlink", path, symlink(target, path)),
     truncate: (path, length = 0) =>
@@ -211,19 +211,19 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): Changing => {
         ? Effect.scoped(Effect.flatMap(open(path, { flag: "r+" }), (file) => Effect.andThen(file.truncate(length), file.sync)))
         : Effect.fail(badArgument("truncate", "the length must be an integer")),
     utimes: (path, atime, mtime) =>
-      Effect.flatMap(Effect.andThen(millis("utimes", atime), millis("utimes", mtime)), (modified) =>
+      Effect.flatMap(Effect.andThen(toMillis("utimes", atime), toMillis("utimes", mtime)), (modified) =>
         answer("utimes", path, fs.setAttributes(path, { modifiedAt: DateTime.makeUnsafe(modified) }))
       ),
     writeFile: (path, data, options) => {
       const flag = options?.flag ?? "w"
-      const mode = Object.hasOwn(modes, flag) ? modes[flag] : undefined
+      const mode = Object.hasOwn(writeModeByFlag, flag) ? writeModeByFlag[flag] : undefined
       return mode === undefined || options?.mode !== undefined
         ? withHandle(path, { ...options, flag }, data)
         : answer(
             "writeFile",
             path,
             Effect.mapError(Effect.asVoid(fs.writeBytes(path, data, { mode, createParents: false })), (error) =>
-              exclusive(error, mode)
+              toExclusiveError(error, mode)
             )
           )
     }

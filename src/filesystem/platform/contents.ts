@@ -12,7 +12,7 @@ import type { Bridge } from "./bridge.ts"
 import type { Content } from "./file.ts"
 import * as Pages from "./pages.ts"
 
-type Failed = FsError.FsError
+type OpenError = FsError.FsError
 
 export interface Opened {
   readonly content: Content
@@ -20,54 +20,54 @@ export interface Opened {
    * Publishes the staged content before another call reads the file. A failure is ignored here; `sync` and closing
    * report it.
    */
-  readonly show?: Effect.Effect<void> | undefined
+  readonly publishBeforeRead?: Effect.Effect<void> | undefined
   readonly close: (exit: Exit.Exit<unknown, unknown>) => Effect.Effect<void>
 }
 
-export const promoted =
+export const toOpenError =
   (path: string) =>
-  (fault: FsError.Fault): Failed =>
+  (fault: FsError.Fault): OpenError =>
     FsError.promote(fault, "open", path)
 
-export const pinned = (path: string, handle: Handle): Content => ({
+export const pinnedContent = (path: string, handle: Handle): Content => ({
   stat: Effect.succeed(handle.stat),
   read: (offset, length) => {
     const rest = handle.stat.sizeBytes - offset
     return rest <= 0
       ? Effect.sync(() => new Uint8Array(0))
-      : Effect.mapError(handle.read(offset, Math.min(length, rest)), promoted(path))
+      : Effect.mapError(handle.read(offset, Math.min(length, rest)), toOpenError(path))
   },
   sync: Effect.void,
-  appends: false
+  isAppending: false
 })
 
-export const directory = (path: string, stat: FileStat): Content => ({
+export const directoryContent = (path: string, stat: FileStat): Content => ({
   stat: Effect.succeed(stat),
   read: () => Effect.fail(new FsError.NotAFile({ operation: "open", path })),
   sync: Effect.void,
-  appends: false
+  isAppending: false
 })
 
 /** Returns the content of the current file of that name, which grows with each write. `truncate` shortens the file. */
-export const appending = (
+export const appendingContent = (
   { fs }: Bridge,
   path: string,
-  reads: boolean,
+  isReadable: boolean,
   truncate: NonNullable<Content["truncate"]>
 ): Content => ({
   stat: fs.stat(path),
-  ...(reads && {
+  ...(isReadable && {
     read: (offset: number, limit: number) => Effect.map(fs.readBytes(path, { offset, limit }), ({ content }) => content)
   }),
   write: (_, bytes) => Effect.asVoid(fs.writeBytes(path, bytes, { mode: "appendExisting", createParents: false })),
   truncate,
   sync: Effect.void,
-  appends: true
+  isAppending: true
 })
 
-interface Staging {
+interface StagingOptions {
   readonly path: string
-  readonly reads: boolean
+  readonly isReadable: boolean
   readonly before: FileStat
   /** The initial content. The handle must stay open while the content is used. */
   readonly base: Handle | undefined
@@ -76,47 +76,47 @@ interface Staging {
   /** True if the initial content differs from the file. */
   readonly isChanged: boolean
   /** Runs if the scope fails before a `sync`, with the version that was published last. */
-  readonly discard: (shown: string | undefined) => Effect.Effect<void>
+  readonly discard: (shownVersion: string | undefined) => Effect.Effect<void>
   readonly limits: LimitsShape
 }
 
-const isConflict = (cause: Cause.Cause<Failed>): boolean =>
+const isConflict = (cause: Cause.Cause<OpenError>): boolean =>
   Option.match(Cause.findErrorOption(cause), { onNone: () => false, onSome: ({ _tag }) => _tag === "Conflict" })
 
 /** Returns staged changes over `base`. They replace the file at `sync` and when the scope closes successfully. */
-export const staged = ({ answer, fs }: Bridge, staging: Staging): Opened => {
-  const { base, before, discard, limits, path, reads, version } = staging
+export const stageContent = ({ withPlatformErrors: answer, fs }: Bridge, stagingOptions: StagingOptions): Opened => {
+  const { base, before, discard, limits, path, isReadable, version } = stagingOptions
   const pages = Pages.make(base)
-  let isChanged = staging.isChanged
+  let isChanged = stagingOptions.isChanged
   let isPublished = false
 
-  const fits = (actual: number): Effect.Effect<void, Failed> =>
+  const checkSize = (actual: number): Effect.Effect<void, OpenError> =>
     actual <= limits.maxFileSize
       ? Effect.void
       : Effect.fail(
           new FsError.LimitExceeded({ operation: "open", path, limit: "maxFileSize", allowed: limits.maxFileSize, actual })
         )
-  const change = (size: number, run: Effect.Effect<void, FsError.Fault>): Effect.Effect<void, Failed> =>
+  const change = (size: number, run: Effect.Effect<void, FsError.Fault>): Effect.Effect<void, OpenError> =>
     Effect.andThen(
-      fits(size),
-      Effect.map(Effect.mapError(run, promoted(path)), () => void (isChanged = true))
+      checkSize(size),
+      Effect.map(Effect.mapError(run, toOpenError(path)), () => void (isChanged = true))
     )
-  const content = Stream.mapError(pages.content, promoted(path))
+  const content = Stream.mapError(pages.content, toOpenError(path))
   let current = version
   /** Replaces only the version that this handle knows. Fails with Conflict if others have written since. */
-  const replace = (ifMatch: string): Effect.Effect<void, Failed> =>
+  const replace = (ifMatch: string): Effect.Effect<void, OpenError> =>
     Effect.map(Stream.run(content, fs.sink(path, { mode: "replace", ifMatch, version: true })), (written) => {
       current = written.version
     })
-  let shown: string | undefined
+  let shownVersion: string | undefined
   const overwrite = Effect.suspend(() =>
     Effect.map(Stream.run(content, fs.sink(path, { mode: "overwrite", createParents: false, version: true })), (written) => {
-      shown = written.version
+      shownVersion = written.version
     })
   )
   // One publication runs at a time. The next one includes bytes written meanwhile.
-  const turn = Semaphore.makeUnsafe(1)
-  const publish = turn.withPermit(
+  const publishLock = Semaphore.makeUnsafe(1)
+  const publish = publishLock.withPermit(
     Effect.suspend(() => {
       if (!isChanged) return Effect.void
       isChanged = false
@@ -133,19 +133,19 @@ export const staged = ({ answer, fs }: Bridge, staging: Staging): Opened => {
   return {
     content: {
       stat: Effect.sync(() => ({ ...before, sizeBytes: pages.size() })),
-      ...(reads && {
-        read: (offset: number, length: number) => Effect.mapError(pages.read(offset, length), promoted(path))
+      ...(isReadable && {
+        read: (offset: number, length: number) => Effect.mapError(pages.read(offset, length), toOpenError(path))
       }),
       write: (offset, bytes) =>
         Effect.suspend(() => change(Math.max(pages.size(), offset + bytes.length), pages.write(offset, bytes))),
       truncate: (size) => change(size, pages.truncate(size)),
       sync: Effect.map(publish, () => void (isPublished = true)),
-      appends: false
+      isAppending: false
     },
-    show: current === undefined ? Effect.ignore(publish) : undefined,
+    publishBeforeRead: current === undefined ? Effect.ignore(publish) : undefined,
     close: (exit) =>
       Exit.isSuccess(exit)
         ? Effect.orDie(answer("close", path, publish))
-        : Effect.suspend(() => (isPublished ? Effect.void : discard(shown)))
+        : Effect.suspend(() => (isPublished ? Effect.void : discard(shownVersion)))
   }
 }

@@ -14,7 +14,7 @@ type Tag = PlatformError.SystemErrorTag | "BadArgument"
  */
 const invalidArgument = (argument: string): Tag => (["path", "from", "to"].includes(argument) ? "Unknown" : "BadArgument")
 
-const outward: { readonly [T in FsError["_tag"]]: Tag | ((error: Extract<FsError, { readonly _tag: T }>) => Tag) } = {
+const platformTags: { readonly [T in FsError["_tag"]]: Tag | ((error: Extract<FsError, { readonly _tag: T }>) => Tag) } = {
   NotFound: "NotFound",
   AlreadyExists: "AlreadyExists",
   AccessDenied: (error) => (error.why === "busy" ? "Busy" : "PermissionDenied"),
@@ -49,9 +49,9 @@ export const systemError = (
 ): PlatformError.PlatformError =>
   PlatformError.systemError({ module, method, _tag, pathOrDescriptor: path, description, cause })
 
-export const toPlatform = (error: FsError, method: string, path: string, instead?: Tag): PlatformError.PlatformError => {
-  const row = outward[error._tag] as Tag | ((error: FsError) => Tag)
-  const tag = instead ?? (typeof row === "string" ? row : row(error))
+export const toPlatform = (error: FsError, method: string, path: string, tagOverride?: Tag): PlatformError.PlatformError => {
+  const tagOrFunction = platformTags[error._tag] as Tag | ((error: FsError) => Tag)
+  const tag = tagOverride ?? (typeof tagOrFunction === "string" ? tagOrFunction : tagOrFunction(error))
   return tag === "BadArgument"
     ? badArgument(method, error.message, error)
     : systemError(method, path, tag, error.message, error)
@@ -63,7 +63,7 @@ const diskFull: Fault = { _tag: "DiskFull" }
 const invalidPath: Fault = { _tag: "InvalidPath", detail: "the filesystem underneath does not take such a path" }
 const timeout: Fault = { _tag: "Timeout", detail: "the filesystem underneath did not answer" }
 
-const byCode: Readonly<Record<string, Fault>> = {
+const faultByCode: Readonly<Record<string, Fault>> = {
   ENOENT: { _tag: "NotFound" },
   EEXIST: { _tag: "AlreadyExists" },
   EACCES: permission,
@@ -88,7 +88,7 @@ const byCode: Readonly<Record<string, Fault>> = {
   ETIMEDOUT: timeout
 }
 
-const byTag: { readonly [T in PlatformError.SystemErrorTag]?: Fault } = {
+const faultByTag: { readonly [T in PlatformError.SystemErrorTag]?: Fault } = {
   NotFound: { _tag: "NotFound" },
   AlreadyExists: { _tag: "AlreadyExists" },
   PermissionDenied: permission,
@@ -97,10 +97,10 @@ const byTag: { readonly [T in PlatformError.SystemErrorTag]?: Fault } = {
   TimedOut: timeout
 }
 
-const ours = tagsOf(FsErrors)
+const ownTags = tagsOf(FsErrors)
 
-const isOurs = (cause: unknown): cause is FsError =>
-  cause instanceof Error && "_tag" in cause && ours.has(String(cause._tag)) && "operation" in cause
+const isOwnError = (cause: unknown): cause is FsError =>
+  cause instanceof Error && "_tag" in cause && ownTags.has(String(cause._tag)) && "operation" in cause
 
 const codeOf = (cause: unknown): string | undefined =>
   typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string" ? cause.code : undefined
@@ -113,17 +113,17 @@ const codeOf = (cause: unknown): string | undefined =>
 export const fromPlatform = (error: PlatformError.PlatformError, wrongKind: Fault = { _tag: "NotAFile" }): Fault => {
   const { reason } = error
   const { cause } = reason
-  if (isOurs(cause)) return { ...toFault(cause), cause }
+  if (isOwnError(cause)) return { ...toFault(cause), cause }
   const code = codeOf(cause)
-  const known =
+  const knownFault =
     code !== undefined
-      ? Object.hasOwn(byCode, code)
-        ? byCode[code]
+      ? Object.hasOwn(faultByCode, code)
+        ? faultByCode[code]
         : undefined
       : reason._tag === "BadResource"
         ? wrongKind
-        : byTag[reason._tag as PlatformError.SystemErrorTag]
-  if (known !== undefined) return { ...known, cause: error }
+        : faultByTag[reason._tag as PlatformError.SystemErrorTag]
+  if (knownFault !== undefined) return { ...knownFault, cause: error }
   if (reason._tag === "BadArgument") return { _tag: "Unsupported", feature: `FileSystem.${reason.method}`, cause: error }
   return {
     _tag: "IoError",

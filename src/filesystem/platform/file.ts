@@ -16,19 +16,19 @@ export interface Content {
   readonly truncate?: (size: number) => Effect.Effect<void, FsError | PlatformError>
   readonly sync: Effect.Effect<void, FsError>
   /** True if writes go to the end, regardless of the cursor. */
-  readonly appends: boolean
+  readonly isAppending: boolean
 }
 
 export const make = (bridge: Bridge, path: string, content: Content, isClosed: () => boolean): FileSystem.File => {
   let cursor = 0n
 
-  const cannot = (method: string, why: string) => Effect.fail(systemError(method, path, "Unknown", why))
+  const failSystemError = (method: string, why: string) => Effect.fail(systemError(method, path, "Unknown", why))
   const call = <A>(method: string, run: () => Effect.Effect<A, FsError | PlatformError>): Effect.Effect<A, PlatformError> =>
     Effect.suspend(() =>
       isClosed()
-        ? cannot(method, "the file has been closed")
+        ? failSystemError(method, "the file has been closed")
         : Effect.catch(run(), (error) =>
-            error._tag === "PlatformError" ? Effect.fail(error) : bridge.failure(method, path, error)
+            error._tag === "PlatformError" ? Effect.fail(error) : bridge.failPlatform(method, path, error)
           )
     )
 
@@ -37,26 +37,26 @@ export const make = (bridge: Bridge, path: string, content: Content, isClosed: (
     length: number,
     options: FileSystem.File.ReadOptions | undefined
   ): Effect.Effect<Uint8Array, FsError | PlatformError> => {
-    const explicit = options?.position
-    if (explicit !== undefined && explicit < 0n) {
+    const explicitPosition = options?.position
+    if (explicitPosition !== undefined && explicitPosition < 0n) {
       return Effect.fail(badArgument(method, "Cannot read before the start of the file"))
     }
-    if (content.read === undefined) return cannot(method, "the file was not opened for reading")
-    const position = explicit ?? cursor
-    return Effect.map(length === 0 ? nothing : content.read(Number(position), length), (bytes) => {
-      if (explicit === undefined) cursor = position + BigInt(bytes.length)
+    if (content.read === undefined) return failSystemError(method, "the file was not opened for reading")
+    const position = explicitPosition ?? cursor
+    return Effect.map(length === 0 ? readNothing : content.read(Number(position), length), (bytes) => {
+      if (explicitPosition === undefined) cursor = position + BigInt(bytes.length)
       return bytes
     })
   }
 
-  const writeHere = (method: string, bytes: Uint8Array): Effect.Effect<number, FsError | PlatformError> => {
-    if (content.write === undefined) return cannot(method, "the file was not opened for writing")
+  const writeAtCursor = (method: string, bytes: Uint8Array): Effect.Effect<number, FsError | PlatformError> => {
+    if (content.write === undefined) return failSystemError(method, "the file was not opened for writing")
     const position = cursor
-    if (!content.appends && position > Number.MAX_SAFE_INTEGER) {
+    if (!content.isAppending && position > Number.MAX_SAFE_INTEGER) {
       return Effect.fail(badArgument(method, `position exceeds the safe integer range: ${position}`))
     }
     return Effect.map(content.write(Number(position), bytes), () => {
-      if (!content.appends) cursor = position + BigInt(bytes.length)
+      if (!content.isAppending) cursor = position + BigInt(bytes.length)
       return bytes.length
     })
   }
@@ -97,16 +97,16 @@ export const make = (bridge: Bridge, path: string, content: Content, isClosed: (
     truncate: (length = 0) =>
       call("truncate", () => {
         if (!Number.isSafeInteger(length)) return Effect.fail(badArgument("truncate", "the length must be an integer"))
-        if (content.truncate === undefined) return cannot("truncate", "the file was not opened for writing")
+        if (content.truncate === undefined) return failSystemError("truncate", "the file was not opened for writing")
         const size = Math.max(0, length)
         return Effect.map(content.truncate(size), () => {
-          if (!content.appends && cursor > size) cursor = BigInt(size)
+          if (!content.isAppending && cursor > size) cursor = BigInt(size)
         })
       }),
-    write: (buffer) => call("write", () => writeHere("write", buffer)),
+    write: (buffer) => call("write", () => writeAtCursor("write", buffer)),
     writeAll: (buffer) =>
-      call("writeAll", () => (buffer.length === 0 ? Effect.void : Effect.asVoid(writeHere("writeAll", buffer))))
+      call("writeAll", () => (buffer.length === 0 ? Effect.void : Effect.asVoid(writeAtCursor("writeAll", buffer))))
   }
 }
 
-const nothing = Effect.sync(() => new Uint8Array(0))
+const readNothing = Effect.sync(() => new Uint8Array(0))

@@ -18,18 +18,18 @@ import { fromPlatform } from "./errors.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
 const notADirectory: Fault = { _tag: "NotADirectory" }
-const reserved: Fault = { _tag: "InvalidPath", detail: "names of this form are kept for writes in progress" }
+const reservedNameFault: Fault = { _tag: "InvalidPath", detail: "names of this form are kept for writes in progress" }
 
-export interface Ground {
+export interface RootedFileSystem {
   readonly fs: FileSystem
-  readonly at: (path: FsPath.FsPath) => string
+  readonly toHostPath: (path: FsPath.FsPath) => string
   /** Looks up a path whose components were checked before; `undefined` if it is absent. */
-  readonly look: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
-  readonly seek: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
-  readonly reach: (path: FsPath.FsPath) => Effect.Effect<File.Info, Fault>
+  readonly lstatEntry: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
+  readonly findEntry: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
+  readonly requireEntry: (path: FsPath.FsPath) => Effect.Effect<File.Info, Fault>
   /** Looks up a path at which an entry could be created: its directory must exist. */
-  readonly place: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
-  readonly nameOf: (name: string) => string
+  readonly findCreatable: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
+  readonly toShownName: (name: string) => string
 }
 
 /**
@@ -38,7 +38,7 @@ export interface Ground {
  * The caller's limits do not apply here. If `fs` is a filesystem of this library, they would otherwise restrict its own
  * steps.
  */
-export const ask = <A, R>(effect: Effect.Effect<A, PlatformError, R>, wrongKind?: Fault): Effect.Effect<A, Fault, R> =>
+export const toFaults = <A, R>(effect: Effect.Effect<A, PlatformError, R>, wrongKind?: Fault): Effect.Effect<A, Fault, R> =>
   Effect.provideService(
     Effect.mapError(effect, (error) => fromPlatform(error, wrongKind)),
     Limits,
@@ -54,7 +54,7 @@ export const ask = <A, R>(effect: Effect.Effect<A, PlatformError, R>, wrongKind?
 const numberOf = Effect.fnUntraced(function* (fs: FileSystem, above: string): Effect.fn.Return<string> {
   for (let number = 0; ; number++) {
     const suffix = number === 0 ? "" : String(number)
-    const isRefused = yield* TemporaryNames.using((name) =>
+    const isRefused = yield* TemporaryNames.withName((name) =>
       Effect.match(fs.access(above + name + suffix), {
         onFailure: ({ reason }) => reason._tag === "BadArgument" && number < 8,
         onSuccess: () => false
@@ -65,49 +65,50 @@ const numberOf = Effect.fnUntraced(function* (fs: FileSystem, above: string): Ef
 })
 
 /** Creates the basis for a directory, which must be given by its real path. */
-export const make = (fs: FileSystem, top: string): Effect.Effect<Ground> => {
-  const above = top.endsWith("/") ? top : `${top}/`
+export const make = (fs: FileSystem, rootPath: string): Effect.Effect<RootedFileSystem> => {
+  const above = rootPath.endsWith("/") ? rootPath : `${rootPath}/`
   return Effect.map(numberOf(fs, above), (suffix) => {
-    const nameOf = (name: string): string => {
+    const toShownName = (name: string): string => {
       const shown = name.slice(0, name.length - suffix.length)
-      return suffix !== "" && name.endsWith(suffix) && TemporaryNames.isOurs(shown) ? shown : name
+      return suffix !== "" && name.endsWith(suffix) && TemporaryNames.isOwnName(shown) ? shown : name
     }
-    const isReserved = (name: string): boolean => nameOf(name) !== name
-    const spelled = (name: string): string => (TemporaryNames.isOurs(name) ? name + suffix : name)
-    const at = (path: FsPath.FsPath): string => {
-      if (path === FsPath.root) return top
-      return above + (suffix === "" || !path.includes(".~") ? path : path.split("/").map(spelled).join("/"))
+    const isReserved = (name: string): boolean => toShownName(name) !== name
+    const toHostName = (name: string): string => (TemporaryNames.isOwnName(name) ? name + suffix : name)
+    const toHostPath = (path: FsPath.FsPath): string => {
+      if (path === FsPath.root) return rootPath
+      return above + (suffix === "" || !path.includes(".~") ? path : path.split("/").map(toHostName).join("/"))
     }
 
-    const look = (path: FsPath.FsPath): Effect.Effect<File.Info | undefined, Fault> =>
-      Effect.catch(ask(fs.lstat(at(path)), notFound), (fault) =>
+    const lstatEntry = (path: FsPath.FsPath): Effect.Effect<File.Info | undefined, Fault> =>
+      Effect.catch(toFaults(fs.lstat(toHostPath(path)), notFound), (fault) =>
         fault._tag === "NotFound" || fault._tag === "NotADirectory" ? Effect.undefined : Effect.fail(fault)
       )
 
-    const obstacle = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<Fault | undefined, Fault> {
+    const findObstacle = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<Fault | undefined, Fault> {
       for (let end = path.indexOf("/"); end !== -1; end = path.indexOf("/", end + 1)) {
-        const info = yield* look(path.slice(0, end) as FsPath.FsPath)
+        const info = yield* lstatEntry(path.slice(0, end) as FsPath.FsPath)
         if (info === undefined) return notFound
         if (info.type !== "Directory") return notADirectory
       }
       return undefined
     })
 
-    const check = (path: FsPath.FsPath): Effect.Effect<Fault | undefined, Fault> =>
-      isReserved(FsPath.name(path)) ? Effect.fail(reserved) : obstacle(path)
+    const checkPath = (path: FsPath.FsPath): Effect.Effect<Fault | undefined, Fault> =>
+      isReserved(FsPath.name(path)) ? Effect.fail(reservedNameFault) : findObstacle(path)
 
-    const seek = (path: FsPath.FsPath) =>
-      Effect.flatMap(check(path), (fault) => (fault === undefined ? look(path) : Effect.undefined))
+    const findEntry = (path: FsPath.FsPath) =>
+      Effect.flatMap(checkPath(path), (fault) => (fault === undefined ? lstatEntry(path) : Effect.undefined))
 
     return {
       fs,
-      at,
-      look,
-      seek,
-      reach: (path) =>
-        Effect.flatMap(seek(path), (info) => (info === undefined ? Effect.fail(notFound) : Effect.succeed(info))),
-      place: (path) => Effect.flatMap(check(path), (fault) => (fault === undefined ? look(path) : Effect.fail(fault))),
-      nameOf
+      toHostPath,
+      lstatEntry,
+      findEntry,
+      requireEntry: (path) =>
+        Effect.flatMap(findEntry(path), (info) => (info === undefined ? Effect.fail(notFound) : Effect.succeed(info))),
+      findCreatable: (path) =>
+        Effect.flatMap(checkPath(path), (fault) => (fault === undefined ? lstatEntry(path) : Effect.fail(fault))),
+      toShownName
     }
   })
 }

@@ -10,20 +10,30 @@ import { Limits } from "../../model/Limits.ts"
 import { type Bridge, infoOf, typeOf } from "./bridge.ts"
 import { systemError } from "./errors.ts"
 
-type Looking = Pick<
+type ReadMethods = Pick<
   FileSystem,
   "access" | "stat" | "lstat" | "readDirectory" | "readDirectoryEntries" | "readFile" | "readLink" | "realPath" | "watch"
 >
 
 const tagOf = { Created: "Create", Updated: "Update", Removed: "Remove" } as const
 
-export const make = (bridge: Bridge): Looking => {
-  const { answer, children, failure, fs, look, lookAtLink, may, port, step } = bridge
+export const make = (bridge: Bridge): ReadMethods => {
+  const {
+    withPlatformErrors: answer,
+    children,
+    failPlatform: failure,
+    fs,
+    lookUp: look,
+    lookUpLink: lookAtLink,
+    isPermitted: may,
+    port,
+    runStep: step
+  } = bridge
 
-  const denied = (path: string, what: string) =>
+  const failDenied = (path: string, what: string) =>
     Effect.fail(systemError("access", path, "PermissionDenied", `its permission bits let nobody ${what} it`))
 
-  const mayWrite = (stat: FileStat): boolean =>
+  const isWritable = (stat: FileStat): boolean =>
     may("write", stat.path) && (stat.mode === undefined || (stat.mode & 0o222) !== 0)
 
   /** Tests readability: a file is opened; for all others only the permission bits can be checked. */
@@ -36,9 +46,9 @@ export const make = (bridge: Bridge): Looking => {
         )
       : stat.mode === undefined || (stat.mode & 0o444) !== 0
         ? Effect.void
-        : denied(path, "read")
+        : failDenied(path, "read")
 
-  const listed = (method: string, path: string) =>
+  const listWithinLimit = (method: string, path: string) =>
     answer(
       method,
       path,
@@ -53,7 +63,7 @@ export const make = (bridge: Bridge): Looking => {
     )
 
   /** Returns all paths below the directory in path order. A symlink to a directory is listed but not entered. */
-  const everything = (path: string): Effect.Effect<Array<string>, PlatformError> =>
+  const listRecursively = (path: string): Effect.Effect<Array<string>, PlatformError> =>
     answer(
       "readDirectory",
       path,
@@ -63,7 +73,7 @@ export const make = (bridge: Bridge): Looking => {
       )
     )
 
-  const real = (method: string, path: string): Effect.Effect<Place, FsError.FsError> =>
+  const resolveEntry = (method: string, path: string): Effect.Effect<ResolvedEntry, FsError.FsError> =>
     Effect.flatMap(look(method, path), (found) =>
       found.stat === undefined
         ? Effect.fail(new FsError.NotFound({ operation: method, path }))
@@ -74,10 +84,10 @@ export const make = (bridge: Bridge): Looking => {
    * Streams events of the direct entries, or of all entries if recursive; for a file, the events of its directory that concern
    * it.
    */
-  const events = (path: string, at: Place, deep: boolean): Stream.Stream<WatchEvent, PlatformError> => {
+  const streamEvents = (path: string, at: ResolvedEntry, isRecursive: boolean): Stream.Stream<WatchEvent, PlatformError> => {
     const base = at.stat.isDirectory ? at.path : FsPath.parent(at.path)
     const concerns = (event: OurEvent): boolean =>
-      at.stat.isDirectory ? deep || !FsPath.relative(base, event.path).includes("/") : event.path === at.path
+      at.stat.isDirectory ? isRecursive || !FsPath.relative(base, event.path).includes("/") : event.path === at.path
     return fs.watch(base).pipe(
       Stream.filter(concerns),
       Stream.map((event): WatchEvent => ({ _tag: tagOf[event._tag], path: FsPath.relative(base, event.path) })),
@@ -89,7 +99,7 @@ export const make = (bridge: Bridge): Looking => {
     access: (path, options) =>
       Effect.flatMap(answer("access", path, fs.stat(path)), (stat) => {
         const reading = options?.readable === true ? readable(path, stat) : Effect.void
-        return options?.writable === true && !mayWrite(stat) ? Effect.andThen(reading, denied(path, "write")) : reading
+        return options?.writable === true && !isWritable(stat) ? Effect.andThen(reading, failDenied(path, "write")) : reading
       }),
     stat: (path) => answer("stat", path, Effect.map(fs.stat(path), infoOf)),
     lstat: (path) =>
@@ -102,10 +112,10 @@ export const make = (bridge: Bridge): Looking => {
       ),
     readDirectory: (path, options) =>
       options?.recursive === true
-        ? everything(path)
-        : Effect.map(listed("readDirectory", path), (children) => children.map((child) => child.name)),
+        ? listRecursively(path)
+        : Effect.map(listWithinLimit("readDirectory", path), (children) => children.map((child) => child.name)),
     readDirectoryEntries: (path) =>
-      Effect.map(listed("readDirectoryEntries", path), (children) =>
+      Effect.map(listWithinLimit("readDirectoryEntries", path), (children) =>
         children.map((child) => ({ name: child.name, type: typeOf[child.kind] }))
       ),
     readFile: (path) =>
@@ -119,25 +129,25 @@ export const make = (bridge: Bridge): Looking => {
       answer(
         "realPath",
         path,
-        Effect.map(real("realPath", path), ({ path }) => (path === FsPath.root ? "/" : `/${path}`))
+        Effect.map(resolveEntry("realPath", path), ({ path }) => (path === FsPath.root ? "/" : `/${path}`))
       ),
     watch: (path, options) =>
       Stream.unwrap(
-        Effect.map(answer("watch", path, real("watch", path)), (at) => {
-          const stream = events(path, at, options?.recursive === true)
-          return options?.onReady === undefined ? stream : announced(stream, options.onReady)
+        Effect.map(answer("watch", path, resolveEntry("watch", path)), (at) => {
+          const stream = streamEvents(path, at, options?.recursive === true)
+          return options?.onReady === undefined ? stream : withReadyCallback(stream, options.onReady)
         })
       )
   }
 }
 
-interface Place {
+interface ResolvedEntry {
   readonly path: FsPath.FsPath
   readonly stat: FileStat
 }
 
 /** Pulls the stream before it calls `onReady`, because a watch starts with the first pull. */
-const announced = <A, E>(stream: Stream.Stream<A, E>, onReady: () => void): Stream.Stream<A, E> =>
+const withReadyCallback = <A, E>(stream: Stream.Stream<A, E>, onReady: () => void): Stream.Stream<A, E> =>
   Stream.callback<A, E>((queue) =>
     Effect.andThen(Effect.forkScoped(Stream.runIntoQueue(stream, queue), { startImmediately: true }), Effect.sync(onReady))
   )

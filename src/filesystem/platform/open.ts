@@ -17,27 +17,27 @@ import * as FsError from "../../model/FsError.ts"
 import { Limits } from "../../model/Limits.ts"
 import type { Handle } from "../../port/Backend.ts"
 import { sha256 } from "../../runtime/hash.ts"
-import { writing } from "../operations/call.ts"
-import { type Bridge, masked, permissionBits } from "./bridge.ts"
+import { writeActions } from "../operations/call.ts"
+import { type Bridge, maskMode, permissionBits } from "./bridge.ts"
 import * as Contents from "./contents.ts"
 import { badArgument } from "./errors.ts"
 import { type Content, make as makeFile } from "./file.ts"
 
 interface Plan {
-  readonly reads: boolean
+  readonly isReadable: boolean
   readonly writes: "never" | "staged" | "append"
   readonly creates: "never" | "missing" | "always"
   readonly truncates: boolean
 }
 
-const plan = (reads: boolean, writes: Plan["writes"], creates: Plan["creates"], truncates = false): Plan => ({
-  reads,
+const plan = (isReadable: boolean, writes: Plan["writes"], creates: Plan["creates"], truncates = false): Plan => ({
+  isReadable,
   writes,
   creates,
   truncates
 })
 
-const plans: { readonly [Flag in OpenFlag]: Plan } = {
+const planByFlag: { readonly [Flag in OpenFlag]: Plan } = {
   r: plan(true, "never", "never"),
   "r+": plan(true, "staged", "never"),
   w: plan(false, "staged", "missing", true),
@@ -52,42 +52,42 @@ const plans: { readonly [Flag in OpenFlag]: Plan } = {
 
 type Options = Parameters<FileSystem["open"]>[1]
 
-const empty = new Uint8Array(0)
+const noBytes = new Uint8Array(0)
 
 export interface Handles {
   readonly open: FileSystem["open"]
-  readonly settle: (path: string, reach: Reach) => Effect.Effect<void>
+  readonly publishPending: (path: string, extent: PathExtent) => Effect.Effect<void>
 }
 
 /**
  * The entries of a path that a call uses: the entry itself, the file behind its symlinks, or that file and all entries
  * below it.
  */
-export type Reach = "entry" | "file" | "tree"
+export type PathExtent = "entry" | "file" | "tree"
 
 export const make = (bridge: Bridge): Handles => {
   /** The publications of handles that create or truncate their file, each with the path of that file. */
-  const unseen = new Map<Effect.Effect<void>, FsPath.FsPath>()
-  const { answer, fs, look, lookAtLink, port, step } = bridge
+  const publications = new Map<Effect.Effect<void>, FsPath.FsPath>()
+  const { withPlatformErrors: answer, fs, lookUp: look, lookUpLink: lookAtLink, port, runStep: step } = bridge
   const { caseSensitive } = port.info
 
-  const settle: Handles["settle"] = (path, reach) =>
+  const publishPending: Handles["publishPending"] = (path, extent) =>
     Effect.suspend(() =>
-      unseen.size === 0
+      publications.size === 0
         ? Effect.void
-        : Effect.flatMap(Effect.option((reach === "entry" ? lookAtLink : look)("open", path)), (found) => {
+        : Effect.flatMap(Effect.option((extent === "entry" ? lookAtLink : look)("open", path)), (found) => {
             if (Option.isNone(found)) return Effect.void
             const used = caseSensitive ? found.value.path : FsPath.fold(found.value.path)
-            const isUsed = (at: FsPath.FsPath) => (reach === "tree" ? FsPath.isWithin(used, at) : at === used)
+            const isUsed = (at: FsPath.FsPath) => (extent === "tree" ? FsPath.isWithin(used, at) : at === used)
             return Effect.forEach(
-              [...unseen].flatMap(([show, at]) => (isUsed(caseSensitive ? at : FsPath.fold(at)) ? [show] : [])),
+              [...publications].flatMap(([show, at]) => (isUsed(caseSensitive ? at : FsPath.fold(at)) ? [show] : [])),
               (show) => show,
               { discard: true }
             )
           })
     )
 
-  const pin = (path: string, scope: Scope.Scope, noFollow: boolean): Effect.Effect<Handle, FsError.FsError> =>
+  const openPinned = (path: string, scope: Scope.Scope, noFollow: boolean): Effect.Effect<Handle, FsError.FsError> =>
     step("open", path, (path) =>
       Scope.provide(
         noFollow ? Effect.flatMap(resolveLink(port, path), ({ path: at }) => port.open(at)) : Read.open(port, path),
@@ -95,40 +95,42 @@ export const make = (bridge: Bridge): Handles => {
       )
     )
 
-  const toRead = (path: string, scope: Scope.Scope, noFollow: boolean): Effect.Effect<Content, FsError.FsError> =>
+  const openForReading = (path: string, scope: Scope.Scope, noFollow: boolean): Effect.Effect<Content, FsError.FsError> =>
     Effect.catchTag(
-      Effect.map(pin(path, scope, noFollow), (handle) => Contents.pinned(path, handle)),
+      Effect.map(openPinned(path, scope, noFollow), (handle) => Contents.pinnedContent(path, handle)),
       "NotAFile",
       (error) =>
         Effect.flatMap((noFollow ? lookAtLink : look)("open", path), ({ stat }) =>
-          stat?.kind === "directory" ? Effect.succeed(Contents.directory(path, stat)) : Effect.fail(error)
+          stat?.kind === "directory" ? Effect.succeed(Contents.directoryContent(path, stat)) : Effect.fail(error)
         )
     )
 
   /** Creates an empty file if there is none. Returns whether this call created it. */
   const create = (path: string, exclusive: boolean): Effect.Effect<boolean, FsError.FsError> =>
     exclusive
-      ? Effect.as(fs.writeBytes(path, empty, { mode: "create", createParents: false }), true)
-      : Effect.catchTag(Effect.as(fs.writeBytes(path, empty, { ifMatch: null, createParents: false }), true), "Conflict", () =>
-          Effect.succeed(false)
+      ? Effect.as(fs.writeBytes(path, noBytes, { mode: "create", createParents: false }), true)
+      : Effect.catchTag(
+          Effect.as(fs.writeBytes(path, noBytes, { ifMatch: null, createParents: false }), true),
+          "Conflict",
+          () => Effect.succeed(false)
         )
 
   const setMode = (path: string, mode: number): Effect.Effect<void, FsError.FsError> =>
-    Effect.flatMap(fs.stat(path), (made) => fs.setAttributes(path, { mode: masked(mode, made) }))
+    Effect.flatMap(fs.stat(path), (made) => fs.setAttributes(path, { mode: maskMode(mode, made) }))
 
   const truncate =
     (path: string) =>
     (size: number): Effect.Effect<void, PlatformError> =>
       Effect.scoped(Effect.flatMap(open(path, { flag: "r+" }), (file) => Effect.andThen(file.truncate(size), file.sync)))
 
-  const admits = (path: string, plan: Plan, found: FileStat | undefined): FsError.FsError | undefined => {
+  const checkPlan = (path: string, plan: Plan, found: FileStat | undefined): FsError.FsError | undefined => {
     const operation = "open"
     if (found === undefined) return plan.creates === "never" ? new FsError.NotFound({ operation, path }) : undefined
     if (plan.creates === "always") return new FsError.AlreadyExists({ operation, path })
     return found.kind === "file" ? undefined : new FsError.NotAFile({ operation, path })
   }
 
-  const toWrite = Effect.fnUntraced(function* (
+  const openForWriting = Effect.fnUntraced(function* (
     path: string,
     plan: Plan,
     scope: Scope.Scope,
@@ -136,71 +138,71 @@ export const make = (bridge: Bridge): Handles => {
     mode: number | undefined
   ): Effect.fn.Return<Contents.Opened, FsError.FsError> {
     const exclusive = plan.creates === "always"
-    const found = yield* (noFollow || exclusive ? lookAtLink : look)("open", path, writing)
-    const error = admits(path, plan, found.stat)
+    const found = yield* (noFollow || exclusive ? lookAtLink : look)("open", path, writeActions)
+    const error = checkPlan(path, plan, found.stat)
     if (error !== undefined) return yield* Effect.fail(error)
     const setsMode = mode !== undefined && found.stat === undefined
     if (setsMode && port.attributes === undefined) {
       return yield* Effect.fail(new FsError.Unsupported({ operation: "open", path, feature: "attributes" }))
     }
     const made = found.stat === undefined && (yield* create(path, exclusive))
-    const discard = (shown = sha256(empty)): Effect.Effect<void> =>
+    const discard = (shown = sha256(noBytes)): Effect.Effect<void> =>
       made ? Effect.ignore(fs.delete(found.path, { ifMatch: shown })) : Effect.void
-    const prepared = Effect.gen(function* () {
+    const openContent = Effect.gen(function* () {
       if (made && setsMode) yield* setMode(path, mode)
       if (plan.writes === "append") {
-        const content = Contents.appending(bridge, path, plan.reads, truncate(path))
+        const content = Contents.appendingContent(bridge, path, plan.isReadable, truncate(path))
         return { content, close: (exit: Exit.Exit<unknown, unknown>) => (Exit.isFailure(exit) ? discard() : Effect.void) }
       }
-      const base = plan.truncates || made ? undefined : yield* pin(path, scope, noFollow)
-      const opened = Contents.staged(bridge, {
+      const base = plan.truncates || made ? undefined : yield* openPinned(path, scope, noFollow)
+      const opened = Contents.stageContent(bridge, {
         path,
-        reads: plan.reads,
+        isReadable: plan.isReadable,
         before: base?.stat ?? (yield* fs.stat(path)),
         base,
-        version: base === undefined ? undefined : yield* Effect.mapError(Version.ofHandle(base), Contents.promoted(path)),
+        version: base === undefined ? undefined : yield* Effect.mapError(Version.ofHandle(base), Contents.toOpenError(path)),
         isChanged: plan.truncates && !made,
         discard,
         limits: yield* Limits
       })
-      const { show } = opened
+      const { publishBeforeRead: show } = opened
       if (show === undefined) return opened
-      unseen.set(show, found.path)
+      publications.set(show, found.path)
       return {
         ...opened,
         close: (exit: Exit.Exit<unknown, unknown>) =>
           Effect.ensuring(
             opened.close(exit),
-            Effect.sync(() => unseen.delete(show))
+            Effect.sync(() => publications.delete(show))
           )
       }
     })
-    return yield* Effect.onError(prepared, () => discard())
+    return yield* Effect.onError(openContent, () => discard())
   })
 
   const open = (path: string, options?: Options): Effect.Effect<File, PlatformError, Scope.Scope> => {
     const flag = options?.flag ?? "r"
-    const plan = Object.hasOwn(plans, flag) ? plans[flag] : undefined
+    const plan = Object.hasOwn(planByFlag, flag) ? planByFlag[flag] : undefined
     if (plan === undefined) return Effect.fail(badArgument("open", `there is no flag ${String(options?.flag)}`))
     const noFollow = options?.noFollow === true
     let isClosed = false
-    const closing = Effect.sync(() => void (isClosed = true))
+    const markClosed = Effect.sync(() => void (isClosed = true))
     const file = (content: Content): File => makeFile(bridge, path, content, () => isClosed)
     return Effect.flatMap(Effect.scope, (scope) => {
       if (plan.writes === "never") {
-        return Effect.flatMap(answer("open", path, toRead(path, scope, noFollow)), (content) =>
-          Effect.as(Scope.addFinalizer(scope, closing), file(content))
+        return Effect.flatMap(answer("open", path, openForReading(path, scope, noFollow)), (content) =>
+          Effect.as(Scope.addFinalizer(scope, markClosed), file(content))
         )
       }
       const mode = options?.mode === undefined ? Effect.undefined : permissionBits("open", options.mode)
       return Effect.map(
         Effect.acquireRelease(
-          Effect.flatMap(mode, (mode) => answer("open", path, toWrite(path, plan, scope, noFollow, mode))),
-          ({ close }, exit) => Effect.andThen(closing, close(exit))
+          Effect.flatMap(mode, (mode) => answer("open", path, openForWriting(path, plan, scope, noFollow, mode))),
+          ({ close }, exit) => Effect.andThen(markClosed, close(exit))
         ),
         ({ content }) => file(content)
       )
     })
   }
-  return { open: (path, options) => Effect.andThen(settle(path, "file"), open(path, options)), settle }
+  return { open: (path, options) => Effect.andThen(publishPending(path, "file"), open(path, options)), publishPending }
 }

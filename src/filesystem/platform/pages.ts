@@ -10,7 +10,7 @@ import * as Read from "../../engine/read.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { Handle } from "../../port/Backend.ts"
 
-const pageSize = 64 * 1024
+const pageBytes = 64 * 1024
 
 export interface Pages {
   readonly size: () => number
@@ -23,15 +23,15 @@ export interface Pages {
 
 /** Creates pages over `base`, which must stay open during their use; without it, the content is empty. */
 export const make = (base: Handle | undefined): Pages => {
-  const written = new Map<number, Uint8Array>()
+  const writtenPages = new Map<number, Uint8Array>()
   let size = base?.stat.sizeBytes ?? 0
   /** The readable part of `base`. A part that was cut off stays zero if the content grows again. */
-  let visible = size
+  let visibleBaseBytes = size
 
-  const fromBase = (index: number): Effect.Effect<Uint8Array, Fault> => {
-    const page = new Uint8Array(pageSize)
-    const start = index * pageSize
-    const length = Math.min(pageSize, visible - start)
+  const readBasePage = (index: number): Effect.Effect<Uint8Array, Fault> => {
+    const page = new Uint8Array(pageBytes)
+    const start = index * pageBytes
+    const length = Math.min(pageBytes, visibleBaseBytes - start)
     return base === undefined || length <= 0
       ? Effect.succeed(page)
       : Effect.map(Read.range(base, start, length), (bytes) => {
@@ -40,18 +40,18 @@ export const make = (base: Handle | undefined): Pages => {
         })
   }
   const pageAt = (index: number): Effect.Effect<Uint8Array, Fault> => {
-    const page = written.get(index)
-    return page === undefined ? fromBase(index) : Effect.succeed(page)
+    const page = writtenPages.get(index)
+    return page === undefined ? readBasePage(index) : Effect.succeed(page)
   }
 
   const read = Effect.fnUntraced(function* (offset: number, length: number): Effect.fn.Return<Uint8Array, Fault> {
     const end = Math.min(offset + length, size)
     const out = new Uint8Array(Math.max(0, end - offset))
     for (let at = offset; at < end;) {
-      const index = Math.floor(at / pageSize)
-      const start = at - index * pageSize
+      const index = Math.floor(at / pageBytes)
+      const start = at - index * pageBytes
       const page = yield* pageAt(index)
-      const part = page.subarray(start, Math.min(pageSize, start + end - at))
+      const part = page.subarray(start, Math.min(pageBytes, start + end - at))
       out.set(part, at - offset)
       at += part.length
     }
@@ -61,16 +61,16 @@ export const make = (base: Handle | undefined): Pages => {
   const write = Effect.fnUntraced(function* (offset: number, bytes: Uint8Array): Effect.fn.Return<void, Fault> {
     if (bytes.length === 0) return
     const end = offset + bytes.length
-    const last = Math.floor((end - 1) / pageSize)
-    const touched: Array<readonly [index: number, page: Uint8Array]> = []
-    for (let index = Math.floor(offset / pageSize); index <= last; index++) {
-      const isWhole = offset <= index * pageSize && end >= (index + 1) * pageSize
-      touched.push([index, isWhole ? (written.get(index) ?? new Uint8Array(pageSize)) : yield* pageAt(index)])
+    const last = Math.floor((end - 1) / pageBytes)
+    const touchedPages: Array<readonly [index: number, page: Uint8Array]> = []
+    for (let index = Math.floor(offset / pageBytes); index <= last; index++) {
+      const isWhole = offset <= index * pageBytes && end >= (index + 1) * pageBytes
+      touchedPages.push([index, isWhole ? (writtenPages.get(index) ?? new Uint8Array(pageBytes)) : yield* pageAt(index)])
     }
-    for (const [index, page] of touched) {
-      const start = Math.max(0, index * pageSize - offset)
-      page.set(bytes.subarray(start, (index + 1) * pageSize - offset), Math.max(0, offset - index * pageSize))
-      written.set(index, page)
+    for (const [index, page] of touchedPages) {
+      const start = Math.max(0, index * pageBytes - offset)
+      page.set(bytes.subarray(start, (index + 1) * pageBytes - offset), Math.max(0, offset - index * pageBytes))
+      writtenPages.set(index, page)
     }
     size = Math.max(size, end)
   })
@@ -78,9 +78,9 @@ export const make = (base: Handle | undefined): Pages => {
   const truncate = (length: number): Effect.Effect<void> =>
     Effect.sync(() => {
       if (length < size) {
-        for (const index of written.keys()) if (index * pageSize >= length) written.delete(index)
-        written.get(Math.floor(length / pageSize))?.fill(0, length % pageSize)
-        visible = Math.min(visible, length)
+        for (const index of writtenPages.keys()) if (index * pageBytes >= length) writtenPages.delete(index)
+        writtenPages.get(Math.floor(length / pageBytes))?.fill(0, length % pageBytes)
+        visibleBaseBytes = Math.min(visibleBaseBytes, length)
       }
       size = length
     })
@@ -91,7 +91,7 @@ export const make = (base: Handle | undefined): Pages => {
     write: (offset, bytes) => Effect.suspend(() => write(offset, bytes)),
     truncate,
     content: Stream.unfold(0, (at) =>
-      at >= size ? Effect.undefined : Effect.map(read(at, pageSize), (bytes) => [bytes, at + pageSize] as const)
+      at >= size ? Effect.undefined : Effect.map(read(at, pageBytes), (bytes) => [bytes, at + pageBytes] as const)
     )
   }
 }

@@ -6,34 +6,38 @@ import * as Stream from "effect/Stream"
 import type { WatchEvent } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { relativeTo } from "../../port/absoluteLinks.ts"
+import { makeRelativeTargets } from "../../port/absoluteLinks.ts"
 import type { Attributes, Backend, Child, Handle, Info, Links, Rules } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import * as Locks from "../../runtime/locks.ts"
 import { fromPlatform } from "./errors.ts"
-import { ask, type Ground, kindOf, toStat } from "./ground.ts"
+import { toFaults, type RootedFileSystem, kindOf, toStat } from "./ground.ts"
 import * as Staging from "./staging.ts"
 
 const notAFile: Fault = { _tag: "NotAFile" }
 const notADirectory: Fault = { _tag: "NotADirectory" }
 const notEmpty: Fault = { _tag: "DirectoryNotEmpty" }
-const exists: Fault = { _tag: "AlreadyExists" }
-const pinned: Fault = { _tag: "AccessDenied", why: "root" }
+const alreadyExistsFault: Fault = { _tag: "AlreadyExists" }
+const rootDeniedFault: Fault = { _tag: "AccessDenied", why: "root" }
 const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
-const ofLinks: Fault = { _tag: "InvalidArgument", argument: "path", detail: "a link has no attributes of its own here" }
+const linkAttributesFault: Fault = {
+  _tag: "InvalidArgument",
+  argument: "path",
+  detail: "a link has no attributes of its own here"
+}
 
 const tagOf = { Create: "Created", Update: "Updated", Remove: "Removed" } as const
 
 /** Escapes a name. The result is readable and unique: a control character becomes `\x01`, and a backslash is doubled. */
-const escaped = (name: string): string =>
+const escapeName = (name: string): string =>
   name.replace(/[\\\u0000-\u001f\u007f]/g, (unit) =>
     unit === "\\" ? "\\\\" : `\\x${unit.charCodeAt(0).toString(16).padStart(2, "0")}`
   )
 
-const isExpressible = (name: string): boolean => FsPath.parse(name) === name
+const isPathName = (name: string): boolean => FsPath.parse(name) === name
 
 /** Tests for U+FFFD, which replaces invalid bytes. A name that contains it may not be usable in a path. */
-const isDoubtful = (name: string): boolean => name.includes("\ufffd")
+const hasReplacementCharacter = (name: string): boolean => name.includes("\ufffd")
 
 /**
  * Returns seconds, plus half a microsecond so that the fraction is not rounded below its millisecond. Before 1970 only
@@ -46,19 +50,27 @@ const secondsOf = (time: DateTime.Utc): number | Date =>
       ? time.epochMilliseconds / 1000
       : time.epochMilliseconds / 1000 + 5e-7
 
-export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
-  const { at, fs, look, nameOf, place, reach, seek } = ground
+export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backend => {
+  const {
+    toHostPath: at,
+    fs,
+    lstatEntry: look,
+    toShownName: nameOf,
+    findCreatable: place,
+    requireEntry: reach,
+    findEntry: seek
+  } = ground
 
   const childOf = ({ name, type }: { readonly name: string; readonly type: File.Type }): Child =>
-    isExpressible(name)
+    isPathName(name)
       ? { name, kind: kindOf(type), addressable: true }
-      : { name: escaped(name), kind: kindOf(type), addressable: false, key: name }
+      : { name: escapeName(name), kind: kindOf(type), addressable: false, key: name }
 
-  const settled = (directory: FsPath.FsPath, name: string): Effect.Effect<Child | undefined, Fault> =>
+  const lookUpChild = (directory: FsPath.FsPath, name: string): Effect.Effect<Child | undefined, Fault> =>
     Effect.map(look(FsPath.join(directory, name)), (found) =>
       found !== undefined
         ? childOf({ name, type: found.type })
-        : isDoubtful(name)
+        : hasReplacementCharacter(name)
           ? { name, kind: "other", addressable: false, sizeBytes: 0 }
           : undefined
     )
@@ -66,7 +78,7 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
   const entries = (
     path: FsPath.FsPath
   ): Effect.Effect<ReadonlyArray<{ readonly name: string; readonly type: File.Type }>, Fault> =>
-    Effect.map(ask(fs.readDirectoryEntries(at(path)), notADirectory), (entries) =>
+    Effect.map(toFaults(fs.readDirectoryEntries(at(path)), notADirectory), (entries) =>
       entries.map(({ name, type }) => ({ name: nameOf(name), type }))
     )
 
@@ -74,7 +86,8 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
     if ((yield* reach(path)).type !== "Directory") return yield* Effect.fail(notADirectory)
     const out: Array<Child> = []
     for (const entry of yield* entries(path)) {
-      const child = entry.type === "Unknown" || isDoubtful(entry.name) ? yield* settled(path, entry.name) : childOf(entry)
+      const child =
+        entry.type === "Unknown" || hasReplacementCharacter(entry.name) ? yield* lookUpChild(path, entry.name) : childOf(entry)
       if (child !== undefined) out.push(child)
     }
     return out
@@ -88,7 +101,7 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
         // Bytes appended since are not part of the file as it was opened.
         const size = Math.max(0, Math.min(length, stat.sizeBytes - offset))
         return Effect.uninterruptible(
-          Effect.map(ask(file.readAlloc(size, { position: BigInt(offset) })), (bytes) =>
+          Effect.map(toFaults(file.readAlloc(size, { position: BigInt(offset) })), (bytes) =>
             Option.match(bytes, {
               onNone: () => new Uint8Array(0),
               onSome: ({ buffer, byteOffset, length }) => new Uint8Array(buffer, byteOffset, length)
@@ -102,20 +115,22 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
   const open: Backend["open"] = Effect.fnUntraced(function* (path) {
     // Opening a FIFO would block.
     if ((yield* reach(path)).type !== "File") return yield* Effect.fail(notAFile)
-    const file = yield* ask(
+    const file = yield* toFaults(
       Effect.catch(fs.open(at(path), { flag: "r", noFollow: true }), (error) =>
         error.reason._tag === "BadArgument" ? fs.open(at(path), { flag: "r" }) : Effect.fail(error)
       )
     )
-    const found = yield* ask(file.stat)
+    const found = yield* toFaults(file.stat)
     return found.type === "File" ? handleOf(path, file, found) : yield* Effect.fail(notAFile)
   })
 
   const makeDirectory = (path: FsPath.FsPath): Effect.Effect<void, Fault> =>
     path === FsPath.root
-      ? Effect.fail(exists)
+      ? Effect.fail(alreadyExistsFault)
       : Effect.flatMap(place(path), (found) =>
-          found === undefined ? Effect.uninterruptible(ask(fs.makeDirectory(at(path)), notADirectory)) : Effect.fail(exists)
+          found === undefined
+            ? Effect.uninterruptible(toFaults(fs.makeDirectory(at(path)), notADirectory))
+            : Effect.fail(alreadyExistsFault)
         )
 
   /**
@@ -126,12 +141,12 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
    */
   const removeDirectory = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<void, Fault> {
     if ((yield* entries(path)).length > 0) return yield* Effect.fail(notEmpty)
-    yield* TemporaryNames.using(
+    yield* TemporaryNames.withName(
       Effect.fnUntraced(function* (name) {
         const aside = FsPath.join(FsPath.parent(path), name)
-        yield* ask(fs.rename(at(path), at(aside)))
-        if ((yield* entries(aside)).length === 0) return yield* ask(fs.remove(at(aside), { recursive: true }))
-        yield* ask(fs.rename(at(aside), at(path)))
+        yield* toFaults(fs.rename(at(path), at(aside)))
+        if ((yield* entries(aside)).length === 0) return yield* toFaults(fs.remove(at(aside), { recursive: true }))
+        yield* toFaults(fs.rename(at(aside), at(path)))
         return yield* Effect.fail(notEmpty)
       })
     )
@@ -139,15 +154,15 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
 
   const remove = (path: FsPath.FsPath): Effect.Effect<void, Fault> =>
     path === FsPath.root
-      ? Effect.fail(pinned)
+      ? Effect.fail(rootDeniedFault)
       : Effect.flatMap(reach(path), ({ type }) =>
-          type === "Directory" ? removeDirectory(path) : Effect.uninterruptible(ask(fs.remove(at(path))))
+          type === "Directory" ? removeDirectory(path) : Effect.uninterruptible(toFaults(fs.remove(at(path))))
         )
 
   const isSameName = (from: FsPath.FsPath, to: FsPath.FsPath): boolean =>
     info.caseSensitive ? from === to : FsPath.fold(from) === FsPath.fold(to)
 
-  const replaces = Effect.fnUntraced(function* (
+  const checkReplaceable = Effect.fnUntraced(function* (
     source: File.Info,
     target: File.Info,
     to: FsPath.FsPath
@@ -158,35 +173,37 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
   })
 
   const rename: Backend["rename"] = Effect.fnUntraced(function* (from, to, options) {
-    if (from === FsPath.root || to === FsPath.root) return yield* Effect.fail(pinned)
+    if (from === FsPath.root || to === FsPath.root) return yield* Effect.fail(rootDeniedFault)
     const source = yield* reach(from)
     const target = yield* place(to)
     if (target !== undefined && !isSameName(from, to)) {
-      if (!options.replace) return yield* Effect.fail(exists)
-      yield* replaces(source, target, to)
+      if (!options.replace) return yield* Effect.fail(alreadyExistsFault)
+      yield* checkReplaceable(source, target, to)
     }
-    yield* ask(fs.rename(at(from), at(to)))
+    yield* toFaults(fs.rename(at(from), at(to)))
   }, Effect.uninterruptible)
 
   const links: Links = {
     read: (path) =>
-      Effect.flatMap(reach(path), ({ type }) => (type === "SymbolicLink" ? ask(fs.readLink(at(path))) : Effect.fail(notALink))),
+      Effect.flatMap(reach(path), ({ type }) =>
+        type === "SymbolicLink" ? toFaults(fs.readLink(at(path))) : Effect.fail(notALink)
+      ),
     // A FileSystem that is confined itself has its own "/", and follows no absolute link there.
-    relative: at(FsPath.root) === "/" ? undefined : relativeTo(() => [at(FsPath.root), info.root]),
+    relative: at(FsPath.root) === "/" ? undefined : makeRelativeTargets(() => [at(FsPath.root), info.failRootDenied]),
     make: (path, target) =>
       Effect.flatMap(place(path), (found) =>
-        found === undefined ? Effect.uninterruptible(ask(fs.symlink(target, at(path)))) : Effect.fail(exists)
+        found === undefined ? Effect.uninterruptible(toFaults(fs.symlink(target, at(path)))) : Effect.fail(alreadyExistsFault)
       )
   }
 
   const attributes: Attributes = {
     set: Effect.fnUntraced(function* (path, { mode, modifiedAt }) {
       const found = yield* reach(path)
-      if (found.type === "SymbolicLink") return yield* Effect.fail(ofLinks)
-      if (mode !== undefined) yield* ask(fs.chmod(at(path), mode))
+      if (found.type === "SymbolicLink") return yield* Effect.fail(linkAttributesFault)
+      if (mode !== undefined) yield* toFaults(fs.chmod(at(path), mode))
       if (modifiedAt !== undefined) {
         const time = secondsOf(modifiedAt)
-        yield* ask(
+        yield* toFaults(
           fs.utimes(
             at(path),
             Option.getOrElse(found.atime, () => time),
@@ -199,7 +216,7 @@ export const make = (ground: Ground, info: Info, rules: Rules): Backend => {
 
   const isVisible = (path: string): boolean => {
     const parsed = FsPath.parse(path)
-    return parsed === path && !path.split("/").some((name) => TemporaryNames.isOurs(nameOf(name)))
+    return parsed === path && !path.split("/").some((name) => TemporaryNames.isOwnName(nameOf(name)))
   }
 
   const watch = (path: FsPath.FsPath): Stream.Stream<WatchEvent, Fault> =>

@@ -16,57 +16,59 @@ import { type FsPath, join, parent, root } from "../../model/FsPath.ts"
 import type { Backend, WriteHow } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { fromPlatform } from "./errors.ts"
-import { ask, type Ground, permissions, toStat } from "./ground.ts"
+import { toFaults, type RootedFileSystem, permissions, toStat } from "./ground.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
 const notAFile: Fault = { _tag: "NotAFile" }
-const exists: Fault = { _tag: "AlreadyExists" }
+const alreadyExistsFault: Fault = { _tag: "AlreadyExists" }
 
-const empty = new Uint8Array(0)
+const noBytes = new Uint8Array(0)
 
 type Content<E, R> = Uint8Array | Stream.Stream<Uint8Array, E, R>
 
-const committed = <A, E, R>(how: WriteHow | undefined, publish: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
+const withCommit = <A, E, R>(how: WriteHow | undefined, publish: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
   how?.commit === undefined ? publish : how.commit(publish)
 
-export const make = (ground: Ground): Backend["write"] => {
-  const { at, fs, look, place } = ground
+export const make = (ground: RootedFileSystem): Backend["write"] => {
+  const { toHostPath: at, fs, lstatEntry: look, findCreatable: place } = ground
 
-  const admits = (found: File.Info | undefined, mode: "create" | "replace" | "append"): Effect.Effect<void, Fault> =>
+  const checkTarget = (found: File.Info | undefined, mode: "create" | "replace" | "append"): Effect.Effect<void, Fault> =>
     found === undefined
       ? Effect.void
       : mode === "create"
-        ? Effect.fail(exists)
+        ? Effect.fail(alreadyExistsFault)
         : found.type === "File"
           ? Effect.void
           : Effect.fail(notAFile)
 
-  const put = (path: FsPath, bytes: Uint8Array, flag: "wx" | "a", mode?: number): Effect.Effect<void, Fault> =>
-    Effect.uninterruptible(ask(fs.writeFile(at(path), bytes, { flag, mode })))
+  const writeWithFlag = (path: FsPath, bytes: Uint8Array, flag: "wx" | "a", mode?: number): Effect.Effect<void, Fault> =>
+    Effect.uninterruptible(toFaults(fs.writeFile(at(path), bytes, { flag, mode })))
 
-  const pour = <E, R>(path: FsPath, stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<void, Fault | E, R> =>
-    Stream.runForEachArray(stream, (arrays) => Effect.forEach(arrays, (bytes) => put(path, bytes, "a"), { discard: true }))
+  const appendStream = <E, R>(path: FsPath, stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<void, Fault | E, R> =>
+    Stream.runForEachArray(stream, (arrays) =>
+      Effect.forEach(arrays, (bytes) => writeWithFlag(path, bytes, "a"), { discard: true })
+    )
 
-  const published = (path: FsPath): Effect.Effect<FileStat, Fault> =>
+  const statPublished = (path: FsPath): Effect.Effect<FileStat, Fault> =>
     Effect.flatMap(look(path), (info) => (info === undefined ? Effect.fail(notFound) : Effect.succeed(toStat(path, info))))
 
-  const discard = (path: FsPath): Effect.Effect<void> => Effect.ignore(ask(fs.remove(at(path), { force: true })))
+  const discard = (path: FsPath): Effect.Effect<void> => Effect.ignore(toFaults(fs.remove(at(path), { force: true })))
 
   /**
    * Calls `use` with a temporary name beside the path, and removes that file afterwards, unless it was renamed to its target.
    */
-  const withAside = <A, E, R>(
+  const withTemporaryFile = <A, E, R>(
     path: FsPath,
-    given: boolean,
+    isRenamedOnSuccess: boolean,
     use: (aside: FsPath) => Effect.Effect<A, E, R>
   ): Effect.Effect<A, E, R> =>
-    TemporaryNames.using((name) => {
+    TemporaryNames.withName((name) => {
       const aside = join(parent(path), name)
-      return Effect.onExit(use(aside), (exit) => (given && Exit.isSuccess(exit) ? Effect.void : discard(aside)))
+      return Effect.onExit(use(aside), (exit) => (isRenamedOnSuccess && Exit.isSuccess(exit) ? Effect.void : discard(aside)))
     })
 
   /** Copies the old file's owner, if permitted, and its permission bits, which a change of owner may clear. */
-  const inherit = Effect.fnUntraced(function* (path: FsPath, old: File.Info): Effect.fn.Return<void, Fault> {
+  const copyOwnerAndMode = Effect.fnUntraced(function* (path: FsPath, old: File.Info): Effect.fn.Return<void, Fault> {
     const made = yield* look(path)
     if (made === undefined) return
     const uid = Option.getOrUndefined(old.uid)
@@ -76,64 +78,67 @@ export const make = (ground: Ground): Backend["write"] => {
       gid !== undefined &&
       (uid !== Option.getOrUndefined(made.uid) || gid !== Option.getOrUndefined(made.gid))
     ) {
-      yield* Effect.ignore(ask(fs.chown(at(path), uid, gid)))
+      yield* Effect.ignore(toFaults(fs.chown(at(path), uid, gid)))
     }
-    if (permissions(old) !== permissions(made)) yield* ask(fs.chmod(at(path), permissions(old)))
+    if (permissions(old) !== permissions(made)) yield* toFaults(fs.chmod(at(path), permissions(old)))
   }, Effect.uninterruptible)
 
-  const stage = Effect.fnUntraced(function* <E, R>(
+  const writeTemporary = Effect.fnUntraced(function* <E, R>(
     aside: FsPath,
     content: Content<E, R>,
     old: File.Info | undefined
   ): Effect.fn.Return<void, Fault | E, R> {
-    const whole = isBytes(content)
-    yield* put(aside, whole ? content : empty, "wx", old && permissions(old))
-    if (!whole) yield* pour(aside, content)
-    if (old !== undefined) yield* inherit(aside, old)
+    const isWhole = isBytes(content)
+    yield* writeWithFlag(aside, isWhole ? content : noBytes, "wx", old && permissions(old))
+    if (!isWhole) yield* appendStream(aside, content)
+    if (old !== undefined) yield* copyOwnerAndMode(aside, old)
   })
 
   /** Renames without hard links: an empty file takes the name first, and the content replaces it at once. */
-  const reserve = (aside: FsPath, path: FsPath): Effect.Effect<void, Fault> =>
+  const reserveAndRename = (aside: FsPath, path: FsPath): Effect.Effect<void, Fault> =>
     Effect.andThen(
-      put(path, empty, "wx"),
-      Effect.onError(ask(fs.rename(at(aside), at(path))), () => discard(path))
+      writeWithFlag(path, noBytes, "wx"),
+      Effect.onError(toFaults(fs.rename(at(aside), at(path))), () => discard(path))
     )
 
-  const give = (aside: FsPath, path: FsPath): Effect.Effect<void, Fault> =>
-    Effect.catch(ask(fs.link(at(aside), at(path))), (fault) =>
-      fault._tag === "AlreadyExists" ? Effect.fail(fault) : reserve(aside, path)
+  const linkOrReserve = (aside: FsPath, path: FsPath): Effect.Effect<void, Fault> =>
+    Effect.catch(toFaults(fs.link(at(aside), at(path))), (fault) =>
+      fault._tag === "AlreadyExists" ? Effect.fail(fault) : reserveAndRename(aside, path)
     )
 
   const publish = (aside: FsPath, path: FsPath, mode: "create" | "replace"): Effect.Effect<FileStat, Fault> =>
     Effect.uninterruptible(
       Effect.andThen(
         mode === "create"
-          ? give(aside, path)
+          ? linkOrReserve(aside, path)
           : Effect.andThen(
-              Effect.flatMap(look(path), (found) => admits(found, mode)),
-              ask(fs.rename(at(aside), at(path)))
+              Effect.flatMap(look(path), (found) => checkTarget(found, mode)),
+              toFaults(fs.rename(at(aside), at(path)))
             ),
-        published(path)
+        statPublished(path)
       )
     )
 
-  const staged = <E, R>(
+  const writeStaged = <E, R>(
     path: FsPath,
     content: Content<E, R>,
     mode: "create" | "replace",
     how: WriteHow | undefined
   ): Effect.Effect<FileStat, Fault | E, R> =>
     Effect.flatMap(
-      Effect.tap(place(path), (found) => admits(found, mode)),
+      Effect.tap(place(path), (found) => checkTarget(found, mode)),
       (old) =>
-        withAside(path, mode === "replace", (aside) =>
-          Effect.andThen(stage(aside, content, old), committed(how, publish(aside, path, mode)))
+        withTemporaryFile(path, mode === "replace", (aside) =>
+          Effect.andThen(writeTemporary(aside, content, old), withCommit(how, publish(aside, path, mode)))
         )
     )
 
-  const extend = <E, R>(path: FsPath, add: Effect.Effect<void, Fault | E, R>): Effect.Effect<FileStat, Fault | E, R> =>
+  const appendOrTruncate = <E, R>(
+    path: FsPath,
+    add: Effect.Effect<void, Fault | E, R>
+  ): Effect.Effect<FileStat, Fault | E, R> =>
     Effect.flatMap(
-      Effect.tap(look(path), (found) => admits(found, "append")),
+      Effect.tap(look(path), (found) => checkTarget(found, "append")),
       (old) =>
         Effect.andThen(
           Effect.onExit(add, (exit) =>
@@ -141,9 +146,9 @@ export const make = (ground: Ground): Backend["write"] => {
               ? Effect.void
               : old === undefined
                 ? discard(path)
-                : Effect.ignore(ask(fs.truncate(at(path), Number(old.size))))
+                : Effect.ignore(toFaults(fs.truncate(at(path), Number(old.size))))
           ),
-          published(path)
+          statPublished(path)
         )
     )
 
@@ -153,19 +158,19 @@ export const make = (ground: Ground): Backend["write"] => {
     how: WriteHow | undefined
   ): Effect.Effect<FileStat, Fault | E, R> =>
     Effect.andThen(
-      Effect.tap(place(path), (found) => admits(found, "append")),
+      Effect.tap(place(path), (found) => checkTarget(found, "append")),
       isBytes(content)
-        ? committed(how, extend(path, put(path, content, "a")))
-        : withAside(path, false, (aside) =>
+        ? withCommit(how, appendOrTruncate(path, writeWithFlag(path, content, "a")))
+        : withTemporaryFile(path, false, (aside) =>
             Effect.andThen(
-              stage(aside, content, undefined),
-              committed(
+              writeTemporary(aside, content, undefined),
+              withCommit(
                 how,
-                extend(
+                appendOrTruncate(
                   path,
                   Effect.andThen(
-                    put(path, empty, "a"),
-                    pour(
+                    writeWithFlag(path, noBytes, "a"),
+                    appendStream(
                       path,
                       Stream.mapError(fs.stream(at(aside)), (error) => fromPlatform(error))
                     )
@@ -178,8 +183,8 @@ export const make = (ground: Ground): Backend["write"] => {
 
   return (path, content, mode, how) =>
     path === root
-      ? Effect.fail(mode === "create" ? exists : notAFile)
+      ? Effect.fail(mode === "create" ? alreadyExistsFault : notAFile)
       : mode === "append"
         ? append(path, content, how)
-        : staged(path, content, mode, how)
+        : writeStaged(path, content, mode, how)
 }

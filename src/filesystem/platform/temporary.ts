@@ -14,29 +14,34 @@ type Temporary = Pick<FileSystem, "makeTempDirectory" | "makeTempDirectoryScoped
 type DirectoryOptions = Parameters<FileSystem["makeTempDirectory"]>[0]
 type FileOptions = Parameters<FileSystem["makeTempFile"]>[0]
 
-const alphabet = 36
-const random = (digits: number): Effect.Effect<string> =>
-  Effect.map(Random.nextIntBetween(0, alphabet ** digits), (number) => number.toString(alphabet).padStart(digits, "0"))
+const radix = 36
+const randomName = (digits: number): Effect.Effect<string> =>
+  Effect.map(Random.nextIntBetween(0, radix ** digits), (number) => number.toString(radix).padStart(digits, "0"))
 
-const onlyOwner = 0o700
+const ownerOnlyMode = 0o700
 
-export const make = ({ answer, fs, port }: Bridge): Temporary => {
-  const withdraw = (directory: string) => fs.delete(directory, { recursive: true, missing: "ignore" })
+export const make = ({ withPlatformErrors: answer, fs, port }: Bridge): Temporary => {
+  const removeDirectory = (directory: string) => fs.delete(directory, { recursive: true, missingDirectories: "ignore" })
 
-  const one = (path: string): Effect.Effect<string, FsError> => {
+  const createPrivateDirectory = (path: string): Effect.Effect<string, FsError> => {
     const made = Effect.as(fs.mkdir(path, { parents: false, existOk: false }), path)
     return port.attributes === undefined
       ? made
-      : Effect.tap(made, () => Effect.onError(fs.setAttributes(path, { mode: onlyOwner }), () => Effect.ignore(withdraw(path))))
+      : Effect.tap(made, () =>
+          Effect.onError(fs.setAttributes(path, { mode: ownerOnlyMode }), () => Effect.ignore(removeDirectory(path)))
+        )
   }
 
   const makeDirectory = (method: string, options: DirectoryOptions): Effect.Effect<string, PlatformError> => {
     const above = (options?.directory ?? "").replace(/\/+$/, "")
-    const named = Effect.map(random(6), (name) => `${above}/${options?.prefix ?? ""}${name}`)
+    const randomPath = Effect.map(randomName(6), (name) => `${above}/${options?.prefix ?? ""}${name}`)
     return answer(
       method,
       options?.directory ?? "/",
-      Effect.retry(Effect.flatMap(named, one), { times: 16, while: (error) => error._tag === "AlreadyExists" })
+      Effect.retry(Effect.flatMap(randomPath, createPrivateDirectory), {
+        times: 16,
+        while: (error) => error._tag === "AlreadyExists"
+      })
     )
   }
 
@@ -45,18 +50,18 @@ export const make = ({ answer, fs, port }: Bridge): Temporary => {
     options: FileOptions
   ): Effect.Effect<{ readonly directory: string; readonly path: string }, PlatformError> =>
     Effect.flatMap(makeDirectory(method, options), (directory) =>
-      Effect.flatMap(random(10), (name) => {
+      Effect.flatMap(randomName(10), (name) => {
         const path = `${directory}/${name}${options?.suffix ?? ""}`
         const made = answer(method, path, fs.writeBytes(path, new Uint8Array(0), { mode: "create", createParents: false }))
         return Effect.as(
-          Effect.onError(made, () => Effect.ignore(withdraw(directory))),
+          Effect.onError(made, () => Effect.ignore(removeDirectory(directory))),
           { directory, path }
         )
       })
     )
 
   /** Removes the directory. A finalizer cannot fail, so a failure is logged. */
-  const release = (directory: string) => Effect.ignore(withdraw(directory), { log: "Warn" })
+  const release = (directory: string) => Effect.ignore(removeDirectory(directory), { log: "Warn" })
 
   return {
     makeTempDirectory: (options) => makeDirectory("makeTempDirectory", options),

@@ -2,55 +2,58 @@
 import { InvalidArgument } from "../../model/FsError.ts"
 import { codePoints, root } from "../../model/FsPath.ts"
 
-export const maxCommand = 4096
+export const maxCommandCharacters = 4096
 export const maxVariables = 64
-export const maxVariableName = 80
-export const maxVariableValue = 512
+export const maxVariableNameCharacters = 80
+export const maxVariableValueCharacters = 512
 export const maxSegments = 16
-export const maxStdin = 48_000
-export const maxCode = 4096
+export const maxStdinCharacters = 48_000
+export const maxCodeCharacters = 4096
 /** The limits of a timeout, in seconds. */
-export const minTimeout = 1
-export const maxTimeout = 120
-export const evalTimeout = 5
+export const minTimeoutSeconds = 1
+export const maxTimeoutSeconds = 120
+export const evalTimeoutSeconds = 5
 /** The largest number of bytes that are returned of each output stream of a command. */
-export const maxStream = 32 * 1024
-export const maxEvalStream = 4096
+export const maxOutputBytes = 32 * 1024
+export const maxEvalOutputCharacters = 4096
 
-type Finding = readonly [argument: string, detail: string] | undefined
+type Violation = readonly [argument: string, detail: string] | undefined
 
 const variableName = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-const characters = (count: number): string => count.toLocaleString("en-US")
+const formatCount = (count: number): string => count.toLocaleString("en-US")
 
-const commandFinding = (command: ReadonlyArray<string>): Finding => {
+const commandViolation = (command: ReadonlyArray<string>): Violation => {
   if (command.length === 0 || command[0] === "") return ["command", "it must name a program"]
   for (const word of command) {
     if (word.includes("\0")) return ["command", "it must not hold a NUL character"]
     if (!word.isWellFormed()) return ["command", "it holds half of a surrogate pair"]
   }
   const length = command.reduce((sum, word) => sum + codePoints(word), 0)
-  return length > maxCommand
-    ? ["command", `it has ${characters(length)} characters where ${characters(maxCommand)} are allowed; put the rest in a file`]
+  return length > maxCommandCharacters
+    ? [
+        "command",
+        `it has ${formatCount(length)} characters where ${formatCount(maxCommandCharacters)} are allowed; put the rest in a file`
+      ]
     : undefined
 }
 
-const variablesFinding = (env: Readonly<Record<string, string>>): Finding => {
+const variablesViolation = (env: Readonly<Record<string, string>>): Violation => {
   const variables = Object.entries(env)
   if (variables.length > maxVariables) return ["env", `it has ${variables.length} variables where ${maxVariables} are allowed`]
   for (const [name, value] of variables) {
-    if (!variableName.test(name) || name.length > maxVariableName) {
-      return ["env", `a name is made of at most ${maxVariableName} letters, digits and _, and begins with no digit`]
+    if (!variableName.test(name) || name.length > maxVariableNameCharacters) {
+      return ["env", `a name is made of at most ${maxVariableNameCharacters} letters, digits and _, and begins with no digit`]
     }
     if (value.includes("\0") || !value.isWellFormed()) return ["env", `the value of ${name} is no text`]
-    if (codePoints(value) > maxVariableValue) {
-      return ["env", `the value of ${name} has more than ${maxVariableValue} characters`]
+    if (codePoints(value) > maxVariableValueCharacters) {
+      return ["env", `the value of ${name} has more than ${maxVariableValueCharacters} characters`]
     }
   }
   return undefined
 }
 
-const directoryFinding = (cwd: string): Finding => {
+const directoryViolation = (cwd: string): Violation => {
   if (cwd === root) return undefined
   const segments = cwd.split("/")
   if (segments.some((segment) => segment === "." || segment === "..")) {
@@ -61,18 +64,21 @@ const directoryFinding = (cwd: string): Finding => {
     : undefined
 }
 
-const stdinFinding = (stdin: string): Finding => {
+const stdinViolation = (stdin: string): Violation => {
   if (!stdin.isWellFormed()) return ["stdin", "it holds half of a surrogate pair"]
   const length = codePoints(stdin)
-  return length > maxStdin
-    ? ["stdin", `it has ${characters(length)} characters where ${characters(maxStdin)} are allowed; put it in a file`]
+  return length > maxStdinCharacters
+    ? [
+        "stdin",
+        `it has ${formatCount(length)} characters where ${formatCount(maxStdinCharacters)} are allowed; put it in a file`
+      ]
     : undefined
 }
 
-const timeoutFinding = (seconds: number): Finding =>
+const timeoutViolation = (seconds: number): Violation =>
   Number.isNaN(seconds) ? ["timeout_seconds", "it must be a number"] : undefined
 
-export interface Asked {
+export interface CommandRequest {
   readonly command?: ReadonlyArray<string> | undefined
   readonly env?: Readonly<Record<string, string>> | undefined
   readonly cwd?: string | undefined
@@ -82,33 +88,33 @@ export interface Asked {
 }
 
 // oxlint-disable-next-line no-control-regex
-const control = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/
+const controlCharacters = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/
 
-const codeFinding = (code: string): Finding => {
+const codeViolation = (code: string): Violation => {
   if (!code.isWellFormed()) return ["code", "it holds half of a surrogate pair"]
-  if (control.test(code))
+  if (controlCharacters.test(code))
     return ["code", "of control characters it may hold newline, tab and carriage return; write others as escapes"]
   const length = codePoints(code)
-  return length > maxCode
+  return length > maxCodeCharacters
     ? [
         "code",
-        `it has ${characters(length)} characters where ${characters(maxCode)} are allowed; write it to a file and run that`
+        `it has ${formatCount(length)} characters where ${formatCount(maxCodeCharacters)} are allowed; write it to a file and run that`
       ]
     : undefined
 }
 
-export const check = (
+export const checkCommand = (
   tool: string,
-  { code, command, cwd, env, stdin, timeout_seconds: seconds }: Asked
+  { code, command, cwd, env, stdin, timeout_seconds: seconds }: CommandRequest
 ): InvalidArgument | undefined => {
-  const finding =
-    (command && commandFinding(command)) ??
-    (code === undefined ? undefined : codeFinding(code)) ??
-    (env && variablesFinding(env)) ??
-    (cwd === undefined ? undefined : directoryFinding(cwd)) ??
-    (stdin === undefined ? undefined : stdinFinding(stdin)) ??
-    (seconds === undefined ? undefined : timeoutFinding(seconds))
-  return finding && new InvalidArgument({ operation: tool, path: cwd ?? root, argument: finding[0], detail: finding[1] })
+  const violation =
+    (command && commandViolation(command)) ??
+    (code === undefined ? undefined : codeViolation(code)) ??
+    (env && variablesViolation(env)) ??
+    (cwd === undefined ? undefined : directoryViolation(cwd)) ??
+    (stdin === undefined ? undefined : stdinViolation(stdin)) ??
+    (seconds === undefined ? undefined : timeoutViolation(seconds))
+  return violation && new InvalidArgument({ operation: tool, path: cwd ?? root, argument: violation[0], detail: violation[1] })
 }
 
-export const clampedTimeout = (seconds: number): number => Math.min(maxTimeout, Math.max(minTimeout, seconds))
+export const clampedTimeout = (seconds: number): number => Math.min(maxTimeoutSeconds, Math.max(minTimeoutSeconds, seconds))

@@ -1,43 +1,43 @@
 /** Shortens program output: keeps the beginning and the end in whole characters, with a mark at the cut. */
 import { codePoints } from "../../model/FsPath.ts"
 
-export const mark = "\n[cut here]\n"
+export const cutMark = "\n[cut here]\n"
 
-export interface Cut {
+export interface CutText {
   readonly text: string
   readonly isCut: boolean
 }
 
 /** Returns the text without the mark of an earlier cut, or `undefined` if there is none. */
-const unmarked = (text: string): string | undefined => {
-  const at = text.indexOf(mark)
-  return at === -1 ? undefined : text.slice(0, at) + text.slice(at + mark.length)
+const withoutMark = (text: string): string | undefined => {
+  const at = text.indexOf(cutMark)
+  return at === -1 ? undefined : text.slice(0, at) + text.slice(at + cutMark.length)
 }
 
 type Ends = readonly [first: string, last: string]
 
-const cutting = (text: string, fits: (text: string) => boolean, ends: (text: string) => Ends): Cut => {
+const cutText = (text: string, fits: (text: string) => boolean, ends: (text: string) => Ends): CutText => {
   if (fits(text)) return { text, isCut: false }
-  const former = unmarked(text)
-  if (former !== undefined && fits(former)) return { text, isCut: true }
+  const textWithoutMark = withoutMark(text)
+  if (textWithoutMark !== undefined && fits(textWithoutMark)) return { text, isCut: true }
   const [first, last] = ends(text)
-  return { text: first + mark + last, isCut: true }
+  return { text: first + cutMark + last, isCut: true }
 }
 
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80
 
 /** Returns the start of the character at or before this byte; in invalid UTF-8, the byte itself. */
-const edgeBefore = (bytes: Uint8Array, at: number): number => {
-  let edge = at
-  while (edge > at - 4 && edge > 0 && isContinuation(bytes[edge])) edge--
-  return edge > at - 4 ? edge : at
+const characterStartBefore = (bytes: Uint8Array, at: number): number => {
+  let characterStart = at
+  while (characterStart > at - 4 && characterStart > 0 && isContinuation(bytes[characterStart])) characterStart--
+  return characterStart > at - 4 ? characterStart : at
 }
 
 /** Returns the start of the next character at or after this byte; in invalid UTF-8, the byte itself. */
-const edgeAfter = (bytes: Uint8Array, at: number): number => {
-  let edge = at
-  while (edge < at + 4 && isContinuation(bytes[edge])) edge++
-  return edge < at + 4 ? edge : at
+const characterStartAfter = (bytes: Uint8Array, at: number): number => {
+  let characterStart = at
+  while (characterStart < at + 4 && isContinuation(bytes[characterStart])) characterStart++
+  return characterStart < at + 4 ? characterStart : at
 }
 
 const encoder = new TextEncoder()
@@ -45,7 +45,7 @@ const encoder = new TextEncoder()
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
 export const textOf = (bytes: Uint8Array, max: number): string =>
-  decoder.decode(bytes.length <= max ? bytes : bytes.subarray(0, edgeBefore(bytes, max)))
+  decoder.decode(bytes.length <= max ? bytes : bytes.subarray(0, characterStartBefore(bytes, max)))
 
 export const textOfStart = (bytes: Uint8Array): string =>
   new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes, { stream: true })
@@ -54,17 +54,17 @@ export const textOfStart = (bytes: Uint8Array): string =>
  * Returns the whole characters in the last `max` bytes. `isCut` says whether bytes are missing before the first one.
  */
 export const textOfEnd = (bytes: Uint8Array, max: number, isCut = bytes.length > max): string =>
-  decoder.decode(isCut ? bytes.subarray(edgeAfter(bytes, Math.max(0, bytes.length - max))) : bytes)
+  decoder.decode(isCut ? bytes.subarray(characterStartAfter(bytes, Math.max(0, bytes.length - max))) : bytes)
 
-export const halves = (max: number): readonly [first: number, last: number] => [Math.ceil(max / 2), Math.floor(max / 2)]
+export const splitBudget = (max: number): readonly [first: number, last: number] => [Math.ceil(max / 2), Math.floor(max / 2)]
 
-export const cutBytes = (text: string, max: number): Cut =>
-  cutting(
+export const cutBytes = (text: string, max: number): CutText =>
+  cutText(
     text,
     (whole) => whole.length <= max / 3 || encoder.encode(whole).length <= max,
     (whole) => {
       const bytes = encoder.encode(whole)
-      const [first, last] = halves(max)
+      const [first, last] = splitBudget(max)
       return [textOf(bytes, first), textOfEnd(bytes, last)]
     }
   )
@@ -81,17 +81,17 @@ const lastCharacters = (text: string, max: number): string =>
         .slice(-max)
         .join("")
 
-export const cutCharacters = (text: string, max: number): Cut =>
-  cutting(
+export const cutCharacters = (text: string, max: number): CutText =>
+  cutText(
     text,
     (whole) => whole.length <= max || codePoints(whole) <= max,
     (whole) => {
-      const [first, last] = halves(max)
+      const [first, last] = splitBudget(max)
       return [firstCharacters(whole, first), lastCharacters(whole, last)]
     }
   )
 
-export const fitting = (
+export const cutToFit = (
   streams: readonly [stdout: string, stderr: string],
   fits: (stdout: string, stderr: string) => boolean
 ): readonly [stdout: string, stderr: string] => {

@@ -14,15 +14,15 @@ import { type Backend, keyOf } from "../../port/Backend.ts"
 
 const notFound: Fault = { _tag: "NotFound" }
 const exists: Fault = { _tag: "AlreadyExists" }
-const noCopy: Fault = {
+const cannotCopy: Fault = {
   _tag: "IoError",
   code: "ENOTSUP",
   detail: "it is neither a file, a link nor a directory, and cannot be copied"
 }
 
-const chunk = 64 * 1024
+const chunkBytes = 64 * 1024
 
-export const isCrossing = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === "EXDEV"
+export const isCrossDeviceFault = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === "EXDEV"
 
 const setAttributes = (port: Backend, path: FsPath.FsPath, { kind, mode, modifiedAt }: FileStat): Effect.Effect<void, Fault> =>
   port.attributes === undefined
@@ -32,24 +32,24 @@ const setAttributes = (port: Backend, path: FsPath.FsPath, { kind, mode, modifie
 const copyFile = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, replace: boolean): Effect.Effect<void, Fault> =>
   Effect.scoped(
     Effect.flatMap(port.open(from), (handle) => {
-      const content = Read.chunks(handle, 0, handle.stat.sizeBytes, chunk)
+      const content = Read.chunks(handle, 0, handle.stat.sizeBytes, chunkBytes)
       return Effect.andThen(port.write(to, content, replace ? "replace" : "create"), setAttributes(port, to, handle.stat))
     })
   )
 
 const copyLink = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect.Effect<void, Fault> => {
   const { links } = port
-  return links === undefined ? Effect.fail(noCopy) : Effect.flatMap(links.read(from), (target) => links.make(to, target))
+  return links === undefined ? Effect.fail(cannotCopy) : Effect.flatMap(links.read(from), (target) => links.make(to, target))
 }
 
-const copyOne = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, stat: FileStat): Effect.Effect<void, Fault> => {
+const copyEntry = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, stat: FileStat): Effect.Effect<void, Fault> => {
   if (stat.kind === "file") return copyFile(port, from, to, false)
   if (stat.kind === "symlink") return Effect.andThen(copyLink(port, from, to), setAttributes(port, to, stat))
-  return stat.kind === "directory" ? port.makeDirectory(to) : Effect.fail(noCopy)
+  return stat.kind === "directory" ? port.makeDirectory(to) : Effect.fail(cannotCopy)
 }
 
 /** Copies the entries of `from` that `to` lacks. Sets modes and times of directories at the end. */
-const fill = Effect.fnUntraced(function* (
+const copyMissingEntries = Effect.fnUntraced(function* (
   port: Backend,
   from: FsPath.FsPath,
   to: FsPath.FsPath
@@ -60,7 +60,7 @@ const fill = Effect.fnUntraced(function* (
     const [source, target] = next
     const stat = yield* port.stat(source)
     if (stat === undefined) return yield* Effect.fail(notFound)
-    if ((yield* port.stat(target)) === undefined) yield* copyOne(port, source, target, stat)
+    if ((yield* port.stat(target)) === undefined) yield* copyEntry(port, source, target, stat)
     if (stat.kind !== "directory") continue
     filled.push([target, stat])
     for (const child of yield* port.list(source)) {
@@ -80,7 +80,7 @@ const removeWhole = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Fa
 export const withRetries = (step: Effect.Effect<void, Fault>): Effect.Effect<boolean> =>
   Effect.map(Effect.exit(Effect.retry(Effect.sandbox(step), { times: 2 })), Exit.isSuccess)
 
-const loosened = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath): Effect.fn.Return<void, Fault> {
+const makeWritable = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath): Effect.fn.Return<void, Fault> {
   const { attributes } = port
   if (attributes === undefined || (yield* port.stat(top))?.kind !== "directory") return
   const pending = [top]
@@ -90,7 +90,7 @@ const loosened = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath)
   }
 })
 
-const moved = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, replace: boolean): Effect.Effect<void, Fault> =>
+const moveByCopy = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, replace: boolean): Effect.Effect<void, Fault> =>
   Effect.uninterruptibleMask(
     Effect.fnUntraced(function* (restore) {
       const [source, target] = [yield* port.stat(from), yield* port.stat(to)]
@@ -98,23 +98,23 @@ const moved = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, replace: b
       if (target !== undefined && !replace) return yield* Effect.fail(exists)
       const isFile = source.kind === "file" && target?.kind === "file"
       if (target !== undefined && !isFile) yield* port.remove(to)
-      const withdrawn = withRetries(Effect.andThen(Effect.ignore(loosened(port, to)), removeWhole(port, to)))
-      const copied = isFile ? copyFile(port, from, to, true) : fill(port, from, to)
-      yield* Effect.onError(restore(copied), () => withdrawn)
-      const loose = source.kind === "directory" ? Effect.ignore(loosened(port, from)) : Effect.void
-      const gone = yield* Effect.exit(restore(Effect.andThen(loose, removeWhole(port, from))))
+      const removeCopy = withRetries(Effect.andThen(Effect.ignore(makeWritable(port, to)), removeWhole(port, to)))
+      const copied = isFile ? copyFile(port, from, to, true) : copyMissingEntries(port, from, to)
+      yield* Effect.onError(restore(copied), () => removeCopy)
+      const makeSourceWritable = source.kind === "directory" ? Effect.ignore(makeWritable(port, from)) : Effect.void
+      const removalExit = yield* Effect.exit(restore(Effect.andThen(makeSourceWritable, removeWhole(port, from))))
       // Complete the original again before removing the copy. If that fails, the copy is the only complete version, so
       // keep it.
-      if (Exit.isSuccess(gone) || !(yield* withRetries(fill(port, to, from)))) return
-      yield* withdrawn
-      return yield* Effect.failCause(gone.cause)
+      if (Exit.isSuccess(removalExit) || !(yield* withRetries(copyMissingEntries(port, to, from)))) return
+      yield* removeCopy
+      return yield* Effect.failCause(removalExit.cause)
     })
   )
 
-export const copying = (port: Backend): Backend => ({
+export const withCopyingRenames = (port: Backend): Backend => ({
   ...port,
   rename: (from, to, options) =>
     Effect.catch(port.rename(from, to, options), (fault) =>
-      isCrossing(fault) ? moved(port, from, to, options.replace) : Effect.fail(fault)
+      isCrossDeviceFault(fault) ? moveByCopy(port, from, to, options.replace) : Effect.fail(fault)
     )
 })

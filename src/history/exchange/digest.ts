@@ -13,22 +13,22 @@ import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import type { Move } from "./plan.ts"
 
-export const hasher = (): Hash => createHash("sha256")
+export const makeHasher = (): Hash => createHash("sha256")
 
-interface Common {
+interface StagedFields {
   readonly path: FsPath.FsPath
   readonly mode: number | undefined
 }
 
 export type Staged =
-  | (Common & { readonly kind: "file"; readonly hash: string })
-  | (Common & { readonly kind: "symlink"; readonly target: string })
-  | (Common & { readonly kind: "directory" })
+  | (StagedFields & { readonly kind: "file"; readonly hash: string })
+  | (StagedFields & { readonly kind: "symlink"; readonly target: string })
+  | (StagedFields & { readonly kind: "directory" })
 
-const sha256 = (value: unknown): string => hasher().update(JSON.stringify(value)).digest("hex")
+const sha256 = (value: unknown): string => makeHasher().update(JSON.stringify(value)).digest("hex")
 
 /** Returns the digest of a tree. In `entries` every directory must come before its contents. */
-const digestOf = (entries: ReadonlyArray<Staged>, hasBits: boolean): string => {
+const treeDigest = (entries: ReadonlyArray<Staged>, hasBits: boolean): string => {
   const inside = new Map<FsPath.FsPath, Array<readonly [name: string, digest: string]>>()
   let digest = ""
   for (let at = entries.length - 1; at >= 0; at--) {
@@ -50,22 +50,22 @@ const digestOf = (entries: ReadonlyArray<Staged>, hasBits: boolean): string => {
   return digest
 }
 
-export type Digested = Required<Pick<Move, "digest" | "hasBits">>
+export type StagedDigest = Required<Pick<Move, "digest" | "hasBits">>
 
-export const digested = (entries: ReadonlyArray<Staged>): Digested => {
+export const digestStaged = (entries: ReadonlyArray<Staged>): StagedDigest => {
   const hasBits = entries.every(({ kind, mode }) => kind === "symlink" || mode !== undefined)
-  return { digest: digestOf(entries, hasBits), hasBits }
+  return { digest: treeDigest(entries, hasBits), hasBits }
 }
 
-const block = 1024 * 1024
+const blockBytes = 1024 * 1024
 
 const hashAt = (port: Backend, path: FsPath.FsPath): Effect.Effect<string, Fault> =>
   Effect.scoped(
     Effect.gen(function* () {
       const { read } = yield* port.open(path)
-      const hash = hasher()
+      const hash = makeHasher()
       for (let offset = 0; ;) {
-        const bytes = yield* read(offset, block)
+        const bytes = yield* read(offset, blockBytes)
         if (bytes.length === 0) return hash.digest("hex")
         hash.update(bytes)
         offset += bytes.length
@@ -75,7 +75,11 @@ const hashAt = (port: Backend, path: FsPath.FsPath): Effect.Effect<string, Fault
 
 const noLinks: Fault = { _tag: "Unsupported", feature: "symbolic links" }
 
-const entryAt = (port: Backend, path: FsPath.FsPath, { kind, mode }: FileStat): Effect.Effect<Staged | undefined, Fault> => {
+const readStagedEntry = (
+  port: Backend,
+  path: FsPath.FsPath,
+  { kind, mode }: FileStat
+): Effect.Effect<Staged | undefined, Fault> => {
   const common = { path, mode: mode === undefined ? undefined : mode & 0o777 }
   if (kind === "file") return Effect.map(hashAt(port, path), (hash) => ({ ...common, kind, hash }))
   if (kind === "directory") return Effect.succeed({ ...common, kind })
@@ -83,7 +87,7 @@ const entryAt = (port: Backend, path: FsPath.FsPath, { kind, mode }: FileStat): 
   return Effect.map(port.links?.read(path) ?? Effect.fail(located(noLinks, path)), (target) => ({ ...common, kind, target }))
 }
 
-export const isAsStaged = Effect.fnUntraced(function* (
+export const isStagedEntry = Effect.fnUntraced(function* (
   port: Backend,
   top: FsPath.FsPath,
   { digest, hasBits = false, next }: Move,
@@ -94,11 +98,11 @@ export const isAsStaged = Effect.fnUntraced(function* (
   const pending = [top]
   for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
     const found = path === top ? stat : yield* locate(path, port.stat(path))
-    const entry = found && (yield* locate(path, entryAt(port, path, found)))
+    const entry = found && (yield* locate(path, readStagedEntry(port, path, found)))
     if (entry === undefined) return false
     entries.push(entry)
     if (entry.kind !== "directory") continue
     for (const child of yield* locate(path, port.list(path))) pending.push(FsPath.join(path, keyOf(child)))
   }
-  return digestOf(entries, hasBits) === digest
+  return treeDigest(entries, hasBits) === digest
 })

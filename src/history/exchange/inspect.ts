@@ -11,11 +11,11 @@ import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, type Child, keyOf } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { DirectoryNode, Node } from "../tree.ts"
-import { isFixed, type Mark, type Plan, type Step } from "./plan.ts"
+import { isUnmovable, type EntryState, type Plan, type Step } from "./plan.ts"
 
 const changed: Fault = { _tag: "IoError", code: "ECHANGED", detail: "it has changed since it was looked at" }
 
-const unknown = (name: string): Fault => ({
+const unknownEntry = (name: string): Fault => ({
   _tag: "IoError",
   code: "ENOTEMPTY",
   detail: `it holds ${JSON.stringify(name)}, which the snapshot taken of it does not, and which would be lost`
@@ -27,22 +27,22 @@ const occupied: Fault = {
   detail: "something that no snapshot holds stands there, and would be lost"
 }
 
-export const markOf = (stat: FileStat): Mark | undefined => {
+export const entryStateOf = (stat: FileStat): EntryState | undefined => {
   const { kind, modifiedAt, sizeBytes } = stat
   return kind === "other" ? undefined : { kind, sizeBytes, ...(modifiedAt && { modified: modifiedAt.epochMilliseconds }) }
 }
 
 /** Tests whether an entry is unchanged; for a directory, only the kind counts. */
-export const isMarked = (stat: FileStat, mark: Mark): boolean =>
+export const hasEntryState = (stat: FileStat, mark: EntryState): boolean =>
   stat.kind === mark.kind &&
   (mark.kind === "directory" ||
     (stat.sizeBytes === mark.sizeBytes &&
       (mark.modified === undefined || stat.modifiedAt?.epochMilliseconds === mark.modified)))
 
-const isAsKnown = (stat: FileStat, node: Node): boolean =>
+const matchesNode = (stat: FileStat, node: Node): boolean =>
   stat.kind === node.kind && (node.kind !== "file" || node.sizeBytes === stat.sizeBytes)
 
-const unexpected = (children: ReadonlyArray<Child>, known: DirectoryNode): Child | undefined =>
+const findUnexpectedChild = (children: ReadonlyArray<Child>, known: DirectoryNode): Child | undefined =>
   children.find((child) => !TemporaryNames.isInProgress(child.name) && known.entries.get(keyOf(child))?.kind !== child.kind)
 
 const inspectWhole = Effect.fnUntraced(function* (
@@ -54,8 +54,8 @@ const inspectWhole = Effect.fnUntraced(function* (
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const [path, known] = next
     const children = yield* locate(path, port.list(path))
-    const stranger = unexpected(children, known)
-    if (stranger !== undefined) return yield* Effect.fail(located(unknown(stranger.name), path))
+    const unexpectedChild = findUnexpectedChild(children, known)
+    if (unexpectedChild !== undefined) return yield* Effect.fail(located(unknownEntry(unexpectedChild.name), path))
     for (const child of children) {
       const inside = known.entries.get(keyOf(child))
       if (inside?.kind === "directory") pending.push([FsPath.join(path, keyOf(child)), inside])
@@ -67,14 +67,14 @@ const inspectStep = Effect.fnUntraced(function* (port: Backend, step: Step): Eff
   const { before, path } = step
   const stat = yield* locate(path, port.stat(path))
   if (before === undefined) {
-    if (stat !== undefined && !step.isRespelt) return yield* Effect.fail(located(occupied, path))
+    if (stat !== undefined && !step.replacesOtherSpelling) return yield* Effect.fail(located(occupied, path))
     return
   }
-  if (stat === undefined || !isAsKnown(stat, before)) return yield* Effect.fail(located(changed, path))
-  const mark = markOf(stat)
+  if (stat === undefined || !matchesNode(stat, before)) return yield* Effect.fail(located(changed, path))
+  const mark = entryStateOf(stat)
   if (mark !== undefined) step.was = mark
   if (before.kind !== "directory") return
-  if (port.attributes !== undefined && isFixed(stat.mode)) step.opens = stat.mode
+  if (port.attributes !== undefined && isUnmovable(stat.mode)) step.opens = stat.mode
   yield* inspectWhole(port, path, before)
 })
 

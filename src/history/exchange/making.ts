@@ -6,41 +6,41 @@ import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend, NewEntry } from "../../port/Backend.ts"
 import { performing } from "../../port/Request.ts"
 
-export interface Making<E> {
+export interface PendingEntry<E> {
   readonly entry: NewEntry
   readonly path: FsPath
-  readonly alone: Effect.Effect<void, E>
-  readonly made: Effect.Effect<void>
+  readonly createAlone: Effect.Effect<void, E>
+  readonly onCreated: Effect.Effect<void>
 }
 
-export interface Maker<E> {
-  readonly add: (making: Making<E>) => Effect.Effect<void, E | Fault>
+export interface EntryCreator<E> {
+  readonly add: (making: PendingEntry<E>) => Effect.Effect<void, E | Fault>
   /** Creates the added entries that do not exist yet. Callers must flush before they use an added entry. */
   readonly flush: Effect.Effect<void, E | Fault>
 }
 
-const maxEntries = 1024
-const maxBytes = 1024 * 1024
+const maxPendingEntries = 1024
+const maxPendingBytes = 1024 * 1024
 
-export const make = <E>(port: Backend): Maker<E> => {
+export const make = <E>(port: Backend): EntryCreator<E> => {
   const perform = performing(port, "MakeMany")
-  if (perform === undefined) return { add: ({ alone }) => alone, flush: Effect.void }
-  let held: Array<Making<E>> = []
+  if (perform === undefined) return { add: ({ createAlone }) => createAlone, flush: Effect.void }
+  let pendingEntries: Array<PendingEntry<E>> = []
   let bytes = 0
   const flush = Effect.suspend(() => {
-    const all = held
+    const all = pendingEntries
     const [first] = all
     if (first === undefined) return Effect.void
-    held = []
+    pendingEntries = []
     bytes = 0
-    const asked = perform({ _tag: "MakeMany", entries: all.map(({ entry }) => entry) })
+    const creation = perform({ _tag: "MakeMany", entries: all.map(({ entry }) => entry) })
     return Effect.flatMap(
-      Effect.mapError(asked, (fault) => located(fault, first.path)),
+      Effect.mapError(creation, (fault) => located(fault, first.path)),
       (answer) => {
-        const isMade = Option.getOrElse(answer, () => [])
+        const isCreated = Option.getOrElse(answer, () => [])
         return Effect.forEach(
           all,
-          ({ alone, made }, index): Effect.Effect<void, E> => (isMade[index] === true ? made : alone),
+          ({ createAlone, onCreated }, index): Effect.Effect<void, E> => (isCreated[index] === true ? onCreated : createAlone),
           { discard: true }
         )
       }
@@ -49,9 +49,9 @@ export const make = <E>(port: Backend): Maker<E> => {
   return {
     add: (making) =>
       Effect.suspend(() => {
-        held.push(making)
+        pendingEntries.push(making)
         bytes += making.entry.bytes?.length ?? 0
-        return held.length < maxEntries && bytes < maxBytes ? Effect.void : flush
+        return pendingEntries.length < maxPendingEntries && bytes < maxPendingBytes ? Effect.void : flush
       }),
     flush
   }

@@ -13,25 +13,26 @@ export interface Region {
   readonly isFlat: boolean
 }
 
-export type Side = "new" | "old"
+export type SlotSide = "new" | "old"
 
 /** Makes the name of a transaction's staging directories, which is in progress until `TemporaryNames.forget`. */
 export const makeToken = (): string => TemporaryNames.make("exchange")
 
-export const stagingIn = (region: Region, token: string): FsPath.FsPath => FsPath.join(region.path, token)
+export const stagingDirectory = (region: Region, token: string): FsPath.FsPath => FsPath.join(region.path, token)
 
-export const sideIn = (region: Region, token: string, side: Side): FsPath.FsPath => FsPath.join(stagingIn(region, token), side)
+export const sideDirectory = (region: Region, token: string, side: SlotSide): FsPath.FsPath =>
+  FsPath.join(stagingDirectory(region, token), side)
 
-export const slotIn = (region: Region, token: string, side: Side, slot: number): FsPath.FsPath =>
+export const slotPath = (region: Region, token: string, side: SlotSide, slot: number): FsPath.FsPath =>
   region.isFlat
-    ? FsPath.join(region.path, TemporaryNames.derive(token, `${side}${slot}`))
-    : FsPath.join(sideIn(region, token, side), String(slot))
+    ? FsPath.join(region.path, TemporaryNames.derivePartName(token, `${side}${slot}`))
+    : FsPath.join(sideDirectory(region, token, side), String(slot))
 
-const slotPart = /-((?:new|old)[0-9]+)-[0-9a-f]{32}\.tmp$/
+const slotNamePattern = /-((?:new|old)[0-9]+)-[0-9a-f]{32}\.tmp$/
 
-export const isSlotOf = (token: string, name: string): boolean => {
-  const part = slotPart.exec(name)?.[1]
-  return part !== undefined && TemporaryNames.derive(token, part) === name
+export const isSlotName = (token: string, name: string): boolean => {
+  const part = slotNamePattern.exec(name)?.[1]
+  return part !== undefined && TemporaryNames.derivePartName(token, part) === name
 }
 
-export const probeOf = (token: string): string => TemporaryNames.derive(token, "probe")
+export const probeName = (token: string): string => TemporaryNames.derivePartName(token, "probe")

@@ -7,11 +7,11 @@
 import { type Fault, located } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
-import { type DirectoryNode, isSame, type Node } from "../tree.ts"
+import { type DirectoryNode, isSameNode, type Node } from "../tree.ts"
 import type { Region } from "./places.ts"
 
 /** The state of an entry at the start of the transaction, to detect later changes by other programs. */
-export interface Mark {
+export interface EntryState {
   readonly kind: Node["kind"]
   readonly sizeBytes: number
   /** Milliseconds since 1970; absent if the backend has no times. */
@@ -25,7 +25,7 @@ export interface Move {
   /** The kind of the new entry; absent for none. */
   readonly next?: Node["kind"]
   /** The state of the old entry; absent for none. */
-  was?: Mark
+  was?: EntryState
   /** True if the old entry stays until the new one replaces it; the set-aside entry is then a copy. */
   keeps: boolean
   /** The mode of an old directory that must be made writable before it can be moved. */
@@ -42,7 +42,7 @@ export interface Step extends Move {
   readonly before: Node | undefined
   readonly after: Node | undefined
   /** True on a tree that ignores case, if an old name that is removed first is another spelling of this one. */
-  readonly isRespelt: boolean
+  readonly replacesOtherSpelling: boolean
 }
 
 export interface ModeChange {
@@ -62,22 +62,24 @@ export interface Plan {
 }
 
 /** The bits that the owner needs to change the entries of a directory. */
-const enough = 0o300
+const ownerWriteExecuteBits = 0o300
 /** The bit that the owner needs to move a directory to another parent. */
-const movable = 0o200
+const ownerWriteBit = 0o200
 
-export const isShut = (mode: number | undefined): mode is number => mode !== undefined && (mode & enough) !== enough
-export const isFixed = (mode: number | undefined): mode is number => mode !== undefined && (mode & movable) !== movable
-export const opened = (mode: number): number => mode | 0o700
+export const isUnwritable = (mode: number | undefined): mode is number =>
+  mode !== undefined && (mode & ownerWriteExecuteBits) !== ownerWriteExecuteBits
+export const isUnmovable = (mode: number | undefined): mode is number =>
+  mode !== undefined && (mode & ownerWriteBit) !== ownerWriteBit
+export const withOwnerBits = (mode: number): number => mode | 0o700
 
-const permissions = 0o777
+const permissionBits = 0o777
 
 export const modeOf = (node: Node | undefined): number | undefined =>
-  node === undefined || node.kind === "symlink" || node.mode === undefined ? undefined : node.mode & permissions
+  node === undefined || node.kind === "symlink" || node.mode === undefined ? undefined : node.mode & permissionBits
 
-const root: Fault = { _tag: "AccessDenied", why: "root" }
+const rootDenied: Fault = { _tag: "AccessDenied", why: "root" }
 
-interface Lazy extends Region {
+interface LazyRegion extends Region {
   index: number | undefined
 }
 
@@ -85,13 +87,13 @@ interface Frame {
   readonly path: FsPath.FsPath
   readonly before: DirectoryNode
   readonly after: DirectoryNode
-  readonly region: Lazy
+  readonly region: LazyRegion
 }
 
-const haveOneContent = (a: Node, b: Node): boolean =>
+const haveSameContent = (a: Node, b: Node): boolean =>
   a.kind === "file" && b.kind === "file" && a.id === b.id && a.sizeBytes === b.sizeBytes
 
-const isEqualBelow = (a: DirectoryNode, b: DirectoryNode): boolean => a === b || (a.id !== undefined && a.id === b.id)
+const haveEqualEntries = (a: DirectoryNode, b: DirectoryNode): boolean => a === b || (a.id !== undefined && a.id === b.id)
 
 /** Computes the plan. `crossings` holds directories on other disks than their parents, and tells which regions are flat. */
 export const make = (
@@ -106,21 +108,22 @@ export const make = (
   const steps: Array<Step> = []
   const modes: Array<ModeChange> = []
 
-  const regionAt = (path: FsPath.FsPath, above: Lazy): Lazy => {
+  const regionAt = (path: FsPath.FsPath, above: LazyRegion): LazyRegion => {
     const isFlat = crossings.get(path)
     return isFlat !== undefined || isPinned(path) ? { path, isFlat: isFlat === true, index: undefined } : above
   }
-  const indexOf = (region: Lazy): number => (region.index ??= regions.push({ path: region.path, isFlat: region.isFlat }) - 1)
+  const indexOf = (region: LazyRegion): number =>
+    (region.index ??= regions.push({ path: region.path, isFlat: region.isFlat }) - 1)
 
   const move = (
     frame: Frame,
     name: string,
     before: Node | undefined,
     after: Node | undefined,
-    isRespelt = false
+    replacesOtherSpelling = false
   ): Fault | undefined => {
     const path = FsPath.join(frame.path, name)
-    if (isPinned(path)) return located(root, path)
+    if (isPinned(path)) return located(rootDenied, path)
     const shuts = after?.kind === "directory" && hasModes ? modeOf(after) : undefined
     steps.push({
       path,
@@ -129,9 +132,9 @@ export const make = (
       keeps: false,
       before,
       after,
-      isRespelt,
+      replacesOtherSpelling,
       ...(after && { next: after.kind }),
-      ...(isFixed(shuts) && { shuts })
+      ...(isUnmovable(shuts) && { shuts })
     })
     return undefined
   }
@@ -140,7 +143,7 @@ export const make = (
     const was = modeOf(before)
     if (!hasModes || was === undefined || before.kind === "symlink") return
     const becomes = modeOf(after) ?? was
-    const isOpened = opens && isShut(was)
+    const isOpened = opens && isUnwritable(was)
     if (becomes !== was || isOpened) modes.push({ path, kind: before.kind, was, becomes, opens: isOpened })
   }
 
@@ -165,8 +168,8 @@ export const make = (
       const at = FsPath.join(path, name)
       if (last.kind === "directory" && next.kind === "directory") {
         pending.push({ path: at, before: last, after: next, region: regionAt(at, frame.region) })
-      } else if (haveOneContent(last, next)) changeMode(at, last, next, false)
-      else if (!isSame(last, next)) {
+      } else if (haveSameContent(last, next)) changeMode(at, last, next, false)
+      else if (!isSameNode(last, next)) {
         const fault = move(frame, name, last, next)
         if (fault !== undefined) return fault
       }
@@ -176,16 +179,16 @@ export const make = (
       const fault = move(frame, name, undefined, next, spellings?.has(FsPath.fold(name)) === true)
       if (fault !== undefined) return fault
     }
-    const ofFiles = modes.splice(inPlace)
+    const fileModes = modes.splice(inPlace)
     changeMode(path, before, after, steps.length > first)
-    modes.push(...ofFiles)
+    modes.push(...fileModes)
     return undefined
   }
 
-  const top: Lazy = { path: FsPath.root, isFlat: crossings.get(FsPath.root) === true, index: undefined }
+  const top: LazyRegion = { path: FsPath.root, isFlat: crossings.get(FsPath.root) === true, index: undefined }
   const pending: Array<Frame> = [{ path: FsPath.root, before, after, region: top.isFlat ? top : { ...top, index: 0 } }]
   for (let frame = pending.pop(); frame !== undefined; frame = pending.pop()) {
-    if (isEqualBelow(frame.before, frame.after)) changeMode(frame.path, frame.before, frame.after, false)
+    if (haveEqualEntries(frame.before, frame.after)) changeMode(frame.path, frame.before, frame.after, false)
     else {
       const fault = compare(frame, pending)
       if (fault !== undefined) return fault

@@ -13,11 +13,11 @@ import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import type { HostRoot } from "../../port/hostRoots.ts"
 import * as Transactions from "../../runtime/transactions.ts"
-import type { Digested } from "./digest.ts"
+import type { StagedDigest } from "./digest.ts"
 import type { Region } from "./places.ts"
 import type { ModeChange, Move, Plan } from "./plan.ts"
 
-export interface Part {
+export interface RecordPart {
   /** The regions by the indexes that steps use; `undefined` for a region in another root. */
   readonly regions: ReadonlyArray<Region | undefined>
   readonly steps: ReadonlyArray<Move>
@@ -27,10 +27,10 @@ export interface Part {
   readonly since: number | undefined
 }
 
-const key = /^\u0000(?:[0-9a-f]{2})+$/
+const keyPattern = /^\u0000(?:[0-9a-f]{2})+$/
 
 const isSegment = (segment: string): boolean =>
-  key.test(segment) || (segment !== "." && FsPath.parse(segment) === segment && !segment.includes("/"))
+  keyPattern.test(segment) || (segment !== "." && FsPath.parse(segment) === segment && !segment.includes("/"))
 
 const isPath = (text: string): boolean => text === FsPath.root || text.split("/").every(isSegment)
 
@@ -38,7 +38,7 @@ const Path = Schema.String.check(
   Schema.makeFilter((text: string) => isPath(text) || "must be a path in normal form")
 ) as unknown as Schema.Codec<FsPath.FsPath, string>
 
-const Whole = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+const NonNegativeInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 const Mode = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 0o777 }))
 const Kind = Schema.Literals(["file", "symlink", "directory"])
 const Digest = Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/))
@@ -53,18 +53,18 @@ const Line = Schema.fromJsonString(
   Schema.Union([
     Schema.Struct({
       _tag: Schema.Literal("region"),
-      root: Whole,
-      index: Whole,
+      root: NonNegativeInt,
+      index: NonNegativeInt,
       path: Path,
       isFlat: Schema.Boolean,
       since: Schema.optionalKey(Schema.Number)
     }),
     Schema.Struct({
       _tag: Schema.Literal("step"),
-      root: Whole,
+      root: NonNegativeInt,
       path: Path,
-      region: Whole,
-      slot: Whole,
+      region: NonNegativeInt,
+      slot: NonNegativeInt,
       next: Schema.optionalKey(Kind),
       was: Schema.optionalKey(Mark),
       keeps: Schema.Boolean,
@@ -75,14 +75,14 @@ const Line = Schema.fromJsonString(
     }),
     Schema.Struct({
       _tag: Schema.Literal("mode"),
-      root: Whole,
+      root: NonNegativeInt,
       path: Path,
       kind: Schema.Literals(["file", "directory"]),
       was: Mode,
       becomes: Mode,
       opens: Schema.Boolean
     }),
-    Schema.Struct({ _tag: Schema.Literal("probe"), root: Whole, path: Path }),
+    Schema.Struct({ _tag: Schema.Literal("probe"), root: NonNegativeInt, path: Path }),
     Schema.Struct({ _tag: Schema.Literal("end") })
   ])
 )
@@ -90,13 +90,13 @@ type Line = (typeof Line)["Type"]
 
 const decodeLine = Schema.decodeUnknownResult(Line)
 
-const isWhole = ({ modes, regions, steps }: Part): boolean =>
+const isCompletePart = ({ modes, regions, steps }: RecordPart): boolean =>
   steps.every(
     ({ digest, next, path, region }) =>
       regions[region] !== undefined && path !== FsPath.root && (next === undefined) === (digest === undefined)
   ) && modes.every(({ kind, path }) => kind === "directory" || path !== FsPath.root)
 
-interface Growing {
+interface RecordPartBuilder {
   readonly regions: Array<Region | undefined>
   readonly steps: Array<Move>
   readonly modes: Array<ModeChange>
@@ -104,9 +104,9 @@ interface Growing {
   since: number | undefined
 }
 
-const mostRegions = 100_000
+const maxRegions = 100_000
 
-const take = (into: Growing, line: Line): void => {
+const take = (into: RecordPartBuilder, line: Line): void => {
   if (line._tag === "end") return
   const { root: _, ...rest } = line
   if (rest._tag === "region") {
@@ -124,8 +124,8 @@ const take = (into: Growing, line: Line): void => {
 /**
  * Decodes the parts of a record, one for each of its roots; returns `undefined` for an invalid or incomplete record.
  */
-export const decode = (body: string, roots: number): ReadonlyArray<Part> | undefined => {
-  const parts = Array.from({ length: roots }, (): Growing => ({
+export const decode = (body: string, roots: number): ReadonlyArray<RecordPart> | undefined => {
+  const parts = Array.from({ length: roots }, (): RecordPartBuilder => ({
     regions: [],
     steps: [],
     modes: [],
@@ -139,9 +139,9 @@ export const decode = (body: string, roots: number): ReadonlyArray<Part> | undef
     const decoded = decodeLine(text)
     if (Result.isFailure(decoded)) return undefined
     const line = decoded.success
-    if (line._tag === "end") return at === last && parts.every(isWhole) ? parts : undefined
+    if (line._tag === "end") return at === last && parts.every(isCompletePart) ? parts : undefined
     const into = parts[line.root]
-    if (into === undefined || (line._tag === "region" && line.index >= mostRegions)) return undefined
+    if (into === undefined || (line._tag === "region" && line.index >= maxRegions)) return undefined
     take(into, line)
   }
   return undefined
@@ -149,7 +149,7 @@ export const decode = (body: string, roots: number): ReadonlyArray<Part> | undef
 
 const lineOf = (line: Line): string => `${JSON.stringify(line)}\n`
 
-const linesOf = function* (part: Part, root: number): Generator<string> {
+const linesOf = function* (part: RecordPart, root: number): Generator<string> {
   for (const [index, region] of part.regions.entries()) {
     if (region === undefined) continue
     const since = part.since === undefined ? {} : { since: part.since }
@@ -160,9 +160,9 @@ const linesOf = function* (part: Part, root: number): Generator<string> {
   for (const path of part.probes) yield lineOf({ _tag: "probe", root, path })
 }
 
-const atOnce = 1000
+const linesPerYield = 1000
 
-const unkept = (cause?: unknown): Fault => ({
+const cannotKeepRecord = (cause?: unknown): Fault => ({
   _tag: "Unavailable",
   detail:
     "the record of this change cannot be kept, so nothing was changed; this user needs a private directory, " +
@@ -170,58 +170,58 @@ const unkept = (cause?: unknown): Fault => ({
   ...(cause === undefined ? {} : { cause })
 })
 
-const trying = <A>(run: () => A): Effect.Effect<A, Fault> => Effect.try({ try: run, catch: unkept })
+const attemptRecord = <A>(run: () => A): Effect.Effect<A, Fault> => Effect.try({ try: run, catch: cannotKeepRecord })
 
 /** Writes a record and gives it its state. Replaces a record with the same state atomically. */
-const publish = (
+const publishRecord = (
   id: string,
   header: Transactions.Header,
-  parts: ReadonlyArray<Part>,
+  parts: ReadonlyArray<RecordPart>,
   state: Transactions.State,
   isDurable: boolean
 ): Effect.Effect<void, Fault> =>
   Effect.uninterruptible(
     Effect.acquireUseRelease(
       Effect.flatMap(
-        trying(() => Transactions.draft(id, header, isDurable)),
-        (draft) => (draft === undefined ? Effect.fail(unkept()) : Effect.succeed(draft))
+        attemptRecord(() => Transactions.draft(id, header, isDurable)),
+        (draft) => (draft === undefined ? Effect.fail(cannotKeepRecord()) : Effect.succeed(draft))
       ),
       (draft) =>
         Effect.gen(function* () {
           let lines: Array<string> = []
           for (const [root, part] of parts.entries()) {
             for (const line of linesOf(part, root)) {
-              if (lines.push(line) < atOnce) continue
+              if (lines.push(line) < linesPerYield) continue
               const text = lines.join("")
               lines = []
-              yield* trying(() => draft.write(text))
+              yield* attemptRecord(() => draft.write(text))
               yield* Effect.yieldNow
             }
           }
           lines.push(lineOf({ _tag: "end" }))
-          yield* trying(() => draft.write(lines.join("")))
-          yield* trying(() => draft.publish(state))
+          yield* attemptRecord(() => draft.write(lines.join("")))
+          yield* attemptRecord(() => draft.publish(state))
         }),
       (draft) => Effect.sync(draft.discard)
     )
   )
 
-interface Divided {
+interface PartsByRoot {
   readonly roots: ReadonlyArray<HostRoot>
-  readonly parts: ReadonlyArray<Part>
+  readonly parts: ReadonlyArray<RecordPart>
 }
 
-const divide = (
+const splitByRoot = (
   { hostRoots }: Backend,
   { modes, regions, steps }: Pick<Plan, "regions" | "steps" | "modes">,
-  digests: ReadonlyMap<number, Digested>,
+  digests: ReadonlyMap<number, StagedDigest>,
   probes: ReadonlyArray<FsPath.FsPath>,
   since: ReadonlyMap<number, number>
-): Divided => {
+): PartsByRoot => {
   const roots: Array<HostRoot> = []
-  const parts: Array<Growing> = []
-  const at = (path: FsPath.FsPath): { readonly part: Growing; readonly path: FsPath.FsPath } | undefined => {
-    const origin = hostRoots?.originOf(path)
+  const parts: Array<RecordPartBuilder> = []
+  const at = (path: FsPath.FsPath): { readonly part: RecordPartBuilder; readonly path: FsPath.FsPath } | undefined => {
+    const origin = hostRoots?.hostPathOf(path)
     if (origin === undefined) return undefined
     let index = roots.indexOf(origin.root)
     if (index === -1) {
@@ -236,7 +236,7 @@ const divide = (
     found.part.regions[index] = { path: found.path, isFlat }
     found.part.since ??= since.get(index)
   }
-  for (const { after: _, before: __, isRespelt: ___, path, ...move } of steps) {
+  for (const { after: _, before: __, replacesOtherSpelling: ___, path, ...move } of steps) {
     const found = at(path)
     const digest = digests.get(move.slot)
     found?.part.steps.push({ path: found.path, ...move, ...digest })
@@ -257,69 +257,73 @@ const identityOf = ({ device, inode, path }: HostRoot): Transactions.Root => ({ 
 export interface Record {
   readonly id: string
   /** True if the transaction changes a disk, where a later process could find its leftovers. */
-  readonly isKept: boolean
+  readonly isRecorded: boolean
   readonly prepare: Effect.Effect<void, Fault>
   /**
    * Completes the record before the first visible change. `digests` holds the digests of staged entries by slot,
    * `since` the start times by region.
    */
-  readonly forward: (digests: ReadonlyMap<number, Digested>, since: ReadonlyMap<number, number>) => Effect.Effect<void, Fault>
+  readonly recordStaged: (
+    digests: ReadonlyMap<number, StagedDigest>,
+    since: ReadonlyMap<number, number>
+  ) => Effect.Effect<void, Fault>
   readonly advance: (from: Transactions.State, to: Transactions.State) => Effect.Effect<void, Fault>
   readonly drop: (state: Transactions.State) => Effect.Effect<void>
 }
 
-const [noDigests, noTimes] = [new Map<number, Digested>(), new Map<number, number>()]
+const [noDigests, noTimes] = [new Map<number, StagedDigest>(), new Map<number, number>()]
 
 export const make = (port: Backend, plan: Plan, token: string, probes: ReadonlyArray<FsPath.FsPath> = []): Record => {
   const id = Transactions.makeId()
-  const prepared = divide(port, { ...plan, steps: [] }, noDigests, probes, noTimes)
+  const prepared = splitByRoot(port, { ...plan, steps: [] }, noDigests, probes, noTimes)
   if (prepared.roots.length === 0) {
     const unrecorded = Effect.void
     return {
       id,
-      isKept: false,
+      isRecorded: false,
       prepare: unrecorded,
-      forward: () => unrecorded,
+      recordStaged: () => unrecorded,
       advance: () => unrecorded,
       drop: () => unrecorded
     }
   }
   const isDurable = prepared.roots.some((root) => root.isDurable)
-  const write = ({ parts, roots }: Divided, state: Transactions.State): Effect.Effect<void, Fault> =>
-    Effect.suspend(() => publish(id, Transactions.ownHeader(token, roots.map(identityOf)), parts, state, isDurable))
-  const dropped = (state: Transactions.State): Effect.Effect<void> => Effect.ignore(trying(() => Transactions.drop(id, state)))
+  const write = ({ parts, roots }: PartsByRoot, state: Transactions.State): Effect.Effect<void, Fault> =>
+    Effect.suspend(() => publishRecord(id, Transactions.ownHeader(token, roots.map(identityOf)), parts, state, isDurable))
+  const removeState = (state: Transactions.State): Effect.Effect<void> =>
+    Effect.ignore(attemptRecord(() => Transactions.removeRecord(id, state)))
   return {
     id,
-    isKept: true,
+    isRecorded: true,
     prepare: write(prepared, "preparing"),
     // If both files exist, the later state counts.
-    forward: (digests, since) =>
+    recordStaged: (digests, since) =>
       Effect.andThen(
-        Effect.suspend(() => write(divide(port, plan, digests, probes, since), "forward")),
-        dropped("preparing")
+        Effect.suspend(() => write(splitByRoot(port, plan, digests, probes, since), "forward")),
+        removeState("preparing")
       ),
-    advance: (from, to) => trying(() => Transactions.advance(id, from, to)),
-    drop: dropped
+    advance: (from, to) => attemptRecord(() => Transactions.renameState(id, from, to)),
+    drop: removeState
   }
 }
 
 /** Marks the transaction of a dead process as done, except for its staged files. */
-export const finished = ({ id, state }: Transactions.Entry): Effect.Effect<void, Fault> =>
-  trying(() => Transactions.advance(id, state, "done"))
+export const markDone = ({ id, state }: Transactions.Entry): Effect.Effect<void, Fault> =>
+  attemptRecord(() => Transactions.renameState(id, state, "done"))
 
 /** Removes the part of one root from the record of a dead process, and the record with its last part. */
-export const conclude = (
+export const removePart = (
   { file, header, id, state }: Transactions.Entry,
-  parts: ReadonlyArray<Part>,
+  parts: ReadonlyArray<RecordPart>,
   concluded: number
 ): Effect.Effect<void, Fault> => {
   const others = <A>(all: ReadonlyArray<A>): ReadonlyArray<A> => all.filter((_, index) => index !== concluded)
   const roots = others(header.roots)
   if (roots.length === 0) {
-    return trying(() => {
-      Transactions.dropFile(file)
-      Transactions.drop(id, "done")
+    return attemptRecord(() => {
+      Transactions.removeFile(file)
+      Transactions.removeRecord(id, "done")
     })
   }
-  return publish(id, { ...header, roots }, others(parts), state, false)
+  return publishRecord(id, { ...header, roots }, others(parts), state, false)
 }

@@ -12,15 +12,15 @@ import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import { TakingBack } from "../../port/Rules.ts"
-import { isAsStaged } from "./digest.ts"
-import { isMarked } from "./inspect.ts"
-import { probeOf, type Region, slotIn, stagingIn } from "./places.ts"
-import { type ModeChange, type Move, opened } from "./plan.ts"
-import type { Part } from "./record.ts"
+import { isStagedEntry } from "./digest.ts"
+import { hasEntryState } from "./inspect.ts"
+import { probeName, type Region, slotPath, stagingDirectory } from "./places.ts"
+import { type ModeChange, type Move, withOwnerBits } from "./plan.ts"
+import type { RecordPart } from "./record.ts"
 import * as Staging from "./staging.ts"
-import { type Crossing, open, putAside, putInPlace, setMode } from "./swap.ts"
+import { type CrossDeviceRename, openDirectories, moveAside, putInPlace, setMode } from "./swap.ts"
 
-const time = (stat: FileStat | undefined): number => stat?.modifiedAt?.epochMilliseconds ?? 0
+const modifiedMillis = (stat: FileStat | undefined): number => stat?.modifiedAt?.epochMilliseconds ?? 0
 
 const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory"
 
@@ -28,7 +28,7 @@ const statOf = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | un
   Effect.catchIf(locate(path, port.stat(path)), isGone, () => Effect.succeed(undefined))
 
 /** Tests whether anything in a directory has changed since the start of the transaction. Times in the future do not count. */
-const isTouched = Effect.fnUntraced(function* (
+const hasChangedSince = Effect.fnUntraced(function* (
   port: Backend,
   top: FsPath.FsPath,
   since: number
@@ -37,7 +37,7 @@ const isTouched = Effect.fnUntraced(function* (
   const pending = [top]
   for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
     const stat = yield* locate(path, port.stat(path))
-    const changed = time(stat)
+    const changed = modifiedMillis(stat)
     if (changed > since && changed <= now) return true
     if (stat?.kind !== "directory") continue
     for (const child of yield* locate(path, port.list(path))) pending.push(FsPath.join(path, keyOf(child)))
@@ -45,44 +45,50 @@ const isTouched = Effect.fnUntraced(function* (
   return false
 })
 
-interface Unfinished {
+interface UnfinishedTransaction {
   readonly port: Backend
-  readonly part: Part
+  readonly part: RecordPart
   readonly token: string
-  readonly isBack: boolean
+  readonly isRollingBack: boolean
 }
 
-const slotOf = ({ part, token }: Unfinished, move: Move, side: "new" | "old"): FsPath.FsPath =>
-  slotIn(part.regions[move.region]!, token, side, move.slot)
+const slotOf = ({ part, token }: UnfinishedTransaction, move: Move, side: "new" | "old"): FsPath.FsPath =>
+  slotPath(part.regions[move.region]!, token, side, move.slot)
 
-const shut = (port: Backend, { path, shuts }: Move, there: FileStat | undefined): Effect.Effect<void, Fault> =>
-  shuts !== undefined && there?.kind === "directory" && there.mode === opened(shuts) ? setMode(port, path, shuts) : Effect.void
+const setFinalMode = (port: Backend, { path, shuts }: Move, current: FileStat | undefined): Effect.Effect<void, Fault> =>
+  shuts !== undefined && current?.kind === "directory" && current.mode === withOwnerBits(shuts)
+    ? setMode(port, path, shuts)
+    : Effect.void
 
-const finishStep = Effect.fnUntraced(function* (self: Unfinished, move: Move): Effect.fn.Return<void, Fault | Crossing> {
-  const { isBack, part, port } = self
+const finishStep = Effect.fnUntraced(function* (
+  self: UnfinishedTransaction,
+  move: Move
+): Effect.fn.Return<void, Fault | CrossDeviceRename> {
+  const { isRollingBack, part, port } = self
   const { keeps, next, path, was } = move
   const [staged, aside] = [slotOf(self, move, "new"), slotOf(self, move, "old")]
-  const there = yield* statOf(port, path)
-  const comes = next !== undefined && (yield* port.stat(staged)) !== undefined
-  if (next !== undefined && !comes) return yield* shut(port, move, there)
+  const current = yield* statOf(port, path)
+  const hasStaged = next !== undefined && (yield* port.stat(staged)) !== undefined
+  if (next !== undefined && !hasStaged) return yield* setFinalMode(port, move, current)
   const isAside = was !== undefined && (yield* port.stat(aside)) !== undefined
-  const isVacant = there === undefined && (was === undefined || (isAside && (!keeps || isBack)))
-  if (isVacant) return yield* comes ? putInPlace(port, move, staged) : Effect.void
-  if (was === undefined || there === undefined || (isAside && !keeps) || !isMarked(there, was)) return
+  const isVacant = current === undefined && (was === undefined || (isAside && (!keeps || isRollingBack)))
+  if (isVacant) return yield* hasStaged ? putInPlace(port, move, staged) : Effect.void
+  if (was === undefined || current === undefined || (isAside && !keeps) || !hasEntryState(current, was)) return
   if (!keeps) {
-    if (was.kind === "directory" && (yield* isTouched(port, path, part.since ?? 0))) return
-    yield* putAside(port, move, aside)
+    if (was.kind === "directory" && (yield* hasChangedSince(port, path, part.since ?? 0))) return
+    yield* moveAside(port, move, aside)
   }
-  if (comes) yield* putInPlace(port, move, staged)
+  if (hasStaged) yield* putInPlace(port, move, staged)
 })
 
 const finishMode = Effect.fnUntraced(function* (port: Backend, change: ModeChange): Effect.fn.Return<void, Fault> {
   const { becomes, kind, path, was } = change
-  const there = yield* statOf(port, path)
-  if (there?.kind === kind && (there.mode === was || there.mode === opened(was))) yield* setMode(port, path, becomes)
+  const current = yield* statOf(port, path)
+  if (current?.kind === kind && (current.mode === was || current.mode === withOwnerBits(was)))
+    yield* setMode(port, path, becomes)
 })
 
-const regionsOf = ({ regions }: Part): ReadonlyArray<Region> =>
+const regionsOf = ({ regions }: RecordPart): ReadonlyArray<Region> =>
   regions.flatMap((region) => (region === undefined ? [] : [region]))
 
 /**
@@ -91,23 +97,23 @@ const regionsOf = ({ regions }: Part): ReadonlyArray<Region> =>
  * If a directory is absent, the entry staged for it may be the only copy: another program may have renamed the
  * directory for a moment.
  */
-const refusal = Effect.fnUntraced(function* (self: Unfinished): Effect.fn.Return<string | undefined, Fault> {
+const findRefusal = Effect.fnUntraced(function* (self: UnfinishedTransaction): Effect.fn.Return<string | undefined, Fault> {
   const { part, port, token } = self
   for (const region of regionsOf(part)) {
     if (region.isFlat) continue
-    const staging = stagingIn(region, token)
-    const there = yield* locate(staging, port.stat(staging))
-    if (there?.kind !== "directory") return `its staging directory ${JSON.stringify(staging)} is not there any more`
+    const staging = stagingDirectory(region, token)
+    const current = yield* locate(staging, port.stat(staging))
+    if (current?.kind !== "directory") return `its staging directory ${JSON.stringify(staging)} is not there any more`
   }
   for (const move of part.steps) {
     if (move.next === undefined) continue
     const staged = slotOf(self, move, "new")
-    const there = yield* locate(staged, port.stat(staged))
-    if (there !== undefined && !(yield* isAsStaged(port, staged, move, there))) {
+    const current = yield* locate(staged, port.stat(staged))
+    if (current !== undefined && !(yield* isStagedEntry(port, staged, move, current))) {
       return `what is staged for ${JSON.stringify(move.path)} is not what was staged`
     }
     const above = FsPath.parent(move.path)
-    if (there !== undefined && (yield* statOf(port, above))?.kind !== "directory") {
+    if (current !== undefined && (yield* statOf(port, above))?.kind !== "directory") {
       return `the directory ${JSON.stringify(above)} is not there any more; once it is back, the change is finished`
     }
   }
@@ -120,12 +126,12 @@ const refusal = Effect.fnUntraced(function* (self: Unfinished): Effect.fn.Return
  * Returns `undefined` on success. Otherwise returns the reason why the part cannot be completed, and has changed
  * nothing.
  */
-export const finish = Effect.fnUntraced(
-  function* (self: Unfinished): Effect.fn.Return<string | undefined, Fault> {
+export const completeTransaction = Effect.fnUntraced(
+  function* (self: UnfinishedTransaction): Effect.fn.Return<string | undefined, Fault> {
     const { part, port } = self
-    const refused = yield* refusal(self)
+    const refused = yield* findRefusal(self)
     if (refused !== undefined) return refused
-    yield* open(port, {
+    yield* openDirectories(port, {
       modes: yield* Effect.filter(part.modes, ({ path, was }) => Effect.map(statOf(port, path), (stat) => stat?.mode === was))
     })
     for (const step of part.steps) {
@@ -143,15 +149,15 @@ const removeProbe = Effect.fnUntraced(function* (
   at: FsPath.FsPath
 ): Effect.fn.Return<void, Fault> {
   for (let here = at; ; here = FsPath.parent(here)) {
-    yield* Effect.catchIf(port.remove(FsPath.join(here, probeOf(token))), isGone, () => Effect.void)
+    yield* Effect.catchIf(port.remove(FsPath.join(here, probeName(token))), isGone, () => Effect.void)
     if (here === FsPath.root) return
   }
 })
 
-const close = (port: Backend, { opens, path, was }: ModeChange): Effect.Effect<void, Fault> =>
+const restoreMode = (port: Backend, { opens, path, was }: ModeChange): Effect.Effect<void, Fault> =>
   opens
-    ? Effect.flatMap(statOf(port, path), (there) =>
-        there?.kind === "directory" && there.mode === opened(was) ? setMode(port, path, was) : Effect.void
+    ? Effect.flatMap(statOf(port, path), (current) =>
+        current?.kind === "directory" && current.mode === withOwnerBits(was) ? setMode(port, path, was) : Effect.void
       )
     : Effect.void
 
@@ -159,12 +165,17 @@ const close = (port: Backend, { opens, path, was }: ModeChange): Effect.Effect<v
  * Removes the staged entries of a transaction in this port's root, and its probes. `isUnchanged` means that nothing was
  * put in place.
  */
-export const clear = (port: Backend, part: Part, token: string, isUnchanged: boolean): Effect.Effect<void, Fault> =>
+export const removeStaged = (
+  port: Backend,
+  part: RecordPart,
+  token: string,
+  isUnchanged: boolean
+): Effect.Effect<void, Fault> =>
   Effect.provideService(
     Effect.gen(function* () {
       yield* Effect.forEach(part.probes, (at) => removeProbe(port, token, at), { discard: true })
       yield* Staging.remove(port, regionsOf(part), token)
-      if (isUnchanged) yield* Effect.forEach(part.modes, (change) => close(port, change), { discard: true })
+      if (isUnchanged) yield* Effect.forEach(part.modes, (change) => restoreMode(port, change), { discard: true })
     }),
     TakingBack,
     true

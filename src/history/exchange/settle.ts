@@ -10,15 +10,15 @@ import { relative, sep } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, mapPath } from "../../port/Backend.ts"
-import type { Recovery, Settled } from "../../port/hostRoots.ts"
+import type { Recovery, TransactionOutcome } from "../../port/hostRoots.ts"
 import { isInside } from "../../runtime/openRoots.ts"
 import { pause } from "../../runtime/processLock.ts"
 import * as Transactions from "../../runtime/transactions.ts"
-import { conclude, decode, finished, type Part } from "./record.ts"
+import { removePart, decode, markDone, type RecordPart } from "./record.ts"
 import * as Recover from "./recover.ts"
-import { takingRoots } from "./turn.ts"
+import { withRootLocks } from "./turn.ts"
 
-export interface Opened {
+export interface OpenedRoot {
   readonly root: Transactions.Root
   readonly port: Backend
   readonly open: (path: string) => Effect.Effect<Backend, Fault, Scope.Scope>
@@ -28,11 +28,11 @@ export interface Opened {
 }
 
 /** The longest wait, in milliseconds, for a process that is renaming entries. */
-const patience = 2_000
+const swapTimeoutMillis = 2_000
 
 const isSwapping = ({ state }: Transactions.Entry): boolean => state === "forward" || state === "back"
 
-const swapping = ({ header }: Transactions.Entry, root: Transactions.Root): Fault => ({
+const stillSwapping = ({ header }: Transactions.Entry, root: Transactions.Root): Fault => ({
   _tag: "Unavailable",
   detail: `process ${header.owner} is changing files of ${JSON.stringify(root.path)} and has not come to an end; try again`
 })
@@ -45,14 +45,14 @@ const toPath = (from: string, to: string): FsPath.FsPath => {
   return FsPath.fromSegments(path === "" ? [] : path.split(sep))
 }
 
-interface Concern {
+interface RelatedRoot {
   readonly index: number
   readonly relation: "same" | "inside" | "above"
 }
 
 /** Returns the roots of a record that share files with the opened root and are still the same directories. */
-const concerns = (roots: ReadonlyArray<Transactions.Root>, opened: Transactions.Root): ReadonlyArray<Concern> =>
-  roots.flatMap((root, index): ReadonlyArray<Concern> => {
+const relatedRootsOf = (roots: ReadonlyArray<Transactions.Root>, opened: Transactions.Root): ReadonlyArray<RelatedRoot> =>
+  roots.flatMap((root, index): ReadonlyArray<RelatedRoot> => {
     if (Transactions.isSame(root, opened)) return [{ index, relation: "same" }]
     const isBelow = isInside(opened.path, root.path)
     if (root.path === opened.path || !(isBelow || isInside(root.path, opened.path))) return []
@@ -60,54 +60,58 @@ const concerns = (roots: ReadonlyArray<Transactions.Root>, opened: Transactions.
     return there !== undefined && Transactions.isSame(there, root) ? [{ index, relation: isBelow ? "inside" : "above" }] : []
   })
 
-const pathsOf = ({ modes, steps }: Part): ReadonlyArray<FsPath.FsPath> => [...steps, ...modes].map(({ path }) => path)
+const pathsOf = ({ modes, steps }: RecordPart): ReadonlyArray<FsPath.FsPath> => [...steps, ...modes].map(({ path }) => path)
 
-const isReached = (part: Part, at: FsPath.FsPath): boolean =>
+const touchesPath = (part: RecordPart, at: FsPath.FsPath): boolean =>
   [...pathsOf(part), ...part.probes, ...part.regions.flatMap((region) => (region === undefined ? [] : [region.path]))].some(
     (path) => FsPath.isWithin(at, path) || FsPath.isWithin(path, at)
   )
 
-const told = (entry: Transactions.Entry, index: number, part: Part | undefined): Omit<Settled, "outcome"> => {
+const outcomeFields = (
+  entry: Transactions.Entry,
+  index: number,
+  part: RecordPart | undefined
+): Omit<TransactionOutcome, "outcome"> => {
   const paths = part === undefined ? [] : pathsOf(part)
   return { root: entry.header.roots[index]!.path, owner: entry.header.owner, paths: paths.slice(0, 3), count: paths.length }
 }
 
 const notPermitted = "this filesystem may not change what it changes"
 
-const blocked = (detail: string, { file }: Transactions.Entry): string =>
+const withCleanupAdvice = (detail: string, { file }: Transactions.Entry): string =>
   `${detail}; look at both, and remove its record ${JSON.stringify(file)}`
 
 const settlePart = Effect.fnUntraced(function* (
   entry: Transactions.Entry,
   port: Backend,
-  part: Part
-): Effect.fn.Return<Pick<Settled, "outcome" | "detail">, Fault> {
+  part: RecordPart
+): Effect.fn.Return<Pick<TransactionOutcome, "outcome" | "detail">, Fault> {
   const { header, state } = entry
   const hasBegun = isSwapping(entry)
   if (hasBegun) {
-    const detail = yield* Recover.finish({ port, part, token: header.token, isBack: state === "back" })
-    if (detail !== undefined) return { outcome: "left", detail: blocked(detail, entry) }
+    const detail = yield* Recover.completeTransaction({ port, part, token: header.token, isRollingBack: state === "back" })
+    if (detail !== undefined) return { outcome: "left", detail: withCleanupAdvice(detail, entry) }
     // Mark the record as done, because this process may be killed too. A record of several roots has one common state, so
     // it stays unchanged.
-    if (header.roots.length === 1) yield* finished(entry)
+    if (header.roots.length === 1) yield* markDone(entry)
   }
-  yield* Recover.clear(port, part, header.token, state === "preparing")
+  yield* Recover.removeStaged(port, part, header.token, state === "preparing")
   if (hasBegun) return { outcome: "finished" }
   return state === "done" ? { outcome: "cleared", detail: "which had come to an end" } : { outcome: "cleared" }
 })
 
-const settleConcern = Effect.fnUntraced(function* (
-  self: Opened,
+const settleRelatedRoot = Effect.fnUntraced(function* (
+  self: OpenedRoot,
   entry: Transactions.Entry,
-  parts: ReadonlyArray<Part>,
-  { index, relation }: Concern
-): Effect.fn.Return<Settled | undefined, Fault, Scope.Scope> {
+  parts: ReadonlyArray<RecordPart>,
+  { index, relation }: RelatedRoot
+): Effect.fn.Return<TransactionOutcome | undefined, Fault, Scope.Scope> {
   const root = entry.header.roots[index]!
   const part = parts[index]!
   const base = relation === "above" ? toPath(root.path, self.root.path) : toPath(self.root.path, root.path)
-  if (relation === "above" && !isReached(part, base)) return undefined
-  const common = told(entry, index, part)
-  const fromOpened = (path: FsPath.FsPath): FsPath.FsPath | undefined =>
+  if (relation === "above" && !touchesPath(part, base)) return undefined
+  const common = outcomeFields(entry, index, part)
+  const toOpenedPath = (path: FsPath.FsPath): FsPath.FsPath | undefined =>
     relation === "same"
       ? path
       : relation === "inside"
@@ -116,7 +120,7 @@ const settleConcern = Effect.fnUntraced(function* (
           ? FsPath.relative(base, path)
           : undefined
   const mayChange = (path: FsPath.FsPath): boolean => {
-    const seen = fromOpened(path)
+    const seen = toOpenedPath(path)
     return seen === undefined || self.permits(seen)
   }
   if (!isPermitted(self.port) || !pathsOf(part).every(mayChange)) return { ...common, outcome: "left", detail: notPermitted }
@@ -139,72 +143,77 @@ const unreadable = "its record could not be read; what it has staged stays where
  * Settles one record under the lock of its roots. Reads it again, because another process may have settled it
  * meanwhile.
  */
-const settleEntry = Effect.fnUntraced(function* (self: Opened, id: string): Effect.fn.Return<void, Fault, Scope.Scope> {
+const settleEntry = Effect.fnUntraced(function* (self: OpenedRoot, id: string): Effect.fn.Return<void, Fault, Scope.Scope> {
   for (let left = 0; ;) {
-    const entry = latest((yield* Transactions.list()).entries).find((each) => each.id === id)
-    if (entry === undefined || !isLeft(entry)) return
-    const concern = concerns(entry.header.roots, self.root)[left]
-    if (concern === undefined) return
+    const entry = latestEntries((yield* Transactions.list()).entries).find((each) => each.id === id)
+    if (entry === undefined || !isOfDeadProcess(entry)) return
+    const relatedRoot = relatedRootsOf(entry.header.roots, self.root)[left]
+    if (relatedRoot === undefined) return
     const body = yield* Transactions.bodyOf(entry)
     const parts = body === undefined ? undefined : decode(body, entry.header.roots.length)
     if (parts === undefined || !Transactions.isToken(entry.header.token)) {
-      Transactions.putAside(entry.file)
-      return yield* report(self, entry, { ...told(entry, concern.index, undefined), outcome: "left", detail: unreadable })
+      Transactions.markBroken(entry.file)
+      return yield* report(self, entry, {
+        ...outcomeFields(entry, relatedRoot.index, undefined),
+        outcome: "left",
+        detail: unreadable
+      })
     }
-    const settled = yield* settleConcern(self, entry, parts, concern)
+    const settled = yield* settleRelatedRoot(self, entry, parts, relatedRoot)
     if (settled !== undefined) yield* report(self, entry, settled)
     if (settled === undefined || settled.outcome === "left") left++
     else {
-      yield* conclude(entry, parts, concern.index)
-      Transactions.abandoned.delete(id)
+      yield* removePart(entry, parts, relatedRoot.index)
+      Transactions.unfinishedIds.delete(id)
     }
   }
 })
 
-const report = (self: Opened, { id, state }: Transactions.Entry, settled: Settled): Effect.Effect<void> => {
+const report = (self: OpenedRoot, { id, state }: Transactions.Entry, settled: TransactionOutcome): Effect.Effect<void> => {
   const key = JSON.stringify([id, state, settled.outcome, settled.detail])
   if (self.reported.has(key)) return Effect.void
   self.reported.add(key)
   return self.report(settled)
 }
 
-const isLeft = (entry: Transactions.Entry): boolean => Transactions.isAlive(entry) === false
+const isOfDeadProcess = (entry: Transactions.Entry): boolean => Transactions.isAlive(entry) === false
 
 /**
  * Returns the latest record of each id. A rewritten record may still exist in its earlier state; the later state
  * counts.
  */
-const latest = (entries: ReadonlyArray<Transactions.Entry>): ReadonlyArray<Transactions.Entry> => {
+const latestEntries = (entries: ReadonlyArray<Transactions.Entry>): ReadonlyArray<Transactions.Entry> => {
   const later = new Set(entries.flatMap(({ id, state }) => (state === "preparing" || state === "turn" ? [] : [id])))
   return entries.filter(({ id, state }) => state !== "turn" && (state !== "preparing" || !later.has(id)))
 }
 
-const related = ({ root }: Opened): Effect.Effect<ReadonlyArray<Transactions.Entry>, Fault> =>
+const listRelated = ({ root }: OpenedRoot): Effect.Effect<ReadonlyArray<Transactions.Entry>, Fault> =>
   Effect.map(Transactions.list(), ({ entries }) =>
-    latest(entries).filter(({ header }) => header.roots.some((one) => Transactions.isRelated(one, root)))
+    latestEntries(entries).filter(({ header }) => header.roots.some((one) => Transactions.isRelated(one, root)))
   )
 
-const awaited = (self: Opened): Effect.Effect<void, Fault> => {
+const waitForSwaps = (self: OpenedRoot): Effect.Effect<void, Fault> => {
   const attempt = (waited: number): Effect.Effect<void, Fault> =>
-    Effect.flatMap(related(self), (entries) => {
+    Effect.flatMap(listRelated(self), (entries) => {
       const swap = entries.find((entry) => isSwapping(entry) && Transactions.isAlive(entry) === true)
       if (swap === undefined) return Effect.void
-      if (waited >= patience) return Effect.fail(swapping(swap, self.root))
+      if (waited >= swapTimeoutMillis) return Effect.fail(stillSwapping(swap, self.root))
       return Effect.andThen(pause(10), attempt(waited + 10))
     })
   return attempt(0)
 }
 
 /** Settles one record. A failure is reported and does not block the others. */
-const settleOne = (self: Opened, entry: Transactions.Entry): Effect.Effect<void> =>
-  Effect.scoped(Effect.suspend(() => takingRoots([...entry.header.roots, self.root], settleEntry(self, entry.id)))).pipe(
+const settleOne = (self: OpenedRoot, entry: Transactions.Entry): Effect.Effect<void> =>
+  Effect.scoped(Effect.suspend(() => withRootLocks([...entry.header.roots, self.root], settleEntry(self, entry.id)))).pipe(
     Effect.catch((fault) => {
-      const detail = fault._tag === "AccessDenied" && fault["why"] === "busy" ? "another process is at work there" : why(fault)
-      return report(self, entry, { ...told(entry, 0, undefined), outcome: "left", detail })
+      const detail =
+        fault._tag === "AccessDenied" && fault["why"] === "busy" ? "another process is at work there" : faultText(fault)
+      return report(self, entry, { ...outcomeFields(entry, 0, undefined), outcome: "left", detail })
     })
   )
 
-const why = (fault: Fault): string => {
+const faultText = (fault: Fault): string => {
   const { detail, path } = fault
   return `${fault._tag}${typeof path === "string" ? ` ${JSON.stringify(path)}` : ""}${typeof detail === "string" ? `: ${detail}` : ""}`
 }
@@ -215,12 +224,12 @@ const why = (fault: Fault): string => {
  * Fails with Unavailable if a live process is renaming entries in it and does not finish within two seconds. Every
  * other failure is reported.
  */
-export const settle = Effect.fnUntraced(function* (self: Opened): Effect.fn.Return<void, Fault> {
-  yield* awaited(self)
-  for (const entry of yield* related(self)) {
-    if (isLeft(entry)) yield* settleOne(self, entry)
+export const settle = Effect.fnUntraced(function* (self: OpenedRoot): Effect.fn.Return<void, Fault> {
+  yield* waitForSwaps(self)
+  for (const entry of yield* listRelated(self)) {
+    if (isOfDeadProcess(entry)) yield* settleOne(self, entry)
     else if (Transactions.isAlive(entry) === undefined) {
-      yield* report(self, entry, { ...told(entry, 0, undefined), outcome: "left" })
+      yield* report(self, entry, { ...outcomeFields(entry, 0, undefined), outcome: "left" })
     }
   }
 })

@@ -12,11 +12,11 @@ import * as Read from "../../engine/read.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
-import { type Digested, digested, hasher, type Staged } from "./digest.ts"
-import { blobHasher, blobId, count, type FileNode, type Node } from "../tree.ts"
+import { type StagedDigest, digestStaged, makeHasher, type Staged } from "./digest.ts"
+import { blobHasher, blobId, countFiles, type FileNode, type Node } from "../tree.ts"
 import * as Making from "./making.ts"
-import { modeOf, opened, type Plan, type Step } from "./plan.ts"
-import { slotIn } from "./places.ts"
+import { modeOf, withOwnerBits, type Plan, type Step } from "./plan.ts"
+import { slotPath } from "./places.ts"
 
 export interface Mismatch {
   readonly _tag: "Mismatch"
@@ -28,7 +28,7 @@ export type Content<E> = (
   file: FileNode
 ) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, E | Fault>, E | Fault>
 
-export interface Source<E> {
+export interface ContentSource<E> {
   readonly content: Content<E>
   readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
 }
@@ -37,13 +37,13 @@ const mismatch = (path: FsPath.FsPath): Effect.Effect<never, Mismatch> => Effect
 
 const noLinks: Fault = { _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }
 
-interface Named {
+interface StagedPath {
   readonly at: FsPath.FsPath
   readonly path: FsPath.FsPath
 }
 
 /** Returns the same bytes, but fails as soon as they are too many, and at the end if they are not the file's. */
-const checked = <E>(
+const checkContent = <E>(
   content: Stream.Stream<Uint8Array, E>,
   file: FileNode,
   path: FsPath.FsPath,
@@ -66,23 +66,23 @@ const checked = <E>(
     return Stream.concat(counted, Stream.drain(Stream.fromEffect(end)))
   })
 
-const isIt = (bytes: Uint8Array, file: FileNode): boolean => bytes.length === file.sizeBytes && blobId(bytes) === file.id
+const matchesFile = (bytes: Uint8Array, file: FileNode): boolean => bytes.length === file.sizeBytes && blobId(bytes) === file.id
 
-interface Staging<E> {
+interface StagingContext<E> {
   readonly content: Content<E>
   readonly isRecorded: boolean
-  readonly maker: Making.Maker<Fault | Mismatch | E>
+  readonly maker: Making.EntryCreator<Fault | Mismatch | E>
   readonly done: Effect.Effect<void>
 }
 
 const writeFile = Effect.fnUntraced(function* <E>(
   port: Backend,
-  { at, path }: Named,
+  { at, path }: StagedPath,
   file: FileNode,
   mode: number | undefined,
   bytes: Uint8Array | Stream.Stream<Uint8Array, E>
 ): Effect.fn.Return<void, Fault | Mismatch | E> {
-  const stat = yield* Effect.mapError(port.write(at, bytes, "create"), (error) => shown(error, at, path))
+  const stat = yield* Effect.mapError(port.write(at, bytes, "create"), (error) => atFinalPath(error, at, path))
   if (stat.sizeBytes !== file.sizeBytes) return yield* mismatch(path)
   const attributes = {
     ...(mode === undefined || mode === stat.mode ? {} : { mode }),
@@ -94,26 +94,26 @@ const writeFile = Effect.fnUntraced(function* <E>(
 })
 
 /** Returns the hash of the content if the transaction is recorded, otherwise "". */
-const makeFile = Effect.fnUntraced(function* <E>(
+const stageFile = Effect.fnUntraced(function* <E>(
   port: Backend,
-  named: Named,
+  named: StagedPath,
   file: FileNode,
   mode: number | undefined,
-  { content, done, isRecorded, maker }: Staging<E>
+  { content, done, isRecorded, maker }: StagingContext<E>
 ): Effect.fn.Return<string, Fault | Mismatch | E> {
   const { at, path } = named
   const given = yield* content(path, file)
-  const hash = isRecorded ? hasher() : undefined
+  const hash = isRecorded ? makeHasher() : undefined
   if (isBytes(given)) {
-    if (!isIt(given, file)) return yield* mismatch(path)
+    if (!matchesFile(given, file)) return yield* mismatch(path)
     hash?.update(given)
     const alone = Effect.andThen(writeFile<never>(port, named, file, mode, given), done)
     const entry = { path: at, bytes: given, mode: port.attributes && mode }
-    if (file.modifiedAt === undefined) yield* maker.add({ entry, path, alone, made: done })
+    if (file.modifiedAt === undefined) yield* maker.add({ entry, path, createAlone: alone, onCreated: done })
     else yield* Effect.andThen(maker.flush, alone)
   } else {
     yield* maker.flush
-    yield* Effect.andThen(writeFile(port, named, file, mode, checked(given, file, path, hash)), done)
+    yield* Effect.andThen(writeFile(port, named, file, mode, checkContent(given, file, path, hash)), done)
   }
   return hash?.digest("hex") ?? ""
 })
@@ -121,34 +121,34 @@ const makeFile = Effect.fnUntraced(function* <E>(
 const isPlain = (error: unknown): error is Readonly<Record<string, unknown>> =>
   typeof error === "object" && error !== null && Object.getPrototypeOf(error) === Object.prototype
 
-const shown = <E>(error: E, at: FsPath.FsPath, path: FsPath.FsPath): E =>
+const atFinalPath = <E>(error: E, at: FsPath.FsPath, path: FsPath.FsPath): E =>
   isPlain(error) && (error["path"] === undefined || error["path"] === at) ? { ...error, path } : error
 
-const makeLink = (port: Backend, { at, path }: Named, target: string): Effect.Effect<void, Fault> =>
+const stageLink = (port: Backend, { at, path }: StagedPath, target: string): Effect.Effect<void, Fault> =>
   port.links === undefined ? locate(path, Effect.fail(noLinks)) : locate(path, port.links.make(at, target))
 
-interface Pending extends Named {
+interface Pending extends StagedPath {
   readonly node: Node
 }
 
 /** The mode of a directory, set after all its entries are created. `isSet` if the directory was created with that mode. */
-interface LaterMode extends Named {
+interface DeferredMode extends StagedPath {
   readonly mode: number
   isSet: boolean
 }
 
-const makeDirectory = <E>(
+const stageDirectory = <E>(
   port: Backend,
-  { at, path }: Named,
-  later: LaterMode | undefined,
-  { maker }: Staging<E>
+  { at, path }: StagedPath,
+  deferredMode: DeferredMode | undefined,
+  { maker }: StagingContext<E>
 ): Effect.Effect<void, Fault | Mismatch | E> =>
   maker.add({
-    entry: { path: at, mode: later && opened(later.mode) },
+    entry: { path: at, mode: deferredMode && withOwnerBits(deferredMode.mode) },
     path,
-    alone: locate(path, port.makeDirectory(at)),
-    made: Effect.sync(() => {
-      if (later !== undefined) later.isSet = later.mode === opened(later.mode)
+    createAlone: locate(path, port.makeDirectory(at)),
+    onCreated: Effect.sync(() => {
+      if (deferredMode !== undefined) deferredMode.isSet = deferredMode.mode === withOwnerBits(deferredMode.mode)
     })
   })
 
@@ -156,8 +156,8 @@ const stageStep = Effect.fnUntraced(function* <E>(
   port: Backend,
   step: Step,
   at: FsPath.FsPath,
-  modes: Array<LaterMode>,
-  staging: Staging<E>
+  modes: Array<DeferredMode>,
+  staging: StagingContext<E>
 ): Effect.fn.Return<ReadonlyArray<Staged>, Fault | Mismatch | E> {
   const { attributes } = port
   const staged: Array<Staged> = []
@@ -166,21 +166,21 @@ const stageStep = Effect.fnUntraced(function* <E>(
     const { node } = next
     if (node.kind === "directory") {
       const given = attributes === undefined ? undefined : modeOf(node)
-      const mode = given !== undefined && next.at === at && step.shuts !== undefined ? opened(given) : given
-      const later = mode === undefined ? undefined : { at: next.at, path: next.path, mode, isSet: false }
-      if (later !== undefined) modes.push(later)
-      yield* makeDirectory(port, next, later, staging)
+      const mode = given !== undefined && next.at === at && step.shuts !== undefined ? withOwnerBits(given) : given
+      const deferredMode = mode === undefined ? undefined : { at: next.at, path: next.path, mode, isSet: false }
+      if (deferredMode !== undefined) modes.push(deferredMode)
+      yield* stageDirectory(port, next, deferredMode, staging)
       staged.push({ kind: "directory", path: next.at, mode })
       for (const [name, child] of node.entries) {
         pending.push({ at: FsPath.join(next.at, name), path: FsPath.join(next.path, name), node: child })
       }
     } else if (node.kind === "symlink") {
       yield* staging.maker.flush
-      yield* Effect.andThen(makeLink(port, next, node.target), staging.done)
+      yield* Effect.andThen(stageLink(port, next, node.target), staging.done)
       staged.push({ kind: "symlink", path: next.at, mode: undefined, target: node.target })
     } else {
       const mode = modeOf(node) ?? replacedMode(step)
-      const hash = yield* makeFile(port, next, node, mode, staging)
+      const hash = yield* stageFile(port, next, node, mode, staging)
       staged.push({ kind: "file", path: next.at, mode: attributes === undefined ? undefined : mode, hash })
     }
   }
@@ -190,27 +190,27 @@ const stageStep = Effect.fnUntraced(function* <E>(
 const replacedMode = ({ after, before }: Step): number | undefined =>
   after?.kind === "file" && before?.kind === "file" ? modeOf(before) : undefined
 
-const leavesOf = (node: Node | undefined): number =>
-  node === undefined ? 0 : node.kind === "directory" ? count(node).files : 1
+const countLeaves = (node: Node | undefined): number =>
+  node === undefined ? 0 : node.kind === "directory" ? countFiles(node).files : 1
 
 export const stage = Effect.fnUntraced(function* <E>(
   port: Backend,
   { regions, steps }: Plan,
   token: string,
-  { content, onProgress }: Source<E>,
+  { content, onProgress }: ContentSource<E>,
   isRecorded: boolean
-): Effect.fn.Return<ReadonlyMap<number, Digested>, Fault | Mismatch | E> {
-  const of = onProgress === undefined ? 0 : steps.reduce((sum, { after }) => sum + leavesOf(after), 0)
+): Effect.fn.Return<ReadonlyMap<number, StagedDigest>, Fault | Mismatch | E> {
+  const of = onProgress === undefined ? 0 : steps.reduce((sum, { after }) => sum + countLeaves(after), 0)
   let made = 0
   const done = onProgress === undefined ? Effect.void : Effect.suspend(() => onProgress(++made, of))
   const maker = Making.make<Fault | Mismatch | E>(port)
-  const modes: Array<LaterMode> = []
-  const digests = new Map<number, Digested>()
+  const modes: Array<DeferredMode> = []
+  const digests = new Map<number, StagedDigest>()
   for (const step of steps) {
     if (step.after === undefined) continue
-    const at = slotIn(regions[step.region]!, token, "new", step.slot)
+    const at = slotPath(regions[step.region]!, token, "new", step.slot)
     const staged = yield* stageStep(port, step, at, modes, { content, isRecorded, maker, done })
-    if (isRecorded) digests.set(step.slot, digested(staged))
+    if (isRecorded) digests.set(step.slot, digestStaged(staged))
   }
   yield* maker.flush
   for (let i = modes.length - 1; i >= 0; i--) {
@@ -221,7 +221,7 @@ export const stage = Effect.fnUntraced(function* <E>(
 })
 
 /** The largest file, in bytes, that is copied aside. A larger one is itself moved aside at its replacement. */
-const small = 1024 * 1024
+const maxCopiedBytes = 1024 * 1024
 
 const copyFile = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect.Effect<void, Fault> =>
   Effect.scoped(
@@ -245,7 +245,7 @@ const copyLink = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect
 }
 
 /** Copies the old entry aside. If that fails, the entry itself can still be moved aside. */
-const keepStep = (port: Backend, step: Step, to: FsPath.FsPath): Effect.Effect<void> => {
+const copyStepAside = (port: Backend, step: Step, to: FsPath.FsPath): Effect.Effect<void> => {
   const { path, was } = step
   const copied = was?.kind === "symlink" ? copyLink(port, path, to) : copyFile(port, path, to)
   return Effect.matchEffect(copied, {
@@ -254,15 +254,16 @@ const keepStep = (port: Backend, step: Step, to: FsPath.FsPath): Effect.Effect<v
   })
 }
 
-const isKept = ({ next, was }: Step): boolean =>
+const shouldCopyAside = ({ next, was }: Step): boolean =>
   next !== undefined &&
   next !== "directory" &&
   was !== undefined &&
-  (was.kind === "symlink" || (was.kind === "file" && was.sizeBytes <= small))
+  (was.kind === "symlink" || (was.kind === "file" && was.sizeBytes <= maxCopiedBytes))
 
-export const keep = (port: Backend, { regions, steps }: Plan, token: string): Effect.Effect<void> =>
+export const copyAside = (port: Backend, { regions, steps }: Plan, token: string): Effect.Effect<void> =>
   Effect.forEach(
     steps,
-    (step) => (isKept(step) ? keepStep(port, step, slotIn(regions[step.region]!, token, "old", step.slot)) : Effect.void),
+    (step) =>
+      shouldCopyAside(step) ? copyStepAside(port, step, slotPath(regions[step.region]!, token, "old", step.slot)) : Effect.void,
     { discard: true }
   )

@@ -10,17 +10,17 @@ import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import { TakingBack } from "../../port/Rules.ts"
-import { isSlotOf, type Region, sideIn, stagingIn } from "./places.ts"
-import { isShut, opened } from "./plan.ts"
+import { isSlotName, type Region, sideDirectory, stagingDirectory } from "./places.ts"
+import { isUnwritable, withOwnerBits } from "./plan.ts"
 
-const writable = <A, E>(port: Backend, path: FsPath.FsPath, effect: Effect.Effect<A, E>): Effect.Effect<A, E | Fault> => {
+const whileWritable = <A, E>(port: Backend, path: FsPath.FsPath, effect: Effect.Effect<A, E>): Effect.Effect<A, E | Fault> => {
   const { attributes } = port
   if (attributes === undefined) return effect
   return Effect.flatMap(locate(path, port.stat(path)), (stat): Effect.Effect<A, E | Fault> => {
     const mode = stat?.mode
-    return isShut(mode)
+    return isUnwritable(mode)
       ? Effect.acquireUseRelease(
-          Effect.ignore(attributes.set(path, { mode: opened(mode) })),
+          Effect.ignore(attributes.set(path, { mode: withOwnerBits(mode) })),
           () => effect,
           () => Effect.ignore(attributes.set(path, { mode }))
         )
@@ -28,24 +28,30 @@ const writable = <A, E>(port: Backend, path: FsPath.FsPath, effect: Effect.Effec
   })
 }
 
-const makeIn = Effect.fnUntraced(function* (port: Backend, region: Region, token: string): Effect.fn.Return<void, Fault> {
-  const staging = stagingIn(region, token)
-  yield* locate(region.path, writable(port, region.path, port.makeDirectory(staging)))
+const makeStagingDirectory = Effect.fnUntraced(function* (
+  port: Backend,
+  region: Region,
+  token: string
+): Effect.fn.Return<void, Fault> {
+  const staging = stagingDirectory(region, token)
+  yield* locate(region.path, whileWritable(port, region.path, port.makeDirectory(staging)))
   if (port.attributes !== undefined) yield* locate(region.path, port.attributes.set(staging, { mode: 0o700 }))
-  yield* locate(region.path, port.makeDirectory(sideIn(region, token, "new")))
-  yield* locate(region.path, port.makeDirectory(sideIn(region, token, "old")))
+  yield* locate(region.path, port.makeDirectory(sideDirectory(region, token, "new")))
+  yield* locate(region.path, port.makeDirectory(sideDirectory(region, token, "old")))
 })
 
 export const make = (port: Backend, regions: ReadonlyArray<Region>, token: string): Effect.Effect<void, Fault> =>
-  Effect.forEach(regions, (region) => (region.isFlat ? Effect.void : makeIn(port, region, token)), { discard: true })
+  Effect.forEach(regions, (region) => (region.isFlat ? Effect.void : makeStagingDirectory(port, region, token)), {
+    discard: true
+  })
 
 const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory"
 
-const nothingIfGone = (fault: Fault): Effect.Effect<void, Fault> =>
+const ignoreNotFound = (fault: Fault): Effect.Effect<void, Fault> =>
   fault._tag === "NotFound" ? Effect.void : Effect.fail(fault)
 
 /** Makes directories writable, because they cannot be emptied otherwise. */
-const loosen = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath): Effect.fn.Return<void, Fault> {
+const makeWritable = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath): Effect.fn.Return<void, Fault> {
   const pending = [top]
   for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
     yield* Effect.ignore(port.attributes?.set(path, { mode: 0o700 }) ?? Effect.void)
@@ -58,7 +64,7 @@ const loosen = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath): 
 const removeWhole = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> => {
   const removed = Effect.suspend(() => Effect.asVoid(removeWithContent(port, path)))
   return Effect.catch(removed, (fault) =>
-    fault._tag === "AccessDenied" ? Effect.andThen(loosen(port, path), removed) : nothingIfGone(fault)
+    fault._tag === "AccessDenied" ? Effect.andThen(makeWritable(port, path), removed) : ignoreNotFound(fault)
   )
 }
 
@@ -69,24 +75,30 @@ const removeSlots = Effect.fnUntraced(function* (
 ): Effect.fn.Return<void, Fault> {
   const children = yield* Effect.catchIf(port.list(path), isGone, () => Effect.succeed([]))
   for (const { kind, name } of children) {
-    if (!isSlotOf(token, name)) continue
+    if (!isSlotName(token, name)) continue
     const at = FsPath.join(path, name)
-    yield* kind === "directory" ? removeWhole(port, at) : Effect.catch(port.remove(at), nothingIfGone)
+    yield* kind === "directory" ? removeWhole(port, at) : Effect.catch(port.remove(at), ignoreNotFound)
   }
 })
 
-const removeIn = Effect.fnUntraced(function* (port: Backend, region: Region, token: string): Effect.fn.Return<void, Fault> {
-  const staging = stagingIn(region, token)
+const removeStagingDirectory = Effect.fnUntraced(function* (
+  port: Backend,
+  region: Region,
+  token: string
+): Effect.fn.Return<void, Fault> {
+  const staging = stagingDirectory(region, token)
   if (region.isFlat) return yield* removeSlots(port, region, token)
   if ((yield* port.stat(staging)) === undefined) return
-  yield* removeWhole(port, sideIn(region, token, "new"))
-  yield* removeWhole(port, sideIn(region, token, "old"))
-  yield* writable(port, region.path, removeWhole(port, staging))
+  yield* removeWhole(port, sideDirectory(region, token, "new"))
+  yield* removeWhole(port, sideDirectory(region, token, "old"))
+  yield* whileWritable(port, region.path, removeWhole(port, staging))
 })
 
 export const remove = (port: Backend, regions: ReadonlyArray<Region>, token: string): Effect.Effect<void, Fault> =>
   Effect.provideService(
-    Effect.forEach([...regions].reverse(), (region) => locate(region.path, removeIn(port, region, token)), { discard: true }),
+    Effect.forEach([...regions].reverse(), (region) => locate(region.path, removeStagingDirectory(port, region, token)), {
+      discard: true
+    }),
     TakingBack,
     true
   )

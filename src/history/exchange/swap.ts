@@ -11,11 +11,11 @@ import { type Fault, located } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { TakingBack } from "../../port/Rules.ts"
-import { isCrossing, withRetries } from "./copying.ts"
-import { type Region, type Side, slotIn } from "./places.ts"
-import { isShut, type ModeChange, type Move, opened } from "./plan.ts"
+import { isCrossDeviceFault, withRetries } from "./copying.ts"
+import { type Region, type SlotSide, slotPath } from "./places.ts"
+import { isUnwritable, type ModeChange, type Move, withOwnerBits } from "./plan.ts"
 
-export interface Crossing {
+export interface CrossDeviceRename {
   readonly _tag: "Crossing"
   readonly directory: FsPath.FsPath
   readonly fault: Fault
@@ -27,53 +27,65 @@ export interface Moves {
   readonly modes: ReadonlyArray<ModeChange>
 }
 
-const slotOf = ({ regions }: Moves, token: string, move: Move, side: Side): FsPath.FsPath =>
-  slotIn(regions[move.region]!, token, side, move.slot)
+const slotOf = ({ regions }: Moves, token: string, move: Move, side: SlotSide): FsPath.FsPath =>
+  slotPath(regions[move.region]!, token, side, move.slot)
 
 export const setMode = (port: Backend, path: FsPath.FsPath, mode: number): Effect.Effect<void, Fault> =>
   port.attributes === undefined ? Effect.void : locate(path, port.attributes.set(path, { mode }))
 
-const renamed = (
+const renameEntry = (
   port: Backend,
   from: FsPath.FsPath,
   to: FsPath.FsPath,
   { path }: Move,
   replace: boolean
-): Effect.Effect<void, Fault | Crossing> =>
-  Effect.mapError(port.rename(from, to, { replace }), (fault): Fault | Crossing =>
-    isCrossing(fault) ? { _tag: "Crossing", directory: FsPath.parent(path), fault: located(fault, path) } : located(fault, path)
+): Effect.Effect<void, Fault | CrossDeviceRename> =>
+  Effect.mapError(port.rename(from, to, { replace }), (fault): Fault | CrossDeviceRename =>
+    isCrossDeviceFault(fault)
+      ? { _tag: "Crossing", directory: FsPath.parent(path), fault: located(fault, path) }
+      : located(fault, path)
   )
 
-export const putAside = (port: Backend, move: Move, aside: FsPath.FsPath): Effect.Effect<void, Fault | Crossing> => {
-  const gone = renamed(port, move.path, aside, move, false)
+export const moveAside = (port: Backend, move: Move, aside: FsPath.FsPath): Effect.Effect<void, Fault | CrossDeviceRename> => {
+  const gone = renameEntry(port, move.path, aside, move, false)
   // The rename may work even without the new mode.
-  return move.opens === undefined ? gone : Effect.andThen(Effect.ignore(setMode(port, move.path, opened(move.opens))), gone)
+  return move.opens === undefined
+    ? gone
+    : Effect.andThen(Effect.ignore(setMode(port, move.path, withOwnerBits(move.opens))), gone)
 }
 
-export const putInPlace = (port: Backend, move: Move, staged: FsPath.FsPath): Effect.Effect<void, Fault | Crossing> => {
-  const placed = renamed(port, staged, move.path, move, move.keeps)
-  return move.shuts === undefined ? placed : Effect.andThen(placed, setMode(port, move.path, move.shuts))
+export const putInPlace = (
+  port: Backend,
+  move: Move,
+  staged: FsPath.FsPath
+): Effect.Effect<void, Fault | CrossDeviceRename> => {
+  const placement = renameEntry(port, staged, move.path, move, move.keeps)
+  return move.shuts === undefined ? placement : Effect.andThen(placement, setMode(port, move.path, move.shuts))
 }
 
-const forward = (port: Backend, moves: Moves, token: string, move: Move): Effect.Effect<void, Fault | Crossing> => {
-  const aside = move.was === undefined || move.keeps ? undefined : putAside(port, move, slotOf(moves, token, move, "old"))
-  const placed = move.next === undefined ? undefined : putInPlace(port, move, slotOf(moves, token, move, "new"))
-  if (aside === undefined) return placed ?? Effect.void
-  return placed === undefined ? aside : Effect.andThen(aside, placed)
+const applyStep = (port: Backend, moves: Moves, token: string, move: Move): Effect.Effect<void, Fault | CrossDeviceRename> => {
+  const aside = move.was === undefined || move.keeps ? undefined : moveAside(port, move, slotOf(moves, token, move, "old"))
+  const placement = move.next === undefined ? undefined : putInPlace(port, move, slotOf(moves, token, move, "new"))
+  if (aside === undefined) return placement ?? Effect.void
+  return placement === undefined ? aside : Effect.andThen(aside, placement)
 }
 
-export const open = (port: Backend, { modes }: Pick<Moves, "modes">): Effect.Effect<void> =>
-  Effect.forEach(modes, ({ opens, path, was }) => (opens ? Effect.ignore(setMode(port, path, opened(was))) : Effect.void), {
-    discard: true
-  })
+export const openDirectories = (port: Backend, { modes }: Pick<Moves, "modes">): Effect.Effect<void> =>
+  Effect.forEach(
+    modes,
+    ({ opens, path, was }) => (opens ? Effect.ignore(setMode(port, path, withOwnerBits(was))) : Effect.void),
+    {
+      discard: true
+    }
+  )
 
-const settle = Effect.fnUntraced(function* (port: Backend, { modes }: Moves): Effect.fn.Return<void, Fault> {
+const setFinalModes = Effect.fnUntraced(function* (port: Backend, { modes }: Moves): Effect.fn.Return<void, Fault> {
   for (let i = modes.length - 1; i >= 0; i--) yield* setMode(port, modes[i]!.path, modes[i]!.becomes)
 })
 
-const inTheWay: Fault = { _tag: "AlreadyExists" }
+const occupied: Fault = { _tag: "AlreadyExists" }
 
-const back = Effect.fnUntraced(function* (
+const undoStep = Effect.fnUntraced(function* (
   port: Backend,
   moves: Moves,
   token: string,
@@ -84,70 +96,71 @@ const back = Effect.fnUntraced(function* (
   const aside = slotOf(moves, token, move, "old")
   const isPlaced = next !== undefined && (yield* port.stat(staged)) === undefined
   if (isPlaced && (yield* port.stat(path))?.kind === next) {
-    if (shuts !== undefined) yield* Effect.ignore(setMode(port, path, opened(shuts)))
+    if (shuts !== undefined) yield* Effect.ignore(setMode(port, path, withOwnerBits(shuts)))
     yield* port.rename(path, staged, { replace: false })
   }
   if (was === undefined) return
   if ((yield* port.stat(aside)) !== undefined) {
     if ((yield* port.stat(path)) === undefined) yield* port.rename(aside, path, { replace: false })
-    else if (!move.keeps) return yield* Effect.fail(inTheWay)
+    else if (!move.keeps) return yield* Effect.fail(occupied)
   }
   if (move.opens !== undefined) yield* setMode(port, path, move.opens)
 })
 
-const reopen = (port: Backend, { modes }: Moves): Effect.Effect<void> =>
+const reopenDirectories = (port: Backend, { modes }: Moves): Effect.Effect<void> =>
   Effect.forEach(
     modes,
-    (change) => (wasOpened(change) ? withRetries(setMode(port, change.path, opened(change.was))) : Effect.void),
+    (change) => (wasOpened(change) ? withRetries(setMode(port, change.path, withOwnerBits(change.was))) : Effect.void),
     { discard: true }
   )
 
 /** Tests whether the directory was made writable during the steps or their undoing. */
-const wasOpened = ({ becomes, kind, was }: ModeChange): boolean => kind === "directory" && (isShut(was) || isShut(becomes))
+const wasOpened = ({ becomes, kind, was }: ModeChange): boolean =>
+  kind === "directory" && (isUnwritable(was) || isUnwritable(becomes))
 
 const undo = Effect.fnUntraced(function* (
   port: Backend,
   moves: Moves,
   token: string,
-  reached: Reached
+  progress: SwapProgress
 ): Effect.fn.Return<boolean> {
   const { modes, steps } = moves
-  let isWhole = true
-  yield* reopen(port, moves)
-  for (let i = reached.steps - 1; i >= 0; i--) {
-    const isBack = yield* withRetries(Effect.suspend(() => back(port, moves, token, steps[i]!)))
-    isWhole = isBack && isWhole
+  let isFullyUndone = true
+  yield* reopenDirectories(port, moves)
+  for (let i = progress.steps - 1; i >= 0; i--) {
+    const isUndone = yield* withRetries(Effect.suspend(() => undoStep(port, moves, token, steps[i]!)))
+    isFullyUndone = isUndone && isFullyUndone
   }
   for (let i = modes.length - 1; i >= 0; i--) {
     const change = modes[i]!
-    if (!reached.modes && !wasOpened(change)) continue
-    const isBack = yield* withRetries(setMode(port, change.path, change.was))
-    isWhole = isBack && isWhole
+    if (!progress.modes && !wasOpened(change)) continue
+    const isUndone = yield* withRetries(setMode(port, change.path, change.was))
+    isFullyUndone = isUndone && isFullyUndone
   }
-  return isWhole
+  return isFullyUndone
 })
 
-interface Reached {
+interface SwapProgress {
   steps: number
   modes: boolean
 }
 
-const swapAll = Effect.fnUntraced(function* (
+const applyAll = Effect.fnUntraced(function* (
   port: Backend,
   moves: Moves,
   token: string,
-  reached: Reached
-): Effect.fn.Return<void, Fault | Crossing> {
-  yield* open(port, moves)
+  progress: SwapProgress
+): Effect.fn.Return<void, Fault | CrossDeviceRename> {
+  yield* openDirectories(port, moves)
   for (const step of moves.steps) {
-    reached.steps++
-    yield* forward(port, moves, token, step)
+    progress.steps++
+    yield* applyStep(port, moves, token, step)
   }
-  reached.modes = true
-  yield* settle(port, moves)
+  progress.modes = true
+  yield* setFinalModes(port, moves)
 })
 
-const stuck = (cause: Cause.Cause<Fault | Crossing>): Fault => ({
+const incompleteRollback = (cause: Cause.Cause<Fault | CrossDeviceRename>): Fault => ({
   _tag: "IoError",
   detail: "it failed halfway, and so did putting back what was there; the next start finishes it",
   cause
@@ -158,17 +171,20 @@ export const swap = (
   port: Backend,
   moves: Moves,
   token: string,
-  hooks: { readonly turning: Effect.Effect<void>; readonly onStuck: Effect.Effect<void> }
-): Effect.Effect<void, Fault | Crossing> =>
+  hooks: { readonly onRollback: Effect.Effect<void>; readonly onIncompleteRollback: Effect.Effect<void> }
+): Effect.Effect<void, Fault | CrossDeviceRename> =>
   Effect.uninterruptibleMask((restore) => {
-    const reached: Reached = { steps: 0, modes: false }
-    return Effect.catchCause(restore(swapAll(port, moves, token, reached)), (cause) =>
+    const progress: SwapProgress = { steps: 0, modes: false }
+    return Effect.catchCause(restore(applyAll(port, moves, token, progress)), (cause) =>
       Effect.flatMap(
-        Effect.andThen(hooks.turning, Effect.provideService(undo(port, moves, token, reached), TakingBack, true)),
-        (isWhole) =>
-          isWhole
+        Effect.andThen(hooks.onRollback, Effect.provideService(undo(port, moves, token, progress), TakingBack, true)),
+        (isFullyUndone) =>
+          isFullyUndone
             ? Effect.failCause(cause)
-            : Effect.andThen(hooks.onStuck, Cause.hasInterrupts(cause) ? Effect.failCause(cause) : Effect.fail(stuck(cause)))
+            : Effect.andThen(
+                hooks.onIncompleteRollback,
+                Cause.hasInterrupts(cause) ? Effect.failCause(cause) : Effect.fail(incompleteRollback(cause))
+              )
       )
     )
   })

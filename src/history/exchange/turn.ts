@@ -18,19 +18,19 @@ import * as Transactions from "../../runtime/transactions.ts"
  * Milliseconds: the least pause between two checks, the longest wait, and the longest wait for a process of unknown
  * state.
  */
-const [between, patience, shortPatience] = [10, 120_000, 2_000] as const
+const [minPauseMillis, maxWaitMillis, maxUnknownWaitMillis] = [10, 120_000, 2_000] as const
 
 /** Milliseconds after which a turn of a process of unknown state has expired. */
-const staleAfter = 60 * 60 * 1000
+const staleTurnMillis = 60 * 60 * 1000
 
 /** The turns that this fiber holds; they do not exclude it. */
-const Held: Context.Reference<ReadonlySet<string>> = Context.Reference<ReadonlySet<string>>("fs-algebra/exchange/Held", {
+const HeldTurns: Context.Reference<ReadonlySet<string>> = Context.Reference<ReadonlySet<string>>("fs-algebra/exchange/Held", {
   defaultValue: () => new Set()
 })
 
 const busy: Fault = { _tag: "AccessDenied", path: FsPath.root, why: "busy" }
 
-const unknown = ({ file, header }: Transactions.Entry): Fault => ({
+const unknownOwner = ({ file, header }: Transactions.Entry): Fault => ({
   _tag: "Unavailable",
   path: FsPath.root,
   detail:
@@ -38,7 +38,7 @@ const unknown = ({ file, header }: Transactions.Entry): Fault => ({
     `where it has ended, remove ${JSON.stringify(file)}`
 })
 
-const unkept: Fault = {
+const cannotKeepRecord: Fault = {
   _tag: "Unavailable",
   path: FsPath.root,
   detail:
@@ -46,29 +46,29 @@ const unkept: Fault = {
     "in XDG_STATE_HOME, ~/.local/state or the temporary directory, and space on its disk"
 }
 
-const enter = (id: string, roots: ReadonlyArray<Transactions.Root>): Effect.Effect<void, Fault> =>
+const publishTurn = (id: string, roots: ReadonlyArray<Transactions.Root>): Effect.Effect<void, Fault> =>
   Effect.try({
     try: () => {
       const draft = Transactions.draft(id, Transactions.ownHeader("", roots), false)
       if (draft === undefined) throw new Error("there is no private directory")
       draft.publish("turn")
     },
-    catch: (cause) => ({ ...unkept, cause })
+    catch: (cause) => ({ ...cannotKeepRecord, cause })
   })
 
 /**
  * Removes the turn. If the removal fails, the turn is marked as abandoned, so that it blocks nobody and the next
  * process removes it.
  */
-const leave = (id: string): Effect.Effect<void> =>
-  Effect.try(() => Transactions.drop(id, "turn")).pipe(
+const removeTurn = (id: string): Effect.Effect<void> =>
+  Effect.try(() => Transactions.removeRecord(id, "turn")).pipe(
     Effect.retry({ times: 2 }),
-    Effect.catch(() => Effect.sync(() => void Transactions.abandoned.add(id))),
-    Effect.ensuring(Effect.sync(() => void Transactions.inUse.delete(id)))
+    Effect.catch(() => Effect.sync(() => void Transactions.unfinishedIds.add(id))),
+    Effect.ensuring(Effect.sync(() => void Transactions.runningIds.delete(id)))
   )
 
 /** Returns the first record that blocks these roots. Removes turns of dead processes. */
-const other = Effect.fnUntraced(function* (
+const findBlockingRecord = Effect.fnUntraced(function* (
   own: string,
   held: ReadonlySet<string>,
   roots: ReadonlyArray<Transactions.Root>
@@ -80,9 +80,9 @@ const other = Effect.fnUntraced(function* (
     const isAlive = Transactions.isAlive(entry)
     if (isAlive === true) return { entry, isKnown: true }
     const isTurn = entry.state === "turn"
-    if (isAlive === undefined && !(isTurn && now - entry.modified > staleAfter)) return { entry, isKnown: false }
+    if (isAlive === undefined && !(isTurn && now - entry.modified > staleTurnMillis)) return { entry, isKnown: false }
     // A dead turn that cannot be removed blocks nobody, and the next process tries again.
-    if (isTurn) yield* Effect.ignore(Effect.try(() => Transactions.dropFile(entry.file)))
+    if (isTurn) yield* Effect.ignore(Effect.try(() => Transactions.removeFile(entry.file)))
   }
   return undefined
 })
@@ -94,42 +94,44 @@ const other = Effect.fnUntraced(function* (
  * Fails with AccessDenied `busy` if another process takes too long, and with Unavailable if the state of its process is
  * unknown.
  */
-export const taking = <A, E, R>(port: Backend, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> => {
+export const withTreeLock = <A, E, R>(port: Backend, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> => {
   const roots = port.hostRoots?.all ?? []
-  return roots.length === 0 ? effect : takingRoots(roots, effect)
+  return roots.length === 0 ? effect : withRootLocks(roots, effect)
 }
 
-export const takingRoots = <A, E, R>(
+export const withRootLocks = <A, E, R>(
   hostRoots: ReadonlyArray<Transactions.Root>,
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | Fault, R> => {
   const roots = hostRoots.map(({ device, inode, path }) => ({ path, device, inode }))
   const attempt = (waited: number): Effect.Effect<A, E | Fault, R> => {
     const id = Transactions.makeId()
-    const tried: Effect.Effect<{ readonly value: A } | { readonly fault: Fault; readonly most: number }, E | Fault, R> =
+    const lockedRun: Effect.Effect<{ readonly value: A } | { readonly fault: Fault; readonly maxWait: number }, E | Fault, R> =
       Effect.acquireUseRelease(
         Effect.onError(
           Effect.suspend(() => {
-            Transactions.inUse.add(id)
-            return enter(id, roots)
+            Transactions.runningIds.add(id)
+            return publishTurn(id, roots)
           }),
-          () => leave(id)
+          () => removeTurn(id)
         ),
         () =>
           Effect.gen(function* () {
-            const held = yield* Held
-            const found = yield* other(id, held, roots)
+            const held = yield* HeldTurns
+            const found = yield* findBlockingRecord(id, held, roots)
             if (found === undefined) {
-              return { value: yield* Effect.provideService(effect, Held, new Set([...held, id])) }
+              return { value: yield* Effect.provideService(effect, HeldTurns, new Set([...held, id])) }
             }
-            return found.isKnown ? { fault: busy, most: patience } : { fault: unknown(found.entry), most: shortPatience }
+            return found.isKnown
+              ? { fault: busy, maxWait: maxWaitMillis }
+              : { fault: unknownOwner(found.entry), maxWait: maxUnknownWaitMillis }
           }),
-        () => leave(id)
+        () => removeTurn(id)
       )
-    return Effect.flatMap(tried, (done) => {
+    return Effect.flatMap(lockedRun, (done) => {
       if ("value" in done) return Effect.succeed(done.value)
-      if (waited > done.most) return Effect.fail(done.fault)
-      const wait = between + randomInt(Math.min(500, between + waited))
+      if (waited > done.maxWait) return Effect.fail(done.fault)
+      const wait = minPauseMillis + randomInt(Math.min(500, minPauseMillis + waited))
       return Effect.andThen(pause(wait), attempt(waited + wait))
     })
   }

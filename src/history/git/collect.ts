@@ -26,7 +26,7 @@ export interface Options {
   readonly maxWaste?: number | undefined
 }
 
-export interface Collected {
+export interface CollectResult {
   /**
    * `busy`: another process collects. `held`: packs were merged, but the store is held, so no object was
    * removed.
@@ -38,40 +38,40 @@ export interface Collected {
 const defaults = { maxPacks: 50, maxWaste: 0.3 }
 
 /** The numbers of removed snapshots and of loose reference files from which a collection pays off. */
-const [maxForgotten, maxLoose] = [16, 200] as const
+const [forgottenThreshold, looseRefThreshold] = [16, 200] as const
 
 /** The most pack bytes that one job rewrites, unless a quarter of all packs is more. */
-const minBatch = 64 * 2 ** 20
+const minBatchBytes = 64 * 2 ** 20
 
 /** Milliseconds after which an untouched temporary file or lock is a leftover. */
 const old = 3_600_000
 
-const look = (path: string): Fs.Stats | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })
+const lstatIfPresent = (path: string): Fs.Stats | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })
 
 const removeQuietly = (path: string): void => Fs.rmSync(path, { force: true, recursive: true })
 
-const workIn = (directory: string): string => join(directory, "packing")
+const workDirectory = (directory: string): string => join(directory, "packing")
 
-const looseRefs = (directory: string): number => {
+const countLooseRefs = (directory: string): number => {
   const path = join(directory, "refs", "snapshots")
-  return look(path) === undefined ? 0 : Fs.readdirSync(path).length
+  return lstatIfPresent(path) === undefined ? 0 : Fs.readdirSync(path).length
 }
 
-const forgotten = (directory: string): number => look(forgottenFile(directory))?.size ?? 0
+const countForgotten = (directory: string): number => lstatIfPresent(forgottenFile(directory))?.size ?? 0
 
 /** Tests whether a collection pays off. Costs three directory lookups. */
 export const needsCollecting = (store: Store, options: Options = {}): Effect.Effect<boolean, StoreFault> =>
   attempt(
     store.directory,
     () =>
-      Packs.listed(store.packDirectory).length > (options.maxPacks ?? defaults.maxPacks) ||
-      forgotten(store.directory) >= maxForgotten ||
-      looseRefs(store.directory) > maxLoose
+      Packs.listPacks(store.packDirectory).length > (options.maxPacks ?? defaults.maxPacks) ||
+      countForgotten(store.directory) >= forgottenThreshold ||
+      countLooseRefs(store.directory) > looseRefThreshold
   )
 
-interface Work {
+interface CollectionRun {
   readonly store: Store
-  readonly turn: Turns.Turn
+  readonly turn: Turns.StoreLock
   readonly tips: ReadonlySet<string>
   readonly canPrune: boolean
   readonly maxPacks: number
@@ -80,7 +80,7 @@ interface Work {
 
 /** Tests the age of a path against the disk's own clock. */
 const isOld = (path: string, now: number): boolean => {
-  const stats = look(path)
+  const stats = lstatIfPresent(path)
   return stats !== undefined && now - stats.mtimeMs > old
 }
 
@@ -89,7 +89,7 @@ const filesBelow = (directory: string): ReadonlyArray<string> =>
     .filter((entry) => entry.isFile())
     .map((entry) => join(entry.parentPath, entry.name))
 
-const isLeft = (packDirectory: string, name: string, now: number, isHeld: boolean): boolean => {
+const isLeftover = (packDirectory: string, name: string, now: number, isHeld: boolean): boolean => {
   const path = join(packDirectory, name)
   // The pack writer of this library works only while it holds the store.
   if (/^tmp_(?:pack|idx)_[0-9a-f]{16}/.test(name) && !isHeld) return true
@@ -97,15 +97,15 @@ const isLeft = (packDirectory: string, name: string, now: number, isHeld: boolea
   const [, stem, ending] = /^(pack-[0-9a-z]+)\.(idx|pack|rev|bitmap|mtimes)$/.exec(name) ?? []
   if (stem === undefined) return false
   // An index without its pack makes readers expect objects that are gone. A pack without an index may still get one.
-  if (ending === "idx") return look(join(packDirectory, `${stem}.pack`)) === undefined
-  return look(join(packDirectory, `${stem}.idx`)) === undefined && isOld(path, now)
+  if (ending === "idx") return lstatIfPresent(join(packDirectory, `${stem}.pack`)) === undefined
+  return lstatIfPresent(join(packDirectory, `${stem}.idx`)) === undefined && isOld(path, now)
 }
 
-const sweep = ({ directory, packDirectory }: Store, turn: Turns.Turn, isHeld: boolean): void => {
-  removeQuietly(workIn(directory))
-  const now = look(turn.path)?.mtimeMs ?? 0
+const removeLeftovers = ({ directory, packDirectory }: Store, turn: Turns.StoreLock, isHeld: boolean): void => {
+  removeQuietly(workDirectory(directory))
+  const now = lstatIfPresent(turn.path)?.mtimeMs ?? 0
   for (const name of Fs.readdirSync(packDirectory)) {
-    if (isLeft(packDirectory, name, now, isHeld)) removeQuietly(join(packDirectory, name))
+    if (isLeftover(packDirectory, name, now, isHeld)) removeQuietly(join(packDirectory, name))
   }
   const locks = [...filesBelow(join(directory, "refs")), join(directory, "packed-refs.lock")]
   for (const path of locks) if (path.endsWith(".lock") && isOld(path, now)) removeQuietly(path)
@@ -120,7 +120,7 @@ const tipsOf = ({ git }: Store): Effect.Effect<ReadonlySet<string>, StoreFault> 
     ({ stdout }) => new Set(stdout.toString().split("\n").filter(isId))
   )
 
-const byLine = (visit: (line: Buffer) => void): ((bytes: Buffer) => void) => {
+const lineSplitter = (visit: (line: Buffer) => void): ((bytes: Buffer) => void) => {
   let rest: Buffer | undefined
   return (bytes) => {
     const all = rest === undefined ? bytes : Buffer.concat([rest, bytes])
@@ -133,28 +133,31 @@ const byLine = (visit: (line: Buffer) => void): ((bytes: Buffer) => void) => {
   }
 }
 
-const reachable = ["rev-list", "--objects", "--stdin"]
+const reachableArguments = ["rev-list", "--objects", "--stdin"]
 
-const asInput = (tips: ReadonlySet<string>): string => [...tips].join("\n")
+const tipLines = (tips: ReadonlySet<string>): string => [...tips].join("\n")
 
 const idIn = (line: Buffer): Buffer => Buffer.from(line.toString("latin1", 0, 40), "hex")
 
 /** Marks all reachable objects. Fails if one is missing, because the rest of the reachable set is then unknown. */
-const markAll = ({ store, tips }: Work, packs: ReadonlyArray<Pack>): Effect.Effect<void, StoreFault> =>
+const markAll = ({ store, tips }: CollectionRun, packs: ReadonlyArray<Pack>): Effect.Effect<void, StoreFault> =>
   tips.size === 0
     ? Effect.void
     : Effect.asVoid(
-        store.git.run(reachable, { input: asInput(tips), onOutput: byLine((line) => Packs.mark(packs, idIn(line))) })
+        store.git.run(reachableArguments, {
+          input: tipLines(tips),
+          onOutput: lineSplitter((line) => Packs.markReachable(packs, idIn(line)))
+        })
       )
 
 interface Job {
   readonly packs: ReadonlyArray<Pack>
   readonly isPruning: boolean
-  readonly isDead: boolean
+  readonly isUnreachable: boolean
 }
 
 /** Returns a predicate for the objects of the new pack: each object once, and none that a remaining pack contains. */
-const chooser = ({ packs }: Job, all: ReadonlyArray<Pack>) => {
+const makeChooser = ({ packs }: Job, all: ReadonlyArray<Pack>) => {
   const others = all.filter((pack) => !packs.includes(pack))
   const isChosen = packs.map(({ count }) => new Uint8Array(count))
   let count = 0
@@ -173,7 +176,7 @@ const chooser = ({ packs }: Job, all: ReadonlyArray<Pack>) => {
   return { choose, count: () => count }
 }
 
-type Chooser = ReturnType<typeof chooser>
+type Chooser = ReturnType<typeof makeChooser>
 
 /**
  * Yields the input of `git pack-objects`.
@@ -181,9 +184,9 @@ type Chooser = ReturnType<typeof chooser>
  * Reachable objects come first, newest first and with their paths, because git uses the paths to find similar objects.
  * Unreachable objects follow, unless the job prunes.
  */
-async function* listOf(job: Job, { choose }: Chooser, lines: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+async function* listObjects(job: Job, { choose }: Chooser, lines: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let chosen: Array<Buffer> = []
-  const take = byLine((line) => {
+  const take = lineSplitter((line) => {
     if (choose(idIn(line))) chosen.push(Buffer.from(line), Buffer.from("\n"))
   })
   for await (const bytes of lines) {
@@ -206,9 +209,9 @@ async function* outputOf({ child, end }: Running): AsyncGenerator<Buffer> {
   if ((await end).code !== 0) throw new Error("the list of objects is not whole")
 }
 
-async function* nothing(): AsyncGenerator<Buffer> {}
+async function* noLines(): AsyncGenerator<Buffer> {}
 
-const reasonOf = (running: Running | undefined, fault: StoreFault): Effect.Effect<never, StoreFault> =>
+const failWithReason = (running: Running | undefined, fault: StoreFault): Effect.Effect<never, StoreFault> =>
   running === undefined || (running.child.exitCode ?? 0) === 0
     ? Effect.fail(fault)
     : Effect.flatMap(
@@ -231,29 +234,34 @@ const pack = (
   })
 
 /** Packs the objects that the job keeps. Fails if git packed a different number of objects. */
-const packed = (work: Work, job: Job, all: ReadonlyArray<Pack>, place: string): Effect.Effect<Pack | undefined, StoreFault> =>
+const packKeptObjects = (
+  work: CollectionRun,
+  job: Job,
+  all: ReadonlyArray<Pack>,
+  place: string
+): Effect.Effect<Pack | undefined, StoreFault> =>
   Effect.scoped(
     Effect.gen(function* () {
       const { store, tips } = work
-      const running = tips.size === 0 ? undefined : yield* store.git.start(reachable)
-      running?.child.stdin.end(asInput(tips))
-      const chosen = chooser(job, all)
-      const list = listOf(job, chosen, running === undefined ? nothing() : outputOf(running))
-      const made = yield* Effect.catch(pack(store, place, list), (fault) => reasonOf(running, fault))
+      const running = tips.size === 0 ? undefined : yield* store.git.start(reachableArguments)
+      running?.child.stdin.end(tipLines(tips))
+      const chosen = makeChooser(job, all)
+      const list = listObjects(job, chosen, running === undefined ? noLines() : outputOf(running))
+      const made = yield* Effect.catch(pack(store, place, list), (fault) => failWithReason(running, fault))
       if ((made?.count ?? 0) === chosen.count()) return made
       return yield* Effect.fail(storeFault("io", `git packed ${made?.count ?? 0} objects in place of ${chosen.count()}`))
     })
   )
 
 /** Moves the files of a pack into the store. The index comes last, because git finds a pack by its index. */
-const publish = (packDirectory: string, from: string): void => {
+const publishPack = (packDirectory: string, from: string): void => {
   const files = Fs.readdirSync(from).sort((a, b) => Number(a.endsWith(".idx")) - Number(b.endsWith(".idx")))
   for (const file of files) Fs.renameSync(join(from, file), join(packDirectory, file))
   syncDirectoryNow(packDirectory)
 }
 
 /** Removes a pack. The index goes first, because git ignores a pack without one. */
-const discard = (packDirectory: string, { name }: Pack): void => {
+const removePack = (packDirectory: string, { name }: Pack): void => {
   for (const ending of ["idx", "pack", "rev", "bitmap", "mtimes"]) {
     Fs.rmSync(join(packDirectory, `${name}.${ending}`), { force: true })
   }
@@ -262,40 +270,46 @@ const discard = (packDirectory: string, { name }: Pack): void => {
 /**
  * Runs `run` while new holders wait. Returns false, without a run, if the store is held or a reference is new.
  */
-const aloneWith = ({ store, tips, turn: self }: Work, run: () => void): Effect.Effect<boolean, StoreFault> =>
+const runWithoutHolders = ({ store, tips, turn: self }: CollectionRun, run: () => void): Effect.Effect<boolean, StoreFault> =>
   Effect.acquireUseRelease(
-    attempt(store.directory, () => Turns.enter(store.directory, "remover")),
+    attempt(store.directory, () => Turns.acquire(store.directory, "remover")),
     () =>
       Effect.gen(function* () {
-        if (yield* attempt(store.directory, () => Turns.isAnybody(store.directory, "holder", self))) return false
+        if (yield* attempt(store.directory, () => Turns.isHeldByOther(store.directory, "holder", self))) return false
         for (const tip of yield* tipsOf(store)) if (!tips.has(tip)) return false
         yield* attempt(store.directory, run)
         return true
       }),
     (turn) =>
       Effect.andThen(
-        Effect.sync(() => Turns.leave(turn)),
-        store.reader.renew
+        Effect.sync(() => Turns.release(turn)),
+        store.reader.restart
       )
   )
 
-const perform = (work: Work, job: Job, all: ReadonlyArray<Pack>): Effect.Effect<ReadonlyArray<Pack> | undefined, StoreFault> =>
+const runJob = (
+  work: CollectionRun,
+  job: Job,
+  all: ReadonlyArray<Pack>
+): Effect.Effect<ReadonlyArray<Pack> | undefined, StoreFault> =>
   Effect.gen(function* () {
     const { packDirectory } = work.store
-    const place = join(workIn(work.store.directory), randomBytes(6).toString("hex"))
-    const made = job.isDead ? undefined : yield* packed(work, job, all, place)
-    const exchange = (): void => {
-      if (made !== undefined) publish(packDirectory, join(place, "pack"))
-      for (const old of job.packs) if (old.name !== made?.name) discard(packDirectory, old)
+    const place = join(workDirectory(work.store.directory), randomBytes(6).toString("hex"))
+    const made = job.isUnreachable ? undefined : yield* packKeptObjects(work, job, all, place)
+    const swapPacks = (): void => {
+      if (made !== undefined) publishPack(packDirectory, join(place, "pack"))
+      for (const old of job.packs) if (old.name !== made?.name) removePack(packDirectory, old)
     }
     const isDone = yield* Effect.uninterruptible(
-      job.isPruning ? aloneWith(work, exchange) : Effect.as(attempt(work.store.directory, exchange), true)
+      job.isPruning ? runWithoutHolders(work, swapPacks) : Effect.as(attempt(work.store.directory, swapPacks), true)
     )
     if (!isDone) return undefined
-    if (job.isPruning) made?.isLive.fill(1)
-    const left = all.filter((pack) => !job.packs.includes(pack) && pack.name !== made?.name)
-    return made === undefined ? left : bySize([...left, made])
-  }).pipe(Effect.ensuring(Effect.ignore(attempt(work.store.directory, () => removeQuietly(workIn(work.store.directory))))))
+    if (job.isPruning) made?.reachableFlags.fill(1)
+    const remaining = all.filter((pack) => !job.packs.includes(pack) && pack.name !== made?.name)
+    return made === undefined ? remaining : bySize([...remaining, made])
+  }).pipe(
+    Effect.ensuring(Effect.ignore(attempt(work.store.directory, () => removeQuietly(workDirectory(work.store.directory)))))
+  )
 
 const bySize = (packs: ReadonlyArray<Pack>): ReadonlyArray<Pack> => packs.toSorted((a, b) => b.bytes - a.bytes)
 
@@ -304,7 +318,7 @@ const bySize = (packs: ReadonlyArray<Pack>): ReadonlyArray<Pack> => packs.toSort
  *
  * With this choice each object is rewritten only a few times.
  */
-const crowded = (packs: ReadonlyArray<Pack>): ReadonlyArray<Pack> => {
+const packsToMerge = (packs: ReadonlyArray<Pack>): ReadonlyArray<Pack> => {
   const sorted = packs.toReversed()
   let sum = 0
   let end = 0
@@ -315,9 +329,9 @@ const crowded = (packs: ReadonlyArray<Pack>): ReadonlyArray<Pack> => {
   return sorted.slice(0, end)
 }
 
-const batchOf = (packs: ReadonlyArray<Pack>, most: number): ReadonlyArray<Pack> => {
+const batchOf = (packs: ReadonlyArray<Pack>, maxBytes: number): ReadonlyArray<Pack> => {
   let size = 0
-  const end = packs.findIndex(({ bytes }, i) => (size += bytes) > most && i > 0)
+  const end = packs.findIndex(({ bytes }, i) => (size += bytes) > maxBytes && i > 0)
   return end === -1 ? packs : packs.slice(0, end)
 }
 
@@ -329,22 +343,25 @@ const bytesIn = (packs: ReadonlyArray<Pack>): number => packs.reduce((sum, { byt
  * Dead packs go first, because their removal needs no space. They are known only before any other job, because marking
  * counts an object of two packs in one of them.
  */
-const next = (work: Work, packs: ReadonlyArray<Pack>, canPrune: boolean): Job | undefined => {
-  const dead = canPrune ? packs.filter(({ isLive }) => !isLive.includes(1)) : []
-  if (dead.length > 0) return { packs: dead, isPruning: true, isDead: true }
+const nextJob = (work: CollectionRun, packs: ReadonlyArray<Pack>, canPrune: boolean): Job | undefined => {
+  const dead = canPrune ? packs.filter(({ reachableFlags: isLive }) => !isLive.includes(1)) : []
+  if (dead.length > 0) return { packs: dead, isPruning: true, isUnreachable: true }
   if (packs.length > work.maxPacks) {
-    const few = packs.slice(Math.max(0, work.maxPacks - 1)).toReversed()
-    const some = crowded(packs)
-    const batch = batchOf(some.length > few.length ? some : few, Math.max(minBatch, bytesIn(packs) / 4))
-    if (batch.length > 1) return { packs: batch, isPruning: canPrune, isDead: false }
+    const excessPacks = packs.slice(Math.max(0, work.maxPacks - 1)).toReversed()
+    const crowdedPacks = packsToMerge(packs)
+    const batch = batchOf(
+      crowdedPacks.length > excessPacks.length ? crowdedPacks : excessPacks,
+      Math.max(minBatchBytes, bytesIn(packs) / 4)
+    )
+    if (batch.length > 1) return { packs: batch, isPruning: canPrune, isUnreachable: false }
   }
   if (!canPrune) return undefined
-  const wasteful = packs.filter((pack) => pack.waste() > work.maxWaste).toReversed()
-  return wasteful.length === 0 ? undefined : { packs: batchOf(wasteful, minBatch), isPruning: true, isDead: false }
+  const wasteful = packs.filter((pack) => pack.unreachableShare() > work.maxWaste).toReversed()
+  return wasteful.length === 0 ? undefined : { packs: batchOf(wasteful, minBatchBytes), isPruning: true, isUnreachable: false }
 }
 
 /** Packs loose objects, which git's own commands create. */
-const packLoose = ({ store }: Work): Effect.Effect<void, StoreFault> =>
+const packLoose = ({ store }: CollectionRun): Effect.Effect<void, StoreFault> =>
   Effect.gen(function* () {
     const objects = join(store.directory, "objects")
     const ids = yield* attempt(store.directory, () =>
@@ -354,39 +371,39 @@ const packLoose = ({ store }: Work): Effect.Effect<void, StoreFault> =>
         .filter(isId)
     )
     if (ids.length === 0) return
-    const place = join(workIn(store.directory), "loose")
+    const place = join(workDirectory(store.directory), "loose")
     yield* pack(store, place, `${ids.join("\n")}\n`)
-    yield* attempt(store.directory, () => publish(store.packDirectory, join(place, "pack")))
+    yield* attempt(store.directory, () => publishPack(store.packDirectory, join(place, "pack")))
     yield* store.git.run(["prune-packed", "--quiet"])
   })
 
-const collecting = (work: Work): Effect.Effect<Collected, StoreFault> =>
+const runCollection = (work: CollectionRun): Effect.Effect<CollectResult, StoreFault> =>
   Effect.gen(function* () {
     const { canPrune: isAllowed, store } = work
     const { directory, git, packDirectory } = store
-    if ((yield* attempt(store.directory, () => looseRefs(directory))) > maxLoose)
+    if ((yield* attempt(store.directory, () => countLooseRefs(directory))) > looseRefThreshold)
       yield* git.run(["pack-refs", "--all", "--prune"])
     yield* packLoose(work)
-    const seen = yield* attempt(store.directory, () => forgotten(directory))
+    const countedRemovals = yield* attempt(store.directory, () => countForgotten(directory))
     let packs = yield* Packs.read(packDirectory)
     const before = bytesIn(packs)
     let canPrune = isAllowed
     if (canPrune) yield* markAll(work, packs)
-    for (let job = next(work, packs, canPrune); job !== undefined; job = next(work, packs, canPrune)) {
-      const left: ReadonlyArray<Pack> | undefined = yield* perform(work, job, packs)
-      if (left === undefined) canPrune = false
-      else packs = left
+    for (let job = nextJob(work, packs, canPrune); job !== undefined; job = nextJob(work, packs, canPrune)) {
+      const remaining: ReadonlyArray<Pack> | undefined = yield* runJob(work, job, packs)
+      if (remaining === undefined) canPrune = false
+      else packs = remaining
     }
-    if (canPrune) yield* attempt(store.directory, () => settle(directory, seen))
+    if (canPrune) yield* attempt(store.directory, () => subtractCounted(directory, countedRemovals))
     return { outcome: canPrune ? "done" : "held", freedBytes: before - bytesIn(packs) }
   })
 
 /** Subtracts the removals that this collection has covered. Later ones count for the next collection. */
-const settle = (directory: string, seen: number): void => {
+const subtractCounted = (directory: string, countedRemovals: number): void => {
   const path = forgottenFile(directory)
-  const now = forgotten(directory)
-  if (now <= seen) Fs.rmSync(path, { force: true })
-  else Fs.truncateSync(path, now - seen)
+  const now = countForgotten(directory)
+  if (now <= countedRemovals) Fs.rmSync(path, { force: true })
+  else Fs.truncateSync(path, now - countedRemovals)
 }
 
 /**
@@ -394,18 +411,18 @@ const settle = (directory: string, seen: number): void => {
  *
  * Fails with "corrupt", and removes nothing, if an object that a snapshot needs is missing.
  */
-export const collect = (store: Store, options: Options = {}): Effect.Effect<Collected, StoreFault> =>
+export const collect = (store: Store, options: Options = {}): Effect.Effect<CollectResult, StoreFault> =>
   Effect.acquireUseRelease(
-    attempt(store.directory, () => Turns.enter(store.directory, "collector")),
+    attempt(store.directory, () => Turns.acquire(store.directory, "collector")),
     (turn) =>
       Effect.gen(function* () {
-        if (yield* attempt(store.directory, () => Turns.isAnybody(store.directory, "collector", turn))) {
+        if (yield* attempt(store.directory, () => Turns.isHeldByOther(store.directory, "collector", turn))) {
           return { outcome: "busy", freedBytes: 0 } as const
         }
-        const isHeld = yield* attempt(store.directory, () => Turns.isAnybody(store.directory, "holder", turn))
-        yield* attempt(store.directory, () => sweep(store, turn, isHeld))
+        const isHeld = yield* attempt(store.directory, () => Turns.isHeldByOther(store.directory, "holder", turn))
+        yield* attempt(store.directory, () => removeLeftovers(store, turn, isHeld))
         const tips = yield* tipsOf(store)
-        return yield* collecting({
+        return yield* runCollection({
           store,
           turn,
           tips,
@@ -416,7 +433,7 @@ export const collect = (store: Store, options: Options = {}): Effect.Effect<Coll
       }),
     (turn) =>
       Effect.andThen(
-        Effect.sync(() => Turns.leave(turn)),
-        store.reader.renew
+        Effect.sync(() => Turns.release(turn)),
+        store.reader.restart
       )
   )

@@ -25,12 +25,12 @@ const targetOf = (reader: Reader, id: string): Effect.Effect<string, StoreFault>
       : Effect.fail(storeFault("corrupt", `${id} is no target of a link`))
   })
 
-export interface Shallow {
+export interface StoredDirectory {
   readonly mode: number
   readonly entries: ReadonlyMap<string, TreeEntry>
 }
 
-export const readDirectory = (reader: Reader, id: string): Effect.Effect<Shallow, StoreFault> =>
+export const readDirectory = (reader: Reader, id: string): Effect.Effect<StoredDirectory, StoreFault> =>
   id === emptyTreeId
     ? Effect.succeed({ mode: 0o755, entries: new Map() })
     : Effect.flatMap(bodyOf(reader, id, "tree"), (body) =>
@@ -44,15 +44,15 @@ export const readDirectory = (reader: Reader, id: string): Effect.Effect<Shallow
 const linkOf = (reader: Reader, { id }: TreeEntry): Effect.Effect<LinkNode, StoreFault> =>
   Effect.map(targetOf(reader, id), (target) => ({ kind: "symlink", target }))
 
-interface Unsized {
+interface UnsizedFile {
   readonly into: Map<string, Node>
   readonly segment: string
   readonly entry: TreeEntry
 }
 
-const giveSizes = Effect.fnUntraced(function* (
+const addSizes = Effect.fnUntraced(function* (
   reader: Reader,
-  files: ReadonlyArray<Unsized>
+  files: ReadonlyArray<UnsizedFile>
 ): Effect.fn.Return<void, StoreFault> {
   const sizes = yield* reader.sizes(files.map(({ entry }) => entry.id))
   for (const [i, { entry, into, segment }] of files.entries()) {
@@ -67,11 +67,11 @@ interface Pending {
   readonly id: string
   readonly known: DirectoryNode | undefined
   readonly depth: number
-  readonly put: (directory: DirectoryNode) => void
+  readonly onLoaded: (directory: DirectoryNode) => void
 }
 
 const maxDepth = 4096
-const batch = 2000
+const maxUnsizedFiles = 2000
 
 /**
  * Loads the whole tree below an id. `known` is a similar tree with valid ids. Fails with "budget" beyond `maxEntries`.
@@ -83,37 +83,42 @@ export const load = Effect.fnUntraced(function* (
   maxEntries: number
 ): Effect.fn.Return<DirectoryNode, StoreFault> {
   let top: DirectoryNode | undefined
-  let seen = 0
-  const unsized: Array<Unsized> = []
-  const pending: Array<Pending> = [{ id, known, depth: 0, put: (directory) => void (top = directory) }]
+  let entryCount = 0
+  const unsizedFiles: Array<UnsizedFile> = []
+  const pending: Array<Pending> = [{ id, known, depth: 0, onLoaded: (directory) => void (top = directory) }]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    const { depth, id, known, put } = next
+    const { depth, id, known, onLoaded } = next
     if (known?.id === id) {
-      put(known)
+      onLoaded(known)
       continue
     }
     if (depth > maxDepth) return yield* Effect.fail(storeFault("corrupt", "its directories are too deep"))
     const { entries, mode } = yield* readDirectory(reader, id)
     // A few objects that refer to each other can expand to millions of entries.
-    seen += entries.size
-    if (seen > maxEntries) return yield* Effect.fail(storeFault("budget", `it has more than ${maxEntries} entries`))
+    entryCount += entries.size
+    if (entryCount > maxEntries) return yield* Effect.fail(storeFault("budget", `it has more than ${maxEntries} entries`))
     const nodes = new Map<string, Node>()
     for (const [segment, entry] of entries) {
       const before = known?.entries.get(segment)
       if (entry.kind === "directory") {
         const below = before?.kind === "directory" ? before : undefined
-        pending.push({ id: entry.id, known: below, depth: depth + 1, put: (directory) => void nodes.set(segment, directory) })
+        pending.push({
+          id: entry.id,
+          known: below,
+          depth: depth + 1,
+          onLoaded: (directory) => void nodes.set(segment, directory)
+        })
       } else if (entry.kind === "symlink") nodes.set(segment, yield* linkOf(reader, entry))
       else if (before?.kind === "file" && before.id === entry.id) {
         nodes.set(segment, { kind: "file", id: entry.id, mode: entry.mode, sizeBytes: before.sizeBytes })
       } else {
-        unsized.push({ into: nodes, segment, entry })
-        if (unsized.length >= batch) yield* giveSizes(reader, unsized.splice(0))
+        unsizedFiles.push({ into: nodes, segment, entry })
+        if (unsizedFiles.length >= maxUnsizedFiles) yield* addSizes(reader, unsizedFiles.splice(0))
       }
     }
-    put({ kind: "directory", mode, entries: nodes, id })
+    onLoaded({ kind: "directory", mode, entries: nodes, id })
   }
-  yield* giveSizes(reader, unsized)
+  yield* addSizes(reader, unsizedFiles)
   return top!
 })
 
@@ -126,15 +131,15 @@ export interface Directory {
  * Reads one directory, so that a caller can look into a tree without loading it. Subdirectories have ids, but neither
  * modes nor entries.
  */
-export const directoryOf = Effect.fnUntraced(function* (reader: Reader, id: string): Effect.fn.Return<Directory, StoreFault> {
+export const readNodes = Effect.fnUntraced(function* (reader: Reader, id: string): Effect.fn.Return<Directory, StoreFault> {
   const { entries, mode } = yield* readDirectory(reader, id)
   const nodes = new Map<string, Node>()
-  const unsized: Array<Unsized> = []
+  const unsizedFiles: Array<UnsizedFile> = []
   for (const [segment, entry] of entries) {
     if (entry.kind === "directory") nodes.set(segment, { kind: "directory", id: entry.id, entries: new Map() })
     else if (entry.kind === "symlink") nodes.set(segment, yield* linkOf(reader, entry))
-    else unsized.push({ into: nodes, segment, entry })
+    else unsizedFiles.push({ into: nodes, segment, entry })
   }
-  yield* giveSizes(reader, unsized)
+  yield* addSizes(reader, unsizedFiles)
   return { mode, entries: nodes }
 })

@@ -4,24 +4,24 @@ import { createHash, hash } from "../../runtime/node.ts"
 
 export type ObjectKind = "blob" | "tree" | "commit"
 
-const id = /^[0-9a-f]{40}$/
+const idPattern = /^[0-9a-f]{40}$/
 
-export const isId = (text: string): boolean => id.test(text)
+export const isId = (text: string): boolean => idPattern.test(text)
 
 /**
  * The largest body, in bytes, that is copied behind its header and hashed in one call. For small bodies the calls
  * dominate the cost.
  */
-const small = 32 * 1024
+const maxSingleHashBytes = 32 * 1024
 
 /** The buffer for header and body. Hashing is synchronous, so one buffer is enough. */
-const scratch = Buffer.allocUnsafeSlow(small + 32)
+const hashBuffer = Buffer.allocUnsafeSlow(maxSingleHashBytes + 32)
 
 export const idOf = (kind: ObjectKind, body: Uint8Array): string => {
-  if (body.length > small) return hasherOf(kind, body.length).update(body).digest("hex")
-  const start = scratch.write(`${kind} ${body.length}\0`, 0, "latin1")
-  scratch.set(body, start)
-  return hash("sha1", scratch.subarray(0, start + body.length))
+  if (body.length > maxSingleHashBytes) return hasherOf(kind, body.length).update(body).digest("hex")
+  const start = hashBuffer.write(`${kind} ${body.length}\0`, 0, "latin1")
+  hashBuffer.set(body, start)
+  return hash("sha1", hashBuffer.subarray(0, start + body.length))
 }
 
 export const hasherOf = (kind: ObjectKind, size: number) => createHash("sha1").update(`${kind} ${size}\0`)

@@ -7,15 +7,15 @@ import * as Effect from "effect/Effect"
 import { createHash, Fs, join } from "../../runtime/node.ts"
 import { storeFault, type StoreFault } from "../errors.ts"
 import {
-  fanOut,
-  firstWide,
+  fanOutOffset,
+  firstWideOffset,
   idBytes,
-  names,
+  namesOffset,
   packChecksumIn,
-  perObject,
+  bytesPerObject,
   searchIn,
-  trailers,
-  whyUnfit,
+  trailerBytes,
+  findDefect,
   writeHeader
 } from "./indexFile.ts"
 import { isId } from "./objects.ts"
@@ -29,19 +29,19 @@ export interface PackIndex {
 }
 
 /** The contents of a pack, in any order, as three arrays of the same length. */
-export interface Packed {
+export interface PackContents {
   readonly ids: ReadonlyArray<string>
   readonly offsets: ReadonlyArray<number>
   readonly crcs: ReadonlyArray<number>
 }
 
 /** Objects visited, and bytes hashed, between two yields to the event loop: a few milliseconds. */
-const objectsAtOnce = 4 * 1024
-const bytesAtOnce = 4 * 1024 * 1024
+const objectsPerYield = 4 * 1024
+const bytesPerYield = 4 * 1024 * 1024
 
-const inSlices = Effect.fnUntraced(function* (count: number, visit: (index: number) => void) {
+const visitInSlices = Effect.fnUntraced(function* (count: number, visit: (index: number) => void) {
   for (let next = 0; next < count;) {
-    const end = Math.min(count, next + objectsAtOnce)
+    const end = Math.min(count, next + objectsPerYield)
     while (next < end) visit(next++)
     if (next < count) yield* Effect.yieldNow
   }
@@ -49,21 +49,21 @@ const inSlices = Effect.fnUntraced(function* (count: number, visit: (index: numb
 
 export const sha1 = Effect.fnUntraced(function* (bytes: Buffer) {
   const hash = createHash("sha1")
-  for (let at = 0; at < bytes.length; at += bytesAtOnce) {
-    hash.update(bytes.subarray(at, at + bytesAtOnce))
-    if (at + bytesAtOnce < bytes.length) yield* Effect.yieldNow
+  for (let at = 0; at < bytes.length; at += bytesPerYield) {
+    hash.update(bytes.subarray(at, at + bytesPerYield))
+    if (at + bytesPerYield < bytes.length) yield* Effect.yieldNow
   }
   return hash.digest()
 })
 
-const byteOf = (id: string): number => Number.parseInt(id.slice(0, 2), 16)
+const firstByteOf = (id: string): number => Number.parseInt(id.slice(0, 2), 16)
 
-const inOrder = Effect.fnUntraced(function* ({ ids }: Packed) {
+const sortById = Effect.fnUntraced(function* ({ ids }: PackContents) {
   const buckets: Array<Array<number>> = Array.from({ length: 256 }, () => [])
-  yield* inSlices(ids.length, (index) => void buckets[byteOf(ids[index]!)]!.push(index))
+  yield* visitInSlices(ids.length, (index) => void buckets[firstByteOf(ids[index]!)]!.push(index))
   for (let byte = 0, sorted = 0; byte < 256; byte++) {
     const bucket = buckets[byte]!.sort((a, b) => (ids[a]! < ids[b]! ? -1 : 1))
-    if ((sorted += bucket.length) > objectsAtOnce) {
+    if ((sorted += bucket.length) > objectsPerYield) {
       sorted = 0
       yield* Effect.yieldNow
     }
@@ -75,49 +75,53 @@ const inOrder = Effect.fnUntraced(function* ({ ids }: Packed) {
  * Encodes the index of a pack with this checksum. Offsets from `wideFrom` on take 64 bits; git requires 64 bits from 2
  * GiB on.
  */
-export const encodeIndex = Effect.fnUntraced(function* (packed: Packed, checksum: Buffer, wideFrom: number = firstWide) {
+export const encodeIndex = Effect.fnUntraced(function* (
+  packed: PackContents,
+  checksum: Buffer,
+  wideFrom: number = firstWideOffset
+) {
   const { crcs, ids, offsets } = packed
   const count = ids.length
-  const buckets = yield* inOrder(packed)
+  const buckets = yield* sortById(packed)
   const order = new Uint32Array(count)
   for (let byte = 0, at = 0; byte < 256; at += buckets[byte++]!.length) order.set(buckets[byte]!, at)
   let wide = 0
-  yield* inSlices(count, (at) => {
+  yield* visitInSlices(count, (at) => {
     if (offsets[at]! >= wideFrom) wide++
   })
-  const index = Buffer.allocUnsafe(names + count * perObject + wide * 8 + trailers)
+  const index = Buffer.allocUnsafe(namesOffset + count * bytesPerObject + wide * 8 + trailerBytes)
   writeHeader(index)
-  for (let byte = 0, sum = 0; byte < 256; byte++) index.writeUInt32BE((sum += buckets[byte]!.length), fanOut + byte * 4)
-  const sums = names + count * idBytes
-  const places = sums + count * 4
-  const widePlaces = places + count * 4
-  let wides = 0
-  yield* inSlices(count, (at) => {
+  for (let byte = 0, sum = 0; byte < 256; byte++) index.writeUInt32BE((sum += buckets[byte]!.length), fanOutOffset + byte * 4)
+  const checksumTable = namesOffset + count * idBytes
+  const offsetTable = checksumTable + count * 4
+  const wideOffsetTable = offsetTable + count * 4
+  let wideCount = 0
+  yield* visitInSlices(count, (at) => {
     const object = order[at]!
     const offset = offsets[object]!
-    index.write(ids[object]!, names + at * idBytes, "hex")
-    index.writeUInt32BE(crcs[object]!, sums + at * 4)
-    if (offset < wideFrom) index.writeUInt32BE(offset, places + at * 4)
+    index.write(ids[object]!, namesOffset + at * idBytes, "hex")
+    index.writeUInt32BE(crcs[object]!, checksumTable + at * 4)
+    if (offset < wideFrom) index.writeUInt32BE(offset, offsetTable + at * 4)
     else {
-      index.writeUInt32BE(firstWide + wides, places + at * 4)
-      index.writeBigUInt64BE(BigInt(offset), widePlaces + wides++ * 8)
+      index.writeUInt32BE(firstWideOffset + wideCount, offsetTable + at * 4)
+      index.writeBigUInt64BE(BigInt(offset), wideOffsetTable + wideCount++ * 8)
     }
   })
-  const end = widePlaces + wides * 8
+  const end = wideOffsetTable + wideCount * 8
   checksum.copy(index, end)
   ;(yield* sha1(index.subarray(0, end + idBytes))).copy(index, end + idBytes)
   return index
 })
 
-interface Loaded {
+interface LoadedIndex {
   readonly checksum: Buffer
   readonly has: (id: Buffer) => boolean
 }
 
 const corrupt = (file: string, detail: string): StoreFault => storeFault("corrupt", `${file}: ${detail}`)
 
-const load = Effect.fnUntraced(function* (file: string, index: Buffer): Effect.fn.Return<Loaded, StoreFault> {
-  const why = whyUnfit(index)
+const load = Effect.fnUntraced(function* (file: string, index: Buffer): Effect.fn.Return<LoadedIndex, StoreFault> {
+  const why = findDefect(index)
   if (why !== undefined) return yield* Effect.fail(corrupt(file, why))
   const end = index.length - idBytes
   if (!(yield* sha1(index.subarray(0, end))).equals(index.subarray(end))) {
@@ -144,7 +148,7 @@ const read = (path: string): Effect.Effect<Buffer | undefined, StoreFault> =>
   })
 
 /** Lists the indexes whose pack exists. An index without its pack is a leftover. */
-const listed = (directory: string): Effect.Effect<ReadonlyArray<string>, StoreFault> =>
+const listIndexes = (directory: string): Effect.Effect<ReadonlyArray<string>, StoreFault> =>
   Effect.try({
     try: () => {
       const all = new Set(Fs.readdirSync(directory))
@@ -154,7 +158,7 @@ const listed = (directory: string): Effect.Effect<ReadonlyArray<string>, StoreFa
   })
 
 /** Tests whether the pack ends with its checksum. A truncated pack lacks objects that its index lists. */
-const isWhole = (path: string, { checksum }: Loaded): boolean => {
+const isPackComplete = (path: string, { checksum }: LoadedIndex): boolean => {
   try {
     const descriptor = Fs.openSync(path, "r")
     try {
@@ -172,19 +176,19 @@ const isWhole = (path: string, { checksum }: Loaded): boolean => {
 /**
  * The most times that the directory is read again because a pack disappeared meanwhile. Another pack then replaces it.
  */
-const maxReadings = 5
+const maxDirectoryReads = 5
 
 export const open = Effect.fnUntraced(function* (directory: string): Effect.fn.Return<PackIndex, StoreFault> {
-  let packs: ReadonlyMap<string, Loaded> = new Map()
-  let all: Array<Loaded> = []
-  const wanted = Buffer.alloc(idBytes)
+  let packs: ReadonlyMap<string, LoadedIndex> = new Map()
+  let all: Array<LoadedIndex> = []
+  const wantedId = Buffer.alloc(idBytes)
 
   const refresh = Effect.gen(function* () {
     const next = new Map(packs)
     let isSettled = false
-    for (let left = maxReadings; left > 0 && !isSettled; left--) {
+    for (let left = maxDirectoryReads; left > 0 && !isSettled; left--) {
       isSettled = true
-      const files = new Set(yield* listed(directory))
+      const files = new Set(yield* listIndexes(directory))
       for (const file of next.keys()) if (!files.has(file)) next.delete(file)
       for (const file of files) {
         if (next.has(file)) continue
@@ -195,7 +199,7 @@ export const open = Effect.fnUntraced(function* (directory: string): Effect.fn.R
       }
     }
     for (const [file, loaded] of next) {
-      if (!isWhole(join(directory, `${file.slice(0, -4)}.pack`), loaded)) next.delete(file)
+      if (!isPackComplete(join(directory, `${file.slice(0, -4)}.pack`), loaded)) next.delete(file)
     }
     packs = next
     all = [...next.values()]
@@ -204,8 +208,8 @@ export const open = Effect.fnUntraced(function* (directory: string): Effect.fn.R
   return {
     has: (id) => {
       if (!isId(id)) return false
-      wanted.write(id, "hex")
-      const at = all.findIndex((pack) => pack.has(wanted))
+      wantedId.write(id, "hex")
+      const at = all.findIndex((pack) => pack.has(wantedId))
       // The next id is usually in the same pack as the last one.
       if (at > 0) [all[0], all[at]] = [all[at]!, all[0]!]
       return at !== -1

@@ -34,7 +34,7 @@ export interface PackWriter {
    */
   readonly finish: Effect.Effect<string | undefined, StoreFault>
   /** Removes all files. Does nothing after `finish`. */
-  readonly abandon: Effect.Effect<void>
+  readonly discard: Effect.Effect<void>
 }
 
 export interface SizeMismatch {
@@ -54,7 +54,7 @@ export interface PackOptions {
 const level = 1
 const bufferBytes = 1024 * 1024
 /** Bytes per chunk of a stream, and bytes per read of a file: about a millisecond each. */
-const partBytes = 256 * 1024
+const chunkBytes = 256 * 1024
 const readBytes = 2 * 1024 * 1024
 
 const kinds: { readonly [Kind in ObjectKind]: number } = { commit: 1, tree: 2, blob: 3 }
@@ -74,7 +74,7 @@ const headerOf = (kind: ObjectKind, size: number): Buffer => {
  * The largest body, in bytes, that is stored without compression, because creating a compressor costs more than it
  * saves.
  */
-const tiny = 96
+const maxUncompressedBytes = 96
 
 const adler32 = (bytes: Uint8Array): number => {
   let [a, b] = [1, 0]
@@ -85,7 +85,7 @@ const adler32 = (bytes: Uint8Array): number => {
   return b * 65536 + a
 }
 
-const stored = (body: Uint8Array): Buffer => {
+const encodeStored = (body: Uint8Array): Buffer => {
   const size = body.length
   const out = Buffer.allocUnsafe(size + 11)
   out.set([0x78, 0x01, 1, size, 0, 255 - size, 255])
@@ -94,27 +94,27 @@ const stored = (body: Uint8Array): Buffer => {
   return out
 }
 
-const samples = 1024
-const counts = new Uint16Array(256)
+const sampleCount = 1024
+const byteCounts = new Uint16Array(256)
 
 /**
  * The threshold of `isDense`: the expected sum of squares for equally frequent bytes, plus an eighth, which is seven
  * standard deviations.
  */
-const fewRepeats = (samples + samples ** 2 / 256) * 1.125
+const denseThreshold = (sampleCount + sampleCount ** 2 / 256) * 1.125
 
 /**
  * Tests whether the bytes look compressed or encrypted. Compressing such bytes costs thirty times as much as storing
  * them.
  */
-const isDense = (bytes: Uint8Array): boolean => {
-  if (bytes.length < 4 * samples) return false
-  const step = bytes.length / samples
-  counts.fill(0)
-  for (let i = 0; i < samples; i++) counts[bytes[Math.floor(i * step)]!]!++
+const looksIncompressible = (bytes: Uint8Array): boolean => {
+  if (bytes.length < 4 * sampleCount) return false
+  const step = bytes.length / sampleCount
+  byteCounts.fill(0)
+  for (let i = 0; i < sampleCount; i++) byteCounts[bytes[Math.floor(i * step)]!]!++
   let repeats = 0
-  for (const count of counts) repeats += count * count
-  return repeats < fewRepeats
+  for (const count of byteCounts) repeats += count * count
+  return repeats < denseThreshold
 }
 
 /** Options for bodies of up to 2^9, 2^10, … bytes. A smaller window is cheaper to create. */
@@ -125,26 +125,26 @@ const compressors: ReadonlyArray<Zlib.ZlibOptions> = [9, 10, 11, 12, 13, 14, 15]
   chunkSize: 2 ** windowBits + 128
 }))
 
-const deflated = (body: Uint8Array): Buffer => {
+const encodeDeflated = (body: Uint8Array): Buffer => {
   const size = body.length
-  if (size <= tiny) return stored(body)
+  if (size <= maxUncompressedBytes) return encodeStored(body)
   const chunkSize = size + 1024
-  if (isDense(body)) return zlib().deflateSync(body, { level: 0, chunkSize })
+  if (looksIncompressible(body)) return zlib().deflateSync(body, { level: 0, chunkSize })
   const bits = 32 - Math.clz32(size - 1)
   return zlib().deflateSync(body, bits > 15 ? { level, chunkSize } : compressors[Math.max(0, bits - 9)])
 }
 
-const full = new Set(["ENOSPC", "EDQUOT"])
+const diskFullCodes = new Set(["ENOSPC", "EDQUOT"])
 
 const diskFault = (error: unknown): StoreFault => {
   const code = (error as NodeJS.ErrnoException | undefined)?.code
-  const why = code !== undefined && full.has(code) ? `the disk is full (${code})` : (code ?? String(error))
+  const why = code !== undefined && diskFullCodes.has(code) ? `the disk is full (${code})` : (code ?? String(error))
   return storeFault("io", `a pack cannot be written: ${why}`)
 }
 
 const attempt = <A>(run: () => A): Effect.Effect<A, StoreFault> => Effect.try({ try: run, catch: diskFault })
 
-const io = <A>(start: Host.Start<A>): Effect.Effect<A, StoreFault> => Host.awaited(start, diskFault)
+const callFs = <A>(start: Host.Start<A>): Effect.Effect<A, StoreFault> => Host.awaited(start, diskFault)
 
 const writeAll = (descriptor: number, bytes: Uint8Array, position: number): void => {
   for (let at = 0; at < bytes.length;) at += Fs.writeSync(descriptor, bytes, at, bytes.length - at, position + at)
@@ -185,12 +185,12 @@ const makePart = (path: string) => {
     size: () => flushed + used,
     put,
     flush,
-    enter: (id: string, offset: number, crc: number): void => {
+    recordObject: (id: string, offset: number, crc: number): void => {
       ids.push(id)
       offsets.push(offset)
       crcs.push(crc)
     },
-    cut: (size: number): void => {
+    truncateTo: (size: number): void => {
       if (size >= flushed) used = size - flushed
       else {
         Fs.ftruncateSync(descriptor, size)
@@ -208,11 +208,11 @@ const makePart = (path: string) => {
 type Part = ReturnType<typeof makePart>
 
 const compressor = (isIncompressible: boolean, onData: (bytes: Buffer) => void) => {
-  const deflate = zlib().createDeflate({ level: isIncompressible ? 0 : level, chunkSize: partBytes })
+  const deflate = zlib().createDeflate({ level: isIncompressible ? 0 : level, chunkSize: chunkBytes })
   const ended = new Promise<void>((resolve, reject) => deflate.on("data", onData).once("end", resolve).once("error", reject))
   ended.catch(() => {})
   return {
-    write: (bytes: Uint8Array) => io<void>((done) => deflate.write(bytes, (error) => done(error ?? null))),
+    write: (bytes: Uint8Array) => callFs<void>((done) => deflate.write(bytes, (error) => done(error ?? null))),
     end: Effect.tryPromise({
       try: () => {
         deflate.end()
@@ -245,9 +245,9 @@ const writeStream = Effect.fnUntraced(function* <E, R>(part: Part, size: number,
   const take = Effect.fnUntraced(function* (bytes: Uint8Array) {
     seen += bytes.length
     if (seen > size) return yield* Effect.fail(mismatch(size, seen))
-    deflate ??= compressor(isDense(bytes), onData)
-    for (let at = 0; at < bytes.length; at += partBytes) {
-      const some = bytes.subarray(at, at + partBytes)
+    deflate ??= compressor(looksIncompressible(bytes), onData)
+    for (let at = 0; at < bytes.length; at += chunkBytes) {
+      const some = bytes.subarray(at, at + chunkBytes)
       hash.update(some)
       yield* deflate.write(some)
       if (failure !== undefined) return yield* Effect.fail(failure)
@@ -271,7 +271,7 @@ const writeStream = Effect.fnUntraced(function* <E, R>(part: Part, size: number,
 const readThrough = Effect.fnUntraced(function* (descriptor: number, size: number, use: (bytes: Buffer) => void) {
   const buffer = Buffer.allocUnsafeSlow(Math.min(size, readBytes))
   for (let at = 0; at < size;) {
-    const count = yield* io<number>((done) => Fs.read(descriptor, buffer, 0, Math.min(buffer.length, size - at), at, done))
+    const count = yield* callFs<number>((done) => Fs.read(descriptor, buffer, 0, Math.min(buffer.length, size - at), at, done))
     if (count === 0) return yield* Effect.fail(storeFault("io", "a pack was cut off by somebody else while it was written"))
     yield* attempt(() => use(buffer.subarray(0, count)))
     at += count
@@ -283,12 +283,12 @@ const append = Effect.fnUntraced(function* (main: Part, part: Part) {
   yield* attempt(part.flush)
   yield* readThrough(part.descriptor, part.size(), main.put)
   const { crcs, ids, offsets } = part.packed
-  for (let i = 0; i < ids.length; i++) main.enter(ids[i]!, base + offsets[i]!, crcs[i]!)
+  for (let i = 0; i < ids.length; i++) main.recordObject(ids[i]!, base + offsets[i]!, crcs[i]!)
   part.remove()
 })
 
 /** Completes the pack. The header holds the number of objects, so the pack can be hashed only now. */
-const seal = Effect.fnUntraced(function* (main: Part) {
+const finishHeader = Effect.fnUntraced(function* (main: Part) {
   yield* attempt(main.flush)
   const count = Buffer.alloc(4)
   count.writeUInt32BE(main.packed.ids.length)
@@ -303,10 +303,10 @@ const seal = Effect.fnUntraced(function* (main: Part) {
   return checksum
 })
 
-const isReadOnly = 0o444
+const readOnlyMode = 0o444
 
-const settle = Effect.fnUntraced(function* (descriptor: number, isDurable: boolean) {
-  yield* attempt(() => Fs.fchmodSync(descriptor, isReadOnly))
+const finishFile = Effect.fnUntraced(function* (descriptor: number, isDurable: boolean) {
+  yield* attempt(() => Fs.fchmodSync(descriptor, readOnlyMode))
   if (isDurable) yield* Host.sync(descriptor, diskFault)
 })
 
@@ -343,12 +343,12 @@ export const open = Effect.fnUntraced(function* (
   const parts = [main]
   const all = new Set<string>()
   let failure: StoreFault | undefined
-  let isOver = false
+  let isClosed = false
 
   const use = (): void => {
-    if (isOver) throw new Error("the pack is closed")
+    if (isClosed) throw new Error("the pack is closed")
   }
-  const free = (): Part => {
+  const findFreePart = (): Part => {
     const there = parts.find(({ isBusy }) => !isBusy)
     if (there !== undefined) return there
     const part = newPart()
@@ -356,18 +356,18 @@ export const open = Effect.fnUntraced(function* (
     return part
   }
   const close = Effect.sync(() => {
-    isOver = true
+    isClosed = true
     for (const part of parts.splice(0)) part.remove()
   })
 
   const write = (id: string, kind: ObjectKind, body: Uint8Array): void => {
-    const part = free()
+    const part = findFreePart()
     const offset = part.size()
     const header = headerOf(kind, body.length)
-    const content = deflated(body)
+    const content = encodeDeflated(body)
     part.put(header)
     part.put(content)
-    part.enter(id, offset, zlib().crc32(content, zlib().crc32(header)))
+    part.recordObject(id, offset, zlib().crc32(content, zlib().crc32(header)))
   }
   const add: PackWriter["add"] = (kind, body, id = idOf(kind, body)) => {
     use()
@@ -385,7 +385,7 @@ export const open = Effect.fnUntraced(function* (
     use()
     if (failure !== undefined) return Effect.fail(failure)
     return attempt(() => {
-      const part = free()
+      const part = findFreePart()
       part.isBusy = true
       return { part, start: part.size() }
     })
@@ -397,29 +397,29 @@ export const open = Effect.fnUntraced(function* (
         Effect.map(writeStream(part, size, stream), ({ crc, id }) => {
           if (!all.has(id)) {
             all.add(id)
-            part.enter(id, start, crc)
+            part.recordObject(id, start, crc)
           }
           return id
         }),
       ({ part, start }) =>
         Effect.sync(() => {
           part.isBusy = false
-          if (isOver || part.packed.offsets.at(-1) === start) return
+          if (isClosed || part.packed.offsets.at(-1) === start) return
           try {
-            part.cut(start)
+            part.truncateTo(start)
           } catch (error) {
             failure ??= diskFault(error)
           }
         })
     )
 
-  const finished = Effect.gen(function* () {
+  const writePack = Effect.gen(function* () {
     if (failure !== undefined) return yield* Effect.fail(failure)
     if (all.size === 0) return undefined
     for (const part of parts.slice(1)) yield* append(main, part)
     parts.length = 1
-    const checksum = yield* seal(main)
-    yield* settle(main.descriptor, isDurable)
+    const checksum = yield* finishHeader(main)
+    yield* finishFile(main.descriptor, isDurable)
     const index = yield* encodeIndex(main.packed, checksum, wideFrom)
     const name = `pack-${checksum.toString("hex")}`
     const temporary = join(directory, temporaryName("idx"))
@@ -427,7 +427,7 @@ export const open = Effect.fnUntraced(function* (
       temporary,
       Effect.fnUntraced(function* (descriptor) {
         yield* attempt(() => writeAll(descriptor, index, 0))
-        yield* settle(descriptor, isDurable)
+        yield* finishFile(descriptor, isDurable)
         yield* attempt(() => publish(directory, name, main.path, temporary))
       })
     )
@@ -436,11 +436,11 @@ export const open = Effect.fnUntraced(function* (
   })
   const finish = Effect.suspend(() => {
     use()
-    isOver = true
+    isClosed = true
     if (parts.some(({ isBusy }) => isBusy)) return Effect.andThen(close, Effect.die(new Error("content is still coming")))
-    return Effect.uninterruptibleMask((restore) => Effect.ensuring(restore(finished), close))
+    return Effect.uninterruptibleMask((restore) => Effect.ensuring(restore(writePack), close))
   })
 
   yield* attempt(() => main.put(Buffer.from("PACK\0\0\0\x02\0\0\0\0", "latin1")))
-  return { add, addStream, has: (id) => all.has(id), finish, abandon: close }
+  return { add, addStream, has: (id) => all.has(id), finish, discard: close }
 })

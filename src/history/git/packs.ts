@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import { Fs, join } from "../../runtime/node.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
-import { countIn, idAt, offsetsIn, searchIn, whyUnfit } from "./indexFile.ts"
+import { countIn, idAt, offsetsIn, searchIn, findDefect } from "./indexFile.ts"
 
 export interface Pack {
   readonly name: string
@@ -16,9 +16,9 @@ export interface Pack {
   readonly find: (id: Buffer) => number
   readonly id: (at: number) => string
   /** One byte per object: 1 if the object is reachable. */
-  readonly isLive: Uint8Array
+  readonly reachableFlags: Uint8Array
   /** Returns the share, from 0 to 1, of the pack's object bytes that is unreachable. */
-  readonly waste: () => number
+  readonly unreachableShare: () => number
 }
 
 const corrupt = (path: string, detail: string): StoreFault => storeFault("corrupt", `the store is damaged: ${path}: ${detail}`)
@@ -26,41 +26,41 @@ const corrupt = (path: string, detail: string): StoreFault => storeFault("corrup
 const [packHeader, packTrailer] = [12, 20] as const
 
 /** Computes the share of unreachable bytes from the offsets. An object ends where the next one begins. */
-const wasteOf = (offsets: Float64Array, packBytes: number, isLive: Uint8Array): number => {
-  if (!isLive.includes(1)) return 1
+const computeUnreachableShare = (offsets: Float64Array, packBytes: number, reachableFlags: Uint8Array): number => {
+  if (!reachableFlags.includes(1)) return 1
   const count = offsets.length
   const sorted = offsets.slice().sort()
   const ends = new Map<number, number>()
   for (let i = 0; i < count; i++) ends.set(sorted[i]!, i + 1 < count ? sorted[i + 1]! : packBytes - packTrailer)
   let bytes = 0
-  for (let i = 0; i < count; i++) if (isLive[i] === 1) bytes += ends.get(offsets[i]!)! - offsets[i]!
+  for (let i = 0; i < count; i++) if (reachableFlags[i] === 1) bytes += ends.get(offsets[i]!)! - offsets[i]!
   return 1 - bytes / (packBytes - packHeader - packTrailer)
 }
 
-const load = (directory: string, name: string): Pack | undefined => {
+const loadPack = (directory: string, name: string): Pack | undefined => {
   const path = join(directory, `${name}.idx`)
   const stats = Fs.statSync(join(directory, `${name}.pack`), { throwIfNoEntry: false })
   if (stats === undefined || !Fs.existsSync(path)) return undefined
   const index = Fs.readFileSync(path)
-  const why = whyUnfit(index)
+  const why = findDefect(index)
   if (why !== undefined) throw corrupt(path, why)
   const offsets = offsetsIn(index)
   if (offsets === undefined) throw corrupt(path, "its offsets contradict each other")
   const count = countIn(index)
-  const isLive = new Uint8Array(count)
+  const reachableFlags = new Uint8Array(count)
   return {
     name,
     bytes: stats.size + index.length,
     count,
     find: searchIn(index),
     id: (at) => idAt(index, at),
-    isLive,
-    waste: () => wasteOf(offsets, stats.size, isLive)
+    reachableFlags,
+    unreachableShare: () => computeUnreachableShare(offsets, stats.size, reachableFlags)
   }
 }
 
 /** Returns the names of complete packs. Packs marked to be kept must not change, so they are left out. */
-export const listed = (directory: string): ReadonlyArray<string> => {
+export const listPacks = (directory: string): ReadonlyArray<string> => {
   const all = new Set(Fs.readdirSync(directory))
   return [...all]
     .filter((file) => /^pack-[0-9a-z]+\.idx$/.test(file))
@@ -71,8 +71,8 @@ export const listed = (directory: string): ReadonlyArray<string> => {
 export const read = (directory: string): Effect.Effect<ReadonlyArray<Pack>, StoreFault> =>
   Effect.try({
     try: () =>
-      listed(directory)
-        .flatMap((name) => load(directory, name) ?? [])
+      listPacks(directory)
+        .flatMap((name) => loadPack(directory, name) ?? [])
         .sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1)),
     catch: (error) =>
       typeof error === "object" && error !== null && "_tag" in error
@@ -80,11 +80,11 @@ export const read = (directory: string): Effect.Effect<ReadonlyArray<Pack>, Stor
         : storeFault("io", `the packs in ${directory} cannot be read: ${String(error)}`)
   })
 
-export const mark = (packs: ReadonlyArray<Pack>, id: Buffer): void => {
-  for (const { find, isLive } of packs) {
+export const markReachable = (packs: ReadonlyArray<Pack>, id: Buffer): void => {
+  for (const { find, reachableFlags } of packs) {
     const at = find(id)
     if (at === -1) continue
-    isLive[at] = 1
+    reachableFlags[at] = 1
     return
   }
 }

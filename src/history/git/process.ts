@@ -10,7 +10,7 @@ import type * as ChildProcess from "node:child_process"
 import type { ChildProcessWithoutNullStreams } from "node:child_process"
 import { Fs, join, stream, streams } from "../../runtime/node.ts"
 import { isBytes } from "../../model/bytes.ts"
-import { configuredPath, find, type Program } from "../../runtime/programs.ts"
+import { configuredPath, findProgram, type Program } from "../../runtime/programs.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 
 export interface Git {
@@ -53,7 +53,7 @@ export interface Options {
    */
   readonly avoid?: ReadonlyArray<string> | undefined
   /** The oldest version of git that is accepted. @default [2, 25] */
-  readonly least?: readonly [major: number, minor: number] | undefined
+  readonly minimumVersion?: readonly [major: number, minor: number] | undefined
 }
 
 const install = "install git, e.g. apt-get install git, apk add git or brew install git"
@@ -78,7 +78,7 @@ const settings: ReadonlyArray<string> = [
   "commit.gpgsign=false"
 ]
 
-const fixed = ["--no-pager", "--literal-pathspecs", ...settings.flatMap((setting) => ["-c", setting])]
+const globalArguments = ["--no-pager", "--literal-pathspecs", ...settings.flatMap((setting) => ["-c", setting])]
 
 /** Returns the whole environment of git. Without HOME, no version of git reads files of the user. */
 const environmentOf = (path: string): NodeJS.ProcessEnv => ({
@@ -94,17 +94,17 @@ const environmentOf = (path: string): NodeJS.ProcessEnv => ({
   GIT_OPTIONAL_LOCKS: "0"
 })
 
-const elsewhere = (directory: string, objects: string | undefined): NodeJS.ProcessEnv =>
+const objectDirectoryEnvironment = (directory: string, objects: string | undefined): NodeJS.ProcessEnv =>
   objects === undefined
     ? {}
     : { GIT_OBJECT_DIRECTORY: objects, GIT_ALTERNATE_OBJECT_DIRECTORIES: JSON.stringify(join(directory, "objects")) }
 
-const readable = (text: string): string => {
+const toOneLine = (text: string): string => {
   const oneLine = text.trim().replace(/[\u0000-\u001f\u007f]+/g, " ")
   return oneLine.length > 500 ? `${oneLine.slice(0, 500)}…` : oneLine
 }
 
-const meanings: ReadonlyArray<readonly [words: RegExp, reason: StoreFault["reason"], advice: string]> = [
+const failurePatterns: ReadonlyArray<readonly [words: RegExp, reason: StoreFault["reason"], advice: string]> = [
   [/no space left|out of diskspace|disk quota exceeded/i, "io", "the disk is full"],
   [/read-only file system|permission denied/i, "unavailable", "the store may not be written"],
   [
@@ -120,27 +120,27 @@ const meanings: ReadonlyArray<readonly [words: RegExp, reason: StoreFault["reaso
 ]
 
 export const failureOf = (command: string, { code, error, signal, stderr }: End): StoreFault => {
-  if (error !== undefined) return storeFault("io", `git could not be started: ${readable(error.message)}`)
-  const said = readable(stderr)
+  if (error !== undefined) return storeFault("io", `git could not be started: ${toOneLine(error.message)}`)
+  const said = toOneLine(stderr)
   const how = signal === null ? `ended with ${code}` : `was ended by ${signal}`
-  const [, reason, advice] = meanings.find(([words]) => words.test(stderr)) ?? [undefined, "io" as const, undefined]
+  const [, reason, advice] = failurePatterns.find(([words]) => words.test(stderr)) ?? [undefined, "io" as const, undefined]
   return storeFault(
     reason,
     `${advice === undefined ? "" : `${advice}; `}git ${command} ${how}${said === "" ? "" : `: ${said}`}`
   )
 }
 
-const mostSaid = 2 ** 16
+const maxStderrLength = 2 ** 16
 
 /** Loads `node:child_process` at the first use of git, so that a program without history never loads it. */
-const processes = (): typeof ChildProcess => process.getBuiltinModule("node:child_process")
+const loadChildProcess = (): typeof ChildProcess => process.getBuiltinModule("node:child_process")
 
 const launch = (program: string, args: ReadonlyArray<string>, cwd: string, env: NodeJS.ProcessEnv): Running => {
-  const child = processes().spawn(program, args, { cwd, env, shell: false, windowsHide: true })
+  const child = loadChildProcess().spawn(program, args, { cwd, env, shell: false, windowsHide: true })
   let stderr = ""
   let error: NodeJS.ErrnoException | undefined
   child.stderr.on("data", (bytes: Buffer) => {
-    if (stderr.length < mostSaid) stderr += bytes.toString()
+    if (stderr.length < maxStderrLength) stderr += bytes.toString()
   })
   // Ignore stream errors; the end of the process shows the failure.
   for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on("error", () => {})
@@ -155,13 +155,13 @@ const launch = (program: string, args: ReadonlyArray<string>, cwd: string, env: 
 }
 
 /** Milliseconds for git to remove its locks and temporary files. */
-const grace = 2000
+const terminationGraceMillis = 2000
 
 /** Ends a process and waits for its exit. Sends SIGTERM first, because git then removes its locks. */
 const terminate = ({ child }: Running): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return resume(Effect.void)
-    const timer = setTimeout(() => child.kill("SIGKILL"), grace)
+    const timer = setTimeout(() => child.kill("SIGKILL"), terminationGraceMillis)
     child.ref()
     child.once("exit", () => {
       clearTimeout(timer)
@@ -178,16 +178,16 @@ const dispose = (running: Running): Effect.Effect<void> =>
     })
   )
 
-const started = ({ path, program }: Program, args: ReadonlyArray<string>, cwd: string, objects?: string) =>
+const startProcess = ({ path, program }: Program, args: ReadonlyArray<string>, cwd: string, objects?: string) =>
   Effect.acquireRelease(
     Effect.try({
-      try: () => launch(program, args, cwd, { ...environmentOf(path), ...elsewhere(cwd, objects) }),
-      catch: (error) => storeFault("io", `git could not be started: ${readable(String(error))}`)
+      try: () => launch(program, args, cwd, { ...environmentOf(path), ...objectDirectoryEnvironment(cwd, objects) }),
+      catch: (error) => storeFault("io", `git could not be started: ${toOneLine(String(error))}`)
     }),
     dispose
   )
 
-const feed = async ({ child }: Running, input: RunOptions["input"]): Promise<unknown> => {
+const writeInput = async ({ child }: Running, input: RunOptions["input"]): Promise<unknown> => {
   try {
     if (input === undefined || typeof input === "string" || isBytes(input)) child.stdin.end(input)
     else await streams().pipeline(stream().Readable.from(input, { objectMode: false }), child.stdin)
@@ -205,20 +205,26 @@ interface Outcome {
   readonly inputError: unknown
 }
 
-const finished = (running: Running, { input, onOutput }: RunOptions): Effect.Effect<Outcome> =>
+const runToEnd = (running: Running, { input, onOutput }: RunOptions): Effect.Effect<Outcome> =>
   Effect.promise(async () => {
     const parts: Array<Buffer> = []
     running.child.stdout.on("data", onOutput ?? ((bytes: Buffer) => void parts.push(bytes)))
-    const [end, inputError] = await Promise.all([running.end, feed(running, input)])
+    const [end, inputError] = await Promise.all([running.end, writeInput(running, input)])
     return { end, stdout: Buffer.concat(parts), inputError }
   })
 
-const runWith = (self: Program, cwd: string, before: ReadonlyArray<string>, args: ReadonlyArray<string>, options: RunOptions) =>
+const runWith = (
+  self: Program,
+  cwd: string,
+  leadingArguments: ReadonlyArray<string>,
+  args: ReadonlyArray<string>,
+  options: RunOptions
+) =>
   Effect.scoped(
     Effect.gen(function* () {
-      const running = yield* started(self, [...before, ...args], cwd, options.objects)
-      const { end, inputError, stdout } = yield* finished(running, options)
-      if (end.code !== 0 || end.error !== undefined) return yield* Effect.fail(explained(self, cwd, args[0]!, end))
+      const running = yield* startProcess(self, [...leadingArguments, ...args], cwd, options.objects)
+      const { end, inputError, stdout } = yield* runToEnd(running, options)
+      if (end.code !== 0 || end.error !== undefined) return yield* Effect.fail(toStartFault(self, cwd, args[0]!, end))
       if (inputError !== undefined)
         return yield* Effect.fail(storeFault("io", `git ${args[0]!} was not given all of its input`))
       return { stdout }
@@ -226,7 +232,7 @@ const runWith = (self: Program, cwd: string, before: ReadonlyArray<string>, args
   )
 
 /** Converts the end of a process to a fault. ENOENT means either a missing program or a missing directory. */
-const explained = ({ program }: Program, cwd: string, command: string, end: End): StoreFault => {
+const toStartFault = ({ program }: Program, cwd: string, command: string, end: End): StoreFault => {
   if (end.error?.code !== "ENOENT") return failureOf(command, end)
   return Fs.existsSync(cwd)
     ? storeFault("gitMissing", `${program} is not there any more; ${install}`)
@@ -238,7 +244,7 @@ const versionOf = (self: Program): Effect.Effect<string, StoreFault> =>
     const [, version] = /^git version (\d+\.\d+(?:\.\d+)*)/.exec(stdout.toString()) ?? []
     return version === undefined
       ? Effect.fail(
-          storeFault("gitMissing", `${self.program} is not git: it says ${JSON.stringify(readable(stdout.toString()))}`)
+          storeFault("gitMissing", `${self.program} is not git: it says ${JSON.stringify(toOneLine(stdout.toString()))}`)
         )
       : Effect.succeed(version)
   })
@@ -252,21 +258,24 @@ const isAtLeast = (version: string, [major, minor]: readonly [number, number]): 
  * Finds git in the PATH and binds it to the git directory `directory`. Fails with "gitMissing" if git is missing or too
  * old.
  */
-export const make = (directory: string, { avoid = [], least = [2, 25] }: Options = {}): Effect.Effect<Git, StoreFault> =>
+export const make = (
+  directory: string,
+  { avoid = [], minimumVersion = [2, 25] }: Options = {}
+): Effect.Effect<Git, StoreFault> =>
   Effect.gen(function* () {
-    const self = find("git", yield* configuredPath, avoid)
+    const self = findProgram("git", yield* configuredPath, avoid)
     if (self === undefined) return yield* Effect.fail(storeFault("gitMissing", `there is no git in the PATH; ${install}`))
     const version = yield* versionOf(self)
-    if (!isAtLeast(version, least)) {
-      const wanted = `git ${version} is too old, at least ${least.join(".")} is needed; ${install}`
+    if (!isAtLeast(version, minimumVersion)) {
+      const wanted = `git ${version} is too old, at least ${minimumVersion.join(".")} is needed; ${install}`
       return yield* Effect.fail(storeFault("gitMissing", wanted))
     }
-    const before = [...fixed, `--git-dir=${directory}`]
+    const leadingArguments = [...globalArguments, `--git-dir=${directory}`]
     return {
       program: self.program,
       version,
       directory,
-      run: (args, options = {}) => runWith(self, directory, before, args, options),
-      start: (args) => started(self, [...before, ...args], directory)
+      run: (args, options = {}) => runWith(self, directory, leadingArguments, args, options),
+      start: (args) => startProcess(self, [...leadingArguments, ...args], directory)
     }
   })

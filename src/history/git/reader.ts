@@ -37,7 +37,7 @@ export interface Reader {
   /** Returns kind and size of each id, in order; `undefined` for a missing object. */
   readonly sizes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Size | undefined>, StoreFault>
   /** Ends the current processes, which keep removed packs open. The next question starts new ones. */
-  readonly renew: Effect.Effect<void>
+  readonly restart: Effect.Effect<void>
   /**
    * Streams a blob of any size, with backpressure. A mismatch between content and id fails at the end of the stream.
    */
@@ -51,84 +51,84 @@ interface Answer {
   readonly body: Buffer | undefined
 }
 
-interface Question {
+interface ReadRequest {
   readonly ids: ReadonlyArray<string>
   readonly answers: Array<Answer | undefined>
-  readonly settle: (outcome: ReadonlyArray<Answer | undefined> | Ended) => void
-  isWithdrawn: boolean
+  readonly settle: (outcome: ReadonlyArray<Answer | undefined> | ProcessEnded) => void
+  isCancelled: boolean
 }
 
 /**
  * The failure of a question whose process ended. `isFirst` means that the process was answering this question, which
  * may be the cause.
  */
-interface Ended {
+interface ProcessEnded {
   readonly _tag: "Ended"
   readonly end: End
   readonly isFirst: boolean
 }
 
-interface Conversation {
-  readonly ask: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Answer | undefined>, Ended>
+interface CatFileSession {
+  readonly ask: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Answer | undefined>, ProcessEnded>
   readonly isOver: () => boolean
   readonly finish: () => Promise<unknown>
 }
 
-const largest = 2 ** 30
+const maxBodyBytes = 2 ** 30
 const lineFeed = 10
 
 const header = /^([0-9a-f]{40}) (?:missing|(blob|tree|commit|tag) (\d{1,15}))$/
 
-const converse = ({ child, end }: Running, hasBodies: boolean): Conversation => {
-  const questions: Array<Question> = []
+const openSession = ({ child, end }: Running, hasBodies: boolean): CatFileSession => {
+  const requests: Array<ReadRequest> = []
   let line: Array<Buffer> = []
   let current: Answer | undefined
   /** The number of bytes of the body still to arrive, including the trailing line feed. */
-  let missing = 0
-  let unsent = ""
+  let remainingBytes = 0
+  let pendingInput = ""
   let isOver = false
-  let over: End | undefined
+  let exitResult: End | undefined
 
-  const hold = (isHeld: boolean): void => {
+  const setReferenced = (isReferenced: boolean): void => {
     for (const handle of [child, child.stdin as Socket, child.stdout as Socket, child.stderr as Socket]) {
-      if (isHeld) handle.ref()
+      if (isReferenced) handle.ref()
       else handle.unref()
     }
   }
   const send = (text: string): void => {
-    if (unsent === "") process.nextTick(flush)
-    unsent += text
+    if (pendingInput === "") process.nextTick(flush)
+    pendingInput += text
   }
   const flush = (): void => {
-    child.stdin.write(unsent, "latin1")
-    unsent = ""
+    child.stdin.write(pendingInput, "latin1")
+    pendingInput = ""
   }
-  const answered = (answer: Answer | undefined): void => {
-    const question = questions[0]!
-    question.answers.push(answer)
-    if (question.answers.length < question.ids.length) return
-    questions.shift()
-    if (questions.length === 0) hold(false)
-    if (!question.isWithdrawn) question.settle(question.answers)
+  const settleAnswer = (answer: Answer | undefined): void => {
+    const request = requests[0]!
+    request.answers.push(answer)
+    if (request.answers.length < request.ids.length) return
+    requests.shift()
+    if (requests.length === 0) setReferenced(false)
+    if (!request.isCancelled) request.settle(request.answers)
   }
-  const begin = (text: string): boolean => {
-    const question = questions[0]
+  const beginAnswer = (text: string): boolean => {
+    const request = requests[0]
     const [, id, kind, digits] = header.exec(text) ?? []
-    if (question === undefined || id !== question.ids[question.answers.length]) return false
-    if (kind === undefined) answered(undefined)
+    if (request === undefined || id !== request.ids[request.answers.length]) return false
+    if (kind === undefined) settleAnswer(undefined)
     else {
       const size = Number(digits)
-      const isWanted = hasBodies && !question.isWithdrawn && size <= largest
+      const isWanted = hasBodies && !request.isCancelled && size <= maxBodyBytes
       current = { kind: kind as Kind, size, body: isWanted ? Buffer.allocUnsafe(size) : undefined }
-      missing = hasBodies ? size + 1 : 0
-      if (missing === 0) finish()
+      remainingBytes = hasBodies ? size + 1 : 0
+      if (remainingBytes === 0) finish()
     }
     return true
   }
   const finish = (): void => {
     const answer = current
     current = undefined
-    answered(answer)
+    settleAnswer(answer)
   }
   const takeLine = (bytes: Buffer): number => {
     const at = bytes.indexOf(lineFeed)
@@ -137,14 +137,14 @@ const converse = ({ child, end }: Running, hasBodies: boolean): Conversation => 
     const text = Buffer.concat(line).toString("latin1")
     line = []
     // The output does not match the question. Kill the process; a new one gets the questions.
-    if (!begin(text)) child.kill("SIGKILL")
+    if (!beginAnswer(text)) child.kill("SIGKILL")
     return at + 1
   }
   const takeBody = ({ body, size }: Answer, bytes: Buffer): number => {
-    const taken = Math.min(missing, bytes.length)
-    if (body !== undefined) bytes.copy(body, size + 1 - missing, 0, Math.min(taken, missing - 1))
-    missing -= taken
-    if (missing === 0) finish()
+    const taken = Math.min(remainingBytes, bytes.length)
+    if (body !== undefined) bytes.copy(body, size + 1 - remainingBytes, 0, Math.min(taken, remainingBytes - 1))
+    remainingBytes -= taken
+    if (remainingBytes === 0) finish()
     return taken
   }
   child.stdout.on("data", (bytes: Buffer) => {
@@ -155,58 +155,58 @@ const converse = ({ child, end }: Running, hasBodies: boolean): Conversation => 
   child.once("exit", () => {
     isOver = true
   })
-  void end.then((how) => {
+  void end.then((processEnd) => {
     isOver = true
-    over = how
-    for (const [at, question] of questions.splice(0).entries()) {
-      if (!question.isWithdrawn) question.settle({ _tag: "Ended", end: how, isFirst: at === 0 })
+    exitResult = processEnd
+    for (const [at, request] of requests.splice(0).entries()) {
+      if (!request.isCancelled) request.settle({ _tag: "Ended", end: processEnd, isFirst: at === 0 })
     }
   })
-  hold(false)
+  setReferenced(false)
 
   return {
     isOver: () => isOver,
     finish: () => {
       isOver = true
       // Keep this process alive until git has ended.
-      if (over === undefined) hold(true)
+      if (exitResult === undefined) setReferenced(true)
       child.stdin.end()
       return end
     },
     ask: (ids) =>
       Effect.callback((resume) => {
-        if (over !== undefined) return resume(Effect.fail({ _tag: "Ended", end: over, isFirst: false }))
-        const question: Question = {
+        if (exitResult !== undefined) return resume(Effect.fail({ _tag: "Ended", end: exitResult, isFirst: false }))
+        const request: ReadRequest = {
           ids,
           answers: [],
-          isWithdrawn: false,
+          isCancelled: false,
           settle: (outcome) => resume("_tag" in outcome ? Effect.fail(outcome) : Effect.succeed(outcome))
         }
-        questions.push(question)
-        hold(true)
+        requests.push(request)
+        setReferenced(true)
         send(`${ids.join("\n")}\n`)
         return Effect.sync(() => {
-          question.isWithdrawn = true
+          request.isCancelled = true
         })
       })
   }
 }
 
 /** The most times that a question goes to a new process after something from outside ended the old one. */
-const patience = 3
+const maxRestarts = 3
 
-const makeAsk = (git: Git, args: ReadonlyArray<string>, hasBodies: boolean, scope: Scope.Scope) => {
-  const one = Semaphore.makeUnsafe(1)
-  let current: Conversation | undefined
-  const conversation: Effect.Effect<Conversation, StoreFault> = one.withPermit(
+const makeRequester = (git: Git, args: ReadonlyArray<string>, hasBodies: boolean, scope: Scope.Scope) => {
+  const lock = Semaphore.makeUnsafe(1)
+  let current: CatFileSession | undefined
+  const currentSession: Effect.Effect<CatFileSession, StoreFault> = lock.withPermit(
     Effect.suspend(() => {
       if (current !== undefined && !current.isOver()) return Effect.succeed(current)
-      return Effect.map(Scope.provide(git.start(args), scope), (running) => (current = converse(running, hasBodies)))
+      return Effect.map(Scope.provide(git.start(args), scope), (running) => (current = openSession(running, hasBodies)))
     })
   )
-  const ask = (ids: ReadonlyArray<string>, tries = patience): Effect.Effect<ReadonlyArray<Answer | undefined>, StoreFault> =>
+  const ask = (ids: ReadonlyArray<string>, tries = maxRestarts): Effect.Effect<ReadonlyArray<Answer | undefined>, StoreFault> =>
     Effect.catch(
-      Effect.flatMap(conversation, (talk) => talk.ask(ids)),
+      Effect.flatMap(currentSession, (session) => session.ask(ids)),
       (fault): Effect.Effect<ReadonlyArray<Answer | undefined>, StoreFault> => {
         if (fault._tag === "StoreFault") return Effect.fail(fault)
         const { end, isFirst } = fault
@@ -215,12 +215,12 @@ const makeAsk = (git: Git, args: ReadonlyArray<string>, hasBodies: boolean, scop
         return isOurs ? Effect.fail(failureOf("cat-file", end)) : ask(ids, tries - 1)
       }
     )
-  return { ask, renew: Effect.promise(async () => current?.finish()) }
+  return { ask, restart: Effect.promise(async () => current?.finish()) }
 }
 
 const corrupt = (id: string, why: string): StoreFault => storeFault("corrupt", `the store is damaged: ${id} ${why}`)
 
-const checked = (id: string, answer: Answer | undefined): Effect.Effect<Found, StoreFault> => {
+const verifyObject = (id: string, answer: Answer | undefined): Effect.Effect<Found, StoreFault> => {
   if (answer === undefined) return Effect.fail(corrupt(id, "is not in it"))
   const { body, kind, size } = answer
   if (body === undefined)
@@ -230,7 +230,7 @@ const checked = (id: string, answer: Answer | undefined): Effect.Effect<Found, S
 }
 
 /** Waits until the stream is readable or has ended. The stream never buffers more than its high-water mark. */
-const readable = (stream: Readable): Effect.Effect<void> =>
+const waitUntilReadable = (stream: Readable): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     if (stream.readableEnded || stream.destroyed) return resume(Effect.void)
     const events = ["readable", "end", "close", "error"]
@@ -245,13 +245,13 @@ const readable = (stream: Readable): Effect.Effect<void> =>
     return Effect.sync(off)
   })
 
-const bytesOf = ({ child, end }: Running, id: string, size: number) => {
+const streamBlob = ({ child, end }: Running, id: string, size: number) => {
   const { stdout } = child
   const hash = createHash("sha1").update(`blob ${size}\0`)
-  const last: Effect.Effect<never, StoreFault | Cause.Done> = Effect.flatMap(
+  const checkEnd: Effect.Effect<never, StoreFault | Cause.Done> = Effect.flatMap(
     Effect.promise(() => end),
-    (how): Effect.Effect<never, StoreFault | Cause.Done> => {
-      if (how.code !== 0) return Effect.fail(failureOf("cat-file", how))
+    (processEnd): Effect.Effect<never, StoreFault | Cause.Done> => {
+      if (processEnd.code !== 0) return Effect.fail(failureOf("cat-file", processEnd))
       const actual = hash.digest("hex")
       return actual === id ? Cause.done() : Effect.fail(corrupt(id, `has the content of ${actual}`))
     }
@@ -262,27 +262,28 @@ const bytesOf = ({ child, end }: Running, id: string, size: number) => {
       hash.update(bytes)
       return Effect.succeed([bytes] as const)
     }
-    return stdout.readableEnded || stdout.destroyed ? last : Effect.flatMap(readable(stdout), () => pull)
+    return stdout.readableEnded || stdout.destroyed ? checkEnd : Effect.flatMap(waitUntilReadable(stdout), () => pull)
   })
   return Stream.fromPull(Effect.succeed(pull))
 }
 
-const noId = (text: string): StoreFault => storeFault("corrupt", `${JSON.stringify(text.slice(0, 60))} is no object's id`)
+const invalidId = (text: string): StoreFault => storeFault("corrupt", `${JSON.stringify(text.slice(0, 60))} is no object's id`)
 
-const check = (ids: ReadonlyArray<string>): Effect.Effect<void, StoreFault> => {
+const checkIds = (ids: ReadonlyArray<string>): Effect.Effect<void, StoreFault> => {
   const wrong = ids.find((id) => !isId(id))
-  return wrong === undefined ? Effect.void : Effect.fail(noId(wrong))
+  return wrong === undefined ? Effect.void : Effect.fail(invalidId(wrong))
 }
 
 export const make = (git: Git): Effect.Effect<Reader, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
-    const bodies = makeAsk(git, ["cat-file", "--batch"], true, scope)
-    const heads = makeAsk(git, ["cat-file", "--batch-check"], false, scope)
-    const sizes: Reader["sizes"] = (ids) => (ids.length === 0 ? Effect.succeed([]) : Effect.andThen(check(ids), heads.ask(ids)))
+    const bodies = makeRequester(git, ["cat-file", "--batch"], true, scope)
+    const heads = makeRequester(git, ["cat-file", "--batch-check"], false, scope)
+    const sizes: Reader["sizes"] = (ids) =>
+      ids.length === 0 ? Effect.succeed([]) : Effect.andThen(checkIds(ids), heads.ask(ids))
     return {
-      object: (id) => Effect.flatMap(Effect.andThen(check([id]), bodies.ask([id])), ([answer]) => checked(id, answer)),
+      object: (id) => Effect.flatMap(Effect.andThen(checkIds([id]), bodies.ask([id])), ([answer]) => verifyObject(id, answer)),
       sizes,
-      renew: Effect.andThen(bodies.renew, heads.renew),
+      restart: Effect.andThen(bodies.restart, heads.restart),
       stream: (id) =>
         Stream.unwrap(
           Effect.gen(function* () {
@@ -291,7 +292,7 @@ export const make = (git: Git): Effect.Effect<Reader, never, Scope.Scope> =>
             if (found.kind !== "blob") return yield* Effect.fail(corrupt(id, `is a ${found.kind}, where a blob should be`))
             const running = yield* git.start(["cat-file", "blob", id])
             running.child.stdin.end()
-            return bytesOf(running, id, found.size)
+            return streamBlob(running, id, found.size)
           })
         )
     }

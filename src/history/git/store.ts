@@ -32,7 +32,7 @@ export interface Store {
    *
    * Code that relies on existing objects, or reads a whole tree, must run and look up those objects inside the effect.
    */
-  readonly holding: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | StoreFault, R>
+  readonly withoutRemoval: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | StoreFault, R>
 }
 
 export interface Snapshots {
@@ -71,12 +71,12 @@ export interface Stats {
 
 export type Options = Pick<Process.Options, "avoid">
 
-const head = "ref: refs/heads/snapshots\n"
+const headText = "ref: refs/heads/snapshots\n"
 
 const description = "Snapshots of fs-algebra: each is a commit in refs/snapshots. Look with git log, ls-tree, diff and show.\n"
 
 /** The config file, written once. A later version with a different text must still accept this one. */
-const config = `; A store of snapshots, made by fs-algebra. It is not used any more when anything in this file is changed.
+const configText = `; A store of snapshots, made by fs-algebra. It is not used any more when anything in this file is changed.
 [core]
 	repositoryformatversion = 0
 	filemode = true
@@ -93,7 +93,7 @@ const config = `; A store of snapshots, made by fs-algebra. It is not used any m
 const directories = ["objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/snapshots", "turns"]
 
 /** Files that add objects from elsewhere, hide parents, or replace one object by another. */
-const forbidden = [
+const forbiddenFiles = [
   "commondir",
   "config.worktree",
   "shallow",
@@ -109,7 +109,7 @@ const refused = (directory: string, why: string): StoreFault =>
 const isStoreFault = (value: unknown): value is StoreFault =>
   typeof value === "object" && value !== null && "_tag" in value && value._tag === "StoreFault"
 
-const fromSystem = (directory: string, error: unknown): StoreFault => {
+const fromSystemError = (directory: string, error: unknown): StoreFault => {
   const code = codeOf(error) ?? String(error)
   if (code === "ENOSPC" || code === "EDQUOT") return storeFault("io", `the disk of the store ${directory} is full`)
   if (code === "EACCES" || code === "EPERM" || code === "EROFS") {
@@ -120,9 +120,9 @@ const fromSystem = (directory: string, error: unknown): StoreFault => {
 }
 
 export const attempt = <A>(directory: string, run: () => A): Effect.Effect<A, StoreFault> =>
-  Effect.try({ try: run, catch: (error) => (isStoreFault(error) ? error : fromSystem(directory, error)) })
+  Effect.try({ try: run, catch: (error) => (isStoreFault(error) ? error : fromSystemError(directory, error)) })
 
-const look = (path: string): Fs.Stats | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })
+const lstatIfPresent = (path: string): Fs.Stats | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })
 
 /** Creates a private directory, whatever the umask. */
 const makeDirectory = (path: string): void => {
@@ -135,7 +135,7 @@ const makeDirectory = (path: string): void => {
   Fs.chmodSync(path, 0o700)
 }
 
-const publish = (directory: string, name: string, text: string): void => {
+const writeAtomically = (directory: string, name: string, text: string): void => {
   const temporary = join(directory, `tmp_${randomBytes(9).toString("hex")}`)
   const descriptor = Fs.openSync(temporary, "wx", 0o600)
   try {
@@ -151,20 +151,20 @@ const publish = (directory: string, name: string, text: string): void => {
  * Fills a new store. The config comes last: without it, the directory is no repository for git and an unfinished store
  * for us.
  */
-const fill = (directory: string): void => {
+const initialize = (directory: string): void => {
   for (const name of directories) makeDirectory(join(directory, name))
-  publish(directory, "description", description)
-  publish(directory, "HEAD", head)
-  publish(directory, "config", config)
+  writeAtomically(directory, "description", description)
+  writeAtomically(directory, "HEAD", headText)
+  writeAtomically(directory, "config", configText)
 }
 
-const unfinished = new Set(["objects", "refs", "turns", "description", "HEAD"])
+const unfinishedNames = new Set(["objects", "refs", "turns", "description", "HEAD"])
 
 const isUnfinished = (directory: string): boolean =>
-  Fs.readdirSync(directory).every((name) => unfinished.has(name) || /^tmp_[0-9a-f]{18}$/.test(name))
+  Fs.readdirSync(directory).every((name) => unfinishedNames.has(name) || /^tmp_[0-9a-f]{18}$/.test(name))
 
 const checkOwner = (directory: string, path: string, isEmpty: boolean): void => {
-  const stats = look(path)
+  const stats = lstatIfPresent(path)
   if (stats === undefined || !stats.isDirectory()) throw refused(directory, `${path} is no directory`)
   const user = process.geteuid?.()
   if (user !== undefined && stats.uid !== user) throw refused(directory, `${path} belongs to another user (${stats.uid})`)
@@ -186,15 +186,15 @@ const keysOf = (text: string): ReadonlyArray<readonly [key: string, line: string
 
 const checkConfig = (directory: string): void => {
   const text = readSmall(directory, "config")
-  if (text === config) return
-  const ours = new Map(keysOf(config))
+  if (text === configText) return
+  const ours = new Map(keysOf(configText))
   const [key] = keysOf(text).find(([key, line]) => ours.get(key) !== line) ?? []
   throw refused(directory, `its config has been changed${key === undefined ? "" : `: ${key}`}`)
 }
 
 const readSmall = (directory: string, name: string): string => {
   const path = join(directory, name)
-  const stats = look(path)
+  const stats = lstatIfPresent(path)
   if (stats === undefined || !stats.isFile() || stats.size > 2 ** 16) throw refused(directory, `its ${name} is not ours`)
   return Fs.readFileSync(path, "utf8")
 }
@@ -222,21 +222,21 @@ const entriesOf = (path: string): ReadonlyArray<Fs.Dirent> => {
   }
 }
 
-const replaced = "refs/replace/"
+const replaceRefPrefix = "refs/replace/"
 
 const checkPackedRefs = (directory: string): void => {
   const path = join(directory, "packed-refs")
-  const stats = look(path)
+  const stats = lstatIfPresent(path)
   if (stats === undefined) return
   if (!stats.isFile()) throw refused(directory, "packed-refs is no file")
-  if (Fs.readFileSync(path, "latin1").includes(` ${replaced}`)) throw refused(directory, `it has ${replaced}`)
+  if (Fs.readFileSync(path, "latin1").includes(` ${replaceRefPrefix}`)) throw refused(directory, `it has ${replaceRefPrefix}`)
 }
 
-const check = (directory: string): void => {
+const checkStore = (directory: string): void => {
   checkOwner(directory, directory, false)
   checkConfig(directory)
-  if (readSmall(directory, "HEAD") !== head) throw refused(directory, "its HEAD has been changed")
-  const found = forbidden.find((name) => look(join(directory, name)) !== undefined)
+  if (readSmall(directory, "HEAD") !== headText) throw refused(directory, "its HEAD has been changed")
+  const found = forbiddenFiles.find((name) => lstatIfPresent(join(directory, name)) !== undefined)
   if (found !== undefined) throw refused(directory, `it has ${found}`)
   for (const name of directories) {
     // Git removes empty directories of references.
@@ -250,29 +250,29 @@ const check = (directory: string): void => {
   Fs.chmodSync(directory, 0o700)
 }
 
-const settle = (given: string): string => {
+const prepareDirectory = (given: string): string => {
   const path = resolve(given)
-  const isLink = look(path)?.isSymbolicLink() === true
+  const isLink = lstatIfPresent(path)?.isSymbolicLink() === true
   if (isLink) throw refused(path, "it is a link")
-  if (look(path) === undefined) {
+  if (lstatIfPresent(path) === undefined) {
     makeDirectories(dirname(path), 0o700)
     makeDirectory(path)
   }
   const directory = Fs.realpathSync(path)
   checkOwner(directory, directory, true)
-  if (look(join(directory, "config")) === undefined) {
+  if (lstatIfPresent(join(directory, "config")) === undefined) {
     if (!isUnfinished(directory)) throw refused(directory, "something else is there")
     checkOwner(directory, directory, Fs.readdirSync(directory).length === 0)
     Fs.chmodSync(directory, 0o700)
-    fill(directory)
+    initialize(directory)
   }
-  check(directory)
+  checkStore(directory)
   return directory
 }
 
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
-const prefix = "refs/snapshots/"
+const refPrefix = "refs/snapshots/"
 
 interface Ref {
   readonly id: string
@@ -280,33 +280,33 @@ interface Ref {
 }
 
 /** Parses references. Ignores symbolic ones and names that are not UUIDs. */
-const refsOf = (stdout: Buffer): ReadonlyArray<Ref> =>
+const parseRefs = (stdout: Buffer): ReadonlyArray<Ref> =>
   stdout
     .toString()
     .split("\n")
     .flatMap((line) => {
       const [name = "", commit = "", symref] = line.split(" ")
-      const id = name.slice(prefix.length)
-      return name.startsWith(prefix) && uuid.test(id) && isId(commit) && symref === "" ? [{ id, commit }] : []
+      const id = name.slice(refPrefix.length)
+      return name.startsWith(refPrefix) && uuidPattern.test(id) && isId(commit) && symref === "" ? [{ id, commit }] : []
     })
 
-const atOnce = 64
+const maxConcurrentReads = 64
 
-interface Read {
+interface CommitsRead {
   readonly intact: ReadonlyArray<Entry>
   readonly damaged: ReadonlyArray<Damaged>
 }
 
 /** Returns a function that reads the commits of references, each only once, because an object never changes. */
-const makeRead = (commitOf: Store["commit"]) => {
+const makeCommitReader = (commitOf: Store["commit"]) => {
   let known: ReadonlyMap<string, Commit> = new Map()
   const commits = (refs: ReadonlyArray<Ref>) =>
     Effect.forEach(
       refs.filter(({ commit }) => !known.has(commit)),
       ({ commit }) => Effect.map(Effect.result(commitOf(commit)), (result) => [commit, result] as const),
-      { concurrency: atOnce }
+      { concurrency: maxConcurrentReads }
     )
-  return (refs: ReadonlyArray<Ref>): Effect.Effect<Read, StoreFault> =>
+  return (refs: ReadonlyArray<Ref>): Effect.Effect<CommitsRead, StoreFault> =>
     Effect.gen(function* () {
       const now = new Map<string, Commit>()
       const faults = new Map<string, string>()
@@ -328,7 +328,7 @@ const makeRead = (commitOf: Store["commit"]) => {
 /** Returns the path of the file that counts removals since the last collection, one byte each. */
 export const forgottenFile = (directory: string): string => join(directory, "forgotten")
 
-const commitIn =
+const makeCommitLoader =
   (reader: Reader.Reader): Store["commit"] =>
   (id) =>
     Effect.flatMap(reader.object(id), ({ body, kind }) =>
@@ -341,21 +341,21 @@ const makeSnapshots = (git: Process.Git, reader: Reader.Reader, commitOf: Store[
   const { directory } = git
   const refs = (pattern: string) =>
     Effect.map(git.run(["for-each-ref", "--format=%(refname) %(objectname) %(symref)", pattern]), ({ stdout }) =>
-      refsOf(stdout)
+      parseRefs(stdout)
     )
   const find = (id: string): Effect.Effect<Ref | undefined, StoreFault> =>
-    uuid.test(id) ? Effect.map(refs(prefix + id), ([found]) => found) : Effect.succeed(undefined)
-  const all = Effect.flatMap(refs(prefix), makeRead(commitOf))
+    uuidPattern.test(id) ? Effect.map(refs(refPrefix + id), ([found]) => found) : Effect.succeed(undefined)
+  const all = Effect.flatMap(refs(refPrefix), makeCommitReader(commitOf))
   const update = (command: string) =>
     Effect.uninterruptible(git.run(["update-ref", "--no-deref", "--stdin"], { input: command }))
 
   return {
     put: (id, commit) =>
       Effect.gen(function* () {
-        if (!uuid.test(id)) return yield* Effect.fail(storeFault("refused", `${JSON.stringify(id)} is no UUID`))
+        if (!uuidPattern.test(id)) return yield* Effect.fail(storeFault("refused", `${JSON.stringify(id)} is no UUID`))
         const [found] = yield* reader.sizes([commit])
         if (found?.kind !== "commit") return yield* Effect.fail(storeFault("corrupt", `the store has no commit ${commit}`))
-        yield* Effect.mapError(update(`create ${prefix}${id} ${commit}\n`), (fault) =>
+        yield* Effect.mapError(update(`create ${refPrefix}${id} ${commit}\n`), (fault) =>
           /already exists/.test(fault.detail) ? storeFault("refused", `there is a snapshot ${id} already`) : fault
         )
       }),
@@ -369,7 +369,7 @@ const makeSnapshots = (git: Process.Git, reader: Reader.Reader, commitOf: Store[
         // Count the removal first. The count is a hint: one collection too many, or one too few on a full disk, does no
         // harm.
         yield* Effect.ignore(attempt(directory, () => Fs.appendFileSync(forgottenFile(directory), ".", { mode: 0o600 })))
-        return yield* Effect.catch(Effect.as(update(`delete ${prefix}${id} ${ref.commit}\n`), true), (fault) =>
+        return yield* Effect.catch(Effect.as(update(`delete ${refPrefix}${id} ${ref.commit}\n`), true), (fault) =>
           // Another process may have removed it meanwhile.
           Effect.flatMap(find(id), (now) => (now === undefined ? Effect.succeed(false) : Effect.fail(fault)))
         )
@@ -378,11 +378,11 @@ const makeSnapshots = (git: Process.Git, reader: Reader.Reader, commitOf: Store[
 }
 
 /** Returns the disk space below a path. Entries that disappear meanwhile count nothing. */
-const spent = (path: string): number => {
-  const stats = look(path)
+const diskUsage = (path: string): number => {
+  const stats = lstatIfPresent(path)
   if (stats === undefined) return 0
   let bytes = stats.blocks * 512
-  if (stats.isDirectory()) for (const name of namesIn(path)) bytes += spent(join(path, name))
+  if (stats.isDirectory()) for (const name of namesIn(path)) bytes += diskUsage(join(path, name))
   return bytes
 }
 
@@ -405,49 +405,49 @@ const makeStats = (git: Process.Git): Store["stats"] =>
         .map((line) => line.split(": ") as [string, string])
     )
     const count = (key: string): number => Number(counts.get(key) ?? 0)
-    const refs = yield* git.run(["for-each-ref", "--format=%(refname) %(objectname) %(symref)", prefix])
-    const bytes = yield* attempt(git.directory, () => spent(git.directory))
+    const refs = yield* git.run(["for-each-ref", "--format=%(refname) %(objectname) %(symref)", refPrefix])
+    const bytes = yield* attempt(git.directory, () => diskUsage(git.directory))
     return {
       bytes,
       objects: count("count") + count("in-pack"),
-      snapshots: refsOf(refs.stdout).length,
+      snapshots: parseRefs(refs.stdout).length,
       packs: count("packs")
     }
   })
 
 /** Milliseconds between two checks for a remover, and the number of checks before the wait fails: 30 seconds. */
-const [between, looks] = [5, 6000] as const
+const [pollMillis, maxPolls] = [5, 6000] as const
 
-const settled = (directory: string, turn: Turns.Turn): Effect.Effect<void, StoreFault> =>
+const waitForRemovers = (directory: string, turn: Turns.StoreLock): Effect.Effect<void, StoreFault> =>
   Effect.gen(function* () {
     for (let i = 0; ; i++) {
-      const other = yield* attempt(directory, () => Turns.somebody(directory, "remover", turn))
+      const other = yield* attempt(directory, () => Turns.findOther(directory, "remover", turn))
       if (other === undefined) return
-      if (i === looks) {
+      if (i === maxPolls) {
         const entry = join(Turns.directoryOf(directory), other)
         const detail = `another process has been removing objects in ${directory} for too long; remove ${entry} if no process does`
         return yield* Effect.fail(storeFault("unavailable", detail))
       }
-      yield* pause(between)
+      yield* pause(pollMillis)
     }
   })
 
-const holdingIn =
-  (directory: string): Store["holding"] =>
+const withoutRemovalIn =
+  (directory: string): Store["withoutRemoval"] =>
   (effect) =>
     Effect.acquireUseRelease(
-      attempt(directory, () => Turns.enter(directory, "holder")),
-      (turn) => Effect.andThen(settled(directory, turn), effect),
-      (turn) => Effect.sync(() => Turns.leave(turn))
+      attempt(directory, () => Turns.acquire(directory, "holder")),
+      (turn) => Effect.andThen(waitForRemovers(directory, turn), effect),
+      (turn) => Effect.sync(() => Turns.release(turn))
     )
 
 /** Opens the store in this directory. Creates it if the directory is absent, empty, or holds an unfinished store. */
 export const open = (given: string, options: Options = {}): Effect.Effect<Store, StoreFault, Scope.Scope> =>
   Effect.gen(function* () {
-    const directory = yield* attempt(given, () => settle(given))
+    const directory = yield* attempt(given, () => prepareDirectory(given))
     const git = yield* Process.make(directory, options)
     const reader = yield* Reader.make(git)
-    const commit = commitIn(reader)
+    const commit = makeCommitLoader(reader)
     return {
       directory,
       packDirectory: join(directory, "objects", "pack"),
@@ -456,6 +456,6 @@ export const open = (given: string, options: Options = {}): Effect.Effect<Store,
       snapshots: makeSnapshots(git, reader, commit),
       stats: makeStats(git),
       commit,
-      holding: holdingIn(directory)
+      withoutRemoval: withoutRemovalIn(directory)
     }
   })

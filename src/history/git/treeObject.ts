@@ -32,14 +32,14 @@ export const emptyTreeId = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 const directoryMode = 0o755
 const fileMode = 0o644
 const programMode = 0o755
-const permissions = 0o777
+const permissionBits = 0o777
 
 const gitDirectory = "40000"
 const gitFile = "100644"
 const gitProgram = "100755"
 const gitLink = "120000"
 
-interface Row {
+interface TreeRow {
   /** The sort key: one character per byte, as git sorts; a directory ends with a slash. */
   readonly key: string
   readonly gitMode: string
@@ -52,16 +52,16 @@ const gitModeOf = ({ kind, mode }: TreeEntry): string => {
   return mode !== undefined && (mode & 0o100) !== 0 ? gitProgram : gitFile
 }
 
-const byKey = (a: Row, b: Row): number => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0)
+const byKey = (a: TreeRow, b: TreeRow): number => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0)
 
-const nameOf = ({ gitMode, key }: Row): string => (gitMode === gitDirectory ? key.slice(0, -1) : key)
+const nameOf = ({ gitMode, key }: TreeRow): string => (gitMode === gitDirectory ? key.slice(0, -1) : key)
 
-const lineOf = (mode: number, name: string): string => `${(mode & permissions).toString(8).padStart(4, "0")} ${name}\n`
+const lineOf = (mode: number, name: string): string => `${(mode & permissionBits).toString(8).padStart(4, "0")} ${name}\n`
 
-const isUnsaid = ({ kind, mode }: TreeEntry): boolean =>
-  kind === "file" && mode !== undefined && (mode & permissions) !== fileMode && (mode & permissions) !== programMode
+const needsModeLine = ({ kind, mode }: TreeEntry): boolean =>
+  kind === "file" && mode !== undefined && (mode & permissionBits) !== fileMode && (mode & permissionBits) !== programMode
 
-const bodyOf = (rows: ReadonlyArray<Row>): Buffer => {
+const bodyOf = (rows: ReadonlyArray<TreeRow>): Buffer => {
   let size = 0
   for (const row of rows) size += row.gitMode.length + nameOf(row).length + 22
   const body = Buffer.allocUnsafe(size)
@@ -74,15 +74,15 @@ const bodyOf = (rows: ReadonlyArray<Row>): Buffer => {
 }
 
 export const encodeTree = (entries: ReadonlyMap<string, TreeEntry>, mode?: number): EncodedTree => {
-  const rows: Array<Row> = []
+  const rows: Array<TreeRow> = []
   const lines: Array<string> = []
   for (const [segment, entry] of entries) {
     const name = storedName(segment)
     const key = entry.kind === "directory" ? `${name}/` : name
     rows.push({ key, gitMode: gitModeOf(entry), id: entry.id })
-    if (isUnsaid(entry)) lines.push(lineOf(entry.mode!, name))
+    if (needsModeLine(entry)) lines.push(lineOf(entry.mode!, name))
   }
-  const own = mode === undefined || (mode & permissions) === directoryMode ? "" : lineOf(mode, ".")
+  const own = mode === undefined || (mode & permissionBits) === directoryMode ? "" : lineOf(mode, ".")
   if (own === "" && lines.length === 0) return { body: bodyOf(rows.sort(byKey)), modes: undefined }
   lines.sort((a, b) => (a.slice(5) < b.slice(5) ? -1 : 1))
   const modes = Buffer.from(own + lines.join(""), "latin1")
@@ -90,7 +90,7 @@ export const encodeTree = (entries: ReadonlyMap<string, TreeEntry>, mode?: numbe
   return { body: bodyOf(rows.sort(byKey)), modes }
 }
 
-const meanings: ReadonlyMap<string, Omit<TreeEntry, "id">> = new Map([
+const kindByGitMode: ReadonlyMap<string, Omit<TreeEntry, "id">> = new Map([
   [gitDirectory, { kind: "directory" }],
   [gitFile, { kind: "file", mode: fileMode }],
   [gitProgram, { kind: "file", mode: programMode }],
@@ -99,7 +99,7 @@ const meanings: ReadonlyMap<string, Omit<TreeEntry, "id">> = new Map([
 
 const corrupt = (detail: string): Result.Result<never, StoreFault> => Result.fail(storeFault("corrupt", detail))
 
-const shown = (name: Buffer): string => JSON.stringify(name.toString())
+const quoteName = (name: Buffer): string => JSON.stringify(name.toString())
 
 /** Decodes a tree. Fails with "corrupt" for a tree that `encodeTree` would not write. */
 export const decodeTree = (body: Buffer): Result.Result<DecodedTree, StoreFault> => {
@@ -111,19 +111,19 @@ export const decodeTree = (body: Buffer): Result.Result<DecodedTree, StoreFault>
     const end = body.indexOf(0, at)
     if (space === -1 || end < space || end + 21 > body.length) return corrupt("a tree is cut off")
     const gitMode = body.toString("latin1", at, Math.min(space, at + 7))
-    const meaning = meanings.get(gitMode)
+    const meaning = kindByGitMode.get(gitMode)
     const name = body.subarray(space + 1, end)
-    if (meaning === undefined) return corrupt(`${shown(name)} has the mode ${JSON.stringify(gitMode)} in a tree`)
+    if (meaning === undefined) return corrupt(`${quoteName(name)} has the mode ${JSON.stringify(gitMode)} in a tree`)
     const key = gitMode === gitDirectory ? `${name.toString("latin1")}/` : name.toString("latin1")
-    if (key <= before) return corrupt(`${shown(name)} is not at its place in a tree`)
+    if (key <= before) return corrupt(`${quoteName(name)} is not at its place in a tree`)
     const id = body.toString("hex", end + 1, end + 21)
     if (key === modesName) {
       if (gitMode !== gitFile) return corrupt("the modes of a tree are no file")
       modes = id
     } else {
       const segment = decodeName(name)
-      if (segment === undefined) return corrupt(`a tree has the name ${shown(name)}`)
-      if (entries.has(segment)) return corrupt(`a tree has ${shown(name)} twice`)
+      if (segment === undefined) return corrupt(`a tree has the name ${quoteName(name)}`)
+      if (entries.has(segment)) return corrupt(`a tree has ${quoteName(name)} twice`)
       entries.set(segment, { ...meaning, id })
     }
     before = key
@@ -137,14 +137,14 @@ export interface TreeWithModes {
   readonly entries: ReadonlyMap<string, TreeEntry>
 }
 
-const lineForm = /^(0[0-7]{3}) (.+)$/
+const modeLinePattern = /^(0[0-7]{3}) (.+)$/
 
 export const withModes = ({ entries }: DecodedTree, modes: Buffer | undefined): Result.Result<TreeWithModes, StoreFault> => {
   if (modes === undefined) return Result.succeed({ mode: directoryMode, entries })
   const all = new Map(entries)
   let own = directoryMode
   for (const line of modes.toString("latin1").split("\n").slice(0, -1)) {
-    const [, digits, stored] = lineForm.exec(line) ?? []
+    const [, digits, stored] = modeLinePattern.exec(line) ?? []
     if (digits === undefined || stored === undefined)
       return corrupt(`the modes of a tree have the line ${JSON.stringify(line)}`)
     const mode = Number.parseInt(digits, 8)

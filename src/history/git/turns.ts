@@ -10,23 +10,23 @@ import * as ProcessLock from "../../runtime/processLock.ts"
  */
 export type Role = "holder" | "collector" | "remover"
 
-export type Turn = ProcessLock.Held
+export type StoreLock = ProcessLock.Held
 
 const lock = ProcessLock.make({
   ...ProcessLock.rolesOf("holder", "collector", "remover"),
-  lease: 120_000,
-  refreshed: 20_000
+  leaseMillis: 120_000,
+  refreshMillis: 20_000
 })
 
 export const directoryOf = (store: string): string => join(store, "turns")
 
 /** Creates a turn and refreshes it until `leave`. Throws system errors. */
-export const enter = (store: string, role: Role): Turn => lock.add(directoryOf(store), role)
+export const acquire = (store: string, role: Role): StoreLock => lock.add(directoryOf(store), role)
 
-export const leave = lock.remove
+export const release = lock.remove
 
 /** Returns the file name of another process's turn in this role, if there is one. */
-export const somebody = (store: string, role: Role, self: Turn): string | undefined =>
+export const findOther = (store: string, role: Role, self: StoreLock): string | undefined =>
   lock.others(directoryOf(store), self, role).at(-1)?.name
 
-export const isAnybody = (store: string, role: Role, self: Turn): boolean => somebody(store, role, self) !== undefined
+export const isHeldByOther = (store: string, role: Role, self: StoreLock): boolean => findOther(store, role, self) !== undefined

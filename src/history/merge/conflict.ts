@@ -56,30 +56,30 @@ const quoted = (text: string): string => JSON.stringify(text)
 const octal = (version: Version | undefined): string =>
   version?.mode === undefined ? "unknown" : `0${version.mode.toString(8)}`
 
-const a = { file: "a file", directory: "a directory", symlink: "a link", nothing: "nothing" } as const
+const kindPhrases = { file: "a file", directory: "a directory", symlink: "a link", nothing: "nothing" } as const
 
-const kindOf = (version: Version | undefined): string => a[version?.kind ?? "nothing"]
+const kindOf = (version: Version | undefined): string => kindPhrases[version?.kind ?? "nothing"]
 
 const lines = ({ lines, start }: LineRange): string =>
   lines === 0 ? `before line ${start}` : lines === 1 ? `line ${start}` : `lines ${start} to ${start + lines - 1}`
 
-const and = (more: number): string => (more === 0 ? "" : `, and ${more} more`)
+const andMore = (more: number): string => (more === 0 ? "" : `, and ${more} more`)
 
-const sentences: { readonly [Reason in Conflict["reason"]]: (conflict: Conflict) => string } = {
+const messageByReason: { readonly [Reason in Conflict["reason"]]: (conflict: Conflict) => string } = {
   content: ({ base, hunks }) => {
     const first = hunks?.[0]
     const what =
       base === undefined ? "both sides added it, with different lines" : "both sides changed the same or adjacent lines"
     return first === undefined
       ? what
-      : `${what} (${lines(first.ours)} of ours, ${lines(first.theirs)} of theirs${and(hunks!.length - 1)})`
+      : `${what} (${lines(first.ours)} of ours, ${lines(first.theirs)} of theirs${andMore(hunks!.length - 1)})`
   },
   binary: ({ base }) =>
     `both sides ${base === undefined ? "added" : "changed"} it, and it is no text that could be merged by lines`,
   size: ({ base }) => `both sides ${base === undefined ? "added" : "changed"} it, and it is too large to be merged by lines`,
   deleted: ({ ours, paths }) => {
     const [removed, changed] = ours === undefined ? ["ours", "theirs"] : ["theirs", "ours"]
-    const what = paths?.length ? `${quoted(paths[0]!)} in it${and(paths.length - 1)}` : "it"
+    const what = paths?.length ? `${quoted(paths[0]!)} in it${andMore(paths.length - 1)}` : "it"
     return `${removed} removed it, ${changed} changed ${what}`
   },
   kind: ({ ours, theirs }) => `it is ${kindOf(ours)} in ours and ${kindOf(theirs)} in theirs`,
@@ -114,7 +114,7 @@ export class Conflict extends Schema.Class<Conflict>("fs-algebra/Conflict")({
   names: Schema.optionalKey(Schema.Array(Schema.String))
 }) {
   get message(): string {
-    return `${quoted(this.path)}: ${sentences[this.reason](this)}`
+    return `${quoted(this.path)}: ${messageByReason[this.reason](this)}`
   }
 }
 

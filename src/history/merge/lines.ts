@@ -5,8 +5,8 @@
  * merge place an equal change at the same position.
  */
 import { Buffer } from "../../runtime/buffer.ts"
-import { blocks, type Lines as Numbered, numbering as numberingText } from "../../engine/lineDiff.ts"
-import { perItem, type Steps, stride } from "../../runtime/steps.ts"
+import { findCommonBlocks, type Lines as Numbered, makeLineNumbering as numberingText } from "../../engine/lineDiff.ts"
+import { unitsPerItem, type Steps, maxUnitsPerStep } from "../../runtime/steps.ts"
 
 /** A text whose lines have numbers. Equal numbers mean equal bytes, terminator included. */
 export interface Lines extends Numbered {
@@ -28,7 +28,7 @@ export interface Edit {
  * Returns a function that numbers the lines of several texts consistently. A line ends with LF or at the end of the
  * text; CR is an ordinary byte.
  */
-export const numbering = (): ((bytes: Uint8Array) => Steps<Lines>) => {
+export const makeLineNumberer = (): ((bytes: Uint8Array) => Steps<Lines>) => {
   const number = numberingText()
   return function* (bytes) {
     const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("latin1")
@@ -56,17 +56,17 @@ const compare = function* (before: ReadonlyArray<number>, after: ReadonlyArray<n
   const gaps: Gaps = { before: [], after: [] }
   const end = { before: before.length, after: after.length, length: 0 }
   let [removed, added] = [0, 0]
-  for (const block of [...(yield* blocks(before, after, maxEdits)), end]) {
+  for (const block of [...(yield* findCommonBlocks(before, after, maxEdits)), end]) {
     gaps.before.push(block.before - removed)
     gaps.after.push(block.after - added)
     for (let i = 1; i < block.length; i++) {
       gaps.before.push(0)
       gaps.after.push(0)
-      if (i % stride === 0) yield stride
+      if (i % maxUnitsPerStep === 0) yield maxUnitsPerStep
     }
     removed = block.before + block.length
     added = block.after + block.length
-    yield perItem + (block.length % stride)
+    yield unitsPerItem + (block.length % maxUnitsPerStep)
   }
   return gaps
 }
@@ -76,7 +76,7 @@ const compare = function* (before: ReadonlyArray<number>, after: ReadonlyArray<n
  *
  * Then moves the run back to the last position where the other side has changed lines too.
  */
-const slide = function* (ids: ReadonlyArray<number>, gaps: Array<number>, others: ReadonlyArray<number>): Steps<void> {
+const alignGaps = function* (ids: ReadonlyArray<number>, gaps: Array<number>, others: ReadonlyArray<number>): Steps<void> {
   const last = gaps.length - 1
   let gap = 0
   let at = 0
@@ -94,37 +94,37 @@ const slide = function* (ids: ReadonlyArray<number>, gaps: Array<number>, others
   }
   const canRise = (): boolean => gap > 0 && ids[at - 1] === ids[at + gaps[gap]! - 1]
   const canSink = (): boolean => gap < last && ids[at] === ids[at + gaps[gap]!]
-  let spent = 0
+  let stepCount = 0
   for (; gap <= last; at += gaps[gap++]! + 1) {
-    if (++spent > stride) {
-      yield spent
-      spent = 0
+    if (++stepCount > maxUnitsPerStep) {
+      yield stepCount
+      stepCount = 0
     }
     if (gaps[gap] === 0) continue
     let size: number
-    let both: number
+    let lastSharedGap: number
     do {
       size = gaps[gap]!
       while (canRise()) {
         up()
-        spent += 4
-        if (spent > stride) {
-          yield spent
-          spent = 0
+        stepCount += 4
+        if (stepCount > maxUnitsPerStep) {
+          yield stepCount
+          stepCount = 0
         }
       }
-      both = others[gap]! > 0 ? gap : -1
+      lastSharedGap = others[gap]! > 0 ? gap : -1
       while (canSink()) {
         down()
-        if (others[gap]! > 0) both = gap
-        spent += 4
-        if (spent > stride) {
-          yield spent
-          spent = 0
+        if (others[gap]! > 0) lastSharedGap = gap
+        stepCount += 4
+        if (stepCount > maxUnitsPerStep) {
+          yield stepCount
+          stepCount = 0
         }
       }
     } while (gaps[gap] !== size)
-    for (let steps = both === -1 ? 0 : gap - both; steps > 0; steps--) up()
+    for (let steps = lastSharedGap === -1 ? 0 : gap - lastSharedGap; steps > 0; steps--) up()
   }
 }
 
@@ -138,7 +138,7 @@ const editsOf = function* ({ after, before }: Gaps): Steps<ReadonlyArray<Edit>> 
     if (removed > 0 || added > 0) out.push({ from, to: from + removed, start, end: start + added })
     from += removed
     start += added
-    if (gap % stride === stride - 1) yield stride
+    if (gap % maxUnitsPerStep === maxUnitsPerStep - 1) yield maxUnitsPerStep
   }
   return out
 }
@@ -146,7 +146,7 @@ const editsOf = function* ({ after, before }: Gaps): Steps<ReadonlyArray<Edit>> 
 /** Returns the edits in order, with at least one unchanged line between any two. */
 export const edits = function* (before: Lines, after: Lines): Steps<ReadonlyArray<Edit>> {
   const gaps = yield* compare(before.ids, after.ids)
-  yield* slide(before.ids, gaps.before, gaps.after)
-  yield* slide(after.ids, gaps.after, gaps.before)
+  yield* alignGaps(before.ids, gaps.before, gaps.after)
+  yield* alignGaps(after.ids, gaps.after, gaps.before)
   return yield* editsOf(gaps)
 }

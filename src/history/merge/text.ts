@@ -5,9 +5,9 @@
  * sides have the same lines.
  */
 import { Buffer } from "../../runtime/buffer.ts"
-import { perItem, type Steps } from "../../runtime/steps.ts"
+import { unitsPerItem, type Steps } from "../../runtime/steps.ts"
 import type { Hunk, LineRange } from "./conflict.ts"
-import { type Edit, edits, type Lines, numbering } from "./lines.ts"
+import { type Edit, edits, type Lines, makeLineNumberer } from "./lines.ts"
 
 export type Side = "ours" | "theirs"
 
@@ -21,14 +21,14 @@ export type TextMerge =
 const maxLines = 1_000_000
 
 /** A group of adjacent edits of one side or both, in 0-based lines with exclusive ends. */
-interface Region {
+interface EditRegion {
   readonly from: number
   readonly to: number
   readonly ours: ReadonlyArray<Edit>
   readonly theirs: ReadonlyArray<Edit>
 }
 
-const regions = function* (ours: ReadonlyArray<Edit>, theirs: ReadonlyArray<Edit>): Generator<Region> {
+const editRegions = function* (ours: ReadonlyArray<Edit>, theirs: ReadonlyArray<Edit>): Generator<EditRegion> {
   let o = 0
   let t = 0
   while (o < ours.length || t < theirs.length) {
@@ -45,23 +45,23 @@ const regions = function* (ours: ReadonlyArray<Edit>, theirs: ReadonlyArray<Edit
   }
 }
 
-type Span = readonly [start: number, end: number]
+type LineSpan = readonly [start: number, end: number]
 
-const spanOf = ({ from, to }: Region, own: ReadonlyArray<Edit>): Span => {
+const spanOf = ({ from, to }: EditRegion, own: ReadonlyArray<Edit>): LineSpan => {
   const first = own[0]!
   const last = own.at(-1)!
   return [first.start - (first.from - from), last.end + (to - last.to)]
 }
 
-const sameLines = (a: Lines, [start, end]: Span, b: Lines, [otherStart, otherEnd]: Span): boolean => {
+const sameLines = (a: Lines, [start, end]: LineSpan, b: Lines, [otherStart, otherEnd]: LineSpan): boolean => {
   if (end - start !== otherEnd - otherStart) return false
   for (let i = 0; i < end - start; i++) if (a.ids[start + i] !== b.ids[otherStart + i]) return false
   return true
 }
 
-const rangeOf = ([start, end]: Span): LineRange => ({ start: start + 1, lines: end - start })
+const rangeOf = ([start, end]: LineSpan): LineRange => ({ start: start + 1, lines: end - start })
 
-const bytesOf = ({ bytes, starts }: Lines, [start, end]: Span): Uint8Array => bytes.subarray(starts[start]!, starts[end]!)
+const bytesOf = ({ bytes, starts }: Lines, [start, end]: LineSpan): Uint8Array => bytes.subarray(starts[start]!, starts[end]!)
 
 const LF = 10
 
@@ -75,14 +75,14 @@ const hasTooManyLines = (bytes: Uint8Array): boolean => {
 
 const isEqual = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && Buffer.compare(a, b) === 0
 
-const merged = (bytes: Uint8Array): TextMerge => ({ _tag: "Merged", bytes })
+const mergedText = (bytes: Uint8Array): TextMerge => ({ _tag: "Merged", bytes })
 
-const join = function* (base: Lines, ours: Lines, theirs: Lines, prefer: Side): Steps<TextMerge> {
+const mergeLines = function* (base: Lines, ours: Lines, theirs: Lines, prefer: Side): Steps<TextMerge> {
   const parts: Array<Uint8Array> = []
   const hunks: Array<Hunk> = []
   let at = 0
-  for (const region of regions(yield* edits(base, ours), yield* edits(base, theirs))) {
-    yield 4 * perItem + region.to - region.from
+  for (const region of editRegions(yield* edits(base, ours), yield* edits(base, theirs))) {
+    yield 4 * unitsPerItem + region.to - region.from
     parts.push(bytesOf(base, [at, region.from]))
     at = region.to
     const mine = region.ours.length === 0 ? undefined : spanOf(region, region.ours)
@@ -96,7 +96,7 @@ const join = function* (base: Lines, ours: Lines, theirs: Lines, prefer: Side): 
   }
   parts.push(bytesOf(base, [at, base.ids.length]))
   const bytes = new Uint8Array(Buffer.concat(parts))
-  return hunks.length === 0 ? merged(bytes) : { _tag: "Conflicts", hunks, bytes }
+  return hunks.length === 0 ? mergedText(bytes) : { _tag: "Conflicts", hunks, bytes }
 }
 
 /**
@@ -110,10 +110,10 @@ export const mergeText = function* (
   theirs: Uint8Array,
   prefer: Side = "ours"
 ): Steps<TextMerge> {
-  if (isEqual(ours, theirs) || isEqual(base, theirs)) return merged(ours)
-  if (isEqual(base, ours)) return merged(theirs)
+  if (isEqual(ours, theirs) || isEqual(base, theirs)) return mergedText(ours)
+  if (isEqual(base, ours)) return mergedText(theirs)
   if (![base, ours, theirs].every(isText)) return { _tag: "Binary" }
   if ([base, ours, theirs].some(hasTooManyLines)) return { _tag: "TooLarge" }
-  const lines = numbering()
-  return yield* join(yield* lines(base), yield* lines(ours), yield* lines(theirs), prefer)
+  const lines = makeLineNumberer()
+  return yield* mergeLines(yield* lines(base), yield* lines(ours), yield* lines(theirs), prefer)
 }

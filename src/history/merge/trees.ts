@@ -5,7 +5,15 @@
  * merged separately.
  */
 import { below, compare, fold, type FsPath, join, root } from "../../model/FsPath.ts"
-import { type DirectoryNode, empty, type FileNode, forEachDifference, isSame, type LinkNode, type Node } from "../tree.ts"
+import {
+  type DirectoryNode,
+  emptyDirectory,
+  type FileNode,
+  forEachDifference,
+  isSameNode,
+  type LinkNode,
+  type Node
+} from "../tree.ts"
 import { type Conflict, conflict, type Versions } from "./conflict.ts"
 import type { Side } from "./text.ts"
 
@@ -23,7 +31,7 @@ export interface TreeMerge {
   readonly conflicts: ReadonlyArray<Conflict>
 }
 
-interface Merging {
+interface MergeState {
   readonly caseSensitive: boolean
   readonly prefer: Side
   readonly toMerge: Array<FileMerge>
@@ -37,13 +45,13 @@ const isFile = (node: Maybe<Node>): node is FileNode => node?.kind === "file"
 const isLink = (node: Maybe<Node>): node is LinkNode => node?.kind === "symlink"
 
 /** Tests whether two directories are known to be equal without a comparison. */
-const isShared = (a: Maybe<DirectoryNode>, b: DirectoryNode): boolean =>
+const isKnownEqual = (a: Maybe<DirectoryNode>, b: DirectoryNode): boolean =>
   a !== undefined && (a.entries === b.entries || (a.id !== undefined && a.id === b.id))
 
 const isEqual = (a: Maybe<Node>, b: Maybe<Node>): boolean => {
   if (a === b) return true
-  if (a === undefined || b === undefined || !isSame(a, b)) return false
-  if (!isDirectory(a) || !isDirectory(b) || isShared(a, b)) return true
+  if (a === undefined || b === undefined || !isSameNode(a, b)) return false
+  if (!isDirectory(a) || !isDirectory(b) || isKnownEqual(a, b)) return true
   if (a.entries.size !== b.entries.size) return false
   for (const [name, node] of a.entries) if (!isEqual(node, b.entries.get(name))) return false
   return true
@@ -53,7 +61,7 @@ const isEqual = (a: Maybe<Node>, b: Maybe<Node>): boolean => {
  * Returns the entries that a side changed in a directory or added to it. Removed entries do not prevent a removal of
  * the directory.
  */
-const additions = (path: FsPath, base: DirectoryNode, side: DirectoryNode): ReadonlyArray<FsPath> => {
+const changedPaths = (path: FsPath, base: DirectoryNode, side: DirectoryNode): ReadonlyArray<FsPath> => {
   const out: Array<FsPath> = []
   forEachDifference(base, side, (at, _, after) => {
     if (after !== undefined) out.push(below(path, at))
@@ -61,76 +69,76 @@ const additions = (path: FsPath, base: DirectoryNode, side: DirectoryNode): Read
   return out.sort(compare)
 }
 
-const settled = ({ prefer }: Merging, { ours, theirs }: Versions): Maybe<Node> => (prefer === "ours" ? ours : theirs)
+const preferredNode = ({ prefer }: MergeState, { ours, theirs }: Versions): Maybe<Node> => (prefer === "ours" ? ours : theirs)
 
-const mergeKinds = (merging: Merging, path: FsPath, versions: Versions): Maybe<Node> => {
+const mergeKinds = (state: MergeState, path: FsPath, versions: Versions): Maybe<Node> => {
   const { base, ours, theirs } = versions
   if (isEqual(base, ours)) return theirs
   if (ours === theirs || isEqual(base, theirs)) return ours
   const kept = isDirectory(ours) ? ours : isDirectory(theirs) ? theirs : undefined
-  const paths = isDirectory(base) && kept !== undefined ? additions(path, base, kept) : undefined
+  const paths = isDirectory(base) && kept !== undefined ? changedPaths(path, base, kept) : undefined
   if (paths?.length === 0) return kept === ours ? theirs : ours
   const reason = base !== undefined && (ours === undefined || theirs === undefined) ? "deleted" : "kind"
-  merging.conflicts.push(conflict(path, reason, versions, paths === undefined ? undefined : { paths }))
-  return settled(merging, versions)
+  state.conflicts.push(conflict(path, reason, versions, paths === undefined ? undefined : { paths }))
+  return preferredNode(state, versions)
 }
 
 type WithMode = FileNode | DirectoryNode
 
-const mergeMode = (merging: Merging, path: FsPath, base: Maybe<WithMode>, ours: WithMode, theirs: WithMode): Maybe<number> => {
+const mergeMode = (state: MergeState, path: FsPath, base: Maybe<WithMode>, ours: WithMode, theirs: WithMode): Maybe<number> => {
   if (ours.mode === undefined) return theirs.mode
   if (theirs.mode === undefined || ours.mode === theirs.mode || base?.mode === theirs.mode) return ours.mode
   if (base?.mode === ours.mode) return theirs.mode
-  merging.conflicts.push(conflict(path, "mode", { base, ours, theirs }))
-  return merging.prefer === "ours" ? ours.mode : theirs.mode
+  state.conflicts.push(conflict(path, "mode", { base, ours, theirs }))
+  return state.prefer === "ours" ? ours.mode : theirs.mode
 }
 
 const withMode = (mode: Maybe<number>) => (mode === undefined ? undefined : { mode })
 
-const mergeFiles = (merging: Merging, path: FsPath, base: Maybe<FileNode>, ours: FileNode, theirs: FileNode): FileNode => {
-  const mode = mergeMode(merging, path, base, ours, theirs)
+const mergeFiles = (state: MergeState, path: FsPath, base: Maybe<FileNode>, ours: FileNode, theirs: FileNode): FileNode => {
+  const mode = mergeMode(state, path, base, ours, theirs)
   const isOurs = ours.id === theirs.id || base?.id === theirs.id
-  if (!isOurs && base?.id !== ours.id) merging.toMerge.push({ path, base, ours, theirs })
-  const from = isOurs || (base?.id !== ours.id && merging.prefer === "ours") ? ours : theirs
+  if (!isOurs && base?.id !== ours.id) state.toMerge.push({ path, base, ours, theirs })
+  const from = isOurs || (base?.id !== ours.id && state.prefer === "ours") ? ours : theirs
   return from.mode === mode ? from : { kind: "file", ...withMode(mode), sizeBytes: from.sizeBytes, id: from.id }
 }
 
-const mergeLinks = (merging: Merging, path: FsPath, base: Maybe<LinkNode>, ours: LinkNode, theirs: LinkNode): LinkNode => {
+const mergeLinks = (state: MergeState, path: FsPath, base: Maybe<LinkNode>, ours: LinkNode, theirs: LinkNode): LinkNode => {
   if (ours.target === theirs.target || base?.target === theirs.target) return ours
   if (base?.target === ours.target) return theirs
-  merging.conflicts.push(conflict(path, "link", { base, ours, theirs }))
-  return merging.prefer === "ours" ? ours : theirs
+  state.conflicts.push(conflict(path, "link", { base, ours, theirs }))
+  return state.prefer === "ours" ? ours : theirs
 }
 
 const mergeDirectories = (
-  merging: Merging,
+  state: MergeState,
   path: FsPath,
   base: Maybe<DirectoryNode>,
   ours: DirectoryNode,
   theirs: DirectoryNode
 ): DirectoryNode => {
-  const mode = mergeMode(merging, path, base, ours, theirs)
+  const mode = mergeMode(state, path, base, ours, theirs)
   const entries =
-    isShared(ours, theirs) || isShared(base, theirs)
+    isKnownEqual(ours, theirs) || isKnownEqual(base, theirs)
       ? ours.entries
-      : isShared(base, ours)
+      : isKnownEqual(base, ours)
         ? theirs.entries
-        : mergeEntries(merging, path, base ?? empty, ours, theirs)
+        : mergeEntries(state, path, base ?? emptyDirectory, ours, theirs)
   for (const side of [ours, theirs]) if (side.entries === entries && side.mode === mode) return side
   return { kind: "directory", ...withMode(mode), entries }
 }
 
-const mergeNodes = (merging: Merging, path: FsPath, versions: Versions): Maybe<Node> => {
+const mergeNodes = (state: MergeState, path: FsPath, versions: Versions): Maybe<Node> => {
   const { base, ours, theirs } = versions
   if (isDirectory(ours) && isDirectory(theirs)) {
-    return mergeDirectories(merging, path, isDirectory(base) ? base : undefined, ours, theirs)
+    return mergeDirectories(state, path, isDirectory(base) ? base : undefined, ours, theirs)
   }
-  if (isFile(ours) && isFile(theirs)) return mergeFiles(merging, path, isFile(base) ? base : undefined, ours, theirs)
-  if (isLink(ours) && isLink(theirs)) return mergeLinks(merging, path, isLink(base) ? base : undefined, ours, theirs)
-  return mergeKinds(merging, path, versions)
+  if (isFile(ours) && isFile(theirs)) return mergeFiles(state, path, isFile(base) ? base : undefined, ours, theirs)
+  if (isLink(ours) && isLink(theirs)) return mergeLinks(state, path, isLink(base) ? base : undefined, ours, theirs)
+  return mergeKinds(state, path, versions)
 }
 
-interface Triple {
+interface NameTriple {
   readonly base?: string
   readonly ours?: string
   readonly theirs?: string
@@ -139,7 +147,7 @@ interface Triple {
 const sides = ["ours", "theirs", "base"] as const
 
 /** Returns folded names that occur twice in one tree. For these names a different spelling means a different entry. */
-const doubled = (trees: ReadonlyArray<DirectoryNode>): ReadonlySet<string> => {
+const ambiguousNames = (trees: ReadonlyArray<DirectoryNode>): ReadonlySet<string> => {
   const out = new Set<string>()
   for (const { entries } of trees) {
     const seen = new Set<string>()
@@ -153,9 +161,9 @@ const doubled = (trees: ReadonlyArray<DirectoryNode>): ReadonlySet<string> => {
 }
 
 /** Matches the entries of the three trees by name: first the entries of `ours`, then the others. */
-const triples = (caseSensitive: boolean, trees: Record<(typeof sides)[number], DirectoryNode>): Iterable<Triple> => {
-  const exact = caseSensitive ? undefined : doubled([trees.ours, trees.theirs, trees.base])
-  const out = new Map<string, { -readonly [Key in keyof Triple]: Triple[Key] }>()
+const matchNames = (caseSensitive: boolean, trees: Record<(typeof sides)[number], DirectoryNode>): Iterable<NameTriple> => {
+  const exact = caseSensitive ? undefined : ambiguousNames([trees.ours, trees.theirs, trees.base])
+  const out = new Map<string, { -readonly [Key in keyof NameTriple]: NameTriple[Key] }>()
   for (const side of sides) {
     for (const name of trees[side].entries.keys()) {
       const folded = exact === undefined ? name : fold(name)
@@ -168,16 +176,16 @@ const triples = (caseSensitive: boolean, trees: Record<(typeof sides)[number], D
   return out.values()
 }
 
-const mergeSpelling = ({ base, ours, theirs }: Triple): Maybe<string> => {
+const mergeSpelling = ({ base, ours, theirs }: NameTriple): Maybe<string> => {
   if (ours === undefined || theirs === undefined) return ours ?? theirs ?? base
   return ours === theirs || base === theirs ? ours : base === ours ? theirs : undefined
 }
 
-const isRespelled = ({ base, ours, theirs }: Triple): boolean =>
+const isRemovedAndRenamed = ({ base, ours, theirs }: NameTriple): boolean =>
   base !== undefined && (ours === undefined) !== (theirs === undefined) && (ours ?? theirs) !== base
 
 const mergeEntries = (
-  merging: Merging,
+  state: MergeState,
   path: FsPath,
   base: DirectoryNode,
   ours: DirectoryNode,
@@ -185,22 +193,22 @@ const mergeEntries = (
 ): ReadonlyMap<string, Node> => {
   const out = new Map<string, Node>()
   const get = (from: DirectoryNode, name: Maybe<string>) => (name === undefined ? undefined : from.entries.get(name))
-  for (const triple of triples(merging.caseSensitive, { base, ours, theirs })) {
+  for (const triple of matchNames(state.caseSensitive, { base, ours, theirs })) {
     const versions = { base: get(base, triple.base), ours: get(ours, triple.ours), theirs: get(theirs, triple.theirs) }
     const name = mergeSpelling(triple)
     const at = join(path, name ?? triple.ours!)
-    if (name !== undefined && !isRespelled(triple)) {
-      const node = mergeNodes(merging, at, versions)
+    if (name !== undefined && !isRemovedAndRenamed(triple)) {
+      const node = mergeNodes(state, at, versions)
       if (node !== undefined) out.set(name, node)
       continue
     }
-    merging.conflicts.push(
+    state.conflicts.push(
       name === undefined
         ? conflict(at, "name", versions, { names: [triple.ours!, triple.theirs!] })
         : conflict(at, "deleted", versions)
     )
-    const node = settled(merging, versions)
-    if (node !== undefined) out.set(triple[merging.prefer]!, node)
+    const node = preferredNode(state, versions)
+    if (node !== undefined) out.set(triple[state.prefer]!, node)
   }
   for (const side of [ours, theirs]) if (isSameEntries(out, side.entries)) return side.entries
   return out
@@ -213,9 +221,9 @@ const isSameEntries = (a: ReadonlyMap<string, Node>, b: ReadonlyMap<string, Node
 }
 
 /** Removes names that collide without case. Keeps the name of `ours`, or else the first. */
-const distinct = (merging: Merging, path: FsPath, merged: DirectoryNode, ours: Maybe<Node>): DirectoryNode => {
+const dropCollisions = (state: MergeState, path: FsPath, merged: DirectoryNode, ours: Maybe<Node>): DirectoryNode => {
   if (merged === ours) return merged
-  const own: ReadonlyMap<string, Node> = isDirectory(ours) ? ours.entries : empty.entries
+  const own: ReadonlyMap<string, Node> = isDirectory(ours) ? ours.entries : emptyDirectory.entries
   const names = [...merged.entries.keys()].sort((a, b) => Number(own.has(b)) - Number(own.has(a)) || compare(a, b))
   const kept = new Map<string, string>()
   for (const name of names) {
@@ -223,13 +231,13 @@ const distinct = (merging: Merging, path: FsPath, merged: DirectoryNode, ours: M
     if (first === undefined) kept.set(fold(name), name)
     else {
       const versions = { base: undefined, ours: merged.entries.get(first), theirs: merged.entries.get(name) }
-      merging.conflicts.push(conflict(join(path, name), "name", versions, { names: [first, name] }))
+      state.conflicts.push(conflict(join(path, name), "name", versions, { names: [first, name] }))
     }
   }
   const entries = new Map<string, Node>()
   for (const [name, node] of merged.entries) {
     if (kept.get(fold(name)) !== name) continue
-    entries.set(name, isDirectory(node) ? distinct(merging, join(path, name), node, own.get(name)) : node)
+    entries.set(name, isDirectory(node) ? dropCollisions(state, join(path, name), node, own.get(name)) : node)
   }
   return isSameEntries(entries, merged.entries) ? merged : { kind: "directory", ...withMode(merged.mode), entries }
 }
@@ -247,10 +255,10 @@ export const mergeTrees = (options: {
   readonly prefer?: Side | undefined
 }): TreeMerge => {
   const { base, caseSensitive, ours, prefer = "ours", theirs } = options
-  const merging: Merging = { caseSensitive, prefer, toMerge: [], conflicts: [] }
-  const whole = mergeDirectories(merging, root, base, ours, theirs)
-  const merged = caseSensitive ? whole : distinct(merging, root, whole, ours)
-  return { merged, toMerge: merging.toMerge, conflicts: inPathOrder(merging.conflicts) }
+  const state: MergeState = { caseSensitive, prefer, toMerge: [], conflicts: [] }
+  const mergedRoot = mergeDirectories(state, root, base, ours, theirs)
+  const merged = caseSensitive ? mergedRoot : dropCollisions(state, root, mergedRoot, ours)
+  return { merged, toMerge: state.toMerge, conflicts: inPathOrder(state.conflicts) }
 }
 
 export const inPathOrder = (conflicts: ReadonlyArray<Conflict>): ReadonlyArray<Conflict> =>

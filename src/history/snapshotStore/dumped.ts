@@ -10,7 +10,7 @@ import { basename, createHash, Fs, FsPromises } from "../../runtime/node.ts"
 const archiveEnding = ".fs.zip"
 
 /** Flags that do not follow a symlink and do not block on a pipe. */
-const readable = Fs.constants.O_RDONLY | (Fs.constants.O_NOFOLLOW ?? 0) | (Fs.constants.O_NONBLOCK ?? 0)
+const readFlags = Fs.constants.O_RDONLY | (Fs.constants.O_NOFOLLOW ?? 0) | (Fs.constants.O_NONBLOCK ?? 0)
 
 const chunkSize = 65_536
 
@@ -18,10 +18,10 @@ const chunkSize = 65_536
  * Passes the chunks of a file to `take` until it returns true. A chunk is valid only during the call. Returns false if
  * there is no such file.
  */
-const read = async (path: string, signal: AbortSignal, take: (piece: Buffer) => boolean): Promise<boolean> => {
+const readChunks = async (path: string, signal: AbortSignal, take: (piece: Buffer) => boolean): Promise<boolean> => {
   let handle: FsPromises.FileHandle
   try {
-    handle = await FsPromises.open(path, readable)
+    handle = await FsPromises.open(path, readFlags)
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException
     if (code === "ENOENT" || code === "ELOOP" || code === "ENXIO") return false
@@ -43,17 +43,17 @@ const read = async (path: string, signal: AbortSignal, take: (piece: Buffer) => 
 
 const hashOf = async (path: string, signal: AbortSignal): Promise<string | undefined> => {
   const hash = createHash("sha256")
-  const isThere = await read(path, signal, (piece) => {
+  const isThere = await readChunks(path, signal, (piece) => {
     hash.update(piece)
     return false
   })
   return isThere ? hash.digest("hex") : undefined
 }
 
-const holds = async (path: string, text: string, signal: AbortSignal): Promise<boolean> => {
+const containsText = async (path: string, text: string, signal: AbortSignal): Promise<boolean> => {
   let end = ""
   let isFound = false
-  await read(path, signal, (piece) => {
+  await readChunks(path, signal, (piece) => {
     const seen = end + piece.toString("latin1")
     end = seen.slice(1 - text.length)
     return (isFound = seen.includes(text))
@@ -70,7 +70,7 @@ export const dumpOf = (archive: string): Effect.Effect<string | undefined, unkno
       const lines = `${archive.slice(0, -archiveEnding.length)}.jsonl`
       if (!isFile(lines)) return undefined
       const hash = await hashOf(archive, signal)
-      return hash !== undefined && (await holds(lines, hash, signal)) ? basename(lines) : undefined
+      return hash !== undefined && (await containsText(lines, hash, signal)) ? basename(lines) : undefined
     },
     catch: (error) => error
   })

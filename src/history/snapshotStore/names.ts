@@ -1,18 +1,18 @@
 /** File names of snapshots. The name contains the id, so an id must be valid in a file name. */
 import { Buffer } from "../../runtime/buffer.ts"
-import { whyNoName } from "../../model/fileName.ts"
+import { whyInvalidFileName } from "../../model/fileName.ts"
 
 const suffix = ".fs.zip"
 
 /** The longest name, in bytes, that every disk accepts. */
-const longestName = 255
-const longestId = longestName - suffix.length
+const maxNameBytes = 255
+const maxIdBytes = maxNameBytes - suffix.length
 
-export const whyUnfit = (id: string): string | undefined => {
-  const why = whyNoName(id)
+export const whyInvalidId = (id: string): string | undefined => {
+  const why = whyInvalidFileName(id)
   if (why !== undefined) return why
   const length = Buffer.byteLength(id)
-  return length > longestId ? `it has ${length} bytes where ${longestId} are allowed` : undefined
+  return length > maxIdBytes ? `it has ${length} bytes where ${maxIdBytes} are allowed` : undefined
 }
 
 export const nameOf = (id: string): string => id + suffix
@@ -20,5 +20,5 @@ export const nameOf = (id: string): string => id + suffix
 export const idOf = (name: string): string | undefined => {
   if (!name.endsWith(suffix)) return undefined
   const id = name.slice(0, -suffix.length)
-  return whyUnfit(id) === undefined ? id : undefined
+  return whyInvalidId(id) === undefined ? id : undefined
 }

@@ -6,13 +6,13 @@ import type { ArchiveError } from "../errors.ts"
 import * as Codec from "../zip/codec.ts"
 import { stored } from "../zip/format.ts"
 import * as Manifest from "../zip/manifest.ts"
-import { judged, refuse } from "../zip/names.ts"
+import { tryArchive, refuse } from "../zip/names.ts"
 import * as Outside from "../zip/outside.ts"
 import { type Archived, read as readArchive } from "../zip/reader.ts"
-import { checkLocal, directory, type Listed, Window } from "../zip/records.ts"
-import { ofDescriptor, type Source } from "../zip/spool.ts"
+import { checkLocal, readCentralDirectory, type CentralEntry, Window } from "../zip/records.ts"
+import { fromDescriptor, type Source } from "../zip/spool.ts"
 
-const checked = ({ crc, size }: Listed, bytes: Uint8Array | undefined): Uint8Array => {
+const checkContent = ({ crc, size }: CentralEntry, bytes: Uint8Array | undefined): Uint8Array => {
   if (bytes === undefined || bytes.length !== size || Codec.crc32(bytes) !== crc) {
     throw refuse("corrupt", "its content is damaged", Manifest.manifestName)
   }
@@ -21,21 +21,21 @@ const checked = ({ crc, size }: Listed, bytes: Uint8Array | undefined): Uint8Arr
 
 const manifestIn = Effect.fnUntraced(function* (source: Source): Effect.fn.Return<Manifest.Manifest, ArchiveError | Fault> {
   const { maxArchiveEntries } = yield* Limits
-  const { entries } = yield* directory(source, maxArchiveEntries + 1)
+  const { entries } = yield* readCentralDirectory(source, maxArchiveEntries + 1)
   const entry = entries.find(({ name }) => name === Manifest.manifestName)
   if (entry === undefined) return yield* Effect.fail(refuse("corrupt", "it has no manifest"))
-  if (entry.size > Manifest.largestManifest || entry.packed > Manifest.largestManifest) {
+  if (entry.size > Manifest.maxManifestBytes || entry.packed > Manifest.maxManifestBytes) {
     return yield* Effect.fail(refuse("tooLarge", "the manifest is too large", entry.name))
   }
   const data = yield* checkLocal(new Window(source), entry)
   if (data + entry.packed > source.size) return yield* Effect.fail(refuse("corrupt", "it ends too early", entry.name))
   const packed = yield* source.read(data, entry.packed)
   const bytes = entry.method === stored ? packed : yield* Codec.inflate(packed, entry.size)
-  return yield* judged(() => Manifest.read(checked(entry, bytes)))
+  return yield* tryArchive(() => Manifest.read(checkContent(entry, bytes)))
 })
 
 const sourceAt = (path: string): Effect.Effect<Source, Fault, Scope.Scope> =>
-  Effect.map(Outside.open(path), ({ descriptor, size }) => ofDescriptor(descriptor, size))
+  Effect.map(Outside.open(path), ({ descriptor, size }) => fromDescriptor(descriptor, size))
 
 export const manifestOf = (path: string): Effect.Effect<Manifest.Manifest, ArchiveError | Fault> =>
   Effect.scoped(Effect.flatMap(sourceAt(path), manifestIn))

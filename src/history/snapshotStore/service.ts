@@ -15,17 +15,17 @@ import { compare, root } from "../../model/FsPath.ts"
 import { bringBackArchiveOf, importArchiveOf, keepZipOf } from "../Archive.ts"
 import { ArchiveError, SnapshotError, SnapshotRestoreError, type StoreFault, storeFault } from "../errors.ts"
 import { isPermitted } from "../replace.ts"
-import { type DirectoryNode, empty, forEachDifference } from "../tree.ts"
+import { type DirectoryNode, emptyDirectory, forEachDifference } from "../tree.ts"
 import { make as makeView } from "../view.ts"
 import type { Manifest } from "../zip/manifest.ts"
 import * as Outside from "../zip/outside.ts"
 import type { Archived } from "../zip/reader.ts"
-import { whyUnfit } from "./names.ts"
+import { whyInvalidId } from "./names.ts"
 import { contentsOf, manifestOf } from "./opened.ts"
 import type { Operations, SnapshotInfo, TreeEntry } from "./operations.ts"
-import type { Archive, Shelf } from "./shelf.ts"
+import type { Archive, SnapshotDirectory } from "./shelf.ts"
 
-const shown = (id: string): string =>
+const quoteId = (id: string): string =>
   typeof id === "string" ? JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id) : `what is of type ${typeof id}`
 
 export const toError =
@@ -36,13 +36,13 @@ export const toError =
 const isStoreFault = (problem: { readonly _tag: string }): problem is StoreFault => problem._tag === "StoreFault"
 
 const checkId = (operation: string, id: string): Effect.Effect<void, SnapshotError> => {
-  const why = whyUnfit(id)
+  const why = whyInvalidId(id)
   if (why === undefined) return Effect.void
-  return Effect.fail(toError(operation)(storeFault("refused", `${shown(id)} cannot be the id of a snapshot: ${why}`)))
+  return Effect.fail(toError(operation)(storeFault("refused", `${quoteId(id)} cannot be the id of a snapshot: ${why}`)))
 }
 
 /** Keeps an ArchiveError for an invalid archive, and converts a fault of its file to a SnapshotError. */
-const ofArchive =
+const toArchiveFailure =
   (operation: string) =>
   (problem: ArchiveError | Fault | StoreFault): ArchiveError | SnapshotError => {
     if (problem instanceof ArchiveError) return problem
@@ -63,18 +63,19 @@ const restoreReasons: Partial<Record<string, SnapshotRestoreError["reason"]>> = 
 }
 
 /** The errors that prevent every read. Skipping the archive would report it as absent. */
-const exhausted: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
+const exhaustionCodes: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
 
-const isExhausted = (problem: Fault | ArchiveError): boolean => problem._tag === "IoError" && exhausted.has(problem["code"])
+const isExhausted = (problem: Fault | ArchiveError): boolean =>
+  problem._tag === "IoError" && exhaustionCodes.has(problem["code"])
 
-const inOrder = (a: Known, b: Known): number => {
+const compareByCreation = (a: KnownArchive, b: KnownArchive): number => {
   const [first, second] = [DateTime.toEpochMillis(a.info.createdAt), DateTime.toEpochMillis(b.info.createdAt)]
   if (first !== second) return first - second
   if (a.archive.stat.mtimeNs !== b.archive.stat.mtimeNs) return a.archive.stat.mtimeNs < b.archive.stat.mtimeNs ? -1 : 1
   return compare(a.archive.id, b.archive.id)
 }
 
-interface Known {
+interface KnownArchive {
   readonly archive: Archive
   readonly info: SnapshotInfo
 }
@@ -92,7 +93,7 @@ const stampOf = ({ ctimeNs, ino, mtimeNs, size }: Archive["stat"]): string => `$
 
 const filesIn = (top: DirectoryNode): ReadonlyArray<TreeEntry> => {
   const out: Array<TreeEntry> = []
-  forEachDifference(empty, top, (path, _, node) => {
+  forEachDifference(emptyDirectory, top, (path, _, node) => {
     if (node?.kind === "file") out.push({ path, sizeBytes: node.sizeBytes })
     if (node?.kind === "symlink") out.push({ path, sizeBytes: Buffer.byteLength(node.target) })
   })
@@ -127,52 +128,52 @@ const orAbsent = (text: Effect.Effect<string, ReadError>): Effect.Effect<string 
 /** Returns a text for an error, even if an untyped program passed another value. */
 const textOf = (value: unknown): string => (typeof value === "string" ? value : typeof value)
 
-export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations => {
-  const remembered = new Map<string, readonly [stamp: string, manifest: Manifest]>()
+export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: boolean): Operations => {
+  const manifestCache = new Map<string, readonly [stamp: string, manifest: Manifest]>()
 
-  const known = (archive: Archive): Effect.Effect<Known | undefined> => {
+  const readInfo = (archive: Archive): Effect.Effect<KnownArchive | undefined> => {
     const stamp = stampOf(archive.stat)
-    const before = remembered.get(archive.path)
+    const before = manifestCache.get(archive.path)
     if (before?.[0] === stamp) return Effect.succeed({ archive, info: infoOf(archive, before[1]) })
     return Effect.matchEffect(manifestOf(archive.path), {
       onSuccess: (manifest) => {
-        remembered.set(archive.path, [stamp, manifest])
+        manifestCache.set(archive.path, [stamp, manifest])
         return Effect.succeed({ archive, info: infoOf(archive, manifest) })
       },
       onFailure: (problem) => {
-        remembered.delete(archive.path)
+        manifestCache.delete(archive.path)
         return isExhausted(problem) ? Effect.die(problem) : Effect.succeed(undefined)
       }
     })
   }
 
   /** Returns `nothing` if the directory is refused: such a directory contains no snapshots of ours. */
-  const orNothing = <A>(effect: Effect.Effect<A, StoreFault>, nothing: A): Effect.Effect<A> =>
+  const orIfRefused = <A>(effect: Effect.Effect<A, StoreFault>, fallback: A): Effect.Effect<A> =>
     Effect.catch(effect, (fault) =>
-      fault.reason === "refused" ? Effect.succeed(nothing) : Effect.die(toError("SnapshotStore")(fault))
+      fault.reason === "refused" ? Effect.succeed(fallback) : Effect.die(toError("SnapshotStore")(fault))
     )
 
   const find = (id: string): Effect.Effect<Archive | undefined, StoreFault> =>
-    whyUnfit(id) === undefined ? shelf.find(id) : Effect.succeed(undefined)
+    whyInvalidId(id) === undefined ? shelf.find(id) : Effect.succeed(undefined)
 
   const get = (id: string): Effect.Effect<SnapshotInfo | undefined> =>
-    Effect.flatMap(orNothing(find(id), undefined), (archive) =>
-      archive === undefined ? Effect.succeed(undefined) : Effect.map(known(archive), (found) => found?.info)
+    Effect.flatMap(orIfRefused(find(id), undefined), (archive) =>
+      archive === undefined ? Effect.succeed(undefined) : Effect.map(readInfo(archive), (found) => found?.info)
     )
 
   const list = Effect.gen(function* () {
-    const archives = yield* orNothing(shelf.all, [])
-    const all: Array<Known> = []
+    const archives = yield* orIfRefused(shelf.all, [])
+    const all: Array<KnownArchive> = []
     for (const archive of archives) {
-      const found = yield* known(archive)
+      const found = yield* readInfo(archive)
       if (found !== undefined) all.push(found)
     }
     const paths = new Set(archives.map(({ path }) => path))
-    for (const path of remembered.keys()) if (!paths.has(path)) remembered.delete(path)
-    return all.sort(inOrder).map(({ info }) => info)
+    for (const path of manifestCache.keys()) if (!paths.has(path)) manifestCache.delete(path)
+    return all.sort(compareByCreation).map(({ info }) => info)
   })
 
-  const duplicate = (id: string): StoreFault => storeFault("refused", `there is a snapshot ${shown(id)} already`)
+  const duplicate = (id: string): StoreFault => storeFault("refused", `there is a snapshot ${quoteId(id)} already`)
 
   const write = Effect.fnUntraced(function* (id: string, draft: string) {
     yield* Outside.write(
@@ -180,9 +181,9 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
       () => keepZipOf(fs),
       (fault) => toError("snapshot")(storeFault("io", promote(fault, "snapshot", shelf.directory).message))
     )
-    const manifest = yield* Effect.mapError(manifestOf(draft), ofArchive("snapshot"))
+    const manifest = yield* Effect.mapError(manifestOf(draft), toArchiveFailure("snapshot"))
     yield* Effect.mapError(shelf.checkOwn(id), toError("snapshot"))
-    const archive = yield* Effect.mapError(shelf.publish(draft, id, replaces), toError("snapshot"))
+    const archive = yield* Effect.mapError(shelf.publish(draft, id, replacesExisting), toError("snapshot"))
     if (archive === undefined) return yield* Effect.fail(toError("snapshot")(duplicate(id)))
     return infoOf(archive, manifest)
   })
@@ -190,17 +191,17 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
   const snapshot = Effect.fnUntraced(function* (id: string) {
     yield* checkId("snapshot", id)
     yield* Effect.mapError(shelf.prepare, toError("snapshot"))
-    const isTaken = !replaces && (yield* Effect.mapError(shelf.find(id), toError("snapshot"))) !== undefined
-    if (isTaken) return yield* Effect.fail(toError("snapshot")(duplicate(id)))
+    const idExists = !replacesExisting && (yield* Effect.mapError(shelf.find(id), toError("snapshot"))) !== undefined
+    if (idExists) return yield* Effect.fail(toError("snapshot")(duplicate(id)))
     // Fail early, before reading all files. The check is repeated before the archive is replaced.
     yield* Effect.mapError(shelf.checkOwn(id), toError("snapshot"))
     return yield* Effect.scoped(Effect.flatMap(shelf.draft, (draft) => write(id, draft)))
   })
 
-  const restoring = Effect.fnUntraced(function* (
+  const restoreFrom = Effect.fnUntraced(function* (
     snapshotId: string,
     find: Effect.Effect<string, SnapshotRestoreError>,
-    bringBack: typeof importArchiveOf
+    importFrom: typeof importArchiveOf
   ) {
     const refuse = toRestoreError(snapshotId)
     if (!isPermitted(fs.port)) {
@@ -210,10 +211,10 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
     yield* Effect.mapError(Effect.scoped(Outside.open(path)), (fault) =>
       refuse(restoreReasons[fault._tag] ?? "io", promote(fault, "restore", path).message)
     )
-    return yield* bringBack(fs, path)
+    return yield* importFrom(fs, path)
   })
 
-  const archiveOf = (id: string): Effect.Effect<string, SnapshotRestoreError> => {
+  const findArchivePath = (id: string): Effect.Effect<string, SnapshotRestoreError> => {
     const refuse = toRestoreError(textOf(id))
     return Effect.matchEffect(find(id), {
       onFailure: ({ detail, reason }) => Effect.fail(refuse(reason === "refused" ? "unavailable" : "io", detail)),
@@ -222,7 +223,7 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
     })
   }
 
-  const opened = (
+  const openContents = (
     operation: string,
     id: string
   ): Effect.Effect<Contents | undefined, SnapshotError | ArchiveError, Scope.Scope> =>
@@ -232,16 +233,16 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
           ? Effect.succeed(undefined)
           : Effect.map(contentsOf(archive.path), (contents): Contents => ({ ...contents, path: archive.path }))
       ),
-      ofArchive(operation)
+      toArchiveFailure(operation)
     )
 
   return {
     filesystem: fs,
     directory: shelf.directory,
     snapshot,
-    rollback: (id) => restoring(textOf(id), archiveOf(id), bringBackArchiveOf),
+    rollback: (id) => restoreFrom(textOf(id), findArchivePath(id), bringBackArchiveOf),
     restore: (archivePath) =>
-      restoring(
+      restoreFrom(
         textOf(archivePath),
         typeof archivePath === "string"
           ? Effect.succeed(archivePath)
@@ -263,20 +264,20 @@ export const make = (fs: Algebra, shelf: Shelf, replaces: boolean): Operations =
     manifest: (id) =>
       Effect.mapError(
         Effect.flatMap(find(id), (archive) => (archive === undefined ? Effect.succeed(undefined) : manifestOf(archive.path))),
-        ofArchive("manifest")
+        toArchiveFailure("manifest")
       ),
     tree: (id) =>
-      Effect.scoped(Effect.map(opened("tree", id), (contents) => (contents === undefined ? [] : filesIn(contents.tree)))),
+      Effect.scoped(Effect.map(openContents("tree", id), (contents) => (contents === undefined ? [] : filesIn(contents.tree)))),
     file: (id, path) =>
       Effect.scoped(
-        Effect.flatMap(opened("file", id), (contents) =>
+        Effect.flatMap(openContents("file", id), (contents) =>
           contents === undefined ? Effect.succeed(undefined) : orAbsent(viewOf(contents).readString(path))
         )
       ),
     view: (id) =>
-      Effect.flatMap(opened("view", id), (contents) =>
+      Effect.flatMap(openContents("view", id), (contents) =>
         contents === undefined
-          ? Effect.fail(toError("view")(storeFault("unknown", `there is no snapshot ${shown(id)}`)))
+          ? Effect.fail(toError("view")(storeFault("unknown", `there is no snapshot ${quoteId(id)}`)))
           : Effect.succeed(viewOf(contents))
       )
   }

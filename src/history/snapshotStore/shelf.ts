@@ -22,15 +22,15 @@ export interface Archive {
   readonly stat: Fs.BigIntStats
 }
 
-const full: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT", "EFBIG"])
+const diskFullCodes: ReadonlySet<unknown> = new Set(["ENOSPC", "EDQUOT", "EFBIG"])
 
-const failed = (error: unknown): StoreFault => {
+const toStoreFault = (error: unknown): StoreFault => {
   if (codeOf(error) === undefined) throw error
   const { message } = error as Error
-  return storeFault("io", full.has(codeOf(error)) ? `the disk is full: ${message}` : message)
+  return storeFault("io", diskFullCodes.has(codeOf(error)) ? `the disk is full: ${message}` : message)
 }
 
-const fail = (error: unknown): never => {
+const rethrow = (error: unknown): never => {
   throw error
 }
 
@@ -39,17 +39,17 @@ const attempt = <A>(run: () => A): Effect.Effect<A, StoreFault> =>
     try {
       return Effect.succeed(run())
     } catch (error) {
-      return Effect.fail("_tag" in (error as object) ? (error as StoreFault) : failed(error))
+      return Effect.fail("_tag" in (error as object) ? (error as StoreFault) : toStoreFault(error))
     }
   })
 
-const missing: ReadonlySet<unknown> = new Set(["ENOENT", "ENOTDIR"])
+const missingCodes: ReadonlySet<unknown> = new Set(["ENOENT", "ENOTDIR"])
 
-const look = (path: string): Fs.BigIntStats | undefined => {
+const lstatIfPresent = (path: string): Fs.BigIntStats | undefined => {
   try {
     return Fs.lstatSync(path, { bigint: true })
   } catch (error) {
-    if (missing.has(codeOf(error))) return undefined
+    if (missingCodes.has(codeOf(error))) return undefined
     throw error
   }
 }
@@ -59,19 +59,19 @@ const isForeign = ({ uid }: Fs.BigIntStats): boolean => {
   return own !== undefined && uid !== BigInt(own)
 }
 
-const everybodyWrites = 0o002n
+const othersWriteBit = 0o002n
 
 const whyUntrusted = (stat: Fs.BigIntStats): string | undefined => {
   if (stat.isSymbolicLink()) return "it is a link"
   if (!stat.isDirectory()) return "it is no directory"
   if (isForeign(stat)) return "it belongs to somebody else"
-  return (stat.mode & everybodyWrites) === 0n ? undefined : "everybody may write in it"
+  return (stat.mode & othersWriteBit) === 0n ? undefined : "everybody may write in it"
 }
 
 /**
  * Removes a trailing slash, because it would follow a symlink. A path with `..` stays as given and is refused later.
  */
-const plain = (directory: string): string =>
+const normalizeDirectory = (directory: string): string =>
   typeof directory === "string" && isAbsolute(directory) && !directory.split(sep).includes("..")
     ? resolve(directory)
     : directory
@@ -86,24 +86,24 @@ const link = (from: string, to: string): boolean => {
   }
 }
 
-const millisecond = 1_000_000n
+const nanosPerMillisecond = 1_000_000n
 
-export class Shelf {
+export class SnapshotDirectory {
   readonly directory: string
   #unregister: (() => void) | undefined
 
   private constructor(directory: string) {
-    this.directory = plain(directory)
+    this.directory = normalizeDirectory(directory)
   }
 
   /**
    * Creates a shelf. During the scope no filesystem can be opened on the directory. Fails with "refused" for an
    * unacceptable directory.
    */
-  static make(directory: string): Effect.Effect<Shelf, StoreFault, Scope.Scope> {
+  static make(directory: string): Effect.Effect<SnapshotDirectory, StoreFault, Scope.Scope> {
     return Effect.acquireRelease(
       Effect.suspend(() => {
-        const shelf = new Shelf(directory)
+        const shelf = new SnapshotDirectory(directory)
         return Effect.as(
           attempt(() => shelf.#judge()),
           shelf
@@ -120,13 +120,13 @@ export class Shelf {
   /** Tests whether the directory exists. Throws if it must not be used. */
   #judge(): boolean {
     if (typeof this.directory !== "string") throw this.#refuse("it is no path")
-    const fault = OpenRoots.refusal("directory", this.directory)
+    const fault = OpenRoots.reachabilityFault("directory", this.directory)
     if (fault !== undefined) throw this.#refuse(String(fault["detail"]))
     return this.#isThere()
   }
 
   #isThere(): boolean {
-    const stat = look(this.directory)
+    const stat = lstatIfPresent(this.directory)
     if (stat === undefined) return false
     const why = whyUntrusted(stat)
     if (why !== undefined) throw this.#refuse(why)
@@ -148,7 +148,7 @@ export class Shelf {
   #sweep(): void {
     for (const name of Fs.readdirSync(this.directory)) {
       const path = join(this.directory, name)
-      if (TemporaryNames.isLeftover(name) && look(path)?.isFile() === true) unlinkQuietly(path)
+      if (TemporaryNames.isLeftover(name) && lstatIfPresent(path)?.isFile() === true) unlinkQuietly(path)
     }
   }
 
@@ -168,12 +168,12 @@ export class Shelf {
    *
    * Returns `undefined` if the id exists and must not be replaced.
    */
-  publish(draft: string, id: string, replaces: boolean): Effect.Effect<Archive | undefined, StoreFault> {
+  publish(draft: string, id: string, replacesExisting: boolean): Effect.Effect<Archive | undefined, StoreFault> {
     return attempt(() => {
       Fs.chmodSync(draft, 0o600)
       this.#makeNewest(draft)
       const archive = { id, path: this.pathOf(id), stat: Fs.lstatSync(draft, { bigint: true }) }
-      if (replaces) Fs.renameSync(draft, archive.path)
+      if (replacesExisting) Fs.renameSync(draft, archive.path)
       else if (!link(draft, archive.path)) return undefined
       return archive
     })
@@ -185,7 +185,7 @@ export class Shelf {
     const { atimeMs, mtimeNs } = Fs.lstatSync(draft, { bigint: true })
     if (mtimeNs > newest) return
     // The conversion to seconds with a fraction can round down.
-    Fs.utimesSync(draft, Number(atimeMs) / 1000, Number(newest / millisecond + 2n) / 1000)
+    Fs.utimesSync(draft, Number(atimeMs) / 1000, Number(newest / nanosPerMillisecond + 2n) / 1000)
   }
 
   pathOf(id: string): string {
@@ -194,7 +194,7 @@ export class Shelf {
 
   #archiveOf(id: string): Archive | undefined {
     const path = this.pathOf(id)
-    const stat = look(path)
+    const stat = lstatIfPresent(path)
     return stat?.isFile() === true ? { id, path, stat } : undefined
   }
 
@@ -218,7 +218,7 @@ export class Shelf {
   /** Fails with "refused" if the archive of this id belongs to a dump. */
   checkOwn(id: string): Effect.Effect<void, StoreFault> {
     return Effect.matchEffect(dumpOf(this.pathOf(id)), {
-      onFailure: (error) => attempt<void>(() => fail(error)),
+      onFailure: (error) => attempt<void>(() => rethrow(error)),
       onSuccess: (dump) => {
         if (dump === undefined) return Effect.void
         const shown = [nameOf(id), dump].map((name) => JSON.stringify(name))

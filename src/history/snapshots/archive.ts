@@ -17,22 +17,22 @@ import { type Fault, type FsError, located, toFault } from "../../model/FsError.
 import { Limits } from "../../model/Limits.ts"
 import { keepArchiveOf } from "../Archive.ts"
 import { ArchiveError, storeFault, type StoreFault } from "../errors.ts"
-import { alone, recovering, replace } from "../replace.ts"
+import { withExclusiveLock, recoverTransactions, replaceTree } from "../replace.ts"
 import { scan } from "../scan.ts"
-import { type Change, count, differences } from "../tree.ts"
+import { type Change, countFiles, differences } from "../tree.ts"
 import { make as makeView } from "../view.ts"
 import { open as openOutside } from "../zip/outside.ts"
 import { type Archived, read } from "../zip/reader.ts"
 import * as Spool from "../zip/spool.ts"
-import { refusal } from "./budget.ts"
-import { excluding } from "./excluding.ts"
+import { refuseWideRoot } from "./budget.ts"
+import { excludeGit } from "./excluding.ts"
 import type { LayerOptions } from "./options.ts"
 import * as Outside from "./outside.ts"
-import { expired } from "./retention.ts"
-import { type Kept, type Problem, rootOf, type Strategy, type TakeOptions } from "./strategy.ts"
+import { findExpired } from "./retention.ts"
+import { type StoredSnapshot, type Problem, rootOf, type Strategy, type TakeOptions } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 
-interface Held extends Kept {
+interface HeldArchive extends StoredSnapshot {
   readonly path: string
   /** The opened archive. It is opened at the first use and stays open until the snapshot is forgotten. */
   readonly archived: Effect.Effect<Archived, Problem>
@@ -59,13 +59,13 @@ const toStoreFault = ({ _tag }: Fault): StoreFault => storeFault("io", `an archi
 const toReadFault = (problem: ArchiveError | Fault): Fault =>
   problem instanceof ArchiveError ? { _tag: "IoError", detail: problem.message } : problem
 
-const gone = storeFault("unknown", "it has been forgotten")
+const forgottenFault = storeFault("unknown", "it has been forgotten")
 
 /**
  * Returns an effect that opens a resource at its first use, in the scope. A failure is not cached and releases
  * everything opened so far.
  */
-const onceOpened = <A, E>(scope: Scope.Scope, open: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<Effect.Effect<A, E>> => {
+const openOnce = <A, E>(scope: Scope.Scope, open: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<Effect.Effect<A, E>> => {
   const opened = Effect.flatMap(Scope.fork(scope), (own) =>
     Effect.onExit(Scope.provide(open, own), (exit) => (Exit.isSuccess(exit) ? Effect.void : Scope.close(own, exit)))
   )
@@ -77,18 +77,18 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
     const { port } = fs
     const { caseSensitive } = port.info
     const rootPath = rootOf(port)
-    const refused = port.history?._tag === "Directory" ? refusal(port.history.root, options) : undefined
+    const refused = port.history?._tag === "Directory" ? refuseWideRoot(port.history.root, options) : undefined
     if (refused !== undefined) return yield* Effect.fail(refused)
-    const directory = yield* Outside.temporary("fs-algebra-archives-")
-    yield* Outside.guarded(directory)
-    yield* alone(port, recovering(port))
-    const outer = yield* Effect.scope
-    const all = new Map<string, Held>()
-    const excludes = excluding(options.git === "exclude")
+    const directory = yield* Outside.makeTemporaryDirectory("fs-algebra-archives-")
+    yield* Outside.reserveDirectory(directory)
+    yield* withExclusiveLock(port, recoverTransactions(port))
+    const layerScope = yield* Effect.scope
+    const all = new Map<string, HeldArchive>()
+    const excludes = excludeGit(options.git === "exclude")
     let newest: string | undefined
-    const shown = (): ReadonlyArray<Held> => [...all.values()].filter(({ isPassing }) => !isPassing)
+    const visibleSnapshots = (): ReadonlyArray<HeldArchive> => [...all.values()].filter(({ isPassing }) => !isPassing)
 
-    const bounded = <A, E, R>(
+    const withLimits = <A, E, R>(
       effect: Effect.Effect<A, E, R>,
       { maxBytes = options.maxBytes, maxFiles = options.maxFiles }: TakeOptions["bounds"] = {}
     ): Effect.Effect<A, E, R> =>
@@ -108,26 +108,29 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
       const { descriptor, size } = yield* Effect.mapError(openOutside(path), toStoreFault)
       if ((yield* hashOf(path)) !== expected) return yield* Effect.fail(storeFault("corrupt", "its archive has been changed"))
       const rules = { limits, policy: port.rules?.policy }
-      return yield* read(Spool.ofDescriptor(descriptor, size), rules, { backend: port.info.name, caseSensitive })
+      return yield* read(Spool.fromDescriptor(descriptor, size), rules, { backend: port.info.name, caseSensitive })
     })
 
-    const held = (kept: Kept): Effect.Effect<Held, Problem> => {
+    const findHeld = (kept: StoredSnapshot): Effect.Effect<HeldArchive, Problem> => {
       const found = all.get(kept.snapshot.snapshotId)
-      return found === undefined ? Effect.fail(gone) : Effect.succeed(found)
+      return found === undefined ? Effect.fail(forgottenFault) : Effect.succeed(found)
     }
-    const archived = (kept: Kept): Effect.Effect<Archived, Problem> => Effect.flatMap(held(kept), ({ archived }) => archived)
+    const archived = (kept: StoredSnapshot): Effect.Effect<Archived, Problem> =>
+      Effect.flatMap(findHeld(kept), ({ archived }) => archived)
 
-    const forget = ({ snapshot }: Kept): Effect.Effect<void> =>
+    const forget = ({ snapshot }: StoredSnapshot): Effect.Effect<void> =>
       Effect.suspend(() => {
         const found = all.get(snapshot.snapshotId)
         if (found === undefined) return Effect.void
         all.delete(snapshot.snapshotId)
-        if (newest === snapshot.snapshotId) newest = shown().at(-1)?.snapshot.snapshotId
+        if (newest === snapshot.snapshotId) newest = visibleSnapshots().at(-1)?.snapshot.snapshotId
         const removed = Effect.promise(() => Fs.promises.rm(found.path, { force: true }).catch(() => {}))
         return Effect.andThen(Scope.close(found.scope, Exit.void), removed)
       })
 
-    const scanned = Effect.suspend(() => alone(port, Effect.andThen(recovering(port), scan(port, { excludes }))))
+    const scanCurrent = Effect.suspend(() =>
+      withExclusiveLock(port, Effect.andThen(recoverTransactions(port), scan(port, { excludes })))
+    )
 
     const take: Strategy["take"] = Effect.fnUntraced(function* (label, { bounds, isPassing = false, spared } = {}) {
       const snapshotId = randomUUID()
@@ -136,7 +139,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
       let skipped = 0
       const kept = keepArchiveOf(fs, path, { excludes, onSkipped: () => void skipped++ })
       const exported = Effect.mapError(kept, toProblem)
-      yield* alone(port, Effect.andThen(recovering(port), bounded(exported, bounds)))
+      yield* withExclusiveLock(port, Effect.andThen(recoverTransactions(port), withLimits(exported, bounds)))
       const sha256 = yield* hashOf(path)
       const { tag } = label
       const snapshot = new FilesystemSnapshot({
@@ -146,26 +149,26 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
         rootPath,
         ...(tag !== undefined && { tag })
       })
-      const scope = yield* Scope.fork(outer)
-      const archived = yield* onceOpened(scope, bounded(open(path, sha256)))
-      const census = Effect.map(archived, ({ tree }) => count(tree))
-      const one: Held = {
+      const scope = yield* Scope.fork(layerScope)
+      const archived = yield* openOnce(scope, withLimits(open(path, sha256)))
+      const census = Effect.map(archived, ({ tree }) => countFiles(tree))
+      const heldArchive: HeldArchive = {
         isPassing,
         snapshot,
         label,
         path,
         scope,
         archived,
-        census,
+        counts: census,
         skipped,
         ...(newest !== undefined && { previous: newest })
       }
-      all.set(snapshotId, one)
-      if (isPassing) return one
+      all.set(snapshotId, heldArchive)
+      if (isPassing) return heldArchive
       newest = snapshotId
       const now = yield* Clock.currentTimeMillis
-      for (const old of expired(shown(), options.retention, now, spared)) yield* forget(old)
-      return one
+      for (const old of findExpired(visibleSnapshots(), options.retention, now, spared)) yield* forget(old)
+      return heldArchive
     })
 
     return {
@@ -173,16 +176,16 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
       rootPath,
       commitRef: /^zip:[0-9a-f]{64}$/,
       take,
-      list: Effect.sync(shown),
+      list: Effect.sync(visibleSnapshots),
       find: (snapshotId) => Effect.sync(() => all.get(snapshotId)),
       restore: (kept, { dryRun, paths, verify }) =>
         Effect.gen(function* () {
           const { content, tree } = yield* archived(kept)
-          const replaced = (dryRun: boolean | undefined): Effect.Effect<ReadonlyArray<Change>, Problem> =>
-            replace<ArchiveError>(port, { after: tree, content, paths, dryRun, scan: { excludes } })
-          const changes = yield* replaced(dryRun)
+          const replaceWith = (dryRun: boolean | undefined): Effect.Effect<ReadonlyArray<Change>, Problem> =>
+            replaceTree<ArchiveError>(port, { after: tree, content, paths, dryRun, scan: { excludes } })
+          const changes = yield* replaceWith(dryRun)
           if (verify === true && dryRun !== true) {
-            const [left] = yield* replaced(true)
+            const [left] = yield* replaceWith(true)
             if (left !== undefined) return yield* Effect.fail(storeFault("io", `${left.path} is not as it was captured`))
           }
           return changes
@@ -190,7 +193,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
       diff: (from, to) =>
         Effect.gen(function* () {
           const { tree } = yield* archived(from)
-          const after = to === undefined ? (yield* scanned).tree : (yield* archived(to)).tree
+          const after = to === undefined ? (yield* scanCurrent).tree : (yield* archived(to)).tree
           return differences(tree, after, caseSensitive)
         }),
       tree: (kept) => Effect.map(archived(kept), ({ tree }) => tree),
@@ -214,7 +217,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
       stats: Effect.sync(() => {
         let bytes = 0
         for (const { path } of all.values()) bytes += Fs.statSync(path, { throwIfNoEntry: false })?.size ?? 0
-        return { bytes, objects: all.size, snapshots: shown().length }
+        return { bytes, objects: all.size, snapshots: visibleSnapshots().length }
       }),
       collect: Effect.void
     }

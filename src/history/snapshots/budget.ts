@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import { Fs } from "../../runtime/node.ts"
-import { widthOf } from "../../runtime/wideRoots.ts"
+import { describeWideRoot } from "../../runtime/wideRoots.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 import type { Census } from "../scan.ts"
 import type { LayerOptions } from "./options.ts"
@@ -11,18 +11,18 @@ export const maxFiles = 1_000_000
 export const maxBytes = 64 * GiB
 
 /** Refuses to capture the whole machine or a home directory. `root` must have its symlinks resolved. */
-export const refusal = (root: string, options: LayerOptions): StoreFault | undefined => {
-  const width = options.anyRoot === true ? undefined : widthOf(root)
+export const refuseWideRoot = (root: string, options: LayerOptions): StoreFault | undefined => {
+  const width = options.anyRoot === true ? undefined : describeWideRoot(root)
   return width === undefined ? undefined : storeFault("refused", `the root is ${width}; capture it only with anyRoot`)
 }
 
-const overFiles = (limit: number): StoreFault =>
+const tooManyFiles = (limit: number): StoreFault =>
   storeFault("budget", `there are more than ${limit.toLocaleString("en")} files; raise maxFiles to capture them`)
 
-const overBytes = (limit: number): StoreFault =>
+const tooManyBytes = (limit: number): StoreFault =>
   storeFault("budget", `the files have more than ${limit.toLocaleString("en")} bytes; raise maxBytes to capture them`)
 
-const room = (directory: string): number | undefined => {
+const freeBytes = (directory: string): number | undefined => {
   try {
     const { bavail, bsize } = Fs.statfsSync(directory)
     return bavail * bsize
@@ -32,16 +32,16 @@ const room = (directory: string): number | undefined => {
 }
 
 /** Checks the limits during the count of files, and once more before the first read, when nothing has been written. */
-export const check = (
+export const checkBudget = (
   { bytes, bytesToRead, files }: Census,
   isWhole: boolean,
   options: LayerOptions,
   directory: string | undefined
 ): Effect.Effect<void, StoreFault> => {
-  if (files > (options.maxFiles ?? maxFiles)) return Effect.fail(overFiles(options.maxFiles ?? maxFiles))
-  if (bytes > (options.maxBytes ?? maxBytes)) return Effect.fail(overBytes(options.maxBytes ?? maxBytes))
+  if (files > (options.maxFiles ?? maxFiles)) return Effect.fail(tooManyFiles(options.maxFiles ?? maxFiles))
+  if (bytes > (options.maxBytes ?? maxBytes)) return Effect.fail(tooManyBytes(options.maxBytes ?? maxBytes))
   if (!isWhole || directory === undefined) return Effect.void
-  const free = room(directory)
+  const free = freeBytes(directory)
   return free !== undefined && bytesToRead > free
     ? Effect.fail(
         storeFault(

@@ -9,13 +9,13 @@ type All = ReadonlyArray<FilesystemSnapshot>
 
 export const latest = "latest"
 
-export const safetyTag = (doing: "restoring" | "importing", what: string): string => `before ${doing} ${what}`
+export const safetyTag = (action: "restoring" | "importing", subject: string): string => `before ${action} ${subject}`
 
 export const isSafety = ({ tag }: FilesystemSnapshot): boolean =>
   tag !== undefined && /^before (restoring|importing) /.test(tag)
 
 /** Returns a function that shortens ids to a unique prefix of at least eight digits. */
-export const shortIds = (all: All): ((snapshot: FilesystemSnapshot) => string) => {
+export const makeShortIds = (all: All): ((snapshot: FilesystemSnapshot) => string) => {
   const ids = all.map(({ snapshotId }) => snapshotId).sort()
   let length = 8
   for (let i = 1; i < ids.length; i++) {
@@ -27,7 +27,7 @@ export const shortIds = (all: All): ((snapshot: FilesystemSnapshot) => string) =
 }
 
 /** Returns the snapshots that the text can mean. `all` must be in the order of creation. */
-export const candidates = (all: All, text: string): All => {
+export const findCandidates = (all: All, text: string): All => {
   if (text === latest) {
     const newest = all.findLast((snapshot) => !isSafety(snapshot)) ?? all.at(-1)
     return newest === undefined ? [] : [newest]

@@ -1,15 +1,15 @@
 /** Statistics of a snapshot. They are computed on request, so that taking a snapshot stays fast. */
 import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
-import { blocks, numbering } from "../../engine/lineDiff.ts"
+import { findCommonBlocks, makeLineNumbering } from "../../engine/lineDiff.ts"
 import { wholeAt } from "../../engine/read.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
-import { inSlices, type Steps } from "../../runtime/steps.ts"
+import { runInSlices, type Steps } from "../../runtime/steps.ts"
 import type { Change } from "../tree.ts"
 import type { Details } from "./operations.ts"
-import type { Kept, Problem, Strategy } from "./strategy.ts"
+import type { StoredSnapshot, Problem, Strategy } from "./strategy.ts"
 
 /** The most changed files, and bytes per file, for which lines are counted. */
 const maxFiles = 500
@@ -17,7 +17,7 @@ const maxBytes = 1024 * 1024
 /** The most edits that the diff looks for. Beyond that the counts are approximate. */
 const maxEdits = 100
 
-interface Lines {
+interface LineCounts {
   readonly added: number
   readonly removed: number
 }
@@ -36,13 +36,13 @@ const read = (port: Backend | undefined, path: FsPath): Effect.Effect<Uint8Array
             : Effect.map(wholeAt(port, path, maxBytes), ({ bytes }) => bytes)
       )
 
-const linesOf = function* (before: Uint8Array, after: Uint8Array): Steps<Lines> {
+const linesOf = function* (before: Uint8Array, after: Uint8Array): Steps<LineCounts> {
   if (isBinary(before) || isBinary(after)) return { added: 0, removed: 0 }
   const text = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
-  const number = numbering()
+  const number = makeLineNumbering()
   const [old, now] = [yield* number(text(before)), yield* number(text(after))]
   let common = 0
-  for (const { length } of yield* blocks(old.ids, now.ids, maxEdits)) common += length
+  for (const { length } of yield* findCommonBlocks(old.ids, now.ids, maxEdits)) common += length
   return { added: now.ids.length - common, removed: old.ids.length - common }
 }
 
@@ -50,13 +50,13 @@ const countLines = Effect.fnUntraced(function* (
   changes: ReadonlyArray<Change>,
   before: Backend | undefined,
   after: Backend
-): Effect.fn.Return<Lines | undefined, Fault> {
+): Effect.fn.Return<LineCounts | undefined, Fault> {
   if (changes.length > maxFiles) return undefined
   let [added, removed] = [0, 0]
   for (const { path } of changes) {
     const [old, now] = [yield* read(before, path), yield* read(after, path)]
     if (old === undefined || now === undefined) return undefined
-    const lines = yield* inSlices(() => linesOf(old, now))
+    const lines = yield* runInSlices(() => linesOf(old, now))
     added += lines.added
     removed += lines.removed
     yield* Effect.yieldNow
@@ -77,9 +77,12 @@ const filesIn = Effect.fnUntraced(function* (
   return files
 })
 
-export const details = Effect.fnUntraced(function* (strategy: Strategy, kept: Kept): Effect.fn.Return<Details, Problem> {
+export const details = Effect.fnUntraced(function* (
+  strategy: Strategy,
+  kept: StoredSnapshot
+): Effect.fn.Return<Details, Problem> {
   const { label, previous, skipped = 0, snapshot } = kept
-  const { bytes, files } = yield* kept.census
+  const { bytes, files } = yield* kept.counts
   const { callId, tool } = label
   const known = {
     snapshot,

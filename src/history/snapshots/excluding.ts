@@ -1,14 +1,14 @@
 import type { FsPath } from "../../model/FsPath.ts"
 import type { DirectoryNode } from "../tree.ts"
 
-const git = ".git"
+const gitDirectory = ".git"
 
-export const excluding = (isExcluded: boolean): ((path: FsPath) => boolean) | undefined =>
-  isExcluded ? (path) => path === git : undefined
+export const excludeGit = (isExcluded: boolean): ((path: FsPath) => boolean) | undefined =>
+  isExcluded ? (path) => path === gitDirectory : undefined
 
 export const dropGit = (tree: DirectoryNode): DirectoryNode => {
-  if (!tree.entries.has(git)) return tree
+  if (!tree.entries.has(gitDirectory)) return tree
   const entries = new Map(tree.entries)
-  entries.delete(git)
+  entries.delete(gitDirectory)
   return { kind: "directory", entries, ...(tree.mode === undefined ? undefined : { mode: tree.mode }) }
 }

@@ -9,14 +9,14 @@ import { type Fault, toFault } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { storeFault } from "../errors.ts"
-import { exchange } from "../exchange.ts"
+import { runTransaction } from "../exchange.ts"
 import { merge, type Source } from "../merge.ts"
 import { Conflict } from "../merge/conflict.ts"
-import { taking } from "../exchange/turn.ts"
-import { alone, isPermitted, recovering } from "../replace.ts"
+import { withTreeLock } from "../exchange/turn.ts"
+import { withExclusiveLock, isPermitted, recoverTransactions } from "../replace.ts"
 import { idOf } from "../scan.ts"
-import { at, type Change, type DirectoryNode, type Node, withNode } from "../tree.ts"
-import type { Kept, Problem, Strategy } from "./strategy.ts"
+import { findNode, type Change, type DirectoryNode, type Node, withNode } from "../tree.ts"
+import type { StoredSnapshot, Problem, Strategy } from "./strategy.ts"
 
 /**
  * The handling of conflicts in a merge.
@@ -62,21 +62,21 @@ export class MergeConflicts extends Schema.TaggedError<MergeConflicts>("fs-algeb
   }
 }
 
-const origins = new WeakMap<Backend, { readonly strategy: Strategy; readonly kept: Kept }>()
+const origins = new WeakMap<Backend, { readonly strategy: Strategy; readonly kept: StoredSnapshot }>()
 
 export const fork = Effect.fnUntraced(function* (
   strategy: Strategy,
   port: Backend,
-  kept: Kept
+  kept: StoredSnapshot
 ): Effect.fn.Return<Algebra, Problem> {
-  const past = yield* strategy.view(kept)
+  const snapshotView = yield* strategy.view(kept)
   const upper = yield* InMemory.make({ caseInsensitive: !port.info.caseSensitive }).pipe(Effect.mapError(toFault))
-  const forked = Overlay.overlay(makeAlgebra(upper))(makeAlgebra(past))
+  const forked = Overlay.overlay(makeAlgebra(upper))(makeAlgebra(snapshotView))
   origins.set(forked.port, { strategy, kept })
   return forked
 })
 
-const noFork = storeFault("refused", "this filesystem is no fork of a snapshot of this one")
+const notAFork = storeFault("refused", "this filesystem is no fork of a snapshot of this one")
 
 const nodeAt = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<Node | undefined, Fault> {
   const stat = yield* port.stat(path)
@@ -91,7 +91,7 @@ const nodeAt = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect
 const treeOf = Effect.fnUntraced(function* (forked: Algebra, base: DirectoryNode): Effect.fn.Return<DirectoryNode, Problem> {
   let tree = base
   for (const { _tag, path } of yield* Effect.mapError(Overlay.changes(forked), toFault)) {
-    const before = at(tree, path)
+    const before = findNode(tree, path)
     if (_tag === "Removed") {
       if (before !== undefined) tree = withNode(tree, path, undefined)
       continue
@@ -104,12 +104,12 @@ const treeOf = Effect.fnUntraced(function* (forked: Algebra, base: DirectoryNode
   return tree
 })
 
-const readingFrom =
+const readerOf =
   (port: Backend): Source<Problem>["read"] =>
   (path, file) =>
     Effect.map(wholeAt(port, path, file.sizeBytes), ({ bytes }) => bytes)
 
-export const join = (
+export const mergeFork = (
   strategy: Strategy,
   port: Backend,
   forked: Algebra,
@@ -118,29 +118,29 @@ export const join = (
   Effect.gen(function* () {
     if (!isPermitted(port)) return yield* Effect.fail<Fault>({ _tag: "AccessDenied", why: "readOnly" })
     const origin = origins.get(forked.port)
-    if (origin?.strategy !== strategy) return yield* Effect.fail(noFork)
+    if (origin?.strategy !== strategy) return yield* Effect.fail(notAFork)
     const { kept } = origin
-    const past = yield* strategy.view(kept)
+    const snapshotView = yield* strategy.view(kept)
     const base = yield* strategy.tree(kept)
     const theirs = yield* treeOf(forked, base)
     const { conflicts: policy = "fail", dryRun = false } = options
-    const turn = <A, E, R>(effect: Effect.Effect<A, E, R>) => (dryRun ? effect : taking(port, effect))
-    return yield* alone(
+    const lockUnlessDryRun = <A, E, R>(effect: Effect.Effect<A, E, R>) => (dryRun ? effect : withTreeLock(port, effect))
+    return yield* withExclusiveLock(
       port,
       Effect.gen(function* () {
-        yield* recovering(port)
+        yield* recoverTransactions(port)
         const ours = yield* strategy.now
         const merged = yield* merge<Problem>({
-          base: { tree: base, read: readingFrom(past) },
-          ours: { tree: ours, read: readingFrom(port) },
-          theirs: { tree: theirs, read: readingFrom(forked.port) },
+          base: { tree: base, read: readerOf(snapshotView) },
+          ours: { tree: ours, read: readerOf(port) },
+          theirs: { tree: theirs, read: readerOf(forked.port) },
           caseSensitive: port.info.caseSensitive,
           conflicts: policy
         })
         const { after, changes, conflicts, content } = merged
         if (policy === "fail" && conflicts.length > 0) return yield* Effect.fail(new MergeConflicts({ conflicts }))
-        if (!dryRun && changes.length > 0) yield* exchange<Problem>(port, { before: ours, after, content })
+        if (!dryRun && changes.length > 0) yield* runTransaction<Problem>(port, { before: ours, after, content })
         return { changes, conflicts }
-      }).pipe(turn)
+      }).pipe(lockUnlessDryRun)
     )
   })

@@ -5,12 +5,12 @@ import { isBytes } from "../../model/bytes.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { StoreFault } from "../errors.ts"
-import { type Directory, directoryOf } from "../git/load.ts"
+import { type Directory, readNodes } from "../git/load.ts"
 import type { Reader } from "../git/reader.ts"
 import type { FileNode } from "../tree.ts"
-import type { Source } from "../view.ts"
+import type { TreeSource } from "../view.ts"
 
-const capacity = 20_000
+const maxCachedDirectories = 20_000
 
 /** Converts a fault, without the store's path and git's messages, which a reader of the view must not see. */
 const toFault = ({ reason }: StoreFault): Fault =>
@@ -18,20 +18,20 @@ const toFault = ({ reason }: StoreFault): Fault =>
     ? { _tag: "Unavailable", detail: "the store of this snapshot cannot be read" }
     : { _tag: "IoError", detail: `the store of this snapshot cannot be read (${reason})` }
 
-export const lookingInto = (
+export const treeSourceOf = (
   reader: Reader,
   tree: string,
   content: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, StoreFault>, StoreFault>
-): Pick<Source, "tree" | "entries" | "mode" | "content"> => {
-  const known = new Map<string, Directory>()
+): Pick<TreeSource, "tree" | "entries" | "mode" | "content"> => {
+  const cachedDirectories = new Map<string, Directory>()
   const directory = (id: string): Effect.Effect<Directory, Fault> => {
-    const found = known.get(id)
+    const found = cachedDirectories.get(id)
     if (found !== undefined) return Effect.succeed(found)
-    return Effect.mapBoth(directoryOf(reader, id), {
+    return Effect.mapBoth(readNodes(reader, id), {
       onFailure: toFault,
       onSuccess: (read) => {
-        if (known.size >= capacity) known.clear()
-        known.set(id, read)
+        if (cachedDirectories.size >= maxCachedDirectories) cachedDirectories.clear()
+        cachedDirectories.set(id, read)
         return read
       }
     })

@@ -5,27 +5,27 @@ import type * as Scope from "effect/Scope"
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 
-const whyNot = (directory: string): string | undefined => {
-  const fault = OpenRoots.refusal("directory", directory)
+const whyRefused = (directory: string): string | undefined => {
+  const fault = OpenRoots.reachabilityFault("directory", directory)
   return fault === undefined ? undefined : String(fault["detail"])
 }
 
 /** Checks a directory that the caller gives; `argument` is the name of the parameter. */
-export const check = (argument: string, directory: string): Effect.Effect<void, StoreFault> =>
+export const checkDirectory = (argument: string, directory: string): Effect.Effect<void, StoreFault> =>
   Effect.suspend(() => {
     if (typeof directory !== "string" || !isAbsolute(directory)) {
       return Effect.fail(storeFault("refused", `${argument} must be an absolute path`))
     }
-    const why = whyNot(directory)
+    const why = whyRefused(directory)
     return why === undefined ? Effect.void : Effect.fail(storeFault("refused", `${argument}: ${why}`))
   })
 
-const places = (): ReadonlyArray<string> => [tmpdir(), join(homedir(), ".cache"), "/var/tmp", "/dev/shm"]
+const candidateDirectories = (): ReadonlyArray<string> => [tmpdir(), join(homedir(), ".cache"), "/var/tmp", "/dev/shm"]
 
 const create = (prefix: string): string | undefined => {
-  for (const place of places()) {
+  for (const place of candidateDirectories()) {
     const directory = join(place, `${prefix}${randomBytes(9).toString("hex")}`)
-    if (whyNot(directory) !== undefined) continue
+    if (whyRefused(directory) !== undefined) continue
     try {
       Fs.mkdirSync(directory, { mode: 0o700 })
       return directory
@@ -37,7 +37,7 @@ const create = (prefix: string): string | undefined => {
 }
 
 /** Prevents filesystems from being opened on the directory during the scope. */
-export const guarded = (directory: string): Effect.Effect<void, never, Scope.Scope> =>
+export const reserveDirectory = (directory: string): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(
     Effect.acquireRelease(
       Effect.sync(() => OpenRoots.registerStore(directory)),
@@ -45,7 +45,7 @@ export const guarded = (directory: string): Effect.Effect<void, never, Scope.Sco
     )
   )
 
-export const temporary = (prefix: string): Effect.Effect<string, StoreFault, Scope.Scope> =>
+export const makeTemporaryDirectory = (prefix: string): Effect.Effect<string, StoreFault, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.suspend(() => {
       const directory = create(prefix)

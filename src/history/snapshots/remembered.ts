@@ -9,11 +9,11 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Installation from "../../runtime/installation.ts"
-import type { Known, Scan } from "../scan.ts"
+import type { StampedNode, Scan } from "../scan.ts"
 import { stampOf } from "../stamp.ts"
 import type { DirectoryNode, Node } from "../tree.ts"
 
-export interface Remembered {
+export interface SavedScan {
   readonly scan: Scan
   readonly packs: ReadonlyArray<string>
 }
@@ -23,20 +23,20 @@ const version = 1
 const hashOf = (text: string): string => createHash("sha256").update(text).digest("hex")
 
 /** Returns the text to authenticate. The first word separates it from other texts of this installation. */
-const signed = (text: string): string => `seen ${hashOf(text)}`
+const authenticatedText = (text: string): string => `seen ${hashOf(text)}`
 
 const codeLength = 32
 
 /** Flags that do not follow a symlink and do not block on a pipe. */
-const readable = Fs.constants.O_RDONLY | (Fs.constants.O_NOFOLLOW ?? 0) | (Fs.constants.O_NONBLOCK ?? 0)
+const readFlags = Fs.constants.O_RDONLY | (Fs.constants.O_NOFOLLOW ?? 0) | (Fs.constants.O_NONBLOCK ?? 0)
 
 const fileOf = (directory: string, root: string): string =>
   join(directory, `seen-${createHash("sha256").update(root).digest("hex").slice(0, 16)}`)
 
 /** Name, id or ">" with the target, mode, size, and the stamp: two times, inode, mode. Times of -1 never match. */
-type Leaf = readonly [string, string, number | null, number, number, number, number, number]
+type LeafRow = readonly [string, string, number | null, number, number, number, number, number]
 
-const Written = Schema.Struct({
+const ScanHeader = Schema.Struct({
   version: Schema.Literal(version),
   root: Schema.String,
   began: Schema.Finite,
@@ -47,20 +47,25 @@ const Written = Schema.Struct({
   packs: Schema.Array(Schema.String)
 })
 
-type Line = readonly [mode: number | null, id: string, directories: ReadonlyArray<string>, leaves: ReadonlyArray<Leaf>]
+type DirectoryRow = readonly [
+  mode: number | null,
+  id: string,
+  directories: ReadonlyArray<string>,
+  leaves: ReadonlyArray<LeafRow>
+]
 
-const nothing = { modified: -1, changed: -1, inode: 0, mode: 0 }
+const noStamp = { modified: -1, changed: -1, inode: 0, mode: 0 }
 
-const leafOf = (segment: string, node: Known): Leaf => {
-  const { changed, inode, mode, modified } = node.stamp ?? nothing
+const leafOf = (segment: string, node: StampedNode): LeafRow => {
+  const { changed, inode, mode, modified } = node.stamp ?? noStamp
   return node.kind === "file"
     ? [segment, node.id, node.mode ?? null, node.sizeBytes, modified, changed, inode, mode]
     : [segment, `>${node.target}`, null, node.stamp?.sizeBytes ?? 0, modified, changed, inode, mode]
 }
 
-const lineOf = (self: DirectoryNode): Line => {
+const lineOf = (self: DirectoryNode): DirectoryRow => {
   const directories: Array<string> = []
-  const leaves: Array<Leaf> = []
+  const leaves: Array<LeafRow> = []
   for (const [segment, node] of self.entries) {
     if (node.kind === "directory") directories.push(segment)
     else leaves.push(leafOf(segment, node))
@@ -76,47 +81,50 @@ const lines = function* (top: DirectoryNode): Generator<string> {
   }
 }
 
-const slice = 200
+const directoriesPerYield = 200
 
-const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+const yieldToEventLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 /** Saves a scan atomically: a process killed meanwhile leaves the old file. */
-export const save = (directory: string, root: string, { packs, scan }: Remembered): Effect.Effect<void> =>
+export const save = (directory: string, root: string, { packs, scan }: SavedScan): Effect.Effect<void> =>
   Effect.promise(async () => {
     const { tree, ...counts } = scan
     const temporary = join(directory, `tmp_seen_${randomBytes(9).toString("hex")}`)
     try {
       const parts = [JSON.stringify({ version, root, ...counts, packs })]
-      for (const line of lines(tree)) if (parts.push(line) % slice === 0) await turn()
+      for (const line of lines(tree)) if (parts.push(line) % directoriesPerYield === 0) await yieldToEventLoop()
       const text = `${parts.join("\n")}\n`
-      await Fs.promises.writeFile(temporary, `${Installation.codeOf(signed(text))}\n${text}`, { mode: 0o600, flag: "wx" })
+      await Fs.promises.writeFile(temporary, `${Installation.signName(authenticatedText(text))}\n${text}`, {
+        mode: 0o600,
+        flag: "wx"
+      })
       await Fs.promises.rename(temporary, fileOf(directory, root))
     } catch {
       await Fs.promises.rm(temporary, { force: true }).catch(() => {})
     }
   })
 
-const decodeHead = Schema.decodeUnknownOption(Schema.fromJsonString(Written))
+const decodeHead = Schema.decodeUnknownOption(Schema.fromJsonString(ScanHeader))
 
-const nodeOf = ([, what, mode, sizeBytes, modified, changed, inode, bits]: Leaf): Known => {
+const nodeOf = ([, idOrTarget, mode, sizeBytes, modified, changed, inode, bits]: LeafRow): StampedNode => {
   const stamp = stampOf({ sizeBytes, mode: bits, modified, changed, inode })
-  return what.startsWith(">")
-    ? { kind: "symlink", target: what.slice(1), stamp }
-    : { kind: "file", id: what, sizeBytes, ...(mode === null ? undefined : { mode }), stamp }
+  return idOrTarget.startsWith(">")
+    ? { kind: "symlink", target: idOrTarget.slice(1), stamp }
+    : { kind: "file", id: idOrTarget, sizeBytes, ...(mode === null ? undefined : { mode }), stamp }
 }
 
-interface Open {
+interface OpenDirectory {
   readonly entries: Map<string, Node>
-  readonly left: Array<string>
+  readonly pendingNames: Array<string>
   readonly finish: () => DirectoryNode
 }
 
-const opened = ([mode, id, directories, leaves]: Line): Open => {
+const openDirectory = ([mode, id, directories, leaves]: DirectoryRow): OpenDirectory => {
   const entries = new Map<string, Node>()
   for (const leaf of leaves) entries.set(leaf[0], nodeOf(leaf))
   return {
     entries,
-    left: directories.toReversed(),
+    pendingNames: directories.toReversed(),
     finish: () => ({
       kind: "directory",
       entries,
@@ -128,16 +136,16 @@ const opened = ([mode, id, directories, leaves]: Line): Open => {
 
 /** Parses the lines back into a tree. Throws if `save` did not write them. */
 const treeOf = async (text: ReadonlyArray<string>): Promise<DirectoryNode> => {
-  const open: Array<Open> = [opened(JSON.parse(text[0]!) as Line)]
+  const open: Array<OpenDirectory> = [openDirectory(JSON.parse(text[0]!) as DirectoryRow)]
   let at = 1
   for (;;) {
     const here = open.at(-1)!
-    const name = here.left.pop()
+    const name = here.pendingNames.pop()
     if (name !== undefined) {
-      const below = opened(JSON.parse(text[at++]!) as Line)
-      if (at % slice === 0) await turn()
+      const below = openDirectory(JSON.parse(text[at++]!) as DirectoryRow)
+      if (at % directoriesPerYield === 0) await yieldToEventLoop()
       const holder = here.entries
-      const named: Open = {
+      const named: OpenDirectory = {
         ...below,
         finish: () => {
           const node = below.finish()
@@ -154,7 +162,7 @@ const treeOf = async (text: ReadonlyArray<string>): Promise<DirectoryNode> => {
 }
 
 const readWhole = async (path: string): Promise<string> => {
-  const handle = await Fs.promises.open(path, readable)
+  const handle = await Fs.promises.open(path, readFlags)
   try {
     return (await handle.stat()).isFile() ? await handle.readFile("utf8") : ""
   } finally {
@@ -163,12 +171,12 @@ const readWhole = async (path: string): Promise<string> => {
 }
 
 /** Returns the saved scan of this root, or `undefined` if there is none or this installation did not write it. */
-export const load = (directory: string, root: string): Effect.Effect<Remembered | undefined> =>
+export const load = (directory: string, root: string): Effect.Effect<SavedScan | undefined> =>
   Effect.promise(async () => {
     try {
       const all = await readWhole(fileOf(directory, root))
       const text = all.slice(codeLength + 1)
-      if (!Installation.isCodeOf(signed(text), all.slice(0, codeLength))) return undefined
+      if (!Installation.isSignatureOf(authenticatedText(text), all.slice(0, codeLength))) return undefined
       const [first = "", ...rest] = text.trimEnd().split("\n")
       const head = Option.getOrUndefined(decodeHead(first))
       if (head === undefined || head.root !== root) return undefined

@@ -9,10 +9,10 @@ import { Limits } from "../../model/Limits.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { type ArchiveError, SnapshotError, SnapshotRestoreError, type StoreFault } from "../errors.ts"
 import type { Mismatch } from "../exchange.ts"
-import { alone, isPermitted } from "../replace.ts"
+import { withExclusiveLock, isPermitted } from "../replace.ts"
 import { details } from "./details.ts"
-import { fork, join, MergeConflicts } from "./fork.ts"
-import type { Kept, Label, Problem, Strategy, TakeOptions } from "./strategy.ts"
+import { fork, mergeFork, MergeConflicts } from "./fork.ts"
+import type { StoredSnapshot, Label, Problem, Strategy, TakeOptions } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 import type { Details, Operations, RestoreOptions, RestoreResult } from "./operations.ts"
 
@@ -49,10 +49,10 @@ const reasonOf = (problem: Problem): Reason => {
 const toError =
   (operation: string, store?: string) =>
   (problem: Problem): SnapshotError =>
-    new SnapshotError({ operation, reason: reasonOf(problem), detail: withoutStore(detailOf(problem, operation), store) })
+    new SnapshotError({ operation, reason: reasonOf(problem), detail: hideStorePath(detailOf(problem, operation), store) })
 
 /** Removes the store's path from a message, because users of the workspace must not see it. */
-const withoutStore = (detail: string, store: string | undefined): string =>
+const hideStorePath = (detail: string, store: string | undefined): string =>
   store === undefined ? detail : detail.replaceAll(`the store ${store}`, "the store").replaceAll(store, "the store")
 
 export const orSnapshotError = <A, R>(
@@ -75,7 +75,7 @@ const toRestoreError =
   (problem: Problem): SnapshotRestoreError => {
     const isReadOnly = problem._tag === "AccessDenied" && "why" in problem && problem["why"] === "readOnly"
     const reason = isReadOnly ? "readOnly" : restoreReasons[reasonOf(problem)]
-    return new SnapshotRestoreError({ snapshotId, reason, detail: withoutStore(detailOf(problem, "restore"), store) })
+    return new SnapshotRestoreError({ snapshotId, reason, detail: hideStorePath(detailOf(problem, "restore"), store) })
   }
 
 interface Refusal {
@@ -85,25 +85,29 @@ interface Refusal {
   readonly detail: string
 }
 
-const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
 
 const isSnapshot = Schema.is(FilesystemSnapshot)
 
 const incompatibility = (strategy: Strategy, port: Backend, snapshot: FilesystemSnapshot): string | undefined => {
   if (!strategy.commitRef.test(snapshot.commitRef)) return `its commitRef is none of a snapshot kept by ${strategy.name}`
-  if (snapshot.rootPath !== strategy.rootPath && snapshot.rootPath !== port.info.root) return "it is of another root"
+  if (snapshot.rootPath !== strategy.rootPath && snapshot.rootPath !== port.info.failRootDenied) return "it is of another root"
   if (snapshot.gitDir !== strategy.gitDir) return "it is kept in another store"
-  return uuid.test(snapshot.snapshotId) ? undefined : "its snapshotId is no UUID"
+  return uuidPattern.test(snapshot.snapshotId) ? undefined : "its snapshotId is no UUID"
 }
 
-const finding = (strategy: Strategy, port: Backend, value: FilesystemSnapshot): Effect.Effect<Kept, Problem | Refusal> => {
+const findSnapshot = (
+  strategy: Strategy,
+  port: Backend,
+  value: FilesystemSnapshot
+): Effect.Effect<StoredSnapshot, Problem | Refusal> => {
   const refuse = (reason: Refusal["reason"], detail: string, snapshotId = ""): Effect.Effect<never, Refusal> =>
     Effect.fail({ _tag: "Refusal", snapshotId, reason, detail })
   if (!isSnapshot(value)) return refuse("incompatible", "it is no FilesystemSnapshot")
   const { commitRef, snapshotId } = value
   const why = incompatibility(strategy, port, value)
   if (why !== undefined) return refuse("incompatible", why, snapshotId)
-  return Effect.flatMap(strategy.find(snapshotId), (kept): Effect.Effect<Kept, Refusal> => {
+  return Effect.flatMap(strategy.find(snapshotId), (kept): Effect.Effect<StoredSnapshot, Refusal> => {
     if (kept === undefined) return refuse("unknown", "there is no such snapshot", snapshotId)
     if (kept.snapshot.commitRef !== commitRef)
       return refuse("unknown", "its commitRef is not that of this snapshot", snapshotId)
@@ -113,13 +117,13 @@ const finding = (strategy: Strategy, port: Backend, value: FilesystemSnapshot): 
 
 const isRefusal = (problem: Problem | Refusal): problem is Refusal => problem._tag === "Refusal"
 
-const controls = /[\u0000-\u001f\u007f]/
+const controlPattern = /[\u0000-\u001f\u007f]/
 
 /** Returns the reason why a label is refused. Labels are stored as lines of text and shown to people. */
-const refusedLabel = (label: Label): string | undefined => {
+const whyLabelRefused = (label: Label): string | undefined => {
   for (const [name, text] of Object.entries(label)) {
     if (text === undefined) continue
-    if (typeof text !== "string" || !text.isWellFormed() || controls.test(text) || text.length > 1000) {
+    if (typeof text !== "string" || !text.isWellFormed() || controlPattern.test(text) || text.length > 1000) {
       return `${name} must be a line of text of at most 1,000 characters`
     }
   }
@@ -129,7 +133,7 @@ const refusedLabel = (label: Label): string | undefined => {
 /**
  * Returns the title of a snapshot. The tag of a safety snapshot is not used, because it would grow with each restore.
  */
-const titleOf = ({ label, snapshot }: Kept): string => {
+const titleOf = ({ label, snapshot }: StoredSnapshot): string => {
   const { tag } = label
   return tag === undefined || tag.length > 200 || tag.startsWith("before restoring ") ? snapshot.snapshotId : tag
 }
@@ -150,16 +154,18 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
         : toRestoreError(snapshotId, strategy.gitDir)(problem)
     })
 
-  const find = (snapshot: FilesystemSnapshot) => finding(strategy, port, snapshot)
+  const find = (snapshot: FilesystemSnapshot) => findSnapshot(strategy, port, snapshot)
 
-  const take = (label: Label, bounds: TakeOptions["bounds"]): Effect.Effect<Kept, Problem> => {
-    const refused = refusedLabel(label)
+  const take = (label: Label, bounds: TakeOptions["bounds"]): Effect.Effect<StoredSnapshot, Problem> => {
+    const refused = whyLabelRefused(label)
     return refused === undefined
       ? strategy.take(label, { bounds })
       : Effect.fail<Fault>({ _tag: "InvalidArgument", argument: "label", detail: refused })
   }
 
-  const parsed = (paths: ReadonlyArray<string> | undefined): Effect.Effect<ReadonlyArray<FsPath.FsPath> | undefined, Fault> =>
+  const parsePaths = (
+    paths: ReadonlyArray<string> | undefined
+  ): Effect.Effect<ReadonlyArray<FsPath.FsPath> | undefined, Fault> =>
     paths === undefined
       ? Effect.succeed(undefined)
       : Effect.flatMap(Limits, (limits) =>
@@ -173,7 +179,7 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
         )
 
   /** Rejects paths through symlinks: the snapshot holds the symlink, not its target, so the path would be ambiguous. */
-  const leadsThroughNoLink = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<void, Fault> {
+  const rejectLinks = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<void, Fault> {
     for (let above = FsPath.parent(path); above !== FsPath.root; above = FsPath.parent(above)) {
       if ((yield* port.stat(above))?.kind !== "symlink") continue
       const detail = `${JSON.stringify(above)} is a link; name what it leads to`
@@ -181,16 +187,16 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
     }
   })
 
-  const restoring = Effect.fnUntraced(function* (
+  const restoreSnapshot = Effect.fnUntraced(function* (
     snapshot: FilesystemSnapshot,
     options: RestoreOptions
   ): Effect.fn.Return<RestoreResult, Problem | Refusal> {
     if (!isPermitted(port)) return yield* Effect.fail<Fault>({ _tag: "AccessDenied", why: "readOnly" })
     const kept = yield* find(snapshot)
-    const paths = yield* parsed(options.paths)
-    for (const path of paths ?? []) yield* leadsThroughNoLink(path)
+    const paths = yield* parsePaths(options.paths)
+    for (const path of paths ?? []) yield* rejectLinks(path)
     const { dryRun, safety, verify } = options
-    return yield* alone(
+    return yield* withExclusiveLock(
       port,
       Effect.gen(function* () {
         const restored = strategy.restore(kept, { paths, dryRun, verify })
@@ -199,24 +205,24 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
         // If the restore fails, keep the safety snapshot: the user may need it.
         const changes = yield* restored
         if (changes.length > 0) return { changes, safety: before.snapshot }
-        yield* forgetting(before)
+        yield* forgetQuietly(before)
         return { changes }
       })
     )
   })
 
-  const forgetting = (kept: Kept): Effect.Effect<void> =>
+  const forgetQuietly = (kept: StoredSnapshot): Effect.Effect<void> =>
     Effect.ignore(strategy.forget(kept), { log: "Warn", message: "fs-algebra: a snapshot could not be forgotten" })
 
-  const viewOf = (kept: Kept): Effect.Effect<Algebra, Problem> => Effect.map(strategy.view(kept), makeAlgebra)
+  const viewOf = (kept: StoredSnapshot): Effect.Effect<Algebra, Problem> => Effect.map(strategy.view(kept), makeAlgebra)
 
   /** Restores the tree after a failed transaction. A failure of the restore is added to the original cause. */
-  const rollBack = (kept: Kept): Effect.Effect<void, SnapshotRestoreError> =>
-    Effect.asVoid(orRestoreError(kept.snapshot, Effect.andThen(strategy.restore(kept, {}), forgetting(kept))))
+  const rollBack = (kept: StoredSnapshot): Effect.Effect<void, SnapshotRestoreError> =>
+    Effect.asVoid(orRestoreError(kept.snapshot, Effect.andThen(strategy.restore(kept, {}), forgetQuietly(kept))))
 
   const transaction: Operations["transaction"] = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     isPermitted(port)
-      ? alone(
+      ? withExclusiveLock(
           port,
           Effect.uninterruptibleMask((restore) =>
             Effect.flatMap(
@@ -224,7 +230,7 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
               (kept) =>
                 Effect.matchCauseEffect(restore(effect), {
                   onSuccess: (value): Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R> =>
-                    Effect.as(forgetting(kept), value),
+                    Effect.as(forgetQuietly(kept), value),
                   onFailure: (cause) =>
                     Effect.matchCauseEffect(rollBack(kept), {
                       onSuccess: () => Effect.failCause(cause),
@@ -250,7 +256,7 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
         Effect.map(take(label, bounds), ({ snapshot }) => snapshot)
       )
     },
-    restore: (snapshot, options = {}) => orRestoreError(snapshot, restoring(snapshot, options)),
+    restore: (snapshot, options = {}) => orRestoreError(snapshot, restoreSnapshot(snapshot, options)),
     diff: (from, to) =>
       orError(
         "diff",
@@ -265,14 +271,14 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
     ),
     forget: (snapshot) => orError("forget", Effect.flatMap(find(snapshot), strategy.forget)),
     transaction,
-    exclusively: (effect) => alone(port, effect),
+    exclusively: (effect) => withExclusiveLock(port, effect),
     fork: (snapshot) =>
       orError(
         "fork",
         Effect.flatMap(find(snapshot), (kept) => fork(strategy, port, kept))
       ),
     merge: (forked, options = {}) =>
-      Effect.mapError(join(strategy, port, forked, options), (problem) =>
+      Effect.mapError(mergeFork(strategy, port, forked, options), (problem) =>
         problem instanceof MergeConflicts ? problem : toError("merge", strategy.gitDir)(problem)
       ),
     details: (snapshot): Effect.Effect<Details, SnapshotError> =>

@@ -20,10 +20,10 @@ export interface Label {
   readonly callId?: string | undefined
 }
 
-export interface Kept {
+export interface StoredSnapshot {
   readonly snapshot: FilesystemSnapshot
   readonly label: Label
-  readonly census: Effect.Effect<{ readonly files: number; readonly bytes: number }, Problem>
+  readonly counts: Effect.Effect<{ readonly files: number; readonly bytes: number }, Problem>
   /** The id of the newest snapshot at the time when this one was taken. */
   readonly previous?: string | undefined
   /** The number of FIFOs, sockets and devices that were not captured. */
@@ -34,7 +34,7 @@ export interface Kept {
 
 export interface TakeOptions {
   /** A snapshot that must not expire yet. */
-  readonly spared?: Kept | undefined
+  readonly spared?: StoredSnapshot | undefined
   /** Set if the snapshot belongs to a running transaction: not listed, and ignored by retention. `forget` ends it. */
   readonly isPassing?: boolean | undefined
   readonly bounds?: Pick<LayerOptions, "maxFiles" | "maxBytes"> | undefined
@@ -49,34 +49,35 @@ export interface Stats {
   readonly snapshots: number
 }
 
-export interface Restoring {
+export interface StrategyRestoreOptions {
   readonly paths?: ReadonlyArray<FsPath> | undefined
   readonly dryRun?: boolean | undefined
   readonly verify?: boolean | undefined
 }
 
 /** Returns the root by which snapshots identify a filesystem; the same for every spelling of a directory. */
-export const rootOf = ({ history, info }: Backend): string => (history?._tag === "Directory" ? history.root : info.root)
+export const rootOf = ({ history, info }: Backend): string =>
+  history?._tag === "Directory" ? history.root : info.failRootDenied
 
 export interface Strategy {
   readonly name: "memory" | "git" | "archive"
   readonly commitRef: RegExp
   readonly rootPath: string
   readonly gitDir?: string | undefined
-  readonly take: (label: Label, options?: TakeOptions) => Effect.Effect<Kept, Problem>
-  readonly list: Effect.Effect<ReadonlyArray<Kept>, Problem>
-  readonly find: (snapshotId: string) => Effect.Effect<Kept | undefined, Problem>
+  readonly take: (label: Label, options?: TakeOptions) => Effect.Effect<StoredSnapshot, Problem>
+  readonly list: Effect.Effect<ReadonlyArray<StoredSnapshot>, Problem>
+  readonly find: (snapshotId: string) => Effect.Effect<StoredSnapshot | undefined, Problem>
   /** Restores a snapshot. The caller must hold the lock on the whole filesystem. */
-  readonly restore: (kept: Kept, options: Restoring) => Effect.Effect<ReadonlyArray<Change>, Problem>
-  readonly diff: (from: Kept, to: Kept | undefined) => Effect.Effect<ReadonlyArray<Change>, Problem>
-  readonly view: (kept: Kept) => Effect.Effect<Backend, Problem>
+  readonly restore: (kept: StoredSnapshot, options: StrategyRestoreOptions) => Effect.Effect<ReadonlyArray<Change>, Problem>
+  readonly diff: (from: StoredSnapshot, to: StoredSnapshot | undefined) => Effect.Effect<ReadonlyArray<Change>, Problem>
+  readonly view: (kept: StoredSnapshot) => Effect.Effect<Backend, Problem>
   /**
    * Returns the captured tree; `now` is the current one. The caller must hold the lock on the whole filesystem for
    * `now`.
    */
-  readonly tree: (kept: Kept) => Effect.Effect<DirectoryNode, Problem>
+  readonly tree: (kept: StoredSnapshot) => Effect.Effect<DirectoryNode, Problem>
   readonly now: Effect.Effect<DirectoryNode, Problem>
-  readonly forget: (kept: Kept) => Effect.Effect<void, Problem>
+  readonly forget: (kept: StoredSnapshot) => Effect.Effect<void, Problem>
   readonly stats: Effect.Effect<Stats, Problem>
   readonly collect: Effect.Effect<void, Problem>
 }

@@ -13,13 +13,13 @@ import { isSystemError } from "../../model/systemError.ts"
 import { isNode, zlib } from "../../runtime/node.ts"
 import * as Web from "./webCodec.ts"
 
-export const level = 6
+export const compressionLevel = 6
 
 /** The best ratio that deflate can reach. A larger claimed size is invalid. */
-export const bestRatio = 1032
+export const maxDeflateRatio = 1032
 
 /** Bytes of input per step. The output of a step is at most about a thousand times as large. */
-const piece = 16 * 1024
+const inputChunkBytes = 16 * 1024
 
 type Transform = Zlib.DeflateRaw | Zlib.InflateRaw | Zlib.Gunzip
 
@@ -48,7 +48,7 @@ export const identity: Transformer = {
 }
 
 /** A zlib transform, fed step by step. Supports one caller at a time. */
-export class Pump implements Pumping {
+export class ZlibPump implements Pumping {
   readonly #zlib: Transform
   #out: Array<Uint8Array> = []
   #failed: Broken | undefined
@@ -104,32 +104,32 @@ export class Pump implements Pumping {
   }
 }
 
-export const pump = (make: () => Transform): Effect.Effect<Pumping, never, Scope.Scope> =>
+export const makePump = (make: () => Transform): Effect.Effect<Pumping, never, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.sync(() => new Pump(make())),
+    Effect.sync(() => new ZlibPump(make())),
     (self) => Effect.sync(() => self.close())
   )
 
-export const deflating = isNode ? pump(() => zlib().createDeflateRaw({ level })) : Web.deflating
-export const inflating = isNode ? pump(() => zlib().createInflateRaw()) : Web.inflating
-export const gunzipping = isNode ? pump(() => zlib().createGunzip()) : Web.gunzipping
+export const deflatePump = isNode ? makePump(() => zlib().createDeflateRaw({ level: compressionLevel })) : Web.deflatePump
+export const inflatePump = isNode ? makePump(() => zlib().createInflateRaw()) : Web.inflatePump
+export const gunzipPump = isNode ? makePump(() => zlib().createGunzip()) : Web.gunzipPump
 
-const pieces = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
-  if (bytes.length <= piece) return [bytes]
+const splitInput = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
+  if (bytes.length <= inputChunkBytes) return [bytes]
   const out: Array<Uint8Array> = []
-  for (let at = 0; at < bytes.length; at += piece) out.push(bytes.subarray(at, at + piece))
+  for (let at = 0; at < bytes.length; at += inputChunkBytes) out.push(bytes.subarray(at, at + inputChunkBytes))
   return out
 }
 
 /** Pipes a stream through a transformer. `whenDone` runs at the end and can still fail the stream. */
-export const through = <E, R, E2 = never>(
+export const pipeThrough = <E, R, E2 = never>(
   input: Stream.Stream<Uint8Array, E, R>,
   self: Transformer,
   whenDone: Effect.Effect<void, E2> = Effect.void
 ): Stream.Stream<Uint8Array, E | E2 | Broken, R> =>
   Stream.flattenIterable(
     Stream.concat(
-      Stream.mapEffect(Stream.flattenIterable(Stream.map(input, pieces)), self.push),
+      Stream.mapEffect(Stream.flattenIterable(Stream.map(input, splitInput)), self.push),
       Stream.fromEffect(Effect.tap(self.finish, () => whenDone))
     )
   )
@@ -138,19 +138,21 @@ export const through = <E, R, E2 = never>(
  * The largest ratio of packed to original size, measured at the beginning of a large file, for which the file is
  * compressed.
  */
-const worthwhile = 0.97
+const maxWorthwhileRatio = 0.97
 
-export const isWorthwhile = (packed: number, size: number): boolean => packed < size * worthwhile
+export const isWorthwhile = (packed: number, size: number): boolean => packed < size * maxWorthwhileRatio
 
 /** Returns a chunk size that holds the whole output. By default zlib allocates 16 KiB per file. */
-const roomFor = (size: number): number => Math.max(size, 64)
+const outputChunkSize = (size: number): number => Math.max(size, 64)
 
 export const deflate = (bytes: Uint8Array): Effect.Effect<Uint8Array> =>
-  isNode ? Effect.sync(() => zlib().deflateRawSync(bytes, { level, chunkSize: roomFor(bytes.length) })) : Web.deflate(bytes)
+  isNode
+    ? Effect.sync(() => zlib().deflateRawSync(bytes, { level: compressionLevel, chunkSize: outputChunkSize(bytes.length) }))
+    : Web.deflate(bytes)
 
 const inflateSync = (packed: Uint8Array, size: number): Uint8Array | undefined => {
   try {
-    const options = { maxOutputLength: Math.max(size, 1), chunkSize: roomFor(size), info: true }
+    const options = { maxOutputLength: Math.max(size, 1), chunkSize: outputChunkSize(size), info: true }
     const done = zlib().inflateRawSync(packed, options) as unknown as {
       readonly buffer: Uint8Array
       readonly engine: { readonly bytesWritten: number }

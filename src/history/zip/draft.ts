@@ -8,26 +8,26 @@ import { type FsPath, segments } from "../../model/FsPath.ts"
 import type { DirectoryNode, FileNode, LinkNode, Node } from "../tree.ts"
 import { collisionKey, refuse } from "./names.ts"
 
-interface Drafted extends DirectoryNode {
+interface MutableDirectory extends DirectoryNode {
   mode?: number | undefined
   readonly entries: Map<string, Node>
 }
 
-interface Place {
-  readonly node: Drafted
-  readonly places: Map<string, Place>
+interface DraftDirectory {
+  readonly node: MutableDirectory
+  readonly places: Map<string, DraftDirectory>
   readonly names: Map<string, string>
   isNamed: boolean
 }
 
-const place = (): Place => ({
+const makeDraftDirectory = (): DraftDirectory => ({
   node: { kind: "directory", entries: new Map() },
   places: new Map(),
   names: new Map(),
   isNamed: false
 })
 
-const enter = ({ names }: Place, segment: string, entry: string): void => {
+const enterName = ({ names }: DraftDirectory, segment: string, entry: string): void => {
   const key = collisionKey(segment)
   const other = names.get(key)
   if (other === segment)
@@ -43,7 +43,7 @@ const enter = ({ names }: Place, segment: string, entry: string): void => {
 }
 
 export class Draft {
-  readonly #top = place()
+  readonly #top = makeDraftDirectory()
 
   get tree(): DirectoryNode {
     return this.#top.node
@@ -53,7 +53,7 @@ export class Draft {
     const names = segments(path)
     const holder = this.#directory(names.slice(0, -1), entry)
     const last = names.at(-1)!
-    enter(holder, last, entry)
+    enterName(holder, last, entry)
     holder.node.entries.set(last, node)
   }
 
@@ -64,13 +64,13 @@ export class Draft {
     if (mode !== undefined) made.node.mode = mode
   }
 
-  #directory(names: ReadonlyArray<string>, entry: string): Place {
+  #directory(names: ReadonlyArray<string>, entry: string): DraftDirectory {
     let here = this.#top
     for (const name of names) {
       let next = here.places.get(name)
       if (next === undefined) {
-        enter(here, name, entry)
-        next = place()
+        enterName(here, name, entry)
+        next = makeDraftDirectory()
         here.places.set(name, next)
         here.node.entries.set(name, next.node)
       }

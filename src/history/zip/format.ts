@@ -31,16 +31,16 @@ export const linkType = 0o120000
  */
 const dosDirectory = 0x10
 
-export interface Written {
+export interface EntryRecord {
   readonly name: Buffer
   readonly method: number
   /** Type and permission bits; `undefined` if the entry has no mode. */
   readonly mode: number | undefined
   readonly isDirectory: boolean
   /** True if sizes and checksum follow after the data. */
-  readonly isStreamed: boolean
+  readonly hasDescriptor: boolean
   /** True if a size may need 64 bits. */
-  readonly isLarge: boolean
+  readonly mayNeed64Bits: boolean
   readonly offset: number
   crc: number
   packed: number
@@ -48,18 +48,18 @@ export interface Written {
 }
 
 /** The range of times that the format can express: 1980 to 2107, in milliseconds since 1970. */
-const firstTime = 315_532_800_000
-const lastTime = 4_354_819_198_000
+const minTimeMillis = 315_532_800_000
+const maxTimeMillis = 4_354_819_198_000
 
 /** Converts a time to the MS-DOS format, which has a resolution of two seconds. */
 export const dosTime = (milliseconds: number): number => {
-  const at = DateTime.makeUnsafe(Math.min(Math.max(milliseconds, firstTime), lastTime))
+  const at = DateTime.makeUnsafe(Math.min(Math.max(milliseconds, minTimeMillis), maxTimeMillis))
   const { day, hour, minute, month, second, year } = DateTime.toPartsUtc(at)
   const date = ((year - 1980) << 9) | (month << 5) | day
   return date * 0x10000 + ((hour << 11) | (minute << 5) | (second >> 1))
 }
 
-class Fields {
+class FieldWriter {
   readonly #bytes: Buffer
   #at = 0
 
@@ -95,34 +95,34 @@ class Fields {
 
 const version = (is64: boolean): number => (is64 ? 45 : 20)
 
-const flagsOf = ({ isStreamed }: Written): number => flag.utf8 | (isStreamed ? flag.descriptor : 0)
+const flagsOf = ({ hasDescriptor }: EntryRecord): number => flag.utf8 | (hasDescriptor ? flag.descriptor : 0)
 
-export const localHeader = (entry: Written, time: number): Uint8Array => {
-  const { crc, isLarge, isStreamed, method, name, packed, size } = entry
-  const fields = new Fields(30 + name.length + (isLarge ? 20 : 0))
+export const localHeader = (entry: EntryRecord, time: number): Uint8Array => {
+  const { crc, mayNeed64Bits, hasDescriptor, method, name, packed, size } = entry
+  const fields = new FieldWriter(30 + name.length + (mayNeed64Bits ? 20 : 0))
     .four(signatures.local)
-    .two(version(isLarge), flagsOf(entry), method)
-    .four(time, isStreamed ? 0 : crc)
-  if (isLarge) fields.four(max32, max32)
-  else fields.four(isStreamed ? 0 : packed, isStreamed ? 0 : size)
-  fields.two(name.length, isLarge ? 20 : 0).text(name)
-  if (isLarge) fields.two(1, 16).eight(isStreamed ? 0 : size, isStreamed ? 0 : packed)
+    .two(version(mayNeed64Bits), flagsOf(entry), method)
+    .four(time, hasDescriptor ? 0 : crc)
+  if (mayNeed64Bits) fields.four(max32, max32)
+  else fields.four(hasDescriptor ? 0 : packed, hasDescriptor ? 0 : size)
+  fields.two(name.length, mayNeed64Bits ? 20 : 0).text(name)
+  if (mayNeed64Bits) fields.two(1, 16).eight(hasDescriptor ? 0 : size, hasDescriptor ? 0 : packed)
   return fields.bytes
 }
 
-export const descriptor = ({ crc, isLarge, packed, size }: Written): Uint8Array =>
-  isLarge
-    ? new Fields(24).four(signatures.descriptor, crc).eight(packed, size).bytes
-    : new Fields(16).four(signatures.descriptor, crc, packed, size).bytes
+export const descriptor = ({ crc, mayNeed64Bits, packed, size }: EntryRecord): Uint8Array =>
+  mayNeed64Bits
+    ? new FieldWriter(24).four(signatures.descriptor, crc).eight(packed, size).bytes
+    : new FieldWriter(16).four(signatures.descriptor, crc, packed, size).bytes
 
-export const centralHeader = (entry: Written, time: number): Uint8Array => {
+export const centralHeader = (entry: EntryRecord, time: number): Uint8Array => {
   const { crc, isDirectory, method, mode, name, offset, packed, size } = entry
   const wide = [size, packed, offset].filter((value) => value >= max32)
   const extra = wide.length === 0 ? 0 : 4 + 8 * wide.length
-  const made = ((mode === undefined ? 0 : unix) << 8) | version(extra > 0 || entry.isLarge)
-  const fields = new Fields(46 + name.length + extra)
+  const made = ((mode === undefined ? 0 : unix) << 8) | version(extra > 0 || entry.mayNeed64Bits)
+  const fields = new FieldWriter(46 + name.length + extra)
     .four(signatures.central)
-    .two(made, version(extra > 0 || entry.isLarge), flagsOf(entry), method)
+    .two(made, version(extra > 0 || entry.mayNeed64Bits), flagsOf(entry), method)
     .four(time, crc, Math.min(packed, max32), Math.min(size, max32))
     .two(name.length, extra, 0, 0, 0)
     .four((mode ?? 0) * 0x10000 + (isDirectory ? dosDirectory : 0), Math.min(offset, max32))
@@ -135,9 +135,9 @@ export const centralHeader = (entry: Written, time: number): Uint8Array => {
  * Returns the end records of an archive whose central directory has `count` entries in `size` bytes at `offset`.
  * `comment` must be ASCII.
  */
-export const ending = (count: number, size: number, offset: number, comment = ""): Uint8Array => {
+export const endRecords = (count: number, size: number, offset: number, comment = ""): Uint8Array => {
   const isWide = count >= max16 || size >= max32 || offset >= max32
-  const fields = new Fields((isWide ? 56 + 20 + 22 : 22) + comment.length)
+  const fields = new FieldWriter((isWide ? 56 + 20 + 22 : 22) + comment.length)
   if (isWide) {
     fields.four(signatures.end64).eight(44).two(45, 45).four(0, 0).eight(count, count, size, offset)
     fields
@@ -145,7 +145,7 @@ export const ending = (count: number, size: number, offset: number, comment = ""
       .eight(offset + size)
       .four(1)
   }
-  const few = Math.min(count, max16)
-  fields.four(signatures.end).two(0, 0, few, few).four(Math.min(size, max32), Math.min(offset, max32))
+  const clampedCount = Math.min(count, max16)
+  fields.four(signatures.end).two(0, 0, clampedCount, clampedCount).four(Math.min(size, max32), Math.min(offset, max32))
   return fields.two(comment.length).text(Buffer.from(comment, "latin1")).bytes
 }

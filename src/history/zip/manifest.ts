@@ -58,13 +58,13 @@ export const write = ({ createdAt, fileCount, totalBytes, verbatim }: Manifest):
 /** The archive comment that marks a plain layout whose entries look like a manifest layout. */
 export const plainComment = "fs-algebra: plain"
 
-export const largestManifest = 1024 * 1024
+export const maxManifestBytes = 1024 * 1024
 
 /**
  * Tests whether bytes are a manifest of this library, of any version. Other files named `manifest.json` lack these two
  * fields.
  */
-export const isOurs = (bytes: Uint8Array): boolean => {
+export const isManifest = (bytes: Uint8Array): boolean => {
   try {
     const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))
     if (typeof value !== "object" || value === null) return false
@@ -74,7 +74,7 @@ export const isOurs = (bytes: Uint8Array): boolean => {
   }
 }
 
-const parsed = (bytes: Uint8Array): unknown => {
+const parseJson = (bytes: Uint8Array): unknown => {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes))
   } catch {
@@ -82,7 +82,7 @@ const parsed = (bytes: Uint8Array): unknown => {
   }
 }
 
-const counted = (value: unknown, name: string): number => {
+const parseCount = (value: unknown, name: string): number => {
   if (typeof value === "number" && Number.isSafeInteger(value) && value >= 0) return value
   throw refuse("corrupt", `the manifest's ${name} is not a count`, manifestName)
 }
@@ -95,14 +95,14 @@ const verbatimIn = (value: unknown): Verbatim | undefined => {
   if (typeof backend !== "string") throw refuse("corrupt", "the manifest's backend is no text", manifestName)
   return {
     backend,
-    entries: counted(fields["entries"], "entries"),
-    fileCount: counted(fields["file_count"], "file_count"),
-    totalBytes: counted(fields["total_bytes"], "total_bytes")
+    entries: parseCount(fields["entries"], "entries"),
+    fileCount: parseCount(fields["file_count"], "file_count"),
+    totalBytes: parseCount(fields["total_bytes"], "total_bytes")
   }
 }
 
 export const read = (bytes: Uint8Array): Manifest => {
-  const value = parsed(bytes)
+  const value = parseJson(bytes)
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     throw refuse("corrupt", "the manifest is not an object", manifestName)
   }
@@ -111,8 +111,8 @@ export const read = (bytes: Uint8Array): Manifest => {
     const said = JSON.stringify(fields["version"] ?? null).slice(0, 40)
     throw refuse("version", `the archive is of version ${said}, and only ${JSON.stringify(version)} can be read`, manifestName)
   }
-  const fileCount = counted(fields["file_count"], "file_count")
-  const totalBytes = counted(fields["total_bytes"], "total_bytes")
+  const fileCount = parseCount(fields["file_count"], "file_count")
+  const totalBytes = parseCount(fields["total_bytes"], "total_bytes")
   const at = fields["created_at"]
   const createdAt = typeof at === "string" ? DateTime.make(at) : Option.none()
   if (Option.isNone(createdAt)) throw refuse("corrupt", "the manifest's created_at is not a time", manifestName)

@@ -6,7 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
-import { escapes } from "../../engine/resolve.ts"
+import { leadsOutside } from "../../engine/resolve.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { LimitsShape } from "../../model/Limits.ts"
 import { ArchiveError } from "../errors.ts"
@@ -14,7 +14,7 @@ import { ArchiveError } from "../errors.ts"
 export const refuse = (reason: ArchiveError["reason"], detail: string, entry?: string): ArchiveError =>
   new ArchiveError({ reason, detail, ...(entry === undefined ? undefined : { entry }) })
 
-export const judged = <A>(run: () => A): Effect.Effect<A, ArchiveError> =>
+export const tryArchive = <A>(run: () => A): Effect.Effect<A, ArchiveError> =>
   Effect.suspend(() => {
     try {
       return Effect.succeed(run())
@@ -30,11 +30,11 @@ export interface NameRules {
 }
 
 /** A drive letter: on Windows such a name replaces the directory that it is joined to. */
-const drive = /^[a-z]:/i
+const drivePattern = /^[a-z]:/i
 
-const whyUnfit = (name: string): string | undefined => {
+const whyInvalidName = (name: string): string | undefined => {
   if (name === "") return "it is empty"
-  if (name.startsWith("/") || drive.test(name)) return "it is absolute"
+  if (name.startsWith("/") || drivePattern.test(name)) return "it is absolute"
   if (name.includes("\\")) return "it has a backslash, which separates names elsewhere"
   const path = FsPath.parse(name)
   if (typeof path !== "string") return String(path["detail"])
@@ -48,14 +48,14 @@ const whyUnfit = (name: string): string | undefined => {
  */
 export const checkName = (entry: string): FsPath.FsPath => {
   const name = entry.endsWith("/") ? entry.slice(0, -1) : entry
-  const unfit = whyUnfit(name)
+  const unfit = whyInvalidName(name)
   if (unfit !== undefined) throw refuse("name", `the name is not one that can be made anywhere: ${unfit}`, entry)
   return name as FsPath.FsPath
 }
 
 /** Returns the path of `name`, without a trailing slash, in the filesystem. `entry` is the spelling in the archive. */
 export const pathOf = (name: string, entry: string, { limits, policy }: NameRules): FsPath.FsPath => {
-  const unfit = whyUnfit(name)
+  const unfit = whyInvalidName(name)
   if (unfit !== undefined) throw refuse("name", `the name is not one that can be made anywhere: ${unfit}`, entry)
   const path = FsPath.parse(name, policy)
   const fault = typeof path === "string" ? FsPath.checkLimits(path, limits) : path
@@ -63,12 +63,12 @@ export const pathOf = (name: string, entry: string, { limits, policy }: NameRule
   return path as FsPath.FsPath
 }
 
-const longestTarget = 4095
+const maxTargetBytes = 4095
 
-const whyLeads = (path: FsPath.FsPath, target: string): string | undefined => {
+const whyLinkRefused = (path: FsPath.FsPath, target: string): string | undefined => {
   if (target === "") return "it leads nowhere"
-  if (Buffer.byteLength(target) > longestTarget) return `its text has more than ${longestTarget} bytes`
-  if (drive.test(target) || escapes(FsPath.parent(path), target)) return "it leads out of the tree"
+  if (Buffer.byteLength(target) > maxTargetBytes) return `its text has more than ${maxTargetBytes} bytes`
+  if (drivePattern.test(target) || leadsOutside(FsPath.parent(path), target)) return "it leads out of the tree"
   if (target.includes("\\")) return "it has a backslash, which separates names elsewhere"
   const fault = FsPath.unfit(target) ?? FsPath.uncreatable(target)
   return fault === undefined ? undefined : String(fault["detail"])
@@ -76,11 +76,11 @@ const whyLeads = (path: FsPath.FsPath, target: string): string | undefined => {
 
 /** Checks a symlink by its target text alone; nothing on the disk is looked up. */
 export const checkLink = (path: FsPath.FsPath, target: string, entry: string): void => {
-  const why = whyLeads(path, target)
+  const why = whyLinkRefused(path, target)
   if (why !== undefined) throw refuse("link", `the link cannot be carried: ${why}`, entry)
 }
 
-const plain = /^[ -~]*$/
+const printableAsciiPattern = /^[ -~]*$/
 
 /**
  * Returns a key that is equal for names that some disk cannot distinguish, by normal form and Unicode case folding.
@@ -89,7 +89,9 @@ const plain = /^[ -~]*$/
  * sigmas.
  */
 export const collisionKey = (name: string): string =>
-  plain.test(name) ? name.toLowerCase() : name.normalize("NFC").toLowerCase().toUpperCase().toLowerCase().normalize("NFC")
+  printableAsciiPattern.test(name)
+    ? name.toLowerCase()
+    : name.normalize("NFC").toLowerCase().toUpperCase().toLowerCase().normalize("NFC")
 
 export class Budget {
   readonly #limits: LimitsShape
@@ -124,5 +126,5 @@ export class Budget {
 /**
  * Returns the largest size, in bytes, of an archive within the limits. Each entry has its name twice and some headers.
  */
-export const largestArchive = ({ maxArchiveBytes, maxArchiveEntries }: LimitsShape): number =>
+export const maxArchiveFileBytes = ({ maxArchiveBytes, maxArchiveEntries }: LimitsShape): number =>
   maxArchiveBytes * 1.01 + maxArchiveEntries * 32 * 1024 + 1024 * 1024

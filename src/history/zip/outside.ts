@@ -21,7 +21,7 @@ const diskFull: Fault = { _tag: "DiskFull" }
 const tooLong: Fault = { _tag: "PathTooLong", detail: "the disk takes no name, or no path, of that length" }
 const invalid: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
 
-const table: Readonly<Record<string, Fault>> = {
+const faultByCode: Readonly<Record<string, Fault>> = {
   ENOENT: { _tag: "NotFound" },
   EEXIST: { _tag: "NotADirectory" },
   ENOTDIR: { _tag: "NotADirectory" },
@@ -45,10 +45,13 @@ export const faultOf = (error: unknown): Fault => {
   if (!isSystemError(error)) throw error
   const { code, errno } = error
   const detail = errno === undefined ? "the system reported an error" : getSystemErrorMessage(errno)
-  return { ...((Object.hasOwn(table, code) ? table[code] : undefined) ?? { _tag: "IoError", code, detail }), cause: error }
+  return {
+    ...((Object.hasOwn(faultByCode, code) ? faultByCode[code] : undefined) ?? { _tag: "IoError", code, detail }),
+    cause: error
+  }
 }
 
-export const awaited = <A>(start: Host.Start<A>): Effect.Effect<A, Fault> => Host.awaited(start, faultOf)
+export const awaitCall = <A>(start: Host.Start<A>): Effect.Effect<A, Fault> => Host.awaited(start, faultOf)
 
 export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> =>
   Effect.suspend(() => {
@@ -62,7 +65,7 @@ export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> =>
 
 const isFault = (value: unknown): value is Fault => typeof value === "object" && value !== null && "_tag" in value
 
-const closing = (descriptor: number): Effect.Effect<void> => Effect.sync(() => Fs.closeSync(descriptor))
+const closeDescriptor = (descriptor: number): Effect.Effect<void> => Effect.sync(() => Fs.closeSync(descriptor))
 
 export interface Opened {
   readonly descriptor: number
@@ -79,12 +82,12 @@ export interface Opened {
  */
 export const open = (
   path: string,
-  { follows = true }: { readonly follows?: boolean } = {}
+  { followsLinks = true }: { readonly followsLinks?: boolean } = {}
 ): Effect.Effect<Opened, Fault, Scope.Scope> =>
   Effect.flatMap(
     Effect.acquireRelease(
-      attempt(() => Fs.openSync(resolve(path), follows ? readable : readable | (Fs.constants.O_NOFOLLOW ?? 0))),
-      closing
+      attempt(() => Fs.openSync(resolve(path), followsLinks ? readFlags : readFlags | (Fs.constants.O_NOFOLLOW ?? 0))),
+      closeDescriptor
     ),
     (descriptor) =>
       attempt(() => {
@@ -93,46 +96,47 @@ export const open = (
       })
   )
 
-const readable = Fs.constants.O_RDONLY | (Fs.constants.O_NONBLOCK ?? 0)
+const readFlags = Fs.constants.O_RDONLY | (Fs.constants.O_NONBLOCK ?? 0)
 
 export interface Target {
   readonly path: string
-  readonly made: ReadonlyArray<string>
+  readonly createdDirectories: ReadonlyArray<string>
 }
 
 /**
  * Tests whether the path holds something that no file may replace: a directory, a FIFO, a socket or a device, also
  * behind a symlink.
  */
-const isTaken = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isFile() === false
+const isBlocked = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isFile() === false
 
-const prepare = (path: string): Target => {
+const prepareTarget = (path: string): Target => {
   const asked = resolve(path)
   const first = makeDirectories(dirname(asked))
-  const made: Array<string> = []
-  if (first !== undefined) for (let at = dirname(asked); at.length >= first.length; at = dirname(at)) made.unshift(at)
-  return { path: join(Fs.realpathSync(dirname(asked)), basename(asked)), made }
+  const createdDirectories: Array<string> = []
+  if (first !== undefined)
+    for (let at = dirname(asked); at.length >= first.length; at = dirname(at)) createdDirectories.unshift(at)
+  return { path: join(Fs.realpathSync(dirname(asked)), basename(asked)), createdDirectories }
 }
 
-const unmake = (made: ReadonlyArray<string>): void => {
+const removeDirectories = (createdDirectories: ReadonlyArray<string>): void => {
   try {
-    for (const path of [...made].reverse()) Fs.rmdirSync(path)
+    for (const path of [...createdDirectories].reverse()) Fs.rmdirSync(path)
   } catch {
     // Another process uses the directory now.
   }
 }
 
-const kind = "archive"
+const temporaryKind = "archive"
 
 /**
  * Removes temporary archives that a killed process of this installation left beside a target. Other names are never
  * touched.
  */
-const sweep = (directory: string): Effect.Effect<void> =>
-  awaited<ReadonlyArray<string>>((end) => Fs.readdir(directory, (error, names) => end(error, names))).pipe(
+const removeLeftovers = (directory: string): Effect.Effect<void> =>
+  awaitCall<ReadonlyArray<string>>((end) => Fs.readdir(directory, (error, names) => end(error, names))).pipe(
     Effect.map((names) => {
       for (const name of names) {
-        if (TemporaryNames.verify(name)?.kind === kind && TemporaryNames.isLeftover(name))
+        if (TemporaryNames.verify(name)?.kind === temporaryKind && TemporaryNames.isLeftover(name))
           Host.unlinkQuietly(join(directory, name))
       }
     }),
@@ -143,7 +147,7 @@ const sweep = (directory: string): Effect.Effect<void> =>
 export const writeFully = (descriptor: number, bytes: Uint8Array): Effect.Effect<void, Fault> =>
   Host.writeFully(descriptor, bytes, faultOf, diskFull)
 
-const asFaults =
+const mapFaults =
   <E>(map: (fault: Fault) => E) =>
   <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, E, R> =>
     Effect.mapError(effect, map)
@@ -159,22 +163,22 @@ export const write = <E, E2, R>(
   bytes: (target: Target) => Stream.Stream<Uint8Array, E, R>,
   map: (fault: Fault) => E2
 ): Effect.Effect<void, E | E2, R> => {
-  const here = asFaults(map)
+  const withMappedFaults = mapFaults(map)
   return Effect.acquireUseRelease(
-    Effect.tap(here(attempt(() => prepare(path))), ({ path }) => sweep(dirname(path))),
+    Effect.tap(withMappedFaults(attempt(() => prepareTarget(path))), ({ path }) => removeLeftovers(dirname(path))),
     (target): Effect.Effect<void, E | E2, R> => {
-      const name = TemporaryNames.make(kind)
+      const name = TemporaryNames.make(temporaryKind)
       const draft = join(dirname(target.path), name)
       return Effect.acquireUseRelease(
-        here(
+        withMappedFaults(
           attempt(() => {
-            return isTaken(target.path) ? notAFile : Fs.openSync(draft, "wx")
+            return isBlocked(target.path) ? notAFile : Fs.openSync(draft, "wx")
           })
         ),
         (descriptor) =>
-          Stream.runForEach(bytes(target), (chunk) => here(writeFully(descriptor, chunk))).pipe(
+          Stream.runForEach(bytes(target), (chunk) => withMappedFaults(writeFully(descriptor, chunk))).pipe(
             Effect.andThen(Host.sync(descriptor, (error) => map(faultOf(error)))),
-            Effect.andThen(here(attempt(() => Fs.renameSync(draft, target.path))))
+            Effect.andThen(withMappedFaults(attempt(() => Fs.renameSync(draft, target.path))))
           ),
         (descriptor, exit) =>
           Effect.sync(() => {
@@ -183,6 +187,7 @@ export const write = <E, E2, R>(
           })
       ).pipe(Effect.ensuring(Effect.sync(() => TemporaryNames.forget(name))))
     },
-    ({ made }, exit) => Effect.sync(() => (Exit.isSuccess(exit) ? undefined : unmake(made)))
+    ({ createdDirectories }, exit) =>
+      Effect.sync(() => (Exit.isSuccess(exit) ? undefined : removeDirectories(createdDirectories)))
   )
 }

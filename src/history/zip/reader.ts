@@ -12,13 +12,21 @@ import * as Stream from "effect/Stream"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { ArchiveError } from "../errors.ts"
-import { at, blobHasher, count, type DirectoryNode, type FileNode, type LinkNode, type Node } from "../tree.ts"
+import { findNode, blobHasher, countFiles, type DirectoryNode, type FileNode, type LinkNode, type Node } from "../tree.ts"
 import * as Codec from "./codec.ts"
 import { Draft } from "./draft.ts"
 import * as Format from "./format.ts"
 import * as Manifest from "./manifest.ts"
-import { Budget, checkLink, checkName, judged, type NameRules, pathOf, refuse } from "./names.ts"
-import { checkGap, checkLocal, type Directory, directory, type Listed, textOf, Window } from "./records.ts"
+import { Budget, checkLink, checkName, tryArchive, type NameRules, pathOf, refuse } from "./names.ts"
+import {
+  checkGap,
+  checkLocal,
+  type CentralDirectory,
+  readCentralDirectory,
+  type CentralEntry,
+  textOf,
+  Window
+} from "./records.ts"
 import type { Source } from "./spool.ts"
 import * as Verbatim from "./verbatim.ts"
 import type { Layout } from "./writer.ts"
@@ -35,32 +43,32 @@ export interface Archived extends Contents {
   readonly manifest: Manifest.Manifest
 }
 
-export interface Home {
+export interface RestoreTarget {
   readonly backend: string
   readonly caseSensitive: boolean
 }
 
 /** The result for any layout. The manifest is absent if the tree is at the top level. */
-interface Read extends Contents {
+interface AnyArchive extends Contents {
   readonly manifest: Manifest.Manifest | undefined
 }
 
-type Drafted<A> = { -readonly [K in keyof A]: A[K] }
+type Mutable<A> = { -readonly [K in keyof A]: A[K] }
 
-interface Entry extends Listed {
+interface Entry extends CentralEntry {
   readonly kind: Node["kind"]
   readonly mode: number | undefined
-  readonly place: FsPath
-  readonly isInside: boolean
-  readonly file: Drafted<FileNode>
-  readonly link: Drafted<LinkNode>
+  readonly archivePath: FsPath
+  readonly isInTree: boolean
+  readonly file: Mutable<FileNode>
+  readonly link: Mutable<LinkNode>
   data: number
 }
 
 const corrupt = (detail: string, entry: string) => refuse("corrupt", detail, entry)
 
 /** The host numbers whose attributes hold a Unix mode: Unix and macOS. */
-const unixes = new Set([Format.unix, 19])
+const unixHosts = new Set([Format.unix, 19])
 
 const kinds: Readonly<Record<number, Node["kind"]>> = {
   [Format.fileType]: "file",
@@ -72,47 +80,47 @@ const kinds: Readonly<Record<number, Node["kind"]>> = {
  * Returns kind and mode of an entry. The mode counts only with a type beside it, because writers without modes fill in
  * arbitrary bits.
  */
-const kindOf = ({ attributes, host, name }: Listed): Pick<Entry, "kind" | "mode"> => {
+const kindOf = ({ attributes, host, name }: CentralEntry): Pick<Entry, "kind" | "mode"> => {
   const isDirectory = name.endsWith("/")
   const bits = attributes >>> 16
   const type = bits & 0o170000
-  if (!unixes.has(host) || type === 0) return { kind: isDirectory ? "directory" : "file", mode: undefined }
+  if (!unixHosts.has(host) || type === 0) return { kind: isDirectory ? "directory" : "file", mode: undefined }
   const kind = kinds[type]
   if (kind === undefined) throw refuse("unsupported", "it is a device, a socket or a FIFO", name)
   if ((kind === "directory") !== isDirectory) throw corrupt("its name and its type disagree on whether it is a directory", name)
   return { kind, mode: kind === "symlink" ? undefined : bits & 0o777 }
 }
 
-const checkSizes = (entry: Listed, kind: Node["kind"], layout: Layout): void => {
+const checkSizes = (entry: CentralEntry, kind: Node["kind"], layout: Layout): void => {
   const { method, name, packed, size } = entry
   if (method === Format.stored && packed !== size) throw corrupt("it is stored, and its two sizes differ", name)
-  if (size > packed * Codec.bestRatio) throw corrupt("it says that it packs more than can be packed", name)
+  if (size > packed * Codec.maxDeflateRatio) throw corrupt("it says that it packs more than can be packed", name)
   if (kind === "directory" && size !== 0) throw corrupt("a directory has no content", name)
-  if (kind === "symlink" && size > largestLink) throw refuse("link", "the link's text is longer than any system takes", name)
+  if (kind === "symlink" && size > maxTargetBytes) throw refuse("link", "the link's text is longer than any system takes", name)
   const isManifest = layout === "manifest" && name === Manifest.manifestName
-  if (isManifest && size > Manifest.largestManifest) throw refuse("tooLarge", "the manifest is too large", name)
+  if (isManifest && size > Manifest.maxManifestBytes) throw refuse("tooLarge", "the manifest is too large", name)
   const isHeld = kind === "symlink" || isManifest
-  if (isHeld && packed > 2 * Manifest.largestManifest) throw corrupt("it takes more room than it could need", name)
+  if (isHeld && packed > 2 * Manifest.maxManifestBytes) throw corrupt("it takes more room than it could need", name)
 }
 
-const largestLink = 4095
+const maxTargetBytes = 4095
 
 const prefixOf = (layout: Layout): string => (layout === "plain" ? "" : Manifest.filesPrefix)
 
-const entryOf = (listed: Listed, rules: NameRules, layout: Layout): Entry => {
+const entryOf = (listed: CentralEntry, rules: NameRules, layout: Layout): Entry => {
   const { name, size } = listed
-  const place = checkName(name)
+  const archivePath = checkName(name)
   const { kind, mode } = kindOf(listed)
   checkSizes(listed, kind, layout)
   const prefix = prefixOf(layout)
-  const isInside = place.startsWith(prefix)
-  if (isInside) pathOf(place.slice(prefix.length), name, rules)
+  const isInTree = archivePath.startsWith(prefix)
+  if (isInTree) pathOf(archivePath.slice(prefix.length), name, rules)
   return {
     ...listed,
     kind,
     mode,
-    place,
-    isInside,
+    archivePath,
+    isInTree,
     file: { kind: "file", sizeBytes: size, id: "", ...(mode === undefined ? undefined : { mode }) },
     link: { kind: "symlink", target: "" },
     data: 0
@@ -120,21 +128,21 @@ const entryOf = (listed: Listed, rules: NameRules, layout: Layout): Entry => {
 }
 
 /** The largest size and packed size, in bytes, of an entry that is unpacked in one call and held whole. */
-const whole = 1024 * 1024
-const packedWhole = 256 * 1024
-const chunk = 256 * 1024
+const maxWholeBytes = 1024 * 1024
+const maxWholePackedBytes = 256 * 1024
+const chunkBytes = 256 * 1024
 
 /** Unpacked bytes and entries between two yields to other fibers. */
-const sliceBytes = 1024 * 1024
-const sliceEntries = 128
-const sliceNames = 256
+const bytesPerYield = 1024 * 1024
+const entriesPerYield = 128
+const namesPerYield = 256
 
 const eachInSlices = Effect.fnUntraced(function* <A>(
   entries: ReadonlyArray<A>,
   visit: (entry: A) => void
 ): Effect.fn.Return<void, ArchiveError> {
-  for (let from = 0; from < entries.length; from += sliceNames) {
-    yield* judged(() => entries.slice(from, from + sliceNames).forEach(visit))
+  for (let from = 0; from < entries.length; from += namesPerYield) {
+    yield* tryArchive(() => entries.slice(from, from + namesPerYield).forEach(visit))
     yield* Effect.yieldNow
   }
 })
@@ -156,56 +164,63 @@ class Reader {
    */
   readonly read = Effect.fnUntraced(
     { self: this },
-    function* (expected: Layout | undefined, home: Home | undefined): Effect.fn.Return<Read, ArchiveError | Fault> {
+    function* (
+      expected: Layout | undefined,
+      restoreTarget: RestoreTarget | undefined
+    ): Effect.fn.Return<AnyArchive, ArchiveError | Fault> {
       const { limits } = this.#rules
-      const found = yield* directory(this.#source, limits.maxArchiveEntries + 1)
+      const found = yield* readCentralDirectory(this.#source, limits.maxArchiveEntries + 1)
       const layout = expected ?? (yield* this.#layoutOf(found))
       const manifest = layout === "plain" ? undefined : yield* this.#manifest(found.entries)
       const entries: Array<Entry> = []
       yield* eachInSlices(found.entries, (listed) => void entries.push(entryOf(listed, this.#rules, layout)))
-      yield* judged(() => this.#spend(entries, layout))
-      const tree = yield* draftOf(entries, layout)
+      yield* tryArchive(() => this.#spend(entries, layout))
+      const tree = yield* buildTree(entries, layout)
       yield* this.#check(entries, found.offset, layout)
       if (manifest === undefined && layout === "manifest") {
         return yield* Effect.fail(refuse("corrupt", "it has no manifest, so it is no archive of a filesystem"))
       }
-      if (manifest !== undefined) yield* judged(() => checkCounts(manifest, tree))
-      if (home !== undefined && manifest?.verbatim !== undefined && manifest.verbatim.backend === home.backend) {
-        const odd = yield* this.#odd(entries)
-        if (odd.length !== manifest.verbatim.entries) {
+      if (manifest !== undefined) yield* tryArchive(() => checkCounts(manifest, tree))
+      if (
+        restoreTarget !== undefined &&
+        manifest?.verbatim !== undefined &&
+        manifest.verbatim.backend === restoreTarget.backend
+      ) {
+        const verbatimEntries = yield* this.#odd(entries)
+        if (verbatimEntries.length !== manifest.verbatim.entries) {
           return yield* Effect.fail(corrupt("it counts other verbatim entries than there are", Manifest.manifestName))
         }
-        yield* judged(() => Verbatim.merge(tree, odd, home.caseSensitive))
+        yield* tryArchive(() => Verbatim.merge(tree, verbatimEntries, restoreTarget.caseSensitive))
       }
       return { manifest, tree, content: this.#content(tree, entries) }
     }
   )
 
   /** Detects the layout by the content of the manifest and the entries beside it, not by the name alone. */
-  #layoutOf({ comment, entries }: Directory): Effect.Effect<Layout, ArchiveError | Fault> {
+  #layoutOf({ comment, entries }: CentralDirectory): Effect.Effect<Layout, ArchiveError | Fault> {
     if (comment === Manifest.plainComment) return Effect.succeed("plain")
     if (entries.length === 0) return Effect.fail(refuse("corrupt", "there is nothing in it"))
     const listed = entries.find(({ name }) => name === Manifest.manifestName)
     const isBeside = entries.length === 1 || entries.some(({ name }) => name.startsWith(Manifest.filesPrefix))
-    if (listed === undefined || !isBeside || listed.size > Manifest.largestManifest) return Effect.succeed("plain")
+    if (listed === undefined || !isBeside || listed.size > Manifest.maxManifestBytes) return Effect.succeed("plain")
     return Effect.gen({ self: this }, function* () {
-      const entry = yield* judged(() => entryOf(listed, this.#rules, "manifest"))
+      const entry = yield* tryArchive(() => entryOf(listed, this.#rules, "manifest"))
       if (entry.kind !== "file") return "plain"
       entry.data = yield* checkLocal(this.#window, entry)
-      return Manifest.isOurs(yield* this.#bytes(entry)) ? "manifest" : "plain"
+      return Manifest.isManifest(yield* this.#bytes(entry)) ? "manifest" : "plain"
     })
   }
 
   /** Reads the manifest before all other entries, because another version may have other rules. */
-  #manifest(entries: ReadonlyArray<Listed>): Effect.Effect<Manifest.Manifest | undefined, ArchiveError | Fault> {
+  #manifest(entries: ReadonlyArray<CentralEntry>): Effect.Effect<Manifest.Manifest | undefined, ArchiveError | Fault> {
     const listed = entries.find(({ name }) => name === Manifest.manifestName)
     if (listed === undefined) return Effect.succeed(undefined)
     return Effect.gen({ self: this }, function* () {
-      const entry = yield* judged(() => entryOf(listed, this.#rules, "manifest"))
+      const entry = yield* tryArchive(() => entryOf(listed, this.#rules, "manifest"))
       if (entry.kind !== "file") return yield* Effect.fail(corrupt("the manifest is not a file", entry.name))
       entry.data = yield* checkLocal(this.#window, entry)
       const bytes = yield* this.#bytes(entry)
-      return yield* judged(() => Manifest.read(bytes))
+      return yield* tryArchive(() => Manifest.read(bytes))
     })
   }
 
@@ -232,8 +247,8 @@ class Reader {
         yield* checkGap(this.#window, entry, entry.data + entry.packed, inPlace[i + 1]?.offset ?? end)
         if (entry.kind === "symlink") yield* this.#readLink(entry, layout)
         else entry.file.id = yield* this.#id(entry)
-        unpacked += entry.size + sliceBytes / sliceEntries
-        if (unpacked > sliceBytes) {
+        unpacked += entry.size + bytesPerYield / entriesPerYield
+        if (unpacked > bytesPerYield) {
           unpacked = 0
           yield* Effect.yieldNow
         }
@@ -243,27 +258,27 @@ class Reader {
 
   #readLink(entry: Entry, layout: Layout): Effect.Effect<void, ArchiveError | Fault> {
     return Effect.flatMap(this.#bytes(entry), (bytes) =>
-      judged(() => {
+      tryArchive(() => {
         const target = textOf(bytes)
         if (target === undefined) throw refuse("link", "the link's text is not UTF-8", entry.name)
-        const { isInside, place } = entry
-        checkLink((isInside ? place.slice(prefixOf(layout).length) : place) as FsPath, target, entry.name)
+        const { isInTree, archivePath } = entry
+        checkLink((isInTree ? archivePath.slice(prefixOf(layout).length) : archivePath) as FsPath, target, entry.name)
         entry.link.target = target
       })
     )
   }
 
   readonly #odd = Effect.fnUntraced({ self: this }, function* (entries: ReadonlyArray<Entry>): Effect.fn.Return<
-    ReadonlyArray<Verbatim.Found>,
+    ReadonlyArray<Verbatim.VerbatimEntry>,
     ArchiveError | Fault
   > {
-    const found: Array<Verbatim.Found> = []
+    const found: Array<Verbatim.VerbatimEntry> = []
     for (const [i, entry] of entries.entries()) {
-      if (i % sliceEntries === 0) yield* Effect.yieldNow
+      if (i % entriesPerYield === 0) yield* Effect.yieldNow
       const { file, kind, name, size } = entry
       if (kind !== "file" || !name.startsWith(Verbatim.verbatimPrefix)) continue
       if (!Verbatim.isLink(name)) found.push({ name, file })
-      else if (size > largestLink)
+      else if (size > maxTargetBytes)
         return yield* Effect.fail(refuse("link", "the link's text is longer than any system takes", name))
       else found.push({ name, file, text: textOf(yield* this.#bytes(entry)) })
     }
@@ -299,7 +314,7 @@ class Reader {
       done === entry.packed
         ? Effect.succeed(undefined)
         : Effect.map(
-            this.#source.read(entry.data + done, Math.min(chunk, entry.packed - done)),
+            this.#source.read(entry.data + done, Math.min(chunkBytes, entry.packed - done)),
             (bytes) => [bytes, done + bytes.length] as const
           )
     )
@@ -312,8 +327,8 @@ class Reader {
       entry.method === Format.stored
         ? Stream.map(packed, (part) => new Uint8Array(part))
         : Stream.unwrap(
-            Effect.map(Codec.inflating, (pump) =>
-              Codec.through(
+            Effect.map(Codec.inflatePump, (pump) =>
+              Codec.pipeThrough(
                 packed,
                 pump,
                 Effect.suspend(() => (pump.consumed === entry.packed ? Effect.void : Effect.fail(damaged(entry))))
@@ -328,7 +343,7 @@ class Reader {
     for (const entry of entries) if (entry.kind === "file") byNode.set(entry.file, entry)
     return (path) =>
       Effect.suspend((): ReturnType<Contents["content"]> => {
-        const node = at(tree, path)
+        const node = findNode(tree, path)
         const entry = node === undefined ? undefined : byNode.get(node)
         if (entry === undefined) return Effect.fail<Fault>({ _tag: "NotFound", path })
         // Requests come in any order, so reading ahead does not pay off.
@@ -339,9 +354,9 @@ class Reader {
   }
 }
 
-const isSmall = ({ packed, size }: Listed): boolean => size <= whole && packed <= packedWhole
+const isSmall = ({ packed, size }: CentralEntry): boolean => size <= maxWholeBytes && packed <= maxWholePackedBytes
 
-const damaged = ({ name }: Listed): ArchiveError =>
+const damaged = ({ name }: CentralEntry): ArchiveError =>
   corrupt("its content is damaged: it cannot be unpacked, or not to the size and checksum that it should have", name)
 
 const checked = <E>(entry: Entry, bytes: Stream.Stream<Uint8Array, E>): Stream.Stream<Uint8Array, E | ArchiveError> =>
@@ -359,14 +374,14 @@ const checked = <E>(entry: Entry, bytes: Stream.Stream<Uint8Array, E>): Stream.S
   })
 
 /** Builds the tree. Enters all names, also those outside the tree, so that collisions are detected everywhere. */
-const draftOf = Effect.fnUntraced(function* (
+const buildTree = Effect.fnUntraced(function* (
   entries: ReadonlyArray<Entry>,
   layout: Layout
 ): Effect.fn.Return<DirectoryNode, ArchiveError> {
   const draft = new Draft()
-  yield* eachInSlices(entries, ({ file, kind, link, mode, name, place }) => {
-    if (kind === "directory") draft.addDirectory(place, mode, name)
-    else draft.add(place, kind === "file" ? file : link, name)
+  yield* eachInSlices(entries, ({ file, kind, link, mode, name, archivePath }) => {
+    if (kind === "directory") draft.addDirectory(archivePath, mode, name)
+    else draft.add(archivePath, kind === "file" ? file : link, name)
   })
   // The mode of the root belongs to the destination.
   if (layout === "plain") return { kind: "directory", entries: draft.tree.entries }
@@ -378,7 +393,7 @@ const draftOf = Effect.fnUntraced(function* (
 })
 
 const checkCounts = ({ fileCount, totalBytes }: Manifest.Manifest, tree: DirectoryNode): void => {
-  const { bytes, files } = count(tree)
+  const { bytes, files } = countFiles(tree)
   if (files !== fileCount || bytes !== totalBytes) {
     throw corrupt(
       `the manifest tells of ${fileCount} files of ${totalBytes} bytes, and there are ${files} of ${bytes}`,
@@ -393,8 +408,15 @@ const checkCounts = ({ fileCount, totalBytes }: Manifest.Manifest, tree: Directo
  * With `home`, entries carried verbatim are restored. Otherwise they are checked and ignored, like everything outside
  * `files/`.
  */
-export const read = (source: Source, rules: NameRules, home?: Home): Effect.Effect<Archived, ArchiveError | Fault> =>
-  Effect.map(new Reader(source, rules).read("manifest", home), (found) => ({ ...found, manifest: found.manifest! }))
+export const read = (
+  source: Source,
+  rules: NameRules,
+  restoreTarget?: RestoreTarget
+): Effect.Effect<Archived, ArchiveError | Fault> =>
+  Effect.map(new Reader(source, rules).read("manifest", restoreTarget), (found) => ({ ...found, manifest: found.manifest! }))
 
-export const readAny = (source: Source, rules: NameRules, home?: Home): Effect.Effect<Contents, ArchiveError | Fault> =>
-  new Reader(source, rules).read(undefined, home)
+export const readAny = (
+  source: Source,
+  rules: NameRules,
+  restoreTarget?: RestoreTarget
+): Effect.Effect<Contents, ArchiveError | Fault> => new Reader(source, rules).read(undefined, restoreTarget)

@@ -9,10 +9,10 @@ import { Buffer } from "../../runtime/buffer.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { ArchiveError } from "../errors.ts"
 import { deflated, flag, max16, max32, signatures, stored } from "./format.ts"
-import { judged, refuse } from "./names.ts"
+import { tryArchive, refuse } from "./names.ts"
 import type { Source } from "./spool.ts"
 
-export interface Listed {
+export interface CentralEntry {
   readonly name: string
   readonly rawName: Uint8Array
   readonly host: number
@@ -26,8 +26,8 @@ export interface Listed {
   readonly offset: number
 }
 
-export interface Directory {
-  readonly entries: ReadonlyArray<Listed>
+export interface CentralDirectory {
+  readonly entries: ReadonlyArray<CentralEntry>
   readonly offset: number
   readonly comment: string
 }
@@ -36,7 +36,7 @@ const corrupt = (detail: string, entry?: string) => refuse("corrupt", detail, en
 
 const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length)
 
-const wide = (bytes: Buffer, at: number): number => {
+const readUint64 = (bytes: Buffer, at: number): number => {
   const value = bytes.readBigUInt64LE(at)
   if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw corrupt("it has a field of 64 bits that is larger than any file")
   return Number(value)
@@ -55,7 +55,7 @@ export class Window {
     if (offset + length > this.#source.size) return Effect.fail(corrupt("it ends too early"))
     const at = offset - this.#start
     if (at >= 0 && at + length <= this.#block.length) return Effect.succeed(this.#block.subarray(at, at + length))
-    const ahead = Math.min(Math.max(length, block), this.#source.size - offset)
+    const ahead = Math.min(Math.max(length, blockBytes), this.#source.size - offset)
     return Effect.map(this.#source.read(offset, ahead), (bytes) => {
       this.#block = bufferOf(bytes)
       this.#start = offset
@@ -64,7 +64,7 @@ export class Window {
   }
 }
 
-const block = 256 * 1024
+const blockBytes = 256 * 1024
 
 interface End {
   readonly count: number
@@ -78,7 +78,7 @@ const locatorLength = 20
 const end64Length = 56
 
 /** Finds the end record. Its comment must reach the end of the file, so that nothing follows the archive. */
-const locate = (tail: Buffer): number => {
+const findEndRecord = (tail: Buffer): number => {
   let at = tail.length - endLength
   while (at >= 0 && tail.readUInt32LE(at) !== signatures.end) at--
   if (at < 0) throw corrupt("it is no ZIP archive, or its end is missing")
@@ -86,7 +86,7 @@ const locate = (tail: Buffer): number => {
   return at
 }
 
-const sentinels = (end: Buffer): End & { readonly disks: ReadonlyArray<number> } => ({
+const parseEnd = (end: Buffer): End & { readonly disks: ReadonlyArray<number> } => ({
   disks: [end.readUInt16LE(4), end.readUInt16LE(6)],
   count: end.readUInt16LE(10),
   size: end.readUInt32LE(12),
@@ -94,25 +94,30 @@ const sentinels = (end: Buffer): End & { readonly disks: ReadonlyArray<number> }
   comment: end.toString("latin1", endLength)
 })
 
-const onOneDisk = (disks: ReadonlyArray<number>, counts: readonly [number, number]): void => {
+const checkSingleDisk = (disks: ReadonlyArray<number>, counts: readonly [number, number]): void => {
   if (disks.some((disk) => disk !== 0) || counts[0] !== counts[1]) {
     throw refuse("unsupported", "it is one of several parts, and only whole archives are read")
   }
 }
 
-const agreed = (small: number, sentinel: number, large: number): void => {
+const checkAgreement = (small: number, sentinel: number, large: number): void => {
   if (small !== sentinel && small !== large) throw corrupt("its two end records disagree")
 }
 
 const end64 = (record: Buffer, small: End): End => {
-  if (record.readUInt32LE(0) !== signatures.end64 || wide(record, 4) !== end64Length - 12) {
+  if (record.readUInt32LE(0) !== signatures.end64 || readUint64(record, 4) !== end64Length - 12) {
     throw corrupt("its 64-bit end record is not where it says, or not of the form that is known")
   }
-  const found = { count: wide(record, 32), size: wide(record, 40), offset: wide(record, 48), comment: small.comment }
-  onOneDisk([record.readUInt32LE(16), record.readUInt32LE(20)], [wide(record, 24), found.count])
-  agreed(small.count, max16, found.count)
-  agreed(small.size, max32, found.size)
-  agreed(small.offset, max32, found.offset)
+  const found = {
+    count: readUint64(record, 32),
+    size: readUint64(record, 40),
+    offset: readUint64(record, 48),
+    comment: small.comment
+  }
+  checkSingleDisk([record.readUInt32LE(16), record.readUInt32LE(20)], [readUint64(record, 24), found.count])
+  checkAgreement(small.count, max16, found.count)
+  checkAgreement(small.size, max32, found.size)
+  checkAgreement(small.offset, max32, found.offset)
   return found
 }
 
@@ -120,35 +125,35 @@ const findEnd = Effect.fnUntraced(function* (source: Source): Effect.fn.Return<E
   const length = Math.min(source.size, endLength + max16 + locatorLength + end64Length)
   const start = source.size - length
   const tail = bufferOf(yield* source.read(start, length))
-  const at = yield* judged(() => {
+  const at = yield* tryArchive(() => {
     if (length < endLength) throw corrupt("it is no ZIP archive, or its end is missing")
-    return locate(tail)
+    return findEndRecord(tail)
   })
-  return yield* judged(() => {
-    const { disks, ...small } = sentinels(tail.subarray(at))
+  return yield* tryArchive(() => {
+    const { disks, ...small } = parseEnd(tail.subarray(at))
     const isWide = at >= locatorLength && tail.readUInt32LE(at - locatorLength) === signatures.locator64
     if (!isWide) {
-      onOneDisk(disks, [tail.readUInt16LE(at + 8), small.count])
+      checkSingleDisk(disks, [tail.readUInt16LE(at + 8), small.count])
       if (small.offset + small.size !== start + at) throw corrupt("its directory is not where its end says")
       return small
     }
     const locator = tail.subarray(at - locatorLength)
     const record = at - locatorLength - end64Length
-    if (locator.readUInt32LE(4) !== 0 || locator.readUInt32LE(16) > 1) onOneDisk([1], [0, 0])
-    if (record < 0 || wide(locator, 8) !== start + record) throw corrupt("its 64-bit end record is not where it says")
+    if (locator.readUInt32LE(4) !== 0 || locator.readUInt32LE(16) > 1) checkSingleDisk([1], [0, 0])
+    if (record < 0 || readUint64(locator, 8) !== start + record) throw corrupt("its 64-bit end record is not where it says")
     const found = end64(tail.subarray(record), small)
     if (found.offset + found.size !== start + record) throw corrupt("its directory is not where its end says")
     return found
   })
 })
 
-const high =
+const codePage437High =
   "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u00a0"
 
 /** Decodes code page 437, the encoding of names that are not marked as UTF-8. */
-const ofPc = (bytes: Uint8Array): string => {
+const decodeCodePage437 = (bytes: Uint8Array): string => {
   let text = ""
-  for (const byte of bytes) text += byte < 128 ? String.fromCharCode(byte) : high[byte - 128]
+  for (const byte of bytes) text += byte < 128 ? String.fromCharCode(byte) : codePage437High[byte - 128]
   return text
 }
 
@@ -163,8 +168,8 @@ export const textOf = (bytes: Uint8Array): string | undefined => {
 }
 
 const nameOf = (bytes: Uint8Array, flags: number): string => {
-  const name = (flags & flag.utf8) === 0 ? ofPc(bytes) : textOf(bytes)
-  if (name === undefined) throw refuse("name", "the name is not UTF-8, which it says it is", ofPc(bytes))
+  const name = (flags & flag.utf8) === 0 ? decodeCodePage437(bytes) : textOf(bytes)
+  if (name === undefined) throw refuse("name", "the name is not UTF-8, which it says it is", decodeCodePage437(bytes))
   return name
 }
 
@@ -183,13 +188,13 @@ const extraOf = (extra: Buffer, wanted: number, entry: string): Buffer | undefin
 }
 
 /** Replaces each 32-bit sentinel by its 64-bit value, in the order that the format defines. */
-export const widened = (extra: Buffer, fields: ReadonlyArray<number>, entry: string): ReadonlyArray<number> => {
+export const widenFields = (extra: Buffer, fields: ReadonlyArray<number>, entry: string): ReadonlyArray<number> => {
   const wanted = fields.filter((value) => value === max32).length
   if (wanted === 0) return fields
   const found = extraOf(extra, 1, entry)
   if (found === undefined || found.length < 8 * wanted) throw corrupt("a number of 64 bits is missing", entry)
   let next = 0
-  return fields.map((value) => (value === max32 ? wide(found, 8 * next++) : value))
+  return fields.map((value) => (value === max32 ? readUint64(found, 8 * next++) : value))
 }
 
 const checkMethod = (flags: number, method: number, name: string): void => {
@@ -204,7 +209,7 @@ const checkMethod = (flags: number, method: number, name: string): void => {
 
 const headerLength = 46
 
-const listed = (header: Buffer, rest: Buffer): Listed => {
+const parseCentralEntry = (header: Buffer, rest: Buffer): CentralEntry => {
   const nameLength = header.readUInt16LE(28)
   const flags = header.readUInt16LE(8)
   const rawName = new Uint8Array(rest.subarray(0, nameLength))
@@ -214,7 +219,7 @@ const listed = (header: Buffer, rest: Buffer): Listed => {
   if (header.readUInt16LE(34) !== 0) throw refuse("unsupported", "it lies on another disk", name)
   const extra = rest.subarray(nameLength, nameLength + header.readUInt16LE(30))
   const fields = [header.readUInt32LE(24), header.readUInt32LE(20), header.readUInt32LE(42)]
-  const [size, packed, offset] = widened(extra, fields, name) as [number, number, number]
+  const [size, packed, offset] = widenFields(extra, fields, name) as [number, number, number]
   return {
     name,
     rawName,
@@ -229,24 +234,25 @@ const listed = (header: Buffer, rest: Buffer): Listed => {
   }
 }
 
-const slice = 1024
+const entriesPerYield = 1024
 
-export const directory = Effect.fnUntraced(function* (
+export const readCentralDirectory = Effect.fnUntraced(function* (
   source: Source,
-  most: number
-): Effect.fn.Return<Directory, ArchiveError | Fault> {
+  maxEntries: number
+): Effect.fn.Return<CentralDirectory, ArchiveError | Fault> {
   const end = yield* findEnd(source)
-  if (end.count > most) return yield* Effect.fail(refuse("tooLarge", `it has ${end.count} entries where ${most} are allowed`))
+  if (end.count > maxEntries)
+    return yield* Effect.fail(refuse("tooLarge", `it has ${end.count} entries where ${maxEntries} are allowed`))
   const window = new Window(source)
-  const entries: Array<Listed> = []
+  const entries: Array<CentralEntry> = []
   let at = end.offset
   for (let i = 1; i <= end.count; i++) {
-    if (i % slice === 0) yield* Effect.yieldNow
+    if (i % entriesPerYield === 0) yield* Effect.yieldNow
     const header = Buffer.from(yield* window.bytes(at, headerLength))
     if (header.readUInt32LE(0) !== signatures.central) return yield* Effect.fail(corrupt("its directory is damaged"))
     const length = header.readUInt16LE(28) + header.readUInt16LE(30) + header.readUInt16LE(32)
     const rest = yield* window.bytes(at + headerLength, length)
-    entries.push(yield* judged(() => listed(header, rest)))
+    entries.push(yield* tryArchive(() => parseCentralEntry(header, rest)))
     at += headerLength + length
   }
   if (at !== end.offset + end.size) return yield* Effect.fail(corrupt("its directory is damaged"))
@@ -255,26 +261,26 @@ export const directory = Effect.fnUntraced(function* (
 
 const localLength = 30
 
-const meaningful = flag.encrypted | flag.descriptor | flag.patched | flag.strong | flag.utf8 | flag.masked
+const meaningfulFlags = flag.encrypted | flag.descriptor | flag.patched | flag.strong | flag.utf8 | flag.masked
 
-const sameName = (bytes: Buffer, { rawName }: Listed): boolean => bytes.equals(rawName)
+const sameName = (bytes: Buffer, { rawName }: CentralEntry): boolean => bytes.equals(rawName)
 
 /** Checks the local header against the central directory. Returns the offset of the data. */
 export const checkLocal = Effect.fnUntraced(function* (
   window: Window,
-  entry: Listed
+  entry: CentralEntry
 ): Effect.fn.Return<number, ArchiveError | Fault> {
   const header = Buffer.from(yield* window.bytes(entry.offset, localLength))
   if (header.readUInt32LE(0) !== signatures.local) return yield* Effect.fail(corrupt("it is not where it says", entry.name))
   const nameLength = header.readUInt16LE(26)
   const extraLength = header.readUInt16LE(28)
   const rest = yield* window.bytes(entry.offset + localLength, nameLength + extraLength)
-  yield* judged(() => {
+  yield* tryArchive(() => {
     if (!sameName(rest.subarray(0, nameLength), entry)) throw corrupt("its own header has another name", entry.name)
-    const isSame = ((header.readUInt16LE(6) ^ entry.flags) & meaningful) === 0 && header.readUInt16LE(8) === entry.method
+    const isSame = ((header.readUInt16LE(6) ^ entry.flags) & meaningfulFlags) === 0 && header.readUInt16LE(8) === entry.method
     if (!isSame) throw corrupt("its own header says something else", entry.name)
     const fields = [header.readUInt32LE(22), header.readUInt32LE(18)]
-    const [size, packed] = widened(rest.subarray(nameLength), fields, entry.name) as [number, number]
+    const [size, packed] = widenFields(rest.subarray(nameLength), fields, entry.name) as [number, number]
     const isLater = (entry.flags & flag.descriptor) !== 0
     const agrees = (said: number, is: number): boolean => said === is || (isLater && said === 0)
     if (!agrees(header.readUInt32LE(14), entry.crc) || !agrees(packed, entry.packed) || !agrees(size, entry.size)) {
@@ -294,24 +300,24 @@ const descriptors: Readonly<Record<number, readonly [signed: boolean, isWide: bo
 
 export const checkGap = (
   window: Window,
-  entry: Listed,
+  entry: CentralEntry,
   end: number,
   next: number
 ): Effect.Effect<void, ArchiveError | Fault> => {
   const length = next - end
   if (length < 0) return Effect.fail(corrupt("it overlaps another entry", entry.name))
-  const form = (entry.flags & flag.descriptor) === 0 ? undefined : descriptors[length]
-  if (form === undefined) {
+  const layout = (entry.flags & flag.descriptor) === 0 ? undefined : descriptors[length]
+  if (layout === undefined) {
     return length === 0 && (entry.flags & flag.descriptor) === 0
       ? Effect.void
       : Effect.fail(corrupt("bytes that belong to nothing stand behind it", entry.name))
   }
   return Effect.flatMap(window.bytes(end, length), (bytes) =>
-    judged(() => {
-      const [signed, isWide] = form
+    tryArchive(() => {
+      const [signed, isWide] = layout
       const at = signed ? 4 : 0
       const sizes = isWide
-        ? [wide(bytes, at + 4), wide(bytes, at + 12)]
+        ? [readUint64(bytes, at + 4), readUint64(bytes, at + 12)]
         : [bytes.readUInt32LE(at + 4), bytes.readUInt32LE(at + 8)]
       const isSame = bytes.readUInt32LE(at) === entry.crc && sizes[0] === entry.packed && sizes[1] === entry.size
       if (!isSame || (signed && bytes.readUInt32LE(0) !== signatures.descriptor)) {

@@ -11,7 +11,7 @@ import { Fs, join, tmpdir } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { ArchiveError } from "../errors.ts"
 import { refuse } from "./names.ts"
-import { attempt, awaited, faultOf } from "./outside.ts"
+import { attempt, awaitCall, faultOf } from "./outside.ts"
 
 export interface Source {
   readonly size: number
@@ -19,19 +19,19 @@ export interface Source {
   readonly read: (offset: number, length: number) => Effect.Effect<Uint8Array, Fault>
 }
 
-const inMemory = 8 * 1024 * 1024
+const maxMemoryBytes = 8 * 1024 * 1024
 
-const shorter: Fault = { _tag: "IoError", detail: "the archive has become shorter while it was read" }
+const truncatedArchive: Fault = { _tag: "IoError", detail: "the archive has become shorter while it was read" }
 
 /** The largest read, in bytes, that is done synchronously; the thread pool takes longer for so few bytes. */
-const inline = 64 * 1024
+const maxSyncReadBytes = 64 * 1024
 
 const readInline = (descriptor: number, offset: number, length: number): Effect.Effect<Uint8Array, Fault> =>
   attempt(() => {
     const bytes = new Uint8Array(length)
     for (let done = 0; done < length;) {
       const read = Fs.readSync(descriptor, bytes, done, length - done, offset + done)
-      if (read === 0) return shorter
+      if (read === 0) return truncatedArchive
       done += read
     }
     return bytes
@@ -39,31 +39,31 @@ const readInline = (descriptor: number, offset: number, length: number): Effect.
 
 const readFully = (descriptor: number, offset: number, length: number): Effect.Effect<Uint8Array, Fault> =>
   Effect.suspend(() => {
-    if (length <= inline) return readInline(descriptor, offset, length)
+    if (length <= maxSyncReadBytes) return readInline(descriptor, offset, length)
     const bytes = new Uint8Array(length)
     const from = (done: number): Effect.Effect<Uint8Array, Fault> =>
       done === length
         ? Effect.succeed(bytes)
         : Effect.flatMap(
-            awaited<number>((end) => Fs.read(descriptor, bytes, done, length - done, offset + done, end)),
-            (read) => (read === 0 ? Effect.fail(shorter) : from(done + read))
+            awaitCall<number>((end) => Fs.read(descriptor, bytes, done, length - done, offset + done, end)),
+            (read) => (read === 0 ? Effect.fail(truncatedArchive) : from(done + read))
           )
     return from(0)
   })
 
 /** Returns a source for an open file. The caller keeps the descriptor open during use and closes it. */
-export const ofDescriptor = (descriptor: number, size: number): Source => ({
+export const fromDescriptor = (descriptor: number, size: number): Source => ({
   size,
   read: (offset, length) => readFully(descriptor, offset, length)
 })
 
-export const ofBytes = (bytes: Uint8Array): Source => ({
+export const fromBytes = (bytes: Uint8Array): Source => ({
   size: bytes.length,
   read: (offset, length) => Effect.succeed(bytes.subarray(offset, offset + length))
 })
 
 /** Creates and unlinks a new file, so that only this process can reach it. */
-const unnamed: Effect.Effect<number, Fault> = Effect.suspend(() => {
+const makeUnlinkedFile: Effect.Effect<number, Fault> = Effect.suspend(() => {
   try {
     const directory = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-spool-"))
     try {
@@ -85,8 +85,8 @@ export class Spool implements Source {
   #descriptor: number | undefined
   #size = 0
 
-  constructor(most: number) {
-    this.#most = most
+  constructor(maxBytes: number) {
+    this.#most = maxBytes
   }
 
   get size(): number {
@@ -97,7 +97,7 @@ export class Spool implements Source {
     Effect.suspend((): Effect.Effect<void, ArchiveError | Fault> => {
       const end = this.#size + bytes.length
       if (end > this.#most) return Effect.fail(refuse("tooLarge", "it is larger than an archive within the limits can be"))
-      if (this.#descriptor === undefined && end > inMemory) {
+      if (this.#descriptor === undefined && end > maxMemoryBytes) {
         return Effect.andThen(
           this.#moveToFile,
           Effect.suspend(() => this.append(bytes))
@@ -124,7 +124,7 @@ export class Spool implements Source {
   }
 
   readonly #moveToFile: Effect.Effect<void, Fault> = Effect.uninterruptible(
-    Effect.flatMap(unnamed, (descriptor) => {
+    Effect.flatMap(makeUnlinkedFile, (descriptor) => {
       const kept = this.#memory.subarray(0, this.#size)
       this.#descriptor = descriptor
       this.#memory = new Uint8Array(0)
@@ -136,7 +136,7 @@ export class Spool implements Source {
   #write(bytes: Uint8Array, done: number): Effect.Effect<void, Fault> {
     if (done === bytes.length) return Effect.void
     return Effect.flatMap(
-      awaited<number>((end) => Fs.write(this.#descriptor!, bytes, done, bytes.length - done, this.#size, end)),
+      awaitCall<number>((end) => Fs.write(this.#descriptor!, bytes, done, bytes.length - done, this.#size, end)),
       (written) => {
         this.#size += written
         return written === 0 ? Effect.fail<Fault>({ _tag: "DiskFull" }) : this.#write(bytes, done + written)
@@ -145,14 +145,14 @@ export class Spool implements Source {
   }
 }
 
-export const make = (most: number): Effect.Effect<Spool, never, Scope.Scope> =>
+export const make = (maxBytes: number): Effect.Effect<Spool, never, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.sync(() => new Spool(most)),
+    Effect.sync(() => new Spool(maxBytes)),
     (spool) => Effect.sync(() => spool.close())
   )
 
-export const filled = <E, R>(
+export const spoolStream = <E, R>(
   bytes: Stream.Stream<Uint8Array, E, R>,
-  most: number
+  maxBytes: number
 ): Effect.Effect<Source, E | ArchiveError | Fault, R | Scope.Scope> =>
-  Effect.flatMap(make(most), (spool) => Effect.as(Stream.runForEach(bytes, spool.append), spool))
+  Effect.flatMap(make(maxBytes), (spool) => Effect.as(Stream.runForEach(bytes, spool.append), spool))

@@ -14,7 +14,7 @@ import { type Backend, type Child, type Handle, keyOf } from "../../port/Backend
 import { inWalkOrder } from "../../port/order.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { ArchiveError } from "../errors.ts"
-import { Budget, checkLink, collisionKey, judged, type NameRules, pathOf, refuse } from "./names.ts"
+import { Budget, checkLink, collisionKey, tryArchive, type NameRules, pathOf, refuse } from "./names.ts"
 
 export type Item = (
   | { readonly kind: "file"; readonly path: FsPath }
@@ -41,15 +41,15 @@ export interface SkippedEntry {
  * `refuse` fails the archive. `skip` skips the entry with everything in it. `keep` carries it verbatim, and only the
  * original filesystem restores it. FIFOs, sockets and devices cannot be carried, so `keep` skips them.
  */
-export type Odd = "refuse" | "skip" | "keep"
+export type NonPortableHandling = "refuse" | "skip" | "keep"
 
 export interface SurveyOptions {
   readonly limits: LimitsShape
   /** Tests whether to skip a path, such as the archive itself if it is written into the tree. */
   readonly excludes?: ((path: FsPath, isDirectory: boolean) => boolean) | undefined
   /** @default "refuse" */
-  readonly odd?: Odd | undefined
-  readonly whyNot?: ((text: string) => string | undefined) | undefined
+  readonly nonPortable?: NonPortableHandling | undefined
+  readonly whyUnencodable?: ((text: string) => string | undefined) | undefined
 }
 
 export interface Survey {
@@ -57,19 +57,19 @@ export interface Survey {
   readonly skipped: ReadonlyArray<SkippedEntry>
 }
 
-const slice = 512
+const entriesPerYield = 512
 
 const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory" || _tag === "NotAFile"
 
 /** Returns `undefined` for an entry that disappeared after it was listed; the archive skips it. */
-export const unlessGone = <A, E, R>(effect: Effect.Effect<A, E | Fault, R>): Effect.Effect<A | undefined, E | Fault, R> =>
+export const undefinedIfGone = <A, E, R>(effect: Effect.Effect<A, E | Fault, R>): Effect.Effect<A | undefined, E | Fault, R> =>
   Effect.catch(effect, (error) =>
     typeof error === "object" && error !== null && "_tag" in error && isGone(error as Fault)
       ? Effect.succeed(undefined)
       : Effect.fail(error)
   )
 
-const caught = (run: () => void): ArchiveError | undefined => {
+const archiveErrorOf = (run: () => void): ArchiveError | undefined => {
   try {
     run()
     return undefined
@@ -79,7 +79,7 @@ const caught = (run: () => void): ArchiveError | undefined => {
   }
 }
 
-interface Judged {
+interface CheckedChild {
   readonly child: Child
   readonly why: ArchiveError | undefined
 }
@@ -88,20 +88,20 @@ interface Judged {
  * Checks names and kinds in a directory. Of two names that some disk cannot distinguish, the first by code point is
  * accepted.
  */
-const judgeChildren = (
+const checkChildren = (
   path: FsPath,
   children: ReadonlyArray<Child>,
   rules: NameRules,
-  whyNot: SurveyOptions["whyNot"]
-): ReadonlyArray<Judged> => {
+  whyUnencodable: SurveyOptions["whyUnencodable"]
+): ReadonlyArray<CheckedChild> => {
   const names = new Map<string, string>()
-  return children.map((child): Judged => {
+  return children.map((child): CheckedChild => {
     const { addressable, kind, name } = child
     const at = join(path, name)
-    const why = caught(() => {
+    const why = archiveErrorOf(() => {
       if (!addressable) throw refuse("name", "the name is none that text can express", at)
       pathOf(at, at, rules)
-      const unfit = whyNot?.(name)
+      const unfit = whyUnencodable?.(name)
       if (unfit !== undefined) throw refuse("name", unfit, at)
       if (kind === "other")
         throw refuse("unsupported", "it is neither file, directory nor link, and no archive can hold it", at)
@@ -129,14 +129,14 @@ const targetAt = ({ links }: Backend, path: FsPath): Effect.Effect<string | unde
 
 interface Entered {
   readonly path: FsPath
-  readonly children: ReadonlyArray<Judged>
+  readonly children: ReadonlyArray<CheckedChild>
   readonly isOdd: boolean
   next: number
 }
 
 export const survey = Effect.fnUntraced(function* (
   port: Backend,
-  { excludes, limits, odd = "refuse", whyNot }: SurveyOptions
+  { excludes, limits, nonPortable = "refuse", whyUnencodable }: SurveyOptions
 ): Effect.fn.Return<Survey, ArchiveError | Fault> {
   const rules: NameRules = { limits, policy: port.rules?.policy }
   const budget = new Budget(limits)
@@ -150,24 +150,24 @@ export const survey = Effect.fnUntraced(function* (
       const children = inWalkOrder(wanted, true)
       // Below such a directory every entry is carried verbatim, so only its kind matters.
       const judged = isOdd
-        ? children.map((child): Judged => ({ child, why: undefined }))
-        : judgeChildren(path, children, rules, whyNot)
+        ? children.map((child): CheckedChild => ({ child, why: undefined }))
+        : checkChildren(path, children, rules, whyUnencodable)
       return { path, children: judged, isOdd, next: 0 }
     })
-  const admit = (why: ArchiveError, path: string, isLost: boolean): Effect.Effect<boolean, ArchiveError> => {
-    if (odd === "refuse") return Effect.fail(why)
-    if (odd === "keep" && !isLost) return Effect.succeed(true)
+  const shouldInclude = (why: ArchiveError, path: string, isLost: boolean): Effect.Effect<boolean, ArchiveError> => {
+    if (nonPortable === "refuse") return Effect.fail(why)
+    if (nonPortable === "keep" && !isLost) return Effect.succeed(true)
     skipped.push({ path, reason: why.reason, detail: why.detail })
     return Effect.succeed(false)
   }
   const top = yield* list(root, false)
-  const refused = odd === "refuse" ? top.children.find(({ why }) => why !== undefined)?.why : undefined
+  const refused = nonPortable === "refuse" ? top.children.find(({ why }) => why !== undefined)?.why : undefined
   if (refused !== undefined) return yield* Effect.fail(refused)
-  const way: Array<Entered> = [top]
-  for (let here = way.at(-1), steps = 1; here !== undefined; here = way.at(-1), steps++) {
-    if (steps % slice === 0) yield* Effect.yieldNow
+  const stack: Array<Entered> = [top]
+  for (let here = stack.at(-1), steps = 1; here !== undefined; here = stack.at(-1), steps++) {
+    if (steps % entriesPerYield === 0) yield* Effect.yieldNow
     if (here.next === here.children.length) {
-      way.pop()
+      stack.pop()
       continue
     }
     const { child, why } = here.children[here.next++]!
@@ -176,70 +176,70 @@ export const survey = Effect.fnUntraced(function* (
     const path = join(here.path, keyOf(child))
     if (kind === "other") {
       const lost = why ?? refuse("unsupported", "it is neither file, directory nor link, and no archive can hold it", shown)
-      yield* admit(lost, shown, true)
+      yield* shouldInclude(lost, shown, true)
       continue
     }
-    if (why !== undefined && !(yield* admit(why, shown, false))) continue
+    if (why !== undefined && !(yield* shouldInclude(why, shown, false))) continue
     let isOdd = here.isOdd || why !== undefined
     if (kind === "directory") {
-      const below = yield* unlessGone(list(path, isOdd))
+      const below = yield* undefinedIfGone(list(path, isOdd))
       const stat = yield* port.stat(path)
       if (below === undefined || stat?.kind !== "directory") continue
-      const refused = odd === "refuse" ? below.children.find(({ why }) => why !== undefined)?.why : undefined
+      const refused = nonPortable === "refuse" ? below.children.find(({ why }) => why !== undefined)?.why : undefined
       if (refused !== undefined) return yield* Effect.fail(refused)
       // A symlink may turn out to be carried verbatim, so it does not create its directory.
       const isEmpty = !below.children.some(({ child, why }) => why === undefined && child.kind !== "symlink")
       items.push({ kind, path, mode: stat.mode, isEmpty, ...(isOdd && { isOdd }) })
-      way.push(below)
+      stack.push(below)
     } else if (kind === "symlink") {
       const found = yield* Effect.result(targetAt(port, path))
       if (found._tag === "Failure") {
         const error = found.failure
         // The archive is for this filesystem itself, so a skipped symlink would be lost at the restore.
-        if (!(error instanceof ArchiveError) || odd === "keep") return yield* Effect.fail(error)
-        yield* admit(error, shown, true)
+        if (!(error instanceof ArchiveError) || nonPortable === "keep") return yield* Effect.fail(error)
+        yield* shouldInclude(error, shown, true)
         continue
       }
       const target = found.success
       if (target === undefined) continue
       const unfit = isOdd
         ? undefined
-        : caught(() => {
+        : archiveErrorOf(() => {
             checkLink(path, target, path)
-            const other = whyNot?.(target)
+            const other = whyUnencodable?.(target)
             if (other !== undefined) throw refuse("link", other, path)
           })
       if (unfit !== undefined) {
-        if (!(yield* admit(unfit, shown, false))) continue
+        if (!(yield* shouldInclude(unfit, shown, false))) continue
         isOdd = true
       }
       items.push({ kind, path, target, ...(isOdd && { isOdd }) })
     } else items.push({ kind: "file", path, ...(isOdd && { isOdd }) })
-    yield* judged(() => budget.enter())
+    yield* tryArchive(() => budget.enter())
   }
   return { items, skipped }
 })
 
-export const wholeFile = 256 * 1024
+export const maxWholeFileBytes = 256 * 1024
 
 export type Content =
   | { readonly _tag: "Whole"; readonly bytes: Uint8Array; readonly isLent: boolean; readonly mode: number | undefined }
   | { readonly _tag: "Large"; readonly handle: Handle }
 
-const unsteady = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "it changed while it was read" })
+const changedWhileRead = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "it changed while it was read" })
 
 const maxReadings = 8
 
 const readWhole = (port: Backend, path: FsPath, left: number): Effect.Effect<Content, Fault> =>
-  Effect.flatMap(Read.wholeAt(port, path, wholeFile), ({ bytes, isLent, stat }) => {
+  Effect.flatMap(Read.wholeAt(port, path, maxWholeFileBytes), ({ bytes, isLent, stat }) => {
     if (bytes.length === stat.sizeBytes) {
       return Effect.succeed<Content>({ _tag: "Whole", bytes, isLent: isLent === true, mode: stat.mode })
     }
-    return left === 0 ? Effect.fail(unsteady(path)) : readWhole(port, path, left - 1)
+    return left === 0 ? Effect.fail(changedWhileRead(path)) : readWhole(port, path, left - 1)
   })
 
-export const contentOf = (port: Backend, path: FsPath) =>
-  unlessGone(
+export const readContent = (port: Backend, path: FsPath) =>
+  undefinedIfGone(
     Effect.catch(
       Effect.mapError(readWhole(port, path, maxReadings), (fault) => located(fault, path)),
       (fault) =>
@@ -252,19 +252,19 @@ export const contentOf = (port: Backend, path: FsPath) =>
     )
   )
 
-const block = 64 * 1024
+const blockBytes = 64 * 1024
 
 /** Streams exactly as many bytes as the handle's stat gives; fails if the file has become shorter. */
-export const pinned = (path: FsPath, handle: Handle): Stream.Stream<Uint8Array, Fault> =>
+export const streamExactSize = (path: FsPath, handle: Handle): Stream.Stream<Uint8Array, Fault> =>
   Stream.suspend(() => {
     const size = handle.stat.sizeBytes
     let seen = 0
-    const counted = Stream.map(Read.chunks(handle, 0, size, block), (bytes) => {
+    const counted = Stream.map(Read.chunks(handle, 0, size, blockBytes), (bytes) => {
       seen += bytes.length
       return bytes
     })
-    const end = Stream.suspend(() => (seen === size ? Stream.empty : Stream.fail(unsteady(path))))
+    const end = Stream.suspend(() => (seen === size ? Stream.empty : Stream.fail(changedWhileRead(path))))
     return Stream.mapError(Stream.concat(counted, end), (fault) => located(fault, path))
   })
 
-export { unsteady }
+export { changedWhileRead as unsteady }

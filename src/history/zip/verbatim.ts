@@ -14,30 +14,31 @@ import type { Item } from "./survey.ts"
 
 export const verbatimPrefix = "verbatim/"
 
-const letters = { file: "f", symlink: "l", directory: "d" } as const
+const kindLetters = { file: "f", symlink: "l", directory: "d" } as const
 
-export const nameOf = ({ kind, path }: Item): string => `${verbatimPrefix}${letters[kind]}/${Buffer.from(path).toString("hex")}`
+export const nameOf = ({ kind, path }: Item): string =>
+  `${verbatimPrefix}${kindLetters[kind]}/${Buffer.from(path).toString("hex")}`
 
-export interface Found {
+export interface VerbatimEntry {
   readonly name: string
   readonly file: FileNode
   readonly text?: string | undefined
 }
 
-const deepest = 4096
+const maxPathSegments = 4096
 
 /** The form of a name that is not text: a NUL, then the bytes in hexadecimal. The decoded name must be safe too. */
-const key = /^\0(?:[0-9a-f]{2})+$/
+const keyPattern = /^\0(?:[0-9a-f]{2})+$/
 
 const isUnfit = (segment: string): boolean => {
   if (segment === "" || segment === "." || segment === "..") return true
   if (!segment.includes("\0")) return false
-  if (!key.test(segment)) return true
+  if (!keyPattern.test(segment)) return true
   const name = Buffer.from(segment.slice(1), "hex")
   return name.includes(0x2f) || name.toString("utf16le").includes("/") || [".", ".."].includes(name.toString("latin1"))
 }
 
-const form = /^verbatim\/([fld])\/((?:[0-9a-f]{2})+)$/
+const verbatimNamePattern = /^verbatim\/([fld])\/((?:[0-9a-f]{2})+)$/
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
@@ -49,16 +50,16 @@ const textOf = (hex: string): string | undefined => {
   }
 }
 
-interface Placed {
+interface PlacedEntry {
   readonly names: ReadonlyArray<string>
   readonly node: Node
   readonly entry: string
 }
 
-const placed = ({ file, name, text }: Found): Placed => {
-  const [, letter, hex] = form.exec(name) ?? []
+const parseEntry = ({ file, name, text }: VerbatimEntry): PlacedEntry => {
+  const [, letter, hex] = verbatimNamePattern.exec(name) ?? []
   const names = textOf(hex ?? "")?.split("/")
-  if (names === undefined || names.length > deepest || names.some(isUnfit)) {
+  if (names === undefined || names.length > maxPathSegments || names.some(isUnfit)) {
     throw refuse("name", "it stands for no path", name)
   }
   if (letter === "f") return { names, node: file, entry: name }
@@ -71,10 +72,10 @@ const placed = ({ file, name, text }: Found): Placed => {
   return { names, node: { kind: "symlink", target: text }, entry: name }
 }
 
-export const isLink = (name: string): boolean => name.startsWith(`${verbatimPrefix}${letters.symlink}/`)
+export const isLink = (name: string): boolean => name.startsWith(`${verbatimPrefix}${kindLetters.symlink}/`)
 
 /** Returns the directory of an entry for modification. The caller owns the tree. */
-const parentOf = (tree: DirectoryNode, { entry, names }: Placed): Map<string, Node> => {
+const parentOf = (tree: DirectoryNode, { entry, names }: PlacedEntry): Map<string, Node> => {
   let here: Node | undefined = tree
   for (const name of names.slice(0, -1)) here = here?.kind === "directory" ? here.entries.get(name) : undefined
   if (here?.kind !== "directory") throw refuse("corrupt", "there is no directory for it", entry)
@@ -82,17 +83,17 @@ const parentOf = (tree: DirectoryNode, { entry, names }: Placed): Map<string, No
 }
 
 /** Adds the entries to a tree that nobody else uses. Throws an ArchiveError for an entry that has no valid place. */
-export const merge = (tree: DirectoryNode, found: ReadonlyArray<Found>, caseSensitive: boolean): void => {
+export const merge = (tree: DirectoryNode, found: ReadonlyArray<VerbatimEntry>, caseSensitive: boolean): void => {
   const folded = new Map<Map<string, Node>, Set<string>>()
   // A directory comes before its contents.
-  for (const one of found.map(placed).sort((a, b) => a.names.length - b.names.length)) {
+  for (const one of found.map(parseEntry).sort((a, b) => a.names.length - b.names.length)) {
     const entries = parentOf(tree, one)
     const name = one.names.at(-1)!
     if (!folded.has(entries)) folded.set(entries, new Set(caseSensitive ? [] : [...entries.keys()].map(fold)))
-    const taken = folded.get(entries)!
-    if (entries.has(name) || (!caseSensitive && taken.has(fold(name))))
+    const foldedNames = folded.get(entries)!
+    if (entries.has(name) || (!caseSensitive && foldedNames.has(fold(name))))
       throw refuse("duplicate", "its place is taken", one.entry)
-    taken.add(fold(name))
+    foldedNames.add(fold(name))
     entries.set(name, one.node)
   }
 }

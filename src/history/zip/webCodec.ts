@@ -19,7 +19,7 @@ interface Transform {
 const transform = (make: () => unknown): Transform => make() as Transform
 
 /** Converts an error of a stream to a fault. In Node, the errors of web streams have no message. */
-const brokenBy = (error: unknown): Broken => {
+const toBroken = (error: unknown): Broken => {
   const message = isError(error) ? error.message : String(error)
   return { _tag: "Broken", detail: message === "" ? "the packed bytes are malformed or end too early" : message }
 }
@@ -63,7 +63,7 @@ class WebPump implements Pumping {
   }
 
   #step(work: () => Promise<void>): Effect.Effect<ReadonlyArray<Uint8Array>, Broken> {
-    return Effect.map(Effect.tryPromise({ try: work, catch: brokenBy }), () => {
+    return Effect.map(Effect.tryPromise({ try: work, catch: toBroken }), () => {
       const out = this.#out
       this.#out = []
       return out
@@ -77,17 +77,17 @@ const pump = (make: () => unknown): Effect.Effect<Pumping, never, Scope.Scope> =
     (self) => Effect.sync(() => self.close())
   )
 
-export const deflating = pump(() => new CompressionStream("deflate-raw"))
-export const inflating = pump(() => new DecompressionStream("deflate-raw"))
-export const gunzipping = pump(() => new DecompressionStream("gzip"))
+export const deflatePump = pump(() => new CompressionStream("deflate-raw"))
+export const inflatePump = pump(() => new DecompressionStream("deflate-raw"))
+export const gunzipPump = pump(() => new DecompressionStream("gzip"))
 
-const piece = 16 * 1024
+const inputChunkBytes = 16 * 1024
 
 /** Returns the whole output of a pump, or `undefined` if it exceeds `most` bytes or the input is broken. */
-const whole = (
+const runToEnd = (
   pump: Effect.Effect<Pumping, never, Scope.Scope>,
   bytes: Uint8Array,
-  most: number
+  maxBytes: number
 ): Effect.Effect<Uint8Array | undefined> =>
   Effect.gen(function* () {
     const { finish, push } = yield* pump
@@ -98,9 +98,10 @@ const whole = (
         parts.push(part)
         size += part.length
       }
-      return size <= most
+      return size <= maxBytes
     }
-    for (let at = 0; at < bytes.length; at += piece) if (!take(yield* push(bytes.subarray(at, at + piece)))) return undefined
+    for (let at = 0; at < bytes.length; at += inputChunkBytes)
+      if (!take(yield* push(bytes.subarray(at, at + inputChunkBytes)))) return undefined
     return take(yield* finish) ? Buffer.concat(parts) : undefined
   }).pipe(
     Effect.scoped,
@@ -108,10 +109,10 @@ const whole = (
   )
 
 export const deflate = (bytes: Uint8Array): Effect.Effect<Uint8Array> =>
-  Effect.map(whole(deflating, bytes, Number.POSITIVE_INFINITY), (packed) => packed ?? bytes)
+  Effect.map(runToEnd(deflatePump, bytes, Number.POSITIVE_INFINITY), (packed) => packed ?? bytes)
 
 export const inflate = (packed: Uint8Array, size: number): Effect.Effect<Uint8Array | undefined> =>
-  Effect.map(whole(inflating, packed, size), (bytes) => (bytes?.length === size ? bytes : undefined))
+  Effect.map(runToEnd(inflatePump, packed, size), (bytes) => (bytes?.length === size ? bytes : undefined))
 
 const makeTable = (): Uint32Array =>
   Uint32Array.from({ length: 256 }, (_, byte) => {
@@ -120,10 +121,10 @@ const makeTable = (): Uint32Array =>
     return value
   })
 
-let table: Uint32Array | undefined
+let crcTable: Uint32Array | undefined
 
 export const crc32 = (bytes: Uint8Array, before: number): number => {
-  const steps = (table ??= makeTable())
+  const steps = (crcTable ??= makeTable())
   let crc = ~before
   for (const byte of bytes) crc = steps[(crc ^ byte) & 0xff]! ^ (crc >>> 8)
   return ~crc >>> 0

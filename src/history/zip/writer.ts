@@ -17,21 +17,21 @@ import type { ArchiveError } from "../errors.ts"
 import * as Codec from "./codec.ts"
 import * as Format from "./format.ts"
 import * as Manifest from "./manifest.ts"
-import { Budget, judged, refuse } from "./names.ts"
+import { Budget, tryArchive, refuse } from "./names.ts"
 import * as Verbatim from "./verbatim.ts"
-import { contentOf, type Item, pinned, unsteady } from "./survey.ts"
+import { readContent, type Item, streamExactSize, unsteady } from "./survey.ts"
 
 type Bytes<E = never> = Stream.Stream<Uint8Array, E>
 
-const together = 64 * 1024
+const chunkBytes = 64 * 1024
 
-const slice = 256 * 1024
+const bytesPerYield = 256 * 1024
 
 /** The size in bytes from which the packed size may need 64 bits. */
-const large = 0xf000_0000
+const wideSizeThreshold = 0xf000_0000
 
 /** The longest name in bytes; the format stores the length in 16 bits. */
-const longestName = 0xffff
+const maxNameBytes = 0xffff
 
 const modeOf = (type: number, mode: number | undefined): number | undefined =>
   mode === undefined ? undefined : type | (mode & 0o777)
@@ -39,10 +39,10 @@ const modeOf = (type: number, mode: number | undefined): number | undefined =>
 export type Layout = "manifest" | "plain"
 
 /** Tests whether a plain archive could be mistaken for one with a manifest, or for one that lost its content. */
-const isDoubtful = (items: ReadonlyArray<Item>): boolean =>
+const needsPlainComment = (items: ReadonlyArray<Item>): boolean =>
   items.length === 0 || items.some(({ path }) => path === Manifest.manifestName)
 
-interface Made {
+interface EntryHead {
   readonly name: string
   readonly mode: number | undefined
 }
@@ -81,7 +81,7 @@ export class Writer {
     return Stream.concat(
       Stream.flatMap(this.#parts(items), (part) => part),
       Stream.suspend(() => {
-        if (this.#layout === "plain") return Stream.sync(() => this.#end(isDoubtful(items) ? Manifest.plainComment : ""))
+        if (this.#layout === "plain") return Stream.sync(() => this.#end(needsPlainComment(items) ? Manifest.plainComment : ""))
         const manifest = this.#whole(
           { name: Manifest.manifestName, mode: Format.fileType | 0o644 },
           Manifest.write(this.manifest)
@@ -99,7 +99,7 @@ export class Writer {
       let next = from
       const parts: Array<Uint8Array> = []
       const [offset, packed] = [this.#offset, this.#bytes]
-      while (next < items.length && this.#offset - offset < together && this.#bytes - packed < slice) {
+      while (next < items.length && this.#offset - offset < chunkBytes && this.#bytes - packed < bytesPerYield) {
         const made = yield* this.#small(items[next]!)
         if (made === undefined) break
         parts.push(...made)
@@ -120,12 +120,12 @@ export class Writer {
     const name = this.#nameOf(item)
     if (item.kind === "directory") {
       if (item.mode === undefined && !item.isEmpty) return Effect.succeed([])
-      return judged(() => this.#directory(`${name}/`, item.mode))
+      return tryArchive(() => this.#directory(`${name}/`, item.mode))
     }
     if (item.kind === "symlink") {
       return this.#counted(item, { name, mode: Format.linkType | 0o777 }, Buffer.from(item.target))
     }
-    return Effect.flatMap(Effect.scoped(contentOf(this.#port, item.path)), (content) =>
+    return Effect.flatMap(Effect.scoped(readContent(this.#port, item.path)), (content) =>
       content === undefined
         ? Effect.succeed([])
         : content._tag === "Large"
@@ -154,9 +154,9 @@ export class Writer {
     this.#bytes += size
   }
 
-  #counted(item: Item, made: Made, content: Uint8Array): Effect.Effect<ReadonlyArray<Uint8Array>, ArchiveError> {
+  #counted(item: Item, made: EntryHead, content: Uint8Array): Effect.Effect<ReadonlyArray<Uint8Array>, ArchiveError> {
     return Effect.andThen(
-      judged(() => this.#count(item, made.name, content.length)),
+      tryArchive(() => this.#count(item, made.name, content.length)),
       this.#whole(made, content)
     )
   }
@@ -166,11 +166,11 @@ export class Writer {
     return [this.#begin(entry), ...this.#done(entry)]
   }
 
-  #whole(made: Made, content: Uint8Array): Effect.Effect<ReadonlyArray<Uint8Array>, ArchiveError> {
+  #whole(made: EntryHead, content: Uint8Array): Effect.Effect<ReadonlyArray<Uint8Array>, ArchiveError> {
     // Deflate cannot shorten content this small.
     const packing = content.length < 8 ? Effect.succeed(content) : Codec.deflate(content)
     return Effect.flatMap(packing, (packed) =>
-      judged(() => {
+      tryArchive(() => {
         const isPacked = packed.length < content.length
         const entry = this.#entry(made, isPacked ? Format.deflated : Format.stored)
         entry.crc = Codec.crc32(content)
@@ -185,8 +185,8 @@ export class Writer {
   #large(item: Item): Bytes<ArchiveError | Fault> {
     const { path } = item
     return Stream.unwrap(
-      Effect.flatMap(contentOf(this.#port, path), (content) =>
-        judged((): Bytes<ArchiveError | Fault> => {
+      Effect.flatMap(readContent(this.#port, path), (content) =>
+        tryArchive((): Bytes<ArchiveError | Fault> => {
           if (content === undefined) return Stream.empty
           const name = this.#nameOf(item)
           if (content._tag === "Whole") {
@@ -206,28 +206,30 @@ export class Writer {
    *
    * An uncompressed file is read twice, because its checksum comes before the data.
    */
-  #streamed(made: Made, path: FsPath, handle: Handle): Bytes<Fault> {
-    const isLarge = handle.stat.sizeBytes >= large
+  #streamed(made: EntryHead, path: FsPath, handle: Handle): Bytes<Fault> {
+    const isLarge = handle.stat.sizeBytes >= wideSizeThreshold
     return Stream.unwrap(
       Effect.gen({ self: this }, function* () {
-        const probe = yield* handle.read(0, together)
+        const probe = yield* handle.read(0, chunkBytes)
         if (Codec.isWorthwhile((yield* Codec.deflate(probe)).length, probe.length)) {
           return this.#packed(this.#entry(made, Format.deflated, { isStreamed: true, isLarge }), path, handle)
         }
         let crc = 0
-        yield* Stream.runForEach(pinned(path, handle), (bytes) => Effect.sync(() => void (crc = Codec.crc32(bytes, crc))))
+        yield* Stream.runForEach(streamExactSize(path, handle), (bytes) =>
+          Effect.sync(() => void (crc = Codec.crc32(bytes, crc)))
+        )
         return this.#stored(this.#entry(made, Format.stored, { isLarge }), path, handle, crc)
       })
     )
   }
 
-  #packed(entry: Format.Written, path: FsPath, handle: Handle): Bytes<Fault> {
-    const content = Stream.map(pinned(path, handle), (bytes) => {
+  #packed(entry: Format.EntryRecord, path: FsPath, handle: Handle): Bytes<Fault> {
+    const content = Stream.map(streamExactSize(path, handle), (bytes) => {
       entry.crc = Codec.crc32(bytes, entry.crc)
       entry.size += bytes.length
       return bytes
     })
-    const packed = Stream.unwrap(Effect.map(Codec.deflating, (pump) => Codec.through(content, pump)))
+    const packed = Stream.unwrap(Effect.map(Codec.deflatePump, (pump) => Codec.pipeThrough(content, pump)))
     return this.#around(
       entry,
       Stream.map(packed, (bytes) => {
@@ -238,11 +240,11 @@ export class Writer {
     )
   }
 
-  #stored(entry: Format.Written, path: FsPath, handle: Handle, crc: number): Bytes<Fault> {
+  #stored(entry: Format.EntryRecord, path: FsPath, handle: Handle, crc: number): Bytes<Fault> {
     entry.crc = crc
     entry.size = entry.packed = handle.stat.sizeBytes
     let again = 0
-    const content = Stream.map(pinned(path, handle), (bytes) => {
+    const content = Stream.map(streamExactSize(path, handle), (bytes) => {
       again = Codec.crc32(bytes, again)
       return this.#data(bytes)
     })
@@ -253,7 +255,7 @@ export class Writer {
     )
   }
 
-  #around(entry: Format.Written, data: Bytes<Fault | Codec.Broken>, check: Effect.Effect<void, Fault>): Bytes<Fault> {
+  #around(entry: Format.EntryRecord, data: Bytes<Fault | Codec.Broken>, check: Effect.Effect<void, Fault>): Bytes<Fault> {
     const all = Stream.concat(
       Stream.concat(
         Stream.sync(() => this.#begin(entry)),
@@ -269,14 +271,25 @@ export class Writer {
   }
 
   #entry(
-    { mode, name }: Made,
+    { mode, name }: EntryHead,
     method: number,
-    how: { readonly isStreamed?: boolean; readonly isLarge?: boolean; readonly isDirectory?: boolean } = {}
-  ): Format.Written {
-    const { isDirectory = false, isLarge = false, isStreamed = false } = how
+    entryFlags: { readonly isStreamed?: boolean; readonly isLarge?: boolean; readonly isDirectory?: boolean } = {}
+  ): Format.EntryRecord {
+    const { isDirectory = false, isLarge = false, isStreamed = false } = entryFlags
     const bytes = Buffer.from(name)
-    if (bytes.length > longestName) throw refuse("name", "the name is longer than the format can say", name)
-    return { name: bytes, method, mode, isDirectory, isStreamed, isLarge, offset: this.#offset, crc: 0, packed: 0, size: 0 }
+    if (bytes.length > maxNameBytes) throw refuse("name", "the name is longer than the format can say", name)
+    return {
+      name: bytes,
+      method,
+      mode,
+      isDirectory,
+      hasDescriptor: isStreamed,
+      mayNeed64Bits: isLarge,
+      offset: this.#offset,
+      crc: 0,
+      packed: 0,
+      size: 0
+    }
   }
 
   #data(bytes: Uint8Array): Uint8Array {
@@ -284,12 +297,12 @@ export class Writer {
     return bytes
   }
 
-  #begin(entry: Format.Written): Uint8Array {
+  #begin(entry: Format.EntryRecord): Uint8Array {
     return this.#data(Format.localHeader(entry, this.#time))
   }
 
-  #done(entry: Format.Written): ReadonlyArray<Uint8Array> {
-    const after = entry.isStreamed ? [this.#data(Format.descriptor(entry))] : []
+  #done(entry: Format.EntryRecord): ReadonlyArray<Uint8Array> {
+    const after = entry.hasDescriptor ? [this.#data(Format.descriptor(entry))] : []
     this.#central.push(Format.centralHeader(entry, this.#time))
     return after
   }
@@ -301,6 +314,6 @@ export class Writer {
 
   #end(comment: string): Uint8Array {
     const central = Buffer.concat(this.#central)
-    return Buffer.concat([central, Format.ending(this.#central.length, central.length, this.#offset, comment)])
+    return Buffer.concat([central, Format.endRecords(this.#central.length, central.length, this.#offset, comment)])
   }
 }

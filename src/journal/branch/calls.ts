@@ -9,41 +9,41 @@ import * as Correlation from "../Correlation.ts"
 import { defined, type EntryClass, type Fields } from "../entries/kinds.ts"
 import { JournalError } from "../errors.ts"
 import { type CreateMode, FileFault, FileRead, FileStat as Stat, FileWrite, type FileWritten } from "../FileSystemEntry.ts"
-import { faultOf, unanswered } from "./faults.ts"
+import { faultOf, faultOfRequestError } from "./faults.ts"
 import type { Answer, RequestError, Sending, Single } from "./model.ts"
 import type { Pieces } from "./pieces.ts"
-import type { Asking } from "./requests.ts"
-import { headOf } from "./sending.ts"
-import { asItself, statOf } from "./stats.ts"
+import type { RequestClient } from "./requests.ts"
+import { firstChunkFields } from "./sending.ts"
+import { describeLinkItself, statOf } from "./stats.ts"
 
 export interface Calls {
-  readonly links: Taking
+  readonly links: LinkTreatment
   readonly ask: <E extends Single>(
     type: EntryClass<E>,
     fields: Fields<Omit<E, "_tag" | "correlationId">>,
     fault?: (fault: FileFault) => Fault
   ) => Effect.Effect<Exclude<Answer<E>, FileFault>, Fault>
   readonly stat: (path: FsPath) => Effect.Effect<FileStat | undefined, Fault>
-  readonly read: (path: FsPath, links: Taking) => Effect.Effect<Pieces, Fault>
+  readonly read: (path: FsPath, links: LinkTreatment) => Effect.Effect<Pieces, Fault>
   /**
    * Writes a content. A content above the threshold, or a stream, is sent in chunks. `commit` wraps the step that makes the content
    * visible.
    */
   readonly write: <E, R>(
-    write: Writing,
+    write: WriteRequest,
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
     commit: Commit | undefined
   ) => Effect.Effect<FileWritten, Fault | E, R>
 }
 
 /** The treatment of links by the leaf. A leaf that knows only the thirteen basic entries always follows them. */
-export type Taking = { readonly links?: "refuse" | "leave" }
+export type LinkTreatment = { readonly links?: "refuse" | "leave" }
 
-export const refusing: Taking = { links: "refuse" }
-export const leaving: Taking = { links: "leave" }
-export const following: Taking = {}
+export const refusedLinks: LinkTreatment = { links: "refuse" }
+export const unfollowedLinks: LinkTreatment = { links: "leave" }
+export const followedLinks: LinkTreatment = {}
 
-export interface Writing extends Omit<Sending, "correlationId" | "createMode"> {
+export interface WriteRequest extends Omit<Sending, "correlationId" | "createMode"> {
   readonly path: FsPath
   readonly createMode: CreateMode
   /** Maps a FileFault of the leaf to a fault of the port. @default the fault of the leaf's backend */
@@ -51,7 +51,7 @@ export interface Writing extends Omit<Sending, "correlationId" | "createMode"> {
 }
 
 /** A wrapper for the stream's own error, to tell it from the errors of the journal. */
-class Broken<E> {
+class SourceFailure<E> {
   readonly error: E
   constructor(error: E) {
     this.error = error
@@ -61,33 +61,35 @@ class Broken<E> {
 const isRequestError = (error: unknown): error is RequestError =>
   error instanceof JournalError || error instanceof Timeout || error instanceof InvalidArgument
 
-const answered = <A extends { readonly _tag: string }>(
+const failOnFault = <A extends { readonly _tag: string }>(
   answer: Effect.Effect<A | FileFault, RequestError>,
   fault: (fault: FileFault) => Fault = faultOf
 ): Effect.Effect<Exclude<A, FileFault>, Fault> =>
   Effect.matchEffect(answer, {
-    onFailure: (error) => Effect.fail(unanswered(error)),
+    onFailure: (error) => Effect.fail(faultOfRequestError(error)),
     onSuccess: (end) => (end instanceof FileFault ? Effect.fail(fault(end)) : Effect.succeed(end as Exclude<A, FileFault>))
   })
 
-export const make = (asking: Asking, streamingThreshold: number, links: Taking): Calls => {
+export const make = (asking: RequestClient, streamingThreshold: number, links: LinkTreatment): Calls => {
   const ask: Calls["ask"] = (type, fields, fault) =>
     Effect.flatMap(Correlation.generate, (correlationId) =>
-      answered(asking.request(new type(defined({ correlationId, ...fields }) as never)), fault)
+      failOnFault(asking.request(new type(defined({ correlationId, ...fields }) as never)), fault)
     )
 
   const send = <E, R>(
-    write: Writing,
+    write: WriteRequest,
     content: Stream.Stream<Uint8Array, E, R>,
     commit: Commit | undefined
   ): Effect.Effect<FileWritten, Fault | E, R> =>
     Effect.flatMap(Correlation.generate, (correlationId) => {
-      const broken = Stream.mapError(content, (error) => new Broken(error))
+      const markedContent = Stream.mapError(content, (error) => new SourceFailure(error))
       const finish = (publish: Effect.Effect<FileWritten | FileFault, RequestError>): Effect.Effect<FileWritten, Fault> =>
-        commit === undefined ? answered(publish, write.fault) : commit(answered(publish, write.fault))
-      return Effect.matchEffect(asking.sending({ ...write, correlationId }, broken, finish), {
+        commit === undefined ? failOnFault(publish, write.fault) : commit(failOnFault(publish, write.fault))
+      return Effect.matchEffect(asking.sendChunks({ ...write, correlationId }, markedContent, finish), {
         onFailure: (error): Effect.Effect<never, Fault | E> =>
-          Effect.fail(error instanceof Broken ? error.error : isRequestError(error) ? unanswered(error) : error),
+          Effect.fail(
+            error instanceof SourceFailure ? error.error : isRequestError(error) ? faultOfRequestError(error) : error
+          ),
         onSuccess: (end) => (end instanceof FileFault ? Effect.fail((write.fault ?? faultOf)(end)) : Effect.succeed(end))
       })
     })
@@ -98,21 +100,21 @@ export const make = (asking: Asking, streamingThreshold: number, links: Taking):
     stat: (path) =>
       Effect.catch(
         Effect.map(ask(Stat, { path, ...links }), (found): FileStat | undefined =>
-          statOf(path, links.links === "leave" ? asItself(found) : found)
+          statOf(path, links.links === "leave" ? describeLinkItself(found) : found)
         ),
         (fault) => (fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault))
       ),
     read: (path, links) =>
       Effect.flatMap(Correlation.generate, (correlationId) =>
-        Effect.matchEffect(asking.pieces(new FileRead({ correlationId, path, ...links })), {
-          onFailure: (error) => Effect.fail(unanswered(error)),
+        Effect.matchEffect(asking.readPieces(new FileRead({ correlationId, path, ...links })), {
+          onFailure: (error) => Effect.fail(faultOfRequestError(error)),
           onSuccess: (found) => ("_tag" in found ? Effect.fail(faultOf(found)) : Effect.succeed(found))
         })
       ),
-    write: <E, R>(write: Writing, content: Uint8Array | Stream.Stream<Uint8Array, E, R>, commit: Commit | undefined) => {
+    write: <E, R>(write: WriteRequest, content: Uint8Array | Stream.Stream<Uint8Array, E, R>, commit: Commit | undefined) => {
       if (!isBytes(content)) return send(write, content, commit)
       if (content.length > streamingThreshold) return send(write, Stream.succeed(content), commit)
-      const written = ask(FileWrite, { ...headOf(write), content }, write.fault)
+      const written = ask(FileWrite, { ...firstChunkFields(write), content }, write.fault)
       return commit === undefined ? written : commit(written)
     }
   }

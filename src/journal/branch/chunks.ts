@@ -5,7 +5,7 @@ import * as Stream from "effect/Stream"
  * Passes full chunks of `size` bytes to `put`, and returns the rest: at most one chunk, and empty only if the stream was empty. Holds one
  * chunk in memory. The array belongs to `put` only until `put` ends.
  */
-export const drain = <E, R, E2, R2>(
+export const splitIntoChunks = <E, R, E2, R2>(
   content: Stream.Stream<Uint8Array, E, R>,
   size: number,
   put: (chunk: Uint8Array) => Effect.Effect<unknown, E2, R2>
@@ -20,13 +20,13 @@ export const drain = <E, R, E2, R2>(
           while (at < bytes.length) {
             if (length === size) {
               length = 0
-              const here = at
-              return Effect.flatMap(put(buffer), () => take(arrays, i, here))
+              const resumeOffset = at
+              return Effect.flatMap(put(buffer), () => take(arrays, i, resumeOffset))
             }
-            const fits = Math.min(size - length, bytes.length - at)
-            buffer.set(bytes.subarray(at, at + fits), length)
-            length += fits
-            at += fits
+            const copiedBytes = Math.min(size - length, bytes.length - at)
+            buffer.set(bytes.subarray(at, at + copiedBytes), length)
+            length += copiedBytes
+            at += copiedBytes
           }
         }
         return Effect.void

@@ -2,7 +2,7 @@ import { type Fault, located, toFault } from "../../model/FsError.ts"
 import type { FaultKind, FileFault } from "../FileSystemEntry.ts"
 import type { RequestError } from "./model.ts"
 
-const byKind: Record<FaultKind, (detail: string) => Fault> = {
+const faultsByKind: Record<FaultKind, (detail: string) => Fault> = {
   NotFound: () => ({ _tag: "NotFound" }),
   AlreadyExists: () => ({ _tag: "AlreadyExists" }),
   AccessDenied: () => ({ _tag: "AccessDenied", why: "permission" }),
@@ -17,18 +17,18 @@ const byKind: Record<FaultKind, (detail: string) => Fault> = {
 }
 
 /** Removes the operation and the path from the leaf's message, because the error of this side adds them again. */
-const bare = ({ message, path }: FileFault): string => {
-  const said = `${JSON.stringify(path)}: `
-  const at = message.indexOf(said)
-  return at < 0 ? message : message.slice(at + said.length)
+const detailOf = ({ message, path }: FileFault): string => {
+  const prefix = `${JSON.stringify(path)}: `
+  const at = message.indexOf(prefix)
+  return at < 0 ? message : message.slice(at + prefix.length)
 }
 
 export const faultOf = (fault: FileFault): Fault =>
-  fault.error === undefined ? byKind[fault.faultKind](bare(fault)) : toFault(fault.error)
+  fault.error === undefined ? faultsByKind[fault.faultKind](detailOf(fault)) : toFault(fault.error)
 
 export const locatedFaultOf = (fault: FileFault): Fault => located(faultOf(fault), fault.error?.path ?? fault.path)
 
-export const unanswered = (error: RequestError): Fault =>
+export const faultOfRequestError = (error: RequestError): Fault =>
   error._tag === "Timeout"
     ? { _tag: "Timeout", detail: error.detail }
     : error._tag === "JournalError"

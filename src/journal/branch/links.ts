@@ -12,46 +12,46 @@ import type { Handlers } from "../../port/Request.ts"
 import { FileMakeLink, FileStat as Stat } from "../FileSystemEntry.ts"
 import type { Calls } from "./calls.ts"
 import * as Names from "./names.ts"
-import { asItself, followedTargetOf, type Metadata, statOf, targetOf } from "./stats.ts"
+import { describeLinkItself, resolutionTargetOf, type Metadata, statOf, targetOf } from "./stats.ts"
 
-const refused: Fault = { _tag: "AccessDenied", why: "link" }
+const linkRefusal: Fault = { _tag: "AccessDenied", why: "link" }
 
-const told = (text: string | Fault): Effect.Effect<string, Fault> =>
+const succeedOrFail = (text: string | Fault): Effect.Effect<string, Fault> =>
   typeof text === "string" ? Effect.succeed(text) : Effect.fail(text)
 
 export const make = ({ ask, links }: Calls): PortLinks => {
   const metadata = (path: FsPath.FsPath) => ask(Stat, { path, ...links })
   return {
-    read: (path) => Effect.flatMap(metadata(path), (found) => told(targetOf(found))),
+    read: (path) => Effect.flatMap(metadata(path), (found) => succeedOrFail(targetOf(found))),
     follow: (path) =>
       Effect.flatMap(metadata(path), (found) =>
-        found.noFollow === true ? Effect.fail(refused) : told(followedTargetOf(found))
+        found.noFollow === true ? Effect.fail(linkRefusal) : succeedOrFail(resolutionTargetOf(found))
       ),
     make: (path, target) => Effect.asVoid(ask(FileMakeLink, { path, target, ...links }))
   }
 }
 
-const seenAt = (path: FsPath.FsPath, found: Metadata): Seen => {
-  const stat: FileStat = statOf(path, asItself(found))
-  const target = stat.kind === "symlink" && found.noFollow !== true ? followedTargetOf(found) : undefined
+const lookupOf = (path: FsPath.FsPath, found: Metadata): Seen => {
+  const stat: FileStat = statOf(path, describeLinkItself(found))
+  const target = stat.kind === "symlink" && found.noFollow !== true ? resolutionTargetOf(found) : undefined
   return typeof target === "string" ? { stat, target } : { stat }
 }
 
 /** Tests whether the request got no answer at all. After any other fault, the caller resolves the path step by step. */
-const isSilent = ({ _tag }: Fault): boolean => _tag === "Timeout" || _tag === "Unavailable"
+const isUnanswered = ({ _tag }: Fault): boolean => _tag === "Timeout" || _tag === "Unavailable"
 
 /**
  * Asks for the metadata of all components of a path in one request. Declines if the leaf does not support this: an older leaf,
  * or one that has only the parent directories of other leaves at this path.
  */
-export const look =
+export const lookUpComponents =
   ({ ask, links }: Calls): NonNullable<Handlers["Look"]> =>
   ({ path }) =>
-    Effect.matchEffect(ask(Stat, { path: Names.atLeaf(path), ...links, way: true }), {
-      onFailure: (fault) => (isSilent(fault) ? Effect.fail(fault) : Effect.succeedNone),
+    Effect.matchEffect(ask(Stat, { path: Names.toLeafPath(path), ...links, way: true }), {
+      onFailure: (fault) => (isUnanswered(fault) ? Effect.fail(fault) : Effect.succeedNone),
       onSuccess: ({ way }) => {
         const names = FsPath.segments(path)
         if (way === undefined || way.length === 0 || way.length > names.length + 1) return Effect.succeedNone
-        return Effect.succeedSome(way.map((found, i) => seenAt(FsPath.fromSegments(names.slice(0, i)), found)))
+        return Effect.succeedSome(way.map((found, i) => lookupOf(FsPath.fromSegments(names.slice(0, i)), found)))
       }
     })

@@ -5,18 +5,19 @@
 import { type FsPath } from "../../model/FsPath.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
-const ours = ".~fsa-"
-const theirs = ".~branch-"
+const temporaryPrefix = ".~fsa-"
+const leafTemporaryPrefix = ".~branch-"
 
-const swapped = (name: string): string => (TemporaryNames.isOurs(name) ? theirs + name.slice(ours.length) : name)
+const toLeafName = (name: string): string =>
+  TemporaryNames.isOwnName(name) ? leafTemporaryPrefix + name.slice(temporaryPrefix.length) : name
 
-const back = (name: string): string => {
-  const shown = name.startsWith(theirs) ? ours + name.slice(theirs.length) : name
-  return TemporaryNames.isOurs(shown) ? shown : name
+const fromLeafName = (name: string): string => {
+  const callerName = name.startsWith(leafTemporaryPrefix) ? temporaryPrefix + name.slice(leafTemporaryPrefix.length) : name
+  return TemporaryNames.isOwnName(callerName) ? callerName : name
 }
 
-export const atLeaf = (path: FsPath): FsPath =>
-  path.includes(ours) ? (path.split("/").map(swapped).join("/") as FsPath) : path
+export const toLeafPath = (path: FsPath): FsPath =>
+  path.includes(temporaryPrefix) ? (path.split("/").map(toLeafName).join("/") as FsPath) : path
 
-export const here = <Path extends string>(path: Path): Path =>
-  path.includes(theirs) ? (path.split("/").map(back).join("/") as Path) : path
+export const fromLeafPath = <Path extends string>(path: Path): Path =>
+  path.includes(leafTemporaryPrefix) ? (path.split("/").map(fromLeafName).join("/") as Path) : path

@@ -36,7 +36,7 @@ export const versionOf = ({ all, isPartial }: Pieces): string | undefined => {
   return only !== undefined && isRef(only) ? only.sha256 : undefined
 }
 
-const at = (all: ReadonlyArray<Piece>, offset: number): Piece => {
+const pieceAt = (all: ReadonlyArray<Piece>, offset: number): Piece => {
   let low = 0
   let high = all.length - 1
   while (low < high) {
@@ -47,10 +47,10 @@ const at = (all: ReadonlyArray<Piece>, offset: number): Piece => {
   return all[low]!
 }
 
-const nothing = Effect.sync(() => new Uint8Array(0))
+const noBytes = Effect.sync(() => new Uint8Array(0))
 
 /** Returns a function that reads within one piece at a time. The latest piece is cached, because small reads follow one another. */
-export const reader = (journal: Scrivener<Entry>, { all, size }: Pieces) => {
+export const makeReader = (journal: Scrivener<Entry>, { all, size }: Pieces) => {
   let latest: { readonly piece: Piece; readonly bytes: Uint8Array } | undefined
   const bytesOf = (piece: Piece): Effect.Effect<Uint8Array, JournalError> =>
     latest?.piece === piece
@@ -62,14 +62,14 @@ export const reader = (journal: Scrivener<Entry>, { all, size }: Pieces) => {
   /** At most `length` bytes, fewer at the end of a piece. */
   return (offset: number, length: number): Effect.Effect<Uint8Array, JournalError> =>
     Effect.suspend(() => {
-      if (offset >= size || length <= 0) return nothing
-      const piece = at(all, offset)
+      if (offset >= size || length <= 0) return noBytes
+      const piece = pieceAt(all, offset)
       const from = offset - piece.offset
       return Effect.map(bytesOf(piece), (bytes) => bytes.slice(from, from + length))
     })
 }
 
-export const whole = (journal: Scrivener<Entry>, { all, size }: Pieces): Effect.Effect<Uint8Array, JournalError> =>
+export const readWhole = (journal: Scrivener<Entry>, { all, size }: Pieces): Effect.Effect<Uint8Array, JournalError> =>
   all.length === 1
     ? journal.bytes(all[0]!.content)
     : Effect.suspend(() => {
@@ -78,7 +78,7 @@ export const whole = (journal: Scrivener<Entry>, { all, size }: Pieces): Effect.
         return Effect.as(Effect.forEach(all, put, { discard: true }), out)
       })
 
-export const stream = (journal: Scrivener<Entry>, { all }: Pieces): Stream.Stream<Uint8Array, JournalError> =>
+export const streamPieces = (journal: Scrivener<Entry>, { all }: Pieces): Stream.Stream<Uint8Array, JournalError> =>
   Stream.fromPull(
     Effect.sync(() => {
       let next = 0

@@ -13,13 +13,13 @@ import * as Locks from "../../runtime/locks.ts"
 import { createModes } from "../entries/kinds.ts"
 import { FileDelete, type FileFault, FileList, FileMakeDirectory, FileMove, FileSetAttributes } from "../FileSystemEntry.ts"
 import * as Calls from "./calls.ts"
-import { faultOf, unanswered, unsupported } from "./faults.ts"
+import { faultOf, faultOfRequestError, unsupported } from "./faults.ts"
 import * as Links from "./links.ts"
 import * as Names from "./names.ts"
 import * as Pieces from "./pieces.ts"
-import type { Asking } from "./requests.ts"
+import type { RequestClient } from "./requests.ts"
 import { childOf, sizedStat } from "./stats.ts"
-import * as Wholes from "./whole.ts"
+import * as BranchAccelerations from "./whole.ts"
 
 export interface Options {
   readonly extended: boolean
@@ -43,19 +43,19 @@ const createFault = (fault: FileFault): Fault => {
   return found._tag === "NotAFile" ? alreadyExists : found
 }
 
-export const make = (asking: Asking, options: Options): Backend => {
+export const make = (asking: RequestClient, options: Options): Backend => {
   const { caseSensitive, extended, name, policy, root, streamingThreshold } = options
   const { journal } = asking
-  const links = extended ? Calls.leaving : Calls.following
+  const links = extended ? Calls.unfollowedLinks : Calls.followedLinks
   const calls = Calls.make(asking, streamingThreshold, links)
   const { ask, stat } = calls
 
   const handleOf = (path: FsPath, pieces: Pieces.Pieces): Handle => {
-    const read = Pieces.reader(journal, pieces)
+    const read = Pieces.makeReader(journal, pieces)
     const version = Pieces.versionOf(pieces)
     return {
       stat: pieces.stat ?? sizedStat(path, pieces.size),
-      read: (offset, length) => Effect.mapError(read(offset, length), unanswered),
+      read: (offset, length) => Effect.mapError(read(offset, length), faultOfRequestError),
       ...(version !== undefined && { version: Effect.succeed(version) })
     }
   }
@@ -96,7 +96,7 @@ export const make = (asking: Asking, options: Options): Backend => {
   const list: Backend["list"] = (path) => Effect.map(ask(FileList, { path, ...links }), ({ entries }) => entries.map(childOf))
 
   const backend: Backend = {
-    info: { name, root, caseSensitive, readOnly: false, confinement: "virtual" },
+    info: { name, failRootDenied: root, caseSensitive, readOnly: false, confinement: "virtual" },
     stat,
     list,
     open: (path) => Effect.map(calls.read(path, links), (pieces) => handleOf(path, pieces)),
@@ -114,8 +114,14 @@ export const make = (asking: Asking, options: Options): Backend => {
     // Each leaf decides by its own setting.
     rules: { policy, decidesModeOfCopies: extended },
     locks: Locks.make({ caseSensitive }),
-    perform: Wholes.make({ calls, journal, extended, list, links: extended ? Calls.refusing : Calls.following })
+    perform: BranchAccelerations.make({
+      calls,
+      journal,
+      extended,
+      list,
+      links: extended ? Calls.refusedLinks : Calls.followedLinks
+    })
   }
-  const mapped = mapPath(backend, Names.atLeaf, Names.here)
-  return extended ? { ...mapped, perform: extend(mapped.perform, { Look: Links.look(calls) }) } : mapped
+  const mapped = mapPath(backend, Names.toLeafPath, Names.fromLeafPath)
+  return extended ? { ...mapped, perform: extend(mapped.perform, { Look: Links.lookUpComponents(calls) }) } : mapped
 }

@@ -11,16 +11,16 @@ import type { Waiter, Waiting } from "./waiting.ts"
 
 export const corrupt = (detail: string): JournalError => new JournalError({ operation: "request", reason: "corrupt", detail })
 
-export const misfit = (tag: string, end: Terminal): JournalError =>
+export const unexpectedAnswer = (tag: string, end: Terminal): JournalError =>
   corrupt(`${tag} ${JSON.stringify(end.correlationId)} has been answered by ${end._tag}`)
 
-export interface Means {
+export interface SendContext {
   readonly journal: Scrivener<Entry>
   readonly waiting: Waiting
   readonly extended: boolean
 }
 
-export interface Job<E, R, A, E2, R2> {
+export interface ChunkedSend<E, R, A, E2, R2> {
   readonly waiter: Waiter
   readonly write: Sending
   readonly content: Stream.Stream<Uint8Array, E, R>
@@ -30,17 +30,17 @@ export interface Job<E, R, A, E2, R2> {
 }
 
 /** The signal that the leaf has answered before the last chunk was sent. */
-class Early {
+class EarlyAnswer {
   readonly _tag = "Early"
 }
 
-const early = new Early()
-const isEarly = (error: unknown): error is Early => error === early
+const earlyAnswer = new EarlyAnswer()
+const isEarlyAnswer = (error: unknown): error is EarlyAnswer => error === earlyAnswer
 
 const noBytes = new Uint8Array(0)
 
 /** Returns the fields of a write without its content. Options with their default value are left out. */
-export const headOf = ({
+export const firstChunkFields = ({
   createMode = "overwrite",
   createParents,
   ifMatch,
@@ -57,54 +57,58 @@ export const headOf = ({
 })
 
 export const send = <E, R, A, E2, R2>(
-  { extended, journal, waiting }: Means,
-  { chunkSize, content, finish, timeout, waiter, write }: Job<E, R, A, E2, R2>
+  { extended, journal, waiting }: SendContext,
+  { chunkSize, content, finish, timeout, waiter, write }: ChunkedSend<E, R, A, E2, R2>
 ): Effect.Effect<A | FileFault, RequestError | E | E2, R | R2> =>
   Effect.suspend(() => {
     const { correlationId } = write
-    let sent = 0
-    let isBegun = false
+    let sentBytes = 0
+    let hasBegun = false
     let isComplete = false
-    const put = (data: Uint8Array, isFinal: boolean): Effect.Effect<number, JournalError | Early> =>
-      Effect.suspend((): Effect.Effect<number, JournalError | Early> => {
-        if (waiter.end !== undefined) return Effect.fail(early)
-        const head = isBegun ? undefined : headOf(write)
-        const offset = sent
-        isBegun = true
+    const appendChunk = (data: Uint8Array, isFinal: boolean): Effect.Effect<number, JournalError | EarlyAnswer> =>
+      Effect.suspend((): Effect.Effect<number, JournalError | EarlyAnswer> => {
+        if (waiter.end !== undefined) return Effect.fail(earlyAnswer)
+        const head = hasBegun ? undefined : firstChunkFields(write)
+        const offset = sentBytes
+        hasBegun = true
         isComplete = isFinal
-        sent += data.length
+        sentBytes += data.length
         return journal.append(new FileWriteChunk({ correlationId, offset, data, isFinal, ...head }))
       })
-    const answered = waiting.ended(waiter, timeout)
-    const written = Effect.flatMap(answered, (end): Effect.Effect<FileWritten | FileFault, JournalError> =>
-      end._tag === "FileWritten" || end._tag === "FileFault" ? Effect.succeed(end) : Effect.fail(misfit("FileWriteChunk", end))
+    const awaitAnswer = waiting.awaitEnd(waiter, timeout)
+    const awaitWritten = Effect.flatMap(awaitAnswer, (end): Effect.Effect<FileWritten | FileFault, JournalError> =>
+      end._tag === "FileWritten" || end._tag === "FileFault"
+        ? Effect.succeed(end)
+        : Effect.fail(unexpectedAnswer("FileWriteChunk", end))
     )
-    const refused = Effect.flatMap(answered, (end): Effect.Effect<FileFault, JournalError> =>
-      end._tag === "FileFault" ? Effect.succeed(end) : Effect.fail(misfit("a part of a FileWriteChunk", end))
+    const awaitFault = Effect.flatMap(awaitAnswer, (end): Effect.Effect<FileFault, JournalError> =>
+      end._tag === "FileFault" ? Effect.succeed(end) : Effect.fail(unexpectedAnswer("a part of a FileWriteChunk", end))
     )
     // The last chunk cannot be taken back once it is being appended.
     const publish = (rest: Uint8Array): Effect.Effect<FileWritten | FileFault, RequestError> =>
       Effect.andThen(
-        Effect.catchIf(Effect.uninterruptible(put(rest, true)), isEarly, () => Effect.void),
-        written
+        Effect.catchIf(Effect.uninterruptible(appendChunk(rest, true)), isEarlyAnswer, () => Effect.void),
+        awaitWritten
       )
     /**
      * Tells the leaf to drop the chunks that it has. An older leaf would take this entry for the end of the write, so it gets none; it
      * drops the chunks after its idle time.
      */
     const discard = Effect.suspend(() =>
-      extended && isBegun && !isComplete && waiter.end === undefined
+      extended && hasBegun && !isComplete && waiter.end === undefined
         ? Effect.ignore(
-            journal.append(new FileWriteChunk({ correlationId, offset: sent, data: noBytes, isFinal: true, discard: true }))
+            journal.append(
+              new FileWriteChunk({ correlationId, offset: sentBytes, data: noBytes, isFinal: true, discard: true })
+            )
           )
         : Effect.void
     )
-    const all = Effect.flatMap(
-      Chunks.drain(content, chunkSize, (chunk) => put(chunk, false)),
+    const sendAll = Effect.flatMap(
+      Chunks.splitIntoChunks(content, chunkSize, (chunk) => appendChunk(chunk, false)),
       (rest) => finish(publish(rest))
     )
     return Effect.onExit(
-      Effect.catchIf(all, isEarly, () => refused),
+      Effect.catchIf(sendAll, isEarlyAnswer, () => awaitFault),
       (exit) => (Exit.isSuccess(exit) ? Effect.void : discard)
     )
   })

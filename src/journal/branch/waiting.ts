@@ -16,42 +16,42 @@ import { JournalError } from "../errors.ts"
 import { type Afferent, isAfferent, isTerminal, type Terminal } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 
-type End = Exit.Exit<Terminal, JournalError | Timeout>
+type RequestExit = Exit.Exit<Terminal, JournalError | Timeout>
 
 export interface Waiter {
   readonly id: string
   readonly path: string
   /** Receives the entries before the end of the answer, which are chunks. */
-  readonly part: ((entry: Afferent) => void) | undefined
+  readonly onChunk: ((entry: Afferent) => void) | undefined
   /** True if an entry has arrived for the request since its deadline was set. */
-  isHeard: boolean
+  hasProgress: boolean
   /** The longest time without any entry, in milliseconds. */
-  patience: number
+  timeout: number
   /** The deadline in milliseconds since 1970, set when the wait begins. */
   deadline: number
-  end: End | undefined
-  resume: ((end: End) => void) | undefined
+  end: RequestExit | undefined
+  resume: ((end: RequestExit) => void) | undefined
 }
 
 export interface Waiting {
   /** Registers a waiter for the id. No entry that is appended afterwards is missed. Fails if the id already has a waiter. */
-  readonly join: (
+  readonly register: (
     id: string,
     path: string,
-    part: ((entry: Afferent) => void) | undefined
+    onChunk: ((entry: Afferent) => void) | undefined
   ) => Effect.Effect<Waiter, JournalError | InvalidArgument>
   /** Waits for the end of the answer, as long as entries keep arriving. */
-  readonly ended: (waiter: Waiter, patience: Duration.Duration) => Effect.Effect<Terminal, JournalError | Timeout>
-  readonly leave: (waiter: Waiter) => void
+  readonly awaitEnd: (waiter: Waiter, timeout: Duration.Duration) => Effect.Effect<Terminal, JournalError | Timeout>
+  readonly unregister: (waiter: Waiter) => void
   readonly size: () => number
 }
 
-const closed = new JournalError({ operation: "Branch", reason: "closed", detail: "the branch has ended" })
+const closedError = new JournalError({ operation: "Branch", reason: "closed", detail: "the branch has ended" })
 
-export const silence = (path: string, patience: Duration.Duration): Timeout =>
-  new Timeout({ operation: "request", path, detail: `no leaf has answered within ${Duration.format(patience)}` })
+export const noAnswerError = (path: string, timeout: Duration.Duration): Timeout =>
+  new Timeout({ operation: "request", path, detail: `no leaf has answered within ${Duration.format(timeout)}` })
 
-const inUse = (path: string): InvalidArgument => {
+const duplicateIdError = (path: string): InvalidArgument => {
   const detail = "somebody waits for the answer to this id already; each request needs its own"
   return new InvalidArgument({ operation: "request", path, argument: "correlationId", detail })
 }
@@ -59,11 +59,11 @@ const inUse = (path: string): InvalidArgument => {
 const reason = (cause: Cause.Cause<JournalError>): JournalError =>
   Option.getOrElse(Cause.findErrorOption(cause), () =>
     Cause.hasInterruptsOnly(cause)
-      ? closed
+      ? closedError
       : new JournalError({ operation: "Branch", reason: "io", detail: Cause.pretty(cause) })
   )
 
-const never = Number.POSITIVE_INFINITY
+const noDeadline = Number.POSITIVE_INFINITY
 
 /** Delivers answers until the scope ends. Answers that are already in the journal are ignored. */
 export const make = Effect.fnUntraced(function* (
@@ -71,11 +71,11 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Waiting, JournalError, Scope.Scope> {
   const scope = yield* Effect.scope
   const waiters = new Map<string, Waiter>()
-  let seen = yield* journal.last
+  let lastPosition = yield* journal.last
   let isTailing = false
   let isClosed = false
 
-  const finish = (waiter: Waiter, end: End): void => {
+  const finish = (waiter: Waiter, end: RequestExit): void => {
     waiters.delete(waiter.id)
     waiter.end = end
     waiter.resume?.(end)
@@ -89,17 +89,17 @@ export const make = Effect.fnUntraced(function* (
     if (waiters.size === 0 || !("correlationId" in entry)) return
     const waiter = waiters.get(entry.correlationId)
     if (waiter === undefined || !isAfferent(entry)) return
-    waiter.isHeard = true
-    waiter.part?.(entry)
+    waiter.hasProgress = true
+    waiter.onChunk?.(entry)
     if (isTerminal(entry)) finish(waiter, Exit.succeed(entry))
   }
   /** Tails the journal. All waiters fail when the tail ends; the next request starts a new tail. */
   const tail = Effect.suspend(() =>
     Effect.onExit(
-      Stream.runForEachArray(journal.tail(seen), (recorded) =>
+      Stream.runForEachArray(journal.tail(lastPosition), (recorded) =>
         Effect.sync(() => {
           for (const { entry, position } of recorded) {
-            seen = position
+            lastPosition = position
             deliver(entry)
           }
         })
@@ -107,59 +107,59 @@ export const make = Effect.fnUntraced(function* (
       (exit) =>
         Effect.sync(() => {
           isTailing = false
-          finishAll(Exit.isFailure(exit) ? reason(exit.cause) : closed)
+          finishAll(Exit.isFailure(exit) ? reason(exit.cause) : closedError)
         })
     )
   )
-  const begin = Effect.suspend(() => {
+  const startTail = Effect.suspend(() => {
     isTailing = true
     return Effect.forkIn(Effect.exit(tail), scope, { startImmediately: true })
   })
 
   let watcher: Fiber.Fiber<void> | undefined
   /** The time of the next check of deadlines, in milliseconds since 1970. */
-  let looksAt = never
-  const look = (now: number): void => {
-    const late: Array<Waiter> = []
-    looksAt = never
+  let nextCheckAt = noDeadline
+  const checkDeadlines = (now: number): void => {
+    const expired: Array<Waiter> = []
+    nextCheckAt = noDeadline
     for (const waiter of waiters.values()) {
-      if (waiter.deadline <= now && !waiter.isHeard) {
-        late.push(waiter)
+      if (waiter.deadline <= now && !waiter.hasProgress) {
+        expired.push(waiter)
         continue
       }
       if (waiter.deadline <= now) {
-        waiter.isHeard = false
-        waiter.deadline = now + waiter.patience
+        waiter.hasProgress = false
+        waiter.deadline = now + waiter.timeout
       }
-      looksAt = Math.min(looksAt, waiter.deadline)
+      nextCheckAt = Math.min(nextCheckAt, waiter.deadline)
     }
-    for (const waiter of late) finish(waiter, Exit.fail(silence(waiter.path, Duration.millis(waiter.patience))))
+    for (const waiter of expired) finish(waiter, Exit.fail(noAnswerError(waiter.path, Duration.millis(waiter.timeout))))
   }
-  const watch = (clock: Clock.Clock): Effect.Effect<void> =>
+  const watchDeadlines = (clock: Clock.Clock): Effect.Effect<void> =>
     Effect.suspend(() => {
-      if (looksAt === never) {
+      if (nextCheckAt === noDeadline) {
         watcher = undefined
         return Effect.void
       }
-      return Effect.flatMap(Effect.sleep(Math.max(0, looksAt - clock.currentTimeMillisUnsafe())), () => {
-        look(clock.currentTimeMillisUnsafe())
-        return watch(clock)
+      return Effect.flatMap(Effect.sleep(Math.max(0, nextCheckAt - clock.currentTimeMillisUnsafe())), () => {
+        checkDeadlines(clock.currentTimeMillisUnsafe())
+        return watchDeadlines(clock)
       })
     })
   /** Ensures that the deadlines are checked no later than `deadline`. Not interruptible, because other waiters rely on the watcher too. */
-  const watchFrom = (clock: Clock.Clock, deadline: number): Effect.Effect<unknown> =>
+  const ensureWatcher = (clock: Clock.Clock, deadline: number): Effect.Effect<unknown> =>
     Effect.uninterruptible(
       Effect.suspend(() => {
-        if (watcher !== undefined && looksAt <= deadline) return Effect.void
+        if (watcher !== undefined && nextCheckAt <= deadline) return Effect.void
         watcher?.interruptUnsafe()
-        looksAt = Math.min(looksAt, deadline)
-        return Effect.map(Effect.forkIn(watch(clock), scope), (fiber) => {
+        nextCheckAt = Math.min(nextCheckAt, deadline)
+        return Effect.map(Effect.forkIn(watchDeadlines(clock), scope), (fiber) => {
           watcher = fiber
         })
       })
     )
 
-  const wait = (waiter: Waiter): Effect.Effect<Terminal, JournalError | Timeout> =>
+  const waitForEnd = (waiter: Waiter): Effect.Effect<Terminal, JournalError | Timeout> =>
     Effect.callback((resume) => {
       if (waiter.end !== undefined) return resume(waiter.end)
       waiter.resume = resume
@@ -171,41 +171,41 @@ export const make = Effect.fnUntraced(function* (
   yield* Effect.addFinalizer(() =>
     Effect.sync(() => {
       isClosed = true
-      finishAll(closed)
+      finishAll(closedError)
     })
   )
-  yield* begin
+  yield* startTail
 
   return {
-    join: (id, path, part) =>
+    register: (id, path, onChunk) =>
       Effect.suspend((): Effect.Effect<Waiter, JournalError | InvalidArgument> => {
-        if (isClosed) return Effect.fail(closed)
-        if (waiters.has(id)) return Effect.fail(inUse(path))
+        if (isClosed) return Effect.fail(closedError)
+        if (waiters.has(id)) return Effect.fail(duplicateIdError(path))
         const waiter: Waiter = {
           id,
           path,
-          part,
-          isHeard: false,
-          patience: never,
-          deadline: never,
+          onChunk,
+          hasProgress: false,
+          timeout: noDeadline,
+          deadline: noDeadline,
           end: undefined,
           resume: undefined
         }
         waiters.set(id, waiter)
-        return isTailing ? Effect.succeed(waiter) : Effect.as(begin, waiter)
+        return isTailing ? Effect.succeed(waiter) : Effect.as(startTail, waiter)
       }),
-    ended: (waiter, patience) =>
+    awaitEnd: (waiter, timeout) =>
       Effect.withFiber((fiber) => {
         if (waiter.end !== undefined) return waiter.end
         const clock = fiber.getRef(Clock.Clock)
-        waiter.isHeard = false
-        waiter.patience = Duration.toMillis(patience)
-        waiter.deadline = clock.currentTimeMillisUnsafe() + waiter.patience
-        return waiter.deadline < looksAt || watcher === undefined
-          ? Effect.andThen(watchFrom(clock, waiter.deadline), wait(waiter))
-          : wait(waiter)
+        waiter.hasProgress = false
+        waiter.timeout = Duration.toMillis(timeout)
+        waiter.deadline = clock.currentTimeMillisUnsafe() + waiter.timeout
+        return waiter.deadline < nextCheckAt || watcher === undefined
+          ? Effect.andThen(ensureWatcher(clock, waiter.deadline), waitForEnd(waiter))
+          : waitForEnd(waiter)
       }),
-    leave: (waiter) => {
+    unregister: (waiter) => {
       if (waiters.get(waiter.id) === waiter) waiters.delete(waiter.id)
     },
     size: () => waiters.size

@@ -14,42 +14,42 @@ import * as Request from "../../port/Request.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Scrivener, Entry } from "../Journal.ts"
 import { FileDelete, FileEdit, type FileFault, FileMakeDirectory, FileMove } from "../FileSystemEntry.ts"
-import type { Calls, Taking } from "./calls.ts"
-import { faultOf, locatedFaultOf, unanswered, unsupported } from "./faults.ts"
+import type { Calls, LinkTreatment } from "./calls.ts"
+import { faultOf, locatedFaultOf, faultOfRequestError, unsupported } from "./faults.ts"
 import * as Pieces from "./pieces.ts"
 import { sizedStat } from "./stats.ts"
 
 type Handler<T extends Request.Tag> = NonNullable<Request.Handlers[T]>
 
-export interface Means {
+export interface CallContext {
   readonly calls: Calls
   readonly journal: Scrivener<Entry>
   readonly extended: boolean
   readonly list: Backend["list"]
-  readonly links: Taking
+  readonly links: LinkTreatment
 }
 
 /** Tests whether a link is on the path. The engine then follows it on this side and continues step by step. */
 const isLink = (fault: Fault): boolean => fault._tag === "AccessDenied" && fault["why"] === "link"
 
-const unlessLink = <A, E, R>(effect: Effect.Effect<A, Fault | E, R>): Effect.Effect<Option.Option<A>, Fault | E, R> =>
+const undefinedForLink = <A, E, R>(effect: Effect.Effect<A, Fault | E, R>): Effect.Effect<Option.Option<A>, Fault | E, R> =>
   Effect.catchIf(
     Effect.asSome(effect),
     (error): error is Fault => isFault(error) && isLink(error),
     () => Effect.succeedNone
   )
 
-const preconditions = Effect.fail(unsupported("preconditions"))
+const unsupportedPreconditions = Effect.fail(unsupported("preconditions"))
 
-const readWith =
-  ({ calls, journal, links }: Means): Handler<"Read"> =>
+const makeRead =
+  ({ calls, journal, links }: CallContext): Handler<"Read"> =>
   ({ maxBytes, path }) =>
-    Effect.flatMap(unlessLink(calls.read(path, links)), (answer): Effect.Effect<Option.Option<Whole>, Fault> => {
+    Effect.flatMap(undefinedForLink(calls.read(path, links)), (answer): Effect.Effect<Option.Option<Whole>, Fault> => {
       if (Option.isNone(answer) || answer.value.size > maxBytes) return Request.declined
       const found = answer.value
       const version = Pieces.versionOf(found)
-      return Effect.mapBoth(Pieces.whole(journal, found), {
-        onFailure: unanswered,
+      return Effect.mapBoth(Pieces.readWhole(journal, found), {
+        onFailure: faultOfRequestError,
         onSuccess: (bytes) =>
           Option.some({
             stat: found.stat ?? sizedStat(path, bytes.length),
@@ -60,25 +60,25 @@ const readWith =
     })
 
 /** Returns the fault of a call on one path. The fault names a path only if that differs from the path of the call. */
-const within =
+const faultForPath =
   (path: FsPath) =>
   (fault: FileFault): Fault =>
     fault.error === undefined || fault.error.path === path ? faultOf(fault) : locatedFaultOf(fault)
 
-const isAt = (fault: Fault): boolean => fault._tag === "NotFound" && fault["path"] === undefined
+const isMissingItself = (fault: Fault): boolean => fault._tag === "NotFound" && fault["path"] === undefined
 
-const writeWith =
-  ({ calls, extended, links }: Means): Handler<"Write"> =>
+const makeWrite =
+  ({ calls, extended, links }: CallContext): Handler<"Write"> =>
   <E, R>({ bytes, how, path, plan: { createParents, ifMatch, mode, version } }: Request.Write<E, R>) => {
     if (!extended) {
-      if (ifMatch !== undefined) return preconditions
+      if (ifMatch !== undefined) return unsupportedPreconditions
       if (!createParents) return Effect.fail(unsupported("writing without making parents"))
       if (version && (mode === "append" || mode === "appendExisting")) return Effect.fail(unsupported("version of an append"))
     }
     const write = { path, createMode: mode, ifMatch, createParents, version: version && extended, ...links }
     const written = calls.write(write, bytes, how?.commit)
     // A stream has already been consumed, so the call cannot continue step by step.
-    return isBytes(bytes) ? unlessLink(written) : Effect.asSome(written)
+    return isBytes(bytes) ? undefinedForLink(written) : Effect.asSome(written)
   }
 
 const tooLarge = (allowed: number, actual: number): Fault => ({
@@ -88,7 +88,7 @@ const tooLarge = (allowed: number, actual: number): Fault => ({
   actual
 })
 
-const times = 8
+const maxEditRetries = 8
 
 /**
  * Edits a file by a read and a write, for the thirteen basic entries, and for a caller whose limits are narrower than those of
@@ -96,7 +96,7 @@ const times = 8
  * unless `ifMatch` is set.
  */
 const editByReading = (
-  means: Means,
+  means: CallContext,
   path: FsPath,
   edits: ReadonlyArray<Edit.Edit>,
   plan: EditPlan
@@ -106,21 +106,21 @@ const editByReading = (
   const whole = Effect.flatMap(calls.read(path, means.links), (found): Effect.Effect<Uint8Array, Fault> =>
     found.size > limits.maxReadBytes
       ? Effect.fail(tooLarge(limits.maxReadBytes, found.size))
-      : Effect.mapError(Pieces.whole(means.journal, found), unanswered)
+      : Effect.mapError(Pieces.readWhole(means.journal, found), faultOfRequestError)
   )
   const read = Effect.catch(whole, (fault) =>
     Effect.fail<Fault>(
       fault._tag === "NotFound" && typeof ifMatch === "string" ? { _tag: "Conflict", expected: ifMatch, actual: null } : fault
     )
   )
-  const attempt = (left: number): Effect.Effect<Edited, Fault> =>
+  const attempt = (retriesLeft: number): Effect.Effect<Edited, Fault> =>
     Effect.gen(function* (): Effect.fn.Return<Edited, Fault> {
       const bytes = yield* read
       const before = extended ? Version.ofBytes(bytes) : undefined
       if (ifMatch !== undefined && before !== ifMatch) {
         return yield* Effect.fail<Fault>({ _tag: "Conflict", expected: ifMatch, actual: before })
       }
-      const edited = yield* Edit.applied(bytes, edits, path, limits.maxFileSize)
+      const edited = yield* Edit.applyEdits(bytes, edits, path, limits.maxFileSize)
       if ("_tag" in edited) return yield* Effect.fail(edited)
       const answer: Edited = {
         bytesWritten: edited.bytes.length,
@@ -131,20 +131,20 @@ const editByReading = (
       const write = { path, createMode: "replace", ifMatch: before, ...means.links } as const
       const written = calls.write<never, never>(write, edited.bytes, undefined)
       return yield* Effect.catch(Effect.as(written, answer), (fault) =>
-        fault._tag === "Conflict" && ifMatch === undefined && left > 0 ? attempt(left - 1) : Effect.fail(fault)
+        fault._tag === "Conflict" && ifMatch === undefined && retriesLeft > 0 ? attempt(retriesLeft - 1) : Effect.fail(fault)
       )
     })
-  return extended || ifMatch === undefined ? attempt(times) : preconditions
+  return extended || ifMatch === undefined ? attempt(maxEditRetries) : unsupportedPreconditions
 }
 
 /** Tests whether the caller's limits are at least the standard ones. A leaf then may apply its own limits to the edit. */
-const areUsual = ({ maxFileSize, maxReadBytes }: Limits.LimitsShape): boolean =>
+const hasStandardLimits = ({ maxFileSize, maxReadBytes }: Limits.LimitsShape): boolean =>
   maxFileSize >= Limits.standard.maxFileSize && maxReadBytes >= Limits.standard.maxReadBytes
 
-const editWith =
-  (means: Means): Handler<"Edit"> =>
+const makeEdit =
+  (means: CallContext): Handler<"Edit"> =>
   ({ edits, path, plan }) => {
-    if (!means.extended || !areUsual(plan.limits)) return unlessLink(editByReading(means, path, edits, plan))
+    if (!means.extended || !hasStandardLimits(plan.limits)) return undefinedForLink(editByReading(means, path, edits, plan))
     const { ifMatch, version } = plan
     const edited = Effect.map(
       means.calls.ask(FileEdit, {
@@ -161,52 +161,52 @@ const editWith =
         ...(version !== undefined && { version })
       })
     )
-    return unlessLink(edited)
+    return undefinedForLink(edited)
   }
 
 /** Tests whether the two paths belong to different leaves. The engine then moves step by step, by copying. */
-const isCrossing = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === "EXDEV"
+const isAcrossLeaves = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === "EXDEV"
 
-const nothing: DeleteResult = { deleted: 0, directories: 0 }
+const nothingDeleted: DeleteResult = { deleted: 0, directories: 0 }
 
 /** The placeholder for a listing that failed, so that the directory does not count as empty. */
-const shown: ReadonlyArray<Child> = [{ name: "?", kind: "file", addressable: true }]
+const unlistedChildren: ReadonlyArray<Child> = [{ name: "?", kind: "file", addressable: true }]
 
-const removeWith =
-  ({ calls, extended, links, list }: Means): Handler<"Remove"> =>
+const makeRemove =
+  ({ calls, extended, links, list }: CallContext): Handler<"Remove"> =>
   ({ path, plan: { ifMatch, missing, recursive } }) => {
-    if (!extended && ifMatch !== undefined) return preconditions
+    if (!extended && ifMatch !== undefined) return unsupportedPreconditions
     const removed = Effect.map(
-      calls.ask(FileDelete, { path, ...links, recursive: recursive ? true : undefined, ifMatch }, within(path)),
+      calls.ask(FileDelete, { path, ...links, recursive: recursive ? true : undefined, ifMatch }, faultForPath(path)),
       ({ deletedCount, directories = 0 }) => ({ deleted: deletedCount, directories })
     )
     return Effect.catch(Effect.asSome(removed), (fault): Effect.Effect<Option.Option<DeleteResult>, Fault> => {
-      if (missing === "ignore" && isAt(fault)) return Effect.succeedSome(nothing)
+      if (missing === "ignore" && isMissingItself(fault)) return Effect.succeedSome(nothingDeleted)
       if (isLink(fault)) return Request.declined
       if (fault._tag !== "DirectoryNotEmpty" || recursive) return Effect.fail(fault)
       // A directory that shows no entries is empty on this side. The engine removes it step by step.
       return Effect.flatMap(
-        Effect.orElseSucceed(list(path), () => shown),
-        (children) => (children.every(({ name }) => TemporaryNames.isOurs(name)) ? Request.declined : Effect.fail(fault))
+        Effect.orElseSucceed(list(path), () => unlistedChildren),
+        (children) => (children.every(({ name }) => TemporaryNames.isOwnName(name)) ? Request.declined : Effect.fail(fault))
       )
     })
   }
 
-export const make = (means: Means): Request.Perform => {
+export const make = (means: CallContext): Request.Perform => {
   const { calls, extended, links } = means
   return Request.handlers({
-    Read: readWith(means),
-    Write: writeWith(means),
-    Edit: editWith(means),
-    Remove: removeWith(means),
+    Read: makeRead(means),
+    Write: makeWrite(means),
+    Edit: makeEdit(means),
+    Remove: makeRemove(means),
     RemoveTree: ({ path }) =>
       Effect.map(
-        calls.ask(FileDelete, { path, ...links, recursive: true }, within(path)),
+        calls.ask(FileDelete, { path, ...links, recursive: true }, faultForPath(path)),
         ({ deletedCount, directories = 0 }) => Option.some({ deleted: deletedCount, directories })
       ),
     MakeDirectory: ({ path, plan: { existOk, parents } }) =>
       extended
-        ? unlessLink(
+        ? undefinedForLink(
             Effect.asVoid(
               calls.ask(FileMakeDirectory, {
                 path,
@@ -234,7 +234,7 @@ export const make = (means: Means): Request.Perform => {
               ),
               ({ bytes, directories, files }) => Option.some<TransferResult>({ files, directories, bytes })
             ),
-            (fault) => (isCrossing(fault) || isLink(fault) ? Request.declined : Effect.fail(fault))
+            (fault) => (isAcrossLeaves(fault) || isLink(fault) ? Request.declined : Effect.fail(fault))
           )
         : Effect.fail(unsupported("moving"))
   })

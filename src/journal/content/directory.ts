@@ -14,37 +14,37 @@ import type { JournalError } from "../errors.ts"
 import type { ContentRef } from "../FileSystemEntry.ts"
 import { codeOf } from "../../model/systemError.ts"
 import { closeQuietly, unlinkQuietly } from "../../runtime/host.ts"
-import { attempt, awaited, ioError, readAt, sync, syncDirectory } from "../journal/system.ts"
-import { chunkSize, damaged, missing } from "./refs.ts"
+import { attempt, runAsync, ioError, readAt, sync, syncDirectory } from "../journal/system.ts"
+import { chunkSize, damagedContentError, missingContentError } from "./refs.ts"
 
 const operation = "ContentStore.put"
 
 /** The size in bytes up to which a synchronous write is faster than handing the bytes to another thread. */
-const inline = 64 * 1024
+const maxSyncWriteBytes = 64 * 1024
 
 /** The age in milliseconds after which a hidden file is a leftover, if it is unknown whether its process is alive. */
-const lease = 24 * 60 * 60 * 1000
+const leftoverAgeMillis = 24 * 60 * 60 * 1000
 
 /** Opening with O_NONBLOCK does not block if a pipe stands in place of a content. Windows has no such flag. */
 const { O_NONBLOCK, O_RDONLY }: { readonly O_NONBLOCK?: number; readonly O_RDONLY: number } = Fs.constants
 
-const hidden = /^\.([0-9a-z-]+)\.[0-9a-f]{24}\.tmp$/
+const draftNamePattern = /^\.([0-9a-z-]+)\.[0-9a-f]{24}\.tmp$/
 const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
 
 const mkdir = (directory: string): void => void makeDirectories(directory, 0o700)
 
 /** Removes the leftovers of dead processes. `now` is read from a new file, because the disk's clock may differ from ours. */
-const sweep = (directory: string): void => {
-  const entries = Fs.readdirSync(directory).filter((name) => hidden.test(name))
+const removeLeftovers = (directory: string): void => {
+  const entries = Fs.readdirSync(directory).filter((name) => draftNamePattern.test(name))
   if (entries.length === 0) return
-  const own = join(directory, `.${Identity.self()}.${randomBytes(12).toString("hex")}.tmp`)
-  Fs.closeSync(Fs.openSync(own, "wx", 0o600))
-  const now = Fs.statSync(own).mtimeMs
-  Fs.unlinkSync(own)
+  const probe = join(directory, `.${Identity.self()}.${randomBytes(12).toString("hex")}.tmp`)
+  Fs.closeSync(Fs.openSync(probe, "wx", 0o600))
+  const now = Fs.statSync(probe).mtimeMs
+  Fs.unlinkSync(probe)
   for (const name of entries) {
     const at = join(directory, name)
     const age = now - (Fs.statSync(at, { throwIfNoEntry: false })?.mtimeMs ?? now)
-    if (Identity.isDead(hidden.exec(name)![1]!) ?? age > lease) unlinkQuietly(at)
+    if (Identity.isDead(draftNamePattern.exec(name)![1]!) ?? age > leftoverAgeMillis) unlinkQuietly(at)
   }
 }
 
@@ -56,35 +56,38 @@ interface Draft {
 }
 
 const write = (draft: Draft, bytes: Uint8Array): Effect.Effect<void, JournalError> => {
-  const full = (): JournalError => ioError(operation, Object.assign(new Error("the disk is full"), { code: "ENOSPC" }))
-  const from = (done: number): Effect.Effect<void, JournalError> =>
+  const diskFullError = (): JournalError => ioError(operation, Object.assign(new Error("the disk is full"), { code: "ENOSPC" }))
+  const writeFrom = (done: number): Effect.Effect<void, JournalError> =>
     done === bytes.length
       ? Effect.void
       : Effect.flatMap(
-          bytes.length <= inline
+          bytes.length <= maxSyncWriteBytes
             ? attempt(operation, () => Fs.writeSync(draft.descriptor, bytes, done))
-            : awaited<number>(operation, (end) => Fs.write(draft.descriptor, bytes, done, bytes.length - done, null, end)),
-          (written) => (written === 0 ? Effect.fail(full()) : from(done + written))
+            : runAsync<number>(operation, (end) => Fs.write(draft.descriptor, bytes, done, bytes.length - done, null, end)),
+          (written) => (written === 0 ? Effect.fail(diskFullError()) : writeFrom(done + written))
         )
   return Effect.suspend(() => {
     draft.digest.update(bytes)
     draft.size += bytes.length
-    return from(0)
+    return writeFrom(0)
   })
 }
 
-export const place = (directory: string, hash: string): string => join(directory, hash.slice(0, 2), hash.slice(2))
+export const contentPath = (directory: string, hash: string): string => join(directory, hash.slice(0, 2), hash.slice(2))
 
 export interface Options {
   readonly fsync: boolean
-  readonly sweeps: boolean
+  readonly removesLeftovers: boolean
 }
 
-export const make = (given: string, { fsync, sweeps }: Options): Effect.Effect<ContentStore, JournalError> => {
-  const directory = resolve(given)
+export const make = (
+  directoryPath: string,
+  { fsync, removesLeftovers }: Options
+): Effect.Effect<ContentStore, JournalError> => {
+  const directory = resolve(directoryPath)
   const folderOf = (hash: string): string => join(directory, hash.slice(0, 2))
-  const pathOf = (hash: string): string => place(directory, hash)
-  const isThere = (ref: ContentRef): boolean => {
+  const pathOf = (hash: string): string => contentPath(directory, hash)
+  const hasContent = (ref: ContentRef): boolean => {
     if (!isHash(ref.sha256)) return false
     const stats = Fs.statSync(pathOf(ref.sha256), { throwIfNoEntry: false })
     return stats?.isFile() === true && stats.size === ref.size
@@ -118,7 +121,7 @@ export const make = (given: string, { fsync, sweeps }: Options): Effect.Effect<C
   }
 
   /** Syncs an existing content, because the process that wrote it may not have waited for the disk. */
-  const confirm = (ref: ContentRef): Effect.Effect<ContentRef, JournalError> =>
+  const syncExisting = (ref: ContentRef): Effect.Effect<ContentRef, JournalError> =>
     fsync
       ? Effect.acquireUseRelease(
           attempt(operation, () => Fs.openSync(pathOf(ref.sha256), O_RDONLY)),
@@ -127,7 +130,7 @@ export const make = (given: string, { fsync, sweeps }: Options): Effect.Effect<C
         ).pipe(Effect.as(ref))
       : Effect.succeed(ref)
 
-  const drafting = <E, R>(fill: (draft: Draft) => Effect.Effect<void, E, R>): Effect.Effect<ContentRef, E | JournalError, R> =>
+  const withDraft = <E, R>(fill: (draft: Draft) => Effect.Effect<void, E, R>): Effect.Effect<ContentRef, E | JournalError, R> =>
     Effect.acquireUseRelease(
       openDraft,
       (draft) => Effect.andThen(fill(draft), Effect.uninterruptible(Effect.suspend(() => publish(draft)))),
@@ -141,17 +144,17 @@ export const make = (given: string, { fsync, sweeps }: Options): Effect.Effect<C
   const read = (ref: ContentRef): Stream.Stream<Uint8Array, JournalError> =>
     Stream.unwrap(
       Effect.gen(function* () {
-        if (!isHash(ref.sha256)) return yield* missing(ref)
+        if (!isHash(ref.sha256)) return yield* missingContentError(ref)
         const descriptor = yield* Effect.acquireRelease(
           Effect.catchIf(
             attempt("ContentStore.get", () => Fs.openSync(pathOf(ref.sha256), O_RDONLY | (O_NONBLOCK ?? 0))),
             (error) => error.detail.startsWith("ENOENT"),
-            () => Effect.fail(missing(ref))
+            () => Effect.fail(missingContentError(ref))
           ),
           (descriptor) => Effect.sync(() => closeQuietly(descriptor))
         )
         const stats = yield* attempt("ContentStore.get", () => Fs.fstatSync(descriptor))
-        if (!stats.isFile()) return yield* damaged(ref)
+        if (!stats.isFile()) return yield* damagedContentError(ref)
         const digest = hasher()
         return Stream.unfold(0, (at) =>
           Effect.flatMap(
@@ -163,10 +166,12 @@ export const make = (given: string, { fsync, sweeps }: Options): Effect.Effect<C
               if (bytes.length > 0) {
                 digest.update(bytes)
                 return at + bytes.length > ref.size
-                  ? Effect.fail(damaged(ref))
+                  ? Effect.fail(damagedContentError(ref))
                   : Effect.succeed([bytes, at + bytes.length] as const)
               }
-              return at === ref.size && digest.digest() === ref.sha256 ? Effect.succeed(undefined) : Effect.fail(damaged(ref))
+              return at === ref.size && digest.digest() === ref.sha256
+                ? Effect.succeed(undefined)
+                : Effect.fail(damagedContentError(ref))
             }
           )
         )
@@ -179,12 +184,12 @@ export const make = (given: string, { fsync, sweeps }: Options): Effect.Effect<C
         const copy = new Uint8Array(bytes)
         const ref: ContentRef = { sha256: sha256(copy), size: copy.length }
         return Effect.flatMap(
-          attempt(operation, () => isThere(ref)),
-          (known) => (known ? confirm(ref) : drafting((draft) => write(draft, copy)))
+          attempt(operation, () => hasContent(ref)),
+          (known) => (known ? syncExisting(ref) : withDraft((draft) => write(draft, copy)))
         )
       }),
     putStream: (bytes) =>
-      drafting((draft) =>
+      withDraft((draft) =>
         Stream.runForEachArray(bytes, (chunks) => Effect.forEach(chunks, (chunk) => write(draft, chunk), { discard: true }))
       ),
     get: (ref) =>
@@ -198,11 +203,11 @@ export const make = (given: string, { fsync, sweeps }: Options): Effect.Effect<C
         return out
       }),
     stream: read,
-    has: (ref) => attempt("ContentStore.has", () => isThere(ref))
+    has: (ref) => attempt("ContentStore.has", () => hasContent(ref))
   }
   return Effect.as(
     attempt("ContentStore.open", () => {
-      if (sweeps && Fs.existsSync(directory)) sweep(directory)
+      if (removesLeftovers && Fs.existsSync(directory)) removeLeftovers(directory)
     }),
     store
   )

@@ -4,9 +4,9 @@ import { hasher, sha256 } from "../../runtime/hash.ts"
 import type { ContentStore } from "../ContentStore.ts"
 import type { JournalError } from "../errors.ts"
 import type { ContentRef } from "../FileSystemEntry.ts"
-import { chunkSize, damaged, missing } from "./refs.ts"
+import { chunkSize, damagedContentError, missingContentError } from "./refs.ts"
 
-const joined = (chunks: ReadonlyArray<Uint8Array>, size: number): Uint8Array => {
+const concatenate = (chunks: ReadonlyArray<Uint8Array>, size: number): Uint8Array => {
   const out = new Uint8Array(size)
   let at = 0
   for (const chunk of chunks) {
@@ -17,23 +17,23 @@ const joined = (chunks: ReadonlyArray<Uint8Array>, size: number): Uint8Array => 
 }
 
 export const make = (): ContentStore => {
-  const held = new Map<string, Uint8Array>()
+  const contentsByHash = new Map<string, Uint8Array>()
   /** Stores the array without a copy. */
-  const keep = (sha256: string, bytes: Uint8Array): ContentRef => {
-    if (!held.has(sha256)) held.set(sha256, bytes)
+  const storeUncopied = (sha256: string, bytes: Uint8Array): ContentRef => {
+    if (!contentsByHash.has(sha256)) contentsByHash.set(sha256, bytes)
     return { sha256, size: bytes.length }
   }
   const find = (ref: ContentRef): Effect.Effect<Uint8Array, JournalError> =>
     Effect.suspend(() => {
-      const bytes = held.get(ref.sha256)
-      if (bytes === undefined) return Effect.fail(missing(ref))
-      return bytes.length === ref.size ? Effect.succeed(bytes) : Effect.fail(damaged(ref))
+      const bytes = contentsByHash.get(ref.sha256)
+      if (bytes === undefined) return Effect.fail(missingContentError(ref))
+      return bytes.length === ref.size ? Effect.succeed(bytes) : Effect.fail(damagedContentError(ref))
     })
   return {
     put: (bytes) =>
       Effect.sync(() => {
         const copy = new Uint8Array(bytes)
-        return keep(sha256(copy), copy)
+        return storeUncopied(sha256(copy), copy)
       }),
     putStream: (bytes) =>
       Effect.suspend(() => {
@@ -48,7 +48,7 @@ export const make = (): ContentStore => {
         }
         return Effect.map(
           Stream.runForEachArray(bytes, (more) => Effect.sync(() => more.forEach(take))),
-          () => keep(digest.digest(), joined(chunks, size))
+          () => storeUncopied(digest.digest(), concatenate(chunks, size))
         )
       }),
     get: (ref) => Effect.map(find(ref), (bytes) => bytes.slice()),
@@ -60,6 +60,6 @@ export const make = (): ContentStore => {
           )
         )
       ),
-    has: (ref) => Effect.sync(() => held.get(ref.sha256)?.length === ref.size)
+    has: (ref) => Effect.sync(() => contentsByHash.get(ref.sha256)?.length === ref.size)
   }
 }

@@ -6,8 +6,8 @@ export const chunkSize = 65_536
 
 const operation = "ContentStore.get"
 
-export const missing = (ref: ContentRef): JournalError =>
+export const missingContentError = (ref: ContentRef): JournalError =>
   new JournalError({ operation, reason: "corrupt", detail: `there is no content ${ref.sha256}` })
 
-export const damaged = (ref: ContentRef): JournalError =>
+export const damagedContentError = (ref: ContentRef): JournalError =>
   new JournalError({ operation, reason: "corrupt", detail: `content ${ref.sha256} is not what its hash says` })

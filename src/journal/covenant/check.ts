@@ -35,14 +35,14 @@ export type Problem = typeof Problem.Type
 
 type Reason = Problem["reason"]
 
-const problem = (reason: Reason, detail: string, names: ReadonlyArray<string>, type?: string): Problem => ({
+const makeProblem = (reason: Reason, detail: string, names: ReadonlyArray<string>, type?: string): Problem => ({
   reason,
   names,
   detail,
   ...(type !== undefined && { type })
 })
 
-const byType = <A extends { readonly name: string }>(
+const namesByType = <A extends { readonly name: string }>(
   all: ReadonlyArray<A>,
   types: (each: A) => ReadonlyArray<string>
 ): ReadonlyMap<string, ReadonlyArray<string>> => {
@@ -59,20 +59,22 @@ const byType = <A extends { readonly name: string }>(
 
 const quoted = (names: ReadonlyArray<string>): string => names.map((name) => JSON.stringify(name)).join(" and ")
 
-const duplicates = (what: string, all: ReadonlyArray<{ readonly name: string }>): ReadonlyArray<Problem> => {
+const duplicates = (noun: string, all: ReadonlyArray<{ readonly name: string }>): ReadonlyArray<Problem> => {
   const names = all.map(({ name }) => name)
-  const twice = new Set(names.filter((name, index) => names.indexOf(name) !== index))
-  return [...twice].map((name) => problem("duplicateName", `two ${what} are called ${JSON.stringify(name)}`, [name]))
+  const repeatedNames = new Set(names.filter((name, index) => names.indexOf(name) !== index))
+  return [...repeatedNames].map((name) =>
+    makeProblem("duplicateName", `two ${noun} are called ${JSON.stringify(name)}`, [name])
+  )
 }
 
 export const problemsOf = <E, R>({ branches, routes, terminal }: Declared<E, R>): ReadonlyArray<Problem> => {
-  const producers = byType(branches, ({ produces }) => produces)
-  const consumers = byType(branches, ({ consumes }) => consumes)
-  const sources = byType(routes, ({ from }) => from)
-  const targets = byType(routes, ({ to }) => to)
+  const producers = namesByType(branches, ({ produces }) => produces)
+  const consumers = namesByType(branches, ({ consumes }) => consumes)
+  const sources = namesByType(routes, ({ from }) => from)
+  const targets = namesByType(routes, ({ to }) => to)
   const out = [...duplicates("branches", branches), ...duplicates("routes", routes)]
   const add = (reason: Reason, type: string, names: ReadonlyArray<string>, detail: string): void =>
-    void out.push(problem(reason, detail, names, type))
+    void out.push(makeProblem(reason, detail, names, type))
 
   for (const [type, names] of producers) {
     if (names.length > 1) add("ambiguousType", type, names, `${type} is produced by ${quoted(names)}`)
@@ -81,12 +83,12 @@ export const problemsOf = <E, R>({ branches, routes, terminal }: Declared<E, R>)
     if (names.length > 1) add("ambiguousType", type, names, `${type} is consumed by ${quoted(names)}`)
   }
   for (const { from, name, to } of routes) {
-    if (from.length === 0) out.push(problem("emptyRoute", `the route ${JSON.stringify(name)} has no sources`, [name]))
-    if (to.length === 0) out.push(problem("emptyRoute", `the route ${JSON.stringify(name)} has no targets`, [name]))
+    if (from.length === 0) out.push(makeProblem("emptyRoute", `the route ${JSON.stringify(name)} has no sources`, [name]))
+    if (to.length === 0) out.push(makeProblem("emptyRoute", `the route ${JSON.stringify(name)} has no targets`, [name]))
     const origins = new Set(from.flatMap((type) => producers.get(type)?.slice(0, 1) ?? []))
     if (origins.size > 1) {
       const detail = `the sources of the route ${JSON.stringify(name)} come from ${quoted([...origins])}`
-      out.push(problem("scatteredRoute", detail, [name]))
+      out.push(makeProblem("scatteredRoute", detail, [name]))
     }
   }
   for (const [type, names] of sources) {

@@ -30,15 +30,15 @@ export class RouteError extends Schema.TaggedError<RouteError>("fs-algebra/Route
 /** The settled position of each journal, by the name of its branch. The pump does not read entries up to there. */
 export type Settled = Readonly<Record<string, number>>
 
-const settled = (after: Settled, branch: DeclaredBranch): number =>
+const settledPosition = (after: Settled, branch: DeclaredBranch): number =>
   Object.hasOwn(after, branch.name) ? after[branch.name]! : 0
 
-const saying = (error: unknown): string =>
+const messageOf = (error: unknown): string =>
   error instanceof Error && error.message !== "" ? error.message : typeof error === "string" ? error : JSON.stringify(error)
 
 const idsIn = (branch: DeclaredBranch, types: ReadonlySet<string>, after: Settled) =>
   Stream.runFold(
-    branch.journal.stored(settled(after, branch)),
+    branch.journal.stored(settledPosition(after, branch)),
     () => new Set<string>(),
     (ids, { entry }) => (types.has(entry._tag) ? ids.add(entry.correlationId) : ids)
   )
@@ -54,7 +54,7 @@ const group = (entries: ReadonlyArray<Routable>, takes: ReadonlyMap<string, Decl
   return groups
 }
 
-export const pump = <E, R>(
+export const runRoute = <E, R>(
   { branches }: Declared<E, R>,
   { from, name, to, via }: DeclaredRoute<E, R>,
   after: Settled
@@ -64,40 +64,40 @@ export const pump = <E, R>(
   const source = branches.find(({ produces }) => produces.some((type) => sources.has(type)))!
   const takes = new Map(to.map((type) => [type, branches.find(({ consumes }) => consumes.includes(type))!]))
 
-  const made = (recorded: Recorded<Routable>) => {
-    const stopped = (detail: string) => new RouteError({ route: name, position: recorded.position, detail })
+  const makeEntries = (recorded: Recorded<Routable>) => {
+    const routeError = (detail: string) => new RouteError({ route: name, position: recorded.position, detail })
     return Effect.flatMap(
       Effect.mapError(
         Effect.suspend(() => via(recorded)),
-        (error) => stopped(saying(error))
+        (error) => routeError(messageOf(error))
       ),
       (entries) => {
-        const stray = entries.find(({ _tag }) => !targets.has(_tag))
-        return stray === undefined
+        const undeclaredEntry = entries.find(({ _tag }) => !targets.has(_tag))
+        return undeclaredEntry === undefined
           ? Effect.succeed(entries)
-          : Effect.fail(stopped(`it made ${stray._tag}, which it is not declared to make`))
+          : Effect.fail(routeError(`it made ${undeclaredEntry._tag}, which it is not declared to make`))
       }
     )
   }
 
   return Effect.gen(function* () {
-    const known = new Map<DeclaredBranch, ReadonlySet<string>>()
-    for (const branch of new Set(takes.values())) known.set(branch, yield* idsIn(branch, targets, after))
+    const knownIds = new Map<DeclaredBranch, ReadonlySet<string>>()
+    for (const branch of new Set(takes.values())) knownIds.set(branch, yield* idsIn(branch, targets, after))
     // The known ids belong to source entries up to this position.
-    const old = yield* source.journal.last
+    const lastAtStart = yield* source.journal.last
 
     const route = Effect.fnUntraced(function* (recorded: Recorded<Routable>) {
-      const isOld = recorded.position <= old
-      if (!isOld && known.size > 0) known.clear()
-      for (const [branch, entries] of group(yield* made(recorded), takes)) {
-        const ids = known.get(branch)
-        const fresh = ids === undefined ? entries : entries.filter(({ correlationId }) => !ids.has(correlationId))
-        if (fresh.length > 0) yield* branch.journal.appendAll(fresh)
+      const isFromBeforeStart = recorded.position <= lastAtStart
+      if (!isFromBeforeStart && knownIds.size > 0) knownIds.clear()
+      for (const [branch, entries] of group(yield* makeEntries(recorded), takes)) {
+        const ids = knownIds.get(branch)
+        const newEntries = ids === undefined ? entries : entries.filter(({ correlationId }) => !ids.has(correlationId))
+        if (newEntries.length > 0) yield* branch.journal.appendAll(newEntries)
       }
     })
 
     yield* Stream.runForEachArray(
-      source.journal.tail(settled(after, source)),
+      source.journal.tail(settledPosition(after, source)),
       Effect.fnUntraced(function* (page) {
         for (const recorded of page) if (sources.has(recorded.entry._tag)) yield* route(recorded)
       })

@@ -1,6 +1,6 @@
 import * as Schema from "effect/Schema"
 
-const whys = {
+const reasonTexts = {
   notStarted: "it has not been started",
   completed: "it has completed, and does not start again",
   failed: "it failed"
@@ -21,6 +21,6 @@ export class DaemonError extends Schema.TaggedError<DaemonError>("fs-algebra/Dae
 }) {
   override get message(): string {
     const detail = this.detail === undefined ? "" : `, ${this.detail}`
-    return `${this.operation} ${JSON.stringify(this.daemon)}: ${whys[this.reason]}${detail}`
+    return `${this.operation} ${JSON.stringify(this.daemon)}: ${reasonTexts[this.reason]}${detail}`
   }
 }

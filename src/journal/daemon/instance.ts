@@ -5,23 +5,23 @@
 import { randomBytes } from "../../runtime/node.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 
-const running = new Set<string>()
+const activeRuns = new Set<string>()
 
 export const make = (): string => `${Identity.self()}.${randomBytes(8).toString("hex")}`
 
-export const enter = (instance: string): (() => void) => {
-  running.add(instance)
-  return () => void running.delete(instance)
+export const markActive = (instance: string): (() => void) => {
+  activeRuns.add(instance)
+  return () => void activeRuns.delete(instance)
 }
 
 /**
  * Tests whether the run is over. Returns `undefined` if this is unknown: for a run on another machine, and for a living process, whose run
  * may have ended.
  */
-export const isOver = (instance: string): boolean | undefined => {
+export const hasEnded = (instance: string): boolean | undefined => {
   const at = instance.indexOf(".")
   if (at === -1) return undefined
   const process = instance.slice(0, at)
-  if (process === Identity.self()) return !running.has(instance)
+  if (process === Identity.self()) return !activeRuns.has(instance)
   return Identity.isDead(process) === true ? true : undefined
 }

@@ -15,7 +15,7 @@ import { Journal } from "../Journal.ts"
 import { DaemonError } from "./errors.ts"
 import * as Instance from "./instance.ts"
 
-const told = (cause: Cause.Cause<unknown>): string => {
+const messageOf = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
   return error instanceof Error && error.message !== "" ? error.message : String(error)
 }
@@ -32,17 +32,17 @@ export const make = Effect.fnUntraced(function* <E, R>(
   const context = yield* Effect.context<R>()
   const instance = Instance.make()
   const transitions = Semaphore.makeUnsafe(1)
-  const reached = {
+  const statusReached = {
     Stopped: Deferred.makeUnsafe<void>(),
     Running: Deferred.makeUnsafe<void>(),
     Completed: Deferred.makeUnsafe<void>()
   }
-  Deferred.doneUnsafe(reached.Stopped, Exit.void)
+  Deferred.doneUnsafe(statusReached.Stopped, Exit.void)
   let status: Status = "Stopped"
   let failure: Cause.Cause<unknown> | undefined
   let runner: Fiber.Fiber<unknown, unknown> | undefined
 
-  const fails = (
+  const errorFor = (
     operation: DaemonError["operation"],
     reason: DaemonError["reason"],
     cause?: Cause.Cause<unknown>
@@ -51,37 +51,37 @@ export const make = Effect.fnUntraced(function* <E, R>(
       daemon: name,
       operation,
       reason,
-      ...(cause === undefined ? {} : { detail: told(cause), cause: Cause.squash(cause) })
+      ...(cause === undefined ? {} : { detail: messageOf(cause), cause: Cause.squash(cause) })
     })
-  const say = (status: Status) =>
+  const recordStatus = (status: Status) =>
     journal.append(
       new DaemonChanged({
         daemon: name,
         instance,
         status,
         ...options.says,
-        ...(failure === undefined ? {} : { failure: told(failure) })
+        ...(failure === undefined ? {} : { failure: messageOf(failure) })
       })
     )
-  const become = (next: "Running" | "Completed"): void => {
+  const setStatus = (next: "Running" | "Completed"): void => {
     status = next
-    Deferred.doneUnsafe(reached[next], Exit.void)
+    Deferred.doneUnsafe(statusReached[next], Exit.void)
     // Waiting for `Running` must end too, since the daemon never runs now.
-    if (next === "Completed") Deferred.doneUnsafe(reached.Running, Exit.void)
+    if (next === "Completed") Deferred.doneUnsafe(statusReached.Running, Exit.void)
   }
   const complete = (cause: Cause.Cause<unknown> | undefined): Effect.Effect<void> =>
     Effect.suspend(() => {
       failure = cause
-      return Effect.map(Effect.exit(say("Completed")), (said) => {
-        failure ??= failureOf(said)
-        become("Completed")
+      return Effect.map(Effect.exit(recordStatus("Completed")), (recordExit) => {
+        failure ??= failureOf(recordExit)
+        setStatus("Completed")
       })
     })
 
   const supervise = (fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<void> =>
-    Effect.flatMap(Fiber.await(fiber), (ran) =>
-      Effect.flatMap(Effect.exit(Effect.provideContext(options.stop ?? Effect.void, context)), (stopped) => {
-        const cause = failureOf(ran) ?? failureOf(stopped)
+    Effect.flatMap(Fiber.await(fiber), (runExit) =>
+      Effect.flatMap(Effect.exit(Effect.provideContext(options.stop ?? Effect.void, context)), (stopExit) => {
+        const cause = failureOf(runExit) ?? failureOf(stopExit)
         if (cause === undefined) return complete(undefined)
         // Log the failure, because a failing journal cannot record it and there may be no caller.
         const text = `fs-algebra: daemon ${JSON.stringify(name)} has failed`
@@ -89,14 +89,14 @@ export const make = Effect.fnUntraced(function* <E, R>(
       })
     )
 
-  const begin = (position: number, leave: () => void): Effect.Effect<void> =>
+  const startRunning = (position: number, markInactive: () => void): Effect.Effect<void> =>
     Effect.suspend(() => {
-      become("Running")
+      setStatus("Running")
       const run = Effect.suspend(() => options.run({ instance, position }))
       return Effect.flatMap(Effect.forkDetach(Effect.provideContext(run, context)), (fiber) => {
         runner = fiber
         return Effect.asVoid(
-          Effect.forkDetach(Effect.ensuring(supervise(fiber), Effect.sync(leave)), { uninterruptible: true })
+          Effect.forkDetach(Effect.ensuring(supervise(fiber), Effect.sync(markInactive)), { uninterruptible: true })
         )
       })
     })
@@ -104,22 +104,22 @@ export const make = Effect.fnUntraced(function* <E, R>(
   const start: Daemon["start"] = transitions.withPermit(
     Effect.uninterruptibleMask((restore) => {
       if (status === "Running") return Effect.void
-      if (status === "Completed") return Effect.fail(fails("start", "completed", failure))
+      if (status === "Completed") return Effect.fail(errorFor("start", "completed", failure))
       const prepared = restore(Effect.provideContext(options.start ?? Effect.void, context))
       // Mark the run as active before it is announced, so that no process takes the announced run for a finished one.
-      const leave = Instance.enter(instance)
+      const markInactive = Instance.markActive(instance)
       return Effect.matchCauseEffect(
-        Effect.flatMap(prepared, () => say("Running")),
+        Effect.flatMap(prepared, () => recordStatus("Running")),
         {
-          onSuccess: (position) => begin(position, leave),
+          onSuccess: (position) => startRunning(position, markInactive),
           onFailure: (cause) =>
             Effect.andThen(
-              Effect.sync(leave),
+              Effect.sync(markInactive),
               Cause.hasInterruptsOnly(cause)
                 ? Effect.interrupt
                 : Effect.andThen(
                     complete(cause),
-                    Effect.suspend(() => Effect.fail(fails("start", "failed", cause)))
+                    Effect.suspend(() => Effect.fail(errorFor("start", "failed", cause)))
                   )
             )
         }
@@ -130,13 +130,13 @@ export const make = Effect.fnUntraced(function* <E, R>(
   const shutdown: Daemon["shutdown"] = Effect.uninterruptible(
     transitions.withPermit(
       Effect.suspend(() => {
-        if (status === "Stopped") return Effect.fail(fails("shutdown", "notStarted"))
+        if (status === "Stopped") return Effect.fail(errorFor("shutdown", "notStarted"))
         if (status === "Completed" || runner === undefined) return Effect.void
         return Effect.andThen(
           Fiber.interrupt(runner),
           Effect.andThen(
-            Deferred.await(reached.Completed),
-            Effect.suspend(() => (failure === undefined ? Effect.void : Effect.fail(fails("shutdown", "failed", failure))))
+            Deferred.await(statusReached.Completed),
+            Effect.suspend(() => (failure === undefined ? Effect.void : Effect.fail(errorFor("shutdown", "failed", failure))))
           )
         )
       })
@@ -148,12 +148,14 @@ export const make = Effect.fnUntraced(function* <E, R>(
     name,
     instance,
     status: Effect.sync(() => status),
-    failure: Effect.sync(() => (failure === undefined ? undefined : fails("run", "failed", failure))),
+    failure: Effect.sync(() => (failure === undefined ? undefined : errorFor("run", "failed", failure))),
     start,
     shutdown,
     awaitStatus: (wanted) =>
-      Effect.flatMap(Deferred.await(reached[wanted]), () =>
-        wanted === "Running" && status === "Completed" ? Effect.fail(fails("awaitStatus", "completed", failure)) : Effect.void
+      Effect.flatMap(Deferred.await(statusReached[wanted]), () =>
+        wanted === "Running" && status === "Completed"
+          ? Effect.fail(errorFor("awaitStatus", "completed", failure))
+          : Effect.void
       )
   }
 })

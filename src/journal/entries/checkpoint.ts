@@ -1,6 +1,6 @@
 import * as Schema from "effect/Schema"
 
-const whole = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+const nonNegativeInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 /**
  * A position up to which every request has an answer, so that the next leaf need not read the journal from its beginning. Only leaves with
@@ -10,7 +10,7 @@ const whole = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
  * @since 0.1.0
  */
 export class LeafCheckpoint extends Schema.TaggedClass<LeafCheckpoint>("fs-algebra/LeafCheckpoint")("LeafCheckpoint", {
-  through: whole,
+  through: nonNegativeInt,
   /** The SHA-256 of the entry at that position. */
   digest: Schema.String,
   leaves: Schema.Array(
@@ -20,8 +20,8 @@ export class LeafCheckpoint extends Schema.TaggedClass<LeafCheckpoint>("fs-algeb
       prefix: Schema.String,
       extended: Schema.Boolean,
       /** The grace in milliseconds. */
-      grace: whole,
-      position: whole,
+      grace: nonNegativeInt,
+      position: nonNegativeInt,
       /** True if the leaf serves its paths. */
       running: Schema.Boolean,
       /** True if the leaf has ended and was not replaced. */

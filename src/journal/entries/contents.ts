@@ -7,12 +7,12 @@ import type { Entry, Recorded, Scrivener } from "../Journal.ts"
 
 export type Metadata = NonNullable<FileMetadata["way"]>[number]
 
-type Held = readonly [name: string, content: Content]
+type NamedContent = readonly [name: string, content: Content]
 
-const heldBy = (name: string, { content, path }: Removed): ReadonlyArray<Held> =>
+const contentOfRemoved = (name: string, { content, path }: Removed): ReadonlyArray<NamedContent> =>
   content === undefined ? [] : [[`${name} ${path}`, content]]
 
-export const contentsOf = (entry: Entry): ReadonlyArray<Held> => {
+export const contentsOf = (entry: Entry): ReadonlyArray<NamedContent> => {
   switch (entry._tag) {
     case "FileWrite":
     case "FileContent":
@@ -23,9 +23,9 @@ export const contentsOf = (entry: Entry): ReadonlyArray<Held> => {
     case "FileWritten":
       return entry.previous === undefined || entry.previous === null ? [] : [["previous", entry.previous]]
     case "FileDeleted":
-      return (entry.removed ?? []).flatMap((removed) => heldBy("removed", removed))
+      return (entry.removed ?? []).flatMap((removed) => contentOfRemoved("removed", removed))
     case "FileMoved":
-      return entry.replaced === undefined ? [] : heldBy("replaced", entry.replaced)
+      return entry.replaced === undefined ? [] : contentOfRemoved("replaced", entry.replaced)
     default:
       return []
   }
@@ -45,16 +45,16 @@ export const metadataOf = ({ createdAt, isDirectory, isSymlink, kind, mode, modi
 export const sizeOf = (content: Content): number => (isBytes(content) ? content.length : content.size)
 
 /** Returns the value with known contents replaced by their bytes, at any depth of plain records. */
-const placed = (value: unknown, known: ReadonlyMap<unknown, Uint8Array>): unknown => {
+const withBytes = (value: unknown, known: ReadonlyMap<unknown, Uint8Array>): unknown => {
   const bytes = known.get(value)
   if (bytes !== undefined) return bytes
-  if (Array.isArray(value)) return value.map((item) => placed(item, known))
+  if (Array.isArray(value)) return value.map((item) => withBytes(item, known))
   return typeof value === "object" && value !== null && "content" in value
-    ? { ...value, content: placed(value.content, known) }
+    ? { ...value, content: withBytes(value.content, known) }
     : value
 }
 
-export const whole =
+export const loadContents =
   (journal: Scrivener<Entry>) =>
   (recorded: Recorded<Entry>): Effect.Effect<Recorded<Entry>, JournalError> =>
     Effect.map(
@@ -63,7 +63,7 @@ export const whole =
       ),
       (contents) => {
         const known = new Map<unknown, Uint8Array>(contents)
-        const fields = Object.entries(recorded.entry).map(([field, value]) => [field, placed(value, known)] as const)
+        const fields = Object.entries(recorded.entry).map(([field, value]) => [field, withBytes(value, known)] as const)
         const prototype = Object.getPrototypeOf(recorded.entry) as object
         return { ...recorded, entry: Object.assign(Object.create(prototype), Object.fromEntries(fields)) as Entry }
       }

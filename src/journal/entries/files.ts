@@ -28,7 +28,7 @@ export type Content = Uint8Array | ContentRef
 /** @since 0.1.0 */
 export const Content = Schema.Union([Schema.Uint8Array, ContentRef])
 
-const whole = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+const nonNegativeInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 /**
  * The treatment of symbolic links, for a branch that follows them itself. `refuse` fails with AccessDenied `link` if the path leads through
  * a link or is a link; for a delete and a move, only if the path leads through one. `leave` treats each link as an entry of its own, as the
@@ -36,8 +36,8 @@ const whole = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
  */
 const links = { links: Schema.optionalKey(Schema.Literals(["refuse", "leave"])) }
 
-const asked = { correlationId: Schema.String, path: Schema.String, ...links }
-const answered = { correlationId: Schema.String }
+const requestFields = { correlationId: Schema.String, path: Schema.String, ...links }
+const answerFields = { correlationId: Schema.String }
 
 /**
  * The modes of a write, for an existing and for a missing file. The keys are the long names; the values are the modes that the whole
@@ -63,7 +63,7 @@ export type CreateMode = (typeof CreateMode)[keyof typeof CreateMode]
 const createMode = Schema.Literals(["create", "overwrite", "append", "replace", "appendExisting"])
 
 /** The options of a write with `extended`; see `WriteOptions` of Filesystem. */
-const writing = {
+const writeFields = {
   /** The required version of the existing file, otherwise the write fails with Conflict; `null` requires that there is no file. */
   ifMatch: Schema.optionalKey(Schema.NullOr(Schema.String)),
   /** @default true */
@@ -78,11 +78,11 @@ const writing = {
  * @since 0.1.0
  */
 export class FileRead extends Schema.TaggedClass<FileRead>("fs-algebra/FileRead")("FileRead", {
-  ...asked,
+  ...requestFields,
   /** The offset in bytes. @default 0 */
-  offset: Schema.optionalKey(whole),
+  offset: Schema.optionalKey(nonNegativeInt),
   /** The length in bytes. @default to the end */
-  length: Schema.optionalKey(whole)
+  length: Schema.optionalKey(nonNegativeInt)
 }) {}
 
 /**
@@ -91,10 +91,10 @@ export class FileRead extends Schema.TaggedClass<FileRead>("fs-algebra/FileRead"
  * @since 0.1.0
  */
 export class FileWrite extends Schema.TaggedClass<FileWrite>("fs-algebra/FileWrite")("FileWrite", {
-  ...asked,
+  ...requestFields,
   content: Content,
   createMode,
-  ...writing
+  ...writeFields
 }) {}
 
 /**
@@ -105,14 +105,14 @@ export class FileWrite extends Schema.TaggedClass<FileWrite>("fs-algebra/FileWri
  */
 export class FileWriteChunk extends Schema.TaggedClass<FileWriteChunk>("fs-algebra/FileWriteChunk")("FileWriteChunk", {
   correlationId: Schema.String,
-  offset: whole,
+  offset: nonNegativeInt,
   data: Content,
   isFinal: Schema.Boolean,
   /** The path, at offset 0 only. */
   path: Schema.optionalKey(Schema.String),
   /** The mode, at offset 0 only. @default "overwrite" */
   createMode: Schema.optionalKey(createMode),
-  ...writing,
+  ...writeFields,
   /** At offset 0 only. */
   ...links,
   /** True if the write is cancelled: the leaf drops the parts so far and sends no answer. Requires `isFinal`. */
@@ -125,7 +125,7 @@ export class FileWriteChunk extends Schema.TaggedClass<FileWriteChunk>("fs-algeb
  * @since 0.1.0
  */
 export class FileList extends Schema.TaggedClass<FileList>("fs-algebra/FileList")("FileList", {
-  ...asked,
+  ...requestFields,
   /** A glob relative to the path, as `Filesystem.glob` takes it. */
   pattern: Schema.optionalKey(Schema.String),
   /** True to list everything below the directory, with paths relative to `path`. @default false */
@@ -138,7 +138,7 @@ export class FileList extends Schema.TaggedClass<FileList>("fs-algebra/FileList"
  * @since 0.1.0
  */
 export class FileDelete extends Schema.TaggedClass<FileDelete>("fs-algebra/FileDelete")("FileDelete", {
-  ...asked,
+  ...requestFields,
   /** @default false */
   recursive: Schema.optionalKey(Schema.Boolean),
   ifMatch: Schema.optionalKey(Schema.NullOr(Schema.String))
@@ -150,7 +150,7 @@ export class FileDelete extends Schema.TaggedClass<FileDelete>("fs-algebra/FileD
  * @since 0.1.0
  */
 export class FileStat extends Schema.TaggedClass<FileStat>("fs-algebra/FileStat")("FileStat", {
-  ...asked,
+  ...requestFields,
   /**
    * True to answer the metadata of each component of the path too, even if nothing is at the path. Requires `links: "leave"`. @default
    * false
@@ -164,10 +164,10 @@ export class FileStat extends Schema.TaggedClass<FileStat>("fs-algebra/FileStat"
  * @since 0.1.0
  */
 export class FileContent extends Schema.TaggedClass<FileContent>("fs-algebra/FileContent")("FileContent", {
-  ...answered,
+  ...answerFields,
   content: Content,
   /** The size of the whole file in bytes. */
-  totalSize: whole,
+  totalSize: nonNegativeInt,
   /** True if the content is only a part of the file. */
   isPartial: Schema.Boolean,
   /** The stat of the file at the time of the read. */
@@ -180,9 +180,9 @@ export class FileContent extends Schema.TaggedClass<FileContent>("fs-algebra/Fil
  * @since 0.1.0
  */
 export class FileContentChunk extends Schema.TaggedClass<FileContentChunk>("fs-algebra/FileContentChunk")("FileContentChunk", {
-  ...answered,
+  ...answerFields,
   /** The offset from the beginning of the file. */
-  offset: whole,
+  offset: nonNegativeInt,
   data: Content,
   /** True if this is the last chunk of the requested content. */
   isFinal: Schema.Boolean,
@@ -196,9 +196,9 @@ export class FileContentChunk extends Schema.TaggedClass<FileContentChunk>("fs-a
  * @since 0.1.0
  */
 export class FileWritten extends Schema.TaggedClass<FileWritten>("fs-algebra/FileWritten")("FileWritten", {
-  ...answered,
+  ...answerFields,
   path: Schema.String,
-  bytesWritten: whole,
+  bytesWritten: nonNegativeInt,
   stat: Schema.optionalKey(Stat),
   version: Schema.optionalKey(Schema.String),
   /** The previous content of the file, if the recorder keeps it; `null` if there was no file. */
@@ -211,7 +211,7 @@ export class FileWritten extends Schema.TaggedClass<FileWritten>("fs-algebra/Fil
  * @since 0.1.0
  */
 export class FileListing extends Schema.TaggedClass<FileListing>("fs-algebra/FileListing")("FileListing", {
-  ...answered,
+  ...answerFields,
   /** The entries in path order. Paths are relative to the listed directory. */
   entries: Schema.Array(FileEntry)
 }) {}
@@ -245,18 +245,18 @@ export const Removed = Schema.Struct({
  * @since 0.1.0
  */
 export class FileDeleted extends Schema.TaggedClass<FileDeleted>("fs-algebra/FileDeleted")("FileDeleted", {
-  ...answered,
+  ...answerFields,
   path: Schema.String,
   /** The number of files, links and other entries, without directories. */
-  deletedCount: whole,
-  directories: Schema.optionalKey(whole),
+  deletedCount: nonNegativeInt,
+  directories: Schema.optionalKey(nonNegativeInt),
   /** The removed entries, parents first, if the recorder keeps them. */
   removed: Schema.optionalKey(Schema.Array(Removed))
 }) {}
 
 const metadata = {
   /** The size in bytes; 0 for a directory. */
-  size: whole,
+  size: nonNegativeInt,
   modified: Schema.optionalKey(Schema.DateTimeUtc),
   created: Schema.optionalKey(Schema.DateTimeUtc),
   isDirectory: Schema.Boolean,
@@ -278,7 +278,7 @@ const metadata = {
  * @since 0.1.0
  */
 export class FileMetadata extends Schema.TaggedClass<FileMetadata>("fs-algebra/FileMetadata")("FileMetadata", {
-  ...answered,
+  ...answerFields,
   ...metadata,
   /** The metadata of each component of the path, from the root down to the first component that is not a directory. */
   way: Schema.optionalKey(Schema.Array(Schema.Struct(metadata)))
@@ -311,7 +311,7 @@ export type FaultKind = typeof FaultKind.Type
  * @since 0.1.0
  */
 export class FileFault extends Schema.TaggedClass<FileFault>("fs-algebra/FileFault")("FileFault", {
-  ...answered,
+  ...answerFields,
   faultKind: FaultKind,
   path: Schema.String,
   message: Schema.String,
@@ -327,7 +327,7 @@ export class FileFault extends Schema.TaggedClass<FileFault>("fs-algebra/FileFau
 export class FileMakeDirectory extends Schema.TaggedClass<FileMakeDirectory>("fs-algebra/FileMakeDirectory")(
   "FileMakeDirectory",
   {
-    ...asked,
+    ...requestFields,
     /** @default true */
     parents: Schema.optionalKey(Schema.Boolean),
     /** @default true */
@@ -342,7 +342,7 @@ export class FileMakeDirectory extends Schema.TaggedClass<FileMakeDirectory>("fs
  */
 export class FileDirectoryMade extends Schema.TaggedClass<FileDirectoryMade>("fs-algebra/FileDirectoryMade")(
   "FileDirectoryMade",
-  { ...answered, path: Schema.String }
+  { ...answerFields, path: Schema.String }
 ) {}
 
 /**
@@ -351,7 +351,7 @@ export class FileDirectoryMade extends Schema.TaggedClass<FileDirectoryMade>("fs
  * @since 0.1.0
  */
 export class FileMove extends Schema.TaggedClass<FileMove>("fs-algebra/FileMove")("FileMove", {
-  ...asked,
+  ...requestFields,
   to: Schema.String,
   /** @default false */
   overwrite: Schema.optionalKey(Schema.Boolean),
@@ -365,12 +365,12 @@ export class FileMove extends Schema.TaggedClass<FileMove>("fs-algebra/FileMove"
  * @since 0.1.0
  */
 export class FileMoved extends Schema.TaggedClass<FileMoved>("fs-algebra/FileMoved")("FileMoved", {
-  ...answered,
+  ...answerFields,
   path: Schema.String,
   to: Schema.String,
-  files: whole,
-  directories: whole,
-  bytes: whole,
+  files: nonNegativeInt,
+  directories: nonNegativeInt,
+  bytes: nonNegativeInt,
   /** The entry that was replaced at `to`, if the recorder keeps it. */
   replaced: Schema.optionalKey(Removed)
 }) {}
@@ -392,7 +392,7 @@ export const Edit = Schema.Struct({
  * @since 0.1.0
  */
 export class FileEdit extends Schema.TaggedClass<FileEdit>("fs-algebra/FileEdit")("FileEdit", {
-  ...asked,
+  ...requestFields,
   edits: Schema.Array(Edit),
   ifMatch: Schema.optionalKey(Schema.NullOr(Schema.String)),
   version: Schema.optionalKey(Schema.Boolean)
@@ -404,10 +404,10 @@ export class FileEdit extends Schema.TaggedClass<FileEdit>("fs-algebra/FileEdit"
  * @since 0.1.0
  */
 export class FileEdited extends Schema.TaggedClass<FileEdited>("fs-algebra/FileEdited")("FileEdited", {
-  ...answered,
+  ...answerFields,
   path: Schema.String,
-  bytesWritten: whole,
-  replacements: whole,
+  bytesWritten: nonNegativeInt,
+  replacements: nonNegativeInt,
   diff: Schema.String,
   version: Schema.optionalKey(Schema.String)
 }) {}
@@ -418,7 +418,7 @@ export class FileEdited extends Schema.TaggedClass<FileEdited>("fs-algebra/FileE
  * @since 0.1.0
  */
 export class FileMakeLink extends Schema.TaggedClass<FileMakeLink>("fs-algebra/FileMakeLink")("FileMakeLink", {
-  ...asked,
+  ...requestFields,
   target: Schema.String
 }) {}
 
@@ -428,7 +428,7 @@ export class FileMakeLink extends Schema.TaggedClass<FileMakeLink>("fs-algebra/F
  * @since 0.1.0
  */
 export class FileLinkMade extends Schema.TaggedClass<FileLinkMade>("fs-algebra/FileLinkMade")("FileLinkMade", {
-  ...answered,
+  ...answerFields,
   path: Schema.String
 }) {}
 
@@ -440,7 +440,7 @@ export class FileLinkMade extends Schema.TaggedClass<FileLinkMade>("fs-algebra/F
 export class FileSetAttributes extends Schema.TaggedClass<FileSetAttributes>("fs-algebra/FileSetAttributes")(
   "FileSetAttributes",
   {
-    ...asked,
+    ...requestFields,
     /** POSIX permission bits. */
     mode: Schema.optionalKey(Schema.Int),
     modified: Schema.optionalKey(Schema.DateTimeUtc),
@@ -457,7 +457,7 @@ export class FileSetAttributes extends Schema.TaggedClass<FileSetAttributes>("fs
 export class FileAttributesSet extends Schema.TaggedClass<FileAttributesSet>("fs-algebra/FileAttributesSet")(
   "FileAttributesSet",
   {
-    ...answered,
+    ...answerFields,
     path: Schema.String,
     /** True if the permission bits of a copy were not set, because `preservePermissions` is off. @default false */
     skippedMode: Schema.optionalKey(Schema.Boolean),
@@ -474,15 +474,15 @@ export class FileAttributesSet extends Schema.TaggedClass<FileAttributesSet>("fs
  * @since 0.1.0
  */
 export class FileStarted extends Schema.TaggedClass<FileStarted>("fs-algebra/FileStarted")("FileStarted", {
-  ...answered,
+  ...answerFields,
   /** The run id of the leaf. */
   instance: Schema.String,
   /** The size in bytes of the entry at the path before the change; `null` if there was none. */
-  size: Schema.optionalKey(Schema.NullOr(whole)),
+  size: Schema.optionalKey(Schema.NullOr(nonNegativeInt)),
   /** The version that the file will have, if it is known in advance. */
   after: Schema.optionalKey(Schema.String),
   /** The counts that a delete will answer. */
-  removes: Schema.optionalKey(Schema.Struct({ deleted: whole, directories: whole })),
+  removes: Schema.optionalKey(Schema.Struct({ deleted: nonNegativeInt, directories: nonNegativeInt })),
   /** The result that an edit will answer. */
-  edits: Schema.optionalKey(Schema.Struct({ bytesWritten: whole, replacements: whole, diff: Schema.String }))
+  edits: Schema.optionalKey(Schema.Struct({ bytesWritten: nonNegativeInt, replacements: nonNegativeInt, diff: Schema.String }))
 }) {}

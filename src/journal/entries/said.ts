@@ -4,11 +4,11 @@ import type { Content } from "../FileSystemEntry.ts"
 import type { Entry } from "../Journal.ts"
 import { sizeOf } from "./contents.ts"
 
-const bytes = (content: Content): string => humanise.bytes(sizeOf(content))
+const sizeText = (content: Content): string => humanise.bytes(sizeOf(content))
 
 const version = (version: string | undefined): string => (version === undefined ? "" : `version ${version.slice(0, 12)}`)
 
-const words = (...all: ReadonlyArray<string | false | undefined>): string =>
+const joinWords = (...all: ReadonlyArray<string | false | undefined>): string =>
   all.filter((word) => typeof word === "string" && word !== "").join(", ")
 
 type Said = readonly [subject: string, detail: string]
@@ -18,65 +18,68 @@ const pathOnly = ({ path }: { readonly path: string }): Said => [path, ""]
 const rows: { readonly [K in Entry["_tag"]]: (entry: Extract<Entry, { readonly _tag: K }>) => Said } = {
   FileRead: (entry) => [
     entry.path,
-    words(
+    joinWords(
       entry.offset !== undefined && `from byte ${entry.offset}`,
       entry.length !== undefined && `${humanise.count(entry.length, "byte")} at most`
     )
   ],
-  FileWrite: (entry) => [entry.path, words(entry.createMode, bytes(entry.content))],
+  FileWrite: (entry) => [entry.path, joinWords(entry.createMode, sizeText(entry.content))],
   FileWriteChunk: (entry) => [
     entry.path ?? "",
-    words(
+    joinWords(
       entry.createMode,
-      `${bytes(entry.data)} at ${humanise.whole(entry.offset)}`,
+      `${sizeText(entry.data)} at ${humanise.whole(entry.offset)}`,
       entry.discard === true ? "given up" : entry.isFinal && "the last"
     )
   ],
-  FileList: (entry) => [entry.path, words(entry.pattern, entry.recursive === true && "recursive")],
-  FileDelete: (entry) => [entry.path, words(entry.recursive === true && "recursive")],
+  FileList: (entry) => [entry.path, joinWords(entry.pattern, entry.recursive === true && "recursive")],
+  FileDelete: (entry) => [entry.path, joinWords(entry.recursive === true && "recursive")],
   FileStat: pathOnly,
-  FileContent: (entry) => ["", words(bytes(entry.content), entry.isPartial && `of ${humanise.bytes(entry.totalSize)}`)],
+  FileContent: (entry) => ["", joinWords(sizeText(entry.content), entry.isPartial && `of ${humanise.bytes(entry.totalSize)}`)],
   FileContentChunk: (entry) => [
     "",
-    words(`${bytes(entry.data)} at ${humanise.whole(entry.offset)}`, entry.isFinal && "the last")
+    joinWords(`${sizeText(entry.data)} at ${humanise.whole(entry.offset)}`, entry.isFinal && "the last")
   ],
-  FileWritten: (entry) => [entry.path, words(humanise.bytes(entry.bytesWritten), version(entry.version))],
+  FileWritten: (entry) => [entry.path, joinWords(humanise.bytes(entry.bytesWritten), version(entry.version))],
   FileListing: (entry) => ["", humanise.count(entry.entries.length, "entry")],
   FileDeleted: (entry) => [
     entry.path,
-    words(
+    joinWords(
       humanise.count(entry.deletedCount, "file"),
       entry.directories !== undefined && entry.directories > 0 && humanise.count(entry.directories, "directory")
     )
   ],
-  FileMetadata: (entry) => ["", words(entry.kind ?? (entry.isDirectory ? "directory" : "file"), humanise.bytes(entry.size))],
+  FileMetadata: (entry) => [
+    "",
+    joinWords(entry.kind ?? (entry.isDirectory ? "directory" : "file"), humanise.bytes(entry.size))
+  ],
   FileFault: (entry) => [entry.path, `${entry.faultKind}: ${entry.message}`],
   FileMakeDirectory: pathOnly,
   FileDirectoryMade: pathOnly,
   FileLinkMade: pathOnly,
   FileAttributesSet: pathOnly,
-  FileMove: (entry) => [`${entry.path} -> ${entry.to}`, words(entry.overwrite === true && "overwrite")],
+  FileMove: (entry) => [`${entry.path} -> ${entry.to}`, joinWords(entry.overwrite === true && "overwrite")],
   FileMoved: (entry) => [
     `${entry.path} -> ${entry.to}`,
-    words(
+    joinWords(
       humanise.count(entry.files, "file"),
       entry.directories > 0 && humanise.count(entry.directories, "directory"),
       humanise.bytes(entry.bytes)
     )
   ],
   FileEdit: (entry) => [entry.path, humanise.count(entry.edits.length, "edit")],
-  FileEdited: (entry) => [entry.path, words(humanise.count(entry.replacements, "replacement"), version(entry.version))],
+  FileEdited: (entry) => [entry.path, joinWords(humanise.count(entry.replacements, "replacement"), version(entry.version))],
   FileMakeLink: (entry) => [`${entry.path} -> ${entry.target}`, ""],
   FileSetAttributes: (entry) => [
     entry.path,
-    words(
+    joinWords(
       entry.mode !== undefined && `mode ${entry.mode.toString(8).padStart(4, "0")}`,
       entry.modified !== undefined && `modified ${DateTime.formatIso(entry.modified)}`
     )
   ],
   FileStarted: (entry) => ["", `by ${entry.instance}`],
   LeafCheckpoint: (entry) => ["", `all answered up to ${entry.through}`],
-  DaemonChanged: (entry) => [entry.daemon, words(entry.status, entry.failure)]
+  DaemonChanged: (entry) => [entry.daemon, joinWords(entry.status, entry.failure)]
 }
 
-export const said = (entry: Entry): Said => (rows[entry._tag] as (entry: Entry) => Said)(entry)
+export const describeEntry = (entry: Entry): Said => (rows[entry._tag] as (entry: Entry) => Said)(entry)

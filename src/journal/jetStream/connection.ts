@@ -31,18 +31,18 @@ export interface Connection {
   /** Retries the request until there is an answer. A refusal is unexpected and becomes `unavailable`. */
   readonly ask: <A>(operation: string, request: () => Promise<A>) => Effect.Effect<A, JournalError>
   /** Sends the request once, without a timeout. Fails with `unavailable` if the current connection is lost. */
-  readonly once: <A>(operation: string, request: () => Promise<A>) => Effect.Effect<A, JournalError | Refusal>
+  readonly sendOnce: <A>(operation: string, request: () => Promise<A>) => Effect.Effect<A, JournalError | Refusal>
   /** A number that grows with every reconnection. */
   readonly epoch: () => number
-  readonly ended: () => JournalError | undefined
+  readonly endError: () => JournalError | undefined
   readonly changes: Signal.Signal
-  readonly ending: Set<() => void>
+  readonly endListeners: Set<() => void>
 }
 
-const patience = 5_000
+const requestTimeoutMillis = 5_000
 
 /** A temporary failure to reach the server. */
-class Absent {
+class Unreachable {
   readonly _tag = "Absent"
   readonly detail: string
   constructor(detail: string) {
@@ -50,16 +50,16 @@ class Absent {
   }
 }
 
-type Problem = Refusal | JournalError | Absent
+type Problem = Refusal | JournalError | Unreachable
 
 /** The `err_code`s of a cluster's temporary failures: a peer is missing, has no leader, cannot be reached, or is being restored. */
-const passing: ReadonlySet<number> = new Set([10_004, 10_007, 10_008, 10_009, 10_041, 10_118])
+const transientCodes: ReadonlySet<number> = new Set([10_004, 10_007, 10_008, 10_009, 10_041, 10_118])
 
 /**
  * The retry options for creating a stream. If two clients create the same stream at once, the server refuses one of them, and may not find
  * the stream immediately.
  */
-export const whileOthersMakeIt = {
+export const creationRetryOptions = {
   times: 10,
   schedule: Schedule.spaced("20 millis"),
   while: (error: JournalError | Refusal) => error._tag === "Refusal"
@@ -87,7 +87,7 @@ const connect = (packages: Packages, options: Options) =>
         reconnectTimeWait: 200,
         reconnectJitter: 50,
         pingInterval: 10_000,
-        timeout: patience,
+        timeout: requestTimeoutMillis,
         noAsyncTraces: true,
         ...(options.tls === undefined || options.tls === false ? {} : { tls: options.tls === true ? {} : options.tls }),
         ...authenticated(packages, options.authentication)
@@ -110,18 +110,18 @@ export const make = (packages: Packages, options: Options): Effect.Effect<Connec
     const servers = String(options.servers)
     const timeout = Duration.fromInputUnsafe(options.timeout ?? "30 seconds")
     const changes = Signal.make()
-    const there = Latch.makeUnsafe(true)
-    const losing = new Set<() => void>()
-    const ending = new Set<() => void>()
+    const connectedLatch = Latch.makeUnsafe(true)
+    const lossListeners = new Set<() => void>()
+    const endListeners = new Set<() => void>()
     let epoch = 1
-    let ended: JournalError | undefined
+    let endError: JournalError | undefined
 
     const end = (error: JournalError): void => {
-      ended ??= error
-      for (const lose of losing) lose()
-      there.openUnsafe()
+      endError ??= error
+      for (const onLoss of lossListeners) onLoss()
+      connectedLatch.openUnsafe()
       changes.wake()
-      for (const told of ending) told()
+      for (const onEnd of endListeners) onEnd()
     }
     const nats = yield* Effect.acquireRelease(connect(packages, options), (nats) =>
       Effect.suspend(() => {
@@ -129,61 +129,61 @@ export const make = (packages: Packages, options: Options): Effect.Effect<Connec
         return Effect.ignore(Effect.tryPromise(() => nats.close()))
       })
     )
-    const follow = async (): Promise<void> => {
+    const followStatus = async (): Promise<void> => {
       for await (const { type } of nats.status()) {
         if (type === "disconnect") {
-          there.closeUnsafe()
-          for (const lose of losing) lose()
+          connectedLatch.closeUnsafe()
+          for (const onLoss of lossListeners) onLoss()
         } else if (type === "reconnect") {
           epoch++
-          there.openUnsafe()
+          connectedLatch.openUnsafe()
           changes.wake()
         }
       }
     }
-    void follow()
+    void followStatus()
     void nats
       .closed()
       .then((error) => end(failure("JetStream", "unavailable", `the connection has ended: ${messageOf(error ?? "closed")}`)))
 
-    const judge = (cause: unknown): Problem => {
-      if (cause instanceof JetStreamApiError && !passing.has(cause.code)) {
+    const classifyError = (cause: unknown): Problem => {
+      if (cause instanceof JetStreamApiError && !transientCodes.has(cause.code)) {
         return { _tag: "Refusal", code: cause.code, message: cause.message }
       }
       // The client does not export this error. It stands for a server whose JetStream is not available, or not yet.
       const isNotEnabled = cause instanceof Error && cause.name === "JetStreamNotEnabled"
       const isPassing = isNotEnabled || transient.some((kind) => cause instanceof kind)
-      return isPassing ? new Absent(messageOf(cause)) : failure("JetStream", "unavailable", messageOf(cause))
+      return isPassing ? new Unreachable(messageOf(cause)) : failure("JetStream", "unavailable", messageOf(cause))
     }
 
     /** Sends the request once. Ends when the connection ends, even if the client still waits. */
     const attempt = <A>(request: () => Promise<A>): Effect.Effect<A, Problem> =>
       Effect.callback((resume) => {
-        if (ended !== undefined) return resume(Effect.fail(ended))
+        if (endError !== undefined) return resume(Effect.fail(endError))
         const settle = (effect: Effect.Effect<A, Problem>): void => {
-          losing.delete(lose)
+          lossListeners.delete(onLoss)
           resume(effect)
         }
-        const lose = (): void => settle(Effect.fail(ended ?? new Absent("the connection is lost")))
-        losing.add(lose)
+        const onLoss = (): void => settle(Effect.fail(endError ?? new Unreachable("the connection is lost")))
+        lossListeners.add(onLoss)
         request().then(
           (value) => settle(Effect.succeed(value)),
-          (cause: unknown) => settle(Effect.fail(ended ?? judge(cause)))
+          (cause: unknown) => settle(Effect.fail(endError ?? classifyError(cause)))
         )
-        return Effect.sync(() => void losing.delete(lose))
+        return Effect.sync(() => void lossListeners.delete(onLoss))
       })
 
     const call: Connection["call"] = (operation, request) =>
       Effect.suspend(() => {
-        let last = "the connection is lost"
-        return there.whenOpen(attempt(request)).pipe(
+        let lastDetail = "the connection is lost"
+        return connectedLatch.whenOpen(attempt(request)).pipe(
           Effect.tapError((problem) =>
             Effect.sync(() => {
-              if (problem._tag === "Absent") last = problem.detail
+              if (problem._tag === "Absent") lastDetail = problem.detail
             })
           ),
           Effect.retry({ while: (problem) => problem._tag === "Absent", schedule: Schedule.spaced("50 millis") }),
-          Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(new Absent(last)) }),
+          Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(new Unreachable(lastDetail)) }),
           Effect.mapError((problem) =>
             problem._tag === "Absent"
               ? failure(
@@ -200,24 +200,26 @@ export const make = (packages: Packages, options: Options): Effect.Effect<Connec
         error._tag === "Refusal" ? failure(operation, "unavailable", error.message) : error
       )
 
-    const once: Connection["once"] = (operation, request) =>
-      Effect.suspend(() => (there.isOpen() ? attempt(request) : Effect.fail(new Absent("there is no connection")))).pipe(
+    const sendOnce: Connection["sendOnce"] = (operation, request) =>
+      Effect.suspend(() =>
+        connectedLatch.isOpen() ? attempt(request) : Effect.fail(new Unreachable("there is no connection"))
+      ).pipe(
         Effect.mapError((problem) => (problem._tag === "Absent" ? failure(operation, "unavailable", problem.detail) : problem))
       )
 
     // JetStream may still be starting after the server accepts connections.
-    const manager = yield* ask("JetStream.open", () => jetstreamManager(nats, { timeout: patience }))
+    const manager = yield* ask("JetStream.open", () => jetstreamManager(nats, { timeout: requestTimeoutMillis }))
     return {
       nats,
-      jetstream: jetstream(nats, { timeout: patience }),
+      jetstream: jetstream(nats, { timeout: requestTimeoutMillis }),
       manager,
       packages,
       call,
       ask,
-      once,
+      sendOnce,
       epoch: () => epoch,
-      ended: () => ended,
+      endError: () => endError,
       changes,
-      ending
+      endListeners
     }
   })

@@ -11,26 +11,26 @@ import { hasher, sha256 } from "../../runtime/hash.ts"
 import type { ContentStore } from "../ContentStore.ts"
 import { JournalError } from "../errors.ts"
 import type { ContentRef } from "../FileSystemEntry.ts"
-import { type Connection, whileOthersMakeIt } from "./connection.ts"
+import { type Connection, creationRetryOptions } from "./connection.ts"
 import type { Options } from "./options.ts"
 import * as Spool from "./spool.ts"
 
-const partSize = 131_072
-const pieceSize = 65_536
-const room = 1_024
+const partBytes = 131_072
+const pieceBytes = 65_536
+const reservedHeaderBytes = 1_024
 
-const attempts = 3
+const maxAttempts = 3
 
 const wrongLastSequence = 10_071
 
 const failure = (reason: "corrupt" | "unavailable", detail: string): JournalError =>
   new JournalError({ operation: reason === "corrupt" ? "ContentStore.get" : "ContentStore.put", reason, detail })
 
-async function* single(bytes: Uint8Array): AsyncIterable<Uint8Array> {
+async function* singleChunk(bytes: Uint8Array): AsyncIterable<Uint8Array> {
   yield bytes
 }
 
-const joined = (parts: ReadonlyArray<Uint8Array>): Uint8Array => new Uint8Array(Buffer.concat(parts))
+const concatenate = (parts: ReadonlyArray<Uint8Array>): Uint8Array => new Uint8Array(Buffer.concat(parts))
 
 const make = (connection: Connection, objects: ObjectStore, { name }: Options): ContentStore => {
   const { manager, nats } = connection
@@ -44,17 +44,17 @@ const make = (connection: Connection, objects: ObjectStore, { name }: Options): 
 
   const send = (ref: ContentRef, bytes: () => AsyncIterable<Uint8Array>): Effect.Effect<void, JournalError> =>
     connection
-      .once("ContentStore.put", async () => {
+      .sendOnce("ContentStore.put", async () => {
         const { state } = await manager.streams.info(stream)
         const { revision } = (await objects.info(ref.sha256)) ?? { revision: 0 }
         // The parts follow the message that is last now. A reader starts there, and does not read the contents that others
         // stored before.
-        const about = {
+        const objectMeta = {
           name: ref.sha256,
-          options: { max_chunk_size: Math.min(partSize, (nats.info?.max_payload ?? 1_048_576) - room) },
+          options: { max_chunk_size: Math.min(partBytes, (nats.info?.max_payload ?? 1_048_576) - reservedHeaderBytes) },
           metadata: { after: String(state.last_seq) }
         }
-        await objects.put(about, ReadableStream.from(bytes()), { previousRevision: revision })
+        await objects.put(objectMeta, ReadableStream.from(bytes()), { previousRevision: revision })
       })
       .pipe(
         // Another process has stored the same content meanwhile.
@@ -72,7 +72,7 @@ const make = (connection: Connection, objects: ObjectStore, { name }: Options): 
   const store = (
     ref: ContentRef,
     bytes: () => AsyncIterable<Uint8Array>,
-    times = attempts
+    attemptsLeft = maxAttempts
   ): Effect.Effect<ContentRef, JournalError> =>
     Effect.flatMap(info("ContentStore.put", ref), (found) =>
       found !== undefined
@@ -80,8 +80,8 @@ const make = (connection: Connection, objects: ObjectStore, { name }: Options): 
         : send(ref, bytes).pipe(
             Effect.as(ref),
             Effect.catchIf(
-              ({ reason }) => reason === "unavailable" && times > 1,
-              () => store(ref, bytes, times - 1)
+              ({ reason }) => reason === "unavailable" && attemptsLeft > 1,
+              () => store(ref, bytes, attemptsLeft - 1)
             )
           )
     )
@@ -108,12 +108,15 @@ const make = (connection: Connection, objects: ObjectStore, { name }: Options): 
           })
         })
 
-  const pieces = (bytes: Uint8Array): ReadonlyArray<Uint8Array> =>
-    Array.from({ length: Math.ceil(bytes.length / pieceSize) }, (_, index) =>
-      bytes.slice(index * pieceSize, (index + 1) * pieceSize)
+  const splitIntoPieces = (bytes: Uint8Array): ReadonlyArray<Uint8Array> =>
+    Array.from({ length: Math.ceil(bytes.length / pieceBytes) }, (_, index) =>
+      bytes.slice(index * pieceBytes, (index + 1) * pieceBytes)
     )
 
-  const checked = (ref: ContentRef, bytes: Stream.Stream<Uint8Array, JournalError>): Stream.Stream<Uint8Array, JournalError> =>
+  const verifyHash = (
+    ref: ContentRef,
+    bytes: Stream.Stream<Uint8Array, JournalError>
+  ): Stream.Stream<Uint8Array, JournalError> =>
     Stream.suspend(() => {
       const hash = hasher()
       const damaged = failure("corrupt", `the content ${ref.sha256} is damaged`)
@@ -130,9 +133,9 @@ const make = (connection: Connection, objects: ObjectStore, { name }: Options): 
         if (found.size !== ref.size) return Stream.fail(failure("corrupt", `the content ${ref.sha256} has ${found.size} bytes`))
         const after = Number(found.metadata?.["after"] ?? 0)
         const all = parts(found, Number.isSafeInteger(after) ? after : 0)
-        return checked(
+        return verifyHash(
           ref,
-          Stream.flatMap(all, (part) => Stream.fromIterable(pieces(part)))
+          Stream.flatMap(all, (part) => Stream.fromIterable(splitIntoPieces(part)))
         )
       })
     )
@@ -141,10 +144,10 @@ const make = (connection: Connection, objects: ObjectStore, { name }: Options): 
     put: (bytes) =>
       Effect.suspend(() => {
         const copy = bytes.slice()
-        return store({ sha256: sha256(copy), size: copy.length }, () => single(copy))
+        return store({ sha256: sha256(copy), size: copy.length }, () => singleChunk(copy))
       }),
     putStream: (bytes) => Effect.scoped(Effect.flatMap(Spool.make(bytes), (spool) => store(spool.ref, spool.bytes))),
-    get: (ref) => Effect.map(Stream.runCollect(read(ref)), joined),
+    get: (ref) => Effect.map(Stream.runCollect(read(ref)), concatenate),
     stream: read,
     has: (ref) => Effect.map(info("ContentStore.has", ref), (found) => found !== undefined && found.size === ref.size)
   }
@@ -157,7 +160,7 @@ export const open = (connection: Connection, options: Options): Effect.Effect<Co
     new packages.obj.Objm(jetstream).create(options.name, { storage: storage as StorageType, replicas })
   )
   return create.pipe(
-    Effect.retry(whileOthersMakeIt),
+    Effect.retry(creationRetryOptions),
     Effect.mapError((error) => (error._tag === "Refusal" ? failure("unavailable", error.message) : error)),
     Effect.map((objects) => make(connection, objects, options))
   )

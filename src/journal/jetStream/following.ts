@@ -18,23 +18,23 @@ export interface Following {
 }
 
 /** The time after which the server is asked whether it has undelivered messages. */
-const suspicion = "5 seconds"
+const checkInterval = "5 seconds"
 /** The time allowed for messages in flight. */
-const patience = "1 second"
+const deliveryGrace = "1 second"
 
 export const make = (connection: Connection, log: Log, start: number): Effect.Effect<Following, JournalError, Scope.Scope> =>
   Effect.gen(function* () {
     const recent = Recent.make(start)
     const signal = Signal.make()
-    const { ended } = connection
-    let reached = start
+    const { endError: ended } = connection
+    let lastSequence = start
     let isBroken = false
 
     /** Accepts a message, and tests whether there was no gap before it. */
     const take = ({ data, headers, seq }: JsMsg): boolean => {
-      if (seq <= reached) return true
-      if (seq !== reached + 1) return false
-      reached = seq
+      if (seq <= lastSequence) return true
+      if (seq !== lastSequence + 1) return false
+      lastSequence = seq
       // A place keeper at or before the end belongs to entries that have already arrived.
       if (seq > recent.end()) {
         recent.add(Messages.make(seq, data.slice(), headers))
@@ -44,7 +44,7 @@ export const make = (connection: Connection, log: Log, start: number): Effect.Ef
     }
 
     const consume = connection.ask("JetStream.tail", async () => {
-      const consumer = await connection.jetstream.consumers.getPushConsumer(log.name, { opt_start_seq: reached + 1 })
+      const consumer = await connection.jetstream.consumers.getPushConsumer(log.name, { opt_start_seq: lastSequence + 1 })
       isBroken = false
       const messages = await consumer.consume({
         callback: (message) => {
@@ -59,31 +59,33 @@ export const make = (connection: Connection, log: Log, start: number): Effect.Ef
     const release = ({ consumer, messages }: Effect.Success<typeof consume>) =>
       Effect.andThen(
         Effect.sync(() => messages.stop()),
-        Effect.ignore(connection.once("JetStream.tail", () => consumer.delete()))
+        Effect.ignore(connection.sendOnce("JetStream.tail", () => consumer.delete()))
       )
 
     /** Ends if a message that the server had some time ago has still not arrived. */
-    const behind: Effect.Effect<void, JournalError> = Effect.sleep(suspicion).pipe(
+    const waitUntilBehind: Effect.Effect<void, JournalError> = Effect.sleep(checkInterval).pipe(
       Effect.andThen(log.last),
-      Effect.tap(() => Effect.sleep(patience)),
-      Effect.flatMap((last) => (last !== undefined && last.sequence > reached ? Effect.void : behind))
+      Effect.tap(() => Effect.sleep(deliveryGrace)),
+      Effect.flatMap((last) => (last !== undefined && last.sequence > lastSequence ? Effect.void : waitUntilBehind))
     )
 
-    const once = Effect.gen(function* () {
+    const consumeUntilOver = Effect.gen(function* () {
       const epoch = connection.epoch()
       yield* Effect.acquireRelease(consume, release)
       const isOver = (): boolean => isBroken || connection.epoch() !== epoch || ended() !== undefined
-      const over: Effect.Effect<void> = Effect.flatMap(connection.changes.wait(isOver), () => (isOver() ? Effect.void : over))
-      yield* Effect.raceFirst(over, behind)
+      const waitUntilOver: Effect.Effect<void> = Effect.flatMap(connection.changes.wait(isOver), () =>
+        isOver() ? Effect.void : waitUntilOver
+      )
+      yield* Effect.raceFirst(waitUntilOver, waitUntilBehind)
     })
 
     yield* Effect.whileLoop({
       while: () => ended() === undefined,
       // Pause between attempts, so that a server that only refuses is not flooded.
-      body: () => Effect.catch(Effect.scoped(once), () => Effect.sleep(patience)),
+      body: () => Effect.catch(Effect.scoped(consumeUntilOver), () => Effect.sleep(deliveryGrace)),
       step: () => {}
     }).pipe(Effect.forkScoped)
-    connection.ending.add(signal.wake)
+    connection.endListeners.add(signal.wake)
 
     const changed = (after: number): Effect.Effect<void, JournalError> =>
       Effect.suspend(() => {

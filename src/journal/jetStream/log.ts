@@ -2,7 +2,7 @@ import type { MsgHdrs } from "@nats-io/transport-node"
 import type { StreamConfig } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
 import { JournalError } from "../errors.ts"
-import { type Connection, type Refusal, whileOthersMakeIt } from "./connection.ts"
+import { type Connection, type Refusal, creationRetryOptions } from "./connection.ts"
 import * as Messages from "./messages.ts"
 import type { Options } from "./options.ts"
 
@@ -42,7 +42,7 @@ const configuration = (
   deny_purge: true
 })
 
-const unfit = (subject: string, config: StreamConfig): string | undefined => {
+const unfitReason = (subject: string, config: StreamConfig): string | undefined => {
   if (config.subjects?.length !== 1 || config.subjects[0] !== subject) return `its subjects are ${String(config.subjects)}`
   if (config.retention !== "limits") return `its retention is ${config.retention}`
   if (config.discard !== "new") return `it discards the oldest`
@@ -51,18 +51,18 @@ const unfit = (subject: string, config: StreamConfig): string | undefined => {
   return config.deny_delete && config.deny_purge ? undefined : "its messages may be deleted"
 }
 
-const prepare = (connection: Connection, subject: string, options: Options): Effect.Effect<void, JournalError> => {
+const createStream = (connection: Connection, subject: string, options: Options): Effect.Effect<void, JournalError> => {
   const { streams } = connection.manager
   const info = connection.call("JetStream.open", () => streams.info(options.name))
   const add = connection.call("JetStream.open", () =>
     streams.add(configuration(subject, options) as Parameters<typeof streams.add>[0])
   )
-  const absent = (error: JournalError | Refusal): boolean => error._tag === "Refusal" && error.code === streamNotFound
-  return Effect.catchIf(info, absent, () => add).pipe(
-    Effect.retry(whileOthersMakeIt),
+  const isMissing = (error: JournalError | Refusal): boolean => error._tag === "Refusal" && error.code === streamNotFound
+  return Effect.catchIf(info, isMissing, () => add).pipe(
+    Effect.retry(creationRetryOptions),
     Effect.mapError((error) => (error._tag === "Refusal" ? problem("unavailable", error.message) : error)),
     Effect.flatMap(({ config }) => {
-      const reason = unfit(subject, config)
+      const reason = unfitReason(subject, config)
       return reason === undefined
         ? Effect.void
         : Effect.fail(problem("corrupt", `the stream ${options.name} is no journal: ${reason}`))
@@ -81,7 +81,7 @@ export const open = (connection: Connection, options: Options): Effect.Effect<Lo
     )
   const get = (sequence: number) => find({ seq: sequence })
   const last = find({ last_by_subj: subject })
-  const among = (message: Messages.Message): Effect.Effect<Messages.Message, JournalError> =>
+  const findOwnerBefore = (message: Messages.Message): Effect.Effect<Messages.Message, JournalError> =>
     message.sequence === 1
       ? Effect.succeed(message)
       : Effect.flatMap(get(message.sequence - 1), (before) =>
@@ -92,13 +92,13 @@ export const open = (connection: Connection, options: Options): Effect.Effect<Lo
   const owner: Log["owner"] = (message) => {
     if (message.id !== "") return Effect.succeed(message)
     const { place, sequence } = message
-    if (place === undefined || place.first >= sequence) return among(message)
+    if (place === undefined || place.first >= sequence) return findOwnerBefore(message)
     return Effect.flatMap(get(place.first), (first) =>
-      first?.count === place.count && Messages.endOf(first) >= sequence ? Effect.succeed(first) : among(message)
+      first?.count === place.count && Messages.endOf(first) >= sequence ? Effect.succeed(first) : findOwnerBefore(message)
     )
   }
   const end = Effect.flatMap(last, (message) =>
     message === undefined ? Effect.succeed(0) : Effect.map(owner(message), Messages.endOf)
   )
-  return Effect.as(prepare(connection, subject, options), { name, subject, get, last, end, owner })
+  return Effect.as(createStream(connection, subject, options), { name, subject, get, last, end, owner })
 }

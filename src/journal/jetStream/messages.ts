@@ -35,7 +35,7 @@ export interface Message {
   readonly place: { readonly first: number; readonly count: number } | undefined
 }
 
-const pair = (text: string): readonly [string, number] | undefined => {
+const parsePair = (text: string): readonly [string, number] | undefined => {
   const match = /^([0-9a-f]{1,64})\/([0-9]{1,15})$/.exec(text)
   return match === null ? undefined : [match[1]!, Number(match[2])]
 }
@@ -44,34 +44,34 @@ const pair = (text: string): readonly [string, number] | undefined => {
 export const make = (sequence: number, data: Uint8Array, headers: MsgHdrs | undefined): Message => {
   const read = (name: string): string => headers?.get(name) ?? ""
   const id = read(header.id)
-  const body = pair(read(header.body))
-  const place = pair(read(header.placeOf))
+  const body = parsePair(read(header.body))
+  const place = parsePair(read(header.placeOf))
   const count = Number(read(header.count))
   // A forged count cannot exceed the length of the body.
-  const most = body === undefined ? data.length : body[1]
+  const maxCount = body === undefined ? data.length : body[1]
   return {
     sequence,
     data,
     id,
     body: body === undefined ? undefined : { sha256: body[0], size: body[1] },
-    count: id !== "" && Number.isSafeInteger(count) && count > 0 && count <= most ? count : 1,
+    count: id !== "" && Number.isSafeInteger(count) && count > 0 && count <= maxCount ? count : 1,
     place: place === undefined ? undefined : { first: Number(place[0]), count: place[1] }
   }
 }
 
 export const endOf = ({ count, sequence }: Message): number => sequence + count - 1
 
-export type Found<E> = Recorded<E> | JournalError
+export type EntryOrError<E> = Recorded<E> | JournalError
 
 export type Parsed = ReadonlyArray<{ readonly at: number; readonly entry: unknown }> | JournalError
 
 export interface Codec<E> {
   readonly encode: (entry: E, at: number) => string
   /** Decodes a new copy on each call. */
-  readonly decode: (parsed: Parsed, position: number, index: number) => Found<E>
+  readonly decode: (parsed: Parsed, position: number, index: number) => EntryOrError<E>
 }
 
-export const join = (encoded: ReadonlyArray<string>): string => `{"v":${version},"entries":[${encoded.join()}]}`
+export const joinEntries = (encoded: ReadonlyArray<string>): string => `{"v":${version},"entries":[${encoded.join()}]}`
 
 const problem = (position: number, detail: string, reason: "corrupt" | "version" = "corrupt"): JournalError =>
   new JournalError({ operation: "JetStream.read", reason, position, detail })
@@ -106,7 +106,7 @@ export const codec = <E, Encoded>(schema: Schema.Codec<E, Encoded>): Codec<E> =>
       if (parsed instanceof JournalError) return new JournalError({ ...parsed, position })
       const { at, entry } = parsed[index]!
       return Result.match(decode(entry), {
-        onFailure: (error): Found<E> => problem(position, `what stands at ${position} is no entry: ${String(error)}`),
+        onFailure: (error): EntryOrError<E> => problem(position, `what stands at ${position} is no entry: ${String(error)}`),
         onSuccess: (entry) => ({ position, at, entry })
       })
     }

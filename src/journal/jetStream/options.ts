@@ -51,14 +51,16 @@ export interface Options {
   readonly timeout?: Duration.Input | undefined
 }
 
-const refuse = (detail: string): Effect.Effect<never, JournalError> =>
+const invalidOption = (detail: string): Effect.Effect<never, JournalError> =>
   Effect.fail(new JournalError({ operation: "JetStream.open", reason: "invalid", detail }))
 
-export const check = ({ maxBytes, name, replicas = 1, servers }: Options): Effect.Effect<void, JournalError> => {
-  if (!/^[\w-]{1,200}$/.test(name)) return refuse(`the name ${JSON.stringify(name)} is not of letters, digits, "-" and "_"`)
-  if (servers.length === 0) return refuse("no server is named")
-  if (!Number.isInteger(replicas) || replicas < 1 || replicas > 5) return refuse(`replicas are 1 to 5, not ${replicas}`)
-  if (maxBytes !== undefined && !(Number.isSafeInteger(maxBytes) && maxBytes > 0)) return refuse(`maxBytes is ${maxBytes}`)
+export const checkOptions = ({ maxBytes, name, replicas = 1, servers }: Options): Effect.Effect<void, JournalError> => {
+  if (!/^[\w-]{1,200}$/.test(name))
+    return invalidOption(`the name ${JSON.stringify(name)} is not of letters, digits, "-" and "_"`)
+  if (servers.length === 0) return invalidOption("no server is named")
+  if (!Number.isInteger(replicas) || replicas < 1 || replicas > 5) return invalidOption(`replicas are 1 to 5, not ${replicas}`)
+  if (maxBytes !== undefined && !(Number.isSafeInteger(maxBytes) && maxBytes > 0))
+    return invalidOption(`maxBytes is ${maxBytes}`)
   return Effect.void
 }
 

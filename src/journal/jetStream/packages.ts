@@ -2,14 +2,14 @@
 import * as Effect from "effect/Effect"
 import { JournalError } from "../errors.ts"
 
-const names = "@nats-io/transport-node, @nats-io/jetstream and @nats-io/obj"
+const packageNames = "@nats-io/transport-node, @nats-io/jetstream and @nats-io/obj"
 
 /** Rethrows the error. Bundlers treat an import with a handled failure as optional, and continue if the package is not installed. */
 const rethrow = (cause: unknown): never => {
   throw cause
 }
 
-export const load = Effect.tryPromise({
+export const loadPackages = Effect.tryPromise({
   try: async () => {
     const [transport, jetstream, obj] = await Promise.all([
       import("@nats-io/transport-node").catch(rethrow),
@@ -22,8 +22,8 @@ export const load = Effect.tryPromise({
     new JournalError({
       operation: "JetStream.open",
       reason: "unavailable",
-      detail: `a journal on JetStream needs the packages ${names} to be installed: ${String(cause)}`
+      detail: `a journal on JetStream needs the packages ${packageNames} to be installed: ${String(cause)}`
     })
 })
 
-export type Packages = Effect.Success<typeof load>
+export type Packages = Effect.Success<typeof loadPackages>

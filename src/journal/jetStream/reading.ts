@@ -12,12 +12,14 @@ export interface Reading<E> {
 }
 
 const concurrency = 64
-const most = 128
+const maxPagePositions = 128
 
 const isError = (found: unknown): found is JournalError => found instanceof JournalError
 
 /** Returns the entries before the first unreadable one; fails if the first one is unreadable. */
-const readable = <E>(found: ReadonlyArray<Messages.Found<E>>): Effect.Effect<ReadonlyArray<Recorded<E>>, JournalError> => {
+const readablePrefix = <E>(
+  found: ReadonlyArray<Messages.EntryOrError<E>>
+): Effect.Effect<ReadonlyArray<Recorded<E>>, JournalError> => {
   const problem = found.findIndex(isError)
   if (problem === -1) return Effect.succeed(found as ReadonlyArray<Recorded<E>>)
   return problem === 0
@@ -40,27 +42,30 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
   }
 
   /** A message whose entries fill several pages, cached so that it is parsed once. */
-  let large: { readonly message: Messages.Message; readonly parsed: Messages.Parsed } | undefined
+  let largeMessage: { readonly message: Messages.Message; readonly parsed: Messages.Parsed } | undefined
 
   const entriesOf = (
     message: Messages.Message,
     from: number,
     to: number
-  ): Effect.Effect<ReadonlyArray<Messages.Found<E>>, JournalError> =>
-    Effect.map(large?.message.sequence === message.sequence ? Effect.succeed(large.parsed) : parsed(message), (parsed) => {
-      if (message.count > most) large = { message, parsed }
-      const found: Array<Messages.Found<E>> = []
-      for (let at = Math.max(from, message.sequence); at <= Math.min(to, Messages.endOf(message)); at++) {
-        found.push(codec.decode(parsed, at, at - message.sequence))
+  ): Effect.Effect<ReadonlyArray<Messages.EntryOrError<E>>, JournalError> =>
+    Effect.map(
+      largeMessage?.message.sequence === message.sequence ? Effect.succeed(largeMessage.parsed) : parsed(message),
+      (parsed) => {
+        if (message.count > maxPagePositions) largeMessage = { message, parsed }
+        const found: Array<Messages.EntryOrError<E>> = []
+        for (let at = Math.max(from, message.sequence); at <= Math.min(to, Messages.endOf(message)); at++) {
+          found.push(codec.decode(parsed, at, at - message.sequence))
+        }
+        return found
       }
-      return found
-    })
+    )
 
   /**
    * Returns the message that carries the entry at the position. The found message may be that message, a place keeper of its group, or
    * missing.
    */
-  const carrier = (found: Messages.Message | undefined, position: number): Effect.Effect<Messages.Message, JournalError> =>
+  const findCarrier = (found: Messages.Message | undefined, position: number): Effect.Effect<Messages.Message, JournalError> =>
     Effect.gen(function* () {
       const message = found ?? (yield* log.last)
       const owner = message && (yield* log.owner(message))
@@ -70,43 +75,45 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
     })
 
   /** Reads some or all of the positions from the server, beginning with the first. */
-  const fetched = (from: number, to: number): Effect.Effect<ReadonlyArray<Messages.Found<E>>, JournalError> =>
+  const readFromServer = (from: number, to: number): Effect.Effect<ReadonlyArray<Messages.EntryOrError<E>>, JournalError> =>
     Effect.gen(function* () {
-      if (large !== undefined && large.message.sequence <= from && from <= Messages.endOf(large.message)) {
-        return yield* entriesOf(large.message, from, to)
+      if (largeMessage !== undefined && largeMessage.message.sequence <= from && from <= Messages.endOf(largeMessage.message)) {
+        return yield* entriesOf(largeMessage.message, from, to)
       }
       const messages = yield* Effect.forEach(
         Array.from({ length: to - from + 1 }, (_, index) => from + index),
         log.get,
         { concurrency }
       )
-      const found: Array<Messages.Found<E>> = []
+      const found: Array<Messages.EntryOrError<E>> = []
       while (found.length < messages.length) {
         const position = from + found.length
-        const message = yield* carrier(messages[position - from], position)
+        const message = yield* findCarrier(messages[position - from], position)
         for (const one of yield* entriesOf(message, position, to)) found.push(one)
       }
       return found
     })
 
-  const remembered = (from: number, to: number): Effect.Effect<ReadonlyArray<Messages.Found<E>>, JournalError> =>
+  const readFromCache = (from: number, to: number): Effect.Effect<ReadonlyArray<Messages.EntryOrError<E>>, JournalError> =>
     Effect.map(
       Effect.forEach(
-        recent.from(from, to - from + 1).filter(({ sequence }) => sequence <= to),
+        recent.messagesFrom(from, to - from + 1).filter(({ sequence }) => sequence <= to),
         (message) => entriesOf(message, from, to)
       ),
       (found) => found.flat()
     )
 
-  const range = (from: number, to: number): Effect.Effect<ReadonlyArray<Messages.Found<E>>, JournalError> =>
-    Effect.suspend(() => (from > recent.before() && to <= recent.end() ? remembered(from, to) : fetched(from, to)))
+  const readRange = (from: number, to: number): Effect.Effect<ReadonlyArray<Messages.EntryOrError<E>>, JournalError> =>
+    Effect.suspend(() =>
+      from > recent.positionBefore() && to <= recent.end() ? readFromCache(from, to) : readFromServer(from, to)
+    )
 
   const read: Reading<E>["read"] = (after, limit) =>
     Effect.suspend(() => {
       const page = (end: number): ReturnType<Reading<E>["read"]> =>
         end <= after
           ? Effect.succeed([])
-          : Effect.flatMap(range(after + 1, Math.min(after + limit, after + most, end)), readable)
+          : Effect.flatMap(readRange(after + 1, Math.min(after + limit, after + maxPagePositions, end)), readablePrefix)
       // Only the server knows whether this is the end, but an entry that arrives meanwhile answers the read as well.
       return recent.end() > after
         ? page(recent.end())
@@ -119,7 +126,9 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
       Effect.flatMap(log.end, (end) => {
         const to = Math.min(end, before - 1)
         if (to < 1 || limit <= 0) return Effect.succeed([])
-        return Effect.flatMap(range(Math.max(1, to - Math.min(limit, most) + 1), to), (found) => readable(found.toReversed()))
+        return Effect.flatMap(readRange(Math.max(1, to - Math.min(limit, maxPagePositions) + 1), to), (found) =>
+          readablePrefix(found.toReversed())
+        )
       })
   }
 }

@@ -7,8 +7,8 @@ import { hasher } from "../../runtime/hash.ts"
 import { JournalError } from "../errors.ts"
 import type { ContentRef } from "../FileSystemEntry.ts"
 
-const most = 1_048_576
-const chunkSize = 65_536
+const maxMemoryBytes = 1_048_576
+const readSizeBytes = 65_536
 
 export interface Spool {
   readonly ref: ContentRef
@@ -21,7 +21,7 @@ const problem = (cause: unknown): JournalError =>
 
 const attempt = <A>(work: () => Promise<A>): Effect.Effect<A, JournalError> => Effect.tryPromise({ try: work, catch: problem })
 
-const file = Effect.acquireRelease(
+const openTemporaryFile = Effect.acquireRelease(
   attempt(async () => {
     const directory = await Fs.mkdtemp(join(tmpdir(), "fs-algebra-content-"))
     return { directory, handle: await Fs.open(join(directory, "content"), "wx+", 0o600) }
@@ -35,16 +35,16 @@ const file = Effect.acquireRelease(
     )
 )
 
-async function* read(handle: Fs.FileHandle): AsyncIterable<Uint8Array> {
+async function* readFileChunks(handle: Fs.FileHandle): AsyncIterable<Uint8Array> {
   for (let at = 0; ;) {
-    const { buffer, bytesRead } = await handle.read(new Uint8Array(chunkSize), 0, chunkSize, at)
+    const { buffer, bytesRead } = await handle.read(new Uint8Array(readSizeBytes), 0, readSizeBytes, at)
     if (bytesRead === 0) return
     at += bytesRead
     yield buffer.subarray(0, bytesRead)
   }
 }
 
-async function* each(chunks: ReadonlyArray<Uint8Array>): AsyncIterable<Uint8Array> {
+async function* iterateChunks(chunks: ReadonlyArray<Uint8Array>): AsyncIterable<Uint8Array> {
   yield* chunks
 }
 
@@ -58,7 +58,7 @@ export const make = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effec
       Effect.gen(function* () {
         hash.update(chunk)
         size += chunk.length
-        if (handle === undefined && size > most) handle = (yield* file).handle
+        if (handle === undefined && size > maxMemoryBytes) handle = (yield* openTemporaryFile).handle
         chunks.push(handle === undefined ? chunk.slice() : chunk)
         if (handle === undefined) return
         const [target, pending] = [handle, chunks]
@@ -66,9 +66,9 @@ export const make = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effec
         for (const part of pending) yield* attempt(() => target.writeFile(part))
       })
     )
-    const held = handle
+    const openHandle = handle
     return {
       ref: { sha256: hash.digest(), size },
-      bytes: () => (held === undefined ? each(chunks) : read(held))
+      bytes: () => (openHandle === undefined ? iterateChunks(chunks) : readFileChunks(openHandle))
     }
   })

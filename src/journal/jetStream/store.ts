@@ -8,8 +8,8 @@ import * as Contents from "./contents.ts"
 import * as Following from "./following.ts"
 import * as Log from "./log.ts"
 import * as Messages from "./messages.ts"
-import { check, type Options } from "./options.ts"
-import { load } from "./packages.ts"
+import { checkOptions, type Options } from "./options.ts"
+import { loadPackages } from "./packages.ts"
 import * as Reading from "./reading.ts"
 import * as Writing from "./writing.ts"
 
@@ -20,8 +20,8 @@ export const make = <E, Encoded>(
   options: Options
 ): Effect.Effect<Store<E>, JournalError, Scope.Scope> =>
   Effect.gen(function* () {
-    yield* check(options)
-    const connection = yield* Connection.make(yield* load, options)
+    yield* checkOptions(options)
+    const connection = yield* Connection.make(yield* loadPackages, options)
     const log = yield* Log.open(connection, options)
     const contents = yield* Contents.open(connection, options)
     const codec = Messages.codec(schema)

@@ -16,7 +16,7 @@ import type { Connection, Refusal } from "./connection.ts"
 import type { Log } from "./log.ts"
 import * as Messages from "./messages.ts"
 
-interface Call {
+interface PendingAppend {
   readonly entries: ReadonlyArray<string>
   /** The sum of the lengths in characters. */
   readonly size: number
@@ -24,23 +24,23 @@ interface Call {
 }
 
 /** The largest size in characters of appends that are sent together; a single append may be larger. */
-const most = 65_536
-const room = 1_024
+const maxBatchChars = 65_536
+const reservedHeaderBytes = 1_024
 
 const wrongLastSequence = 10_071
 /** The `err_code`s of exceeded limits: of the stream, the message size, or the account. */
-const full: ReadonlySet<number> = new Set([10_077, 10_054, 10_023, 10_047, 10_028])
+const limitCodes: ReadonlySet<number> = new Set([10_077, 10_054, 10_023, 10_047, 10_028])
 
 const failure = (reason: "tooLarge" | "unavailable" | "corrupt" | "closed", detail: string): JournalError =>
   new JournalError({ operation: "JetStream.append", reason, detail })
 
-const isTaken = (error: JournalError | Refusal): boolean => error._tag === "Refusal" && error.code === wrongLastSequence
+const isPositionTaken = (error: JournalError | Refusal): boolean => error._tag === "Refusal" && error.code === wrongLastSequence
 
-const grouped = (calls: ReadonlyArray<Call>): ReadonlyArray<ReadonlyArray<Call>> => {
-  const groups: Array<Array<Call>> = []
+const groupCalls = (calls: ReadonlyArray<PendingAppend>): ReadonlyArray<ReadonlyArray<PendingAppend>> => {
+  const groups: Array<Array<PendingAppend>> = []
   let size = Number.POSITIVE_INFINITY
   for (const call of calls) {
-    if (size + call.size > most) {
+    if (size + call.size > maxBatchChars) {
       groups.push([])
       size = 0
     }
@@ -60,12 +60,12 @@ export const make = (
 ): Effect.Effect<Append, JournalError, Scope.Scope> =>
   Effect.gen(function* () {
     const { jetstream, nats, packages } = connection
-    const waiting = yield* Queue.unbounded<Call>()
-    const open = new Set<Call>()
+    const callQueue = yield* Queue.unbounded<PendingAppend>()
+    const openCalls = new Set<PendingAppend>()
     /** The last taken position that this process knows; `undefined` after a failure. */
-    let tip: number | undefined
+    let lastKnownPosition: number | undefined
     /** The last position that was confirmed, and therefore must still exist. */
-    let answered = 0
+    let lastConfirmedPosition = 0
 
     const headersOf = (fields: Readonly<Record<string, string>>) => {
       const headers = packages.transport.headers()
@@ -73,52 +73,58 @@ export const make = (
       return headers
     }
 
-    const refused = (refusal: Refusal): JournalError =>
-      full.has(refusal.code)
+    const refusalError = (refusal: Refusal): JournalError =>
+      limitCodes.has(refusal.code)
         ? failure("tooLarge", `the stream takes no more: ${refusal.message}`)
         : failure("unavailable", refusal.message)
 
-    const placeOf = (first: number, count: number) => ({ [Messages.header.placeOf]: `${first}/${count}` })
+    const placeHeaders = (first: number, count: number) => ({ [Messages.header.placeOf]: `${first}/${count}` })
 
     /**
      * Sends the place keepers after the first message of a group, without waiting. A process that finds a missing one adds it.
      */
-    const keepPlaces = (first: number, count: number): void => {
+    const sendPlaceKeepers = (first: number, count: number): void => {
       for (let after = first; after < first + count - 1; after++) {
-        const headers = headersOf(placeOf(first, count))
+        const headers = headersOf(placeHeaders(first, count))
         headers.set(packages.jetstream.PubHeaders.ExpectedLastSeqHdr, String(after))
         nats.publish(log.subject, "", { headers })
       }
     }
 
     /** Adds the place keepers after sequence `from` for a group whose writer has not added them, and waits until they exist. */
-    const putPlaces = ({ count, sequence: first }: Messages.Message, from: number): Effect.Effect<void, JournalError> =>
+    const addMissingPlaceKeepers = (
+      { count, sequence: first }: Messages.Message,
+      from: number
+    ): Effect.Effect<void, JournalError> =>
       Effect.forEach(
         Array.from({ length: first + count - 1 - from }, (_, index) => from + index),
         (after) =>
           connection.call("JetStream.append", () =>
-            jetstream.publish(log.subject, "", { headers: headersOf(placeOf(first, count)), expect: { lastSequence: after } })
+            jetstream.publish(log.subject, "", {
+              headers: headersOf(placeHeaders(first, count)),
+              expect: { lastSequence: after }
+            })
           ),
         { discard: true, concurrency: "unbounded" }
       ).pipe(
-        Effect.catchIf(isTaken, () => Effect.void),
-        Effect.mapError((error) => (error._tag === "Refusal" ? refused(error) : error))
+        Effect.catchIf(isPositionTaken, () => Effect.void),
+        Effect.mapError((error) => (error._tag === "Refusal" ? refusalError(error) : error))
       )
 
     /** Returns the last taken position, after adding missing place keepers. */
-    const settle: Effect.Effect<number, JournalError> = Effect.gen(function* () {
+    const completeLastGroup: Effect.Effect<number, JournalError> = Effect.gen(function* () {
       const last = yield* log.last
       if (last === undefined) return 0
       const owner = yield* log.owner(last)
       const end = Messages.endOf(owner)
-      if (end > last.sequence) yield* putPlaces(owner, last.sequence)
+      if (end > last.sequence) yield* addMissingPlaceKeepers(owner, last.sequence)
       return Math.max(end, last.sequence)
     })
 
-    const find = Effect.gen(function* () {
-      const end = yield* settle
-      if (end < answered) {
-        return yield* Effect.fail(failure("corrupt", `the stream ends at ${end}, and had ${answered} entries`))
+    const findEnd = Effect.gen(function* () {
+      const end = yield* completeLastGroup
+      if (end < lastConfirmedPosition) {
+        return yield* Effect.fail(failure("corrupt", `the stream ends at ${end}, and had ${lastConfirmedPosition} entries`))
       }
       return end
     })
@@ -139,13 +145,13 @@ export const make = (
         .pipe(
           Effect.map(({ seq }): number | undefined => seq),
           Effect.catchIf(
-            isTaken,
+            isPositionTaken,
             // A message that is sent again after a lost answer is refused because it is already stored.
             () => Effect.map(log.get(after + 1), (found) => (found?.id === id ? found.sequence : undefined))
           ),
           Effect.mapError((error) =>
             error._tag === "Refusal"
-              ? refused(error)
+              ? refusalError(error)
               : failure(
                   error.reason === "closed" ? "closed" : "unavailable",
                   `${error.detail}; whether it was appended is not known`
@@ -155,13 +161,13 @@ export const make = (
 
     const store = (outgoing: Outgoing): Effect.Effect<number, JournalError> =>
       Effect.gen(function* () {
-        const after: number = tip ?? (yield* find)
+        const after: number = lastKnownPosition ?? (yield* findEnd)
         // The last position is unknown until the message is confirmed.
-        tip = undefined
+        lastKnownPosition = undefined
         const first = yield* publish(outgoing, after)
         if (first === undefined) return yield* store(outgoing)
-        keepPlaces(first, outgoing.count)
-        return (answered = tip = first + outgoing.count - 1)
+        sendPlaceKeepers(first, outgoing.count)
+        return (lastConfirmedPosition = lastKnownPosition = first + outgoing.count - 1)
       })
 
     const outgoing = (entries: ReadonlyArray<string>): Effect.Effect<Outgoing, JournalError> =>
@@ -169,51 +175,52 @@ export const make = (
         const id = randomBytes(16).toString("hex")
         const { body, count, id: name } = Messages.header
         const fields = { [name]: id, ...(entries.length === 1 ? {} : { [count]: String(entries.length) }) }
-        const data = Messages.join(entries)
+        const data = Messages.joinEntries(entries)
         const bytes = Buffer.byteLength(data)
-        if (bytes <= (nats.info?.max_payload ?? 1_048_576) - room) return { id, count: entries.length, data, fields }
+        if (bytes <= (nats.info?.max_payload ?? 1_048_576) - reservedHeaderBytes)
+          return { id, count: entries.length, data, fields }
         const ref = yield* contents.put(Buffer.from(data))
         return { id, count: entries.length, data: "", fields: { ...fields, [body]: `${ref.sha256}/${ref.size}` } }
       })
 
-    const answer = (call: Call, value: Effect.Effect<number, JournalError>): void => {
-      open.delete(call)
+    const answer = (call: PendingAppend, value: Effect.Effect<number, JournalError>): void => {
+      openCalls.delete(call)
       call.resume(value)
     }
 
-    const write = (calls: ReadonlyArray<Call>): Effect.Effect<void> =>
+    const write = (calls: ReadonlyArray<PendingAppend>): Effect.Effect<void> =>
       Effect.suspend(() => {
-        const meant = calls.filter((call) => open.has(call))
-        if (meant.length === 0) return Effect.void
-        const entries = meant.flatMap((call) => call.entries)
+        const pendingCalls = calls.filter((call) => openCalls.has(call))
+        if (pendingCalls.length === 0) return Effect.void
+        const entries = pendingCalls.flatMap((call) => call.entries)
         return Effect.matchCause(Effect.flatMap(outgoing(entries), store), {
           onFailure: (cause) => {
-            for (const call of meant) answer(call, Effect.failCause(cause))
+            for (const call of pendingCalls) answer(call, Effect.failCause(cause))
           },
           onSuccess: (last) => {
             let position = last - entries.length
-            for (const call of meant) answer(call, Effect.succeed((position += call.entries.length)))
+            for (const call of pendingCalls) answer(call, Effect.succeed((position += call.entries.length)))
           }
         })
       })
 
-    yield* Queue.takeAll(waiting).pipe(
-      Effect.flatMap((calls) => Effect.forEach(grouped(calls), write, { discard: true })),
+    yield* Queue.takeAll(callQueue).pipe(
+      Effect.flatMap((calls) => Effect.forEach(groupCalls(calls), write, { discard: true })),
       Effect.forever,
       Effect.forkScoped
     )
-    const abandon = (): void => {
-      for (const call of open) answer(call, Effect.fail(connection.ended()!))
+    const failAll = (): void => {
+      for (const call of openCalls) answer(call, Effect.fail(connection.endError()!))
     }
-    connection.ending.add(abandon)
+    connection.endListeners.add(failAll)
 
     return (entries) =>
       Effect.callback((resume) => {
-        const ended = connection.ended()
+        const ended = connection.endError()
         if (ended !== undefined) return resume(Effect.fail(ended))
-        const call: Call = { entries, size: entries.reduce((size, entry) => size + entry.length, 0), resume }
-        open.add(call)
-        Queue.offerUnsafe(waiting, call)
-        return Effect.sync(() => void open.delete(call))
+        const call: PendingAppend = { entries, size: entries.reduce((size, entry) => size + entry.length, 0), resume }
+        openCalls.add(call)
+        Queue.offerUnsafe(callQueue, call)
+        return Effect.sync(() => void openCalls.delete(call))
       })
   })

@@ -1,7 +1,7 @@
 import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import { JournalError } from "../errors.ts"
-import { seal } from "./holding.ts"
+import { freezeEntry } from "./holding.ts"
 import type { Decode } from "./pages.ts"
 
 export interface Codec<E> {
@@ -20,10 +20,10 @@ export const make = <E, I>(schema: Schema.Codec<E, I>): Codec<E> => {
         ? JSON.stringify(encoded.value)
         : new JournalError({ operation: "Journal.append", reason: "invalid", detail: "the entry is not of the journal's kind" })
     },
-    decode: (said, position) => {
-      const decoded = decode(said)
+    decode: (jsonValue, position) => {
+      const decoded = decode(jsonValue)
       return Exit.isSuccess(decoded)
-        ? seal(decoded.value)
+        ? freezeEntry(decoded.value)
         : new JournalError({
             operation: "Journal.read",
             reason: "corrupt",

@@ -11,14 +11,14 @@ import { JournalError } from "../errors.ts"
 import { isEfferent, isTerminal } from "../FileSystemEntry.ts"
 import type { Compacted } from "../Journal.ts"
 import * as Answered from "../leaf/answered.ts"
-import { claim } from "./claim.ts"
+import { claimFile } from "./claim.ts"
 import { openFile, realPath } from "./fileStore.ts"
 import { compactedHeaderOf } from "./format.ts"
-import { type Placed, scan, start } from "./scan.ts"
+import { type LocatedLine, scan, readStart } from "./scan.ts"
 import { codeOf } from "../../model/systemError.ts"
 import { closeQuietly, syncDirectoryNow } from "../../runtime/host.ts"
 import { attempt, readAt } from "./system.ts"
-import { collect } from "./verifying.ts"
+import { collectRefs } from "./verifying.ts"
 
 const operation = "Journal.compact"
 
@@ -32,7 +32,7 @@ export interface Disk {
   readonly unlink: (path: string) => void
 }
 
-export const real: Disk = {
+export const realDisk: Disk = {
   create: (path, mode) => Fs.openSync(path, "wx", mode),
   write: (descriptor, bytes) => Fs.writeSync(descriptor, bytes),
   sync: (descriptor) => Fs.fsyncSync(descriptor),
@@ -62,11 +62,11 @@ class Inventory {
     this.isServed = isServed
   }
 
-  add(group: ReadonlyArray<Placed>, since: number): void {
+  add(group: ReadonlyArray<LocatedLine>, since: number): void {
     for (const { at, entry, position } of group) {
       if (at >= since) this.firstSince = Math.min(this.firstSince, position)
       const named = new Map<string, number>()
-      collect(entry, named)
+      collectRefs(entry, named)
       for (const sha256 of named.keys()) this.contents.set(sha256, position)
       this.#see(entry, position)
     }
@@ -86,28 +86,28 @@ class Inventory {
   }
 
   /** Returns the last position that may be removed, and the reason why no later one may. */
-  mayGo(wanted: number, last: number): { readonly position: number; readonly kept?: Compacted["kept"] } {
-    let position = Math.min(wanted, last - 1)
+  lastRemovable(requestedPosition: number, last: number): { readonly position: number; readonly kept?: Compacted["kept"] } {
+    let position = Math.min(requestedPosition, last - 1)
     if (!this.isServed) return { position }
     let kept: Compacted["kept"]
-    const keep = (first: number, why: Compacted["kept"]): void => {
+    const keepFrom = (first: number, why: Compacted["kept"]): void => {
       if (first > position) return
       position = first - 1
       kept = why
     }
-    keep(last - Answered.window + 1, "recent")
+    keepFrom(last - Answered.duplicateWindow + 1, "recent")
     const firstOpen = this.#open.values().next().value ?? Number.POSITIVE_INFINITY
-    keep(firstOpen, "unanswered")
+    keepFrom(firstOpen, "unanswered")
     // The announcements tell a successor which leaf may have begun an open request.
-    for (const { from, until } of this.#leaves) if (until > firstOpen) keep(from, "unanswered")
+    for (const { from, until } of this.#leaves) if (until > firstOpen) keepFrom(from, "unanswered")
     // A repeated request is recognized only by the earlier answer.
-    for (const [answer, at] of this.#repeated.toReversed()) if (at > position) keep(answer, "recent")
+    for (const [answer, at] of this.#repeated.toReversed()) if (at > position) keepFrom(answer, "recent")
     return { position: Math.max(0, position), ...(kept === undefined ? {} : { kept }) }
   }
 
   /** Reads entries by their tags only, because decoding a long journal would take too long. */
   #see(entry: unknown, position: number): void {
-    this.#answered.move({ position, entry })
+    this.#answered.advanceTo({ position, entry })
     if (isTerminal(entry)) this.#open.delete(entry.correlationId)
     else if (isEfferent(entry)) {
       const { correlationId } = entry
@@ -157,22 +157,22 @@ const copy = (disk: Disk, from: number, to: number, start: number, end: number):
   return Effect.suspend(() => next(start))
 }
 
-const unlinkIfThere = (disk: Disk, path: string): void => {
+const unlinkIfExists = (disk: Disk, path: string): void => {
   if (Fs.lstatSync(path, { throwIfNoEntry: false }) !== undefined) disk.unlink(path)
 }
 
-const hashLength = 64
+const hashChars = 64
 /** The number of bytes after the hash in a line. */
-const afterHash = '"}\n'.length
+const bytesAfterHash = '"}\n'.length
 
 const hashBefore = (descriptor: number, offset: number): string => {
-  const bytes = Buffer.alloc(hashLength)
-  readAt(descriptor, bytes, offset - afterHash - hashLength)
+  const bytes = Buffer.alloc(hashChars)
+  readAt(descriptor, bytes, offset - bytesAfterHash - hashChars)
   return bytes.toString("latin1")
 }
 
 /** Removes the files of contents that no entry names. Other files in the directory stay. */
-const sweep = (disk: Disk, directory: string, isNamed: (sha256: string) => boolean): number => {
+const removeUnnamedContents = (disk: Disk, directory: string, isNamed: (sha256: string) => boolean): number => {
   let removed = 0
   const stats = Fs.lstatSync(directory, { throwIfNoEntry: false })
   if (stats?.isDirectory() !== true) return 0
@@ -188,9 +188,9 @@ const sweep = (disk: Disk, directory: string, isNamed: (sha256: string) => boole
 }
 
 export const compact = (
-  given: string,
+  journalPath: string,
   options: { readonly before: number | DateTime.Utc; readonly contents?: string | undefined },
-  disk: Disk = real
+  disk: Disk = realDisk
 ): Effect.Effect<Compacted, JournalError> =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -198,24 +198,24 @@ export const compact = (
       if (typeof before === "number" && (!Number.isSafeInteger(before) || before < 1)) {
         return yield* failure("invalid", "before must be a position, from 1 on, or a time")
       }
-      const path = yield* attempt(operation, () => realPath(resolve(given)))
+      const path = yield* attempt(operation, () => realPath(resolve(journalPath)))
       const stats = yield* attempt(operation, () => Fs.statSync(path))
-      yield* claim(path)
+      yield* claimFile(path)
       const descriptor = yield* openFile(path, Fs.constants.O_RDONLY)
-      const from = yield* start(descriptor)
+      const from = yield* readStart(descriptor)
       if (from === undefined) return { removed: 0, first: 1, contents: 0 }
       const inventory = new Inventory(from.served)
       const since = typeof before === "number" ? Number.POSITIVE_INFINITY : before.epochMilliseconds
       const { point } = yield* scan(descriptor, from, (group) => void inventory.add(group, since))
-      const wanted = (typeof before === "number" ? before : inventory.firstSince) - 1
-      const { kept, position } = inventory.mayGo(wanted, point.position)
+      const requestedPosition = (typeof before === "number" ? before : inventory.firstSince) - 1
+      const { kept, position } = inventory.lastRemovable(requestedPosition, point.position)
       const end = inventory.endUpTo(position)
       const why = kept === undefined ? {} : { kept }
       if (end === undefined) return { removed: 0, first: from.position + 1, contents: 0, ...why }
       const chain = from.chain === undefined ? undefined : hashBefore(descriptor, end.offset)
       const header = { after: end.position, chain, served: inventory.isServed }
       const draft = `${path}.compacting`
-      yield* attempt(operation, () => unlinkIfThere(disk, draft))
+      yield* attempt(operation, () => unlinkIfExists(disk, draft))
       const target = yield* Effect.acquireRelease(
         attempt(operation, () => disk.create(draft, stats.mode & 0o777)),
         (target) => Effect.sync(() => closeQuietly(target))
@@ -242,7 +242,11 @@ export const compact = (
         disk.syncDirectory(dirname(path))
         // An explicitly given directory may hold the contents of other journals too.
         if (options.contents !== undefined) return 0
-        return sweep(disk, `${resolve(given)}.contents`, (sha256) => (inventory.contents.get(sha256) ?? 0) > end.position)
+        return removeUnnamedContents(
+          disk,
+          `${resolve(journalPath)}.contents`,
+          (sha256) => (inventory.contents.get(sha256) ?? 0) > end.position
+        )
       })
       return { removed: end.position - from.position, first: end.position + 1, contents, ...why }
     })

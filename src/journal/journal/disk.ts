@@ -4,16 +4,16 @@ import { Fs } from "../../runtime/node.ts"
 export interface Disk {
   /** Appends in one call and returns the number of bytes written. */
   readonly write: (descriptor: number, bytes: Uint8Array) => number
-  readonly writeLater: (descriptor: number, bytes: Uint8Array, done: (error: Error | null, written: number) => void) => void
+  readonly writeAsync: (descriptor: number, bytes: Uint8Array, done: (error: Error | null, written: number) => void) => void
   readonly sync: (descriptor: number, done: (error: Error | null) => void) => void
   readonly truncate: (descriptor: number, size: number) => void
   /** Returns the file's size; `undefined` if the file was deleted. */
   readonly size: (descriptor: number) => number | undefined
 }
 
-export const real: Disk = {
+export const realDisk: Disk = {
   write: (descriptor, bytes) => Fs.writeSync(descriptor, bytes),
-  writeLater: (descriptor, bytes, done) => Fs.write(descriptor, bytes, 0, bytes.length, null, done),
+  writeAsync: (descriptor, bytes, done) => Fs.write(descriptor, bytes, 0, bytes.length, null, done),
   sync: (descriptor, done) => Fs.fsync(descriptor, done),
   truncate: (descriptor, size) => Fs.ftruncateSync(descriptor, size),
   size: (descriptor) => {

@@ -6,12 +6,12 @@ import { makeDirectories } from "../../runtime/directories.ts"
 import * as ContentStore from "../ContentStore.ts"
 import { JournalError } from "../errors.ts"
 import type { Recorded, Store } from "../Journal.ts"
-import { claim } from "./claim.ts"
+import { claimFile } from "./claim.ts"
 import * as Codec from "./codec.ts"
-import { type Disk, real } from "./disk.ts"
-import { headerOf, startOf } from "./format.ts"
+import { type Disk, realDisk } from "./disk.ts"
+import { headerOf, initialChain } from "./format.ts"
 import * as Pages from "./pages.ts"
-import { type Placed, type Point, scan, start } from "./scan.ts"
+import { type LocatedLine, type Point, scan, readStart } from "./scan.ts"
 import * as Signal from "./signal.ts"
 import { closeQuietly } from "../../runtime/host.ts"
 import { attempt, sync, syncDirectory } from "./system.ts"
@@ -20,7 +20,7 @@ import * as Writer from "./writer.ts"
 const operation = "Journal.open"
 
 /** The largest size of one append in UTF-16 units. */
-const largest = 256 * 1024 * 1024
+const maxAppendUnits = 256 * 1024 * 1024
 
 export interface FileStoreOptions {
   readonly path: string
@@ -41,13 +41,13 @@ export const openFile = (path: string, flags: number): Effect.Effect<number, Jou
     (descriptor) =>
       Effect.flatMap(
         attempt(operation, () => Fs.fstatSync(descriptor).isFile()),
-        (isFile) => (isFile ? Effect.void : Effect.fail(noFile))
+        (isFile) => (isFile ? Effect.void : Effect.fail(notAFileError))
       )
   )
 
-const noFile = new JournalError({ operation, reason: "invalid", detail: "what has the name of the journal is no file" })
+const notAFileError = new JournalError({ operation, reason: "invalid", detail: "what has the name of the journal is no file" })
 
-const dangling = new JournalError({
+const danglingLinkError = new JournalError({
   operation,
   reason: "invalid",
   detail: "a link has the name of the journal and leads to nothing; a journal is not made at the end of a link"
@@ -59,39 +59,39 @@ const dangling = new JournalError({
  */
 export const realPath = (path: string): string => {
   if (Fs.existsSync(path)) return Fs.realpathSync(path)
-  if (Fs.lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true) throw dangling
+  if (Fs.lstatSync(path, { throwIfNoEntry: false })?.isSymbolicLink() === true) throw danglingLinkError
   return join(Fs.realpathSync(dirname(path)), basename(path))
 }
 
 /** Writes the header of a new file, or of a file whose first line is incomplete. */
-const begin = (descriptor: number, { chained, fsync, path }: FileStoreOptions): Effect.Effect<Point, JournalError> =>
+const writeHeader = (descriptor: number, { chained, fsync, path }: FileStoreOptions): Effect.Effect<Point, JournalError> =>
   Effect.gen(function* () {
     const header = headerOf(chained)
     yield* attempt(operation, () => {
       Fs.ftruncateSync(descriptor, 0)
-      if (Fs.writeSync(descriptor, header) < header.length) throw full
+      if (Fs.writeSync(descriptor, header) < header.length) throw diskFullError
     })
     if (fsync) {
       yield* sync(operation, descriptor)
       yield* syncDirectory(operation, dirname(path))
     }
-    return { position: 0, offset: header.length, chain: startOf(chained) }
+    return { position: 0, offset: header.length, chain: initialChain(chained) }
   })
 
-const full = Object.assign(new Error("the disk is full"), { code: "ENOSPC" })
+const diskFullError = Object.assign(new Error("the disk is full"), { code: "ENOSPC" })
 
-const recover = <E>(
+const recoverEnd = <E>(
   descriptor: number,
   options: FileStoreOptions,
   decode: Pages.Decode<E>
 ): Effect.Effect<{ readonly point: Point; readonly pages: Pages.Pages<E> }, JournalError> =>
   Effect.gen(function* () {
-    const from = (yield* start(descriptor)) ?? (yield* begin(descriptor, options))
+    const from = (yield* readStart(descriptor)) ?? (yield* writeHeader(descriptor, options))
     if (options.chained && from.chain === undefined) {
       return yield* new JournalError({ operation, reason: "invalid", detail: "the journal that is there is not chained" })
     }
     const pages = Pages.make(descriptor, from, decode)
-    const { point, rest } = yield* scan(descriptor, from, (group) => noteAll(pages, group))
+    const { point, rest } = yield* scan(descriptor, from, (group) => indexGroup(pages, group))
     if (rest > 0) {
       yield* attempt(operation, () => Fs.ftruncateSync(descriptor, point.offset))
       if (options.fsync) yield* sync(operation, descriptor)
@@ -99,33 +99,33 @@ const recover = <E>(
     return { point, pages }
   })
 
-export const noteAll = (pages: Pick<Pages.Pages<never>, "add">, group: ReadonlyArray<Placed>): undefined => {
+export const indexGroup = (pages: Pick<Pages.Pages<never>, "add">, group: ReadonlyArray<LocatedLine>): undefined => {
   for (const { length } of group) pages.add(length)
 }
 
-export const reading = <A>(run: () => A | JournalError): Effect.Effect<A, JournalError> =>
+export const readOrFail = <A>(run: () => A | JournalError): Effect.Effect<A, JournalError> =>
   Effect.flatMap(attempt("Journal.read", run), (found) =>
     found instanceof JournalError ? Effect.fail(found) : Effect.succeed(found)
   )
 
 export const make = <E, I>(
   schema: Schema.Codec<E, I>,
-  given: FileStoreOptions,
-  disk: Disk = real
+  storeOptions: FileStoreOptions,
+  disk: Disk = realDisk
 ): Effect.Effect<Store<E>, JournalError, Scope.Scope> =>
   Effect.gen(function* () {
     const { decode, encode } = Codec.make(schema)
     const path = yield* attempt(operation, () => {
-      makeDirectories(dirname(resolve(given.path)))
-      return realPath(resolve(given.path))
+      makeDirectories(dirname(resolve(storeOptions.path)))
+      return realPath(resolve(storeOptions.path))
     })
-    const { fsync } = given
-    const options = { ...given, path }
-    yield* claim(path)
-    const contents = yield* ContentStore.makeDirectory(given.contents, { fsync })
+    const { fsync } = storeOptions
+    const options = { ...storeOptions, path }
+    yield* claimFile(path)
+    const contents = yield* ContentStore.makeDirectory(storeOptions.contents, { fsync })
     const { O_APPEND, O_CREAT, O_RDWR } = Fs.constants
     const descriptor = yield* openFile(path, O_RDWR | O_APPEND | O_CREAT)
-    const { pages, point } = yield* recover(descriptor, options, decode)
+    const { pages, point } = yield* recoverEnd(descriptor, options, decode)
     const signal = Signal.make()
     const writer = Writer.make({ descriptor, from: point, fsync, disk })
     let isClosed = false
@@ -136,14 +136,14 @@ export const make = <E, I>(
         return Effect.void
       })
     )
-    const open = <A>(effect: Effect.Effect<A, JournalError>): Effect.Effect<A, JournalError> =>
+    const whileOpen = <A>(effect: Effect.Effect<A, JournalError>): Effect.Effect<A, JournalError> =>
       Effect.suspend(() =>
         isClosed ? Effect.fail(new JournalError({ operation, reason: "closed", detail: "the journal was closed" })) : effect
       )
 
     const append: Store<E>["append"] = (entries, at) =>
       Effect.suspend(() => {
-        if (entries.length === 0) return open(Effect.sync(pages.last))
+        if (entries.length === 0) return whileOpen(Effect.sync(pages.last))
         const texts: Array<string> = []
         let size = 0
         for (const entry of entries) {
@@ -152,7 +152,7 @@ export const make = <E, I>(
           texts.push(text)
           size += text.length
         }
-        if (size > largest) return Effect.fail(tooLarge)
+        if (size > maxAppendUnits) return Effect.fail(tooLargeError)
         return writer.append({
           entries: texts,
           at,
@@ -168,25 +168,25 @@ export const make = <E, I>(
       })
 
     const changed: Store<E>["changed"] = (after) =>
-      open(
+      whileOpen(
         Effect.andThen(
           signal.wait(() => isClosed || pages.last() > after),
-          open(Effect.void)
+          whileOpen(Effect.void)
         )
       )
 
     return {
       append,
-      read: (after, limit) => open(reading(() => pages.read(after, limit))),
-      readBackward: (before, limit) => open(reading(() => pages.readBackward(before, limit))),
-      last: open(Effect.sync(pages.last)),
+      read: (after, limit) => whileOpen(readOrFail(() => pages.read(after, limit))),
+      readBackward: (before, limit) => whileOpen(readOrFail(() => pages.readBackward(before, limit))),
+      last: whileOpen(Effect.sync(pages.last)),
       changed,
       contents
     }
   })
 
-const tooLarge = new JournalError({
+const tooLargeError = new JournalError({
   operation: "Journal.append",
   reason: "tooLarge",
-  detail: `one append takes at most ${largest} characters of JSON`
+  detail: `one append takes at most ${maxAppendUnits} characters of JSON`
 })

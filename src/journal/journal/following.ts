@@ -12,43 +12,43 @@ import type { ContentStore } from "../ContentStore.ts"
 import { JournalError } from "../errors.ts"
 import type { Store } from "../Journal.ts"
 import * as Codec from "./codec.ts"
-import { noteAll, openFile, reading } from "./fileStore.ts"
+import { indexGroup, openFile, readOrFail } from "./fileStore.ts"
 import * as Pages from "./pages.ts"
-import { type Point, scan, start } from "./scan.ts"
+import { type Point, scan, readStart } from "./scan.ts"
 import * as Signal from "./signal.ts"
 import { attempt } from "./system.ts"
 
 const operation = "Journal.follow"
 
-const interval = 200
+const pollIntervalMillis = 200
 
-const readOnly = (operation: string): JournalError =>
+const readOnlyError = (operation: string): JournalError =>
   new JournalError({ operation, reason: "readOnly", detail: "the journal was opened for reading only" })
 
-const withoutPut = (contents: ContentStore): ContentStore => ({
+const rejectPuts = (contents: ContentStore): ContentStore => ({
   ...contents,
-  put: () => Effect.fail(readOnly("ContentStore.put")),
-  putStream: () => Effect.fail(readOnly("ContentStore.put"))
+  put: () => Effect.fail(readOnlyError("ContentStore.put")),
+  putStream: () => Effect.fail(readOnlyError("ContentStore.put"))
 })
 
-interface Nudges {
+interface ChangeNotifications {
   readonly count: () => number
-  readonly next: (after: number) => Effect.Effect<void>
+  readonly waitForMore: (after: number) => Effect.Effect<void>
   readonly isClosed: () => boolean
 }
 
-const listen = (path: string): Effect.Effect<Nudges, never, Scope.Scope> =>
+const watchFile = (path: string): Effect.Effect<ChangeNotifications, never, Scope.Scope> =>
   Effect.gen(function* () {
     const signal = Signal.make()
     let count = 0
     let isClosed = false
-    const nudge = (): void => {
+    const notify = (): void => {
       count++
       signal.wake()
     }
     const watch = (): Fs.FSWatcher | undefined => {
       try {
-        return Fs.watch(path, { persistent: false }, nudge).on("error", () => undefined)
+        return Fs.watch(path, { persistent: false }, notify).on("error", () => undefined)
       } catch {
         return undefined
       }
@@ -57,24 +57,24 @@ const listen = (path: string): Effect.Effect<Nudges, never, Scope.Scope> =>
       Effect.sync(() => {
         watcher?.close()
         isClosed = true
-        nudge()
+        notify()
       })
     )
-    let waiting = 0
+    let waiterCount = 0
     let timer: ReturnType<typeof setInterval> | undefined
-    const enter = Effect.sync(() => {
-      if (waiting++ === 0) timer = setInterval(nudge, interval)
+    const startPolling = Effect.sync(() => {
+      if (waiterCount++ === 0) timer = setInterval(notify, pollIntervalMillis)
     })
-    const leave = Effect.sync(() => {
-      if (--waiting === 0) clearInterval(timer)
+    const stopPolling = Effect.sync(() => {
+      if (--waiterCount === 0) clearInterval(timer)
     })
     return {
       count: () => count,
-      next: (after) =>
+      waitForMore: (after) =>
         Effect.acquireUseRelease(
-          enter,
+          startPolling,
           () => signal.wait(() => count > after),
-          () => leave
+          () => stopPolling
         ),
       isClosed: () => isClosed
     }
@@ -87,64 +87,66 @@ export const make = <E, I>(
   Effect.gen(function* () {
     const path = resolve(options.path)
     const { decode } = Codec.make(schema)
-    const contents = withoutPut(yield* Directory.make(options.contents, { fsync: false, sweeps: false }))
+    const contents = rejectPuts(yield* Directory.make(options.contents, { fsync: false, removesLeftovers: false }))
     const descriptor = yield* openFile(path, Fs.constants.O_RDONLY)
-    const nudges = yield* listen(path)
+    const notifications = yield* watchFile(path)
     /** The state of the file; `undefined` until the first line is complete. */
-    let known: { readonly point: Point; readonly pages: Pages.Pages<E> } | undefined
+    let state: { readonly point: Point; readonly pages: Pages.Pages<E> } | undefined
 
-    const begin = Effect.map(start(descriptor), (point) => {
-      if (point !== undefined) known = { point, pages: Pages.make(descriptor, point, decode) }
+    const openPages = Effect.map(readStart(descriptor), (point) => {
+      if (point !== undefined) state = { point, pages: Pages.make(descriptor, point, decode) }
     })
-    const readOn = Effect.suspend(() => {
-      if (known === undefined) return Effect.void
-      const { pages, point } = known
+    const scanNew = Effect.suspend(() => {
+      if (state === undefined) return Effect.void
+      const { pages, point } = state
       return Effect.map(
-        scan(descriptor, point, (group) => noteAll(pages, group)),
+        scan(descriptor, point, (group) => indexGroup(pages, group)),
         ({ point }) => {
-          known = { pages, point }
+          state = { pages, point }
         }
       )
     })
-    const one = Semaphore.makeUnsafe(1)
-    const open = Effect.suspend(() =>
-      nudges.isClosed() ? Effect.fail(failure("closed", "the journal was closed")) : Effect.void
+    const scanLock = Semaphore.makeUnsafe(1)
+    const failIfClosed = Effect.suspend(() =>
+      notifications.isClosed() ? Effect.fail(failure("closed", "the journal was closed")) : Effect.void
     )
-    const grow: Effect.Effect<void, JournalError> = Effect.flatMap(
+    const readGrowth: Effect.Effect<void, JournalError> = Effect.flatMap(
       Effect.andThen(
-        open,
+        failIfClosed,
         attempt(operation, () => Fs.fstatSync(descriptor))
       ),
       ({ nlink, size }) => {
         if (nlink === 0) return Effect.fail(failure("io", "its file was removed"))
-        if (known === undefined) return one.withPermit(Effect.andThen(begin, readOn))
+        if (state === undefined) return scanLock.withPermit(Effect.andThen(openPages, scanNew))
         // A partial line may have been replaced by another one, so only the end of complete groups is compared.
-        if (size === known.point.offset) return Effect.void
-        if (size < known.point.offset) return Effect.fail(failure("corrupt", "entries that were there are gone from its file"))
-        return one.withPermit(readOn)
+        if (size === state.point.offset) return Effect.void
+        if (size < state.point.offset) return Effect.fail(failure("corrupt", "entries that were there are gone from its file"))
+        return scanLock.withPermit(scanNew)
       }
     )
-    const last = (): number => known?.pages.last() ?? 0
+    const last = (): number => state?.pages.last() ?? 0
     const changed: Store<E>["changed"] = (after) =>
       Effect.suspend(() => {
-        const seen = nudges.count()
-        return Effect.flatMap(grow, () => (last() > after ? Effect.void : Effect.andThen(nudges.next(seen), changed(after))))
+        const countBefore = notifications.count()
+        return Effect.flatMap(readGrowth, () =>
+          last() > after ? Effect.void : Effect.andThen(notifications.waitForMore(countBefore), changed(after))
+        )
       })
 
-    yield* grow
+    yield* readGrowth
     return {
-      append: () => Effect.fail(readOnly("Journal.append")),
+      append: () => Effect.fail(readOnlyError("Journal.append")),
       read: (after, limit) =>
         Effect.andThen(
-          Effect.suspend(() => (after < last() ? open : grow)),
-          reading(() => known?.pages.read(after, limit) ?? [])
+          Effect.suspend(() => (after < last() ? failIfClosed : readGrowth)),
+          readOrFail(() => state?.pages.read(after, limit) ?? [])
         ),
       readBackward: (before, limit) =>
         Effect.andThen(
-          grow,
-          reading(() => known?.pages.readBackward(before, limit) ?? [])
+          readGrowth,
+          readOrFail(() => state?.pages.readBackward(before, limit) ?? [])
         ),
-      last: Effect.map(grow, last),
+      last: Effect.map(readGrowth, last),
       changed,
       contents
     }

@@ -26,17 +26,17 @@ export const compactedHeaderOf = ({ after, chain, served }: Header): string =>
   }}\n`
 
 /** The longest header in bytes, including those of later versions. */
-export const longestHeader = 256
+export const maxHeaderBytes = 256
 
 /** The hash of the line before; `undefined` if the journal is not chained. */
 export type Chain = string | undefined
 
-export const startOf = (chained: boolean): Chain => (chained ? sha256(Buffer.from(headerOf(true))) : undefined)
+export const initialChain = (chained: boolean): Chain => (chained ? sha256(Buffer.from(headerOf(true))) : undefined)
 
-const corrupt = (detail: string, position?: number): JournalError =>
+const corruptError = (detail: string, position?: number): JournalError =>
   new JournalError({ operation: "Journal.read", reason: "corrupt", detail, ...(position === undefined ? {} : { position }) })
 
-const later = (position?: number): JournalError =>
+const laterVersionError = (position?: number): JournalError =>
   new JournalError({
     operation: "Journal.read",
     reason: "version",
@@ -44,7 +44,7 @@ const later = (position?: number): JournalError =>
     ...(position === undefined ? {} : { position })
   })
 
-const jsonOf = (bytes: Uint8Array): Record<string, unknown> | undefined => {
+const parseJson = (bytes: Uint8Array): Record<string, unknown> | undefined => {
   if (!isUtf8(bytes)) return undefined
   try {
     const value: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("utf8"))
@@ -54,7 +54,7 @@ const jsonOf = (bytes: Uint8Array): Record<string, unknown> | undefined => {
   }
 }
 
-const isLater = (value: unknown): boolean => typeof value === "number" && Number.isInteger(value) && value > version
+const isLaterVersion = (value: unknown): boolean => typeof value === "number" && Number.isInteger(value) && value > version
 
 export interface Header {
   /** The position of the last entry that was removed; 0 if none was. */
@@ -64,45 +64,45 @@ export interface Header {
   readonly served: boolean
 }
 
-const readCompacted = ({ after, chain, served }: Record<string, unknown>, line: string): Header | undefined => {
+const parseCompactedHeader = ({ after, chain, served }: Record<string, unknown>, line: string): Header | undefined => {
   if (!isCount(after) || !(chain === undefined || (typeof chain === "string" && /^[0-9a-f]{64}$/.test(chain)))) return undefined
   const header = { after, chain, served: served === true }
   return line === compactedHeaderOf(header) ? header : undefined
 }
 
 /** Parses the header of a file. Returns `undefined` if the header is incomplete, so that there is no entry either. */
-export const readHeader = (start: Uint8Array): Header | undefined | JournalError => {
+export const parseHeader = (start: Uint8Array): Header | undefined | JournalError => {
   const text = Buffer.from(start).toString("latin1")
   for (const chained of [false, true]) {
     const header = headerOf(chained)
-    if (text.startsWith(header)) return { after: 0, chain: startOf(chained), served: false }
+    if (text.startsWith(header)) return { after: 0, chain: initialChain(chained), served: false }
     if (header.startsWith(text)) return undefined
   }
   const end = start.indexOf(10)
-  const said = end < 0 ? undefined : jsonOf(start.subarray(0, end))
-  if (said?.["format"] !== "fs-algebra/journal") return corrupt("it is no journal of fs-algebra")
-  const compacted = readCompacted(said, text.slice(0, end + 1))
+  const json = end < 0 ? undefined : parseJson(start.subarray(0, end))
+  if (json?.["format"] !== "fs-algebra/journal") return corruptError("it is no journal of fs-algebra")
+  const compacted = parseCompactedHeader(json, text.slice(0, end + 1))
   if (compacted !== undefined) return compacted
-  return isLater(said["v"]) && said["v"] !== 2 ? later() : corrupt("it is no journal of fs-algebra")
+  return isLaterVersion(json["v"]) && json["v"] !== 2 ? laterVersionError() : corruptError("it is no journal of fs-algebra")
 }
 
-const digest = (previous: string, body: Uint8Array): string => sha256(Buffer.concat([Buffer.from(previous), body]))
+const chainHash = (previous: string, body: Uint8Array): string => sha256(Buffer.concat([Buffer.from(previous), body]))
 
-const ending = (hash: string): string => `,"hash":"${hash}"}`
-const endingLength = ending("0".repeat(64)).length
+const hashSuffix = (hash: string): string => `,"hash":"${hash}"}`
+const hashSuffixLength = hashSuffix("0".repeat(64)).length
 
-export interface Written {
+export interface ComposedLine {
   readonly text: string
   readonly chain: Chain
 }
 
 /** Returns a line and its chain. `entry` is JSON; `more` entries of the same group follow. */
-export const lineOf = (position: number, at: number, more: number, entry: string, chain: Chain): Written => {
+export const composeLine = (position: number, at: number, more: number, entry: string, chain: Chain): ComposedLine => {
   const group = more === 0 ? "" : `"more":${more},`
   const body = `{"v":${version},"pos":${position},"at":${at},${group}"entry":${entry}`
   if (chain === undefined) return { text: `${body}}\n`, chain }
-  const hash = digest(chain, Buffer.from(body))
-  return { text: `${body}${ending(hash)}\n`, chain: hash }
+  const hash = chainHash(chain, Buffer.from(body))
+  return { text: `${body}${hashSuffix(hash)}\n`, chain: hash }
 }
 
 export interface Line {
@@ -113,42 +113,44 @@ export interface Line {
 
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) > 0
 
-export const readLine = (bytes: Uint8Array, position: number): Line | JournalError => {
-  const said = jsonOf(bytes)
-  if (said === undefined) return corrupt(`entry ${position} is no JSON`, position)
-  const { at, entry, more = 0, pos, v } = said
-  if (isLater(v)) return later(position)
-  if (v !== version || pos !== position) return corrupt(`entry ${position} is another one, or none`, position)
+export const parseLine = (bytes: Uint8Array, position: number): Line | JournalError => {
+  const json = parseJson(bytes)
+  if (json === undefined) return corruptError(`entry ${position} is no JSON`, position)
+  const { at, entry, more = 0, pos, v } = json
+  if (isLaterVersion(v)) return laterVersionError(position)
+  if (v !== version || pos !== position) return corruptError(`entry ${position} is another one, or none`, position)
   if (typeof at !== "number" || !(more === 0 || isCount(more)) || entry === undefined) {
-    return corrupt(`entry ${position} is not whole`, position)
+    return corruptError(`entry ${position} is not whole`, position)
   }
   return { at, more, entry }
 }
 
 /** Returns the chain after a line, or an error if the line does not continue the chain. */
-export const follow = (bytes: Uint8Array, position: number, chain: Chain): { readonly chain: Chain } | JournalError => {
-  const cut = bytes.length - endingLength
-  const end = Buffer.from(bytes.subarray(Math.max(0, cut))).toString("latin1")
+export const continueChain = (bytes: Uint8Array, position: number, chain: Chain): { readonly chain: Chain } | JournalError => {
+  const bodyLength = bytes.length - hashSuffixLength
+  const end = Buffer.from(bytes.subarray(Math.max(0, bodyLength))).toString("latin1")
   if (chain === undefined) {
     return /^,"hash":"[0-9a-f]{64}"\}$/.test(end)
-      ? corrupt(`entry ${position} is chained, and the journal is not`, position)
+      ? corruptError(`entry ${position} is chained, and the journal is not`, position)
       : { chain }
   }
-  const hash = cut < 0 ? "" : digest(chain, bytes.subarray(0, cut))
-  return end === ending(hash) ? { chain: hash } : corrupt(`entry ${position} does not fit to those before it`, position)
+  const hash = bodyLength < 0 ? "" : chainHash(chain, bytes.subarray(0, bodyLength))
+  return end === hashSuffix(hash)
+    ? { chain: hash }
+    : corruptError(`entry ${position} does not fit to those before it`, position)
 }
 
 /** Checks that a line continues its group. `expected` is the `more` of the line before, 0 after the end of a group. */
-export const follows = (line: Line, expected: number, position: number): JournalError | undefined =>
+export const checkGroup = (line: Line, expected: number, position: number): JournalError | undefined =>
   expected > 0 && line.more !== expected - 1
-    ? corrupt(`entry ${position} is not of the append that it stands in`, position)
+    ? corruptError(`entry ${position} is not of the append that it stands in`, position)
     : undefined
 
 /**
  * Checks the bytes after the last line feed. A partial line was torn. A complete line followed by another byte is an error, since its line
  * feed was changed.
  */
-export const readTail = (bytes: Uint8Array, position: number): JournalError | undefined =>
-  bytes.length > 0 && jsonOf(bytes.subarray(0, bytes.length - 1)) !== undefined
-    ? corrupt(`entry ${position} does not end as a line does`, position)
+export const checkTail = (bytes: Uint8Array, position: number): JournalError | undefined =>
+  bytes.length > 0 && parseJson(bytes.subarray(0, bytes.length - 1)) !== undefined
+    ? corruptError(`entry ${position} does not end as a line does`, position)
     : undefined

@@ -15,19 +15,19 @@ import type { JournalError } from "../errors.ts"
 import type { Recorded } from "../Journal.ts"
 
 /** The largest size in bytes that stays in an entry. */
-export const largest = 4_096
+export const maxInlineBytes = 4_096
 
 type Fields = Record<string, unknown>
 
-interface Large {
-  readonly holder: Fields
+interface LargeContent {
+  readonly owner: Fields
   readonly field: string
   readonly bytes: Uint8Array
 }
 
-interface Met {
+interface CopyFindings {
   hasBytes: boolean
-  large: Array<Large> | undefined
+  large: Array<LargeContent> | undefined
 }
 
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
@@ -38,23 +38,23 @@ const isPlain = (value: object): boolean => {
   return prototype === Object.prototype || prototype === null || Array.isArray(value)
 }
 
-const set = (to: Fields, field: string, value: unknown): void => {
+const setField = (to: Fields, field: string, value: unknown): void => {
   // A plain assignment would set the record's prototype.
   if (field === "__proto__") Object.defineProperty(to, field, { value, writable: true, enumerable: true, configurable: true })
   else to[field] = value
 }
 
-const copyOf = (from: object, met: Met, most: number): object => {
+const copyRecord = (from: object, findings: CopyFindings, maxBytes: number): object => {
   const to = (Array.isArray(from) ? [] : Object.create(Object.getPrototypeOf(from) as object | null)) as Fields
   for (const field of Object.keys(from)) {
     const value = (from as Fields)[field]
-    if (!isObject(value)) set(to, field, value)
+    if (!isObject(value)) setField(to, field, value)
     else if (isBytes(value)) {
-      met.hasBytes = true
-      if (value.length > most) (met.large ??= []).push({ holder: to, field, bytes: value })
+      findings.hasBytes = true
+      if (value.length > maxBytes) (findings.large ??= []).push({ owner: to, field, bytes: value })
       // A pooled Buffer costs a fifth of a separate array.
-      else set(to, field, most === largest ? Buffer.from(value) : new Uint8Array(value))
-    } else set(to, field, isPlain(value) ? copyOf(value, met, most) : value)
+      else setField(to, field, maxBytes === maxInlineBytes ? Buffer.from(value) : new Uint8Array(value))
+    } else setField(to, field, isPlain(value) ? copyRecord(value, findings, maxBytes) : value)
   }
   return to
 }
@@ -68,41 +68,43 @@ const hasBytes = (record: object): boolean =>
   Object.values(record).some((value) => isObject(value) && (isBytes(value) || (isPlain(value) && hasBytes(value))))
 
 /** Freezes an entry that the caller owns, unless it has bytes. */
-export const seal = <E>(entry: E): E => {
+export const freezeEntry = <E>(entry: E): E => {
   if (isObject(entry) && !hasBytes(entry)) freeze(entry)
   return entry
 }
 
 /** Returns a copy to store. The copy is made immediately; storing its large contents may take longer. */
-export const hold = <E>(contents: ContentStore, entry: E): Effect.Effect<E, JournalError> => {
+export const copyForStore = <E>(contents: ContentStore, entry: E): Effect.Effect<E, JournalError> => {
   if (!isObject(entry)) return Effect.succeed(entry)
-  const met: Met = { hasBytes: false, large: undefined }
-  const copy = copyOf(entry, met, largest)
-  if (!met.hasBytes) freeze(copy)
-  if (met.large === undefined) return Effect.succeed(copy as E)
+  const findings: CopyFindings = { hasBytes: false, large: undefined }
+  const copy = copyRecord(entry, findings, maxInlineBytes)
+  if (!findings.hasBytes) freeze(copy)
+  if (findings.large === undefined) return Effect.succeed(copy as E)
   return Effect.map(
-    Effect.forEach(met.large, ({ bytes, field, holder }) =>
+    Effect.forEach(findings.large, ({ bytes, field, owner }) =>
       Effect.map(contents.put(bytes), (ref) => {
-        set(holder, field, ref)
+        setField(owner, field, ref)
       })
     ),
-    () => seal(copy as E)
+    () => freezeEntry(copy as E)
   )
 }
 
-export const holdAll = <E>(contents: ContentStore, entries: ReadonlyArray<E>): Effect.Effect<ReadonlyArray<E>, JournalError> =>
-  Eager.forEach(entries, (entry) => hold(contents, entry), 1)
+export const copyAllForStore = <E>(
+  contents: ContentStore,
+  entries: ReadonlyArray<E>
+): Effect.Effect<ReadonlyArray<E>, JournalError> => Eager.forEach(entries, (entry) => copyForStore(contents, entry), 1)
 
-const isLent = <E>(recorded: Recorded<E>): boolean => Object.isFrozen(recorded.entry)
+const isShareable = <E>(recorded: Recorded<E>): boolean => Object.isFrozen(recorded.entry)
 
-const lendOne = <E>(recorded: Recorded<E>): Recorded<E> =>
-  isLent(recorded)
+const copyForReader = <E>(recorded: Recorded<E>): Recorded<E> =>
+  isShareable(recorded)
     ? recorded
     : {
         position: recorded.position,
         at: recorded.at,
-        entry: copyOf(recorded.entry as object, { hasBytes: false, large: undefined }, Number.POSITIVE_INFINITY) as E
+        entry: copyRecord(recorded.entry as object, { hasBytes: false, large: undefined }, Number.POSITIVE_INFINITY) as E
       }
 
-export const lend = <E>(page: ReadonlyArray<Recorded<E>>): ReadonlyArray<Recorded<E>> =>
-  page.every(isLent) ? page : page.map(lendOne)
+export const pageForReaders = <E>(page: ReadonlyArray<Recorded<E>>): ReadonlyArray<Recorded<E>> =>
+  page.every(isShareable) ? page : page.map(copyForReader)

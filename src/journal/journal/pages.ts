@@ -6,11 +6,11 @@ import { Buffer } from "../../runtime/buffer.ts"
 import { JournalError } from "../errors.ts"
 import type { Recorded } from "../Journal.ts"
 import type { Point } from "./scan.ts"
-import { readLine } from "./format.ts"
+import { parseLine } from "./format.ts"
 import { readAt } from "./system.ts"
 
 /** The limits of a block, whichever is reached first. */
-const most = { entries: 256, bytes: 256 * 1024 } as const
+const blockLimits = { entries: 256, bytes: 256 * 1024 } as const
 
 const kept = 16
 
@@ -29,7 +29,7 @@ export interface Pages<E> {
 export type Decode<E> = (json: unknown, position: number) => E | JournalError
 
 /** The first entries of a block, and the offset after them. */
-interface Known<E> {
+interface CachedBlock<E> {
   readonly entries: Array<Recorded<E>>
   end: number
 }
@@ -38,7 +38,7 @@ interface Known<E> {
  * Returns the error for a position in the removed part. Only a read from 0 may skip the removed part, because a reader at a later position
  * must not miss entries.
  */
-const compacted = (after: number, last: number): JournalError =>
+const compactedError = (after: number, last: number): JournalError =>
   new JournalError({
     operation: "Journal.read",
     reason: "compacted",
@@ -48,89 +48,89 @@ const compacted = (after: number, last: number): JournalError =>
 
 export const make = <E>(descriptor: number, from: Point, decode: Decode<E>): Pages<E> => {
   /** The position of the first entry of each block. `offsets` has the offset of that entry. */
-  const firsts: Array<number> = []
+  const firstPositions: Array<number> = []
   const offsets: Array<number> = []
-  const cache = new Map<number, Known<E>>()
+  const cache = new Map<number, CachedBlock<E>>()
   let last = from.position
   let end = from.offset
 
-  const countOf = (block: number): number => (firsts[block + 1] ?? last + 1) - firsts[block]!
+  const countOf = (block: number): number => (firstPositions[block + 1] ?? last + 1) - firstPositions[block]!
 
-  const keep = (block: number, known: Known<E>): void => {
+  const cacheBlock = (block: number, cached: CachedBlock<E>): void => {
     cache.delete(block)
-    cache.set(block, known)
+    cache.set(block, cached)
     if (cache.size > kept) cache.delete(cache.keys().next().value!)
   }
 
   const blockOf = (position: number): number => {
-    let [low, high] = [0, firsts.length - 1]
+    let [low, high] = [0, firstPositions.length - 1]
     while (low < high) {
       const middle = (low + high + 1) >>> 1
-      if (firsts[middle]! <= position) low = middle
+      if (firstPositions[middle]! <= position) low = middle
       else high = middle - 1
     }
     return low
   }
 
-  const load = (block: number, known: Known<E>): JournalError | undefined => {
-    const bytes = Buffer.allocUnsafe((offsets[block + 1] ?? end) - known.end)
-    const read = bytes.subarray(0, readAt(descriptor, bytes, known.end))
+  const loadBlock = (block: number, cached: CachedBlock<E>): JournalError | undefined => {
+    const bytes = Buffer.allocUnsafe((offsets[block + 1] ?? end) - cached.end)
+    const read = bytes.subarray(0, readAt(descriptor, bytes, cached.end))
     const count = countOf(block)
-    for (let at = 0; known.entries.length < count;) {
-      const position = firsts[block]! + known.entries.length
-      const stop = read.indexOf(10, at)
-      const line = readLine(read.subarray(at, Math.max(at, stop)), position)
+    for (let at = 0; cached.entries.length < count;) {
+      const position = firstPositions[block]! + cached.entries.length
+      const lineEnd = read.indexOf(10, at)
+      const line = parseLine(read.subarray(at, Math.max(at, lineEnd)), position)
       if (line instanceof JournalError) return line
       const entry = decode(line.entry, position)
       if (entry instanceof JournalError) return entry
-      known.entries.push(Object.freeze({ position, at: line.at, entry }))
-      known.end += stop + 1 - at
-      at = stop + 1
+      cached.entries.push(Object.freeze({ position, at: line.at, entry }))
+      cached.end += lineEnd + 1 - at
+      at = lineEnd + 1
     }
     return undefined
   }
 
   const entriesOf = (block: number): ReadonlyArray<Recorded<E>> | JournalError => {
-    const known = cache.get(block) ?? { entries: [], end: offsets[block]! }
-    const error = known.entries.length < countOf(block) ? load(block, known) : undefined
-    keep(block, known)
-    return error ?? known.entries
+    const cached = cache.get(block) ?? { entries: [], end: offsets[block]! }
+    const error = cached.entries.length < countOf(block) ? loadBlock(block, cached) : undefined
+    cacheBlock(block, cached)
+    return error ?? cached.entries
   }
 
   /** Adds the last entry to the cache, unless earlier entries of its block are missing there. */
-  const note = (recorded: Recorded<E>, length: number): void => {
-    const block = firsts.length - 1
-    const known = firsts[block] === last ? { entries: [], end } : cache.get(block)
-    if (known?.end !== end) return
-    known.entries.push(recorded)
-    known.end += length
-    keep(block, known)
+  const addToCache = (recorded: Recorded<E>, length: number): void => {
+    const block = firstPositions.length - 1
+    const cached = firstPositions[block] === last ? { entries: [], end } : cache.get(block)
+    if (cached?.end !== end) return
+    cached.entries.push(recorded)
+    cached.end += length
+    cacheBlock(block, cached)
   }
 
   return {
     add: (length, recorded) => {
       last++
-      const block = firsts.length - 1
+      const block = firstPositions.length - 1
       const isFull =
         block < 0 ||
-        last - firsts[block]! >= most.entries ||
-        (end > offsets[block]! && end + length - offsets[block]! > most.bytes)
+        last - firstPositions[block]! >= blockLimits.entries ||
+        (end > offsets[block]! && end + length - offsets[block]! > blockLimits.bytes)
       if (isFull) {
-        firsts.push(last)
+        firstPositions.push(last)
         offsets.push(end)
       }
-      if (recorded !== undefined) note(recorded, length)
+      if (recorded !== undefined) addToCache(recorded, length)
       end += length
     },
     last: () => last,
     read: (after, limit) => {
-      if (after > 0 && after < from.position) return compacted(after, from.position)
+      if (after > 0 && after < from.position) return compactedError(after, from.position)
       const first = Math.max(from.position, after) + 1
       if (first > last) return []
       const block = blockOf(first)
       const entries = entriesOf(block)
       if (entries instanceof JournalError) return entries
-      const at = first - firsts[block]!
+      const at = first - firstPositions[block]!
       return entries.slice(at, at + limit)
     },
     readBackward: (before, limit) => {
@@ -139,7 +139,7 @@ export const make = <E>(descriptor: number, from: Point, decode: Decode<E>): Pag
       const block = blockOf(latest)
       const entries = entriesOf(block)
       if (entries instanceof JournalError) return entries
-      const to = latest - firsts[block]! + 1
+      const to = latest - firstPositions[block]! + 1
       return entries.slice(Math.max(0, to - limit), to).reverse()
     }
   }

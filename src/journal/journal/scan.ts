@@ -1,7 +1,16 @@
 import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
 import { JournalError } from "../errors.ts"
-import { type Chain, follow, follows, type Line, longestHeader, readHeader, readLine, readTail } from "./format.ts"
+import {
+  type Chain,
+  continueChain,
+  checkGroup,
+  type Line,
+  maxHeaderBytes,
+  parseHeader,
+  parseLine,
+  checkTail
+} from "./format.ts"
 import { attempt, readAt } from "./system.ts"
 
 /** A place between two groups. */
@@ -13,7 +22,7 @@ export interface Point {
   readonly chain: Chain
 }
 
-export interface Placed extends Line {
+export interface LocatedLine extends Line {
   readonly position: number
   readonly offset: number
   /** The length in bytes, including the line feed. */
@@ -28,23 +37,25 @@ export interface Scanned {
 
 const operation = "Journal.read"
 
-const chunkSize = 512 * 1024
+const initialReadBytes = 512 * 1024
 
 /** The largest length of a line in bytes, enough for the largest append. */
-const longestLine = 768 * 1024 * 1024
+const maxLineBytes = 768 * 1024 * 1024
 
-const tooLong = (position: number): JournalError =>
+const tooLongError = (position: number): JournalError =>
   new JournalError({ operation, reason: "corrupt", position, detail: `entry ${position} is longer than any that is written` })
 
 /** Returns the point after the header; `undefined` if the header is incomplete. */
-export const start = (descriptor: number): Effect.Effect<(Point & { readonly served: boolean }) | undefined, JournalError> =>
+export const readStart = (
+  descriptor: number
+): Effect.Effect<(Point & { readonly served: boolean }) | undefined, JournalError> =>
   Effect.flatMap(
     attempt(operation, () => {
-      const bytes = Buffer.alloc(longestHeader)
+      const bytes = Buffer.alloc(maxHeaderBytes)
       return bytes.subarray(0, readAt(descriptor, bytes, 0))
     }),
     (bytes) => {
-      const header = readHeader(bytes)
+      const header = parseHeader(bytes)
       if (header instanceof JournalError) return Effect.fail(header)
       return Effect.succeed(
         header === undefined
@@ -54,25 +65,25 @@ export const start = (descriptor: number): Effect.Effect<(Point & { readonly ser
     }
   )
 
-interface Going {
+interface ScanState {
   point: Point
   /** The lines of an incomplete group. The next field is the point after these lines. */
-  group: Array<Placed>
-  ahead: Point
+  group: Array<LocatedLine>
+  nextPoint: Point
 }
 
-const step = (going: Going, bytes: Uint8Array): JournalError | undefined => {
-  const { chain, offset } = going.ahead
-  const position = going.ahead.position + 1
-  const followed = follow(bytes, position, chain)
+const addLine = (state: ScanState, bytes: Uint8Array): JournalError | undefined => {
+  const { chain, offset } = state.nextPoint
+  const position = state.nextPoint.position + 1
+  const followed = continueChain(bytes, position, chain)
   if (followed instanceof JournalError) return followed
-  const line = readLine(bytes, position)
+  const line = parseLine(bytes, position)
   if (line instanceof JournalError) return line
-  const odd = follows(line, going.group.at(-1)?.more ?? 0, position)
-  if (odd !== undefined) return odd
+  const problem = checkGroup(line, state.group.at(-1)?.more ?? 0, position)
+  if (problem !== undefined) return problem
   const length = bytes.length + 1
-  going.group.push({ ...line, position, offset, length })
-  going.ahead = { position, offset: offset + length, chain: followed.chain }
+  state.group.push({ ...line, position, offset, length })
+  state.nextPoint = { position, offset: offset + length, chain: followed.chain }
   return undefined
 }
 
@@ -83,21 +94,21 @@ const step = (going: Going, bytes: Uint8Array): JournalError | undefined => {
 export const scan = (
   descriptor: number,
   from: Point,
-  visit: (group: ReadonlyArray<Placed>) => JournalError | undefined,
-  longest = longestLine
+  visit: (group: ReadonlyArray<LocatedLine>) => JournalError | undefined,
+  maxLineLength = maxLineBytes
 ): Effect.Effect<Scanned, JournalError> => {
-  const going: Going = { point: from, group: [], ahead: from }
+  const state: ScanState = { point: from, group: [], nextPoint: from }
   const take = (bytes: Buffer): number | JournalError => {
     let from = 0
     for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, from)) {
-      const error = step(going, bytes.subarray(from, end))
+      const error = addLine(state, bytes.subarray(from, end))
       if (error !== undefined) return error
       from = end + 1
-      if (going.group.at(-1)!.more > 0) continue
-      const refused = visit(going.group)
-      if (refused !== undefined) return refused
-      going.group = []
-      going.point = going.ahead
+      if (state.group.at(-1)!.more > 0) continue
+      const visitError = visit(state.group)
+      if (visitError !== undefined) return visitError
+      state.group = []
+      state.point = state.nextPoint
     }
     return from
   }
@@ -105,19 +116,20 @@ export const scan = (
     Effect.flatMap(
       attempt(operation, () => {
         const bytes = Buffer.allocUnsafe(size)
-        return bytes.subarray(0, readAt(descriptor, bytes, going.ahead.offset))
+        return bytes.subarray(0, readAt(descriptor, bytes, state.nextPoint.offset))
       }),
       (bytes) => {
-        const taken = take(bytes)
-        if (taken instanceof JournalError) return Effect.fail(taken)
-        if (taken === 0 && bytes.length >= longest) return Effect.fail(tooLong(going.ahead.position + 1))
+        const consumedBytes = take(bytes)
+        if (consumedBytes instanceof JournalError) return Effect.fail(consumedBytes)
+        if (consumedBytes === 0 && bytes.length >= maxLineLength) return Effect.fail(tooLongError(state.nextPoint.position + 1))
         // A line may be longer than the chunk.
-        if (bytes.length === size) return Effect.andThen(Effect.yieldNow, next(taken === 0 ? size * 2 : chunkSize))
-        const odd = readTail(bytes.subarray(taken), going.ahead.position + 1)
-        if (odd !== undefined) return Effect.fail(odd)
-        const rest = going.ahead.offset - going.point.offset + bytes.length - taken
-        return Effect.succeed({ point: going.point, rest })
+        if (bytes.length === size)
+          return Effect.andThen(Effect.yieldNow, next(consumedBytes === 0 ? size * 2 : initialReadBytes))
+        const problem = checkTail(bytes.subarray(consumedBytes), state.nextPoint.position + 1)
+        if (problem !== undefined) return Effect.fail(problem)
+        const rest = state.nextPoint.offset - state.point.offset + bytes.length - consumedBytes
+        return Effect.succeed({ point: state.point, rest })
       }
     )
-  return Effect.suspend(() => next(chunkSize))
+  return Effect.suspend(() => next(initialReadBytes))
 }

@@ -6,7 +6,7 @@ import * as Effect from "effect/Effect"
 
 export interface Signal {
   /** Waits for the next `wake`, or ends at once if the condition is true. After a wake, the condition may still be false. */
-  readonly wait: (isOver: () => boolean) => Effect.Effect<void>
+  readonly wait: (isDone: () => boolean) => Effect.Effect<void>
   readonly wake: () => void
   readonly waiting: () => number
 }
@@ -14,18 +14,18 @@ export interface Signal {
 export const make = (): Signal => {
   let waiting = new Set<() => void>()
   return {
-    wait: (isOver) =>
+    wait: (isDone) =>
       Effect.callback<void>((resume) => {
-        if (isOver()) return resume(Effect.void)
+        if (isDone()) return resume(Effect.void)
         const waiter = (): void => resume(Effect.yieldNow)
         waiting.add(waiter)
         return Effect.sync(() => void waiting.delete(waiter))
       }),
     wake: () => {
       if (waiting.size === 0) return
-      const awake = waiting
+      const woken = waiting
       waiting = new Set()
-      for (const resume of awake) resume()
+      for (const resume of woken) resume()
     },
     waiting: () => waiting.size
   }

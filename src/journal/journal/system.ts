@@ -10,14 +10,14 @@ export const ioError = (operation: string, error: unknown): JournalError => {
   if (error instanceof JournalError) return error
   if (!isSystemError(error)) throw error
   const { code, errno } = error
-  const said = errno === undefined || errno >= 0 ? "the system reported an error" : getSystemErrorMessage(errno)
-  return new JournalError({ operation, reason: "io", detail: `${code}: ${said}` })
+  const message = errno === undefined || errno >= 0 ? "the system reported an error" : getSystemErrorMessage(errno)
+  return new JournalError({ operation, reason: "io", detail: `${code}: ${message}` })
 }
 
 export const attempt = <A>(operation: string, run: () => A): Effect.Effect<A, JournalError> =>
   Effect.try({ try: run, catch: (error) => ioError(operation, error) })
 
-export const awaited = <A>(operation: string, start: Host.Start<A>): Effect.Effect<A, JournalError> =>
+export const runAsync = <A>(operation: string, start: Host.Start<A>): Effect.Effect<A, JournalError> =>
   Host.awaited(start, (error) => ioError(operation, error))
 
 export const sync = (operation: string, descriptor: number): Effect.Effect<void, JournalError> =>

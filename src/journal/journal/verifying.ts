@@ -8,31 +8,31 @@ import type { ContentRef } from "../FileSystemEntry.ts"
 import type { Verified } from "../Journal.ts"
 import * as Codec from "./codec.ts"
 import { openFile } from "./fileStore.ts"
-import { type Placed, scan, start } from "./scan.ts"
+import { type LocatedLine, scan, readStart } from "./scan.ts"
 
 const isRef = (value: object): value is ContentRef =>
   "sha256" in value && typeof value.sha256 === "string" && "size" in value && typeof value.size === "number"
 
-export const collect = (value: unknown, into: Map<string, number>): void => {
+export const collectRefs = (value: unknown, refsByHash: Map<string, number>): void => {
   // Iterate instead of recursing, because a foreign entry may be nested deeper than the call stack allows.
   const pending = [value]
   for (let next = pending.pop(); pending.length > 0 || next !== undefined; next = pending.pop()) {
     if (typeof next !== "object" || next === null) continue
-    if (isRef(next)) into.set(next.sha256, next.size)
+    if (isRef(next)) refsByHash.set(next.sha256, next.size)
     else for (const inner of Object.values(next)) pending.push(inner)
   }
 }
 
 const checkAll = (directory: string, refs: ReadonlyMap<string, number>): Effect.Effect<Verified["contents"], JournalError> =>
   Effect.gen(function* () {
-    const contents = yield* Directory.make(directory, { fsync: false, sweeps: false })
+    const contents = yield* Directory.make(directory, { fsync: false, removesLeftovers: false })
     let [missing, damaged] = [0, 0]
     for (const [sha256, size] of refs) {
-      const isSound = yield* Effect.as(Stream.runDrain(contents.stream({ sha256, size })), true).pipe(
+      const isIntact = yield* Effect.as(Stream.runDrain(contents.stream({ sha256, size })), true).pipe(
         Effect.catch((error) => (error.reason === "corrupt" ? Effect.succeed(false) : Effect.fail(error)))
       )
-      if (isSound) continue
-      if (Fs.existsSync(Directory.place(directory, sha256))) damaged++
+      if (isIntact) continue
+      if (Fs.existsSync(Directory.contentPath(directory, sha256))) damaged++
       else missing++
     }
     return { referenced: refs.size, missing, damaged }
@@ -48,15 +48,15 @@ export const verify = <E, I>(
       const descriptor = yield* openFile(path, Fs.constants.O_RDONLY)
       const { decode } = Codec.make(schema)
       const refs = new Map<string, number>()
-      const visit = (group: ReadonlyArray<Placed>): JournalError | undefined => {
+      const visit = (group: ReadonlyArray<LocatedLine>): JournalError | undefined => {
         for (const { entry, position } of group) {
           const decoded = decode(entry, position)
           if (decoded instanceof JournalError) return decoded
-          collect(entry, refs)
+          collectRefs(entry, refs)
         }
         return undefined
       }
-      const from = yield* start(descriptor)
+      const from = yield* readStart(descriptor)
       if (from === undefined) {
         const torn = Fs.fstatSync(descriptor).size > 0
         return { entries: 0, chained: false, torn, contents: { referenced: 0, missing: 0, damaged: 0 } }

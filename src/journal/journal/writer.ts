@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
 import { JournalError } from "../errors.ts"
 import type { Disk } from "./disk.ts"
-import { lineOf } from "./format.ts"
+import { composeLine } from "./format.ts"
 import type { Point } from "./scan.ts"
 import { ioError } from "./system.ts"
 
@@ -17,9 +17,9 @@ const operation = "Journal.append"
  * The largest batch in bytes, unless its first append is larger. `inline` is the size up to which a synchronous write is faster than the
  * thread pool.
  */
-const most = { batch: 4 * 1024 * 1024, inline: 64 * 1024 } as const
+const writeLimits = { batch: 4 * 1024 * 1024, inline: 64 * 1024 } as const
 
-const turns = 32
+const batchesBeforeYield = 32
 
 export interface Append {
   readonly entries: ReadonlyArray<string>
@@ -30,15 +30,15 @@ export interface Append {
   readonly written: (first: number, lengths: ReadonlyArray<number>) => void
 }
 
-interface Waiting extends Append {
+interface QueuedAppend extends Append {
   state: "queued" | "taken" | "cancelled"
   readonly resume: (result: Effect.Effect<number, JournalError>) => void
   /** Called at the end of an append whose caller was interrupted during the write. */
-  ended?: () => void
+  onEnd?: () => void
 }
 
-interface Composed {
-  readonly waiting: Waiting
+interface ComposedAppend {
+  readonly queued: QueuedAppend
   readonly first: number
   readonly lengths: ReadonlyArray<number>
   readonly text: string
@@ -61,64 +61,64 @@ export interface WriterOptions {
 const failure = (reason: JournalError["reason"], detail: string): JournalError =>
   new JournalError({ operation, reason, detail })
 
-const compose = (waiting: Waiting, from: Point): Composed => {
+const compose = (queued: QueuedAppend, from: Point): ComposedAppend => {
   const lengths: Array<number> = []
   let [text, chain, position] = ["", from.chain, from.position]
-  for (const [index, entry] of waiting.entries.entries()) {
-    const line = lineOf(++position, waiting.at, waiting.entries.length - 1 - index, entry, chain)
+  for (const [index, entry] of queued.entries.entries()) {
+    const line = composeLine(++position, queued.at, queued.entries.length - 1 - index, entry, chain)
     lengths.push(Buffer.byteLength(line.text))
     text += line.text
     chain = line.chain
   }
   const offset = lengths.reduce((sum, length) => sum + length, from.offset)
-  return { waiting, first: from.position + 1, lengths, text, point: { position, offset, chain } }
+  return { queued, first: from.position + 1, lengths, text, point: { position, offset, chain } }
 }
 
 export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer => {
   let point = from
-  let queue: Array<Waiting> = []
+  let queue: Array<QueuedAppend> = []
   let isBusy = false
-  let batches = 0
+  let batchCount = 0
   /** True if a partial line may follow the point. */
   let isDirty = false
   /** The error after which nothing can be written any more. */
-  let broken: JournalError | undefined
+  let permanentError: JournalError | undefined
   let isClosed = false
-  let drained: (() => void) | undefined
+  let onDrained: (() => void) | undefined
 
-  const answer = (waiting: Waiting, result: Effect.Effect<number, JournalError>): void => {
-    waiting.resume(result)
-    waiting.ended?.()
+  const answer = (queued: QueuedAppend, result: Effect.Effect<number, JournalError>): void => {
+    queued.resume(result)
+    queued.onEnd?.()
   }
-  const succeed = ({ first, lengths, point, waiting }: Composed): void => {
-    waiting.written(first, lengths)
-    answer(waiting, Effect.succeed(point.position))
+  const succeed = ({ first, lengths, point, queued }: ComposedAppend): void => {
+    queued.written(first, lengths)
+    answer(queued, Effect.succeed(point.position))
   }
 
-  const cut = (): void => {
+  const truncateToPoint = (): void => {
     disk.truncate(descriptor, point.offset)
     isDirty = false
   }
 
   /** Throws if the file cannot be written now. */
-  const prepare = (): void => {
-    if (broken !== undefined) throw broken
-    if (isDirty) cut()
+  const checkWritable = (): void => {
+    if (permanentError !== undefined) throw permanentError
+    if (isDirty) truncateToPoint()
     const size = disk.size(descriptor)
     if (size === undefined) throw failure("io", "its file was removed")
     if (size !== point.offset) throw failure("corrupt", "somebody else has changed its file")
   }
 
-  const take = (): Array<Waiting> => {
+  const take = (): Array<QueuedAppend> => {
     let size = 0
-    const taken: Array<Waiting> = []
+    const taken: Array<QueuedAppend> = []
     let count = 0
-    for (const waiting of queue) {
-      if (waiting.state === "queued") {
-        if (taken.length > 0 && size + waiting.size > most.batch) break
-        size += waiting.size
-        waiting.state = "taken"
-        taken.push(waiting)
+    for (const queued of queue) {
+      if (queued.state === "queued") {
+        if (taken.length > 0 && size + queued.size > writeLimits.batch) break
+        size += queued.size
+        queued.state = "taken"
+        taken.push(queued)
       }
       count++
     }
@@ -126,70 +126,70 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
     return taken
   }
 
-  const turn = (): void => {
+  const scheduleFlush = (): void => {
     if (queue.length > 0) {
       isBusy = true
-      if (++batches % turns === 0) setImmediate(flush)
+      if (++batchCount % batchesBeforeYield === 0) setImmediate(flush)
       else queueMicrotask(flush)
       return
     }
     isBusy = false
-    drained?.()
+    onDrained?.()
   }
 
   const errorOf = (error: unknown): JournalError => (error instanceof JournalError ? error : ioError(operation, error))
 
-  const failAll = (batch: ReadonlyArray<Waiting>, error: JournalError): void => {
-    for (const waiting of batch) answer(waiting, Effect.fail(error))
+  const failAll = (batch: ReadonlyArray<QueuedAppend>, error: JournalError): void => {
+    for (const queued of batch) answer(queued, Effect.fail(error))
   }
 
   /**
    * Confirms the appends within the written bytes, and fails the others. `error` is the error of the write; without one, an incomplete
    * write means a full disk.
    */
-  const settle = (batch: ReadonlyArray<Composed>, written: number, error: JournalError | undefined): void => {
+  const confirmWritten = (batch: ReadonlyArray<ComposedAppend>, written: number, error: JournalError | undefined): void => {
     const before = point
-    const whole = batch.filter((composed) => composed.point.offset - before.offset <= written)
-    const failed = batch.slice(whole.length).map(({ waiting }) => waiting)
-    const reached = whole.at(-1)?.point ?? before
+    const completeAppends = batch.filter((composed) => composed.point.offset - before.offset <= written)
+    const failed = batch.slice(completeAppends.length).map(({ queued }) => queued)
+    const confirmedPoint = completeAppends.at(-1)?.point ?? before
     const end = (): void => {
-      point = reached
+      point = confirmedPoint
       if (failed.length > 0) {
         isDirty = true
         try {
-          cut()
+          truncateToPoint()
         } catch {
           // The next batch cuts again, or the next process that opens the journal.
         }
         failAll(failed, error ?? failure("io", "the disk did not take all of it"))
       }
-      for (const composed of whole) succeed(composed)
-      turn()
+      for (const composed of completeAppends) succeed(composed)
+      scheduleFlush()
     }
-    if (!fsync || whole.length === 0) return end()
-    disk.sync(descriptor, (lost) => {
-      if (lost === null) return end()
+    if (!fsync || completeAppends.length === 0) return end()
+    disk.sync(descriptor, (syncError) => {
+      if (syncError === null) return end()
       // After a failed sync the system may have dropped the data. The content of the file is unknown until it is read again.
-      broken = failure("io", "the disk has lost what was written; the journal must be opened anew")
+      permanentError = failure("io", "the disk has lost what was written; the journal must be opened anew")
       isDirty = true
       try {
-        cut()
+        truncateToPoint()
       } catch {
         // The next process that opens the journal cuts it.
       }
       failAll(
-        batch.map(({ waiting }) => waiting),
-        errorOf(lost)
+        batch.map(({ queued }) => queued),
+        errorOf(syncError)
       )
-      turn()
+      scheduleFlush()
     })
   }
 
-  const write = (batch: ReadonlyArray<Composed>): void => {
+  const write = (batch: ReadonlyArray<ComposedAppend>): void => {
     const bytes = Buffer.from(batch.length === 1 ? batch[0]!.text : batch.map(({ text }) => text).join(""))
-    if (bytes.length > most.inline) {
-      disk.writeLater(descriptor, bytes, (error, written) =>
-        settle(batch, error === null ? written : 0, error === null ? undefined : errorOf(error))
+    if (bytes.length > writeLimits.inline) {
+      disk.writeAsync(descriptor, bytes, (error, written) =>
+        confirmWritten(batch, error === null ? written : 0, error === null ? undefined : errorOf(error))
       )
       return
     }
@@ -200,31 +200,31 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
     } catch (thrown) {
       error = errorOf(thrown)
     }
-    settle(batch, written, error)
+    confirmWritten(batch, written, error)
   }
 
   const flush = (): void => {
     const taken = take()
-    if (taken.length === 0) return turn()
-    const batch: Array<Composed> = []
+    if (taken.length === 0) return scheduleFlush()
+    const batch: Array<ComposedAppend> = []
     try {
-      prepare()
-      for (const waiting of taken) batch.push(compose(waiting, batch.at(-1)?.point ?? point))
+      checkWritable()
+      for (const queued of taken) batch.push(compose(queued, batch.at(-1)?.point ?? point))
     } catch (thrown) {
       failAll(taken, errorOf(thrown))
-      return turn()
+      return scheduleFlush()
     }
     write(batch)
   }
 
-  const cancel = (waiting: Waiting): Effect.Effect<void> =>
+  const cancel = (queued: QueuedAppend): Effect.Effect<void> =>
     Effect.suspend(() => {
-      if (waiting.state === "taken") {
+      if (queued.state === "taken") {
         return Effect.callback<void>((resume) => {
-          waiting.ended = () => resume(Effect.void)
+          queued.onEnd = () => resume(Effect.void)
         })
       }
-      waiting.state = "cancelled"
+      queued.state = "cancelled"
       return Effect.void
     })
 
@@ -232,15 +232,15 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
     append: (append) =>
       Effect.callback<number, JournalError>((resume) => {
         if (isClosed) return resume(Effect.fail(failure("closed", "the journal was closed")))
-        const waiting: Waiting = { ...append, state: "queued", resume }
-        queue.push(waiting)
-        if (!isBusy) turn()
-        return cancel(waiting)
+        const queued: QueuedAppend = { ...append, state: "queued", resume }
+        queue.push(queued)
+        if (!isBusy) scheduleFlush()
+        return cancel(queued)
       }),
     close: Effect.callback<void>((resume) => {
       isClosed = true
       const end = (): void => resume(Effect.void)
-      if (isBusy) drained = end
+      if (isBusy) onDrained = end
       else end()
     })
   }

@@ -5,10 +5,10 @@
 import { isTerminal } from "../FileSystemEntry.ts"
 
 /** The largest distance in positions between an answer and a duplicate request. */
-export const window = 4_096
+export const duplicateWindow = 4_096
 
 export interface Answered {
-  readonly move: (recorded: { readonly position: number; readonly entry: unknown }) => void
+  readonly advanceTo: (recorded: { readonly position: number; readonly entry: unknown }) => void
   readonly expect: (correlationId: string, position: number) => void
   /** Tests whether the id has an answer at a later position, or within the window before the current one. */
   readonly has: (correlationId: string) => boolean
@@ -18,40 +18,40 @@ export interface Answered {
 }
 
 export const make = (): Answered => {
-  const ahead = new Map<string, number>()
+  const expectedAnswers = new Map<string, number>()
   /** The answered ids in the order of their answers. An answer that is about to be appended has the position Infinity. */
-  const behind = new Map<string, number>()
-  let now = 0
+  const recentAnswers = new Map<string, number>()
+  let currentPosition = 0
 
-  const note = (correlationId: string, position: number): void => {
-    behind.delete(correlationId)
-    behind.set(correlationId, position)
+  const remember = (correlationId: string, position: number): void => {
+    recentAnswers.delete(correlationId)
+    recentAnswers.set(correlationId, position)
   }
-  const forget = (): void => {
-    for (const [correlationId, position] of behind) {
-      if (position >= now - window) return
-      behind.delete(correlationId)
+  const forgetOld = (): void => {
+    for (const [correlationId, position] of recentAnswers) {
+      if (position >= currentPosition - duplicateWindow) return
+      recentAnswers.delete(correlationId)
     }
   }
   const find = (correlationId: string): number | undefined => {
-    const position = behind.get(correlationId)
-    return position !== undefined && now - position <= window ? position : undefined
+    const position = recentAnswers.get(correlationId)
+    return position !== undefined && currentPosition - position <= duplicateWindow ? position : undefined
   }
   return {
-    move: ({ entry, position }) => {
-      now = position
+    advanceTo: ({ entry, position }) => {
+      currentPosition = position
       if (isTerminal(entry)) {
-        if (ahead.get(entry.correlationId) === position) ahead.delete(entry.correlationId)
-        note(entry.correlationId, position)
+        if (expectedAnswers.get(entry.correlationId) === position) expectedAnswers.delete(entry.correlationId)
+        remember(entry.correlationId, position)
       }
-      forget()
+      forgetOld()
     },
-    expect: (correlationId, position) => void ahead.set(correlationId, position),
-    has: (correlationId) => ahead.has(correlationId) || find(correlationId) !== undefined,
+    expect: (correlationId, position) => void expectedAnswers.set(correlationId, position),
+    has: (correlationId) => expectedAnswers.has(correlationId) || find(correlationId) !== undefined,
     find,
     add: (correlationId) => {
-      if (behind.get(correlationId) !== now) note(correlationId, Number.POSITIVE_INFINITY)
+      if (recentAnswers.get(correlationId) !== currentPosition) remember(correlationId, Number.POSITIVE_INFINITY)
     },
-    size: () => ahead.size + behind.size
+    size: () => expectedAnswers.size + recentAnswers.size
   }
 }

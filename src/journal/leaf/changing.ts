@@ -1,13 +1,13 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { inTurn } from "../../engine/directories.ts"
-import { noPlace, type Resolved, resolve, resolveLink } from "../../engine/resolve.ts"
+import { withResolvedLock } from "../../engine/directories.ts"
+import { placeFault, type Resolved, resolve, resolveLink } from "../../engine/resolve.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import * as Call from "../../filesystem/operations/call.ts"
 import type { FileStat, WriteResult } from "../../model/Entry.ts"
 import type { Fault, FsError, ListError } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
-import { unfitTarget } from "../entries/links.ts"
+import { invalidTargetReason } from "../entries/links.ts"
 import { make } from "../entries/kinds.ts"
 import type { JournalError } from "../errors.ts"
 import {
@@ -30,89 +30,104 @@ import {
   type Terminal
 } from "../FileSystemEntry.ts"
 import * as Incoming from "./incoming.ts"
-import type { Answering, Serving, Work } from "./model.ts"
-import { patiently } from "./retrying.ts"
+import type { AnswerEffect, LeafContext, Work } from "./model.ts"
+import { retryWhileBusy } from "./retrying.ts"
 
-type Met = Pick<FileStarted, "size" | "after" | "removes" | "edits">
+type FoundState = Pick<FileStarted, "size" | "after" | "removes" | "edits">
 
 /**
  * Looks up the path, through links or at the last link itself. Returns `null` if nothing is there, and `undefined` if this cannot be
  * determined.
  */
-const look = (
-  self: Serving,
+const lookUp = (
+  self: LeafContext,
   path: FsPath,
   find: (port: Algebra["port"], path: FsPath) => Effect.Effect<Resolved, Fault>
 ): Effect.Effect<FileStat | null | undefined> =>
   Effect.match(find(self.fs.port, path), { onSuccess: ({ stat }) => stat ?? null, onFailure: () => undefined })
 
-export const lookThrough = (self: Serving, path: FsPath) => look(self, path, resolve)
-export const lookAt = (self: Serving, path: FsPath) => look(self, path, resolveLink)
+export const statThroughLinks = (self: LeafContext, path: FsPath) => lookUp(self, path, resolve)
+export const statLinkItself = (self: LeafContext, path: FsPath) => lookUp(self, path, resolveLink)
 
-const sizeOf = (stat: FileStat | null | undefined): Met =>
+const sizeOf = (stat: FileStat | null | undefined): FoundState =>
   stat === undefined ? {} : { size: stat === null ? null : stat.sizeBytes }
 
 /** Carries out the change. An extended leaf first appends the state that it found. */
-const after = <E, E2>(self: Serving, work: Work, met: Effect.Effect<Met, E2>, change: Effect.Effect<Terminal, E>) =>
+const after = <E, E2>(
+  self: LeafContext,
+  work: Work,
+  foundState: Effect.Effect<FoundState, E2>,
+  change: Effect.Effect<Terminal, E>
+) =>
   self.settings.extended
-    ? Effect.flatMap(met, (met) =>
+    ? Effect.flatMap(foundState, (foundState) =>
         Effect.andThen(
-          self.tell(work, [make(FileStarted, { correlationId: work.intent.correlationId, instance: self.instance, ...met })]),
+          self.tell(work, [
+            make(FileStarted, { correlationId: work.intent.correlationId, instance: self.instance, ...foundState })
+          ]),
           change
         )
       )
     : change
 
-export const contentOf = (self: Serving, work: Work, intent: FileWrite | FileWriteChunk) =>
+export const contentOf = (self: LeafContext, work: Work, intent: FileWrite | FileWriteChunk) =>
   intent._tag === "FileWrite"
-    ? Incoming.ofContent(self.journal, intent.content)
-    : Incoming.ofTransfer(self.journal, work.transfer!, work.position)
+    ? Incoming.fromContent(self.journal, intent.content)
+    : Incoming.fromTransfer(self.journal, work.transfer!, work.position)
 
 /** Returns the request with the path and mode, which is the first chunk of a chunked write. */
-export const orderOf = (work: Work, intent: FileWrite | FileWriteChunk): FileWrite | FileWriteChunk =>
+export const firstEntryOf = (work: Work, intent: FileWrite | FileWriteChunk): FileWrite | FileWriteChunk =>
   intent._tag === "FileWrite" ? intent : work.transfer!.first
 
-export const written = (
-  self: Serving,
+export const writtenAnswer = (
+  self: LeafContext,
   work: Work,
   bytesWritten: number,
   version: string | undefined
 ): Effect.Effect<FileWritten> => {
   const answer = (stat?: FileStat): FileWritten =>
-    make(FileWritten, { correlationId: work.intent.correlationId, path: work.shown, bytesWritten, version, stat })
+    make(FileWritten, { correlationId: work.intent.correlationId, path: work.givenPath, bytesWritten, version, stat })
   return self.settings.extended
     ? Effect.match(self.fs.stat(work.path), { onSuccess: answer, onFailure: () => answer() })
     : Effect.succeed(answer())
 }
 
-export const write = (self: Serving, work: Work, intent: FileWrite | FileWriteChunk): Answering => {
+export const write = (self: LeafContext, work: Work, intent: FileWrite | FileWriteChunk): AnswerEffect => {
   const { fs, settings } = self
   const incoming = contentOf(self, work, intent)
-  const { createMode: mode, createParents, ifMatch, version } = orderOf(work, intent)
+  const { createMode: mode, createParents, ifMatch, version } = firstEntryOf(work, intent)
   const options = { mode, createParents, version, ...(ifMatch !== undefined && { ifMatch }) }
   const put: Effect.Effect<WriteResult, FsError | JournalError> =
     incoming.size <= settings.streamingThreshold
-      ? Effect.flatMap(incoming.bytes, (bytes) => patiently(settings.lockedRetries, fs.writeBytes(work.path, bytes, options)))
-      : patiently(settings.lockedRetries, Stream.run(moving(self, work, incoming.stream), fs.sink(work.path, options)))
+      ? Effect.flatMap(incoming.bytes, (bytes) =>
+          retryWhileBusy(settings.lockedRetries, fs.writeBytes(work.path, bytes, options))
+        )
+      : retryWhileBusy(
+          settings.lockedRetries,
+          Stream.run(renewDeadlineOnChunks(self, work, incoming.stream), fs.sink(work.path, options))
+        )
   return after(
     self,
     work,
-    Effect.map(lookThrough(self, work.path), sizeOf),
-    Effect.flatMap(put, ({ bytesWritten, version }) => written(self, work, bytesWritten, version))
+    Effect.map(statThroughLinks(self, work.path), sizeOf),
+    Effect.flatMap(put, ({ bytesWritten, version }) => writtenAnswer(self, work, bytesWritten, version))
   )
 }
 
 /** Renews the request's deadline with each chunk that passes, so that a large write does not time out. */
-const moving = <E>(self: Serving, work: Work, stream: Stream.Stream<Uint8Array, E>): Stream.Stream<Uint8Array, E> =>
-  Stream.mapArrayEffect(stream, (chunks) => Effect.as(self.tell(work, []), chunks))
+const renewDeadlineOnChunks = <E>(
+  self: LeafContext,
+  work: Work,
+  stream: Stream.Stream<Uint8Array, E>
+): Stream.Stream<Uint8Array, E> => Stream.mapArrayEffect(stream, (chunks) => Effect.as(self.tell(work, []), chunks))
 
-export const edit = (self: Serving, work: Work, intent: FileEdit): Effect.Effect<Terminal, FsError> => {
+export const edit = (self: LeafContext, work: Work, intent: FileEdit): Effect.Effect<Terminal, FsError> => {
   const { fs, settings } = self
   const { edits, ifMatch, version } = intent
-  const before = Effect.flatMap(lookThrough(self, work.path), (stat) =>
+  const before = Effect.flatMap(statThroughLinks(self, work.path), (stat) =>
     Effect.map(
       fs.edit(work.path, edits, { ...(ifMatch !== undefined && { ifMatch }), version: true, dryRun: true }),
-      ({ bytesWritten, diff, replacements, version }): Met => ({
+      ({ bytesWritten, diff, replacements, version }): FoundState => ({
         ...sizeOf(stat),
         ...(version === undefined ? {} : { after: version }),
         edits: { bytesWritten, replacements, diff }
@@ -120,25 +135,25 @@ export const edit = (self: Serving, work: Work, intent: FileEdit): Effect.Effect
     )
   )
   const change = Effect.map(
-    patiently(settings.lockedRetries, fs.edit(work.path, edits, { version, ...(ifMatch !== undefined && { ifMatch }) })),
+    retryWhileBusy(settings.lockedRetries, fs.edit(work.path, edits, { version, ...(ifMatch !== undefined && { ifMatch }) })),
     ({ bytesWritten, diff, replacements, version }) =>
-      make(FileEdited, { correlationId: intent.correlationId, path: work.shown, bytesWritten, replacements, diff, version })
+      make(FileEdited, { correlationId: intent.correlationId, path: work.givenPath, bytesWritten, replacements, diff, version })
   )
   return after(self, work, before, change)
 }
 
-export interface Count {
+export interface TreeCount {
   readonly deleted: number
   readonly directories: number
   readonly bytes: number
 }
 
 /** Counts the entries at and below a path: files, links and others, and the directories, including the path itself. */
-export const count = (self: Serving, path: FsPath, stat: FileStat): Effect.Effect<Count, ListError> => {
+export const count = (self: LeafContext, path: FsPath, stat: FileStat): Effect.Effect<TreeCount, ListError> => {
   if (stat.kind !== "directory") return Effect.succeed({ deleted: 1, directories: 0, bytes: stat.sizeBytes })
   return Stream.runFold(
     self.fs.walk(path, { sizes: true }),
-    (): Count => ({ deleted: 0, directories: 1, bytes: 0 }),
+    (): TreeCount => ({ deleted: 0, directories: 1, bytes: 0 }),
     ({ deleted, directories, bytes }, { isDirectory, isFile, sizeBytes = 0 }) =>
       isDirectory
         ? { deleted, directories: directories + 1, bytes }
@@ -146,22 +161,22 @@ export const count = (self: Serving, path: FsPath, stat: FileStat): Effect.Effec
   )
 }
 
-export const deleted = (work: Work, removed: Pick<Count, "deleted" | "directories">, extended: boolean): FileDeleted =>
+export const deleted = (work: Work, removed: Pick<TreeCount, "deleted" | "directories">, extended: boolean): FileDeleted =>
   make(FileDeleted, {
     correlationId: work.intent.correlationId,
-    path: work.shown,
+    path: work.givenPath,
     deletedCount: removed.deleted,
     directories: extended ? removed.directories : undefined
   })
 
 /** Returns the counts that a delete will answer. `Filesystem.delete` counts at least one. */
-export const removes = ({ deleted, directories }: Count): Pick<Count, "deleted" | "directories"> => ({
+export const removes = ({ deleted, directories }: TreeCount): Pick<TreeCount, "deleted" | "directories"> => ({
   deleted: Math.max(deleted, 1),
   directories
 })
 
-const toRemove = (self: Serving, work: Work): Effect.Effect<Met> =>
-  Effect.flatMap(lookAt(self, work.path), (stat) =>
+const stateBeforeRemove = (self: LeafContext, work: Work): Effect.Effect<FoundState> =>
+  Effect.flatMap(statLinkItself(self, work.path), (stat) =>
     stat === undefined || stat === null
       ? Effect.succeed(sizeOf(stat))
       : Effect.match(count(self, work.path, stat), {
@@ -170,11 +185,11 @@ const toRemove = (self: Serving, work: Work): Effect.Effect<Met> =>
         })
   )
 
-export const remove = (self: Serving, work: Work, intent: FileDelete): Effect.Effect<Terminal, FsError> =>
+export const remove = (self: LeafContext, work: Work, intent: FileDelete): Effect.Effect<Terminal, FsError> =>
   after(
     self,
     work,
-    toRemove(self, work),
+    stateBeforeRemove(self, work),
     Effect.map(
       self.fs.delete(work.path, {
         recursive: intent.recursive,
@@ -184,85 +199,88 @@ export const remove = (self: Serving, work: Work, intent: FileDelete): Effect.Ef
     )
   )
 
-export const directoryMade = (work: Work): FileDirectoryMade =>
-  make(FileDirectoryMade, { correlationId: work.intent.correlationId, path: work.shown })
+export const directoryMadeAnswer = (work: Work): FileDirectoryMade =>
+  make(FileDirectoryMade, { correlationId: work.intent.correlationId, path: work.givenPath })
 
-export const makeDirectory = (self: Serving, work: Work, intent: FileMakeDirectory): Effect.Effect<Terminal, FsError> =>
+export const makeDirectory = (self: LeafContext, work: Work, intent: FileMakeDirectory): Effect.Effect<Terminal, FsError> =>
   after(
     self,
     work,
-    Effect.map(lookThrough(self, work.path), sizeOf),
-    Effect.map(self.fs.mkdir(work.path, { parents: intent.parents, existOk: intent.existOk }), () => directoryMade(work))
+    Effect.map(statThroughLinks(self, work.path), sizeOf),
+    Effect.map(self.fs.mkdir(work.path, { parents: intent.parents, existOk: intent.existOk }), () => directoryMadeAnswer(work))
   )
 
-export const moved = (
+export const movedAnswer = (
   work: Work,
   intent: FileMove,
   { bytes, directories, files }: { readonly files: number; readonly directories: number; readonly bytes: number }
 ): FileMoved =>
-  make(FileMoved, { correlationId: intent.correlationId, path: work.shown, to: intent.to, files, directories, bytes })
+  make(FileMoved, { correlationId: intent.correlationId, path: work.givenPath, to: intent.to, files, directories, bytes })
 
 /** Fails if the target's parent is missing, for a move that must not create parents. */
-const parentOf = (self: Serving, work: Work, intent: FileMove): Effect.Effect<unknown, FsError> => {
+const requireParent = (self: LeafContext, work: Work, intent: FileMove): Effect.Effect<unknown, FsError> => {
   const at = work.to!.lastIndexOf("/")
   return intent.createParents !== false || at === -1 ? Effect.void : self.fs.stat(work.to!.slice(0, at))
 }
 
-export const move = (self: Serving, work: Work, intent: FileMove): Effect.Effect<Terminal, FsError> =>
+export const move = (self: LeafContext, work: Work, intent: FileMove): Effect.Effect<Terminal, FsError> =>
   Effect.andThen(
-    parentOf(self, work, intent),
+    requireParent(self, work, intent),
     after(
       self,
       work,
-      Effect.map(lookAt(self, work.path), sizeOf),
-      Effect.map(self.fs.move(work.path, work.to!, { overwrite: intent.overwrite }), (result) => moved(work, intent, result))
+      Effect.map(statLinkItself(self, work.path), sizeOf),
+      Effect.map(self.fs.move(work.path, work.to!, { overwrite: intent.overwrite }), (result) =>
+        movedAnswer(work, intent, result)
+      )
     )
   )
 
-export const linkMade = (work: Work): FileLinkMade =>
-  make(FileLinkMade, { correlationId: work.intent.correlationId, path: work.shown })
+export const linkMadeAnswer = (work: Work): FileLinkMade =>
+  make(FileLinkMade, { correlationId: work.intent.correlationId, path: work.givenPath })
 
-const noLinks: Fault = { _tag: "Unsupported", feature: "symbolic links" }
+const linksUnsupported: Fault = { _tag: "Unsupported", feature: "symbolic links" }
 
 /**
  * Creates a link with any text. A branch needs this to restore a link that already led outside. Such a link is never followed, and the
  * branch has checked the targets from its callers.
  */
-const linkLeft = (self: Serving, work: Work, target: string): Effect.Effect<void, FsError> => {
+const makeUncheckedLink = (self: LeafContext, work: Work, target: string): Effect.Effect<void, FsError> => {
   const { fs, links } = self
-  return self.caller.call<void, FsError>("symlink", work.path, Call.tags.link, Call.creating, (path) => {
-    if (links === undefined) return Effect.fail(noLinks)
-    const unfit = unfitTarget(target)
-    if (unfit !== undefined) return Effect.fail(Call.invalid("target", unfit))
-    return inTurn(fs.port, path, resolveLink(fs.port, path), (found): Effect.Effect<void, Fault> => {
-      const fault: Fault | undefined = found.stat === undefined ? noPlace(found) : { _tag: "AlreadyExists" }
+  return self.caller.call<void, FsError>("symlink", work.path, Call.errorTags.link, Call.createActions, (path) => {
+    if (links === undefined) return Effect.fail(linksUnsupported)
+    const unfit = invalidTargetReason(target)
+    if (unfit !== undefined) return Effect.fail(Call.invalidArgument("target", unfit))
+    return withResolvedLock(fs.port, path, resolveLink(fs.port, path), (found): Effect.Effect<void, Fault> => {
+      const fault: Fault | undefined = found.stat === undefined ? placeFault(found) : { _tag: "AlreadyExists" }
       return fault === undefined ? links.make(path, target) : Effect.fail(fault)
     })
   })
 }
 
-export const makeLink = (self: Serving, work: Work, intent: FileMakeLink): Effect.Effect<Terminal, FsError> =>
+export const makeLink = (self: LeafContext, work: Work, intent: FileMakeLink): Effect.Effect<Terminal, FsError> =>
   after(
     self,
     work,
-    Effect.map(lookAt(self, work.path), sizeOf),
-    Effect.map(self.isLeaving === true ? linkLeft(self, work, intent.target) : self.fs.symlink(work.path, intent.target), () =>
-      linkMade(work)
+    Effect.map(statLinkItself(self, work.path), sizeOf),
+    Effect.map(
+      self.showsLinks === true ? makeUncheckedLink(self, work, intent.target) : self.fs.symlink(work.path, intent.target),
+      () => linkMadeAnswer(work)
     )
   )
 
-export const attributesSet = (self: Serving, work: Work, intent: FileSetAttributes): FileAttributesSet =>
+export const attributesSetAnswer = (self: LeafContext, work: Work, intent: FileSetAttributes): FileAttributesSet =>
   make(FileAttributesSet, {
     correlationId: intent.correlationId,
-    path: work.shown,
+    path: work.givenPath,
     skippedMode: modeOf(self, intent) === intent.mode ? undefined : true
   })
 
 /** Returns the permission bits to set. Those of a copy are kept only with `preservePermissions`. */
-export const modeOf = ({ fs: { port } }: Serving, { isCopy, mode }: FileSetAttributes): number | undefined =>
+export const modeOf = ({ fs: { port } }: LeafContext, { isCopy, mode }: FileSetAttributes): number | undefined =>
   isCopy === true && !(port.rules?.preservePermissions === true && port.attributes !== undefined) ? undefined : mode
 
-const set = (self: Serving, work: Work, intent: FileSetAttributes): Effect.Effect<unknown, FsError> => {
+const applyAttributes = (self: LeafContext, work: Work, intent: FileSetAttributes): Effect.Effect<unknown, FsError> => {
   const mode = modeOf(self, intent)
   const { modified } = intent
   return intent.isCopy === true && mode === undefined && modified === undefined
@@ -270,10 +288,10 @@ const set = (self: Serving, work: Work, intent: FileSetAttributes): Effect.Effec
     : self.fs.setAttributes(work.path, { mode, modifiedAt: modified })
 }
 
-export const setAttributes = (self: Serving, work: Work, intent: FileSetAttributes): Effect.Effect<Terminal, FsError> =>
+export const setAttributes = (self: LeafContext, work: Work, intent: FileSetAttributes): Effect.Effect<Terminal, FsError> =>
   after(
     self,
     work,
-    Effect.map(lookThrough(self, work.path), sizeOf),
-    Effect.map(set(self, work, intent), () => attributesSet(self, work, intent))
+    Effect.map(statThroughLinks(self, work.path), sizeOf),
+    Effect.map(applyAttributes(self, work, intent), () => attributesSetAnswer(self, work, intent))
   )

@@ -7,67 +7,67 @@ import type { Fault } from "../../model/FsError.ts"
 import type * as FsPath from "../../model/FsPath.ts"
 import type { Efferent, FileStarted } from "../FileSystemEntry.ts"
 import type { Transfer } from "./model.ts"
-import { type Announced, type Registry, supersedes } from "./registry.ts"
+import { type AnnouncedLeaf, type Registry, supersedes } from "./registry.ts"
 
-export interface Open {
+export interface OpenRequest {
   /** The request; for a chunked write, its first chunk. */
   readonly intent: Efferent
-  readonly shown: string
+  readonly givenPath: string
   readonly path: FsPath.FsPath | undefined
   readonly position: number
   readonly transfer: Transfer | undefined
   /** The position at which the request is complete: for a chunked write, that of its last chunk. */
-  wholeAt: number | undefined
+  completeAt: number | undefined
   fault: Fault | undefined
   started: FileStarted | undefined
-  charge: Announced | undefined
+  leafInCharge: AnnouncedLeaf | undefined
   /** True if the leaf in charge carries out the request. Otherwise that leaf waits for an owner of the path. */
-  serves: boolean
+  isServing: boolean
   /** The time of the request, or of the end of its last server, in milliseconds since 1970, from the journal. */
   since: number
   /** True if the whole grace has passed without a server. */
   isDue: boolean
   /** The time in milliseconds that the request has waited for a superseded leaf to end. */
-  heldFor: number
+  waitedMillis: number
   /** The leaves that have been in charge of serving the request, in order. */
-  readonly tried: Array<Announced>
+  readonly triedLeaves: Array<AnnouncedLeaf>
 }
 
-const give = (request: Open, leaf: Announced | undefined, serves: boolean, at: number): void => {
+const setCharge = (request: OpenRequest, leaf: AnnouncedLeaf | undefined, isServing: boolean, at: number): void => {
   // A change of the waiting leaf does not restart the wait for an owner.
-  if (request.serves || request.charge === undefined) request.since = at
-  request.charge = leaf
-  request.serves = serves
-  if (serves && leaf !== undefined) request.tried.push(leaf)
+  if (request.isServing || request.leafInCharge === undefined) request.since = at
+  request.leafInCharge = leaf
+  request.isServing = isServing
+  if (isServing && leaf !== undefined) request.triedLeaves.push(leaf)
 }
 
 /** Returns the leaf that serves a path: its owner, or the first leaf for an invalid path and for a directory that only holds prefixes. */
-const serverOf = (path: FsPath.FsPath | undefined, leaves: Registry): Announced | undefined => {
+const serverOf = (path: FsPath.FsPath | undefined, leaves: Registry): AnnouncedLeaf | undefined => {
   const owner = path === undefined ? undefined : leaves.ownerOf(path)
-  return owner ?? (path === undefined || leaves.namesIn(path).length > 0 ? leaves.first() : undefined)
+  return owner ?? (path === undefined || leaves.prefixNamesIn(path).length > 0 ? leaves.firstLeaf() : undefined)
 }
 
-export const assign = (request: Open, leaves: Registry, at: number): void => {
-  const first = leaves.first()
+export const assign = (request: OpenRequest, leaves: Registry, at: number): void => {
+  const first = leaves.firstLeaf()
   const owner = serverOf(request.path, leaves)
-  give(request, owner ?? first, owner !== undefined, at)
+  setCharge(request, owner ?? first, owner !== undefined, at)
 }
 
 /** Passes a request to a newly announced leaf if that leaf is now in charge. Returns whether the request's assignment changed. */
-export const pass = (request: Open, leaf: Announced, leaves: Registry, at: number): boolean => {
-  const { charge, path, serves, since } = request
+export const pass = (request: OpenRequest, leaf: AnnouncedLeaf, leaves: Registry, at: number): boolean => {
+  const { leafInCharge, path, isServing, since } = request
   const server = serverOf(path, leaves)
   const owns = server?.instance === leaf.instance
   // The successor waits until the leaf in charge has ended. So it takes the request even if it does not own the path.
-  const succeeds = charge === undefined || supersedes(leaf, charge)
+  const isSuccessor = leafInCharge === undefined || supersedes(leaf, leafInCharge)
   // The first half of the grace only: later, the newcomer and the leaf in charge could answer at the same time.
-  const inTime = charge !== undefined && !serves && owns && at - since < charge.grace / 2
-  if (succeeds || inTime) {
-    give(request, leaf, owns, at)
+  const isWithinGrace = leafInCharge !== undefined && !isServing && owns && at - since < leafInCharge.grace / 2
+  if (isSuccessor || isWithinGrace) {
+    setCharge(request, leaf, owns, at)
     return true
   }
   // The newcomer's prefix has created the directory that was missing.
-  const isFound = !serves && server !== undefined && server.instance === charge?.instance
-  if (isFound) give(request, charge, true, at)
-  return isFound
+  const isPathNowServed = !isServing && server !== undefined && server.instance === leafInCharge?.instance
+  if (isPathNowServed) setCharge(request, leafInCharge, true, at)
+  return isPathNowServed
 }

@@ -19,19 +19,19 @@ import type { Answered } from "./answered.ts"
 import * as Registry from "./registry.ts"
 
 /** The least number of positions between checkpoints. After twice as many, any leaf of the installation appends one. */
-const interval = 1_024
+const checkpointInterval = 1_024
 
-const reach = 65_536
+const maxSearchedPositions = 65_536
 
 /** The leaves at a position up to which every request has an answer. */
-export interface Beginning {
+export interface CheckpointState {
   readonly position: number
   readonly leaves: Registry.Registry
   /** Leaves that do not announce their changes, and have not ended normally. */
-  readonly silent: ReadonlyMap<string, Registry.Announced>
+  readonly silent: ReadonlyMap<string, Registry.AnnouncedLeaf>
 }
 
-export const beginning: Beginning = { position: 0, leaves: Registry.empty(), silent: new Map() }
+export const journalStart: CheckpointState = { position: 0, leaves: Registry.empty(), silent: new Map() }
 
 const encode = Schema.encodeEffect(Schema.toCodecJson(Entry))
 
@@ -50,9 +50,9 @@ const digestAt = Effect.fnUntraced(function* (
   return sha256(Buffer.from(JSON.stringify([position, found.at, yield* Effect.orDie(encode(found.entry))])))
 })
 
-type Said = Pick<LeafCheckpoint, "through" | "digest" | "leaves">
+type CheckpointFields = Pick<LeafCheckpoint, "through" | "digest" | "leaves">
 
-const text = ({ digest, leaves, through }: Said): string =>
+const authenticatedText = ({ digest, leaves, through }: CheckpointFields): string =>
   `journal checkpoint ${JSON.stringify([
     through,
     digest,
@@ -70,11 +70,11 @@ const text = ({ digest, leaves, through }: Said): string =>
     ])
   ])}`
 
-const stateOf = ({ leaves, through }: Said): Beginning | undefined => {
-  const running: Array<Registry.Announced> = []
-  const down: Array<Registry.Announced> = []
-  const unfinished = new Map<string, Registry.Announced>()
-  const silent = new Map<string, Registry.Announced>()
+const stateOf = ({ leaves, through }: CheckpointFields): CheckpointState | undefined => {
+  const running: Array<Registry.AnnouncedLeaf> = []
+  const down: Array<Registry.AnnouncedLeaf> = []
+  const unfinished = new Map<string, Registry.AnnouncedLeaf>()
+  const silent = new Map<string, Registry.AnnouncedLeaf>()
   for (const leaf of leaves) {
     const prefix = FsPath.parse(leaf.prefix, "branch")
     if (typeof prefix !== "string" || leaf.position > through) return undefined
@@ -88,50 +88,51 @@ const stateOf = ({ leaves, through }: Said): Beginning | undefined => {
   return { position: through, leaves: Registry.make({ running, unfinished, down }), silent }
 }
 
-const obeyed = Effect.fnUntraced(function* (
+const trustedState = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
-  said: LeafCheckpoint,
+  fields: LeafCheckpoint,
   position: number
-): Effect.fn.Return<Beginning | undefined, JournalError> {
-  if (said.through < 1 || said.through >= position || !Installation.isCodeOf(text(said), said.code)) return undefined
-  return (yield* digestAt(journal, said.through)) === said.digest ? stateOf(said) : undefined
+): Effect.fn.Return<CheckpointState | undefined, JournalError> {
+  if (fields.through < 1 || fields.through >= position || !Installation.isSignatureOf(authenticatedText(fields), fields.code))
+    return undefined
+  return (yield* digestAt(journal, fields.through)) === fields.digest ? stateOf(fields) : undefined
 })
 
 /** Returns the state of the latest valid checkpoint before the position, or of the beginning of the journal. */
-export const latest = (journal: Scrivener<Entry>, before: number): Effect.Effect<Beginning, JournalError> =>
+export const latestCheckpoint = (journal: Scrivener<Entry>, before: number): Effect.Effect<CheckpointState, JournalError> =>
   journal.readBackward(before).pipe(
-    Stream.takeWhile(({ position }) => position > before - reach),
+    Stream.takeWhile(({ position }) => position > before - maxSearchedPositions),
     Stream.filter(({ entry }) => entry._tag === "LeafCheckpoint"),
-    Stream.mapEffect(({ entry, position }) => obeyed(journal, entry as LeafCheckpoint, position)),
+    Stream.mapEffect(({ entry, position }) => trustedState(journal, entry as LeafCheckpoint, position)),
     Stream.filter((found) => found !== undefined),
     Stream.runHead,
-    Effect.map(Option.getOrElse(() => beginning))
+    Effect.map(Option.getOrElse(() => journalStart))
   )
 
 export interface Checkpoints {
   /** Observes an entry, after `answered` has. */
-  readonly see: (recorded: Recorded<Entry>) => void
+  readonly observe: (recorded: Recorded<Entry>) => void
   /** Appends a checkpoint if one is due and this leaf has to write it. */
-  readonly due: () => Effect.Effect<void> | undefined
+  readonly appendIfDue: () => Effect.Effect<void> | undefined
 }
 
 export const make = (
   journal: Scrivener<Entry>,
-  me: Registry.Announced,
+  me: Registry.AnnouncedLeaf,
   answered: Pick<Answered, "has">,
-  from: Beginning
+  from: CheckpointState
 ): Checkpoints => {
   /** The positions of unanswered requests of all leaves, in order. */
   const open = new Map<string, number>()
-  let states: Array<Beginning> = [from]
+  let states: Array<CheckpointState> = [from]
   let position = from.position
-  let noted = from.position
+  let lastCheckpointPosition = from.position
 
-  const seeLeaf = (entry: Extract<Entry, { readonly _tag: "DaemonChanged" }>): void => {
+  const recordLeaf = (entry: Extract<Entry, { readonly _tag: "DaemonChanged" }>): void => {
     const last = states.at(-1)!
     const leaves = last.leaves.copy()
     const silent = new Map(last.silent)
-    const announced = leaves.see(entry, position)
+    const announced = leaves.observe(entry, position)
     if (announced?.extended === false) silent.set(entry.instance, announced)
     if (entry.status === "Completed" && entry.failure === undefined) silent.delete(entry.instance)
     states.push({ position, leaves, silent })
@@ -139,13 +140,13 @@ export const make = (
 
   const through = (): number => (open.values().next().value ?? position + 1) - 1
 
-  const stateAt = (wanted: number): Beginning => {
+  const stateAt = (wanted: number): CheckpointState => {
     const at = states.findLastIndex((state) => state.position <= wanted)
     states = states.slice(Math.max(0, at))
     return { ...states[0]!, position: wanted }
   }
 
-  const append = Effect.fnUntraced(function* (state: Beginning): Effect.fn.Return<void, JournalError> {
+  const append = Effect.fnUntraced(function* (state: CheckpointState): Effect.fn.Return<void, JournalError> {
     const digest = yield* digestAt(journal, state.position)
     if (digest === undefined) return
     const running = state.leaves.running()
@@ -166,34 +167,35 @@ export const make = (
       unfinished: state.leaves.unfinished.has(instance),
       silent: state.silent.has(instance)
     }))
-    const said = { through: state.position, digest, leaves }
-    yield* journal.append(new LeafCheckpoint({ ...said, code: Installation.codeOf(text(said)) }))
+    const fields = { through: state.position, digest, leaves }
+    yield* journal.append(new LeafCheckpoint({ ...fields, code: Installation.signName(authenticatedText(fields)) }))
   })
 
   return {
-    see: (recorded) => {
+    observe: (recorded) => {
       position = recorded.position
       const { entry } = recorded
-      if (entry._tag === "DaemonChanged") seeLeaf(entry)
+      if (entry._tag === "DaemonChanged") recordLeaf(entry)
       else if (entry._tag === "LeafCheckpoint") {
         // A checkpoint of another installation is useless for the leaves of this one.
-        if (Installation.isCodeOf(text(entry), entry.code)) noted = Math.max(noted, Math.min(entry.through, position))
+        if (Installation.isSignatureOf(authenticatedText(entry), entry.code))
+          lastCheckpointPosition = Math.max(lastCheckpointPosition, Math.min(entry.through, position))
       } else if (isTerminal(entry)) open.delete(entry.correlationId)
       else if (isEfferent(entry)) {
         if (entry._tag === "FileWriteChunk" && entry.discard === true) open.delete(entry.correlationId)
         else if (!answered.has(entry.correlationId) && !open.has(entry.correlationId)) open.set(entry.correlationId, position)
       }
     },
-    due: () => {
-      if (!me.extended || position <= me.position || through() - noted < interval) return undefined
+    appendIfDue: () => {
+      if (!me.extended || position <= me.position || through() - lastCheckpointPosition < checkpointInterval) return undefined
       const wanted = through()
       const writer = states
         .at(-1)!
         .leaves.running()
         .find(({ extended }) => extended)
       // The first leaf may belong to another installation, so this leaf appends after twice the interval.
-      if (writer?.instance !== me.instance && wanted - noted < 2 * interval) return undefined
-      noted = wanted
+      if (writer?.instance !== me.instance && wanted - lastCheckpointPosition < 2 * checkpointInterval) return undefined
+      lastCheckpointPosition = wanted
       return Effect.ignore(append(stateAt(wanted)))
     }
   }

@@ -11,11 +11,11 @@ import type { FsPath } from "../../model/FsPath.ts"
 import * as FsPaths from "../../model/FsPath.ts"
 import { make } from "../entries/kinds.ts"
 import { FileListing, FileMetadata, type FileList } from "../FileSystemEntry.ts"
-import { directoryMade } from "./changing.ts"
+import { directoryMadeAnswer } from "./changing.ts"
 import { errorOf } from "./faults.ts"
-import type { Answering, Serving, Work } from "./model.ts"
+import type { AnswerEffect, LeafContext, Work } from "./model.ts"
 
-const directory = ({ intent }: Work): FileMetadata =>
+const directoryMetadata = ({ intent }: Work): FileMetadata =>
   make(FileMetadata, { correlationId: intent.correlationId, size: 0, isDirectory: true, kind: "directory" })
 
 const entryOf = (name: string): FileEntry => ({
@@ -27,21 +27,26 @@ const entryOf = (name: string): FileEntry => ({
   addressable: true
 })
 
-const fail = (work: Work, fault: Fault): Answering => Effect.fail(errorOf(fault, work.intent, work.shown))
+const fail = (work: Work, fault: Fault): AnswerEffect => Effect.fail(errorOf(fault, work.intent, work.givenPath))
 
 /** Returns the owner's answer for the path; the fallback if this leaf does not own the path, or has no directory there. */
-const own = <A>(
+const ownAnswerOr = <A>(
   work: Work,
-  execute: Answering,
-  otherwise: A
-): Effect.Effect<Effect.Success<Answering> | A, Effect.Error<Answering>> =>
+  execute: AnswerEffect,
+  fallback: A
+): Effect.Effect<Effect.Success<AnswerEffect> | A, Effect.Error<AnswerEffect>> =>
   work.isOwn
     ? Effect.catch(execute, (error) =>
-        error._tag === "NotFound" || error._tag === "NotADirectory" ? Effect.succeed(otherwise) : Effect.fail(error)
+        error._tag === "NotFound" || error._tag === "NotADirectory" ? Effect.succeed(fallback) : Effect.fail(error)
       )
-    : Effect.succeed(otherwise)
+    : Effect.succeed(fallback)
 
-const list = (self: Serving, work: Work, { correlationId, pattern, recursive }: FileList, execute: Answering): Answering => {
+const list = (
+  self: LeafContext,
+  work: Work,
+  { correlationId, pattern, recursive }: FileList,
+  execute: AnswerEffect
+): AnswerEffect => {
   if (recursive === true && work.mounts.length > 0) {
     return fail(work, { _tag: "IoError", detail: "several leaves serve what is below it; list each directory by itself" })
   }
@@ -54,34 +59,34 @@ const list = (self: Serving, work: Work, { correlationId, pattern, recursive }: 
           { limits: self.settings.limits, caseSensitive: self.fs.port.info.caseSensitive }
         )
   if (matcher !== undefined && isFault(matcher)) return fail(work, matcher)
-  const shown = work.mounts.filter((name) => matcher === undefined || Matcher.test(matcher, name, true)).map(entryOf)
-  return Effect.map(own(work, execute, undefined), (listing) => {
-    const beside = listing?._tag === "FileListing" ? listing.entries.filter(({ name }) => !work.mounts.includes(name)) : []
-    const entries = [...beside, ...shown].sort((one, other) => FsPaths.compare(one.path, other.path))
+  const mountEntries = work.mounts.filter((name) => matcher === undefined || Matcher.test(matcher, name, true)).map(entryOf)
+  return Effect.map(ownAnswerOr(work, execute, undefined), (listing) => {
+    const ownEntries = listing?._tag === "FileListing" ? listing.entries.filter(({ name }) => !work.mounts.includes(name)) : []
+    const entries = [...ownEntries, ...mountEntries].sort((one, other) => FsPaths.compare(one.path, other.path))
     return make(FileListing, { correlationId, entries })
   })
 }
 
 /** Treats the leaf's prefix as an existing directory if the leaf has nothing there. */
-const unlessMissing = (self: Serving, work: Work, execute: Answering): Answering => {
+const orPrefixDirectory = (self: LeafContext, work: Work, execute: AnswerEffect): AnswerEffect => {
   const { intent } = work
   if (intent._tag !== "FileStat" && intent._tag !== "FileList") return execute
   return Effect.catch(execute, (error) =>
     error._tag !== "NotFound"
       ? Effect.fail(error)
       : intent._tag === "FileStat"
-        ? Effect.succeed(directory(work))
+        ? Effect.succeed(directoryMetadata(work))
         : list(self, work, intent, Effect.fail(error))
   )
 }
 
 /** Answers a request at a directory that leads to prefixes, or at this leaf's own prefix. Any other request is carried out unchanged. */
-export const compose = (self: Serving, work: Work, execute: Answering): Answering => {
+export const answerWithMounts = (self: LeafContext, work: Work, execute: AnswerEffect): AnswerEffect => {
   const { intent, mounts, path } = work
   const { prefix } = self.settings
   if (mounts.length === 0) {
     if (prefix === FsPaths.root) return execute
-    if (path === prefix) return unlessMissing(self, work, execute)
+    if (path === prefix) return orPrefixDirectory(self, work, execute)
     const needsParent =
       ("createParents" in intent && intent.createParents === false) || ("parents" in intent && intent.parents === false)
     return needsParent && self.settings.allowWrite
@@ -90,13 +95,13 @@ export const compose = (self: Serving, work: Work, execute: Answering): Answerin
   }
   switch (intent._tag) {
     case "FileStat":
-      return Effect.map(own(work, execute, directory(work)), (found) =>
-        found._tag === "FileMetadata" && found.isDirectory ? found : directory(work)
+      return Effect.map(ownAnswerOr(work, execute, directoryMetadata(work)), (found) =>
+        found._tag === "FileMetadata" && found.isDirectory ? found : directoryMetadata(work)
       )
     case "FileList":
       return list(self, work, intent, execute)
     case "FileMakeDirectory":
-      return intent.existOk === false ? fail(work, { _tag: "AlreadyExists" }) : Effect.succeed(directoryMade(work))
+      return intent.existOk === false ? fail(work, { _tag: "AlreadyExists" }) : Effect.succeed(directoryMadeAnswer(work))
     case "FileSetAttributes":
       return work.isOwn ? execute : fail(work, { _tag: "AccessDenied", why: "root" })
     case "FileMakeLink":

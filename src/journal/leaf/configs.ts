@@ -2,14 +2,14 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { parseRoot } from "../../backends/internal/windows/paths.ts"
 
-const on = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true)))
-const off = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false)))
+const trueByDefault = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true)))
+const falseByDefault = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false)))
 
-const common = {
+const commonSettings = {
   /** True if writes are allowed; otherwise they fail with AccessDenied. @default true */
-  allowWrite: on,
+  allowWrite: trueByDefault,
   /** True if deletions are allowed. Overwriting counts as writing. @default true */
-  allowDelete: on,
+  allowDelete: trueByDefault,
   /** The size of a chunk in bytes. @default 65,536 */
   chunkSize: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).pipe(Schema.withDecodingDefaultKey(Effect.succeed(65_536))),
   /** The largest size in bytes of a content that is one entry. @default 1,048,576 */
@@ -36,14 +36,14 @@ const windowsRoot = Schema.String.check(
 export const PosixFS = Schema.Struct({
   /** The absolute path of the root directory. Nothing outside it is ever accessed. */
   rootPath: posixRoot,
-  ...common,
+  ...commonSettings,
   /**
    * True if FileStat follows a symlink. With `false` it describes the link itself, with `isSymlink`, and FileRead still reads the link's
    * target. @default true
    */
-  followSymlinks: on,
+  followSymlinks: trueByDefault,
   /** True if a copy keeps permission bits. @default false */
-  preservePermissions: off
+  preservePermissions: falseByDefault
 })
 /** @since 0.1.0 */
 export type PosixFS = typeof PosixFS.Type
@@ -56,9 +56,9 @@ export type PosixFS = typeof PosixFS.Type
 export const WindowsFS = Schema.Struct({
   /** The root directory, as `C:\directory` or `\\server\share\directory`. Nothing outside it is ever accessed. */
   rootPath: windowsRoot,
-  ...common,
+  ...commonSettings,
   /** True if paths may have more than 260 characters. @default true */
-  useLongPaths: on
+  useLongPaths: trueByDefault
 })
 /** @since 0.1.0 */
 export type WindowsFS = typeof WindowsFS.Type
@@ -69,11 +69,11 @@ export type WindowsFS = typeof WindowsFS.Type
  * @since 0.1.0
  */
 export const MockFS = Schema.Struct({
-  ...common,
+  ...commonSettings,
   /** True if FileStat follows a symlink, as in `PosixFS`. @default true */
-  followSymlinks: on,
+  followSymlinks: trueByDefault,
   /** True if names are compared without case, as Windows does. @default false */
-  caseInsensitive: off
+  caseInsensitive: falseByDefault
 })
 /** @since 0.1.0 */
 export type MockFS = typeof MockFS.Type

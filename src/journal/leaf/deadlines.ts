@@ -6,7 +6,7 @@ import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Latch from "effect/Latch"
 
-const nanos = 1_000_000
+const nanosPerMilli = 1_000_000
 
 export interface Deadlines<Key> {
   readonly renew: (key: Key) => void
@@ -16,33 +16,37 @@ export interface Deadlines<Key> {
   readonly run: Effect.Effect<never>
 }
 
-export const make = <Key>(clock: Clock.Clock, millis: number, expired: (key: Key) => Effect.Effect<void>): Deadlines<Key> => {
-  const due = new Map<Key, number>()
-  const some = Latch.makeUnsafe(false)
+export const make = <Key>(
+  clock: Clock.Clock,
+  durationMillis: number,
+  onExpired: (key: Key) => Effect.Effect<void>
+): Deadlines<Key> => {
+  const dueTimes = new Map<Key, number>()
+  const nonEmptyLatch = Latch.makeUnsafe(false)
   // The monotonic clock, because a wall clock that is set back would postpone all deadlines.
   const now = (): number => Number(clock.monotonicTimeNanosUnsafe())
 
-  const step: Effect.Effect<void> = Effect.suspend(() => {
-    const next = due.entries().next().value
+  const waitForNext: Effect.Effect<void> = Effect.suspend(() => {
+    const next = dueTimes.entries().next().value
     if (next === undefined) {
-      some.closeUnsafe()
-      return some.await
+      nonEmptyLatch.closeUnsafe()
+      return nonEmptyLatch.await
     }
     const [key, at] = next
-    const left = at - now()
-    if (left > 0) return Effect.sleep(Math.ceil(left / nanos))
-    due.delete(key)
-    return expired(key)
+    const remainingNanos = at - now()
+    if (remainingNanos > 0) return Effect.sleep(Math.ceil(remainingNanos / nanosPerMilli))
+    dueTimes.delete(key)
+    return onExpired(key)
   })
 
   return {
     renew: (key) => {
-      due.delete(key)
-      due.set(key, now() + millis * nanos)
-      if (due.size === 1) some.openUnsafe()
+      dueTimes.delete(key)
+      dueTimes.set(key, now() + durationMillis * nanosPerMilli)
+      if (dueTimes.size === 1) nonEmptyLatch.openUnsafe()
     },
-    drop: (key) => void due.delete(key),
-    has: (key) => due.has(key),
-    run: Effect.forever(step)
+    drop: (key) => void dueTimes.delete(key),
+    has: (key) => dueTimes.has(key),
+    run: Effect.forever(waitForNext)
   }
 }

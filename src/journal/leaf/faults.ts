@@ -15,7 +15,7 @@ export const errorOf = (fault: Fault, intent: Efferent, path: string): FsError =
 export const ioError = (detail: string, intent: Efferent, path: string): IoError =>
   new IoError({ operation: kinds[intent._tag].operation, path, detail })
 
-export const answer = (error: FsError, correlationId: string, path: string, extended: boolean): FileFault =>
+export const faultAnswer = (error: FsError, correlationId: string, path: string, extended: boolean): FileFault =>
   make(FileFault, {
     correlationId,
     faultKind: kindOf(error),

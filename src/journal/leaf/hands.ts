@@ -21,24 +21,24 @@ import type { Entry, Scrivener } from "../Journal.ts"
 import type { Answered } from "./answered.ts"
 import * as Deadlines from "./deadlines.ts"
 import * as Faults from "./faults.ts"
-import type { Answering, Work } from "./model.ts"
+import type { AnswerEffect, Work } from "./model.ts"
 import type { Settings } from "./settings.ts"
 
-const most = 256
+const maxAcceptedRequests = 256
 
-export interface Hands {
+export interface Executor {
   readonly holds: (correlationId: string) => boolean
   readonly take: (work: Work, perform: Effect.Effect<Terminal, FsError | JournalError>) => void
   /** Waits until another request can be accepted; `undefined` if one can be accepted now. */
-  readonly room: () => Effect.Effect<void> | undefined
+  readonly waitForRoom: () => Effect.Effect<void> | undefined
   /** Appends the answer to a request that was not started. */
-  readonly say: (answer: Terminal) => Effect.Effect<void>
+  readonly answerUnstarted: (answer: Terminal) => Effect.Effect<void>
   readonly tell: (work: Work, entries: ReadonlyArray<Afferent>) => Effect.Effect<void>
   readonly watch: Effect.Effect<never>
   /** Waits until all accepted requests are answered. After the timeout of an operation, drops the requests that have not begun. */
-  readonly idle: Effect.Effect<void>
+  readonly waitUntilIdle: Effect.Effect<void>
   /** Fails when the journal fails. */
-  readonly broken: Effect.Effect<never, JournalError>
+  readonly journalFailure: Effect.Effect<never, JournalError>
 }
 
 export interface Options {
@@ -50,147 +50,150 @@ export interface Options {
   readonly answered: Pick<Answered, "add">
 }
 
-const unreadable = (error: JournalError, work: Work): FsError =>
-  Faults.ioError(`what the journal holds of it cannot be read, ${error.message}`, work.intent, work.shown)
+const unreadableError = (error: JournalError, work: Work): FsError =>
+  Faults.ioError(`what the journal holds of it cannot be read, ${error.message}`, work.intent, work.givenPath)
 
-const defect = (cause: Cause.Cause<unknown>): string => {
+const defectMessage = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
   return error instanceof Error ? error.message : String(error)
 }
 
 const errorOf = (cause: Cause.Cause<FsError | JournalError>, work: Work): FsError => {
   const failure = Option.getOrUndefined(Cause.findErrorOption(cause))
-  if (failure !== undefined) return failure instanceof JournalError ? unreadable(failure, work) : failure
-  const why = Cause.hasInterruptsOnly(cause) ? "it was interrupted" : `it met a defect, ${defect(cause)}`
-  return Faults.ioError(why, work.intent, work.shown)
+  if (failure !== undefined) return failure instanceof JournalError ? unreadableError(failure, work) : failure
+  const why = Cause.hasInterruptsOnly(cause) ? "it was interrupted" : `it met a defect, ${defectMessage(cause)}`
+  return Faults.ioError(why, work.intent, work.givenPath)
 }
 
-const tooLong = (work: Work, { extended, timeout }: Settings): Terminal => {
+const timeoutAnswer = (work: Work, { extended, timeoutMillis: timeout }: Settings): Terminal => {
   const doubt = isMutation(work.intent) ? "; it was given up, and may have been carried out" : ""
   const detail = work.hasBegun ? `more than ${timeout} ms${doubt}` : `it waited more than ${timeout} ms for others that hang`
-  const error = Faults.errorOf({ _tag: "Timeout", detail }, work.intent, work.shown)
-  return Faults.answer(error, work.intent.correlationId, work.shown, extended)
+  const error = Faults.errorOf({ _tag: "Timeout", detail }, work.intent, work.givenPath)
+  return Faults.faultAnswer(error, work.intent.correlationId, work.givenPath, extended)
 }
 
-export const make = (options: Options): Hands => {
+export const make = (options: Options): Executor => {
   const { answered, journal, settings } = options
   const locks = Locks.make({ caseSensitive: options.caseSensitive })
   const permits = Semaphore.makeUnsafe(settings.concurrency)
-  const held = new Map<string, Work>()
+  const acceptedWork = new Map<string, Work>()
   const fibers = new Map<Work, Fiber.Fiber<void>>()
   /** Requests that were answered with a timeout but have not ended yet. */
   const stuck = new Set<Work>()
-  const less = Latch.makeUnsafe(true)
-  const broken = Deferred.makeUnsafe<never, JournalError>()
+  const roomLatch = Latch.makeUnsafe(true)
+  const journalFailure = Deferred.makeUnsafe<never, JournalError>()
   const fork = Effect.runForkWith(options.context)
-  let taken = 0
+  let acceptedCount = 0
 
-  const until = (holds: () => boolean): Effect.Effect<void> =>
+  const waitUntil = (holds: () => boolean): Effect.Effect<void> =>
     Effect.suspend(() => {
       if (holds()) return Effect.void
-      less.closeUnsafe()
-      return Effect.andThen(less.await, until(holds))
+      roomLatch.closeUnsafe()
+      return Effect.andThen(roomLatch.await, waitUntil(holds))
     })
 
   const append = (entry: Entry): Effect.Effect<void> =>
-    Effect.catchCause(Effect.asVoid(journal.append(entry)), (cause) => breaks(cause))
-  const breaks = (cause: Cause.Cause<JournalError>): Effect.Effect<void> =>
-    Effect.andThen(Cause.hasInterruptsOnly(cause) ? Effect.void : Deferred.failCause(broken, cause), Effect.interrupt)
+    Effect.catchCause(Effect.asVoid(journal.append(entry)), (cause) => reportBroken(cause))
+  const reportBroken = (cause: Cause.Cause<JournalError>): Effect.Effect<void> =>
+    Effect.andThen(Cause.hasInterruptsOnly(cause) ? Effect.void : Deferred.failCause(journalFailure, cause), Effect.interrupt)
 
   /** Appends an answer. An answer that is too large for the journal is replaced by a fault that says so. */
   const appendAnswer = (answer: Terminal): Effect.Effect<void> =>
     Effect.catchCause(Effect.asVoid(journal.append(answer)), (cause) => {
       const error = Option.getOrUndefined(Cause.findErrorOption(cause))
-      if (error?.reason !== "tooLarge" || answer._tag === "FileFault") return breaks(cause)
+      if (error?.reason !== "tooLarge" || answer._tag === "FileFault") return reportBroken(cause)
       const path = "path" in answer ? answer.path : "."
       const why = new IoError({
         operation: "answer",
         path,
         detail: `the answer does not fit into the journal, ${error.detail}`
       })
-      return append(Faults.answer(why, answer.correlationId, path, settings.extended))
+      return append(Faults.faultAnswer(why, answer.correlationId, path, settings.extended))
     })
 
   /** Marks a request as answered. Returns false if it already was. */
-  const claim = (work: Work): boolean => {
+  const markAnswered = (work: Work): boolean => {
     if (work.isAnswered) return false
     work.isAnswered = true
     const { correlationId } = work.intent
-    held.delete(correlationId)
+    acceptedWork.delete(correlationId)
     answered.add(correlationId)
     deadlines.drop(work)
     return true
   }
-  const said = (): void => void less.openUnsafe()
-  const settle = (work: Work, answer: Terminal): Effect.Effect<void> =>
-    claim(work) ? Effect.ensuring(Effect.uninterruptible(appendAnswer(answer)), Effect.sync(said)) : Effect.void
+  const wakeWaiters = (): void => void roomLatch.openUnsafe()
+  const answerOnce = (work: Work, answer: Terminal): Effect.Effect<void> =>
+    markAnswered(work) ? Effect.ensuring(Effect.uninterruptible(appendAnswer(answer)), Effect.sync(wakeWaiters)) : Effect.void
 
-  const isSame = (one: FsPath, other: FsPath): boolean =>
+  const isWithinFolded = (one: FsPath, other: FsPath): boolean =>
     options.caseSensitive ? isWithin(one, other) : isWithin(fold(one), fold(other))
   const pathsOf = ({ path, to }: Work): ReadonlyArray<FsPath> => (to === undefined ? [path] : [path, to])
-  const isBehind = (self: Work, that: Work): boolean =>
-    pathsOf(self).some((path) => pathsOf(that).some((other) => isSame(path, other) || isSame(other, path)))
-  const hangs = (work: Work): boolean =>
-    work.hasBegun || stuck.size >= settings.concurrency || [...stuck].some((other) => isBehind(work, other))
+  const hasOverlap = (self: Work, that: Work): boolean =>
+    pathsOf(self).some((path) => pathsOf(that).some((other) => isWithinFolded(path, other) || isWithinFolded(other, path)))
+  const isHanging = (work: Work): boolean =>
+    work.hasBegun || stuck.size >= settings.concurrency || [...stuck].some((other) => hasOverlap(work, other))
 
-  const deadlines = Deadlines.make<Work>(options.clock, settings.timeout, (work) =>
+  const deadlines = Deadlines.make<Work>(options.clock, settings.timeoutMillis, (work) =>
     Effect.suspend(() => {
-      if (!hangs(work)) {
+      if (!isHanging(work)) {
         deadlines.renew(work)
         return Effect.void
       }
-      const answer = tooLong(work, settings)
+      const answer = timeoutAnswer(work, settings)
       if (work.hasBegun) stuck.add(work)
       // Answer first, so that the result of the interruption does not become the answer.
-      const settled = settle(work, answer)
+      const settled = answerOnce(work, answer)
       fibers.get(work)?.interruptUnsafe()
       return settled
     })
   )
 
-  const ended = (work: Work): void => {
-    taken--
+  const finishWork = (work: Work): void => {
+    acceptedCount--
     fibers.delete(work)
     stuck.delete(work)
-    if (!work.isAnswered) claim(work)
-    less.openUnsafe()
+    if (!work.isAnswered) markAnswered(work)
+    roomLatch.openUnsafe()
   }
 
-  const none = until(() => held.size === 0)
+  const waitUntilEmpty = waitUntil(() => acceptedWork.size === 0)
   /** Drops the requests that have not begun, without an answer. The next leaf carries these out. */
-  const letGo = Effect.sync(() => {
-    for (const work of [...held.values()].filter(({ hasBegun }) => !hasBegun)) {
+  const dropUnbegun = Effect.sync(() => {
+    for (const work of [...acceptedWork.values()].filter(({ hasBegun }) => !hasBegun)) {
       work.isAnswered = true
-      held.delete(work.intent.correlationId)
+      acceptedWork.delete(work.intent.correlationId)
       deadlines.drop(work)
       fibers.get(work)?.interruptUnsafe()
     }
-    less.openUnsafe()
+    roomLatch.openUnsafe()
   })
 
   return {
-    holds: (correlationId) => held.has(correlationId),
+    holds: (correlationId) => acceptedWork.has(correlationId),
     take: (work, perform) => {
-      taken++
-      held.set(work.intent.correlationId, work)
+      acceptedCount++
+      acceptedWork.set(work.intent.correlationId, work)
       deadlines.renew(work)
-      const begun: Answering = Effect.suspend(() => {
+      const begun: AnswerEffect = Effect.suspend(() => {
         work.hasBegun = true
         deadlines.renew(work)
         return perform
       })
       const answering = Effect.matchCauseEffect(begun, {
-        onSuccess: (answer) => settle(work, answer),
+        onSuccess: (answer) => answerOnce(work, answer),
         onFailure: (cause) =>
-          settle(work, Faults.answer(errorOf(cause, work), work.intent.correlationId, work.shown, settings.extended))
+          answerOnce(
+            work,
+            Faults.faultAnswer(errorOf(cause, work), work.intent.correlationId, work.givenPath, settings.extended)
+          )
       })
       const fiber = fork(
-        Effect.onExit(locks.exclusive(pathsOf(work), permits.withPermit(answering)), () => Effect.sync(() => ended(work)))
+        Effect.onExit(locks.exclusive(pathsOf(work), permits.withPermit(answering)), () => Effect.sync(() => finishWork(work)))
       )
       if (fiber.pollUnsafe() === undefined) fibers.set(work, fiber)
     },
-    room: () => (taken < most ? undefined : until(() => taken < most)),
-    say: (answer) => {
+    waitForRoom: () => (acceptedCount < maxAcceptedRequests ? undefined : waitUntil(() => acceptedCount < maxAcceptedRequests)),
+    answerUnstarted: (answer) => {
       answered.add(answer.correlationId)
       return appendAnswer(answer)
     },
@@ -200,10 +203,13 @@ export const make = (options: Options): Hands => {
         deadlines.renew(work)
         return entries.length === 0
           ? Effect.void
-          : Effect.catchCause(Effect.asVoid(journal.appendAll(entries)), (cause) => breaks(cause))
+          : Effect.catchCause(Effect.asVoid(journal.appendAll(entries)), (cause) => reportBroken(cause))
       }),
     watch: deadlines.run,
-    idle: Effect.raceFirst(none, Effect.andThen(Effect.delay(letGo, settings.timeout), none)),
-    broken: Deferred.await(broken)
+    waitUntilIdle: Effect.raceFirst(
+      waitUntilEmpty,
+      Effect.andThen(Effect.delay(dropUnbegun, settings.timeoutMillis), waitUntilEmpty)
+    ),
+    journalFailure: Deferred.await(journalFailure)
   }
 }

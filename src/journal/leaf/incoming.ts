@@ -6,12 +6,12 @@ import { sizeOf } from "../entries/contents.ts"
 import type { JournalError } from "../errors.ts"
 import type { Content } from "../FileSystemEntry.ts"
 import type { Entry, Recorded, Scrivener } from "../Journal.ts"
-import type { Incoming, Transfer } from "./model.ts"
+import type { IncomingContent, Transfer } from "./model.ts"
 
 const streamOf = (journal: Scrivener<Entry>, content: Content): Stream.Stream<Uint8Array, JournalError> =>
   isBytes(content) ? Stream.succeed(content) : journal.contents.stream(content)
 
-export const ofContent = (journal: Scrivener<Entry>, content: Content): Incoming => ({
+export const fromContent = (journal: Scrivener<Entry>, content: Content): IncomingContent => ({
   size: sizeOf(content),
   stream: streamOf(journal, content),
   bytes: isBytes(content) ? Effect.succeed(content) : journal.bytes(content),
@@ -27,7 +27,7 @@ export const digestOf = <E>(stream: Stream.Stream<Uint8Array, E>): Effect.Effect
     )
   })
 
-const joined = (stream: Stream.Stream<Uint8Array, JournalError>, size: number): Effect.Effect<Uint8Array, JournalError> =>
+const readAll = (stream: Stream.Stream<Uint8Array, JournalError>, size: number): Effect.Effect<Uint8Array, JournalError> =>
   Effect.suspend(() => {
     const out = new Uint8Array(size)
     let at = 0
@@ -41,12 +41,16 @@ const joined = (stream: Stream.Stream<Uint8Array, JournalError>, size: number): 
     )
   })
 
-export const ofTransfer = (journal: Scrivener<Entry>, { first, next: size, position }: Transfer, last: number): Incoming => {
+export const fromTransfer = (
+  journal: Scrivener<Entry>,
+  { first, nextOffset: size, position }: Transfer,
+  last: number
+): IncomingContent => {
   const isPart = ({ entry }: Recorded<Entry>): boolean =>
     entry._tag === "FileWriteChunk" && entry.correlationId === first.correlationId
   const between = Stream.takeWhile(journal.stored(position - 1), (recorded) => recorded.position <= last)
   const stream = Stream.flatMap(Stream.filter(between, isPart), ({ entry }) =>
     entry._tag === "FileWriteChunk" ? streamOf(journal, entry.data) : Stream.empty
   )
-  return { size, stream, bytes: joined(stream, size), sha256: digestOf(stream) }
+  return { size, stream, bytes: readAll(stream, size), sha256: digestOf(stream) }
 }

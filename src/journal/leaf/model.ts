@@ -11,7 +11,7 @@ import type { Entry, Scrivener } from "../Journal.ts"
 import type { Settings } from "./settings.ts"
 
 /** The content of a write, readable in constant memory. */
-export interface Incoming {
+export interface IncomingContent {
   readonly size: number
   readonly stream: Stream.Stream<Uint8Array, JournalError>
   readonly bytes: Effect.Effect<Uint8Array, JournalError>
@@ -24,12 +24,12 @@ export interface Transfer {
   readonly path: FsPath
   readonly position: number
   /** The offset at which the next chunk must begin. */
-  next: number
+  nextOffset: number
 }
 
 export interface Work {
   readonly intent: Efferent
-  readonly shown: string
+  readonly givenPath: string
   readonly path: FsPath
   readonly to: FsPath | undefined
   /** The position of the request, or of its last chunk. */
@@ -39,31 +39,31 @@ export interface Work {
   readonly mounts: ReadonlyArray<string>
   /** True if this leaf owns the path. If not, the path is only a directory that leads to prefixes. */
   readonly isOwn: boolean
-  readonly sharing: Sharing
+  readonly ownership: PathOwnership
   /** The possible work of an earlier leaf on the request; `undefined` if no earlier leaf had it. */
-  readonly left: Left | undefined
+  readonly earlierWork: EarlierWork | undefined
   /** True if the request is answered. No further entry may follow. */
   isAnswered: boolean
   hasBegun: boolean
 }
 
-export interface Sharing {
+export interface PathOwnership {
   readonly owns: (path: FsPath) => boolean
-  readonly isPinned: (path: FsPath) => boolean
+  readonly isPrefixDirectory: (path: FsPath) => boolean
 }
 
-export interface Left {
+export interface EarlierWork {
   /** The state that the earlier leaf recorded when it began, if it did. */
   readonly started: FileStarted | undefined
   /** True if the earlier leaf may have carried out the request without recording anything. */
   readonly isUncertain: boolean
 }
 
-export interface Serving {
+export interface LeafContext {
   readonly fs: Algebra
   readonly caller: Caller
   /** True if each link is an entry of its own. @default false: `fs` follows links, or refuses them */
-  readonly isLeaving?: boolean | undefined
+  readonly showsLinks?: boolean | undefined
   /** The links of the served filesystem, if `fs` shows links as themselves. */
   readonly links?: Links | undefined
   readonly journal: Scrivener<Entry>
@@ -73,4 +73,4 @@ export interface Serving {
   readonly tell: (work: Work, entries: ReadonlyArray<Afferent>) => Effect.Effect<void>
 }
 
-export type Answering = Effect.Effect<Terminal, FsError | JournalError>
+export type AnswerEffect = Effect.Effect<Terminal, FsError | JournalError>

@@ -25,7 +25,7 @@ import {
 import * as Changing from "./changing.ts"
 import { ioError } from "./faults.ts"
 import { digestOf } from "./incoming.ts"
-import type { Answering, Left, Serving, Work } from "./model.ts"
+import type { AnswerEffect, EarlierWork, LeafContext, Work } from "./model.ts"
 
 /** The result of a comparison: the answer of a change that was made, `notMade`, or `unclear`. */
 type Verdict = Terminal | "notMade" | "unclear"
@@ -37,48 +37,54 @@ const notMade: Finding = Effect.succeed("notMade")
 
 const isFile = (stat: FileStat | null): stat is FileStat => stat?.kind === "file"
 
-const versionIs = (self: Serving, work: Work, sha256: string): Effect.Effect<boolean, FsError> =>
+const isVersion = (self: LeafContext, work: Work, sha256: string): Effect.Effect<boolean, FsError> =>
   Effect.map(self.fs.version(work.path), (version) => version === sha256)
 
-const tailIs = (self: Serving, work: Work, offset: number, bytes: Effect.Effect<string, JournalError>, size: number) =>
+const isTail = (self: LeafContext, work: Work, offset: number, bytes: Effect.Effect<string, JournalError>, size: number) =>
   Effect.flatMap(bytes, (sha256) =>
     Effect.map(digestOf(self.fs.stream(work.path, { offset, length: size })), (found) => found === sha256)
   )
 
-export const writing = (self: Serving, work: Work, intent: FileWrite | FileWriteChunk, started: FileStarted): Finding => {
+export const judgeWrite = (
+  self: LeafContext,
+  work: Work,
+  intent: FileWrite | FileWriteChunk,
+  started: FileStarted
+): Finding => {
   const { size: before } = started
   if (before === undefined) return unclear
-  const { createMode: mode = "overwrite", version } = Changing.orderOf(work, intent)
+  const { createMode: mode = "overwrite", version } = Changing.firstEntryOf(work, intent)
   const incoming = Changing.contentOf(self, work, intent)
-  const made: Finding = Effect.flatMap(version === true ? self.fs.version(work.path) : Effect.succeed(undefined), (version) =>
-    Changing.written(self, work, incoming.size, version)
+  const madeAnswer: Finding = Effect.flatMap(
+    version === true ? self.fs.version(work.path) : Effect.succeed(undefined),
+    (version) => Changing.writtenAnswer(self, work, incoming.size, version)
   )
   const appends = mode === "append" || mode === "appendExisting"
   // The change could not have succeeded in that state, whatever happened later.
   if (before === null ? mode === "replace" || mode === "appendExisting" : mode === "create") return notMade
-  return Effect.flatMap(Changing.lookThrough(self, work.path), (now): Finding => {
+  return Effect.flatMap(Changing.statThroughLinks(self, work.path), (now): Finding => {
     if (now === undefined) return unclear
     if (now === null) return before === null ? notMade : unclear
     if (!isFile(now)) return unclear
-    const isAsBefore: Finding = now.sizeBytes === before ? notMade : unclear
-    const wanted = appends ? (before ?? 0) + incoming.size : incoming.size
-    if (now.sizeBytes !== wanted) return isAsBefore
-    const fits = appends
-      ? tailIs(self, work, before ?? 0, incoming.sha256, incoming.size)
-      : Effect.flatMap(incoming.sha256, (sha256) => versionIs(self, work, sha256))
-    return Effect.flatMap(fits, (fits) => (fits ? made : isAsBefore))
+    const unchangedFinding: Finding = now.sizeBytes === before ? notMade : unclear
+    const expectedSize = appends ? (before ?? 0) + incoming.size : incoming.size
+    if (now.sizeBytes !== expectedSize) return unchangedFinding
+    const isWritten = appends
+      ? isTail(self, work, before ?? 0, incoming.sha256, incoming.size)
+      : Effect.flatMap(incoming.sha256, (sha256) => isVersion(self, work, sha256))
+    return Effect.flatMap(isWritten, (isWritten) => (isWritten ? madeAnswer : unchangedFinding))
   })
 }
 
-export const editing = (self: Serving, work: Work, intent: FileEdit, { after, edits, size }: FileStarted): Finding => {
+export const judgeEdit = (self: LeafContext, work: Work, intent: FileEdit, { after, edits, size }: FileStarted): Finding => {
   if (after === undefined || edits === undefined) return unclear
-  return Effect.flatMap(Changing.lookThrough(self, work.path), (now): Finding => {
+  return Effect.flatMap(Changing.statThroughLinks(self, work.path), (now): Finding => {
     if (now === undefined || !isFile(now)) return unclear
-    return Effect.map(versionIs(self, work, after), (isMade): Verdict =>
+    return Effect.map(isVersion(self, work, after), (isMade): Verdict =>
       isMade
         ? make(FileEdited, {
             correlationId: intent.correlationId,
-            path: work.shown,
+            path: work.givenPath,
             ...edits,
             version: intent.version === true ? after : undefined
           })
@@ -89,73 +95,85 @@ export const editing = (self: Serving, work: Work, intent: FileEdit, { after, ed
   })
 }
 
-export const removing = (self: Serving, work: Work, _intent: FileDelete, { removes, size: before }: FileStarted): Finding => {
+export const judgeRemove = (
+  self: LeafContext,
+  work: Work,
+  _intent: FileDelete,
+  { removes, size: before }: FileStarted
+): Finding => {
   if (before === null) return notMade
-  return Effect.flatMap(Changing.lookAt(self, work.path), (now): Finding => {
+  return Effect.flatMap(Changing.statLinkItself(self, work.path), (now): Finding => {
     if (now === undefined || removes === undefined) return unclear
     if (now === null) return Effect.succeed(Changing.deleted(work, removes, self.settings.extended))
     return Effect.map(Changing.count(self, work.path, now), (all): Verdict => {
-      const left = Changing.removes(all)
-      return left.deleted === removes.deleted && left.directories === removes.directories ? "notMade" : "unclear"
+      const remainingCount = Changing.removes(all)
+      return remainingCount.deleted === removes.deleted && remainingCount.directories === removes.directories
+        ? "notMade"
+        : "unclear"
     })
   })
 }
 
-export const making = (self: Serving, work: Work, _intent: FileMakeDirectory, { size: before }: FileStarted): Finding =>
-  Effect.map(Changing.lookThrough(self, work.path), (now): Verdict =>
+export const judgeMakeDirectory = (
+  self: LeafContext,
+  work: Work,
+  _intent: FileMakeDirectory,
+  { size: before }: FileStarted
+): Finding =>
+  Effect.map(Changing.statThroughLinks(self, work.path), (now): Verdict =>
     before === undefined || now === undefined
       ? "unclear"
       : now === null || before !== null
         ? "notMade"
         : now.kind === "directory"
-          ? Changing.directoryMade(work)
+          ? Changing.directoryMadeAnswer(work)
           : "unclear"
   )
 
-export const moving = (self: Serving, work: Work, intent: FileMove, { size: before }: FileStarted): Finding => {
+export const judgeMove = (self: LeafContext, work: Work, intent: FileMove, { size: before }: FileStarted): Finding => {
   const to = work.to!
   if (before === null) return notMade
   // The two names are the same name, so the states cannot be told apart.
   if (!self.fs.port.info.caseSensitive && comparePaths(fold(work.path), fold(to)) === 0) return unclear
   return Effect.flatMap(
-    Effect.all([Changing.lookAt(self, work.path), Changing.lookAt(self, to)]),
+    Effect.all([Changing.statLinkItself(self, work.path), Changing.statLinkItself(self, to)]),
     ([source, target]): Finding => {
       if (source === undefined || target === undefined) return unclear
       if (source !== null) return source.sizeBytes === before ? notMade : unclear
       if (target === null || target.sizeBytes !== before) return unclear
       return Effect.map(Changing.count(self, to, target), ({ bytes, deleted, directories }) =>
-        Changing.moved(work, intent, { files: deleted, directories, bytes })
+        Changing.movedAnswer(work, intent, { files: deleted, directories, bytes })
       )
     }
   )
 }
 
-export const linking = (self: Serving, work: Work, intent: FileMakeLink, { size: before }: FileStarted): Finding => {
+export const judgeMakeLink = (self: LeafContext, work: Work, intent: FileMakeLink, { size: before }: FileStarted): Finding => {
   if (before === undefined) return unclear
   if (before !== null) return notMade
-  return Effect.flatMap(Changing.lookAt(self, work.path), (now): Finding => {
+  return Effect.flatMap(Changing.statLinkItself(self, work.path), (now): Finding => {
     if (now === null) return notMade
     if (now?.kind !== "symlink") return unclear
     const read: Effect.Effect<string, Fault | FsError> = self.links?.read(work.path) ?? self.fs.readLink(work.path)
     return Effect.map(
       Effect.orElseSucceed(read, () => undefined),
-      (target) => (target === intent.target ? Changing.linkMade(work) : "unclear")
+      (target) => (target === intent.target ? Changing.linkMadeAnswer(work) : "unclear")
     )
   })
 }
 
 /** Compares the attributes with the requested ones. A difference counts as not made, since setting them again is harmless. */
-export const setting = (self: Serving, work: Work, intent: FileSetAttributes): Finding =>
+export const judgeSetAttributes = (self: LeafContext, work: Work, intent: FileSetAttributes): Finding =>
   Effect.map(self.fs.stat(work.path), ({ mode, modifiedAt }): Verdict => {
-    const asked = Changing.modeOf(self, intent)
-    const isMode = asked === undefined || asked === mode
-    const isTime =
+    const requestedMode = Changing.modeOf(self, intent)
+    const isModeSame = requestedMode === undefined || requestedMode === mode
+    const isTimeSame =
       intent.modified === undefined ||
       (modifiedAt !== undefined && DateTime.toEpochMillis(modifiedAt) === DateTime.toEpochMillis(intent.modified))
-    return isMode && isTime ? Changing.attributesSet(self, work, intent) : "notMade"
+    return isModeSame && isTimeSame ? Changing.attributesSetAnswer(self, work, intent) : "notMade"
   })
 
-const said = {
+const refusalTexts = {
   notMade: "not executed: the leaf that had it has ended, and it was not carried out",
   notBegun: "not executed: it stood in the journal before this leaf did",
   uncertain: "not executed by this leaf: one that had it before has ended without an answer, and may have carried it out",
@@ -164,17 +182,19 @@ const said = {
 } as const
 
 export const recover = (
-  self: Serving,
+  self: LeafContext,
   work: Work,
-  { isUncertain, started }: Left,
+  { isUncertain, started }: EarlierWork,
   judge: (started: FileStarted) => Finding,
-  execute: Answering
-): Answering => {
-  const refuse = (why: keyof typeof said): Answering => Effect.fail(ioError(said[why], work.intent, work.shown))
-  const unless = (why: keyof typeof said): Answering => (self.settings.resumesChanges ? execute : refuse(why))
-  if (started === undefined) return isUncertain ? refuse("uncertain") : unless("notBegun")
+  execute: AnswerEffect
+): AnswerEffect => {
+  const refuse = (why: keyof typeof refusalTexts): AnswerEffect =>
+    Effect.fail(ioError(refusalTexts[why], work.intent, work.givenPath))
+  const executeIfResuming = (why: keyof typeof refusalTexts): AnswerEffect =>
+    self.settings.resumesChanges ? execute : refuse(why)
+  if (started === undefined) return isUncertain ? refuse("uncertain") : executeIfResuming("notBegun")
   const verdict = Effect.catch(judge(started), () => unclear)
   return Effect.flatMap(verdict, (verdict) =>
-    verdict === "notMade" ? unless("notMade") : verdict === "unclear" ? refuse("unclear") : Effect.succeed(verdict)
+    verdict === "notMade" ? executeIfResuming("notMade") : verdict === "unclear" ? refuse("unclear") : Effect.succeed(verdict)
   )
 }

@@ -5,7 +5,7 @@
 import * as FsPath from "../../model/FsPath.ts"
 import type { DaemonChanged } from "../entries/daemon.ts"
 
-export interface Announced {
+export interface AnnouncedLeaf {
   readonly daemon: string
   readonly instance: string
   readonly prefix: FsPath.FsPath
@@ -15,40 +15,42 @@ export interface Announced {
   readonly position: number
 }
 
-export const defaultGrace = 5_000
+export const defaultGraceMillis = 5_000
 
 export interface Registry {
   /** Processes an entry, and returns the leaf that it announces, if any. */
-  readonly see: (changed: DaemonChanged, position: number) => Announced | undefined
-  readonly ownerOf: (path: FsPath.FsPath) => Announced | undefined
-  readonly first: () => Announced | undefined
+  readonly observe: (changed: DaemonChanged, position: number) => AnnouncedLeaf | undefined
+  readonly ownerOf: (path: FsPath.FsPath) => AnnouncedLeaf | undefined
+  readonly firstLeaf: () => AnnouncedLeaf | undefined
   /** The serving leaves, in the order of their announcement. */
-  readonly running: () => ReadonlyArray<Announced>
+  readonly running: () => ReadonlyArray<AnnouncedLeaf>
   /** The leaves that were announced and have not completed, superseded or not. */
-  readonly unfinished: ReadonlyMap<string, Announced>
+  readonly unfinished: ReadonlyMap<string, AnnouncedLeaf>
   /** The leaves that have ended and were not replaced. */
-  readonly down: () => ReadonlyArray<Announced>
+  readonly down: () => ReadonlyArray<AnnouncedLeaf>
   /** Returns the names in a directory that lead to the prefixes of leaves, including ended ones. */
-  readonly namesIn: (path: FsPath.FsPath) => ReadonlyArray<string>
+  readonly prefixNamesIn: (path: FsPath.FsPath) => ReadonlyArray<string>
   /** Tests whether the path is the prefix of a leaf, or leads to one. Such a directory always exists. The root does not count. */
-  readonly isPinned: (path: FsPath.FsPath) => boolean
+  readonly isPrefixDirectory: (path: FsPath.FsPath) => boolean
   readonly copy: () => Registry
 }
 
 /** Tests whether one leaf replaces the other: both have the same name or the same prefix. */
-export const supersedes = (self: Pick<Announced, "daemon" | "prefix">, that: Pick<Announced, "daemon" | "prefix">): boolean =>
-  self.daemon === that.daemon || self.prefix === that.prefix
+export const supersedes = (
+  self: Pick<AnnouncedLeaf, "daemon" | "prefix">,
+  that: Pick<AnnouncedLeaf, "daemon" | "prefix">
+): boolean => self.daemon === that.daemon || self.prefix === that.prefix
 
 export const make = (from: {
-  readonly running: Array<Announced>
-  readonly unfinished: Map<string, Announced>
-  readonly down: Array<Announced>
+  readonly running: Array<AnnouncedLeaf>
+  readonly unfinished: Map<string, AnnouncedLeaf>
+  readonly down: Array<AnnouncedLeaf>
 }): Registry => {
   const { unfinished } = from
   let { down, running } = from
-  const known = (): ReadonlyArray<Announced> => [...running, ...down]
+  const allLeaves = (): ReadonlyArray<AnnouncedLeaf> => [...running, ...down]
   return {
-    see: (changed, position) => {
+    observe: (changed, position) => {
       const prefix = changed.prefix === undefined ? undefined : FsPath.parse(changed.prefix, "branch")
       if (typeof prefix !== "string") return undefined
       const { daemon, instance } = changed
@@ -63,7 +65,7 @@ export const make = (from: {
         instance,
         prefix,
         extended: changed.extended === true,
-        grace: changed.grace ?? defaultGrace,
+        grace: changed.grace ?? defaultGraceMillis,
         position
       }
       running = [...running.filter((other) => !supersedes(announced, other)), announced]
@@ -72,25 +74,25 @@ export const make = (from: {
       return announced
     },
     ownerOf: (path) => {
-      let found: Announced | undefined
+      let found: AnnouncedLeaf | undefined
       for (const leaf of running) {
         if (FsPath.isWithin(leaf.prefix, path) && (found === undefined || FsPath.isWithin(found.prefix, leaf.prefix)))
           found = leaf
       }
       return found
     },
-    first: () => running[0],
+    firstLeaf: () => running[0],
     running: () => running,
     unfinished,
     down: () => down,
-    namesIn: (path) => {
+    prefixNamesIn: (path) => {
       const depth = FsPath.segments(path).length
-      const below = known().flatMap(({ prefix }) =>
+      const below = allLeaves().flatMap(({ prefix }) =>
         prefix !== path && FsPath.isWithin(path, prefix) ? [FsPath.segments(prefix)[depth]!] : []
       )
       return [...new Set(below)].sort()
     },
-    isPinned: (path) => path !== FsPath.root && known().some(({ prefix }) => FsPath.isWithin(path, prefix)),
+    isPrefixDirectory: (path) => path !== FsPath.root && allLeaves().some(({ prefix }) => FsPath.isWithin(path, prefix)),
     copy: () => make({ running: [...running], unfinished: new Map(unfinished), down: [...down] })
   }
 }

@@ -12,46 +12,50 @@ import { type Entry, Journal, type Recorded } from "../Journal.ts"
 import type { Answered } from "./answered.ts"
 import * as Checkpoints from "./checkpoints.ts"
 import * as Dispatch from "./dispatch.ts"
-import * as Hands from "./hands.ts"
-import type { Serving } from "./model.ts"
+import * as Executor from "./hands.ts"
+import type { LeafContext } from "./model.ts"
 import type { Settings } from "./settings.ts"
 import * as Survey from "./survey.ts"
 
 const superseded = Symbol()
 
-interface Going {
+interface LeafState {
   readonly dispatch: Dispatch.Dispatch
   readonly answered: Answered
   readonly checkpoints: Checkpoints.Checkpoints
 }
 
 /** Processes the entries one at a time, and waits for an entry's effect before the next entry. */
-const along = (going: Going, page: ReadonlyArray<Recorded<Entry>>, from = 0): Effect.Effect<void, typeof superseded> =>
+const processPage = (
+  state: LeafState,
+  page: ReadonlyArray<Recorded<Entry>>,
+  from = 0
+): Effect.Effect<void, typeof superseded> =>
   Effect.suspend(() => {
     for (let i = from; i < page.length; i++) {
-      going.answered.move(page[i]!)
-      going.checkpoints.see(page[i]!)
-      const doing = going.dispatch.see(page[i]!)
-      if (doing === "superseded") return Effect.fail(superseded)
-      if (doing !== undefined) return Effect.flatMap(doing, () => along(going, page, i + 1))
+      state.answered.advanceTo(page[i]!)
+      state.checkpoints.observe(page[i]!)
+      const action = state.dispatch.processEntry(page[i]!)
+      if (action === "superseded") return Effect.fail(superseded)
+      if (action !== undefined) return Effect.flatMap(action, () => processPage(state, page, i + 1))
     }
-    const [decided, due] = [going.dispatch.seen(), going.checkpoints.due()]
+    const [decided, due] = [state.dispatch.runPostponed(), state.checkpoints.appendIfDue()]
     return Effect.andThen(decided ?? Effect.void, due ?? Effect.void)
   })
 
 export const make = (fs: Algebra, settings: Settings): DaemonOptions<JournalError, Journal> => {
-  let hands: Hands.Hands | undefined
+  let executor: Executor.Executor | undefined
 
   const run = Effect.fnUntraced(function* ({ instance, position }: Running): Effect.fn.Return<void, JournalError, Journal> {
     const journal = yield* Journal
-    const { extended, grace, name, prefix } = settings
+    const { extended, graceMillis: grace, name, prefix } = settings
     const me = { daemon: name, instance, prefix, extended, grace, position }
     // An ending leaf drops the requests that have not begun after one timeout. A request that began just before may take another timeout.
-    const survey = yield* Survey.make(journal, me, 2 * settings.timeout)
+    const survey = yield* Survey.make(journal, me, 2 * settings.timeoutMillis)
     if (survey === undefined) return
     const clock = yield* Clock.Clock
     const context = Context.add(yield* Effect.context<never>(), Limits, settings.limits)
-    const taken = (hands = Hands.make({
+    const activeExecutor = (executor = Executor.make({
       journal,
       settings,
       caseSensitive: fs.port.info.caseSensitive,
@@ -59,24 +63,26 @@ export const make = (fs: Algebra, settings: Settings): DaemonOptions<JournalErro
       context,
       answered: survey.answered
     }))
-    const serving: Serving = { fs, caller: Caller.make(fs.port), journal, settings, instance, tell: taken.tell }
-    const dispatch = Dispatch.make(serving, taken, survey, me, clock)
-    const { answered, from } = survey
-    const going = { dispatch, answered, checkpoints: Checkpoints.make(journal, me, answered, from) }
+    const serving: LeafContext = { fs, caller: Caller.make(fs.port), journal, settings, instance, tell: activeExecutor.tell }
+    const dispatch = Dispatch.make(serving, activeExecutor, survey, me, clock)
+    const { answered, checkpoint: from } = survey
+    const state = { dispatch, answered, checkpoints: Checkpoints.make(journal, me, answered, from) }
     const reading = Effect.catchIf(
-      Stream.runForEachArray(journal.tail(from.position), (page) => along(going, page)),
+      Stream.runForEachArray(journal.tail(from.position), (page) => processPage(state, page)),
       (error) => error === superseded,
       () => Effect.void
     ) as Effect.Effect<void, JournalError>
-    yield* Effect.raceAllFirst([reading, taken.broken, taken.watch, dispatch.watch])
+    yield* Effect.raceAllFirst([reading, activeExecutor.journalFailure, activeExecutor.watch, dispatch.watch])
   })
 
   return {
     name: settings.name,
-    says: { prefix: settings.prefix, extended: settings.extended, grace: settings.grace },
+    says: { prefix: settings.prefix, extended: settings.extended, grace: settings.graceMillis },
     run,
     stop: Effect.suspend(() =>
-      hands === undefined ? Effect.void : Effect.raceAllFirst([hands.idle, hands.broken, hands.watch])
+      executor === undefined
+        ? Effect.void
+        : Effect.raceAllFirst([executor.waitUntilIdle, executor.journalFailure, executor.watch])
     )
   }
 }

@@ -5,7 +5,7 @@ import { InvalidArgument, promote } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import * as Limits from "../../model/Limits.ts"
 import type { LeafOptions } from "../Leaf.ts"
-import { defaultGrace } from "./registry.ts"
+import { defaultGraceMillis } from "./registry.ts"
 
 export interface Settings {
   readonly name: string
@@ -16,9 +16,9 @@ export interface Settings {
   readonly streamingThreshold: number
   readonly windowsNames: boolean
   readonly concurrency: number
-  readonly timeout: number
-  readonly idle: number
-  readonly grace: number
+  readonly timeoutMillis: number
+  readonly idleMillis: number
+  readonly graceMillis: number
   readonly resumesChanges: boolean
   readonly extended: boolean
   readonly limits: Limits.LimitsShape
@@ -30,30 +30,30 @@ const operation = "Leaf.make"
 export const invalid = (argument: string, detail: string): InvalidArgument =>
   new InvalidArgument({ operation, path: FsPath.root, argument, detail })
 
-const isWhole = (value: unknown, least: number): value is number =>
-  typeof value === "number" && Number.isSafeInteger(value) && value >= least
+const isWholeNumber = (value: unknown, minimum: number): value is number =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= minimum
 
 /** Returns the number or its default. Throws InvalidArgument, which the parser of the options returns, so that only the first problem is reported. */
-const whole = (argument: string, value: number | undefined, otherwise: number, least: number): number => {
-  if (value === undefined) return otherwise
-  if (isWhole(value, least)) return value
-  throw invalid(argument, `it must be a whole number of at least ${least}`)
+const wholeNumber = (argument: string, value: number | undefined, defaultValue: number, minimum: number): number => {
+  if (value === undefined) return defaultValue
+  if (isWholeNumber(value, minimum)) return value
+  throw invalid(argument, `it must be a whole number of at least ${minimum}`)
 }
 
-const millis = (argument: string, value: Duration.Input | undefined, otherwise: number, least: number): number => {
-  if (value === undefined) return otherwise
+const millis = (argument: string, value: Duration.Input | undefined, defaultValue: number, minimum: number): number => {
+  if (value === undefined) return defaultValue
   let time: number
   try {
     time = Duration.toMillis(Duration.fromInputUnsafe(value))
   } catch {
     throw invalid(argument, "it is not a duration")
   }
-  if (time >= least) return time
-  throw invalid(argument, `it must be at least ${least} ms`)
+  if (time >= minimum) return time
+  throw invalid(argument, `it must be at least ${minimum} ms`)
 }
 
-const flag = (argument: string, value: boolean | undefined, otherwise: boolean): boolean => {
-  if (value === undefined) return otherwise
+const flag = (argument: string, value: boolean | undefined, defaultValue: boolean): boolean => {
+  if (value === undefined) return defaultValue
   if (typeof value === "boolean") return value
   throw invalid(argument, "it must be true or false")
 }
@@ -77,31 +77,31 @@ const nameOf = (fs: Algebra, prefix: FsPath.FsPath, name: string | undefined): s
   throw invalid("name", "it must be a text that is not empty")
 }
 
-const read = (fs: Algebra, options: LeafOptions): Settings => {
+const readOptions = (fs: Algebra, options: LeafOptions): Settings => {
   const prefix = prefixOf(options.prefix)
   return {
     name: nameOf(fs, prefix, options.name),
     prefix,
     allowWrite: flag("allowWrite", options.allowWrite, true),
     allowDelete: flag("allowDelete", options.allowDelete, true),
-    chunkSize: whole("chunkSize", options.chunkSize, 65_536, 1),
-    streamingThreshold: whole("streamingThreshold", options.streamingThreshold, 1_048_576, 0),
+    chunkSize: wholeNumber("chunkSize", options.chunkSize, 65_536, 1),
+    streamingThreshold: wholeNumber("streamingThreshold", options.streamingThreshold, 1_048_576, 0),
     windowsNames: choice("names", options.names, ["posix", "windows"]) === "windows",
-    concurrency: whole("concurrency", options.concurrency, 16, 1),
-    timeout: millis("timeout", options.timeout, 30_000, 1),
-    idle: millis("idle", options.idle, 60_000, 1),
+    concurrency: wholeNumber("concurrency", options.concurrency, 16, 1),
+    timeoutMillis: millis("timeout", options.timeout, 30_000, 1),
+    idleMillis: millis("idle", options.idle, 60_000, 1),
     // The grace is announced in the journal, which accepts only whole numbers.
-    grace: Math.min(Math.ceil(millis("grace", options.grace, defaultGrace, 0)), Number.MAX_SAFE_INTEGER),
+    graceMillis: Math.min(Math.ceil(millis("grace", options.grace, defaultGraceMillis, 0)), Number.MAX_SAFE_INTEGER),
     resumesChanges: choice("resume", options.resume, ["reads", "all"]) === "all",
     extended: flag("extended", options.extended, false),
     limits: options.limits ?? Limits.standard,
-    lockedRetries: whole("lockedRetries", options.lockedRetries, 5, 0)
+    lockedRetries: wholeNumber("lockedRetries", options.lockedRetries, 5, 0)
   }
 }
 
-export const of = (fs: Algebra, options: LeafOptions): Settings | InvalidArgument => {
+export const parseOptions = (fs: Algebra, options: LeafOptions): Settings | InvalidArgument => {
   try {
-    return read(fs, options)
+    return readOptions(fs, options)
   } catch (error) {
     if (error instanceof InvalidArgument) return error
     throw error
@@ -112,16 +112,16 @@ export const of = (fs: Algebra, options: LeafOptions): Settings | InvalidArgumen
  * Returns the filesystem with these options applied. A filesystem that refuses links keeps refusing them. Without options, all of the
  * caller's own methods are kept except `copy`.
  */
-export const seen = (fs: Algebra, { followSymlinks, preservePermissions }: LeafOptions): Algebra => {
+export const applyOptions = (fs: Algebra, { followSymlinks, preservePermissions }: LeafOptions): Algebra => {
   const { rules } = fs.port
-  const reports = followSymlinks === false && rules?.symlinks !== "refuse" && rules?.symlinks !== "report"
-  const ruled = makeAlgebra({
+  const showsLinks = followSymlinks === false && rules?.symlinks !== "refuse" && rules?.symlinks !== "report"
+  const configured = makeAlgebra({
     ...fs.port,
     rules: {
       ...rules,
-      ...(reports ? { symlinks: "report" as const } : {}),
+      ...(showsLinks ? { symlinks: "report" as const } : {}),
       preservePermissions: preservePermissions ?? rules?.preservePermissions === true
     }
   })
-  return reports || preservePermissions !== undefined ? ruled : { ...fs, port: ruled.port, copy: ruled.copy }
+  return showsLinks || preservePermissions !== undefined ? configured : { ...fs, port: configured.port, copy: configured.copy }
 }

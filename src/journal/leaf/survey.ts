@@ -17,17 +17,17 @@ import * as Checkpoints from "./checkpoints.ts"
 import * as Registry from "./registry.ts"
 
 export interface Survey {
-  readonly from: Checkpoints.Beginning
+  readonly checkpoint: Checkpoints.CheckpointState
   readonly answered: Answered.Answered
   readonly started: ReadonlyMap<string, FileStarted>
-  readonly silent: ReadonlyMap<string, Registry.Announced>
+  readonly silent: ReadonlyMap<string, Registry.AnnouncedLeaf>
   /** The leaves directly after the announcement of this one. */
   readonly leaves: Registry.Registry
   /** The time of that announcement, in milliseconds since 1970. */
   readonly at: number
 }
 
-const pause = 100
+const checkIntervalMillis = 100
 
 const isDaemonChanged = (entry: Entry): entry is DaemonChanged => entry._tag === "DaemonChanged"
 
@@ -42,54 +42,54 @@ const storedAfter = (journal: Scrivener<Entry>, after: number): Stream.Stream<Re
 /** Surveys the journal. Returns `undefined` if a newer leaf has replaced this one meanwhile. The newer leaf waits for the same leaves. */
 export const make = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
-  me: Pick<Registry.Announced, "daemon" | "prefix" | "instance" | "position">,
+  me: Pick<Registry.AnnouncedLeaf, "daemon" | "prefix" | "instance" | "position">,
   /** The longest wait in milliseconds for a leaf of unknown state. */
-  patience: number
+  maxWaitMillis: number
 ): Effect.fn.Return<Survey | undefined, JournalError> {
-  const from = yield* Checkpoints.latest(journal, me.position)
+  const checkpoint = yield* Checkpoints.latestCheckpoint(journal, me.position)
   const answered = Answered.make()
-  const over = Answered.make()
+  const seenAnswers = Answered.make()
   const started = new Map<string, FileStarted>()
-  const silent = new Map(from.silent)
-  const leaves = from.leaves.copy()
-  let mine: Pick<Survey, "leaves" | "at"> | undefined
+  const silent = new Map(checkpoint.silent)
+  const leaves = checkpoint.leaves.copy()
+  let atAnnouncement: Pick<Survey, "leaves" | "at"> | undefined
   let isSuperseded = false
   // The window before the checkpoint matters, because a later request may repeat an id that was answered there.
-  let after = Math.max(0, from.position - Answered.window)
+  let after = Math.max(0, checkpoint.position - Answered.duplicateWindow)
 
-  const absorb = (recorded: Recorded<Entry>): void => {
+  const processEntry = (recorded: Recorded<Entry>): void => {
     const { at, entry, position } = recorded
     after = position
-    if (position <= from.position) {
-      answered.move(recorded)
+    if (position <= checkpoint.position) {
+      answered.advanceTo(recorded)
       return
     }
-    over.move(recorded)
+    seenAnswers.advanceTo(recorded)
     if (entry._tag === "DaemonChanged") {
-      const announced = leaves.see(entry, position)
+      const announced = leaves.observe(entry, position)
       if (announced?.extended === false && position < me.position) silent.set(entry.instance, announced)
       if (entry.status === "Completed" && entry.failure === undefined) silent.delete(entry.instance)
-      if (position === me.position) mine = { leaves: leaves.copy(), at }
+      if (position === me.position) atAnnouncement = { leaves: leaves.copy(), at }
       else if (announced !== undefined && position > me.position && Registry.supersedes(announced, me)) isSuperseded = true
     } else if (entry._tag === "FileStarted") {
-      if (!over.has(entry.correlationId)) started.set(entry.correlationId, entry)
+      if (!seenAnswers.has(entry.correlationId)) started.set(entry.correlationId, entry)
     } else if (isTerminal(entry)) {
       answered.expect(entry.correlationId, position)
       started.delete(entry.correlationId)
     }
   }
-  const until = (yield* Clock.currentTimeMillis) + patience
+  const deadlineMillis = (yield* Clock.currentTimeMillis) + maxWaitMillis
   for (;;) {
-    yield* Stream.runForEachArray(storedAfter(journal, after), (page) => Effect.sync(() => page.forEach(absorb)))
-    const left = until - (yield* Clock.currentTimeMillis)
-    const isAwaited = ({ instance, position }: Registry.Announced): boolean => {
-      const isOver = position < me.position ? Instance.isOver(instance) : true
-      return isOver === false || (isOver === undefined && left > 0)
+    yield* Stream.runForEachArray(storedAfter(journal, after), (page) => Effect.sync(() => page.forEach(processEntry)))
+    const remainingMillis = deadlineMillis - (yield* Clock.currentTimeMillis)
+    const isAwaited = ({ instance, position }: Registry.AnnouncedLeaf): boolean => {
+      const isOver = position < me.position ? Instance.hasEnded(instance) : true
+      return isOver === false || (isOver === undefined && remainingMillis > 0)
     }
-    const before = [...leaves.unfinished.values()].filter((other) => Registry.supersedes(me, other) && isAwaited(other))
+    const awaitedLeaves = [...leaves.unfinished.values()].filter((other) => Registry.supersedes(me, other) && isAwaited(other))
     // A newer leaf waits for this one, so this leaf first finishes its open requests.
-    if (before.length === 0) return { from, answered, started, silent, ...mine! }
+    if (awaitedLeaves.length === 0) return { checkpoint, answered, started, silent, ...atAnnouncement! }
     if (isSuperseded) return undefined
-    yield* Effect.raceFirst(journal.waitFor(after, isDaemonChanged), Effect.sleep(pause))
+    yield* Effect.raceFirst(journal.waitFor(after, isDaemonChanged), Effect.sleep(checkIntervalMillis))
   }
 })

@@ -7,32 +7,36 @@ import { make as makeAlgebra } from "../../filesystem/Filesystem.ts"
 import * as Caller from "../../filesystem/operations/call.ts"
 import type { Backend, Links } from "../../port/Backend.ts"
 import type { Efferent } from "../FileSystemEntry.ts"
-import type { Serving } from "./model.ts"
+import type { LeafContext } from "./model.ts"
 
 export interface Views {
-  readonly of: (intent: Efferent) => Serving
+  readonly viewFor: (intent: Efferent) => LeafContext
 }
 
-const over = (self: Serving, port: Backend): Serving => ({ ...self, fs: makeAlgebra(port), caller: Caller.make(port) })
+const contextOver = (self: LeafContext, port: Backend): LeafContext => ({
+  ...self,
+  fs: makeAlgebra(port),
+  caller: Caller.make(port)
+})
 
-const refusing = (self: Serving): Serving =>
-  over(self, { ...self.fs.port, rules: { ...self.fs.port.rules, symlinks: "refuse" } })
+const refuseLinks = (self: LeafContext): LeafContext =>
+  contextOver(self, { ...self.fs.port, rules: { ...self.fs.port.rules, symlinks: "refuse" } })
 
-const leaving = (self: Serving): Serving => {
+const showLinks = (self: LeafContext): LeafContext => {
   const { links, rules } = self.fs.port
   const follow: Links["follow"] =
     rules?.symlinks === "refuse" ? () => Effect.fail({ _tag: "AccessDenied", why: "link" }) : links?.follow
-  return { ...over(self, { ...self.fs.port, links: undefined }), isLeaving: true, links: links && { ...links, follow } }
+  return { ...contextOver(self, { ...self.fs.port, links: undefined }), showsLinks: true, links: links && { ...links, follow } }
 }
 
 /** Returns the views, each created on first use. A leaf that is not extended has only its plain view. */
-export const make = (self: Serving): Views => {
-  let refuse: Serving | undefined
-  let leave: Serving | undefined
+export const make = (self: LeafContext): Views => {
+  let refusingView: LeafContext | undefined
+  let leavingView: LeafContext | undefined
   return {
-    of: (intent) => {
+    viewFor: (intent) => {
       if (!self.settings.extended || intent.links === undefined) return self
-      return intent.links === "refuse" ? (refuse ??= refusing(self)) : (leave ??= leaving(self))
+      return intent.links === "refuse" ? (refusingView ??= refuseLinks(self)) : (leavingView ??= showLinks(self))
     }
   }
 }

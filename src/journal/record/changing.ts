@@ -21,24 +21,24 @@ import {
   FileSetAttributes,
   type Removed
 } from "../FileSystemEntry.ts"
-import { removedAt, removedBelow } from "./previous.ts"
-import { orNotMade, step } from "./story.ts"
-import type { Writing } from "./writing.ts"
+import { removedEntry, removedTree } from "./previous.ts"
+import { orNothingDone, step } from "./story.ts"
+import type { RecordContext } from "./writing.ts"
 
 /** Looks up a path before a change. A path that cannot be read counts as missing, and the change is made all the same. */
 const look = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | undefined> =>
   Effect.orElseSucceed(statAt(port, path), () => undefined)
 
 /** Looks up a path. Returns `null` if it cannot be read. */
-const lookFor = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | null | undefined> =>
+const statTarget = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | null | undefined> =>
   Effect.orElseSucceed(statAt(port, path), () => null)
 
-const keep = (
-  { journal, previous, self }: Writing,
+const keepRemoved = (
+  { journal, previous, self }: RecordContext,
   path: FsPath.FsPath,
   stat: FileStat | undefined
 ): Effect.Effect<Removed | undefined, Fault> =>
-  previous && stat !== undefined ? orNotMade(removedAt(self, journal.contents, path, stat)) : Effect.succeed(undefined)
+  previous && stat !== undefined ? orNothingDone(removedEntry(self, journal.contents, path, stat)) : Effect.succeed(undefined)
 
 const isGone = (port: Backend, path: FsPath.FsPath): Effect.Effect<boolean, Fault> =>
   Effect.map(port.stat(path), (stat) => stat === undefined)
@@ -46,7 +46,7 @@ const isGone = (port: Backend, path: FsPath.FsPath): Effect.Effect<boolean, Faul
 /**
  * Tests whether an entry of this kind has appeared. Returns `undefined` if an entry was there before, so that this cannot be determined.
  */
-const hasCome = (
+const hasAppeared = (
   port: Backend,
   path: FsPath.FsPath,
   kind: FileStat["kind"],
@@ -55,15 +55,15 @@ const hasCome = (
   Effect.map(port.stat(path), (stat) => (stat?.kind !== kind ? false : before === undefined ? true : undefined))
 
 export const makeDirectory =
-  (writing: Writing): Backend["makeDirectory"] =>
+  (writing: RecordContext): Backend["makeDirectory"] =>
   (path) =>
     Effect.flatMap(look(writing.self, path), (before) => {
       const id = writing.nextId()
       return step(writing, {
-        asked: make(FileMakeDirectory, { correlationId: id, path, parents: false, existOk: false }),
+        request: make(FileMakeDirectory, { correlationId: id, path, parents: false, existOk: false }),
         run: writing.self.makeDirectory(path),
         answer: () => make(FileDirectoryMade, { correlationId: id, path }),
-        look: () => hasCome(writing.self, path, "directory", before)
+        checkDone: () => hasAppeared(writing.self, path, "directory", before)
       })
     })
 
@@ -82,22 +82,25 @@ const deleted = (
   })
 
 export const remove =
-  (writing: Writing): Backend["remove"] =>
+  (writing: RecordContext): Backend["remove"] =>
   (path) =>
     Effect.flatMap(look(writing.self, path), (stat) =>
-      Effect.flatMap(keep(writing, path, stat), (removed) => {
+      Effect.flatMap(keepRemoved(writing, path, stat), (removed) => {
         const id = writing.nextId()
         return step(writing, {
-          asked: make(FileDelete, { correlationId: id, path, recursive: false }),
+          request: make(FileDelete, { correlationId: id, path, recursive: false }),
           run: writing.self.remove(path),
           answer: () => deleted(id, path, stat?.kind, removed),
-          look: () => isGone(writing.self, path)
+          checkDone: () => isGone(writing.self, path)
         })
       })
     )
 
 /** Records what was removed of a tree that was not removed completely, as one delete per entry, deepest first. */
-const tellGone = Effect.fnUntraced(function* (writing: Writing, removed: ReadonlyArray<Removed>): Effect.fn.Return<void> {
+const recordRemoved = Effect.fnUntraced(function* (
+  writing: RecordContext,
+  removed: ReadonlyArray<Removed>
+): Effect.fn.Return<void> {
   for (const one of [...removed].reverse()) {
     const path = one.path as FsPath.FsPath
     if (!(yield* Effect.orElseSucceed(isGone(writing.self, path), () => false))) continue
@@ -115,17 +118,17 @@ const tellGone = Effect.fnUntraced(function* (writing: Writing, removed: Readonl
  * Records the removal of a tree. The tree must be readable first. Otherwise, after a partial removal, nothing would tell which entries are
  * gone.
  */
-export const removeTree = (writing: Writing, perform: Perform): NonNullable<Handlers["RemoveTree"]> => {
+export const removeTree = (writing: RecordContext, perform: Perform): NonNullable<Handlers["RemoveTree"]> => {
   const { journal, self } = writing
   return ({ path }) =>
     Effect.flatMap(
-      removedBelow(self, journal.contents, path).pipe(
-        Effect.catchTag("JournalError", (error) => orNotMade(Effect.fail(error)))
+      removedTree(self, journal.contents, path).pipe(
+        Effect.catchTag("JournalError", (error) => orNothingDone(Effect.fail(error)))
       ),
       (removed) => {
         const id = writing.nextId()
         return step(writing, {
-          asked: make(FileDelete, { correlationId: id, path, recursive: true }),
+          request: make(FileDelete, { correlationId: id, path, recursive: true }),
           run: perform({ _tag: "RemoveTree", path }),
           answer: (counts) =>
             make(FileDeleted, {
@@ -134,9 +137,9 @@ export const removeTree = (writing: Writing, perform: Perform): NonNullable<Hand
               ...countsOf(counts && Option.getOrUndefined(counts), removed),
               removed
             }),
-          look: () =>
+          checkDone: () =>
             Effect.flatMap(isGone(self, path), (isDone) =>
-              isDone ? Effect.succeed(true) : Effect.as(tellGone(writing, removed), false)
+              isDone ? Effect.succeed(true) : Effect.as(recordRemoved(writing, removed), false)
             )
         })
       }
@@ -156,7 +159,7 @@ const isSameName = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): bool
   port.info.caseSensitive ? from === to : FsPath.fold(from) === FsPath.fold(to)
 
 /** Returns the answer to a move. A directory counts as one, because its contents are not read. */
-const moved = (
+const moveAnswer = (
   id: string,
   path: FsPath.FsPath,
   to: FsPath.FsPath,
@@ -174,17 +177,17 @@ const moved = (
   })
 
 export const rename =
-  (writing: Writing): Backend["rename"] =>
+  (writing: RecordContext): Backend["rename"] =>
   (from, to, options) =>
     Effect.gen(function* () {
       const { self } = writing
       const stat = yield* look(self, from)
-      const target = !options.replace || isSameName(self, from, to) ? null : yield* lookFor(self, to)
-      const replaced = yield* keep(writing, to, target ?? undefined)
+      const target = !options.replace || isSameName(self, from, to) ? null : yield* statTarget(self, to)
+      const replaced = yield* keepRemoved(writing, to, target ?? undefined)
       const id = writing.nextId()
       return yield* step(writing, {
         // If there was nothing to replace, record a move without `overwrite`, which tells that the target was free.
-        asked: make(FileMove, {
+        request: make(FileMove, {
           correlationId: id,
           path: from,
           to,
@@ -192,21 +195,21 @@ export const rename =
           createParents: false
         }),
         run: self.rename(from, to, options),
-        answer: () => moved(id, from, to, stat, replaced),
-        look: () => isGone(self, from)
+        answer: () => moveAnswer(id, from, to, stat, replaced),
+        checkDone: () => isGone(self, from)
       })
     })
 
 export const makeLink =
-  (writing: Writing, links: Links): Links["make"] =>
+  (writing: RecordContext, links: Links): Links["make"] =>
   (path, target) =>
     Effect.flatMap(look(writing.self, path), (before) => {
       const id = writing.nextId()
       return step(writing, {
-        asked: make(FileMakeLink, { correlationId: id, path, target }),
+        request: make(FileMakeLink, { correlationId: id, path, target }),
         run: links.make(path, target),
         answer: () => make(FileLinkMade, { correlationId: id, path }),
-        look: () => hasCome(writing.self, path, "symlink", before)
+        checkDone: () => hasAppeared(writing.self, path, "symlink", before)
       })
     })
 
@@ -216,7 +219,7 @@ const attributesOf = (stat: FileStat): NonNullable<FileAttributesSet["previous"]
 })
 
 export const setAttributes =
-  (writing: Writing, attributes: Attributes): Attributes["set"] =>
+  (writing: RecordContext, attributes: Attributes): Attributes["set"] =>
   (path, values) =>
     Effect.flatMap(look(writing.self, path), (stat) => {
       const id = writing.nextId()
@@ -224,7 +227,7 @@ export const setAttributes =
       const maySkipMode = isCopy === true && mode !== undefined && writing.self.rules?.decidesModeOfCopies === true
       const skipsMode = Effect.map(look(writing.self, path), (now) => now !== undefined && now.mode !== mode)
       return step<boolean, Fault, never>(writing, {
-        asked: make(FileSetAttributes, {
+        request: make(FileSetAttributes, {
           correlationId: id,
           path,
           mode,
@@ -239,7 +242,7 @@ export const setAttributes =
             skippedMode: skippedMode === true ? skippedMode : undefined,
             previous: writing.previous && stat !== undefined ? attributesOf(stat) : undefined
           }),
-        look: () =>
+        checkDone: () =>
           Effect.map(
             writing.self.stat(path),
             (now) =>

@@ -4,23 +4,23 @@ import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { make as makeEntry } from "../entries/kinds.ts"
 import { type CreateMode, FileWriteChunk } from "../FileSystemEntry.ts"
-import { ask, type Story } from "./story.ts"
+import { recordRequest, type StepRecorder } from "./story.ts"
 
 const chunkSize = 65_536
 
 export interface Chunks {
   /** Passes the bytes through unchanged. All chunks are recorded before the stream ends. */
-  readonly through: <E, R>(source: Stream.Stream<Uint8Array, E, R>) => Stream.Stream<Uint8Array, E | Fault, R>
+  readonly passThrough: <E, R>(source: Stream.Stream<Uint8Array, E, R>) => Stream.Stream<Uint8Array, E | Fault, R>
   /** Records that the incomplete write is cancelled; does nothing if no chunk was recorded. */
   readonly discard: Effect.Effect<void, Fault>
   /** Records an empty write if no chunk was recorded, so that a fault has a request to answer. */
-  readonly begin: Effect.Effect<unknown, Fault>
+  readonly ensureBegun: Effect.Effect<unknown, Fault>
   readonly size: () => number
   readonly hasEnded: () => boolean
   readonly hasFailed: () => boolean
 }
 
-export const make = (story: Story, id: string, path: FsPath, createMode: CreateMode): Chunks => {
+export const make = (recorder: StepRecorder, id: string, path: FsPath, createMode: CreateMode): Chunks => {
   let buffer: Uint8Array | undefined
   let filled = 0
   let offset = 0
@@ -28,7 +28,7 @@ export const make = (story: Story, id: string, path: FsPath, createMode: CreateM
   let hasEnded = false
   let hasFailed = false
 
-  const put = (data: Uint8Array, isFinal: boolean, discard = false): Effect.Effect<unknown, Fault> =>
+  const recordChunk = (data: Uint8Array, isFinal: boolean, discard = false): Effect.Effect<unknown, Fault> =>
     Effect.suspend(() => {
       const at = offset
       offset += data.length
@@ -36,14 +36,14 @@ export const make = (story: Story, id: string, path: FsPath, createMode: CreateM
       const chunk = { correlationId: id, offset: at, data, isFinal, discard: discard ? discard : undefined }
       const entry = hasBegun ? chunk : { ...chunk, path, createMode, createParents: false }
       hasBegun = true
-      return ask(story, makeEntry(FileWriteChunk, entry))
+      return recordRequest(recorder, makeEntry(FileWriteChunk, entry))
     })
 
   const flush = (isFinal: boolean): Effect.Effect<unknown, Fault> =>
     Effect.suspend(() => {
       const data = buffer?.subarray(0, filled) ?? new Uint8Array(0)
       filled = 0
-      return put(data, isFinal)
+      return recordChunk(data, isFinal)
     })
 
   const take = Effect.fnUntraced(function* (arrays: ReadonlyArray<Uint8Array>): Effect.fn.Return<void, Fault> {
@@ -51,16 +51,16 @@ export const make = (story: Story, id: string, path: FsPath, createMode: CreateM
     for (const bytes of arrays) {
       for (let at = 0; at < bytes.length;) {
         if (filled === chunkSize) yield* flush(false)
-        const fits = Math.min(chunkSize - filled, bytes.length - at)
-        buffer.set(bytes.subarray(at, at + fits), filled)
-        filled += fits
-        at += fits
+        const copiedBytes = Math.min(chunkSize - filled, bytes.length - at)
+        buffer.set(bytes.subarray(at, at + copiedBytes), filled)
+        filled += copiedBytes
+        at += copiedBytes
       }
     }
   })
 
   return {
-    through: (source) =>
+    passThrough: (source) =>
       Stream.concat(
         Stream.mapArrayEffect(
           Stream.onError(source, () => Effect.sync(() => void (hasFailed = true))),
@@ -68,8 +68,8 @@ export const make = (story: Story, id: string, path: FsPath, createMode: CreateM
         ),
         Stream.drain(Stream.fromEffect(Effect.suspend(() => flush(true))))
       ),
-    discard: Effect.suspend(() => (hasBegun ? Effect.asVoid(put(new Uint8Array(0), true, true)) : Effect.void)),
-    begin: Effect.suspend(() => (hasBegun ? Effect.void : put(new Uint8Array(0), true))),
+    discard: Effect.suspend(() => (hasBegun ? Effect.asVoid(recordChunk(new Uint8Array(0), true, true)) : Effect.void)),
+    ensureBegun: Effect.suspend(() => (hasBegun ? Effect.void : recordChunk(new Uint8Array(0), true))),
     size: () => offset + filled,
     hasEnded: () => hasEnded,
     hasFailed: () => hasFailed

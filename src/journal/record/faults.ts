@@ -25,7 +25,7 @@ const errorOf = (fault: Fault, operation: string, path: FsPath): FsError | undef
   }
 }
 
-export const answer = (correlationId: string, operation: string, path: FsPath, fault: Fault): FileFault => {
+export const faultAnswer = (correlationId: string, operation: string, path: FsPath, fault: Fault): FileFault => {
   const error = errorOf(fault, operation, path)
   const message = error?.message ?? fault._tag
   const faultKind = isKind(fault._tag) ? fault._tag : "IoError"
@@ -33,7 +33,7 @@ export const answer = (correlationId: string, operation: string, path: FsPath, f
 }
 
 /** Returns the answer to a change that was interrupted and is known not to be done. */
-export const brokenOff = (correlationId: string, path: FsPath, cause: Cause.Cause<unknown>): FileFault =>
+export const interruptedAnswer = (correlationId: string, path: FsPath, cause: Cause.Cause<unknown>): FileFault =>
   make(FileFault, {
     correlationId,
     faultKind: "IoError",

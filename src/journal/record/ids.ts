@@ -1,11 +1,11 @@
 /** Correlation ids of recorded steps. Their prefix marks a request as a step at the port, where no link is followed. */
-const mark = "step:"
+const stepPrefix = "step:"
 
 /** Returns a generator of ids: a random prefix and a counter. Such ids are as unique as random ones, and faster to make. */
-export const make = (beginning: string): (() => string) => {
-  const start = `${mark}${beginning}-`
+export const make = (randomPart: string): (() => string) => {
+  const idPrefix = `${stepPrefix}${randomPart}-`
   let count = 0
-  return () => `${start}${(count++).toString(36)}`
+  return () => `${idPrefix}${(count++).toString(36)}`
 }
 
-export const isStep = (correlationId: string): boolean => correlationId.startsWith(mark)
+export const isStep = (correlationId: string): boolean => correlationId.startsWith(stepPrefix)

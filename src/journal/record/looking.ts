@@ -13,10 +13,10 @@ import { make } from "../entries/kinds.ts"
 import { FileContent, FileFault, FileList, FileListing, FileMetadata, FileRead, FileStat } from "../FileSystemEntry.ts"
 import type { Entry } from "../Journal.ts"
 import * as Faults from "./faults.ts"
-import { ask, type Story } from "./story.ts"
+import { recordRequest, type StepRecorder } from "./story.ts"
 
-const look = <A, R>(
-  story: Story,
+const recordRead = <A, R>(
+  recorder: StepRecorder,
   path: FsPath.FsPath,
   operation: string,
   asked: (id: string) => Entry,
@@ -24,22 +24,22 @@ const look = <A, R>(
   answer: (id: string, value: A) => Entry
 ): Effect.Effect<A, Fault, R> =>
   Effect.suspend(() => {
-    const id = story.nextId()
-    const told = Effect.matchEffect(run, {
+    const id = recorder.nextId()
+    const runAndAnswer = Effect.matchEffect(run, {
       onFailure: (fault): Effect.Effect<A, Fault> =>
-        Effect.andThen(ask(story, Faults.answer(id, operation, path, fault)), Effect.fail(fault)),
-      onSuccess: (value) => Effect.as(ask(story, answer(id, value)), value)
+        Effect.andThen(recordRequest(recorder, Faults.faultAnswer(id, operation, path, fault)), Effect.fail(fault)),
+      onSuccess: (value) => Effect.as(recordRequest(recorder, answer(id, value)), value)
     })
-    return Effect.andThen(ask(story, asked(id)), told)
+    return Effect.andThen(recordRequest(recorder, asked(id)), runAndAnswer)
   })
 
-const metadata = (id: string, stat: Stat): Entry => make(FileMetadata, { correlationId: id, ...metadataOf(stat) })
+const metadataAnswer = (id: string, stat: Stat): Entry => make(FileMetadata, { correlationId: id, ...metadataOf(stat) })
 
-const nothing = (id: string, path: FsPath.FsPath): Entry =>
+const notFoundAnswer = (id: string, path: FsPath.FsPath): Entry =>
   make(FileFault, { correlationId: id, faultKind: "NotFound", path, message: "nothing is there" })
 
 /** Returns the listed entry of a child. The entry's path is the child's key at the port. */
-const listed = (child: Child): FileEntry => ({
+const listedEntry = (child: Child): FileEntry => ({
   name: child.name,
   path: keyOf(child) as FsPath.FsPath,
   kind: child.kind,
@@ -58,11 +58,11 @@ const content = (id: string, stat: Stat, bytes: Uint8Array): Entry =>
     stat
   })
 
-const reading = (story: Story, path: FsPath.FsPath, { read, stat }: Handle): Handle => ({
+const recordedHandle = (recorder: StepRecorder, path: FsPath.FsPath, { read, stat }: Handle): Handle => ({
   stat,
   read: (offset, length) =>
-    look(
-      story,
+    recordRead(
+      recorder,
       path,
       "read",
       (id) => make(FileRead, { correlationId: id, path, offset, length }),
@@ -71,50 +71,50 @@ const reading = (story: Story, path: FsPath.FsPath, { read, stat }: Handle): Han
     )
 })
 
-const empty = new Uint8Array(0)
+const noBytes = new Uint8Array(0)
 
-export const looking = (story: Story, self: Backend): Pick<Backend, "stat" | "list" | "open"> => ({
+export const recordReads = (recorder: StepRecorder, self: Backend): Pick<Backend, "stat" | "list" | "open"> => ({
   stat: (path) =>
-    look(
-      story,
+    recordRead(
+      recorder,
       path,
       "stat",
       (id) => make(FileStat, { correlationId: id, path }),
       self.stat(path),
-      (id, stat) => (stat === undefined ? nothing(id, path) : metadata(id, stat))
+      (id, stat) => (stat === undefined ? notFoundAnswer(id, path) : metadataAnswer(id, stat))
     ),
   list: (path) =>
-    look(
-      story,
+    recordRead(
+      recorder,
       path,
       "list",
       (id) => make(FileList, { correlationId: id, path }),
       self.list(path),
-      (id, children) => make(FileListing, { correlationId: id, entries: children.map(listed) })
+      (id, children) => make(FileListing, { correlationId: id, entries: children.map(listedEntry) })
     ),
   open: (path) =>
     Effect.map(
-      look(
-        story,
+      recordRead(
+        recorder,
         path,
         "open",
         (id) => make(FileRead, { correlationId: id, path, length: 0 }),
         self.open(path),
-        (id, { stat }) => content(id, stat, empty)
+        (id, { stat }) => content(id, stat, noBytes)
       ),
-      (handle) => reading(story, path, handle)
+      (handle) => recordedHandle(recorder, path, handle)
     )
 })
 
 export const readLink =
-  (story: Story, links: Links, how: "read" | "follow"): Links["read"] =>
+  (recorder: StepRecorder, links: Links, purpose: "read" | "follow"): Links["read"] =>
   (path) =>
-    look(
-      story,
+    recordRead(
+      recorder,
       path,
       "readLink",
       (id) => make(FileRead, { correlationId: id, path }),
-      how === "read" ? links.read(path) : Effect.map(follow(links, path), (text) => relativeTarget(links, path, text)),
+      purpose === "read" ? links.read(path) : Effect.map(follow(links, path), (text) => relativeTarget(links, path, text)),
       (id, target) => {
         const bytes = new TextEncoder().encode(target)
         const stat: Stat = {

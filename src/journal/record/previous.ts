@@ -18,7 +18,7 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { ContentStore } from "../ContentStore.ts"
 import { JournalError } from "../errors.ts"
 import type { Content, Removed } from "../FileSystemEntry.ts"
-import { largest } from "../journal/holding.ts"
+import { maxInlineBytes } from "../journal/holding.ts"
 
 const chunkSize = 65_536
 
@@ -26,7 +26,7 @@ const chunkSize = 65_536
 export type Previous = Content | null | undefined
 
 /** Stores the content. Skips the copy if the backend knows the hash and the store already has it. */
-const stored = (contents: ContentStore, handle: Handle): Effect.Effect<Content, Fault | JournalError> => {
+const storeContent = (contents: ContentStore, handle: Handle): Effect.Effect<Content, Fault | JournalError> => {
   const put = contents.putStream(Read.chunks(handle, 0, Number.POSITIVE_INFINITY, chunkSize))
   if (handle.version === undefined) return put
   return Effect.flatMap(handle.version, (sha256) => {
@@ -40,11 +40,11 @@ const stored = (contents: ContentStore, handle: Handle): Effect.Effect<Content, 
 const put = (port: Backend, contents: ContentStore, path: FsPath.FsPath): Effect.Effect<Content, Fault | JournalError> =>
   Effect.scoped(
     Effect.flatMap(port.open(path), (handle): Effect.Effect<Content, Fault | JournalError> =>
-      handle.stat.sizeBytes <= largest ? Read.range(handle, 0, handle.stat.sizeBytes) : stored(contents, handle)
+      handle.stat.sizeBytes <= maxInlineBytes ? Read.range(handle, 0, handle.stat.sizeBytes) : storeContent(contents, handle)
     )
   )
 
-const untold = (error: Fault | JournalError): Effect.Effect<undefined, JournalError> =>
+const undefinedForFault = (error: Fault | JournalError): Effect.Effect<undefined, JournalError> =>
   error instanceof JournalError ? Effect.fail(error) : Effect.succeed(undefined)
 
 /** Copies lent bytes into Node's buffer pool, which is cheap for a short time. */
@@ -56,54 +56,58 @@ const contentAt = (
   path: FsPath.FsPath,
   size: number
 ): Effect.Effect<Content | undefined, JournalError> => {
-  const perform = size <= largest ? performing(port, "Read") : undefined
+  const perform = size <= maxInlineBytes ? performing(port, "Read") : undefined
   const found =
     perform === undefined
       ? put(port, contents, path)
-      : Eager.flatMap(perform({ _tag: "Read", path, maxBytes: largest }), (whole) =>
+      : Eager.flatMap(perform({ _tag: "Read", path, maxBytes: maxInlineBytes }), (whole) =>
           Option.isNone(whole) ? put(port, contents, path) : Effect.succeed<Content>(kept(whole.value))
         )
-  return Eager.catch(found, untold)
+  return Eager.catch(found, undefinedForFault)
 }
 
-const nothing = Effect.succeed(null)
-const untellable = Effect.succeed(undefined)
+const noFile = Effect.succeed(null)
+const unknownContent = Effect.succeed(undefined)
 const declined = Effect.succeed("declined" as const)
 
-const lookedUp = (port: Backend, contents: ContentStore, path: FsPath.FsPath): Effect.Effect<Previous, JournalError> =>
+const previousByStat = (port: Backend, contents: ContentStore, path: FsPath.FsPath): Effect.Effect<Previous, JournalError> =>
   Eager.flatMap(
     Eager.catch(Read.statAt(port, path), () => Effect.succeed<"unknown">("unknown")),
     (stat): Effect.Effect<Previous, JournalError> =>
       stat === undefined
-        ? nothing
+        ? noFile
         : stat === "unknown" || stat.kind !== "file"
-          ? untellable
+          ? unknownContent
           : contentAt(port, contents, path, stat.sizeBytes)
   )
 
 /** Returns the content that a write to this path is about to replace. Usually one call finds a small file, or that there is none. */
-export const before = (port: Backend, contents: ContentStore, path: FsPath.FsPath): Effect.Effect<Previous, JournalError> => {
+export const previousContent = (
+  port: Backend,
+  contents: ContentStore,
+  path: FsPath.FsPath
+): Effect.Effect<Previous, JournalError> => {
   const perform = performing(port, "Read")
-  if (perform === undefined) return lookedUp(port, contents, path)
-  const asked = perform({ _tag: "Read", path, maxBytes: largest })
+  if (perform === undefined) return previousByStat(port, contents, path)
+  const asked = perform({ _tag: "Read", path, maxBytes: maxInlineBytes })
   const found: Effect.Effect<Previous | "declined", Fault> = Eager.map(asked, (whole) =>
     Option.isNone(whole) ? "declined" : kept(whole.value)
   )
   return Eager.flatMap(
-    Eager.catch(found, ({ _tag }) => (_tag === "NotFound" ? nothing : declined)),
-    (previous) => (previous === "declined" ? lookedUp(port, contents, path) : Effect.succeed(previous))
+    Eager.catch(found, ({ _tag }) => (_tag === "NotFound" ? noFile : declined)),
+    (previous) => (previous === "declined" ? previousByStat(port, contents, path) : Effect.succeed(previous))
   )
 }
 
 const permissions = ({ mode }: FileStat): { readonly mode?: number } => (mode === undefined ? {} : { mode })
 
-const inlined = 256
+const maxInlineRemovedBytes = 256
 
-const smallest = (contents: ContentStore, content: Content | undefined): Effect.Effect<Content | undefined, JournalError> =>
-  isBytes(content) && content.length > inlined ? contents.put(content) : Effect.succeed(content)
+const storeIfLarge = (contents: ContentStore, content: Content | undefined): Effect.Effect<Content | undefined, JournalError> =>
+  isBytes(content) && content.length > maxInlineRemovedBytes ? contents.put(content) : Effect.succeed(content)
 
 /** Returns the record of one removed entry; of a directory without its contents. */
-export const removedAt = (
+export const removedEntry = (
   port: Backend,
   contents: ContentStore,
   path: FsPath.FsPath,
@@ -128,7 +132,7 @@ export const removedAt = (
 }
 
 /** Returns the records of a whole tree, parents first and by name, without temporary files. Fails if the tree cannot be listed. */
-export const removedBelow = Effect.fnUntraced(function* (
+export const removedTree = Effect.fnUntraced(function* (
   port: Backend,
   contents: ContentStore,
   top: FsPath.FsPath
@@ -138,8 +142,8 @@ export const removedBelow = Effect.fnUntraced(function* (
   for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
     const stat = yield* Read.statAt(port, path)
     if (stat === undefined) continue
-    const removed = yield* removedAt(port, contents, path, stat)
-    const content = yield* smallest(contents, removed.content)
+    const removed = yield* removedEntry(port, contents, path, stat)
+    const content = yield* storeIfLarge(contents, removed.content)
     out.push(content === undefined ? removed : { ...removed, content })
     if (stat.kind !== "directory") continue
     const keys = (yield* port.list(path)).filter(({ name }) => !TemporaryNames.isInProgress(name)).map(keyOf)
@@ -148,7 +152,7 @@ export const removedBelow = Effect.fnUntraced(function* (
   return out
 })
 
-export const holds = (port: Backend, path: FsPath.FsPath, bytes: Uint8Array): Effect.Effect<boolean, Fault> =>
+export const hasExactBytes = (port: Backend, path: FsPath.FsPath, bytes: Uint8Array): Effect.Effect<boolean, Fault> =>
   Effect.scoped(
     Effect.flatMap(port.open(path), (handle) => {
       if (handle.stat.sizeBytes !== bytes.length) return Effect.succeed(false)

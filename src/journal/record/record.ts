@@ -6,8 +6,8 @@ import * as Correlation from "../Correlation.ts"
 import { type Entry, Journal, type Scrivener } from "../Journal.ts"
 import * as Changing from "./changing.ts"
 import * as Ids from "./ids.ts"
-import { looking, readLink } from "./looking.ts"
-import { write, type Writing } from "./writing.ts"
+import { recordReads, readLink } from "./looking.ts"
+import { write, type RecordContext } from "./writing.ts"
 
 /**
  * The options of `record`.
@@ -24,13 +24,13 @@ export interface RecordOptions {
   readonly previous?: boolean | undefined
 }
 
-const performOf = ({ previous, reads, self }: Writing): Request.Perform | undefined =>
+const performOf = ({ previous, reads, self }: RecordContext): Request.Perform | undefined =>
   Request.only(
     self.perform,
     new Set<Request.Tag>([...(reads ? [] : Request.reading), ...(previous ? (["RemoveTree"] as const) : [])])
   )
 
-const around = (writing: Writing): Backend => {
+const recordBackend = (writing: RecordContext): Backend => {
   const { reads, self } = writing
   const { attributes, links } = self
   return {
@@ -38,7 +38,7 @@ const around = (writing: Writing): Backend => {
     history: undefined,
     perform: Request.override(performOf(writing), (perform) => ({ RemoveTree: Changing.removeTree(writing, perform) })),
     ...(reads ? { explore: undefined } : {}),
-    ...(reads ? looking(writing, self) : {}),
+    ...(reads ? recordReads(writing, self) : {}),
     write: write(writing),
     makeDirectory: Changing.makeDirectory(writing),
     remove: Changing.remove(writing),
@@ -57,7 +57,7 @@ export const recordInto =
   ({ port: self }: Algebra): Effect.Effect<Algebra> =>
     Effect.map(Correlation.generate, (beginning) =>
       make(
-        around({
+        recordBackend({
           journal,
           nextId: Ids.make(beginning),
           self,

@@ -17,27 +17,31 @@ import { createModes, make } from "../entries/kinds.ts"
 import type { JournalError } from "../errors.ts"
 import { type Content, FileStarted, FileWrite, FileWritten } from "../FileSystemEntry.ts"
 import type { Entry } from "../Journal.ts"
-import { largest } from "../journal/holding.ts"
+import { maxInlineBytes } from "../journal/holding.ts"
 import * as Chunks from "./chunks.ts"
 import * as Faults from "./faults.ts"
 import { statAt } from "../../engine/read.ts"
-import { before, holds, type Previous } from "./previous.ts"
-import { ask, type Look, orNotMade, step, type Story, tell } from "./story.ts"
+import { previousContent, hasExactBytes, type Previous } from "./previous.ts"
+import { recordRequest, type DoneCheck, orNothingDone, step, type StepRecorder, recordAnswer } from "./story.ts"
 
 type Mode = "create" | "replace" | "append"
 
-export interface Writing extends Story {
+export interface RecordContext extends StepRecorder {
   readonly self: Backend
   readonly reads: boolean
   readonly previous: boolean
 }
 
-const nothing: Exit.Exit<null> = Exit.succeed(null)
-const untold: Exit.Exit<undefined> = Exit.succeed(undefined)
+const noPrevious: Exit.Exit<null> = Exit.succeed(null)
+const unknownPrevious: Exit.Exit<undefined> = Exit.succeed(undefined)
 
 /** Returns the previous content. A create has none, because it fails if a file exists. */
-const previousOf = ({ journal, previous, self }: Writing, path: FsPath, mode: Mode): Effect.Effect<Previous, JournalError> =>
-  mode === "create" ? nothing : previous ? before(self, journal.contents, path) : untold
+const previousOf = (
+  { journal, previous, self }: RecordContext,
+  path: FsPath,
+  mode: Mode
+): Effect.Effect<Previous, JournalError> =>
+  mode === "create" ? noPrevious : previous ? previousContent(self, journal.contents, path) : unknownPrevious
 
 const written = (
   correlationId: string,
@@ -48,9 +52,11 @@ const written = (
   stat: FileStat | undefined
 ): FileWritten => make(FileWritten, { correlationId, path, bytesWritten, previous, version, stat })
 
-const lookAt = (self: Backend, path: FsPath, bytes: Uint8Array, mode: Mode, previous: Previous): Look => {
+const checkWritten = (self: Backend, path: FsPath, bytes: Uint8Array, mode: Mode, previous: Previous): DoneCheck => {
   if (mode !== "append") {
-    return Effect.flatMap(self.stat(path), (stat) => (stat?.kind === "file" ? holds(self, path, bytes) : Effect.succeed(false)))
+    return Effect.flatMap(self.stat(path), (stat) =>
+      stat?.kind === "file" ? hasExactBytes(self, path, bytes) : Effect.succeed(false)
+    )
   }
   if (previous === undefined) return Effect.undefined
   const size = (previous === null ? 0 : sizeOf(previous)) + bytes.length
@@ -61,42 +67,42 @@ const lookAt = (self: Backend, path: FsPath, bytes: Uint8Array, mode: Mode, prev
 const versionOf = (content: Content, mode: Mode): string | undefined =>
   isBytes(content) || mode === "append" ? undefined : content.sha256
 
-const putAway = ({ journal }: Writing, bytes: Uint8Array): Effect.Effect<Content, JournalError> =>
-  bytes.length > largest ? journal.contents.put(bytes) : Exit.succeed(bytes)
+const storeIfLarge = ({ journal }: RecordContext, bytes: Uint8Array): Effect.Effect<Content, JournalError> =>
+  bytes.length > maxInlineBytes ? journal.contents.put(bytes) : Exit.succeed(bytes)
 
-const askOf = (id: string, path: FsPath, content: Content, mode: Mode): FileWrite =>
+const writeRequest = (id: string, path: FsPath, content: Content, mode: Mode): FileWrite =>
   make(FileWrite, { correlationId: id, path, content, createMode: createModes[mode], createParents: false })
 
 /** Writes all bytes in one step, within the lock that the caller holds. */
-const atOnce = (writing: Writing, path: FsPath, bytes: Uint8Array, mode: Mode): Effect.Effect<FileStat, Fault> =>
+const writeInOneStep = (writing: RecordContext, path: FsPath, bytes: Uint8Array, mode: Mode): Effect.Effect<FileStat, Fault> =>
   Effect.suspend(() => {
     const { reads, self } = writing
     const prepared = Eager.flatMap(previousOf(writing, path, mode), (previous) =>
-      Eager.map(putAway(writing, bytes), (content) => ({ previous, content }))
+      Eager.map(storeIfLarge(writing, bytes), (content) => ({ previous, content }))
     )
-    return Eager.flatMap(orNotMade(prepared), ({ content, previous }) => {
+    return Eager.flatMap(orNothingDone(prepared), ({ content, previous }) => {
       const id = writing.nextId()
       return step<FileStat, Fault, never>(writing, {
-        asked: askOf(id, path, content, mode),
+        request: writeRequest(id, path, content, mode),
         run: self.write<never, never>(path, bytes, mode),
         answer: (stat) => written(id, path, bytes.length, previous, versionOf(content, mode), reads ? stat : undefined),
-        look: () => lookAt(self, path, bytes, mode, previous)
+        checkDone: () => checkWritten(self, path, bytes, mode, previous)
       })
     })
   })
 
 interface Progress {
   isCommitted: boolean
-  isBegun: boolean
-  isTold: boolean
+  hasBegunPublishing: boolean
+  isAnswerRecorded: boolean
 }
 
 /**
  * Returns the engine's commit with recording: reads the old content, publishes, and records the answer. Nothing can come between publishing
  * and the answer.
  */
-const telling = (
-  writing: Writing,
+const recordingCommit = (
+  writing: RecordContext,
   id: string,
   path: FsPath,
   mode: Mode,
@@ -104,68 +110,81 @@ const telling = (
   progress: Progress,
   written: (previous: Previous) => Entry
 ): Commit => {
-  const publishing: Commit = (publish) =>
-    Effect.flatMap(orNotMade(previousOf(writing, path, mode)), (previous) =>
+  const publishAndRecord: Commit = (publish) =>
+    Effect.flatMap(orNothingDone(previousOf(writing, path, mode)), (previous) =>
       Effect.uninterruptible(
         Effect.suspend(() => {
-          progress.isBegun = true
+          progress.hasBegunPublishing = true
           return Effect.flatMap(publish, (value) => {
-            progress.isTold = true
-            return tell(writing, written(previous), value)
+            progress.isAnswerRecorded = true
+            return recordAnswer(writing, written(previous), value)
           })
         })
       )
     )
   const { commit } = how ?? {}
-  const told: Commit = commit === undefined ? publishing : (publish) => commit(publishing(publish))
+  const recordedCommit: Commit = commit === undefined ? publishAndRecord : (publish) => commit(publishAndRecord(publish))
   // A double must know whether the engine called `commit`, because reads may come before it.
   return !writing.reads
-    ? told
+    ? recordedCommit
     : (publish) =>
         Effect.andThen(
-          progress.isCommitted ? Effect.void : ask(writing, make(FileStarted, { correlationId: id, instance: "commit" })),
+          progress.isCommitted
+            ? Effect.void
+            : recordRequest(writing, make(FileStarted, { correlationId: id, instance: "commit" })),
           Effect.suspend(() => {
             progress.isCommitted = true
-            return told(publish)
+            return recordedCommit(publish)
           })
         )
 }
 
-const tellFailure = (
-  writing: Writing,
+const recordFailure = (
+  writing: RecordContext,
   id: string,
   path: FsPath,
-  { isBegun }: Progress,
+  { hasBegunPublishing }: Progress,
   cause: Cause.Cause<unknown>
 ): Effect.Effect<void> => {
   const fault = Faults.faultOf(cause)
   const entry =
-    fault !== undefined ? Faults.answer(id, "write", path, fault) : isBegun ? undefined : Faults.brokenOff(id, path, cause)
+    fault !== undefined
+      ? Faults.faultAnswer(id, "write", path, fault)
+      : hasBegunPublishing
+        ? undefined
+        : Faults.interruptedAnswer(id, path, cause)
   return entry === undefined ? Effect.void : Effect.ignore(writing.journal.append(entry))
 }
 
 /** Removes the mode from the result of a write within a lock. Its entry has no stat, so a double could not return the mode. */
-const untoldMode = <E, R>({ reads }: Writing, written: Effect.Effect<FileStat, E, R>): Effect.Effect<FileStat, E, R> =>
+const withoutMode = <E, R>({ reads }: RecordContext, written: Effect.Effect<FileStat, E, R>): Effect.Effect<FileStat, E, R> =>
   reads ? Effect.map(written, ({ mode: _, ...stat }) => stat) : written
 
-const inTurn = (writing: Writing, path: FsPath, bytes: Uint8Array, mode: Mode, how: WriteHow): Effect.Effect<FileStat, Fault> =>
-  Effect.flatMap(orNotMade(putAway(writing, bytes)), (content) =>
+const writeWithinLock = (
+  writing: RecordContext,
+  path: FsPath,
+  bytes: Uint8Array,
+  mode: Mode,
+  how: WriteHow
+): Effect.Effect<FileStat, Fault> =>
+  Effect.flatMap(orNothingDone(storeIfLarge(writing, bytes)), (content) =>
     Effect.uninterruptibleMask((restore) => {
       const id = writing.nextId()
-      const progress: Progress = { isCommitted: false, isBegun: false, isTold: false }
-      const commit = telling(writing, id, path, mode, how, progress, (previous) =>
+      const progress: Progress = { isCommitted: false, hasBegunPublishing: false, isAnswerRecorded: false }
+      const commit = recordingCommit(writing, id, path, mode, how, progress, (previous) =>
         written(id, path, bytes.length, previous, versionOf(content, mode), undefined)
       )
-      return Effect.flatMap(ask(writing, askOf(id, path, content, mode)), () =>
-        Effect.onError(untoldMode(writing, restore(writing.self.write<never, never>(path, bytes, mode, { commit }))), (cause) =>
-          progress.isTold ? Effect.void : tellFailure(writing, id, path, progress, cause)
+      return Effect.flatMap(recordRequest(writing, writeRequest(id, path, content, mode)), () =>
+        Effect.onError(
+          withoutMode(writing, restore(writing.self.write<never, never>(path, bytes, mode, { commit }))),
+          (cause) => (progress.isAnswerRecorded ? Effect.void : recordFailure(writing, id, path, progress, cause))
         )
       )
     })
   )
 
-const streamed = <E, R>(
-  writing: Writing,
+const writeStream = <E, R>(
+  writing: RecordContext,
   path: FsPath,
   source: Stream.Stream<Uint8Array, E, R>,
   mode: Mode,
@@ -174,21 +193,24 @@ const streamed = <E, R>(
   Effect.suspend(() => {
     const id = writing.nextId()
     const chunks = Chunks.make(writing, id, path, createModes[mode])
-    const progress: Progress = { isCommitted: false, isBegun: false, isTold: false }
-    const commit = telling(writing, id, path, mode, how, progress, (previous) =>
+    const progress: Progress = { isCommitted: false, hasBegunPublishing: false, isAnswerRecorded: false }
+    const commit = recordingCommit(writing, id, path, mode, how, progress, (previous) =>
       written(id, path, chunks.size(), previous, undefined, undefined)
     )
-    return Effect.onError(untoldMode(writing, writing.self.write(path, chunks.through(source), mode, { commit })), (cause) => {
-      if (progress.isTold) return Effect.void
-      const isGivenUp = chunks.hasFailed() || Faults.faultOf(cause) === undefined
-      return isGivenUp && !chunks.hasEnded()
-        ? Effect.ignore(chunks.discard)
-        : Effect.andThen(Effect.ignore(chunks.begin), tellFailure(writing, id, path, progress, cause))
-    })
+    return Effect.onError(
+      withoutMode(writing, writing.self.write(path, chunks.passThrough(source), mode, { commit })),
+      (cause) => {
+        if (progress.isAnswerRecorded) return Effect.void
+        const isGivenUp = chunks.hasFailed() || Faults.faultOf(cause) === undefined
+        return isGivenUp && !chunks.hasEnded()
+          ? Effect.ignore(chunks.discard)
+          : Effect.andThen(Effect.ignore(chunks.ensureBegun), recordFailure(writing, id, path, progress, cause))
+      }
+    )
   })
 
 export const write =
-  (writing: Writing): Backend["write"] =>
+  (writing: RecordContext): Backend["write"] =>
   <E, R>(
     path: FsPath,
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
@@ -196,7 +218,7 @@ export const write =
     how?: WriteHow
   ): Effect.Effect<FileStat, Fault | E, R> =>
     !isBytes(content)
-      ? streamed(writing, path, content, mode, how)
+      ? writeStream(writing, path, content, mode, how)
       : how?.commit === undefined
-        ? atOnce(writing, path, content, mode)
-        : inTurn(writing, path, content, mode, how)
+        ? writeInOneStep(writing, path, content, mode)
+        : writeWithinLock(writing, path, content, mode, how)

@@ -18,17 +18,17 @@ export interface Comparison {
   readonly beginning: World["beginning"]
 }
 
-const nothing: State = { kind: "nothing" }
+const missingState: State = { kind: "nothing" }
 
 const versionAt = (port: Backend, path: FsPath.FsPath): Effect.Effect<string, Fault> =>
   Effect.scoped(Effect.flatMap(port.open(path), Version.ofHandle))
 
-interface Found {
+interface ResolvedEntry {
   readonly at: FsPath.FsPath
   readonly stat: FileStat | undefined
 }
 
-const find = (port: Backend, path: FsPath.FsPath): Effect.Effect<Found, Fault> =>
+const resolvePath = (port: Backend, path: FsPath.FsPath): Effect.Effect<ResolvedEntry, Fault> =>
   Effect.mapError(
     Effect.map(resolveLink(port, path), ({ path: at, stat }) => ({ at, stat })),
     (fault) => located(fault, path)
@@ -36,13 +36,13 @@ const find = (port: Backend, path: FsPath.FsPath): Effect.Effect<Found, Fault> =
 
 /** Returns the actual state at a path. An unreadable file is `unknown`. */
 export const stateAt = (port: Backend, path: FsPath.FsPath): Effect.Effect<State, Fault> =>
-  Effect.flatMap(find(port, path), (found) => stateOfFound(port, found))
+  Effect.flatMap(resolvePath(port, path), (found) => stateOfFound(port, found))
 
-const stateOfFound = (port: Backend, { at, stat }: Found): Effect.Effect<State, Fault> =>
+const stateOfFound = (port: Backend, { at, stat }: ResolvedEntry): Effect.Effect<State, Fault> =>
   Effect.suspend((): Effect.Effect<State, Fault> => {
     switch (stat?.kind) {
       case undefined:
-        return Effect.succeed(nothing)
+        return Effect.succeed(missingState)
       case "file":
         return Effect.match(versionAt(port, at), {
           onSuccess: (version): State => ({ kind: "file", sizeBytes: stat.sizeBytes, version }),
@@ -77,14 +77,14 @@ export const stateOf = (source: Source, path: FsPath.FsPath, node: Node): Effect
     case "symlink":
       return Effect.succeed({ kind: "symlink", target: node.target })
     case "nothing":
-      return Effect.succeed(nothing)
+      return Effect.succeed(missingState)
     case "origin":
     case "unknown":
       return Effect.succeed({ kind: "unknown" })
   }
 }
 
-export const isSame = (expected: State, actual: State): boolean => {
+export const isSameState = (expected: State, actual: State): boolean => {
   switch (expected.kind) {
     case "unknown":
       return actual.kind !== "nothing"
@@ -111,15 +111,15 @@ export const difference = Effect.fnUntraced(function* (
   node: Node
 ): Effect.fn.Return<Drift | undefined, ContentError> {
   const expected = yield* stateOf(source, path, node)
-  const found = yield* find(port, path)
+  const found = yield* resolvePath(port, path)
   const actual = yield* stateOfFound(port, found)
   const known = attributesOf(beginning, node)?.mode.value
   const mode = found.stat?.mode
   if (known === undefined || mode === undefined) {
-    return isSame(expected, actual) ? undefined : { path, expected, actual }
+    return isSameState(expected, actual) ? undefined : { path, expected, actual }
   }
   const isSameMode = ((known ^ mode) & permissions) === 0
-  return isSame(expected, actual) && isSameMode
+  return isSameState(expected, actual) && isSameMode
     ? undefined
     : { path, expected: withMode(expected, known), actual: withMode(actual, mode) }
 })
@@ -154,7 +154,7 @@ export const differences = Effect.fnUntraced(function* (
  * Decides which unanswered requests were done. A request counts as done if the filesystem matches its result. Returns the world with these
  * requests applied.
  */
-export const settle = Effect.fnUntraced(function* (
+export const applyCompleted = Effect.fnUntraced(function* (
   comparison: Comparison,
   world: World,
   open: ReadonlyArray<Operation>
@@ -165,7 +165,7 @@ export const settle = Effect.fnUntraced(function* (
     apply(done, operation)
     let isDone = true
     for (const path of pathsOf(operation)) {
-      const at = done.follow(path, "last")
+      const at = done.resolveLinks(path, "last")
       const found = yield* differences(comparison, at, done.get(at))
       isDone &&= found.length === 0
     }

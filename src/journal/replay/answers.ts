@@ -7,7 +7,7 @@ import type { Content, FileContentChunk, Terminal } from "../FileSystemEntry.ts"
 import type { Scrivener, Entry } from "../Journal.ts"
 import * as Stream from "effect/Stream"
 
-export type Fields = { readonly [field: string]: unknown }
+export type AnswerFields = { readonly [field: string]: unknown }
 
 export const digestOf = (
   journal: Scrivener<Entry>,
@@ -24,7 +24,7 @@ export const digestOf = (
       hash.update(chunk)
       bytes += chunk.length
     }
-    const taken = Effect.forEach(
+    const hashed = Effect.forEach(
       parts,
       (part) =>
         isBytes(part)
@@ -32,7 +32,7 @@ export const digestOf = (
           : Stream.runForEach(journal.contents.stream(part), (chunk) => Effect.sync(() => take(chunk))),
       { discard: true }
     )
-    return Effect.map(taken, () => ({ bytes, sha256: hash.digest() }))
+    return Effect.map(hashed, () => ({ bytes, sha256: hash.digest() }))
   })
 
 /** Returns the fields to compare. `chunks` are all chunks of a content that was answered in several, including the last. */
@@ -40,7 +40,7 @@ export const fieldsOf = (
   journal: Scrivener<Entry>,
   answer: Terminal,
   chunks: ReadonlyArray<FileContentChunk> = []
-): Effect.Effect<Fields, JournalError> => {
+): Effect.Effect<AnswerFields, JournalError> => {
   switch (answer._tag) {
     case "FileContent":
       return Effect.map(digestOf(journal, [answer.content]), (digest) => ({ answer: "content", ...digest }))

@@ -17,23 +17,23 @@ import {
   type Terminal
 } from "../FileSystemEntry.ts"
 import type { Operation } from "./operations.ts"
-import { toPath } from "./paths.ts"
+import { normalizePath } from "./paths.ts"
 import {
   attributesOf,
   type File,
-  type Known,
+  type BeginningFact,
   newAttributes,
   type Node,
-  nothing,
+  missingNode,
   type Part,
-  unknown,
+  unknownNode,
   type World
 } from "./world.ts"
 
 /** The answer; `undefined` for a request that was not answered, which is applied without the facts that only an answer has. */
 type Answer = Terminal | undefined
 
-const appends = (asked: FileWrite | FileWriteChunk): boolean =>
+const isAppend = (asked: FileWrite | FileWriteChunk): boolean =>
   asked.createMode === "append" || asked.createMode === "appendExisting"
 
 /** Returns the previous content, from the answer or from the leaf's announcement. */
@@ -44,16 +44,16 @@ const previousOf = ({ answered, started }: Operation): Content | null | undefine
 }
 
 const write = (world: World, asked: FileWrite | FileWriteChunk, operation: Operation): void => {
-  const path = world.follow(operation.path, asked.createMode === "create" ? "parents" : "last")
+  const path = world.resolveLinks(operation.path, asked.createMode === "create" ? "parents" : "last")
   const prior = world.get(path)
   const previous = previousOf(operation)
   const isNew = previous === null || asked.createMode === "create" || asked.ifMatch === null
   if (prior.kind === "origin") {
-    if (isNew) world.beginning.reveal(prior.path, nothing as Known)
+    if (isNew) world.beginning.reveal(prior.path, missingNode as BeginningFact)
     else if (previous !== undefined) world.beginning.reveal(prior.path, { kind: "file", content: previous })
   }
   const before: ReadonlyArray<Part> =
-    !appends(asked) || isNew
+    !isAppend(asked) || isNew
       ? []
       : previous !== undefined && previous !== null
         ? [previous]
@@ -62,28 +62,28 @@ const write = (world: World, asked: FileWrite | FileWriteChunk, operation: Opera
           : prior.kind === "origin"
             ? [{ origin: prior.path }]
             : []
-  const parts = [...before, ...operation.parts.filter(isSome)]
+  const parts = [...before, ...operation.parts.filter(isNonEmpty)]
   world.set(path, { kind: "file", parts, attributes: newAttributes(isNew ? undefined : modeCell(world, prior)) })
 }
 
-const isSome = (content: Content): boolean => sizeOf(content) > 0
+const isNonEmpty = (content: Content): boolean => sizeOf(content) > 0
 
 /** Returns the mode of the file. A write keeps the permission bits. */
 const modeCell = (world: World, prior: Node) =>
   prior.kind === "directory" ? undefined : attributesOf(world.beginning, prior)?.mode
 
-const edit = (world: World, { edits }: FileEdit, { path: given }: Operation, answer: Answer): void => {
-  const path = world.follow(given, "last")
+const edit = (world: World, { edits }: FileEdit, { path: requestPath }: Operation, answer: Answer): void => {
+  const path = world.resolveLinks(requestPath, "last")
   const prior = world.get(path)
-  const of: ReadonlyArray<Part> | undefined =
+  const baseParts: ReadonlyArray<Part> | undefined =
     prior.kind === "file" ? prior.parts : prior.kind === "origin" ? [{ origin: prior.path }] : undefined
   const version = answer?._tag === "FileEdited" ? answer.version : undefined
   const attributes = newAttributes(modeCell(world, prior))
-  const file: File | undefined = of && { kind: "file", parts: [{ edits, of, version }], attributes }
-  world.set(path, file ?? unknown)
+  const file: File | undefined = baseParts && { kind: "file", parts: [{ edits, base: baseParts, version }], attributes }
+  world.set(path, file ?? unknownNode)
 }
 
-const knownOf = ({ content, kind, target }: Removed): Known =>
+const factOf = ({ content, kind, target }: Removed): BeginningFact =>
   kind === "file"
     ? { kind, content }
     : kind === "directory"
@@ -101,49 +101,49 @@ const reveal = (world: World, at: FsPath.FsPath, removed: Removed): void => {
   if (attributes !== undefined) attributes.mode.value ??= removed.mode
   const origin = node.kind === "origin" ? node.path : node.kind === "directory" ? node.origin : undefined
   if (origin === undefined) return
-  world.beginning.reveal(origin, knownOf(removed))
+  world.beginning.reveal(origin, factOf(removed))
 }
 
-const remove = (world: World, _asked: FileDelete, { path: given }: Operation, answer: Answer): void => {
-  const path = world.follow(given, "parents")
+const remove = (world: World, _asked: FileDelete, { path: requestPath }: Operation, answer: Answer): void => {
+  const path = world.resolveLinks(requestPath, "parents")
   if (answer?._tag === "FileDeleted") {
-    for (const removed of answer.removed ?? []) reveal(world, toPath(removed.path), removed)
+    for (const removed of answer.removed ?? []) reveal(world, normalizePath(removed.path), removed)
   }
-  world.set(path, nothing)
+  world.set(path, missingNode)
 }
 
-const makeDirectory = (world: World, { existOk }: FileMakeDirectory, { path: given }: Operation): void => {
-  const path = world.follow(given, "last")
+const makeDirectory = (world: World, { existOk }: FileMakeDirectory, { path: requestPath }: Operation): void => {
+  const path = world.resolveLinks(requestPath, "last")
   if (path === FsPath.root) return
   const prior = world.get(path)
   if (prior.kind === "origin" && existOk === false) {
-    world.beginning.reveal(prior.path, nothing as Known)
+    world.beginning.reveal(prior.path, missingNode as BeginningFact)
     world.set(path, { kind: "directory", entries: new Map(), attributes: newAttributes(), isTouched: true })
-  } else if (prior.kind !== "directory") world.set(path, { ...world.enter(path), isTouched: true })
+  } else if (prior.kind !== "directory") world.set(path, { ...world.directoryAt(path), isTouched: true })
 }
 
 const move = (world: World, asked: FileMove, operation: Operation, answer: Answer): void => {
-  const from = world.follow(operation.path, "parents")
-  const to = world.follow(operation.to!, "parents")
+  const from = world.resolveLinks(operation.path, "parents")
+  const to = world.resolveLinks(operation.to!, "parents")
   const target = world.get(to)
   if (answer?._tag === "FileMoved" && answer.replaced !== undefined) reveal(world, to, answer.replaced)
   else if (target.kind === "origin" && asked.overwrite !== true && world.key(from) !== world.key(to)) {
-    world.beginning.reveal(target.path, nothing as Known)
+    world.beginning.reveal(target.path, missingNode as BeginningFact)
   }
   const node = world.get(from)
-  world.set(from, nothing)
-  world.set(to, node.kind === "nothing" ? unknown : node.kind === "directory" ? { ...node, isTouched: true } : node)
+  world.set(from, missingNode)
+  world.set(to, node.kind === "nothing" ? unknownNode : node.kind === "directory" ? { ...node, isTouched: true } : node)
 }
 
-const makeLink = (world: World, { target }: FileMakeLink, { path: given }: Operation): void => {
-  const path = world.follow(given, "parents")
+const makeLink = (world: World, { target }: FileMakeLink, { path: requestPath }: Operation): void => {
+  const path = world.resolveLinks(requestPath, "parents")
   const prior = world.get(path)
-  if (prior.kind === "origin") world.beginning.reveal(prior.path, nothing as Known)
+  if (prior.kind === "origin") world.beginning.reveal(prior.path, missingNode as BeginningFact)
   world.set(path, { kind: "symlink", target })
 }
 
-const setAttributes = (world: World, asked: FileSetAttributes, { path: given }: Operation, answer: Answer): void => {
-  const path = world.follow(given, "last")
+const setAttributes = (world: World, asked: FileSetAttributes, { path: requestPath }: Operation, answer: Answer): void => {
+  const path = world.resolveLinks(requestPath, "last")
   const node = world.get(path)
   const known = attributesOf(world.beginning, node)
   if (known === undefined || node.kind === "nothing" || node.kind === "symlink" || node.kind === "unknown") return
@@ -154,7 +154,7 @@ const setAttributes = (world: World, asked: FileSetAttributes, { path: given }: 
     mode: asked.mode === undefined || skippedMode === true ? known.mode : { value: asked.mode },
     modified: asked.modified === undefined ? known.modified : { value: asked.modified }
   }
-  if (path === FsPath.root) world.top = { ...world.top, attributes }
+  if (path === FsPath.root) world.rootDirectory = { ...world.rootDirectory, attributes }
   else world.set(path, { ...node, attributes })
 }
 

@@ -5,7 +5,7 @@ import type { ContentStore } from "../ContentStore.ts"
 import { notRecorded, type Source } from "./contents.ts"
 import { type Beginning, type Directory, type Node } from "./world.ts"
 
-export const source = (operation: string, contents: ContentStore, beginning: Beginning): Source => ({
+export const beginningSource = (operation: string, contents: ContentStore, beginning: Beginning): Source => ({
   operation,
   contents,
   beginning: (path) => {

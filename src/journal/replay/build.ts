@@ -14,7 +14,7 @@ import * as Beginning from "./beginning.ts"
 import { content, type ContentError, notRecorded, type Source } from "./contents.ts"
 import { type Attributes, attributesOf, type Directory, type Node, type World } from "./world.ts"
 
-interface Building {
+interface BuildContext {
   readonly world: World
   readonly source: Source
   readonly draft: Backend
@@ -27,12 +27,12 @@ const streamFrom = (port: Backend, path: FsPath.FsPath): Stream.Stream<Uint8Arra
   Stream.unwrap(Effect.map(port.open(path), (handle) => Read.chunks(handle, 0, Number.POSITIVE_INFINITY, chunkSize)))
 
 /** Reads contents of the beginning from the base. A missing file reads as empty, because the append created it. */
-const beginningIn =
+const readFromBase =
   (base: Backend): Source["beginning"] =>
   (path) =>
     Stream.unwrap(Effect.map(base.stat(path), (stat) => (stat === undefined ? Stream.empty : streamFrom(base, path))))
 
-const clear = (draft: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
+const removeAt = (draft: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
   Effect.flatMap(draft.stat(path), (stat) =>
     stat === undefined
       ? Effect.void
@@ -44,8 +44,8 @@ const clear = (draft: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> 
 const setMode = (draft: Backend, path: FsPath.FsPath, mode: number | undefined): Effect.Effect<void, Fault> =>
   mode === undefined || draft.attributes === undefined ? Effect.void : draft.attributes.set(path, { mode })
 
-const copy = Effect.fnUntraced(function* (
-  { base, draft, source }: Building,
+const copyFromBase = Effect.fnUntraced(function* (
+  { base, draft, source }: BuildContext,
   from: FsPath.FsPath,
   to: FsPath.FsPath
 ): Effect.fn.Return<void, ContentError> {
@@ -69,18 +69,18 @@ const copy = Effect.fnUntraced(function* (
   }
 })
 
-const put = (building: Building, path: FsPath.FsPath, node: Node): Effect.Effect<void, ContentError> => {
-  const { base, draft, source, world } = building
+const buildNode = (context: BuildContext, path: FsPath.FsPath, node: Node): Effect.Effect<void, ContentError> => {
+  const { base, draft, source, world } = context
   switch (node.kind) {
     case "nothing":
-      return clear(draft, path)
+      return removeAt(draft, path)
     case "unknown":
       return Effect.fail(notRecorded(source.operation, path, "what it is was not recorded"))
     case "symlink":
-      return Effect.andThen(clear(draft, path), draft.links!.make(path, node.target))
+      return Effect.andThen(removeAt(draft, path), draft.links!.make(path, node.target))
     case "file":
       return Effect.gen(function* () {
-        if ((yield* draft.stat(path))?.kind !== "file") yield* clear(draft, path)
+        if ((yield* draft.stat(path))?.kind !== "file") yield* removeAt(draft, path)
         yield* draft.write(path, content(source, path, node), "replace")
         yield* setMode(draft, path, node.attributes.mode.value)
       })
@@ -89,13 +89,14 @@ const put = (building: Building, path: FsPath.FsPath, node: Node): Effect.Effect
         const known = Beginning.nodeAt(world.beginning, node.path, (name) => world.key(name))
         return known === undefined
           ? Effect.void
-          : put(building, path, node.attributes === undefined ? known : withAttributes(known, node.attributes))
+          : buildNode(context, path, node.attributes === undefined ? known : withAttributes(known, node.attributes))
       }
-      const moved = node.path === path ? Effect.void : Effect.andThen(clear(draft, path), copy(building, node.path, path))
+      const moved =
+        node.path === path ? Effect.void : Effect.andThen(removeAt(draft, path), copyFromBase(context, node.path, path))
       return Effect.andThen(moved, setMode(draft, path, node.attributes?.mode.value))
     }
     case "directory":
-      return putDirectory(building, path, node)
+      return buildDirectory(context, path, node)
   }
 }
 
@@ -103,7 +104,10 @@ const withAttributes = (node: Node, attributes: Attributes): Node =>
   node.kind === "file" || node.kind === "directory" ? { ...node, attributes } : node
 
 /** Returns the entries that a directory had in the beginning, and of which nothing newer is known. */
-const rest = ({ world }: Building, { entries, origin }: Directory): ReadonlyArray<readonly [name: string, node: Node]> => {
+const remainingOriginals = (
+  { world }: BuildContext,
+  { entries, origin }: Directory
+): ReadonlyArray<readonly [name: string, node: Node]> => {
   if (origin === undefined) return []
   const out: Array<readonly [name: string, node: Node]> = []
   for (const name of world.beginning.namesIn(origin)) {
@@ -112,28 +116,29 @@ const rest = ({ world }: Building, { entries, origin }: Directory): ReadonlyArra
   return out
 }
 
-const putDirectory = Effect.fnUntraced(function* (
-  building: Building,
+const buildDirectory = Effect.fnUntraced(function* (
+  context: BuildContext,
   path: FsPath.FsPath,
   node: Directory
 ): Effect.fn.Return<void, ContentError> {
-  const { base, draft } = building
+  const { base, draft } = context
   // Resolve links first, because the recorded changes were made at the link's target.
   const at = path === FsPath.root ? path : (yield* resolve(draft, path)).path
   const stat = yield* draft.stat(at)
-  const isItself = base !== undefined && node.origin === path
-  if (stat?.kind !== "directory" || !(isItself || path === FsPath.root)) {
-    yield* clear(draft, at)
-    if (base !== undefined && node.origin !== undefined && !isItself) yield* copy(building, node.origin, at)
+  const isAtOriginalPath = base !== undefined && node.origin === path
+  if (stat?.kind !== "directory" || !(isAtOriginalPath || path === FsPath.root)) {
+    yield* removeAt(draft, at)
+    if (base !== undefined && node.origin !== undefined && !isAtOriginalPath) yield* copyFromBase(context, node.origin, at)
     if ((yield* draft.stat(at)) === undefined) yield* draft.makeDirectory(at)
   }
   for (const { name, node: child } of node.entries.values()) {
-    yield* Effect.suspend(() => put(building, FsPath.join(at, name), child))
+    yield* Effect.suspend(() => buildNode(context, FsPath.join(at, name), child))
   }
   if (base === undefined) {
-    for (const [name, child] of rest(building, node)) yield* Effect.suspend(() => put(building, FsPath.join(at, name), child))
+    for (const [name, child] of remainingOriginals(context, node))
+      yield* Effect.suspend(() => buildNode(context, FsPath.join(at, name), child))
   }
-  const attributes = base === undefined ? attributesOf(building.world.beginning, node) : node.attributes
+  const attributes = base === undefined ? attributesOf(context.world.beginning, node) : node.attributes
   yield* setMode(draft, at, attributes?.mode.value)
 })
 
@@ -144,7 +149,7 @@ export const build = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Algebra, ContentError> {
   const memory = make(yield* InMemory.make({ caseInsensitive: !world.caseSensitive }))
   const draft = base === undefined ? memory : overlay(memory)(readOnly(base))
-  const given = base === undefined ? source : { ...source, beginning: beginningIn(base.port) }
-  yield* put({ world, source: given, draft: draft.port, base: base?.port }, FsPath.root, world.top)
+  const effectiveSource = base === undefined ? source : { ...source, beginning: readFromBase(base.port) }
+  yield* buildNode({ world, source: effectiveSource, draft: draft.port, base: base?.port }, FsPath.root, world.rootDirectory)
   return draft
 })

@@ -6,9 +6,9 @@ import type { JournalError } from "../errors.ts"
 import { isMutation } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 import type { Filter } from "./filter.ts"
-import { isChangeMeant } from "./filter.ts"
+import { isChangeSelected } from "./filter.ts"
 import { type Operation, operations } from "./operations.ts"
-import { Visible } from "./visible.ts"
+import { VisibleChanges } from "./visible.ts"
 import type { Change } from "./values.ts"
 
 const versionOf = ({ asked, parts }: Operation): string | undefined => {
@@ -43,11 +43,11 @@ const outcomeOf = (operation: Operation): Outcome => {
   }
 }
 
-type Changing = Operation & { readonly kind: Change["kind"] }
+type ChangeOperation = Operation & { readonly kind: Change["kind"] }
 
-const isChanging = (operation: Operation): operation is Changing => isMutation(operation.asked)
+const isChangeOperation = (operation: Operation): operation is ChangeOperation => isMutation(operation.asked)
 
-const changeOf = (operation: Changing): Change => {
+const changeOf = (operation: ChangeOperation): Change => {
   const { answered, asked, at, kind, path, position, to } = operation
   return {
     position,
@@ -63,10 +63,10 @@ const changeOf = (operation: Changing): Change => {
 
 export const changes = (journal: Scrivener<Entry>, filter?: Filter): Stream.Stream<Change, JournalError> =>
   Stream.suspend(() => {
-    const visible = new Visible()
+    const visible = new VisibleChanges()
     return operations(journal).pipe(
-      Stream.filter(isChanging),
+      Stream.filter(isChangeOperation),
       Stream.flatMap((operation) => Stream.fromIterable(visible.take(changeOf(operation), operation))),
-      Stream.filter((change) => isChangeMeant(filter, change))
+      Stream.filter((change) => isChangeSelected(filter, change))
     )
   })

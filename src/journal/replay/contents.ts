@@ -20,7 +20,7 @@ export interface Source {
   readonly beginning: (path: FsPath) => Stream.Stream<Uint8Array, ContentError>
 }
 
-export const joined = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
+export const concatenate = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
   const [only] = chunks
   if (only !== undefined && chunks.length === 1) return only
   const out = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.length, 0))
@@ -35,13 +35,13 @@ export const joined = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
 export const notRecorded = (operation: string, path: FsPath, detail: string): NotRecorded =>
   new NotRecorded({ operation, path, detail })
 
-const edited = (
+const applyEdits = (
   source: Source,
   path: FsPath,
-  { edits, of, version }: Extract<Part, { readonly edits: unknown }>
+  { edits, base: of, version }: Extract<Part, { readonly edits: unknown }>
 ): Effect.Effect<Uint8Array, ContentError> =>
   Effect.flatMap(Stream.runCollect(streamOf(source, path, of)), (chunks) =>
-    Effect.flatMap(Edit.applied(joined(chunks), edits, path), (out) =>
+    Effect.flatMap(Edit.applyEdits(concatenate(chunks), edits, path), (out) =>
       !isFault(out) && (version === undefined || sha256(out.bytes) === version)
         ? Effect.succeed(out.bytes)
         : Effect.fail(
@@ -50,11 +50,11 @@ const edited = (
     )
   )
 
-type Single = Exclude<Part, { readonly all: unknown }>
+type FlatPart = Exclude<Part, { readonly all: unknown }>
 
 /** Flattens lists of parts, which are nested once per append. */
-const singles = (parts: ReadonlyArray<Part>): ReadonlyArray<Single> => {
-  const out: Array<Single> = []
+const flattenParts = (parts: ReadonlyArray<Part>): ReadonlyArray<FlatPart> => {
+  const out: Array<FlatPart> = []
   const pending = [...parts]
   for (let part = pending.pop(); part !== undefined; part = pending.pop()) {
     if ("all" in part) for (const one of part.all) pending.push(one)
@@ -63,17 +63,17 @@ const singles = (parts: ReadonlyArray<Part>): ReadonlyArray<Single> => {
   return out.reverse()
 }
 
-const partOf = (source: Source, path: FsPath, part: Single): Stream.Stream<Uint8Array, ContentError> =>
+const partOf = (source: Source, path: FsPath, part: FlatPart): Stream.Stream<Uint8Array, ContentError> =>
   isBytes(part)
     ? Stream.make(part)
     : "sha256" in part
       ? source.contents.stream(part)
       : "origin" in part
         ? source.beginning(part.origin)
-        : Stream.fromEffect(edited(source, path, part))
+        : Stream.fromEffect(applyEdits(source, path, part))
 
 const streamOf = (source: Source, path: FsPath, parts: ReadonlyArray<Part>): Stream.Stream<Uint8Array, ContentError> =>
-  Stream.flatMap(Stream.fromIterable(singles(parts)), (part) => partOf(source, path, part))
+  Stream.flatMap(Stream.fromIterable(flattenParts(parts)), (part) => partOf(source, path, part))
 
 export const content = (source: Source, path: FsPath, { parts }: File): Stream.Stream<Uint8Array, ContentError> =>
   streamOf(source, path, parts)
@@ -85,7 +85,7 @@ export interface Digest {
 
 /** Returns the size and hash of a file. Does not read a content that is already stored by its hash. */
 export const digest = (source: Source, path: FsPath, file: File): Effect.Effect<Digest, ContentError> => {
-  const [only, more] = singles(file.parts)
+  const [only, more] = flattenParts(file.parts)
   if (more === undefined && only !== undefined && "sha256" in only) {
     return Effect.succeed({ sizeBytes: only.size, version: only.sha256 })
   }

@@ -20,26 +20,26 @@ import type { Entry, Scrivener } from "../Journal.ts"
 import { isStep } from "../record/ids.ts"
 import { digestOf } from "./answers.ts"
 import { type Operation, operations } from "./operations.ts"
-import { Hidden } from "./paths.ts"
+import { HiddenNames } from "./paths.ts"
 
 export interface Options {
   readonly caseInsensitive?: boolean | undefined
   readonly rules?: Rules | undefined
 }
 
-interface Answered {
+interface RecordedAnswer {
   readonly answer: Terminal
-  readonly isStarted: boolean
+  readonly isCommitCalled: boolean
 }
 
-const temporary = ".~fsa-*.tmp"
+const temporaryName = ".~fsa-*.tmp"
 
-const naming =
-  (hidden: Hidden) =>
+const nameTemporaries =
+  (hidden: HiddenNames) =>
   (path: FsPath.FsPath): string =>
     path.includes(".~")
       ? FsPath.segments(path)
-          .map((segment) => (hidden.hasName(segment) ? temporary : segment))
+          .map((segment) => (hidden.hasName(segment) ? temporaryName : segment))
           .join("/")
       : path
 
@@ -97,23 +97,23 @@ const keyOf = (journal: Scrivener<Entry>, keys: Keys, operation: Operation): Eff
   }
 }
 
-interface Memory {
-  readonly answers: Map<string, Array<Answered>>
+interface Recording {
+  readonly answers: Map<string, Array<RecordedAnswer>>
   readonly keys: Keys
 }
 
-const remember = Effect.fnUntraced(function* (journal: Scrivener<Entry>): Effect.fn.Return<Memory, JournalError> {
-  const hidden = new Hidden()
+const readRecording = Effect.fnUntraced(function* (journal: Scrivener<Entry>): Effect.fn.Return<Recording, JournalError> {
+  const hidden = new HiddenNames()
   // A step may use a name before another step creates it, so all names are collected first.
-  yield* Stream.runForEachArray(operations(journal), (some) => Effect.sync(() => some.forEach((one) => hidden.note(one))))
-  const keys = keysOf(naming(hidden))
-  const answers: Memory["answers"] = new Map()
+  yield* Stream.runForEachArray(operations(journal), (some) => Effect.sync(() => some.forEach((one) => hidden.observe(one))))
+  const keys = keysOf(nameTemporaries(hidden))
+  const answers: Recording["answers"] = new Map()
   yield* Stream.runForEach(operations(journal), (operation) => {
     const { answered, asked, started } = operation
     if (answered === undefined || !isStep(asked.correlationId)) return Effect.void
     return Effect.map(keyOf(journal, keys, operation), (key) => {
       const known = answers.get(key) ?? []
-      known.push({ answer: answered.answer, isStarted: started !== undefined })
+      known.push({ answer: answered.answer, isCommitCalled: started !== undefined })
       answers.set(key, known)
     })
   })
@@ -142,33 +142,33 @@ const statOf = (path: FsPath.FsPath, metadata: FileMetadata): FileStat => {
   }
 }
 
-const hint = ({ answers }: Memory): string =>
+const missingReadsHint = ({ answers }: Recording): string =>
   [...answers.keys()].some((key) => /^(?:stat|list|open) /.test(key))
     ? ""
     : "; the journal has no reads, which Journal.record({ reads: true }) records"
 
-const make = (journal: Scrivener<Entry>, memory: Memory, options: Options): Backend => {
-  const { keys } = memory
-  const next = (key: string): Effect.Effect<Answered, Fault> =>
+const make = (journal: Scrivener<Entry>, recording: Recording, options: Options): Backend => {
+  const { keys } = recording
+  const takeAnswer = (key: string): Effect.Effect<RecordedAnswer, Fault> =>
     Effect.suspend(() => {
-      const answers = memory.answers.get(key)
+      const answers = recording.answers.get(key)
       const answered = answers?.shift()
       if (answered !== undefined) return Effect.succeed(answered)
       const often = answers === undefined ? "was never recorded" : "was not recorded this often"
       return Effect.fail<Fault>({
         _tag: "Unavailable",
-        detail: `this double only answers what was recorded, and this ${often}: ${key}${hint(memory)}`
+        detail: `this double only answers what was recorded, and this ${often}: ${key}${missingReadsHint(recording)}`
       })
     })
-  const ask = (key: string): Effect.Effect<Terminal, Fault> =>
-    Effect.flatMap(next(key), ({ answer }) => {
+  const takeSuccess = (key: string): Effect.Effect<Terminal, Fault> =>
+    Effect.flatMap(takeAnswer(key), ({ answer }) => {
       const fault = faultOf(answer)
       return fault === undefined ? Effect.succeed(answer) : Effect.fail(fault)
     })
   const bytesOf = ({ content }: FileContent): Effect.Effect<Uint8Array, Fault> =>
     Effect.mapError(journal.bytes(content), (error): Fault => ({ _tag: "Unavailable", detail: error.message }))
   const content = (key: string): Effect.Effect<FileContent, Fault> =>
-    Effect.flatMap(ask(key), (answer) =>
+    Effect.flatMap(takeSuccess(key), (answer) =>
       answer._tag === "FileContent" ? Effect.succeed(answer) : Effect.fail<Fault>({ _tag: "Unavailable", detail: key })
     )
 
@@ -189,7 +189,7 @@ const make = (journal: Scrivener<Entry>, memory: Memory, options: Options): Back
     })
   }
 
-  const written = (path: FsPath.FsPath, answer: Terminal): FileStat =>
+  const writtenStat = (path: FsPath.FsPath, answer: Terminal): FileStat =>
     answer._tag === "FileWritten" && answer.stat !== undefined
       ? answer.stat
       : {
@@ -207,10 +207,10 @@ const make = (journal: Scrivener<Entry>, memory: Memory, options: Options): Back
     how?: WriteHow
   ): Effect.Effect<FileStat, Fault | E, R> =>
     Effect.flatMap(hashOf(bytes), (hash) =>
-      Effect.flatMap(next(keys.write(path, mode, hash)), ({ answer, isStarted }): Effect.Effect<FileStat, Fault> => {
+      Effect.flatMap(takeAnswer(keys.write(path, mode, hash)), ({ answer, isCommitCalled }): Effect.Effect<FileStat, Fault> => {
         const fault = faultOf(answer)
-        const publish = fault === undefined ? Effect.succeed(written(path, answer)) : Effect.fail(fault)
-        return isStarted && how?.commit !== undefined ? how.commit(publish) : publish
+        const publish = fault === undefined ? Effect.succeed(writtenStat(path, answer)) : Effect.fail(fault)
+        return isCommitCalled && how?.commit !== undefined ? how.commit(publish) : publish
       })
     )
 
@@ -220,19 +220,19 @@ const make = (journal: Scrivener<Entry>, memory: Memory, options: Options): Back
   return {
     info: {
       name: "Recorded",
-      root: "/",
+      failRootDenied: "/",
       caseSensitive: options.caseInsensitive !== true,
       readOnly: false,
       confinement: "virtual"
     },
     stat: (path) =>
-      Effect.flatMap(next(keys.stat(path)), ({ answer }): Effect.Effect<FileStat | undefined, Fault> => {
+      Effect.flatMap(takeAnswer(keys.stat(path)), ({ answer }): Effect.Effect<FileStat | undefined, Fault> => {
         if (answer._tag === "FileMetadata") return Effect.succeed(statOf(path, answer))
         const fault = faultOf(answer)!
         return fault._tag === "NotFound" ? Effect.undefined : Effect.fail(fault)
       }),
     list: (path) =>
-      Effect.map(ask(keys.list(path)), (answer): ReadonlyArray<Child> =>
+      Effect.map(takeSuccess(keys.list(path)), (answer): ReadonlyArray<Child> =>
         answer._tag !== "FileListing"
           ? []
           : answer.entries.map(({ addressable, kind, name, path, sizeBytes }) => ({
@@ -245,20 +245,20 @@ const make = (journal: Scrivener<Entry>, memory: Memory, options: Options): Back
       ),
     open,
     write,
-    makeDirectory: (path) => Effect.asVoid(ask(keys.makeDirectory(path))),
-    remove: (path) => Effect.asVoid(ask(keys.remove(path))),
-    rename: (from, to) => Effect.asVoid(ask(keys.rename(from, to))),
+    makeDirectory: (path) => Effect.asVoid(takeSuccess(keys.makeDirectory(path))),
+    remove: (path) => Effect.asVoid(takeSuccess(keys.remove(path))),
+    rename: (from, to) => Effect.asVoid(takeSuccess(keys.rename(from, to))),
     links: {
       read: readLink,
-      make: (path, target) => Effect.asVoid(ask(keys.makeLink(path, target)))
+      make: (path, target) => Effect.asVoid(takeSuccess(keys.makeLink(path, target)))
     },
-    attributes: { set: (path) => Effect.asVoid(ask(keys.setAttributes(path))) },
+    attributes: { set: (path) => Effect.asVoid(takeSuccess(keys.setAttributes(path))) },
     rules: options.rules,
     locks: makeLocks({ caseSensitive: options.caseInsensitive !== true }),
-    perform: memoryRemovesTrees(memory)
+    perform: hasTreeRemovals(recording)
       ? Request.handlers({
           RemoveTree: ({ path }) =>
-            Effect.map(ask(keys.removeTree(path)), (answer) =>
+            Effect.map(takeSuccess(keys.removeTree(path)), (answer) =>
               Option.some(
                 answer._tag === "FileDeleted"
                   ? { deleted: answer.deletedCount, directories: answer.directories ?? 0 }
@@ -271,7 +271,7 @@ const make = (journal: Scrivener<Entry>, memory: Memory, options: Options): Back
 }
 
 /** Tests whether the recorded backend removed trees in one step. Otherwise the engine removes them file by file. */
-const memoryRemovesTrees = ({ answers }: Memory): boolean => [...answers.keys()].some((key) => key.endsWith(" and all in it"))
+const hasTreeRemovals = ({ answers }: Recording): boolean => [...answers.keys()].some((key) => key.endsWith(" and all in it"))
 
-export const double = (journal: Scrivener<Entry>, options: Options = {}): Effect.Effect<Backend, JournalError> =>
-  Effect.map(remember(journal), (memory) => make(journal, memory, options))
+export const makeRecordedBackend = (journal: Scrivener<Entry>, options: Options = {}): Effect.Effect<Backend, JournalError> =>
+  Effect.map(readRecording(journal), (recording) => make(journal, recording, options))

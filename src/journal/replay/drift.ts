@@ -6,7 +6,7 @@ import { keyOf } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { JournalError } from "../errors.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
-import { type Comparison, differences, settle, stateAt } from "./actual.ts"
+import { type Comparison, differences, applyCompleted, stateAt } from "./actual.ts"
 import * as Beginning from "./beginning.ts"
 import type { ContentError } from "./contents.ts"
 import { hasPath } from "./filter.ts"
@@ -14,13 +14,13 @@ import { load } from "./load.ts"
 import type { Drift } from "./values.ts"
 import type { Node, World } from "./world.ts"
 
-const untold = Effect.fnUntraced(function* (
+const untouchedEntries = Effect.fnUntraced(function* (
   { beginning, port }: Comparison,
   world: World,
-  told: ReadonlySet<FsPath>
+  reportedPaths: ReadonlySet<FsPath>
 ): Effect.fn.Return<ReadonlyArray<Drift>, ContentError> {
   const out: Array<Drift> = []
-  const pending: Array<readonly [path: FsPath, node: Node]> = [[root, world.top]]
+  const pending: Array<readonly [path: FsPath, node: Node]> = [[root, world.rootDirectory]]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const [path, node] = next
     for (const child of yield* Effect.mapError(port.list(path), (fault) => located(fault, path))) {
@@ -29,7 +29,7 @@ const untold = Effect.fnUntraced(function* (
       const known = world.child(node, keyOf(child))
       const isTouched = node.kind === "directory" && node.entries.has(world.key(keyOf(child)))
       const isNew = known.kind === "nothing" || (known.kind === "origin" && beginning.known.get(known.path)?.kind === "nothing")
-      if (!told.has(below) && !isTouched) {
+      if (!reportedPaths.has(below) && !isTouched) {
         out.push({ path: below, expected: { kind: isNew ? "nothing" : "unknown" }, actual: yield* stateAt(port, below) })
       }
       if (child.kind === "directory") pending.push([below, known])
@@ -48,11 +48,15 @@ export const drift = Effect.fnUntraced(function* (
   } = {}
 ): Effect.fn.Return<ReadonlyArray<Drift>, ContentError | JournalError> {
   const { caseSensitive } = port.info
-  const { now, open } = yield* load(journal, { caseSensitive, position: options.until, isFurther: false })
-  const comparison = { beginning: now.beginning, port, source: Beginning.source("drift", journal.contents, now.beginning) }
-  const world = yield* settle(comparison, now, open)
-  const found = [...(yield* differences(comparison, root, world.top))]
-  if (options.all === true) found.push(...(yield* untold(comparison, world, new Set(found.map(({ path }) => path)))))
+  const { now, open } = yield* load(journal, { caseSensitive, position: options.until, includesLaterEntries: false })
+  const comparison = {
+    beginning: now.beginning,
+    port,
+    source: Beginning.beginningSource("drift", journal.contents, now.beginning)
+  }
+  const world = yield* applyCompleted(comparison, now, open)
+  const found = [...(yield* differences(comparison, root, world.rootDirectory))]
+  if (options.all === true) found.push(...(yield* untouchedEntries(comparison, world, new Set(found.map(({ path }) => path)))))
   found.sort((a, b) => compare(a.path, b.path))
   return found.filter(({ path }) => hasPath({ paths: options.paths }, [path]))
 })

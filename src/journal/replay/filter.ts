@@ -2,7 +2,7 @@ import * as Stream from "effect/Stream"
 import * as FsPath from "../../model/FsPath.ts"
 import * as FileSystemEntry from "../FileSystemEntry.ts"
 import type { Entry, Recorded } from "../Journal.ts"
-import { toPath } from "./paths.ts"
+import { normalizePath } from "./paths.ts"
 import type { Change } from "./values.ts"
 
 /**
@@ -18,33 +18,33 @@ export interface Filter {
   readonly correlationIds?: ReadonlyArray<string> | undefined
 }
 
-const isAny = <A>(wanted: ReadonlyArray<A> | undefined, is: (value: A) => boolean): boolean =>
+const hasMatch = <A>(wanted: ReadonlyArray<A> | undefined, is: (value: A) => boolean): boolean =>
   wanted === undefined || wanted.some(is)
 
 /** Returns the kind of an entry. A chunk counts as a write. */
 export const kindOf = (entry: Entry): Entry["_tag"] => (entry._tag === "FileWriteChunk" ? "FileWrite" : entry._tag)
 
 export const hasPath = (filter: Filter | undefined, paths: ReadonlyArray<FsPath.FsPath>): boolean =>
-  isAny(filter?.paths, (wanted) => paths.some((path) => FsPath.isWithin(toPath(wanted), path)))
+  hasMatch(filter?.paths, (wanted) => paths.some((path) => FsPath.isWithin(normalizePath(wanted), path)))
 
 const hasKind = (filter: Filter | undefined, entry: Entry): boolean =>
-  isAny(filter?.kinds, (kind) => kind === kindOf(entry) || kind === entry._tag)
+  hasMatch(filter?.kinds, (kind) => kind === kindOf(entry) || kind === entry._tag)
 
-export const isMeant = (
+export const isSelected = (
   filter: Filter | undefined,
   asked: FileSystemEntry.Efferent,
   paths: ReadonlyArray<FsPath.FsPath>
 ): boolean =>
-  hasPath(filter, paths) && hasKind(filter, asked) && isAny(filter?.correlationIds, (id) => id === asked.correlationId)
+  hasPath(filter, paths) && hasKind(filter, asked) && hasMatch(filter?.correlationIds, (id) => id === asked.correlationId)
 
-export const isChangeMeant = (filter: Filter | undefined, { correlationId, kind, path, to }: Change): boolean =>
+export const isChangeSelected = (filter: Filter | undefined, { correlationId, kind, path, to }: Change): boolean =>
   hasPath(filter, to === undefined ? [path] : [path, to]) &&
-  isAny(filter?.kinds, (wanted) => wanted === kind) &&
-  isAny(filter?.correlationIds, (id) => id === correlationId)
+  hasMatch(filter?.kinds, (wanted) => wanted === kind) &&
+  hasMatch(filter?.correlationIds, (id) => id === correlationId)
 
 const pathsOf = (entry: Entry): ReadonlyArray<FsPath.FsPath> => [
-  ...("path" in entry && entry.path !== undefined ? [toPath(entry.path)] : []),
-  ...("to" in entry ? [toPath(entry.to)] : [])
+  ...("path" in entry && entry.path !== undefined ? [normalizePath(entry.path)] : []),
+  ...("to" in entry ? [normalizePath(entry.to)] : [])
 ]
 
 /** Keeps the entries of a stream that pass the filter. Remembers the paths of open requests, because answers have none. */
@@ -59,9 +59,9 @@ export const select =
         }
         const { correlationId } = entry
         const paths = pathsOf(entry)
-        const isThere = open.get(correlationId) ?? hasPath(filter, paths)
+        const isPathSelected = open.get(correlationId) ?? hasPath(filter, paths)
         if (FileSystemEntry.isTerminal(entry)) open.delete(correlationId)
-        else if (FileSystemEntry.isEfferent(entry)) open.set(correlationId, isThere)
-        return isThere && hasKind(filter, entry) && isAny(filter.correlationIds, (id) => id === correlationId)
+        else if (FileSystemEntry.isEfferent(entry)) open.set(correlationId, isPathSelected)
+        return isPathSelected && hasKind(filter, entry) && hasMatch(filter.correlationIds, (id) => id === correlationId)
       })
     })

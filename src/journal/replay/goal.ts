@@ -19,34 +19,34 @@ const chunkSize = 65_536
 
 export type Bytes = Stream.Stream<Uint8Array, ContentError>
 
-export interface Undoing {
+export interface UndoContext {
   readonly port: Backend
   readonly source: Source
   readonly beginning: World["beginning"]
-  readonly past: World
+  readonly targetWorld: World
   readonly now: World
   /** The current places of entries of the beginning, for entries that were moved or changed, by their original path. */
-  readonly places: ReadonlyMap<FsPath.FsPath, FsPath.FsPath>
+  readonly currentPaths: ReadonlyMap<FsPath.FsPath, FsPath.FsPath>
   /** Tests whether the path is selected, or leads to a selected one. */
-  readonly isMeant: (path: FsPath.FsPath) => boolean
+  readonly isSelectedOrAbove: (path: FsPath.FsPath) => boolean
   /** The contents of the target tree, by path. */
   readonly contents: Map<FsPath.FsPath, Bytes>
 }
 
-export const placesIn = (world: World): ReadonlyMap<FsPath.FsPath, FsPath.FsPath> => {
-  const places = new Map<FsPath.FsPath, FsPath.FsPath>()
-  const pending: Array<readonly [path: FsPath.FsPath, node: Node]> = [[FsPath.root, world.top]]
+export const currentPathsIn = (world: World): ReadonlyMap<FsPath.FsPath, FsPath.FsPath> => {
+  const currentPaths = new Map<FsPath.FsPath, FsPath.FsPath>()
+  const pending: Array<readonly [path: FsPath.FsPath, node: Node]> = [[FsPath.root, world.rootDirectory]]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const [path, node] = next
-    if (node.kind === "origin") places.set(node.path, path)
+    if (node.kind === "origin") currentPaths.set(node.path, path)
     if (node.kind !== "directory") continue
-    if (node.origin !== undefined) places.set(node.origin, path)
+    if (node.origin !== undefined) currentPaths.set(node.origin, path)
     for (const { name, node: child } of node.entries.values()) pending.push([FsPath.join(path, name), child])
   }
-  return places
+  return currentPaths
 }
 
-const told = (attributes: Attributes | undefined) => ({
+const knownAttributes = (attributes: Attributes | undefined) => ({
   ...(attributes?.mode.value === undefined ? {} : { mode: attributes.mode.value }),
   ...(attributes?.modified.value === undefined ? {} : { modifiedAt: attributes.modified.value })
 })
@@ -67,7 +67,7 @@ const fileOf = (
 const bytesAt = (port: Backend, path: FsPath.FsPath): Bytes =>
   Stream.unwrap(Effect.map(port.open(path), (handle) => Read.chunks(handle, 0, Number.POSITIVE_INFINITY, chunkSize)))
 
-const special = (path: FsPath.FsPath): Fault => ({
+const specialFileFault = (path: FsPath.FsPath): Fault => ({
   _tag: "IoError",
   path,
   detail: "it is neither file, directory nor link, and could not be brought back"
@@ -75,22 +75,22 @@ const special = (path: FsPath.FsPath): Fault => ({
 
 /** Returns the actual tree at a path. With a target path, also records the file contents under that path of the target tree. */
 export const treeAt = Effect.fnUntraced(function* (
-  undoing: Undoing,
+  context: UndoContext,
   path: FsPath.FsPath,
-  as?: FsPath.FsPath
+  targetPath?: FsPath.FsPath
 ): Effect.fn.Return<TreeNode | undefined, ContentError> {
-  const { port } = undoing
+  const { port } = context
   const stat: FileStat | undefined = yield* Effect.mapError(port.stat(path), (fault) => located(fault, path))
   switch (stat?.kind) {
     case undefined:
       return undefined
     case "other":
-      return yield* Effect.fail(special(path))
+      return yield* Effect.fail(specialFileFault(path))
     case "symlink":
       return { kind: "symlink", target: yield* Effect.mapError(port.links!.read(path), (fault) => located(fault, path)) }
     case "file": {
       const bytes = bytesAt(port, path)
-      if (as !== undefined) undoing.contents.set(as, bytes)
+      if (targetPath !== undefined) context.contents.set(targetPath, bytes)
       return yield* fileOf(stat.sizeBytes, bytes, stat.mode === undefined ? {} : { mode: stat.mode })
     }
     case "directory": {
@@ -98,8 +98,8 @@ export const treeAt = Effect.fnUntraced(function* (
       for (const child of yield* Effect.mapError(port.list(path), (fault) => located(fault, path))) {
         if (TemporaryNames.isInProgress(child.name)) continue
         const name = keyOf(child)
-        const below = as === undefined ? undefined : FsPath.join(as, name)
-        const node = yield* Effect.suspend(() => treeAt(undoing, FsPath.join(path, name), below))
+        const below = targetPath === undefined ? undefined : FsPath.join(targetPath, name)
+        const node = yield* Effect.suspend(() => treeAt(context, FsPath.join(path, name), below))
         if (node !== undefined) entries.set(name, node)
       }
       return { kind: "directory", entries, ...(stat.mode === undefined ? {} : { mode: stat.mode }) }
@@ -108,50 +108,51 @@ export const treeAt = Effect.fnUntraced(function* (
 })
 
 const withAttributes = (node: TreeNode | undefined, attributes: Attributes | undefined): TreeNode | undefined =>
-  node === undefined || node.kind === "symlink" ? node : { ...node, ...told(attributes) }
+  node === undefined || node.kind === "symlink" ? node : { ...node, ...knownAttributes(attributes) }
 
 /** Removes the mode, which was set after the target position. */
 const withoutMode = (node: TreeNode | undefined): TreeNode | undefined =>
   node === undefined || node.kind === "symlink" ? node : { ...node, mode: undefined }
 
 /** Returns the current path of an entry of the beginning, which may have moved alone or with a directory. */
-const placeOf = ({ now, places }: Undoing, origin: FsPath.FsPath): FsPath.FsPath | undefined => {
+const currentPathOf = ({ now, currentPaths }: UndoContext, origin: FsPath.FsPath): FsPath.FsPath | undefined => {
   for (let above = origin; ; above = FsPath.parent(above)) {
-    const place = places.get(above)
-    if (place !== undefined) {
+    const currentPath = currentPaths.get(above)
+    if (currentPath !== undefined) {
       const names = FsPath.segments(FsPath.relative(above, origin))
-      let node = now.get(place)
+      let node = now.get(currentPath)
       for (const name of names) {
         // The name belongs to another entry now.
         if (node.kind === "directory" && node.entries.has(now.key(name))) return undefined
         node = now.child(node, name)
       }
-      return FsPath.below(place, FsPath.relative(above, origin))
+      return FsPath.below(currentPath, FsPath.relative(above, origin))
     }
     if (above === FsPath.root) return undefined
   }
 }
 
-const unknown = ({ source }: Undoing, path: FsPath.FsPath) =>
+const unknownError = ({ source }: UndoContext, path: FsPath.FsPath) =>
   notRecorded(source.operation, path, "what was there before was not recorded")
 
-const nobody = new Set<string>()
+const noNames = new Set<string>()
 
 /** Returns the names that a directory had in the beginning, and about which the journal knows something. */
-const namesOf = ({ now, places }: Undoing, origin: FsPath.FsPath): ReadonlySet<string> => {
+const namesOf = ({ now, currentPaths }: UndoContext, origin: FsPath.FsPath): ReadonlySet<string> => {
   const names = new Set(now.beginning.namesIn(origin))
-  for (const path of places.keys()) if (path !== FsPath.root && FsPath.parent(path) === origin) names.add(FsPath.name(path))
+  for (const path of currentPaths.keys())
+    if (path !== FsPath.root && FsPath.parent(path) === origin) names.add(FsPath.name(path))
   return names
 }
 
 /** Returns the tree that a path had in the beginning, without the excluded children. */
 const originTree = Effect.fnUntraced(function* (
-  undoing: Undoing,
+  context: UndoContext,
   origin: FsPath.FsPath,
-  as: FsPath.FsPath,
-  except: Pick<Directory["entries"], "has"> = nobody
+  targetPath: FsPath.FsPath,
+  excludedNames: Pick<Directory["entries"], "has"> = noNames
 ): Effect.fn.Return<TreeNode | undefined, ContentError> {
-  const { now } = undoing
+  const { now } = context
   const { beginning } = now
   const known = beginning.known.get(origin)
   const attributes = beginning.attributesAt(origin)
@@ -161,86 +162,86 @@ const originTree = Effect.fnUntraced(function* (
     case "symlink":
       return known
     case "other":
-      return yield* Effect.fail(special(origin))
+      return yield* Effect.fail(specialFileFault(origin))
     case "file":
-      return yield* putFile(undoing, as, { kind: "file", parts: [{ origin }], attributes })
+      return yield* addFile(context, targetPath, { kind: "file", parts: [{ origin }], attributes })
   }
-  const place = placeOf(undoing, origin)
-  const node = place === undefined ? undefined : now.get(place)
-  if (known === undefined && node === undefined) return yield* Effect.fail(unknown(undoing, as))
-  if (node?.kind === "origin" && except === nobody) {
-    const tree = yield* treeAt(undoing, place!, as)
-    const isSet = node.attributes !== undefined && node.attributes.mode !== attributes.mode
-    return withAttributes(isSet ? withoutMode(tree) : tree, attributes)
+  const currentPath = currentPathOf(context, origin)
+  const node = currentPath === undefined ? undefined : now.get(currentPath)
+  if (known === undefined && node === undefined) return yield* Effect.fail(unknownError(context, targetPath))
+  if (node?.kind === "origin" && excludedNames === noNames) {
+    const tree = yield* treeAt(context, currentPath!, targetPath)
+    const isModeChanged = node.attributes !== undefined && node.attributes.mode !== attributes.mode
+    return withAttributes(isModeChanged ? withoutMode(tree) : tree, attributes)
   }
   const entries = new Map<string, TreeNode>()
-  const isOut = (name: string): boolean => except.has(now.key(name)) || TemporaryNames.isInProgress(name)
+  const isExcluded = (name: string): boolean => excludedNames.has(now.key(name)) || TemporaryNames.isInProgress(name)
   const add = (name: string, tree: TreeNode | undefined): void => {
     if (tree !== undefined) entries.set(name, tree)
   }
-  const names = new Set(namesOf(undoing, origin))
-  if (node !== undefined && place !== undefined) {
+  const names = new Set(namesOf(context, origin))
+  if (node !== undefined && currentPath !== undefined) {
     const changed: Directory["entries"] = node.kind === "directory" ? node.entries : new Map()
     for (const { name } of changed.values()) names.add(name)
-    for (const child of yield* Effect.mapError(undoing.port.list(place), (fault) => located(fault, place))) {
+    for (const child of yield* Effect.mapError(context.port.list(currentPath), (fault) => located(fault, currentPath))) {
       const name = keyOf(child)
-      if (isOut(name) || changed.has(now.key(name))) continue
-      add(name, yield* treeAt(undoing, FsPath.join(place, name), FsPath.join(as, name)))
+      if (isExcluded(name) || changed.has(now.key(name))) continue
+      add(name, yield* treeAt(context, FsPath.join(currentPath, name), FsPath.join(targetPath, name)))
     }
   }
   for (const name of names) {
-    if (entries.has(name) || isOut(name)) continue
-    add(name, yield* Effect.suspend(() => originTree(undoing, FsPath.join(origin, name), FsPath.join(as, name))))
+    if (entries.has(name) || isExcluded(name)) continue
+    add(name, yield* Effect.suspend(() => originTree(context, FsPath.join(origin, name), FsPath.join(targetPath, name))))
   }
   return withAttributes({ kind: "directory", entries }, attributes)
 })
 
-const putFile = Effect.fnUntraced(function* (
-  undoing: Undoing,
-  as: FsPath.FsPath,
+const addFile = Effect.fnUntraced(function* (
+  context: UndoContext,
+  targetPath: FsPath.FsPath,
   file: Extract<Node, { readonly kind: "file" }>
 ): Effect.fn.Return<TreeNode, ContentError> {
-  const bytes = content(undoing.source, as, file)
-  const { sizeBytes } = yield* digest(undoing.source, as, file)
-  undoing.contents.set(as, bytes)
-  return yield* fileOf(sizeBytes, bytes, told(file.attributes))
+  const bytes = content(context.source, targetPath, file)
+  const { sizeBytes } = yield* digest(context.source, targetPath, file)
+  context.contents.set(targetPath, bytes)
+  return yield* fileOf(sizeBytes, bytes, knownAttributes(file.attributes))
 })
 
-export const goalAt = Effect.fnUntraced(function* (
-  undoing: Undoing,
-  as: FsPath.FsPath,
+export const targetTreeAt = Effect.fnUntraced(function* (
+  context: UndoContext,
+  targetPath: FsPath.FsPath,
   node: Node
 ): Effect.fn.Return<TreeNode | undefined, ContentError> {
   switch (node.kind) {
     case "nothing":
       return undefined
     case "unknown":
-      return yield* Effect.fail(unknown(undoing, as))
+      return yield* Effect.fail(unknownError(context, targetPath))
     case "symlink":
       return node
     case "file":
-      return yield* putFile(undoing, as, node)
+      return yield* addFile(context, targetPath, node)
     case "origin":
-      return withAttributes(yield* Effect.suspend(() => originTree(undoing, node.path, as)), node.attributes)
+      return withAttributes(yield* Effect.suspend(() => originTree(context, node.path, targetPath)), node.attributes)
     case "directory":
-      return yield* goalDirectory(undoing, as, node)
+      return yield* targetDirectory(context, targetPath, node)
   }
 })
 
-const goalDirectory = Effect.fnUntraced(function* (
-  undoing: Undoing,
-  as: FsPath.FsPath,
+const targetDirectory = Effect.fnUntraced(function* (
+  context: UndoContext,
+  targetPath: FsPath.FsPath,
   node: Directory
 ): Effect.fn.Return<TreeNode, ContentError> {
-  const whole = node.origin === undefined ? undefined : yield* originTree(undoing, node.origin, as, node.entries)
-  const entries = new Map(whole?.kind === "directory" ? whole.entries : [])
+  const originalTree = node.origin === undefined ? undefined : yield* originTree(context, node.origin, targetPath, node.entries)
+  const entries = new Map(originalTree?.kind === "directory" ? originalTree.entries : [])
   for (const { name, node: child } of node.entries.values()) {
-    const below = FsPath.join(as, name)
-    if (undoing.beginning.hidden.has(below)) continue
-    const tree = yield* Effect.suspend(() => goalAt(undoing, below, child))
+    const below = FsPath.join(targetPath, name)
+    if (context.beginning.hidden.has(below)) continue
+    const tree = yield* Effect.suspend(() => targetTreeAt(context, below, child))
     if (tree !== undefined) entries.set(name, tree)
   }
-  const attributes = attributesOf(undoing.now.beginning, node)
-  const mode = attributes?.mode.value ?? (whole?.kind === "directory" ? whole.mode : undefined)
+  const attributes = attributesOf(context.now.beginning, node)
+  const mode = attributes?.mode.value ?? (originalTree?.kind === "directory" ? originalTree.mode : undefined)
   return { kind: "directory", entries, ...(mode === undefined ? {} : { mode }) }
 })

@@ -11,7 +11,7 @@ import { type Operation, operations } from "./operations.ts"
 import { World } from "./world.ts"
 
 export interface Loaded {
-  readonly past: World
+  readonly targetWorld: World
   /** The tree after all answered changes. */
   readonly now: World
   readonly touched: ReadonlySet<FsPath>
@@ -24,7 +24,7 @@ export interface LoadOptions {
   /** @default the end */
   readonly position?: number | undefined
   /** True to read the entries after the position too, because they may reveal the state before it. */
-  readonly isFurther: boolean
+  readonly includesLaterEntries: boolean
 }
 
 export const pathsOf = ({ path, to }: { readonly path: FsPath; readonly to?: FsPath | undefined }): ReadonlyArray<FsPath> =>
@@ -32,21 +32,21 @@ export const pathsOf = ({ path, to }: { readonly path: FsPath; readonly to?: FsP
 
 export const load = (
   journal: Scrivener<Entry>,
-  { caseSensitive, isFurther, position = Number.POSITIVE_INFINITY }: LoadOptions
+  { caseSensitive, includesLaterEntries, position = Number.POSITIVE_INFINITY }: LoadOptions
 ): Effect.Effect<Loaded, JournalError | NotRecorded> =>
   Effect.flatMap(Stream.runHead(journal.stored()), (first): Effect.Effect<Loaded, JournalError | NotRecorded> => {
-    const gone = Option.match(first, { onNone: () => 0, onSome: ({ position }) => position - 1 })
-    if (position < gone) {
-      const detail = `the journal was compacted: its entries up to ${gone} are gone, and with them what was there at ${position}`
+    const lastRemoved = Option.match(first, { onNone: () => 0, onSome: ({ position }) => position - 1 })
+    if (position < lastRemoved) {
+      const detail = `the journal was compacted: its entries up to ${lastRemoved} are gone, and with them what was there at ${position}`
       return Effect.fail(new NotRecorded({ operation: "Replay", path: root, detail }))
     }
     const now = new World(caseSensitive)
-    let past: World | undefined
+    let targetWorld: World | undefined
     const touched = new Set<FsPath>()
     const open: Array<Operation> = []
     const take = (operation: Operation): void => {
       if (!isChange(operation)) return
-      now.beginning.hidden.note(operation)
+      now.beginning.hidden.observe(operation)
       const { answered } = operation
       if (answered === undefined) {
         open.push(operation)
@@ -54,15 +54,15 @@ export const load = (
         return
       }
       if (answered.position > position) {
-        past ??= now.keep()
-        for (const path of pathsOf(operation)) touched.add(now.follow(path, "parents"))
+        targetWorld ??= now.copyTree()
+        for (const path of pathsOf(operation)) touched.add(now.resolveLinks(path, "parents"))
       }
       apply(now, operation)
-      if (answered.position > position) for (const path of pathsOf(operation)) touched.add(now.follow(path, "last"))
+      if (answered.position > position) for (const path of pathsOf(operation)) touched.add(now.resolveLinks(path, "last"))
     }
-    const all = operations(journal, isFurther ? undefined : position)
+    const all = operations(journal, includesLaterEntries ? undefined : position)
     return Effect.map(
       Stream.runForEachArray(all, (some) => Effect.sync(() => some.forEach(take))),
-      () => ({ past: past ?? now.keep(), now, touched, open })
+      () => ({ targetWorld: targetWorld ?? now.copyTree(), now, touched, open })
     )
   })

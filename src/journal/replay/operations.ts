@@ -7,7 +7,7 @@ import * as FileSystemEntry from "../FileSystemEntry.ts"
 import type { Content, Efferent, FileContentChunk, FileStarted, Terminal } from "../FileSystemEntry.ts"
 import type { Entry, Recorded, Scrivener } from "../Journal.ts"
 import { kindOf } from "./filter.ts"
-import { toPath } from "./paths.ts"
+import { normalizePath } from "./paths.ts"
 
 export interface Operation {
   /** The position of the request; of a chunked write, of its first chunk. */
@@ -29,7 +29,7 @@ export interface Operation {
   readonly answered?: { readonly position: number; readonly answer: Terminal }
 }
 
-interface Open {
+interface OpenRequest {
   readonly first: Recorded<Efferent>
   readonly parts: Array<Content>
   readonly chunks: Array<FileContentChunk>
@@ -37,16 +37,16 @@ interface Open {
   started: FileStarted | undefined
 }
 
-const pathOf = (asked: Efferent): FsPath => toPath(asked.path ?? "")
+const pathOf = (asked: Efferent): FsPath => normalizePath(asked.path ?? "")
 
-const operationOf = ({ chunks, first, isWhole, parts, started }: Open, answer?: Recorded<Entry>): Operation => {
+const operationOf = ({ chunks, first, isWhole, parts, started }: OpenRequest, answer?: Recorded<Entry>): Operation => {
   const { at, entry: asked, position } = first
   const operation = {
     position,
     kind: kindOf(asked) as Operation["kind"],
     asked,
     path: pathOf(asked),
-    to: asked._tag === "FileMove" ? toPath(asked.to) : undefined,
+    to: asked._tag === "FileMove" ? normalizePath(asked.to) : undefined,
     parts,
     isWhole,
     started,
@@ -58,9 +58,9 @@ const operationOf = ({ chunks, first, isWhole, parts, started }: Open, answer?: 
     : { ...operation, answered: { position: answer.position, answer: answer.entry as Terminal } }
 }
 
-class Pairing {
+class RequestPairing {
   /** The open requests by id. An id has several if it was reused. */
-  readonly #open = new Map<string, Array<Open>>()
+  readonly #open = new Map<string, Array<OpenRequest>>()
 
   take(recorded: Recorded<Entry>): Operation | undefined {
     const { entry } = recorded
@@ -76,12 +76,12 @@ class Pairing {
     if (entry._tag === "FileContentChunk") open.chunks.push(entry)
     if (!FileSystemEntry.isTerminal(entry)) return undefined
     // A leaf refuses a second request with an id that is still open, so a fault answers the latest one.
-    const ended = entry._tag === "FileFault" ? all.pop()! : all.shift()!
+    const answeredRequest = entry._tag === "FileFault" ? all.pop()! : all.shift()!
     if (all.length === 0) this.#open.delete(entry.correlationId)
-    return operationOf(ended, recorded)
+    return operationOf(answeredRequest, recorded)
   }
 
-  rest(): ReadonlyArray<Operation> {
+  takeUnanswered(): ReadonlyArray<Operation> {
     return [...this.#open.values()]
       .flat()
       .map((open) => operationOf(open))
@@ -95,9 +95,9 @@ class Pairing {
     if (entry._tag === "FileWriteChunk") {
       const open = all?.find(({ first, isWhole }) => first.entry._tag === "FileWriteChunk" && !isWhole)
       if (entry.discard === true) {
-        const left = (all ?? []).filter((other) => other !== open)
-        if (left.length === 0) this.#open.delete(correlationId)
-        else this.#open.set(correlationId, left)
+        const remainingRequests = (all ?? []).filter((other) => other !== open)
+        if (remainingRequests.length === 0) this.#open.delete(correlationId)
+        else this.#open.set(correlationId, remainingRequests)
         return
       }
       if (open !== undefined) {
@@ -108,7 +108,7 @@ class Pairing {
     }
     const parts = entry._tag === "FileWrite" ? [entry.content] : entry._tag === "FileWriteChunk" ? [entry.data] : []
     const isWhole = entry._tag !== "FileWriteChunk" || entry.isFinal
-    const open: Open = { first: recorded, parts, chunks: [], isWhole, started: undefined }
+    const open: OpenRequest = { first: recorded, parts, chunks: [], isWhole, started: undefined }
     if (all === undefined) this.#open.set(correlationId, [open])
     else all.push(open)
   }
@@ -120,10 +120,10 @@ export const operations = (
   until = Number.POSITIVE_INFINITY
 ): Stream.Stream<Operation, JournalError> =>
   Stream.suspend(() => {
-    const pairing = new Pairing()
-    const taken = Stream.takeWhile(journal.stored(), ({ position }) => position <= until)
+    const pairing = new RequestPairing()
+    const entriesUpTo = Stream.takeWhile(journal.stored(), ({ position }) => position <= until)
     return Stream.concat(
-      Stream.filterMap(taken, (recorded) => Result.fromNullishOr(pairing.take(recorded), () => undefined)),
-      Stream.suspend(() => Stream.fromIterable(pairing.rest()))
+      Stream.filterMap(entriesUpTo, (recorded) => Result.fromNullishOr(pairing.take(recorded), () => undefined)),
+      Stream.suspend(() => Stream.fromIterable(pairing.takeUnanswered()))
     )
   })

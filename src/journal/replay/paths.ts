@@ -4,12 +4,12 @@ import type { Efferent } from "../FileSystemEntry.ts"
 import { isStep } from "../record/ids.ts"
 
 /** Normalizes a path: removes leading and repeated slashes and ".". */
-export const toPath = (path: string): FsPath.FsPath =>
+export const normalizePath = (path: string): FsPath.FsPath =>
   FsPath.fromSegments(path.split("/").filter((segment) => segment !== "" && segment !== "."))
 
-const mark = ".~"
+const temporaryMark = ".~"
 
-interface Noted {
+interface ObservedOperation {
   readonly asked: Efferent
   readonly path: FsPath.FsPath
   readonly to: FsPath.FsPath | undefined
@@ -21,30 +21,30 @@ interface Noted {
  * if a recorded step created it, on any machine. Callers of a recorded filesystem cannot create names of that form. A foreign file of that
  * form was not created by a recorded step, so it is shown like any other.
  */
-export class Hidden {
+export class HiddenNames {
   readonly #made = new Set<string>()
 
   /** Observes an operation. Operations must come in their order. */
-  note({ answered, asked, path, to }: Noted): void {
+  observe({ answered, asked, path, to }: ObservedOperation): void {
     const target = to ?? path
-    if (!target.includes(mark) || answered?.answer._tag === "FileFault" || !isStep(asked.correlationId)) return
+    if (!target.includes(temporaryMark) || answered?.answer._tag === "FileFault" || !isStep(asked.correlationId)) return
     const name = FsPath.name(target)
-    if (!TemporaryNames.hasForm(name) || !isMaking(asked)) return
+    if (!TemporaryNames.hasForm(name) || !isCreation(asked)) return
     // An entry that was staged below a temporary name, or moved out of one, may be a foreign file of that form.
     const isStaged = this.has(FsPath.parent(target)) || (to !== undefined && this.has(path))
     if (!isStaged) this.#made.add(name)
   }
 
   has(path: FsPath.FsPath): boolean {
-    return path.includes(mark) && FsPath.segments(path).some((name) => this.hasName(name))
+    return path.includes(temporaryMark) && FsPath.segments(path).some((name) => this.hasName(name))
   }
 
   hasName(name: string): boolean {
-    return this.#made.has(name) || TemporaryNames.isOurs(name)
+    return this.#made.has(name) || TemporaryNames.isOwnName(name)
   }
 }
 
-const isMaking = (asked: Efferent): boolean => {
+const isCreation = (asked: Efferent): boolean => {
   switch (asked._tag) {
     case "FileWrite":
     case "FileWriteChunk":

@@ -9,25 +9,25 @@ import { type Fault, type FsError, toFault } from "../../model/FsError.ts"
 import { JournalError } from "../errors.ts"
 import type { FileContentChunk } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
-import type { Serving, Work } from "../leaf/model.ts"
-import { perform } from "../leaf/operations.ts"
+import type { LeafContext, Work } from "../leaf/model.ts"
+import { performRequest } from "../leaf/operations.ts"
 import * as Settings from "../leaf/settings.ts"
 import * as Views from "../leaf/views.ts"
 import { isStep } from "../record/ids.ts"
-import { type Fields, fieldsOf } from "./answers.ts"
-import { type Filter, isMeant } from "./filter.ts"
+import { type AnswerFields, fieldsOf } from "./answers.ts"
+import { type Filter, isSelected } from "./filter.ts"
 import { pathsOf } from "./load.ts"
 import { type Operation, operations } from "./operations.ts"
-import { step } from "./steps.ts"
+import { runStep } from "./steps.ts"
 import type { Difference } from "./values.ts"
 
-const faulted = (fault: Fault | FsError): Fields => ({ answer: "fault", kind: fault._tag })
+const faultFields = (fault: Fault | FsError): AnswerFields => ({ answer: "fault", kind: fault._tag })
 
 const sink = (
   journal: Scrivener<Entry>,
   fs: Algebra,
   { asked, parts }: Operation
-): Effect.Effect<Fields, JournalError | FsError> => {
+): Effect.Effect<AnswerFields, JournalError | FsError> => {
   if (asked._tag !== "FileWriteChunk") return Effect.succeed({})
   const { createMode, createParents, ifMatch, path = "", version } = asked
   const content = Stream.flatMap(Stream.fromIterable(parts), (part) =>
@@ -40,39 +40,41 @@ const sink = (
 }
 
 /** Returns the view for a request of a branch that follows links itself, as an extended leaf does. */
-const viewOf = (serving: Serving, asked: Operation["asked"]): Serving =>
-  asked.links === undefined ? serving : Views.make({ ...serving, settings: { ...serving.settings, extended: true } }).of(asked)
+const viewOf = (serving: LeafContext, asked: Operation["asked"]): LeafContext =>
+  asked.links === undefined
+    ? serving
+    : Views.make({ ...serving, settings: { ...serving.settings, extended: true } }).viewFor(asked)
 
 const performCall = (
-  serving: Omit<Serving, "tell">,
+  serving: Omit<LeafContext, "tell">,
   { asked, path, position, to }: Operation
-): Effect.Effect<Fields, JournalError | FsError> =>
+): Effect.Effect<AnswerFields, JournalError | FsError> =>
   Effect.suspend(() => {
     const chunks: Array<FileContentChunk> = []
     const work: Work = {
       intent: asked,
-      shown: asked.path ?? "",
+      givenPath: asked.path ?? "",
       path,
       to,
       position,
       transfer: undefined,
-      left: undefined,
+      earlierWork: undefined,
       mounts: [],
       isOwn: true,
-      sharing: { owns: () => true, isPinned: () => false },
+      ownership: { owns: () => true, isPrefixDirectory: () => false },
       isAnswered: false,
       hasBegun: false
     }
-    const tell: Serving["tell"] = (_, entries) =>
+    const tell: LeafContext["tell"] = (_, entries) =>
       Effect.sync(() => {
         for (const entry of entries) if (entry._tag === "FileContentChunk") chunks.push(entry)
       })
-    return Effect.flatMap(perform(viewOf({ ...serving, tell }, asked), work), (answer) =>
+    return Effect.flatMap(performRequest(viewOf({ ...serving, tell }, asked), work), (answer) =>
       fieldsOf(serving.journal, answer, answer._tag === "FileContentChunk" ? [...chunks, answer] : [])
     )
   })
 
-const refusal = ({ asked }: Operation): Fault | undefined => {
+const pathFault = ({ asked }: Operation): Fault | undefined => {
   for (const input of [asked.path ?? "", ...("to" in asked ? [asked.to] : [])]) {
     const path = FsPath.parse(input, "branch")
     if (typeof path !== "string") return path
@@ -80,44 +82,45 @@ const refusal = ({ asked }: Operation): Fault | undefined => {
   return undefined
 }
 
-const call = (
+const runCall = (
   journal: Scrivener<Entry>,
   fs: Algebra,
   settings: Settings.Settings,
   operation: Operation
-): Effect.Effect<Fields, JournalError> =>
+): Effect.Effect<AnswerFields, JournalError> =>
   Effect.suspend(() => {
-    const fault = refusal(operation)
-    if (fault !== undefined) return Effect.succeed(faulted(fault))
+    const fault = pathFault(operation)
+    if (fault !== undefined) return Effect.succeed(faultFields(fault))
     const serving = { fs, caller: Caller.make(fs.port), journal, settings, instance: "rerun" }
     const done = operation.asked._tag === "FileWriteChunk" ? sink(journal, fs, operation) : performCall(serving, operation)
     return Effect.catchIf(
       done,
       (error): error is FsError => !(error instanceof JournalError),
-      (error) => Effect.succeed(faulted(toFault(error)))
+      (error) => Effect.succeed(faultFields(toFault(error)))
     )
   })
 
-const isSame = (expected: Fields, actual: Fields): boolean => JSON.stringify(expected) === JSON.stringify(actual)
+const isSameAnswer = (expected: AnswerFields, actual: AnswerFields): boolean =>
+  JSON.stringify(expected) === JSON.stringify(actual)
 
 export const rerun = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
-  against: Algebra,
+  target: Algebra,
   options: { readonly until?: number | undefined; readonly filter?: Filter | undefined } = {}
 ): Effect.fn.Return<ReadonlyArray<Difference>, JournalError> {
   const { filter, until } = options
-  const settings = Settings.of(against, {})
+  const settings = Settings.parseOptions(target, {})
   const out: Array<Difference> = []
-  const one = Effect.fnUntraced(function* (operation: Operation): Effect.fn.Return<void, JournalError> {
+  const rerunOperation = Effect.fnUntraced(function* (operation: Operation): Effect.fn.Return<void, JournalError> {
     const { answered, asked, chunks, kind, path, position } = operation
     const { correlationId } = asked
-    if (answered === undefined || !isMeant(filter, asked, pathsOf(operation))) return
+    if (answered === undefined || !isSelected(filter, asked, pathsOf(operation))) return
     const expected = yield* fieldsOf(journal, answered.answer, chunks)
     const actual = yield* isStep(correlationId)
-      ? step(journal, against, operation)
-      : call(journal, against, settings as Settings.Settings, operation)
-    if (!isSame(expected, actual)) out.push({ position, correlationId, kind, path, expected, actual })
+      ? runStep(journal, target, operation)
+      : runCall(journal, target, settings as Settings.Settings, operation)
+    if (!isSameAnswer(expected, actual)) out.push({ position, correlationId, kind, path, expected, actual })
   })
-  yield* Stream.runForEach(operations(journal, until), one)
+  yield* Stream.runForEach(operations(journal, until), rerunOperation)
   return out
 })

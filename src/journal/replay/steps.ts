@@ -9,19 +9,19 @@ import type { Backend } from "../../port/Backend.ts"
 import { portModes } from "../entries/kinds.ts"
 import type { CreateMode, FileRead, FileSetAttributes, Terminal } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
-import { digestOf, type Fields } from "./answers.ts"
+import { digestOf, type AnswerFields } from "./answers.ts"
 import type { JournalError } from "../errors.ts"
 import type { Operation } from "./operations.ts"
 
-const noLinks: Fault = { _tag: "Unsupported", feature: "symbolic links" }
-const noAttributes: Fault = { _tag: "Unsupported", feature: "attributes" }
-const nothing: Fields = { answer: "fault", kind: "NotFound" }
+const linksUnsupported: Fault = { _tag: "Unsupported", feature: "symbolic links" }
+const attributesUnsupported: Fault = { _tag: "Unsupported", feature: "attributes" }
+const notFoundFields: AnswerFields = { answer: "fault", kind: "NotFound" }
 
 /**
  * Returns the length to read. A read may return fewer bytes than requested, even before the end of the file, and then the recorded length
  * counts.
  */
-const lengthOf = ({ answered }: Operation, { length = 0, offset = 0 }: FileRead): number => {
+const readLength = ({ answered }: Operation, { length = 0, offset = 0 }: FileRead): number => {
   const answer = answered?.answer
   if (answer?._tag !== "FileContent") return length
   const size = isBytes(answer.content) ? answer.content.length : answer.content.size
@@ -34,15 +34,15 @@ const read = (
   port: Backend,
   operation: Operation,
   asked: FileRead
-): Effect.Effect<Fields, Fault | JournalError> => {
+): Effect.Effect<AnswerFields, Fault | JournalError> => {
   const { path } = operation
   const bytes: Effect.Effect<Uint8Array, Fault> =
     asked.length !== undefined
       ? Effect.scoped(
-          Effect.flatMap(port.open(path), (handle) => Read.range(handle, asked.offset ?? 0, lengthOf(operation, asked)))
+          Effect.flatMap(port.open(path), (handle) => Read.range(handle, asked.offset ?? 0, readLength(operation, asked)))
         )
       : port.links === undefined
-        ? Effect.fail(noLinks)
+        ? Effect.fail(linksUnsupported)
         : Effect.map(port.links.read(path), (target) => new TextEncoder().encode(target))
   return Effect.flatMap(bytes, (bytes) =>
     Effect.map(digestOf(journal, [bytes]), (digest) => ({ answer: "content", ...digest }))
@@ -54,7 +54,7 @@ const write = (
   port: Backend,
   { parts, path }: Operation,
   createMode: CreateMode
-): Effect.Effect<Fields, Fault | JournalError> =>
+): Effect.Effect<AnswerFields, Fault | JournalError> =>
   Effect.suspend(() => {
     const [only] = parts
     let bytes = 0
@@ -74,7 +74,7 @@ const write = (
     return Effect.map(written, () => ({ answer: "written", bytes }))
   })
 
-const remove = (port: Backend, { path }: Operation, recursive: boolean): Effect.Effect<Fields, Fault> =>
+const remove = (port: Backend, { path }: Operation, recursive: boolean): Effect.Effect<AnswerFields, Fault> =>
   Effect.map(recursive ? removeWithContent(port, path) : Effect.as(port.remove(path), { deleted: 1 }), ({ deleted }) => ({
     answer: "deleted",
     files: Math.max(1, deleted)
@@ -87,7 +87,7 @@ const setAttributes = (
   { mode, modified }: FileSetAttributes
 ): Effect.Effect<void, Fault> =>
   port.attributes === undefined
-    ? Effect.fail(noAttributes)
+    ? Effect.fail(attributesUnsupported)
     : port.attributes.set(path, {
         ...(mode === undefined || isModeSkipped(answered?.answer) ? {} : { mode }),
         ...(modified === undefined ? {} : { modifiedAt: modified })
@@ -96,13 +96,13 @@ const setAttributes = (
 const isModeSkipped = (answer: Terminal | undefined): boolean =>
   answer?._tag === "FileAttributesSet" && answer.skippedMode === true
 
-const done: Fields = { answer: "done" }
+const doneFields: AnswerFields = { answer: "done" }
 
 const perform = (
   journal: Scrivener<Entry>,
   port: Backend,
   operation: Operation
-): Effect.Effect<Fields, Fault | JournalError> => {
+): Effect.Effect<AnswerFields, Fault | JournalError> => {
   const { asked, path, to } = operation
   switch (asked._tag) {
     case "FileRead":
@@ -110,7 +110,7 @@ const perform = (
     case "FileStat":
       return Effect.map(port.stat(path), (stat) =>
         stat === undefined
-          ? nothing
+          ? notFoundFields
           : { answer: "metadata", kind: stat.kind, ...(stat.isDirectory ? {} : { bytes: stat.sizeBytes }) }
       )
     case "FileList":
@@ -124,21 +124,28 @@ const perform = (
     case "FileDelete":
       return remove(port, operation, asked.recursive === true)
     case "FileMakeDirectory":
-      return Effect.as(port.makeDirectory(path), done)
+      return Effect.as(port.makeDirectory(path), doneFields)
     case "FileMove":
-      return Effect.as(port.rename(path, to!, { replace: asked.overwrite === true }), done)
+      return Effect.as(port.rename(path, to!, { replace: asked.overwrite === true }), doneFields)
     case "FileMakeLink":
-      return Effect.as(port.links === undefined ? Effect.fail(noLinks) : port.links.make(path, asked.target), done)
+      return Effect.as(
+        port.links === undefined ? Effect.fail(linksUnsupported) : port.links.make(path, asked.target),
+        doneFields
+      )
     case "FileSetAttributes":
-      return Effect.as(setAttributes(port, operation, asked), done)
+      return Effect.as(setAttributes(port, operation, asked), doneFields)
     case "FileEdit":
       return Effect.fail({ _tag: "Unsupported", feature: "edits at the port" })
   }
 }
 
-export const step = (journal: Scrivener<Entry>, { port }: Algebra, operation: Operation): Effect.Effect<Fields, JournalError> =>
+export const runStep = (
+  journal: Scrivener<Entry>,
+  { port }: Algebra,
+  operation: Operation
+): Effect.Effect<AnswerFields, JournalError> =>
   Effect.catchIf(
     perform(journal, port, operation),
     (error): error is Fault => error._tag !== "JournalError",
-    (fault) => Effect.succeed<Fields>({ answer: "fault", kind: fault._tag })
+    (fault) => Effect.succeed<AnswerFields>({ answer: "fault", kind: fault._tag })
   )

@@ -18,6 +18,10 @@ export const tree = Effect.fnUntraced(function* (
   const { base, caseInsensitive, until } = options
   const caseSensitive = base?.port.info.caseSensitive ?? caseInsensitive !== true
   // Without a base, later entries are read too, because they reveal the state of the beginning.
-  const { past } = yield* load(journal, { caseSensitive, position: until, isFurther: base === undefined })
-  return yield* build(past, Beginning.source("tree", journal.contents, past.beginning), base)
+  const { targetWorld: past } = yield* load(journal, {
+    caseSensitive,
+    position: until,
+    includesLaterEntries: base === undefined
+  })
+  return yield* build(past, Beginning.beginningSource("tree", journal.contents, past.beginning), base)
 })

@@ -5,16 +5,16 @@
 import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
-import { exchange, type Mismatch } from "../../history/exchange.ts"
-import { taking } from "../../history/exchange/turn.ts"
-import { alone, isPermitted, recovering } from "../../history/replace.ts"
+import { runTransaction, type Mismatch } from "../../history/exchange.ts"
+import { withTreeLock } from "../../history/exchange/turn.ts"
+import { withExclusiveLock, isPermitted, recoverTransactions } from "../../history/replace.ts"
 import {
   type Change,
   differences as treeDifferences,
   type DirectoryNode,
-  empty,
+  emptyDirectory,
   graft,
-  inOrder,
+  sortByPath,
   type Node as TreeNode
 } from "../../history/tree.ts"
 import { type Fault, located } from "../../model/FsError.ts"
@@ -23,12 +23,12 @@ import { type Backend, keyOf } from "../../port/Backend.ts"
 import { BringingBack } from "../../port/Rules.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
-import { difference, differences, settle, stateAt } from "./actual.ts"
+import { difference, differences, applyCompleted, stateAt } from "./actual.ts"
 import * as Beginning from "./beginning.ts"
 import { type ContentError, notRecorded } from "./contents.ts"
-import { goalAt, placesIn, treeAt, type Undoing } from "./goal.ts"
+import { targetTreeAt, currentPathsIn, treeAt, type UndoContext } from "./goal.ts"
 import { load } from "./load.ts"
-import { toPath } from "./paths.ts"
+import { normalizePath } from "./paths.ts"
 import type { Drift, State } from "./values.ts"
 import { type Attributes, attributesOf, type Directory, type Node, type World } from "./world.ts"
 
@@ -39,23 +39,23 @@ export interface Options {
 }
 
 /** The two trees at one path; both are `undefined` if the path is not affected. */
-interface Sides {
+interface TreePair {
   readonly before: TreeNode | undefined
   readonly after: TreeNode | undefined
 }
 
-interface Finding extends Undoing {
+interface Finding extends UndoContext {
   readonly touched: ReadonlySet<FsPath.FsPath>
-  readonly isWithin: (path: FsPath.FsPath) => boolean
+  readonly isSelected: (path: FsPath.FsPath) => boolean
   readonly conflicts: Array<Drift>
   /** The modification times to set on entries whose content stays. */
-  readonly times: Array<Time>
+  readonly times: Array<TimeChange>
 }
 
-interface Time {
+interface TimeChange {
   readonly path: FsPath.FsPath
-  readonly was: DateTime.Utc | undefined
-  readonly becomes: DateTime.Utc
+  readonly previousTime: DateTime.Utc | undefined
+  readonly restoredTime: DateTime.Utc
 }
 
 const originOf = (node: Node): FsPath.FsPath | undefined =>
@@ -63,22 +63,22 @@ const originOf = (node: Node): FsPath.FsPath | undefined =>
 
 const entriesOf = (node: Node): Directory["entries"] => (node.kind === "directory" ? node.entries : new Map())
 
-const isOtherMode = (then: Attributes | undefined, now: Attributes | undefined): boolean =>
-  then !== now && then?.mode !== now?.mode && then?.mode.value !== now?.mode.value
+const hasDifferentMode = (former: Attributes | undefined, now: Attributes | undefined): boolean =>
+  former !== now && former?.mode !== now?.mode && former?.mode.value !== now?.mode.value
 
 /** Returns the time to restore, if any. An entry that was written since then gets a new time in any case. */
-const otherTime = (then: Attributes | undefined, now: Attributes | undefined): DateTime.Utc | undefined => {
-  const { value } = then?.modified ?? {}
-  return then?.modified === now?.modified || value?.epochMilliseconds === now?.modified.value?.epochMilliseconds
+const timeToRestore = (former: Attributes | undefined, now: Attributes | undefined): DateTime.Utc | undefined => {
+  const { value } = former?.modified ?? {}
+  return former?.modified === now?.modified || value?.epochMilliseconds === now?.modified.value?.epochMilliseconds
     ? undefined
     : value
 }
 
-const haveEqualAttributes = (then: Attributes | undefined, now: Attributes | undefined): boolean =>
-  !isOtherMode(then, now) && otherTime(then, now) === undefined
+const hasEqualAttributes = (former: Attributes | undefined, now: Attributes | undefined): boolean =>
+  !hasDifferentMode(former, now) && timeToRestore(former, now) === undefined
 
 /** Tests whether both nodes are the same directory. Only one of the worlds may know that the node is a directory. */
-const isOneDirectory = (a: Node, b: Node): boolean =>
+const isSameDirectory = (a: Node, b: Node): boolean =>
   (a.kind === "directory" || a.kind === "origin") &&
   (b.kind === "directory" || b.kind === "origin") &&
   (a.kind === "directory" || b.kind === "directory") &&
@@ -86,7 +86,7 @@ const isOneDirectory = (a: Node, b: Node): boolean =>
 
 const isEqual = (beginning: World["beginning"], a: Node, b: Node): boolean => {
   if (a === b) return true
-  if (a.kind !== b.kind || !haveEqualAttributes(attributesOf(beginning, a), attributesOf(beginning, b))) return false
+  if (a.kind !== b.kind || !hasEqualAttributes(attributesOf(beginning, a), attributesOf(beginning, b))) return false
   if (a.kind === "origin" && b.kind === "origin") return a.path === b.path
   if (a.kind === "symlink" && b.kind === "symlink") return a.target === b.target
   if (a.kind === "file" && b.kind === "file") {
@@ -95,14 +95,14 @@ const isEqual = (beginning: World["beginning"], a: Node, b: Node): boolean => {
   return a.kind === "nothing"
 }
 
-const names = (...nodes: ReadonlyArray<Node>): ReadonlyMap<string, string> => {
+const entryNames = (...nodes: ReadonlyArray<Node>): ReadonlyMap<string, string> => {
   const out = new Map<string, string>()
   for (const node of nodes) for (const [key, { name }] of entriesOf(node)) if (!out.has(key)) out.set(key, name)
   return out
 }
 
 /** Adds a conflict for each unrecorded entry in a directory that the undo would remove. */
-const strangers = Effect.fnUntraced(function* (
+const addUnrecordedConflicts = Effect.fnUntraced(function* (
   finding: Finding,
   top: FsPath.FsPath,
   node: Node
@@ -124,76 +124,76 @@ const strangers = Effect.fnUntraced(function* (
   }
 })
 
-const check = (finding: Finding, path: FsPath.FsPath, node: Node): Effect.Effect<void, ContentError> =>
+const addConflicts = (finding: Finding, path: FsPath.FsPath, node: Node): Effect.Effect<void, ContentError> =>
   Effect.map(differences(finding, path, node), (found) => void finding.conflicts.push(...found))
 
-const sidesOf = Effect.fnUntraced(function* (
+const pairOf = Effect.fnUntraced(function* (
   finding: Finding,
   path: FsPath.FsPath,
-  then: Node,
+  former: Node,
   now: Node
-): Effect.fn.Return<Sides | undefined, ContentError> {
-  if (finding.beginning.hidden.has(path) || !finding.isMeant(path)) return undefined
-  if (isOneDirectory(then, now)) return yield* directorySides(finding, path, then, now)
+): Effect.fn.Return<TreePair | undefined, ContentError> {
+  if (finding.beginning.hidden.has(path) || !finding.isSelectedOrAbove(path)) return undefined
+  if (isSameDirectory(former, now)) return yield* directoryPair(finding, path, former, now)
   const { beginning } = finding.now
-  if (isEqual(beginning, then, now)) {
-    if (finding.touched.has(path)) yield* check(finding, path, now)
+  if (isEqual(beginning, former, now)) {
+    if (finding.touched.has(path)) yield* addConflicts(finding, path, now)
     return undefined
   }
-  if (then.kind === "origin" && now.kind === "origin" && then.path === now.path) {
+  if (former.kind === "origin" && now.kind === "origin" && former.path === now.path) {
     // Only the attributes differ, so a directory's contents need not be read.
     const stat = yield* Effect.mapError(finding.port.stat(path), (fault) => located(fault, path))
-    if (stat?.kind === "directory") return yield* directorySides(finding, path, then, now)
+    if (stat?.kind === "directory") return yield* directoryPair(finding, path, former, now)
   }
-  yield* check(finding, path, now)
-  yield* strangers(finding, path, now)
+  yield* addConflicts(finding, path, now)
+  yield* addUnrecordedConflicts(finding, path, now)
   // After a conflict the undo fails, so the trees are not needed.
   if (finding.conflicts.length > 0) return undefined
   const before = yield* treeAt(finding, path)
-  const after = yield* goalAt(finding, path, then)
+  const after = yield* targetTreeAt(finding, path, former)
   const attributes = attributesOf(beginning, now)
   if (before !== undefined && after?.kind === before.kind && after.kind !== "symlink") {
     if (after.mode === undefined && attributes?.mode.value !== undefined) {
       return yield* Effect.fail(notRecorded("undo", path, "the permission bits that it had before were not recorded"))
     }
     if (after.kind === "file" && before.kind === "file" && after.id === before.id) {
-      yield* retime(finding, path, after.modifiedAt)
+      yield* planTime(finding, path, after.modifiedAt)
     }
   }
   return { before, after }
 })
 
-const retime = Effect.fnUntraced(function* (
-  { isWithin, port, times }: Finding,
+const planTime = Effect.fnUntraced(function* (
+  { isSelected, port, times }: Finding,
   path: FsPath.FsPath,
-  becomes: DateTime.Utc | undefined
+  restoredTime: DateTime.Utc | undefined
 ): Effect.fn.Return<void, ContentError> {
-  if (becomes === undefined || port.attributes === undefined || !isWithin(path)) return
-  const was = (yield* Effect.mapError(port.stat(path), (fault) => located(fault, path)))?.modifiedAt
-  if (was?.epochMilliseconds !== becomes.epochMilliseconds) times.push({ path, was, becomes })
+  if (restoredTime === undefined || port.attributes === undefined || !isSelected(path)) return
+  const previousTime = (yield* Effect.mapError(port.stat(path), (fault) => located(fault, path)))?.modifiedAt
+  if (previousTime?.epochMilliseconds !== restoredTime.epochMilliseconds) times.push({ path, previousTime, restoredTime })
 })
 
-const directorySides = Effect.fnUntraced(function* (
+const directoryPair = Effect.fnUntraced(function* (
   finding: Finding,
   path: FsPath.FsPath,
-  then: Node,
+  former: Node,
   now: Node
-): Effect.fn.Return<Sides | undefined, ContentError> {
+): Effect.fn.Return<TreePair | undefined, ContentError> {
   const before = new Map<string, TreeNode>()
   const after = new Map<string, TreeNode>()
-  for (const name of names(now, then).values()) {
+  for (const name of entryNames(now, former).values()) {
     const below = FsPath.join(path, name)
-    const sides = yield* Effect.suspend(() =>
-      sidesOf(finding, below, finding.past.child(then, name), finding.now.child(now, name))
+    const treePair = yield* Effect.suspend(() =>
+      pairOf(finding, below, finding.targetWorld.child(former, name), finding.now.child(now, name))
     )
-    if (sides?.before !== undefined) before.set(name, sides.before)
-    if (sides?.after !== undefined) after.set(name, sides.after)
+    if (treePair?.before !== undefined) before.set(name, treePair.before)
+    if (treePair?.after !== undefined) after.set(name, treePair.after)
   }
   const { beginning } = finding.now
-  const [past, present] = [attributesOf(beginning, then), attributesOf(beginning, now)]
-  const hasOtherMode = isOtherMode(past, present)
+  const [past, present] = [attributesOf(beginning, former), attributesOf(beginning, now)]
+  const hasOtherMode = hasDifferentMode(past, present)
   // A change inside the directory gives the directory a new time in any case.
-  const time = before.size === 0 && after.size === 0 ? otherTime(past, present) : undefined
+  const time = before.size === 0 && after.size === 0 ? timeToRestore(past, present) : undefined
   if (before.size === 0 && after.size === 0 && !hasOtherMode && time === undefined) return undefined
   const stat = yield* Effect.mapError(finding.port.stat(path), (fault) => located(fault, path))
   if (stat?.kind !== "directory") {
@@ -201,8 +201,8 @@ const directorySides = Effect.fnUntraced(function* (
     return undefined
   }
   const mode = past?.mode.value
-  const modes = hasOtherMode && mode !== undefined && stat.mode !== undefined
-  if (hasOtherMode && mode === undefined && stat.mode !== undefined && finding.isWithin(path)) {
+  const restoresMode = hasOtherMode && mode !== undefined && stat.mode !== undefined
+  if (hasOtherMode && mode === undefined && stat.mode !== undefined && finding.isSelected(path)) {
     return yield* Effect.fail(notRecorded("undo", path, "the permission bits that it had before were not recorded"))
   }
   const drift = hasOtherMode ? yield* difference(finding, path, now) : undefined
@@ -210,114 +210,118 @@ const directorySides = Effect.fnUntraced(function* (
     finding.conflicts.push(drift)
     return undefined
   }
-  yield* retime(finding, path, time)
+  yield* planTime(finding, path, time)
   return {
-    before: { kind: "directory", entries: before, ...(modes ? { mode: stat.mode } : {}) },
-    after: { kind: "directory", entries: after, ...(modes ? { mode } : {}) }
+    before: { kind: "directory", entries: before, ...(restoresMode ? { mode: stat.mode } : {}) },
+    after: { kind: "directory", entries: after, ...(restoresMode ? { mode } : {}) }
   }
 })
 
 const versionOf = (state: State): string | null => (state.kind === "file" ? state.version : null)
 
-const conflict = ({ actual, expected, path }: Drift): Fault => ({
+const conflictFault = ({ actual, expected, path }: Drift): Fault => ({
   _tag: "Conflict",
   path,
   expected: versionOf(expected),
   ...(actual.kind === "file" || actual.kind === "nothing" ? { actual: versionOf(actual) } : {})
 })
 
-const changedMeanwhile = new Set<unknown>(["ECHANGED", "EEXIST", "ENOTEMPTY"])
+const concurrentChangeCodes = new Set<unknown>(["ECHANGED", "EEXIST", "ENOTEMPTY"])
 
 /** Turns a failure that is due to a concurrent change into a Conflict. */
 const asConflict = <E>(error: E | Fault | Mismatch): Effect.Effect<never, E | Fault> => {
   const fault = error as Fault | Mismatch
-  const isConflict = fault._tag === "Mismatch" || (fault._tag === "IoError" && changedMeanwhile.has(fault["code"]))
+  const isConflict = fault._tag === "Mismatch" || (fault._tag === "IoError" && concurrentChangeCodes.has(fault["code"]))
   return Effect.fail(isConflict ? { _tag: "Conflict", path: fault.path, expected: null } : (error as E | Fault))
 }
 
-const among = (paths: ReadonlyArray<FsPath.FsPath> | undefined, port: Backend) => {
+const pathSelection = (paths: ReadonlyArray<FsPath.FsPath> | undefined, port: Backend) => {
   const fold = (path: FsPath.FsPath): FsPath.FsPath => (port.info.caseSensitive ? path : FsPath.fold(path))
-  const meant = paths?.map(fold)
-  const isWithin = (path: FsPath.FsPath): boolean =>
-    meant === undefined || meant.some((wanted) => FsPath.isWithin(wanted, fold(path)))
-  const isMeant = (path: FsPath.FsPath): boolean =>
-    isWithin(path) || meant!.some((wanted) => FsPath.isWithin(fold(path), wanted))
-  return { isWithin, isMeant }
+  const foldedPaths = paths?.map(fold)
+  const isSelected = (path: FsPath.FsPath): boolean =>
+    foldedPaths === undefined || foldedPaths.some((wanted) => FsPath.isWithin(wanted, fold(path)))
+  const isSelectedOrAbove = (path: FsPath.FsPath): boolean =>
+    isSelected(path) || foldedPaths!.some((wanted) => FsPath.isWithin(fold(path), wanted))
+  return { isSelected, isSelectedOrAbove }
 }
 
 const withTimes = (
   changes: ReadonlyArray<Change>,
-  times: ReadonlyArray<Time>,
+  times: ReadonlyArray<TimeChange>,
   caseSensitive: boolean
 ): ReadonlyArray<Change> => {
   const known = new Set(changes.map(({ path }) => path))
   const others = times.filter(({ path }) => !known.has(path)).map(({ path }): Change => ({ _tag: "Modified", path }))
-  return others.length === 0 ? changes : inOrder([...changes, ...others], caseSensitive)
+  return others.length === 0 ? changes : sortByPath([...changes, ...others], caseSensitive)
 }
 
 const setTime = (port: Backend, path: FsPath.FsPath, modifiedAt: DateTime.Utc): Effect.Effect<void, Fault> =>
   Effect.mapError(port.attributes!.set(path, { modifiedAt }), (fault) => located(fault, path))
 
 /** Sets the times before the effect. Restores them if one cannot be set, or if the effect fails. */
-const retiming = <E>(
+const setTimesBefore = <E>(
   port: Backend,
-  times: ReadonlyArray<Time>,
+  times: ReadonlyArray<TimeChange>,
   effect: Effect.Effect<void, E>
 ): Effect.Effect<void, E | Fault> => {
-  const done: Array<Time> = []
+  const done: Array<TimeChange> = []
   const set = Effect.forEach(
     times,
-    (time) => Effect.tap(setTime(port, time.path, time.becomes), () => Effect.sync(() => void done.push(time))),
+    (time) => Effect.tap(setTime(port, time.path, time.restoredTime), () => Effect.sync(() => void done.push(time))),
     { discard: true }
   )
-  const back = Effect.suspend(() =>
-    Effect.forEach(done, ({ path, was }) => (was === undefined ? Effect.void : Effect.ignore(setTime(port, path, was))), {
-      discard: true
-    })
+  const restoreTimes = Effect.suspend(() =>
+    Effect.forEach(
+      done,
+      ({ path, previousTime }) => (previousTime === undefined ? Effect.void : Effect.ignore(setTime(port, path, previousTime))),
+      {
+        discard: true
+      }
+    )
   )
   return times.length === 0
     ? effect
-    : Effect.uninterruptibleMask((restore) => Effect.onError(Effect.andThen(set, restore(effect)), () => back))
+    : Effect.uninterruptibleMask((restore) => Effect.onError(Effect.andThen(set, restore(effect)), () => restoreTimes))
 }
 
-const undoing = Effect.fnUntraced(function* (
+const performUndo = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
   port: Backend,
   { dryRun, paths, to }: Options
 ): Effect.fn.Return<ReadonlyArray<Change>, ContentError> {
-  if (dryRun !== true) yield* recovering(port)
+  if (dryRun !== true) yield* recoverTransactions(port)
   const { caseSensitive } = port.info
-  const loaded = yield* load(journal, { caseSensitive, position: to, isFurther: true })
-  const source = Beginning.source("undo", journal.contents, loaded.now.beginning)
-  const now = yield* settle({ beginning: loaded.now.beginning, port, source }, loaded.now, loaded.open)
-  const wanted = paths?.map(toPath)
+  const loaded = yield* load(journal, { caseSensitive, position: to, includesLaterEntries: true })
+  const source = Beginning.beginningSource("undo", journal.contents, loaded.now.beginning)
+  const now = yield* applyCompleted({ beginning: loaded.now.beginning, port, source }, loaded.now, loaded.open)
+  const wanted = paths?.map(normalizePath)
   const finding: Finding = {
     port,
-    source: Beginning.source("undo", journal.contents, now.beginning),
+    source: Beginning.beginningSource("undo", journal.contents, now.beginning),
     beginning: now.beginning,
-    past: loaded.past,
+    targetWorld: loaded.targetWorld,
     now,
-    places: placesIn(now),
-    ...among(wanted, port),
+    currentPaths: currentPathsIn(now),
+    ...pathSelection(wanted, port),
     contents: new Map(),
     touched: loaded.touched,
     conflicts: [],
     times: []
   }
-  const sides = yield* directorySides(finding, FsPath.root, finding.past.top, now.top)
+  const treePair = yield* directoryPair(finding, FsPath.root, finding.targetWorld.rootDirectory, now.rootDirectory)
   const [first] = finding.conflicts.sort((a, b) => FsPath.compare(a.path, b.path))
-  if (first !== undefined) return yield* Effect.fail(conflict(first))
-  const before = (sides?.before ?? empty) as DirectoryNode
-  const whole = (sides?.after ?? empty) as DirectoryNode
-  const after = wanted === undefined ? whole : graft(before, whole, wanted, caseSensitive)
+  if (first !== undefined) return yield* Effect.fail(conflictFault(first))
+  const before = (treePair?.before ?? emptyDirectory) as DirectoryNode
+  const targetTree = (treePair?.after ?? emptyDirectory) as DirectoryNode
+  const after = wanted === undefined ? targetTree : graft(before, targetTree, wanted, caseSensitive)
   const changes = withTimes(treeDifferences(before, after, caseSensitive), finding.times, caseSensitive)
   if (dryRun === true || changes.length === 0) return changes
   const content = (path: FsPath.FsPath) => Effect.succeed(finding.contents.get(path)!)
   yield* Effect.provideService(
-    retiming(
+    setTimesBefore(
       port,
       finding.times,
-      Effect.catch(exchange<Exclude<ContentError, Fault>>(port, { before, after, content }), asConflict)
+      Effect.catch(runTransaction<Exclude<ContentError, Fault>>(port, { before, after, content }), asConflict)
     ),
     BringingBack,
     true
@@ -327,7 +331,7 @@ const undoing = Effect.fnUntraced(function* (
 
 const readOnly: Fault = { _tag: "AccessDenied", path: FsPath.root, why: "readOnly" }
 
-const noPosition: Fault = {
+const invalidPositionFault: Fault = {
   _tag: "InvalidArgument",
   argument: "to",
   path: FsPath.root,
@@ -340,8 +344,8 @@ export const undo = (
   options: Options
 ): Effect.Effect<ReadonlyArray<Change>, ContentError> =>
   Effect.suspend((): Effect.Effect<ReadonlyArray<Change>, ContentError> => {
-    if (!Number.isSafeInteger(options.to) || options.to < 0) return Effect.fail(noPosition)
-    if (options.dryRun === true) return alone(port, undoing(journal, port, options))
+    if (!Number.isSafeInteger(options.to) || options.to < 0) return Effect.fail(invalidPositionFault)
+    if (options.dryRun === true) return withExclusiveLock(port, performUndo(journal, port, options))
     if (!isPermitted(port)) return Effect.fail(readOnly)
-    return alone(port, taking(port, undoing(journal, port, options)))
+    return withExclusiveLock(port, withTreeLock(port, performUndo(journal, port, options)))
   })

@@ -4,40 +4,40 @@
  */
 import * as FsPath from "../../model/FsPath.ts"
 import type { Operation } from "./operations.ts"
-import { Hidden } from "./paths.ts"
+import { HiddenNames } from "./paths.ts"
 import type { Change } from "./values.ts"
 
-interface Prepared {
+interface StagedEntry {
   kind: "FileWrite" | "FileMakeDirectory" | "FileMakeLink"
   bytes?: number | undefined
   version?: string | undefined
-  readonly entries: Map<string, Prepared>
+  readonly entries: Map<string, StagedEntry>
 }
 
-const prepared = (kind: Prepared["kind"], fields: Pick<Prepared, "bytes" | "version"> = {}): Prepared => ({
+const stagedEntry = (kind: StagedEntry["kind"], fields: Pick<StagedEntry, "bytes" | "version"> = {}): StagedEntry => ({
   kind,
   ...fields,
   entries: new Map()
 })
 
-const kinds: ReadonlySet<string> = new Set<Prepared["kind"]>(["FileWrite", "FileMakeDirectory", "FileMakeLink"])
-const isMaking = (kind: Change["kind"]): kind is Prepared["kind"] => kinds.has(kind)
+const kinds: ReadonlySet<string> = new Set<StagedEntry["kind"]>(["FileWrite", "FileMakeDirectory", "FileMakeLink"])
+const isCreationKind = (kind: Change["kind"]): kind is StagedEntry["kind"] => kinds.has(kind)
 
-const moved = ({ answered }: Operation): Prepared => {
+const stagedByMove = ({ answered }: Operation): StagedEntry => {
   const answer = answered?.answer
   return answer?._tag === "FileMoved" && answer.directories > 0
-    ? prepared("FileMakeDirectory")
-    : prepared("FileWrite", answer?._tag === "FileMoved" ? { bytes: answer.bytes } : {})
+    ? stagedEntry("FileMakeDirectory")
+    : stagedEntry("FileWrite", answer?._tag === "FileMoved" ? { bytes: answer.bytes } : {})
 }
 
 /** Translates changes, which must come in their order. */
-export class Visible {
-  readonly #top = prepared("FileMakeDirectory")
-  readonly #hidden = new Hidden()
+export class VisibleChanges {
+  readonly #top = stagedEntry("FileMakeDirectory")
+  readonly #hidden = new HiddenNames()
 
   take(change: Change, operation: Operation): ReadonlyArray<Change> {
     const { outcome, path, to } = change
-    this.#hidden.note(operation)
+    this.#hidden.observe(operation)
     if (to === undefined) {
       if (!this.#hidden.has(path)) return [change]
       if (outcome === "done") this.#prepare(change)
@@ -45,24 +45,24 @@ export class Visible {
     }
     if (this.#hidden.has(path)) {
       const node = outcome === "done" ? this.#remove(path) : this.#at(path)
-      if (!this.#hidden.has(to)) return this.#made(change, to, node ?? moved(operation))
-      if (outcome === "done") this.#set(to, node ?? moved(operation))
+      if (!this.#hidden.has(to)) return this.#made(change, to, node ?? stagedByMove(operation))
+      if (outcome === "done") this.#set(to, node ?? stagedByMove(operation))
       return []
     }
     if (!this.#hidden.has(to)) return [change]
-    if (outcome === "done") this.#set(to, moved(operation))
+    if (outcome === "done") this.#set(to, stagedByMove(operation))
     const { bytes: _, to: __, ...rest } = change
     return [{ ...rest, kind: "FileDelete" }]
   }
 
   #prepare({ bytes, kind, path, version }: Change): void {
     if (kind === "FileDelete") this.#remove(path)
-    else if (isMaking(kind)) this.#set(path, prepared(kind, { bytes, version }))
+    else if (isCreationKind(kind)) this.#set(path, stagedEntry(kind, { bytes, version }))
   }
 
-  #made({ answered, at, correlationId, fault, message, outcome, position }: Change, to: FsPath.FsPath, top: Prepared) {
+  #made({ answered, at, correlationId, fault, message, outcome, position }: Change, to: FsPath.FsPath, top: StagedEntry) {
     const out: Array<Change> = []
-    const pending: Array<readonly [path: FsPath.FsPath, node: Prepared]> = [[to, top]]
+    const pending: Array<readonly [path: FsPath.FsPath, node: StagedEntry]> = [[to, top]]
     for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
       const [path, { bytes, entries, kind, version }] = next
       out.push({
@@ -83,25 +83,25 @@ export class Visible {
     return out
   }
 
-  #at(path: FsPath.FsPath): Prepared | undefined {
-    let node: Prepared | undefined = this.#top
+  #at(path: FsPath.FsPath): StagedEntry | undefined {
+    let node: StagedEntry | undefined = this.#top
     for (const name of FsPath.segments(path)) node = node?.entries.get(name)
     return node
   }
 
-  #set(path: FsPath.FsPath, node: Prepared): void {
+  #set(path: FsPath.FsPath, node: StagedEntry): void {
     const names = [...FsPath.segments(path)]
     const last = names.pop()!
-    let here = this.#top
+    let directory = this.#top
     for (const name of names) {
-      const next = here.entries.get(name) ?? prepared("FileMakeDirectory")
-      here.entries.set(name, next)
-      here = next
+      const next = directory.entries.get(name) ?? stagedEntry("FileMakeDirectory")
+      directory.entries.set(name, next)
+      directory = next
     }
-    here.entries.set(last, node)
+    directory.entries.set(last, node)
   }
 
-  #remove(path: FsPath.FsPath): Prepared | undefined {
+  #remove(path: FsPath.FsPath): StagedEntry | undefined {
     const node = this.#at(path)
     this.#at(FsPath.parent(path))?.entries.delete(FsPath.name(path))
     return node

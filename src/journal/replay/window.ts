@@ -14,16 +14,16 @@ export interface Window {
 export type Entries = Stream.Stream<Recorded<Entry>, JournalError>
 
 /** Returns the position to read from. A filter by path needs the requests of all answers, including requests before `after`. */
-export const seenFrom = (filter: Filter, after: number): number => (filter.paths === undefined ? after : 0)
+export const readAfter = (filter: Filter, after: number): number => (filter.paths === undefined ? after : 0)
 
-const forward = (journal: Scrivener<Entry>, filter: Filter, { after = 0, before = Infinity }: Window): Entries =>
-  journal.stored(seenFrom(filter, after)).pipe(
+const readForward = (journal: Scrivener<Entry>, filter: Filter, { after = 0, before = Infinity }: Window): Entries =>
+  journal.stored(readAfter(filter, after)).pipe(
     Stream.takeWhile(({ position }) => position < before),
     select(filter),
     Stream.filter(({ position }) => position > after)
   )
 
-const backward = (journal: Scrivener<Entry>, filter: Filter, { after = 0, before }: Window): Entries =>
+const readBackward = (journal: Scrivener<Entry>, filter: Filter, { after = 0, before }: Window): Entries =>
   journal.readBackward(before).pipe(
     Stream.takeWhile(({ position }) => position > after),
     select(filter)
@@ -35,8 +35,8 @@ const latest = (entries: Entries, max: number): Entries =>
 
 export const entriesOf = (journal: Scrivener<Entry>, filter: Filter, window: Window): Entries => {
   const { max = Number.MAX_SAFE_INTEGER, reverse } = window
-  if (!reverse) return Stream.take(forward(journal, filter, window), max)
+  if (!reverse) return Stream.take(readForward(journal, filter, window), max)
   return filter.paths === undefined
-    ? Stream.take(backward(journal, filter, window), max)
-    : latest(forward(journal, filter, window), max)
+    ? Stream.take(readBackward(journal, filter, window), max)
+    : latest(readForward(journal, filter, window), max)
 }

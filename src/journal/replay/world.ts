@@ -5,7 +5,7 @@
 import type * as DateTime from "effect/DateTime"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Content, FileEdit } from "../FileSystemEntry.ts"
-import { Hidden } from "./paths.ts"
+import { HiddenNames } from "./paths.ts"
 
 /**
  * A part of a content: bytes of an entry, the content of a path in the beginning, or an edit of these. An append keeps the earlier parts as
@@ -15,7 +15,7 @@ export type Part =
   | Content
   | { readonly all: ReadonlyArray<Part> }
   | { readonly origin: FsPath.FsPath }
-  | { readonly edits: FileEdit["edits"]; readonly of: ReadonlyArray<Part>; readonly version: string | undefined }
+  | { readonly edits: FileEdit["edits"]; readonly base: ReadonlyArray<Part>; readonly version: string | undefined }
 
 /**
  * The value of an attribute between two changes. Copies of a world share the cell, so a value that is revealed later is valid for earlier
@@ -70,10 +70,10 @@ export interface Unknown {
 
 export type Node = File | Origin | Directory | Link | Unknown | { readonly kind: "nothing" }
 
-export const nothing: Node = { kind: "nothing" }
-export const unknown: Node = { kind: "unknown" }
+export const missingNode: Node = { kind: "nothing" }
+export const unknownNode: Node = { kind: "unknown" }
 
-export type Known =
+export type BeginningFact =
   | { readonly kind: "nothing" | "other" }
   | { readonly kind: "file"; readonly content: Content | undefined }
   /** A directory whose entries are all known. */
@@ -81,18 +81,18 @@ export type Known =
   | { readonly kind: "symlink"; readonly target: string }
 
 export class Beginning {
-  readonly hidden: Hidden
-  readonly known = new Map<FsPath.FsPath, Known>()
+  readonly hidden: HiddenNames
+  readonly known = new Map<FsPath.FsPath, BeginningFact>()
   readonly #attributes = new Map<FsPath.FsPath, Attributes>()
   readonly #names = new Map<FsPath.FsPath, Set<string>>()
   readonly #spellings = new Map<FsPath.FsPath, FsPath.FsPath>()
 
-  constructor(hidden = new Hidden()) {
+  constructor(hidden = new HiddenNames()) {
     this.hidden = hidden
   }
 
   /** Returns one spelling for all paths that differ only in case: the first one seen. */
-  spelt(path: FsPath.FsPath): FsPath.FsPath {
+  canonicalSpelling(path: FsPath.FsPath): FsPath.FsPath {
     const folded = FsPath.fold(path)
     const known = this.#spellings.get(folded)
     if (known === undefined) this.#spellings.set(folded, path)
@@ -100,7 +100,7 @@ export class Beginning {
   }
 
   /** Records the state of a path before the first entry of the journal. Later facts about the same path are ignored. */
-  reveal(path: FsPath.FsPath, known: Known): void {
+  reveal(path: FsPath.FsPath, known: BeginningFact): void {
     if (this.known.has(path)) return
     this.known.set(path, known)
     for (let at = path; at !== FsPath.root; at = FsPath.parent(at)) {
@@ -125,7 +125,7 @@ export class Beginning {
 
   clone(): Beginning {
     const copy = new Beginning(this.hidden)
-    for (const path of this.#spellings.values()) copy.spelt(path)
+    for (const path of this.#spellings.values()) copy.canonicalSpelling(path)
     for (const [path, known] of this.known) copy.reveal(path, known)
     for (const [path, attributes] of this.#attributes) copy.#attributes.set(path, attributes)
     return copy
@@ -136,14 +136,14 @@ const maxLinks = 40
 
 const childOf = (node: Node, name: string, key: string): Node => {
   if (node.kind === "origin") return { kind: "origin", path: FsPath.join(node.path, name) }
-  if (node.kind !== "directory") return nothing
+  if (node.kind !== "directory") return missingNode
   const found = node.entries.get(key)
   if (found !== undefined) return found.node
-  return node.origin === undefined ? nothing : { kind: "origin", path: FsPath.join(node.origin, name) }
+  return node.origin === undefined ? missingNode : { kind: "origin", path: FsPath.join(node.origin, name) }
 }
 
 /** Returns the node as a directory to which known entries can be added. */
-const entered = (node: Node, isTouched = false): Directory =>
+const asDirectory = (node: Node, isTouched = false): Directory =>
   node.kind === "directory"
     ? node
     : node.kind === "origin"
@@ -175,12 +175,16 @@ export const cloneNode = (node: Node): Node =>
 export class World {
   readonly caseSensitive: boolean
   readonly beginning: Beginning
-  top: Directory
+  rootDirectory: Directory
 
-  constructor(caseSensitive: boolean, beginning = new Beginning(), top = entered({ kind: "origin", path: FsPath.root })) {
+  constructor(
+    caseSensitive: boolean,
+    beginning = new Beginning(),
+    rootDirectory = asDirectory({ kind: "origin", path: FsPath.root })
+  ) {
     this.caseSensitive = caseSensitive
     this.beginning = beginning
-    this.top = top
+    this.rootDirectory = rootDirectory
   }
 
   key(name: string): string {
@@ -189,11 +193,13 @@ export class World {
 
   child(node: Node, name: string): Node {
     const child = childOf(node, name, this.key(name))
-    return this.caseSensitive || child.kind !== "origin" ? child : { ...child, path: this.beginning.spelt(child.path) }
+    return this.caseSensitive || child.kind !== "origin"
+      ? child
+      : { ...child, path: this.beginning.canonicalSpelling(child.path) }
   }
 
   get(path: FsPath.FsPath): Node {
-    let node: Node = this.top
+    let node: Node = this.rootDirectory
     for (const name of FsPath.segments(path)) node = this.child(node, name)
     return node
   }
@@ -202,49 +208,49 @@ export class World {
   set(path: FsPath.FsPath, node: Node): void {
     const names = FsPath.segments(path)
     const last = names.length - 1
-    let here = this.top
+    let current = this.rootDirectory
     for (const [i, name] of names.entries()) {
       const key = this.key(name)
-      const found = here.entries.get(key)
+      const found = current.entries.get(key)
       const known = found === undefined || found.node.kind === "nothing" ? name : found.name
       if (i === last) {
-        here.entries.set(key, { name: known, node })
+        current.entries.set(key, { name: known, node })
         return
       }
-      const next = entered(this.child(here, name))
-      here.entries.set(key, { name: known, node: next })
-      here = next
+      const next = asDirectory(this.child(current, name))
+      current.entries.set(key, { name: known, node: next })
+      current = next
     }
   }
 
-  enter(path: FsPath.FsPath): Directory {
-    return path === FsPath.root ? this.top : entered(this.get(path), true)
+  directoryAt(path: FsPath.FsPath): Directory {
+    return path === FsPath.root ? this.rootDirectory : asDirectory(this.get(path), true)
   }
 
-  follow(path: FsPath.FsPath, through: "last" | "parents"): FsPath.FsPath {
-    const todo = [...FsPath.segments(path)].reverse()
-    const here: Array<string> = []
-    let hops = 0
-    for (let name = todo.pop(); name !== undefined; name = todo.pop()) {
+  resolveLinks(path: FsPath.FsPath, through: "last" | "parents"): FsPath.FsPath {
+    const pendingNames = [...FsPath.segments(path)].reverse()
+    const current: Array<string> = []
+    let linkCount = 0
+    for (let name = pendingNames.pop(); name !== undefined; name = pendingNames.pop()) {
       if (name === "" || name === ".") continue
       if (name === "..") {
-        here.pop()
+        current.pop()
         continue
       }
-      const node = this.get(FsPath.fromSegments([...here, name]))
-      if (node.kind !== "symlink" || (todo.length === 0 && through === "parents")) here.push(name)
-      else if (++hops > maxLinks) return path
-      else todo.push(...node.target.split("/").reverse())
+      const node = this.get(FsPath.fromSegments([...current, name]))
+      if (node.kind !== "symlink" || (pendingNames.length === 0 && through === "parents")) current.push(name)
+      else if (++linkCount > maxLinks) return path
+      else pendingNames.push(...node.target.split("/").reverse())
     }
-    return FsPath.fromSegments(here)
+    return FsPath.fromSegments(current)
   }
 
   clone(): World {
-    return new World(this.caseSensitive, this.beginning.clone(), cloneNode(this.top) as Directory)
+    return new World(this.caseSensitive, this.beginning.clone(), cloneNode(this.rootDirectory) as Directory)
   }
 
   /** Returns a copy of the current tree that later changes do not affect. The copy shares the facts about the beginning. */
-  keep(): World {
-    return new World(this.caseSensitive, this.beginning, cloneNode(this.top) as Directory)
+  copyTree(): World {
+    return new World(this.caseSensitive, this.beginning, cloneNode(this.rootDirectory) as Directory)
   }
 }

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { Buffer } from "../../runtime/buffer.ts"
-import { applied, type Edited } from "../../engine/edit.ts"
+import { applyEdits, type Edited } from "../../engine/edit.ts"
 import { decode } from "../../engine/text.ts"
 import { type Fault, promote } from "../../model/FsError.ts"
 import { sizeOf } from "../entries/contents.ts"
@@ -20,7 +20,7 @@ import {
   type FileWritten
 } from "../FileSystemEntry.ts"
 import type { Entry, Recorded, Scrivener } from "../Journal.ts"
-import { type AnyUnderstood, editsOf, understand } from "./asking.ts"
+import { type AnySpellCall, editsOf, parseInvocation } from "./asking.ts"
 import type { SpellAnswer } from "./book.ts"
 import type { Encoding, Result } from "./definitions.ts"
 import { SpellFault, SpellFaultKind, type SpellInvocation, type SpellName, SpellResult } from "./entries.ts"
@@ -37,28 +37,33 @@ export interface Context {
   readonly maxBytes: number
 }
 
-type Made = ReadonlyArray<SpellAnswer | FileWrite>
+type NextEntries = ReadonlyArray<SpellAnswer | FileWrite>
 
 const isKind = Schema.is(SpellFaultKind)
 
-const failed = ({ correlationId, spell }: SpellInvocation, faultKind: SpellFaultKind, path: string, message: string): Made => [
-  new SpellFault({ correlationId, spell, faultKind, path, message })
-]
+const failWith = (
+  { correlationId, spell }: SpellInvocation,
+  faultKind: SpellFaultKind,
+  path: string,
+  message: string
+): NextEntries => [new SpellFault({ correlationId, spell, faultKind, path, message })]
 
-const done = <Name extends SpellName>({ correlationId }: SpellInvocation, spell: Name, result: Result<Name>): Made => [
-  new SpellResult({ correlationId, spell, result })
-]
+const succeedWith = <Name extends SpellName>(
+  { correlationId }: SpellInvocation,
+  spell: Name,
+  result: Result<Name>
+): NextEntries => [new SpellResult({ correlationId, spell, result })]
 
-const faulty = (invocation: SpellInvocation, path: string, fault: Fault): Made => {
+const faultResult = (invocation: SpellInvocation, path: string, fault: Fault): NextEntries => {
   const { _tag, message } = promote(fault, invocation.spell, path)
-  return failed(invocation, isKind(_tag) ? _tag : "IoError", path, message)
+  return failWith(invocation, isKind(_tag) ? _tag : "IoError", path, message)
 }
 
 const isContent = (entry: Entry): entry is FileContent | FileContentChunk =>
   entry._tag === "FileContent" || entry._tag === "FileContentChunk"
 
 /** Returns the parts of a content that was read, whose last entry is before the position. */
-const parts = ({ journal }: Context, id: string, before: number): Effect.Effect<ReadonlyArray<Content>, JournalError> =>
+const contentParts = ({ journal }: Context, id: string, before: number): Effect.Effect<ReadonlyArray<Content>, JournalError> =>
   journal.readBackward(before).pipe(
     Stream.map(({ entry }) => entry),
     Stream.filter(isContent),
@@ -70,8 +75,8 @@ const parts = ({ journal }: Context, id: string, before: number): Effect.Effect<
   )
 
 /** Returns the bytes of a content, or the reason why they are not available. */
-const wholeOf = (context: Context, id: string, before: number): Effect.Effect<Uint8Array | Fault, JournalError> =>
-  Effect.flatMap(parts(context, id, before), (contents) => {
+const readWhole = (context: Context, id: string, before: number): Effect.Effect<Uint8Array | Fault, JournalError> =>
+  Effect.flatMap(contentParts(context, id, before), (contents) => {
     const { journal, maxBytes } = context
     const actual = contents.reduce((size, content) => size + sizeOf(content), 0)
     if (actual > maxBytes) {
@@ -100,32 +105,32 @@ const textOf = (bytes: Uint8Array): { readonly encoding: Encoding; readonly cont
 /** Applies the edits to the content that was read, for an edit by a read and a write. */
 const edited = (
   context: Context,
-  understood: Extract<AnyUnderstood, { readonly spell: "edit_file" }>,
+  spellCall: Extract<AnySpellCall, { readonly spell: "edit_file" }>,
   before: number
 ): Effect.Effect<Edited | Fault, JournalError> =>
-  Effect.flatMap(wholeOf(context, context.id("read"), before), (bytes) =>
-    isFault(bytes) ? Effect.succeed(bytes) : applied(bytes, editsOf(understood.parameters), understood.parameters.path)
+  Effect.flatMap(readWhole(context, context.id("read"), before), (bytes) =>
+    isFault(bytes) ? Effect.succeed(bytes) : applyEdits(bytes, editsOf(spellCall.parameters), spellCall.parameters.path)
   )
 
 const onContent = (
   context: Context,
-  understood: AnyUnderstood,
+  spellCall: AnySpellCall,
   position: number
-): Effect.Effect<Made, JournalError> | undefined => {
+): Effect.Effect<NextEntries, JournalError> | undefined => {
   const { invocation, step } = context
-  if (understood.spell === "read_file") {
-    const { path } = understood.parameters
-    return Effect.map(wholeOf(context, context.id(step), position + 1), (bytes) =>
+  if (spellCall.spell === "read_file") {
+    const { path } = spellCall.parameters
+    return Effect.map(readWhole(context, context.id(step), position + 1), (bytes) =>
       isFault(bytes)
-        ? faulty(invocation, path, bytes)
-        : done(invocation, "read_file", { path, ...textOf(bytes), size_bytes: bytes.length })
+        ? faultResult(invocation, path, bytes)
+        : succeedWith(invocation, "read_file", { path, ...textOf(bytes), size_bytes: bytes.length })
     )
   }
-  if (understood.spell !== "edit_file" || step !== "read") return undefined
-  const { path } = understood.parameters
-  return Effect.map(edited(context, understood, position + 1), (edited) =>
+  if (spellCall.spell !== "edit_file" || step !== "read") return undefined
+  const { path } = spellCall.parameters
+  return Effect.map(edited(context, spellCall, position + 1), (edited) =>
     isFault(edited)
-      ? faulty(invocation, path, edited)
+      ? faultResult(invocation, path, edited)
       : [
           new FileWrite({
             correlationId: context.id("write"),
@@ -139,20 +144,20 @@ const onContent = (
 
 const onWritten = (
   context: Context,
-  understood: AnyUnderstood,
+  spellCall: AnySpellCall,
   { entry: { bytesWritten }, position }: Recorded<FileWritten>
-): Effect.Effect<Made, JournalError> | undefined => {
+): Effect.Effect<NextEntries, JournalError> | undefined => {
   const { invocation, step } = context
-  if (understood.spell === "write_file") {
-    const { mode = "create", path } = understood.parameters
-    return Effect.succeed(done(invocation, "write_file", { path, bytes_written: bytesWritten, mode }))
+  if (spellCall.spell === "write_file") {
+    const { mode = "create", path } = spellCall.parameters
+    return Effect.succeed(succeedWith(invocation, "write_file", { path, bytes_written: bytesWritten, mode }))
   }
-  if (understood.spell !== "edit_file" || step !== "write") return undefined
-  const { path } = understood.parameters
-  return Effect.map(edited(context, understood, position), (edited) =>
+  if (spellCall.spell !== "edit_file" || step !== "write") return undefined
+  const { path } = spellCall.parameters
+  return Effect.map(edited(context, spellCall, position), (edited) =>
     isFault(edited)
-      ? faulty(invocation, path, edited)
-      : done(invocation, "edit_file", {
+      ? faultResult(invocation, path, edited)
+      : succeedWith(invocation, "edit_file", {
           path,
           replacements: edited.replacements,
           bytes_written: bytesWritten,
@@ -161,54 +166,60 @@ const onWritten = (
   )
 }
 
-const onFault = ({ invocation }: Context, understood: AnyUnderstood, { error, faultKind, message, path }: FileFault): Made => {
-  const { spell } = understood
+const onFault = (
+  { invocation }: Context,
+  spellCall: AnySpellCall,
+  { error, faultKind, message, path }: FileFault
+): NextEntries => {
+  const { spell } = spellCall
   if (faultKind === "NotFound") {
     if (spell === "list_directory") {
-      return done(invocation, spell, { path: understood.parameters.path ?? "/", directories: [], files: [] })
+      return succeedWith(invocation, spell, { path: spellCall.parameters.path ?? "/", directories: [], files: [] })
     }
-    if (spell === "delete_file" && understood.parameters.allow_missing === true) {
-      return done(invocation, spell, { path: understood.parameters.path, deleted: 0 })
+    if (spell === "delete_file" && spellCall.parameters.allow_missing === true) {
+      return succeedWith(invocation, spell, { path: spellCall.parameters.path, deleted: 0 })
     }
   }
-  return failed(invocation, error !== undefined && isKind(error._tag) ? error._tag : faultKind, path, message)
+  return failWith(invocation, error !== undefined && isKind(error._tag) ? error._tag : faultKind, path, message)
 }
 
-const listed = (path: string, { entries }: FileListing): Result<"list_directory"> => ({
+const directoryListing = (path: string, { entries }: FileListing): Result<"list_directory"> => ({
   path,
   directories: entries.filter(({ isDirectory }) => isDirectory).map((entry) => entry.path),
   files: entries.filter(({ isDirectory }) => !isDirectory).map((entry) => entry.path)
 })
 
-const made = (
+const nextEntries = (
   context: Context,
-  understood: AnyUnderstood,
+  spellCall: AnySpellCall,
   recorded: Recorded<FileAnswer>
-): Effect.Effect<Made, JournalError> | undefined => {
+): Effect.Effect<NextEntries, JournalError> | undefined => {
   const { invocation } = context
   const { entry, position } = recorded
   switch (entry._tag) {
     case "FileFault":
-      return Effect.succeed(onFault(context, understood, entry))
+      return Effect.succeed(onFault(context, spellCall, entry))
     case "FileContent":
-      return onContent(context, understood, position)
+      return onContent(context, spellCall, position)
     case "FileContentChunk":
-      return entry.isFinal ? onContent(context, understood, position) : Effect.succeed([])
+      return entry.isFinal ? onContent(context, spellCall, position) : Effect.succeed([])
     case "FileWritten":
-      return onWritten(context, understood, { ...recorded, entry })
+      return onWritten(context, spellCall, { ...recorded, entry })
     case "FileListing":
-      return understood.spell === "list_directory"
-        ? Effect.succeed(done(invocation, "list_directory", listed(understood.parameters.path ?? "/", entry)))
+      return spellCall.spell === "list_directory"
+        ? Effect.succeed(succeedWith(invocation, "list_directory", directoryListing(spellCall.parameters.path ?? "/", entry)))
         : undefined
     case "FileDeleted":
-      return understood.spell === "delete_file"
-        ? Effect.succeed(done(invocation, "delete_file", { path: understood.parameters.path, deleted: entry.deletedCount }))
+      return spellCall.spell === "delete_file"
+        ? Effect.succeed(
+            succeedWith(invocation, "delete_file", { path: spellCall.parameters.path, deleted: entry.deletedCount })
+          )
         : undefined
     case "FileEdited":
-      return understood.spell === "edit_file"
+      return spellCall.spell === "edit_file"
         ? Effect.succeed(
-            done(invocation, "edit_file", {
-              path: understood.parameters.path,
+            succeedWith(invocation, "edit_file", {
+              path: spellCall.parameters.path,
               replacements: entry.replacements,
               bytes_written: entry.bytesWritten,
               diff: entry.diff
@@ -222,11 +233,11 @@ const made = (
  * Returns the answer or the next request of the spell. An answer that does not fit also ends the spell, because its caller
  * would wait until the timeout.
  */
-export const answer = (context: Context, recorded: Recorded<FileAnswer>): Effect.Effect<Made, JournalError> => {
-  const understood = understand(context.invocation)
-  if ("_tag" in understood) return Effect.succeed([understood])
+export const answer = (context: Context, recorded: Recorded<FileAnswer>): Effect.Effect<NextEntries, JournalError> => {
+  const spellCall = parseInvocation(context.invocation)
+  if ("_tag" in spellCall) return Effect.succeed([spellCall])
   const { invocation } = context
-  const stray = (): Made => [
+  const unexpectedAnswer = (): NextEntries => [
     new SpellFault({
       correlationId: invocation.correlationId,
       spell: invocation.spell,
@@ -234,5 +245,5 @@ export const answer = (context: Context, recorded: Recorded<FileAnswer>): Effect
       message: `${invocation.spell}: ${recorded.entry._tag} is no answer to what was asked`
     })
   ]
-  return made(context, understood, recorded) ?? Effect.sync(stray)
+  return nextEntries(context, spellCall, recorded) ?? Effect.sync(unexpectedAnswer)
 }

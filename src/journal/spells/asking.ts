@@ -7,47 +7,50 @@ import type { Step } from "./ids.ts"
 
 export type Request = FileRead | FileWrite | FileList | FileDelete | FileEdit
 
-export interface Understood<Name extends SpellName = SpellName> {
+export interface SpellCall<Name extends SpellName = SpellName> {
   readonly spell: Name
   readonly parameters: Parameters<Name>
 }
 
 /** A union over the spells, so that each has its own type of parameters. */
-export type AnyUnderstood = { readonly [Name in SpellName]: Understood<Name> }[SpellName]
+export type AnySpellCall = { readonly [Name in SpellName]: SpellCall<Name> }[SpellName]
 
-const fault = ({ correlationId, spell }: SpellInvocation, faultKind: SpellFault["faultKind"], message: string): SpellFault =>
-  new SpellFault({ correlationId, spell, faultKind, message })
+const spellFault = (
+  { correlationId, spell }: SpellInvocation,
+  faultKind: SpellFault["faultKind"],
+  message: string
+): SpellFault => new SpellFault({ correlationId, spell, faultKind, message })
 
 const names = Object.keys(definitions).join(", ")
 
-const strict = { errors: "all", onExcessProperty: "error" } as const
+const strictParsing = { errors: "all", onExcessProperty: "error" } as const
 
 const decoders: Readonly<Record<SpellName, (parameters: unknown) => Result.Result<unknown, Schema.SchemaError>>> = {
-  read_file: Schema.decodeUnknownResult(definitions.read_file.parameters, strict),
-  write_file: Schema.decodeUnknownResult(definitions.write_file.parameters, strict),
-  list_directory: Schema.decodeUnknownResult(definitions.list_directory.parameters, strict),
-  delete_file: Schema.decodeUnknownResult(definitions.delete_file.parameters, strict),
-  edit_file: Schema.decodeUnknownResult(definitions.edit_file.parameters, strict)
+  read_file: Schema.decodeUnknownResult(definitions.read_file.parameters, strictParsing),
+  write_file: Schema.decodeUnknownResult(definitions.write_file.parameters, strictParsing),
+  list_directory: Schema.decodeUnknownResult(definitions.list_directory.parameters, strictParsing),
+  delete_file: Schema.decodeUnknownResult(definitions.delete_file.parameters, strictParsing),
+  edit_file: Schema.decodeUnknownResult(definitions.edit_file.parameters, strictParsing)
 }
 
-export const understand = (invocation: SpellInvocation): AnyUnderstood | SpellFault => {
+export const parseInvocation = (invocation: SpellInvocation): AnySpellCall | SpellFault => {
   const { parameters, spell } = invocation
   if (!isSpellName(spell)) {
-    return fault(invocation, "UnknownSpell", `there is no spell ${JSON.stringify(spell)}; there are ${names}`)
+    return spellFault(invocation, "UnknownSpell", `there is no spell ${JSON.stringify(spell)}; there are ${names}`)
   }
   const decoded = decoders[spell](parameters)
   return Result.isSuccess(decoded)
-    ? ({ spell, parameters: decoded.success } as AnyUnderstood)
-    : fault(invocation, "InvalidParameters", `the parameters are not those of ${spell}: ${decoded.failure.message}`)
+    ? ({ spell, parameters: decoded.success } as AnySpellCall)
+    : spellFault(invocation, "InvalidParameters", `the parameters are not those of ${spell}: ${decoded.failure.message}`)
 }
 
 const encoder = new TextEncoder()
-const base64 = Schema.decodeUnknownResult(Schema.Uint8ArrayFromBase64)
+const decodeBase64 = Schema.decodeUnknownResult(Schema.Uint8ArrayFromBase64)
 
 /** Returns the content's bytes; `undefined` if it is declared as base64 but is not. */
 const bytesOf = ({ content, encoding = "utf-8" }: Parameters<"write_file">): Uint8Array | undefined => {
   if (encoding === "utf-8") return encoder.encode(content)
-  const decoded = base64(content.replace(/[ \t\r\n]/g, ""))
+  const decoded = decodeBase64(content.replace(/[ \t\r\n]/g, ""))
   return Result.isSuccess(decoded) ? decoded.success : undefined
 }
 
@@ -66,31 +69,35 @@ export const editsOf = ({ edits, new_string, old_string, replace_all = false }: 
     match: edit.replace_all === true ? "all" : "unique"
   }))
 
-export const request = (invocation: SpellInvocation, id: (step: Step) => string, extended: boolean): Request | SpellFault => {
-  const understood = understand(invocation)
-  if ("_tag" in understood) return understood
-  switch (understood.spell) {
+export const requestFor = (
+  invocation: SpellInvocation,
+  id: (step: Step) => string,
+  extended: boolean
+): Request | SpellFault => {
+  const spellCall = parseInvocation(invocation)
+  if ("_tag" in spellCall) return spellCall
+  switch (spellCall.spell) {
     case "read_file":
-      return new FileRead({ correlationId: id("ask"), path: understood.parameters.path })
+      return new FileRead({ correlationId: id("ask"), path: spellCall.parameters.path })
     case "write_file": {
-      const { mode = "create", path } = understood.parameters
-      const content = bytesOf(understood.parameters)
+      const { mode = "create", path } = spellCall.parameters
+      const content = bytesOf(spellCall.parameters)
       return content === undefined
-        ? fault(invocation, "InvalidParameters", "the content is said to be binary, and is not base64")
+        ? spellFault(invocation, "InvalidParameters", "the content is said to be binary, and is not base64")
         : new FileWrite({ correlationId: id("ask"), path, content, createMode: modes[mode] })
     }
     case "list_directory": {
-      const { path = "/", ...options } = understood.parameters
+      const { path = "/", ...options } = spellCall.parameters
       return new FileList({ correlationId: id("ask"), path, ...options })
     }
     case "delete_file": {
-      const { path, recursive = false } = understood.parameters
+      const { path, recursive = false } = spellCall.parameters
       return new FileDelete({ correlationId: id("ask"), path, recursive })
     }
     case "edit_file": {
-      const { path } = understood.parameters
+      const { path } = spellCall.parameters
       return extended
-        ? new FileEdit({ correlationId: id("ask"), path, edits: editsOf(understood.parameters) })
+        ? new FileEdit({ correlationId: id("ask"), path, edits: editsOf(spellCall.parameters) })
         : new FileRead({ correlationId: id("read"), path })
     }
   }

@@ -15,64 +15,66 @@ import type { SpellEntry, SpellFault, SpellInvocation, SpellResult } from "./ent
 
 export type SpellAnswer = SpellResult | SpellFault
 
-export type Unanswered = JournalError | DaemonError
+export type NoAnswerError = JournalError | DaemonError
 
 /** The state of an invocation. An answered one keeps only the position of its answer, to save memory. */
-type Page =
+type InvocationState =
   | { readonly _tag: "Open"; readonly position: number; readonly invocation: SpellInvocation }
   | { readonly _tag: "Answered"; readonly position: number }
 
-interface Waiting {
-  readonly answer: Deferred.Deferred<SpellAnswer, Unanswered>
+interface AnswerWaiters {
+  readonly answer: Deferred.Deferred<SpellAnswer, NoAnswerError>
   count: number
 }
 
-export interface Book {
-  readonly reached: (position: number) => Effect.Effect<void, Unanswered>
+export interface InvocationLog {
+  readonly waitUntilRead: (position: number) => Effect.Effect<void, NoAnswerError>
   /** Returns the state of an invocation, as far as the book has read. */
-  readonly page: (correlationId: string) => Page | undefined
-  readonly answer: (correlationId: string) => Effect.Effect<SpellAnswer, Unanswered>
+  readonly state: (correlationId: string) => InvocationState | undefined
+  readonly answer: (correlationId: string) => Effect.Effect<SpellAnswer, NoAnswerError>
   readonly firstOpen: () => number | undefined
   /** Fails all waiters, because no answer will come. */
-  readonly close: (why: Unanswered) => Effect.Effect<void>
+  readonly failAll: (why: NoAnswerError) => Effect.Effect<void>
 }
 
 const isAnswer = (entry: SpellEntry): entry is SpellAnswer => entry._tag !== "SpellInvocation"
 
-export const make = Effect.fnUntraced(function* (journal: Scrivener<SpellEntry>): Effect.fn.Return<Book, never, Scope.Scope> {
-  const pages = new Map<string, Page>()
-  const answers = new Map<string, Waiting>()
-  let read = 0
-  let readers: Array<{ readonly position: number; readonly done: Deferred.Deferred<void, Unanswered> }> = []
-  let ended: Exit.Exit<never, Unanswered> | undefined
+export const make = Effect.fnUntraced(function* (
+  journal: Scrivener<SpellEntry>
+): Effect.fn.Return<InvocationLog, never, Scope.Scope> {
+  const states = new Map<string, InvocationState>()
+  const answers = new Map<string, AnswerWaiters>()
+  let readPosition = 0
+  let readers: Array<{ readonly position: number; readonly done: Deferred.Deferred<void, NoAnswerError> }> = []
+  let endExit: Exit.Exit<never, NoAnswerError> | undefined
 
-  const turn = ({ entry, position }: Recorded<SpellEntry>): void => {
-    const page = pages.get(entry.correlationId)
+  const recordEntry = ({ entry, position }: Recorded<SpellEntry>): void => {
+    const state = states.get(entry.correlationId)
     if (!isAnswer(entry)) {
-      if (page === undefined) pages.set(entry.correlationId, { _tag: "Open", position, invocation: entry })
+      if (state === undefined) states.set(entry.correlationId, { _tag: "Open", position, invocation: entry })
       return
     }
-    if (page?._tag === "Answered") return
-    pages.set(entry.correlationId, { _tag: "Answered", position })
+    if (state?._tag === "Answered") return
+    states.set(entry.correlationId, { _tag: "Answered", position })
     const waiting = answers.get(entry.correlationId)
     if (waiting === undefined) return
     answers.delete(entry.correlationId)
     Deferred.doneUnsafe(waiting.answer, Exit.succeed(entry))
   }
 
-  const leave = (correlationId: string, waiting: Waiting): void => {
+  const leave = (correlationId: string, waiting: AnswerWaiters): void => {
     waiting.count--
     if (waiting.count === 0 && answers.get(correlationId) === waiting) answers.delete(correlationId)
   }
 
   const wake = (): void => {
     const waiting = readers
-    readers = waiting.filter(({ position }) => position > read)
-    for (const { done, position } of waiting) if (position <= read) Deferred.doneUnsafe(done, Exit.void)
+    readers = waiting.filter(({ position }) => position > readPosition)
+    for (const { done, position } of waiting) if (position <= readPosition) Deferred.doneUnsafe(done, Exit.void)
   }
 
-  const end = (exit: Exit.Exit<never, Unanswered>): void => {
-    ended ??= exit
+  const end = (exit: Exit.Exit<never, NoAnswerError>): void => {
+    endExit ??= exit
     for (const { done } of readers) Deferred.doneUnsafe(done, exit)
     for (const { answer } of answers.values()) Deferred.doneUnsafe(answer, exit)
     readers = []
@@ -81,8 +83,8 @@ export const make = Effect.fnUntraced(function* (journal: Scrivener<SpellEntry>)
 
   const reading = Stream.runForEachArray(journal.tail(), (entries) =>
     Effect.sync(() => {
-      for (const recorded of entries) turn(recorded)
-      read = entries.at(-1)!.position
+      for (const recorded of entries) recordEntry(recorded)
+      readPosition = entries.at(-1)!.position
       wake()
     })
   )
@@ -97,30 +99,30 @@ export const make = Effect.fnUntraced(function* (journal: Scrivener<SpellEntry>)
     )
   )
 
-  const stored = (position: number) =>
+  const readAnswer = (position: number) =>
     Effect.map(Stream.runHead(journal.stored(position - 1)), (found) => Option.getOrThrow(found).entry as SpellAnswer)
 
   return {
-    reached: (position) =>
+    waitUntilRead: (position) =>
       Effect.suspend(() => {
-        if (position <= read) return Effect.void
-        if (ended !== undefined) return ended
-        const done = Deferred.makeUnsafe<void, Unanswered>()
+        if (position <= readPosition) return Effect.void
+        if (endExit !== undefined) return endExit
+        const done = Deferred.makeUnsafe<void, NoAnswerError>()
         readers.push({ position, done })
         return Deferred.await(done)
       }),
-    page: (correlationId) => pages.get(correlationId),
+    state: (correlationId) => states.get(correlationId),
     firstOpen: () => {
       // The map has the order of the invocations.
-      for (const page of pages.values()) if (page._tag === "Open") return page.position
+      for (const state of states.values()) if (state._tag === "Open") return state.position
       return undefined
     },
-    close: (why) => Effect.sync(() => end(Exit.fail(why))),
+    failAll: (why) => Effect.sync(() => end(Exit.fail(why))),
     answer: (correlationId) =>
       Effect.suspend(() => {
-        const page = pages.get(correlationId)
-        if (page?._tag === "Answered") return stored(page.position)
-        if (ended !== undefined) return ended
+        const state = states.get(correlationId)
+        if (state?._tag === "Answered") return readAnswer(state.position)
+        if (endExit !== undefined) return endExit
         const waiting = answers.get(correlationId) ?? { answer: Deferred.makeUnsafe(), count: 0 }
         answers.set(correlationId, waiting)
         waiting.count++

@@ -20,49 +20,49 @@ import {
 } from "../FileSystemEntry.ts"
 import { Journal, type Entry, type Recorded, type Scrivener } from "../Journal.ts"
 import { answer, type FileAnswer } from "./answering.ts"
-import { request } from "./asking.ts"
-import type { Book, Unanswered } from "./book.ts"
+import { requestFor } from "./asking.ts"
+import type { InvocationLog, NoAnswerError } from "./book.ts"
 import { type SpellEntry, SpellFault, SpellInvocation, SpellResult } from "./entries.ts"
 import * as Ids from "./ids.ts"
 
-export interface Between {
+export interface SpellRouting {
   readonly spells: Scrivener<SpellEntry>
   readonly files: Scrivener<Entry>
-  readonly book: Book
+  readonly invocations: InvocationLog
   readonly name: string
   readonly extended: boolean
   readonly maxBytes: number
 }
 
-const declaration = ({ book, extended, files, maxBytes, name, spells }: Between) => {
+const declareCovenant = ({ invocations, extended, files, maxBytes, name, spells }: SpellRouting) => {
   const ids = Ids.make(name)
 
-  const ask = ({ entry, position }: Recorded<SpellInvocation>) =>
-    Effect.map(book.reached(position), () => {
+  const routeInvocation = ({ entry, position }: Recorded<SpellInvocation>) =>
+    Effect.map(invocations.waitUntilRead(position), () => {
       const { correlationId } = entry
-      const page = book.page(correlationId)
+      const page = invocations.state(correlationId)
       const isFirst = page?._tag === "Open" && page.position === position
-      return isFirst ? [request(entry, (step) => ids.of({ position, step, correlationId }), extended)] : []
+      return isFirst ? [requestFor(entry, (step) => ids.idOf({ position, step, correlationId }), extended)] : []
     })
 
   const told = (recorded: Recorded<FileAnswer>, { correlationId, position, step }: Ids.Derived) => {
-    const page = book.page(correlationId)
+    const page = invocations.state(correlationId)
     if (page?._tag !== "Open" || page.position !== position) return Effect.succeed([])
-    const id = (step: Ids.Step) => ids.of({ position, step, correlationId })
+    const id = (step: Ids.Step) => ids.idOf({ position, step, correlationId })
     return answer({ journal: files, invocation: page.invocation, step, id, maxBytes }, recorded)
   }
 
-  const tell = Effect.fnUntraced(function* (recorded: Recorded<FileAnswer>) {
+  const routeAnswer = Effect.fnUntraced(function* (recorded: Recorded<FileAnswer>) {
     const derived = ids.parse(recorded.entry.correlationId)
     // A position after the last spell belongs to another journal of spells, which was longer.
     if (derived === undefined || derived.position > (yield* spells.last)) return []
-    yield* book.reached(derived.position)
+    yield* invocations.waitUntilRead(derived.position)
     return yield* told(recorded, derived)
   })
 
   const edit = extended ? [FileEdit] : []
   const edited = extended ? [FileEdited] : []
-  return Covenant.make<Unanswered>({
+  return Covenant.make<NoAnswerError>({
     branches: [
       Covenant.branch({ name: "spells", journal: spells, produces: [SpellInvocation], consumes: [SpellResult, SpellFault] }),
       Covenant.branch({
@@ -77,13 +77,13 @@ const declaration = ({ book, extended, files, maxBytes, name, spells }: Between)
         name: "ask",
         from: [SpellInvocation],
         to: [FileRead, FileWrite, FileList, FileDelete, ...edit, SpellFault],
-        via: ask
+        via: routeInvocation
       }),
       Covenant.route({
         name: "tell",
         from: [FileContent, FileContentChunk, FileWritten, FileListing, FileDeleted, FileFault, ...edited],
         to: [SpellResult, SpellFault, FileWrite],
-        via: tell
+        via: routeAnswer
       })
     ],
     terminal: [FileMetadata]
@@ -91,27 +91,27 @@ const declaration = ({ book, extended, files, maxBytes, name, spells }: Between)
 }
 
 /** Returns the settled positions. Without open invocations, all entries are settled. Otherwise the spells before the first open one are. */
-const settled = Effect.fnUntraced(function* ({ book, files, spells }: Between) {
+const settledPositions = Effect.fnUntraced(function* ({ invocations, files, spells }: SpellRouting) {
   const last = yield* spells.last
-  yield* book.reached(last)
-  const open = book.firstOpen()
+  yield* invocations.waitUntilRead(last)
+  const open = invocations.firstOpen()
   return open === undefined ? { spells: last, files: yield* files.last } : { spells: open - 1, files: 0 }
 })
 
 /** Returns the daemons of the covenant, not started. If one fails, all callers that wait for an answer fail too. */
 export const make = Effect.fnUntraced(function* (
-  between: Between
-): Effect.fn.Return<Group, Covenant.CovenantError | JournalError | Unanswered, Scope.Scope> {
-  const covenant = yield* declaration(between)
-  const { book, files, name } = between
+  routing: SpellRouting
+): Effect.fn.Return<Group, Covenant.CovenantError | JournalError | NoAnswerError, Scope.Scope> {
+  const covenant = yield* declareCovenant(routing)
+  const { invocations, files, name } = routing
   const group = yield* Effect.provideService(
-    Covenant.daemons(covenant, { name, after: yield* settled(between) }),
+    Covenant.daemons(covenant, { name, after: yield* settledPositions(routing) }),
     Journal,
     files
   )
   for (const daemon of group.daemons) {
     const ended = Effect.flatMap(daemon.awaitStatus("Completed"), () => daemon.failure)
-    const told = Effect.flatMap(ended, (failure) => (failure === undefined ? Effect.void : book.close(failure)))
+    const told = Effect.flatMap(ended, (failure) => (failure === undefined ? Effect.void : invocations.failAll(failure)))
     yield* Effect.forkScoped(Effect.ignore(told))
   }
   return group

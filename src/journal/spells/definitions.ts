@@ -6,22 +6,22 @@ const path = Schema.String
 const wellFormed = Schema.String.check(
   Schema.makeFilter((text: string) => text.isWellFormed() || "must be text without lone surrogates")
 )
-const whole = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+const nonNegativeInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 export const Encoding = Schema.Literals(["utf-8", "binary"])
 export type Encoding = typeof Encoding.Type
 
 export const Mode = Schema.Literals(["create", "overwrite", "replace", "append", "append_existing"])
 
-const change = { old_string: wellFormed, new_string: wellFormed, replace_all: Schema.optionalKey(Schema.Boolean) }
+const editFields = { old_string: wellFormed, new_string: wellFormed, replace_all: Schema.optionalKey(Schema.Boolean) }
 
-const Change = Schema.Struct(change)
+const Change = Schema.Struct(editFields)
 export type Change = typeof Change.Type
 
 const readFile = {
   description: "Read a whole file. Text comes as text, anything else as base64.",
   parameters: Schema.Struct({ path }),
-  result: Schema.Struct({ path, encoding: Encoding, content: Schema.String, size_bytes: whole })
+  result: Schema.Struct({ path, encoding: Encoding, content: Schema.String, size_bytes: nonNegativeInt })
 }
 
 const writeFile = {
@@ -35,7 +35,7 @@ const writeFile = {
     /** @default "utf-8" */
     encoding: Schema.optionalKey(Encoding)
   }),
-  result: Schema.Struct({ path, bytes_written: whole, mode: Mode })
+  result: Schema.Struct({ path, bytes_written: nonNegativeInt, mode: Mode })
 }
 
 const listDirectory = {
@@ -62,7 +62,7 @@ const deleteFile = {
     allow_missing: Schema.optionalKey(Schema.Boolean)
   }),
   /** `deleted` counts files, links and others, without directories. */
-  result: Schema.Struct({ path, deleted: whole })
+  result: Schema.Struct({ path, deleted: nonNegativeInt })
 }
 
 const editFile = {
@@ -86,7 +86,7 @@ const editFile = {
       return edits.length > 0 || "must have at least one edit"
     })
   ),
-  result: Schema.Struct({ path, replacements: whole, bytes_written: whole, diff: Schema.String })
+  result: Schema.Struct({ path, replacements: nonNegativeInt, bytes_written: nonNegativeInt, diff: Schema.String })
 }
 
 /**

@@ -14,17 +14,17 @@ export interface Derived {
 }
 
 export interface Ids {
-  readonly of: (derived: Derived) => string
+  readonly idOf: (derived: Derived) => string
   /** Returns the parts of an id; `undefined` for an id that was made elsewhere. */
   readonly parse: (id: string) => Derived | undefined
 }
 
-const rest = /^([1-9]\d*)\/(ask|read|write)\/([^]*)$/
+const derivedPattern = /^([1-9]\d*)\/(ask|read|write)\/([^]*)$/
 
 export const make = (name: string): Ids => ({
-  of: ({ correlationId, position, step }) => `${name}/${position}/${step}/${correlationId}`,
+  idOf: ({ correlationId, position, step }) => `${name}/${position}/${step}/${correlationId}`,
   parse: (id) => {
-    const match = id.startsWith(`${name}/`) ? rest.exec(id.slice(name.length + 1)) : null
+    const match = id.startsWith(`${name}/`) ? derivedPattern.exec(id.slice(name.length + 1)) : null
     return match === null ? undefined : { position: Number(match[1]), step: match[2] as Step, correlationId: match[3]! }
   }
 })

@@ -5,21 +5,21 @@ import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, join, root, segments } from "../../model/FsPath.ts"
 import { type Backend, follow, type NewEntry, portable, type Seen } from "../../port/Backend.ts"
 import { performing } from "../../port/Request.ts"
-import { arrange, chapter, leaves } from "../chapter.ts"
+import { plantFiles, lawForms, expectTree } from "../chapter.ts"
 import { equal } from "../expect.ts"
 import { capture, directory, type Files, link, type Picture } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { bytes, collect, utf8 } from "../operations.ts"
+import { toBytes, collect, encodeUtf8 } from "../operations.ts"
 
-const { law } = chapter({ kind: "acceleration", needs: ["accelerations"] })
-const linking = chapter({ kind: "acceleration", needs: ["accelerations", "links"] })
-const making = chapter({ kind: "acceleration", needs: ["accelerations", "links", "write"] })
-const deleting = chapter({ kind: "acceleration", needs: ["accelerations", "write", "delete"] })
+const { law } = lawForms({ kind: "acceleration", needs: ["accelerations"] })
+const linking = lawForms({ kind: "acceleration", needs: ["accelerations", "links"] })
+const making = lawForms({ kind: "acceleration", needs: ["accelerations", "links", "write"] })
+const deleting = lawForms({ kind: "acceleration", needs: ["accelerations", "write", "delete"] })
 
 const files: Files = {
   "text.txt": "one\ntwo hit\r\nthree",
-  "mark.txt": bytes(0xef, 0xbb, 0xbf, ...utf8("hit")),
-  "binary.bin": bytes(0, 1, 2, 255),
+  "mark.txt": toBytes(0xef, 0xbb, 0xbf, ...encodeUtf8("hit")),
+  "binary.bin": toBytes(0, 1, 2, 255),
   empty: "",
   large: "0123456789hit\n".repeat(20_000),
   "d/e/f.ts": "hit\nhit",
@@ -36,7 +36,7 @@ const outcome = (call: Outcome): Effect.Effect<unknown> =>
 
 const paths = ["text.txt", "mark.txt", "binary.bin", "empty", "large", "d", ".", "missing", "empty/x", "d/e/f.ts"]
 
-const readings: ReadonlyArray<readonly [what: string, call: (fs: Algebra, path: string) => Outcome]> = [
+const readCalls: ReadonlyArray<readonly [what: string, call: (fs: Algebra, path: string) => Outcome]> = [
   ["stat", (fs, path) => fs.stat(path)],
   ["list", (fs, path) => fs.list(path)],
   ["read", (fs, path) => fs.read(path, { version: true })],
@@ -49,7 +49,7 @@ const readings: ReadonlyArray<readonly [what: string, call: (fs: Algebra, path: 
   ["stream", (fs, path) => collect(fs.stream(path))]
 ]
 
-const searches: ReadonlyArray<readonly [what: string, call: (fs: Algebra) => Outcome]> = [
+const searchCalls: ReadonlyArray<readonly [what: string, call: (fs: Algebra) => Outcome]> = [
   ["walk", (fs) => collect(fs.walk(".", { sizes: true }))],
   ["walk with ignore files", (fs) => collect(fs.walk(".", { gitignore: true, exclude: "e" }))],
   ["glob", (fs) => fs.glob("**", { sizes: true, kinds: ["file", "directory"] })],
@@ -63,7 +63,7 @@ const searches: ReadonlyArray<readonly [what: string, call: (fs: Algebra) => Out
 ]
 
 /** Returns the entry at each component of a path, with one lookup per component. */
-const steps = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<ReadonlyArray<Seen>, Fault> {
+const lookUpEach = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<ReadonlyArray<Seen>, Fault> {
   const seen: Array<Seen> = []
   let at = root
   for (const name of ["", ...segments(path)]) {
@@ -76,7 +76,7 @@ const steps = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.
   return seen
 })
 
-const derived = (fs: Algebra): Algebra => make(portable(fs.port))
+const withoutAccelerations = (fs: Algebra): Algebra => make(portable(fs.port))
 
 const below = (path: string, all: Picture): Picture =>
   Object.fromEntries(
@@ -85,7 +85,7 @@ const below = (path: string, all: Picture): Picture =>
       .map(([key, value]) => [key.slice(path.length), value])
   )
 
-const twice = (tree: Files): Files =>
+const onBothSides = (tree: Files): Files =>
   Object.fromEntries(
     Object.entries(tree).flatMap(([path, entry]) => [
       [`fast/${path}`, entry],
@@ -93,35 +93,38 @@ const twice = (tree: Files): Files =>
     ])
   )
 
-const same = (fs: Algebra): Effect.Effect<void, unknown> =>
+const expectSameSides = (fs: Algebra): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(fs.port) as Effect.Effect<Picture, Fault>, (all) => equal(below("fast", all), below("slow", all)))
 
 /** Entries of every kind, some of which cannot be created. */
 const entries: ReadonlyArray<readonly [path: string, bytes?: Uint8Array | undefined, mode?: number]> = [
   ["new"],
   ["new/deep", undefined, 0o700],
-  ["new/text", utf8("a%s\\n'\"$(x)`x`\r\n\n")],
-  ["new/every byte", bytes(...Array.from({ length: 256 }, (_, byte) => byte))],
-  ["new/option", utf8("-n")],
+  ["new/text", encodeUtf8("a%s\\n'\"$(x)`x`\r\n\n")],
+  ["new/every byte", toBytes(...Array.from({ length: 256 }, (_, byte) => byte))],
+  ["new/option", encodeUtf8("-n")],
   ["new/empty", new Uint8Array(0)],
-  ["new/run", utf8("run"), 0o755],
-  ["new/own", utf8("own"), 0o600],
-  ["new/fixed", utf8("fixed"), 0o444],
-  ["new/large", utf8("0123456789".repeat(8_000))],
-  ["new/it's $1; #", utf8("odd")],
-  ["new/deep/below", utf8("below")],
-  ["new/text/below", utf8("none")],
-  ["d/e/in", utf8("in")],
+  ["new/run", encodeUtf8("run"), 0o755],
+  ["new/own", encodeUtf8("own"), 0o600],
+  ["new/fixed", encodeUtf8("fixed"), 0o444],
+  ["new/large", encodeUtf8("0123456789".repeat(8_000))],
+  ["new/it's $1; #", encodeUtf8("odd")],
+  ["new/deep/below", encodeUtf8("below")],
+  ["new/text/below", encodeUtf8("none")],
+  ["d/e/in", encodeUtf8("in")],
   ["d"],
-  ["d", utf8("a file")],
-  ["text.txt", utf8("other")],
+  ["d", encodeUtf8("a file")],
+  ["text.txt", encodeUtf8("other")],
   ["text.txt"],
-  ["text.txt/below", utf8("none")],
-  ["nowhere/file", utf8("none")],
+  ["text.txt/below", encodeUtf8("none")],
+  ["nowhere/file", encodeUtf8("none")],
   ["nowhere/directory"]
 ]
 
-const makeOne = Effect.fnUntraced(function* (port: Backend, { bytes, mode, path }: NewEntry): Effect.fn.Return<void, Fault> {
+const createEntry = Effect.fnUntraced(function* (
+  port: Backend,
+  { bytes, mode, path }: NewEntry
+): Effect.fn.Return<void, Fault> {
   yield* bytes === undefined ? port.makeDirectory(path) : port.write<never, never>(path, bytes, "create")
   if (mode !== undefined) yield* port.attributes!.set(path, { mode })
 })
@@ -140,7 +143,7 @@ const makingMany = (port: Backend) => {
 
 export const accelerationLaws: ReadonlyArray<Law> = [
   law("the fast read answers the file, or declines what is larger than it may be", "port: accelerations", function* (fs) {
-    yield* arrange(fs, { a: "1234" })
+    yield* plantFiles(fs, { a: "1234" })
     const perform = performing(fs.port, "Read")
     if (perform === undefined) return
     const path = "a" as FsPath
@@ -148,14 +151,14 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     yield* equal<unknown>(yield* read(3), undefined)
     const whole = yield* read(4)
     if (whole === undefined) return
-    yield* equal(whole.bytes, utf8("1234"))
+    yield* equal(whole.bytes, encodeUtf8("1234"))
     yield* equal(whole.stat.sizeBytes, 4)
     if (whole.isLent === true) return
     whole.bytes.fill(0)
-    yield* equal((yield* read(4))?.bytes, utf8("1234"))
+    yield* equal((yield* read(4))?.bytes, encodeUtf8("1234"))
   }),
   law("the fast stat answers what the port's does", "port: accelerations", function* (fs) {
-    yield* arrange(fs, files)
+    yield* plantFiles(fs, files)
     const perform = performing(fs.port, "Stat")
     if (perform === undefined) return
     for (const path of paths.map((path) => path as FsPath)) {
@@ -164,7 +167,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     }
   }),
   law("many files read at once are what they are one by one, or declined", "port: accelerations", function* (fs) {
-    yield* arrange(fs, files)
+    yield* plantFiles(fs, files)
     const perform = performing(fs.port, "ReadMany")
     if (perform === undefined) return
     const readMany = (paths: ReadonlyArray<FsPath>) =>
@@ -176,7 +179,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     for (const [index, whole] of wholes.entries()) {
       const path = all[index]!
       if (whole === undefined) continue
-      yield* equal(whole.bytes, (yield* derived(fs).readBytes(path)).content, path)
+      yield* equal(whole.bytes, (yield* withoutAccelerations(fs).readBytes(path)).content, path)
       yield* equal<unknown>(whole.stat, yield* fs.port.stat(path), path)
     }
     yield* equal<unknown>((yield* readMany(["large" as FsPath]))?.[0], undefined)
@@ -185,35 +188,35 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     "what stands on the way to a path is seen at once as it is one after another",
     "port: accelerations",
     function* (fs) {
-      yield* arrange(fs, { ...files, "d/link": link("../d/e"), lone: link("none") })
+      yield* plantFiles(fs, { ...files, "d/link": link("../d/e"), lone: link("none") })
       const perform = performing(fs.port, "Look")
       if (perform === undefined) return
       for (const name of [...paths, "d/none/x/y", "d/link", "d/link/f.ts", "lone", "lone/x"]) {
         const path = name as FsPath
         const seen = yield* perform({ _tag: "Look", path })
-        if (Option.isSome(seen)) yield* equal(seen.value, yield* steps(fs.port, path), name)
+        if (Option.isSome(seen)) yield* equal(seen.value, yield* lookUpEach(fs.port, path), name)
       }
     }
   ),
-  ...readings.map(([what, call]) =>
+  ...readCalls.map(([what, call]) =>
     law(`${what} answers the same with and without accelerations`, "architecture: accelerations", function* (fs) {
-      yield* arrange(fs, files)
+      yield* plantFiles(fs, files)
       for (const path of paths) {
-        yield* equal(yield* outcome(call(fs, path)), yield* outcome(call(derived(fs), path)), `${what} of ${path}`)
+        yield* equal(yield* outcome(call(fs, path)), yield* outcome(call(withoutAccelerations(fs), path)), `${what} of ${path}`)
       }
     })
   ),
-  ...searches.map(([what, call]) =>
+  ...searchCalls.map(([what, call]) =>
     law(`${what} finds the same with and without accelerations`, "architecture: accelerations", function* (fs) {
-      yield* arrange(fs, files)
-      yield* equal(yield* outcome(call(fs)), yield* outcome(call(derived(fs))))
+      yield* plantFiles(fs, files)
+      yield* equal(yield* outcome(call(fs)), yield* outcome(call(withoutAccelerations(fs))))
     })
   ),
   deleting.law(
     "many entries made at once are what they are one by one, or are not made",
     "port: accelerations",
     function* (fs) {
-      yield* arrange(fs, twice({ "text.txt": "text", "d/e/f.ts": "hit" }))
+      yield* plantFiles(fs, onBothSides({ "text.txt": "text", "d/e/f.ts": "hit" }))
       const { attributes } = fs.port
       const makeMany = makingMany(fs.port)
       if (makeMany === undefined) return
@@ -228,8 +231,8 @@ export const accelerationLaws: ReadonlyArray<Law> = [
       const made = yield* makeMany(fast)
       yield* equal(made.length, fast.length)
       for (const [index, entry] of fast.entries()) {
-        const one = yield* outcome(makeOne(fs.port, slow[index]!))
-        yield* equal(made[index] === true ? undefined : yield* outcome(makeOne(fs.port, entry)), one, entry.path)
+        const one = yield* outcome(createEntry(fs.port, slow[index]!))
+        yield* equal(made[index] === true ? undefined : yield* outcome(createEntry(fs.port, entry)), one, entry.path)
         const [stat, other] = [yield* fs.port.stat(entry.path), yield* fs.port.stat(slow[index]!.path)]
         yield* equal([stat?.kind, stat?.sizeBytes, stat?.mode], [other?.kind, other?.sizeBytes, other?.mode], entry.path)
       }
@@ -237,39 +240,39 @@ export const accelerationLaws: ReadonlyArray<Law> = [
         yield* makeMany(fast),
         fast.map(() => false)
       )
-      yield* same(fs)
+      yield* expectSameSides(fs)
     }
   ),
   making.law("many entries made at once follow no link", "port: accelerations", function* (fs) {
     const links: Files = { "d/e/f.ts": "hit", away: link("d"), lone: link("missing") }
-    yield* arrange(fs, links)
+    yield* plantFiles(fs, links)
     const makeMany = makingMany(fs.port)
     if (makeMany === undefined) return
     const entries = ["away", "away/in", "away/e/in", "lone", "lone/in"].flatMap((path): ReadonlyArray<NewEntry> => [
-      { path: path as FsPath, bytes: utf8("in") },
+      { path: path as FsPath, bytes: encodeUtf8("in") },
       { path: path as FsPath }
     ])
     yield* equal(
       yield* makeMany(entries),
       entries.map(() => false)
     )
-    yield* leaves(fs, links)
+    yield* expectTree(fs, links)
   }),
   deleting.law(
     "deleting a tree leaves and counts the same with and without accelerations",
     "architecture: accelerations",
     function* (fs) {
-      yield* arrange(fs, twice(files))
+      yield* plantFiles(fs, onBothSides(files))
       const options = { recursive: true }
       for (const path of ["d", "empty"]) {
         const fast = yield* fs.delete(`fast/${path}`, options)
-        yield* equal(fast, yield* derived(fs).delete(`slow/${path}`, options))
-        yield* same(fs)
+        yield* equal(fast, yield* withoutAccelerations(fs).delete(`slow/${path}`, options))
+        yield* expectSameSides(fs)
       }
     }
   ),
   deleting.law("what was read fast is what was written last", "architecture: accelerations", function* (fs) {
-    const slow = derived(fs)
+    const slow = withoutAccelerations(fs)
     for (const content of ["first", "second, longer", "", "third"]) {
       yield* slow.write("a", content)
       yield* equal(yield* fs.readString("a"), content)
@@ -285,17 +288,17 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     "copying and moving come to the same with and without accelerations",
     "architecture: accelerations",
     function* (fs) {
-      const slow = derived(fs)
-      yield* arrange(fs, twice(files))
+      const slow = withoutAccelerations(fs)
+      yield* plantFiles(fs, onBothSides(files))
       yield* equal(yield* fs.copy("fast/d", "fast/new/d"), yield* slow.copy("slow/d", "slow/new/d"))
-      yield* same(fs)
+      yield* expectSameSides(fs)
       yield* equal(yield* fs.move("fast/d", "fast/moved"), yield* slow.move("slow/d", "slow/moved"))
-      yield* same(fs)
+      yield* expectSameSides(fs)
       yield* equal(
         yield* fs.copy("fast/large", "fast/text.txt", { overwrite: true }),
         yield* slow.copy("slow/large", "slow/text.txt", { overwrite: true })
       )
-      yield* same(fs)
+      yield* expectSameSides(fs)
     }
   )
 ]

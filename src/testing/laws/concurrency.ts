@@ -6,63 +6,65 @@ import { quota } from "../../filesystem/Decorator.ts"
 import { type Algebra, make } from "../../filesystem/Filesystem.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { portable } from "../../port/Backend.ts"
-import { arrange, chapter, failing, leaves } from "../chapter.ts"
+import { plantFiles, lawForms, withFaults, expectTree } from "../chapter.ts"
 import { equal, holds } from "../expect.ts"
 import { capture, directory } from "../Files.ts"
 import { type Law, noted } from "../Law.ts"
-import { utf8 } from "../operations.ts"
+import { encodeUtf8 } from "../operations.ts"
 
-const { law } = chapter({ kind: "service", needs: ["write"] })
-const moving = chapter({ kind: "service", needs: ["write", "delete"] })
+const { law } = lawForms({ kind: "service", needs: ["write"] })
+const moving = lawForms({ kind: "service", needs: ["write", "delete"] })
 
 const numbers = Array.from({ length: 20 }, (_, i) => i)
 
-const together = <A, E>(calls: ReadonlyArray<Effect.Effect<A, E>>) => Effect.all(calls, { concurrency: "unbounded" })
+const runConcurrently = <A, E>(calls: ReadonlyArray<Effect.Effect<A, E>>) => Effect.all(calls, { concurrency: "unbounded" })
 
 const outcomes = <A, E extends { readonly _tag: string }>(calls: ReadonlyArray<Effect.Effect<A, E>>) =>
-  together(calls.map((call) => Effect.match(call, { onSuccess: () => "success", onFailure: (error): string => error._tag })))
+  runConcurrently(
+    calls.map((call) => Effect.match(call, { onSuccess: () => "success", onFailure: (error): string => error._tag }))
+  )
 
-const once = (tag: string): ReadonlyArray<string> => ["success", ...numbers.slice(1).map(() => tag)].sort()
+const oneSuccess = (tag: string): ReadonlyArray<string> => ["success", ...numbers.slice(1).map(() => tag)].sort()
 
 export const concurrencyLaws: ReadonlyArray<Law> = [
   law("no append is lost, and each is whole", "C-42", function* (fs) {
-    yield* together(numbers.map((n) => fs.write("log", `${n}`.repeat(50) + "\n", { mode: "append" })))
+    yield* runConcurrently(numbers.map((n) => fs.write("log", `${n}`.repeat(50) + "\n", { mode: "append" })))
     const lines = (yield* fs.readString("log")).trimEnd().split("\n")
     yield* equal([...lines].sort(), numbers.map((n) => `${n}`.repeat(50)).sort())
   }),
   law("of many creates one succeeds", "C-42", function* (fs) {
     const seen = yield* outcomes(numbers.map((n) => fs.write("p/a", `${n}`, { mode: "create" })))
-    yield* equal([...seen].sort(), [...once("AlreadyExists")].sort())
-    yield* leaves(fs, { "p/a": `${seen.indexOf("success")}` })
+    yield* equal([...seen].sort(), [...oneSuccess("AlreadyExists")].sort())
+    yield* expectTree(fs, { "p/a": `${seen.indexOf("success")}` })
   }),
   law("of many writes with one precondition one succeeds", "C-42, C-50", function* (fs) {
-    yield* arrange(fs, { a: "old" })
+    yield* plantFiles(fs, { a: "old" })
     const ifMatch = yield* fs.version("a")
     const seen = yield* outcomes(numbers.map((n) => fs.write("a", `${n}`, { ifMatch })))
-    yield* equal([...seen].sort(), [...once("Conflict")].sort())
-    yield* leaves(fs, { a: `${seen.indexOf("success")}` })
+    yield* equal([...seen].sort(), [...oneSuccess("Conflict")].sort())
+    yield* expectTree(fs, { a: `${seen.indexOf("success")}` })
   }),
   law("no edit is lost", "C-42", function* (fs) {
-    yield* arrange(fs, { a: numbers.map((n) => `<${n}>`).join("") })
-    yield* together(numbers.map((n) => fs.edit("a", { oldText: `<${n}>`, newText: `[${n}]` })))
-    yield* leaves(fs, { a: numbers.map((n) => `[${n}]`).join("") })
+    yield* plantFiles(fs, { a: numbers.map((n) => `<${n}>`).join("") })
+    yield* runConcurrently(numbers.map((n) => fs.edit("a", { oldText: `<${n}>`, newText: `[${n}]` })))
+    yield* expectTree(fs, { a: numbers.map((n) => `[${n}]`).join("") })
   }),
   law("many may make one directory", "C-42", function* (fs) {
-    yield* together(numbers.map(() => fs.mkdir("a/b/c")))
-    yield* leaves(fs, { "a/b/c": directory })
+    yield* runConcurrently(numbers.map(() => fs.mkdir("a/b/c")))
+    yield* expectTree(fs, { "a/b/c": directory })
   }),
   law("of many that insist on a new directory one succeeds", "C-42", function* (fs) {
     const seen = yield* outcomes(numbers.map(() => fs.mkdir("a/b", { existOk: false })))
-    yield* equal([...seen].sort(), [...once("AlreadyExists")].sort())
+    yield* equal([...seen].sort(), [...oneSuccess("AlreadyExists")].sort())
   }),
   law("many may write into one new directory", "C-42", function* (fs) {
-    yield* together(numbers.map((n) => fs.write(`p/q/${n}`, `${n}`)))
-    yield* leaves(fs, Object.fromEntries(numbers.map((n) => [`p/q/${n}`, `${n}`])))
+    yield* runConcurrently(numbers.map((n) => fs.write(`p/q/${n}`, `${n}`)))
+    yield* expectTree(fs, Object.fromEntries(numbers.map((n) => [`p/q/${n}`, `${n}`])))
   }),
   law("a failing write takes no directory away that another needs", "C-13, C-42", function* (fs) {
     const seen = yield* outcomes(numbers.map((n) => fs.write("p/q/a", "x", { mode: n % 2 === 0 ? "create" : "overwrite" })))
     yield* holds(seen.includes("success"), "a write that succeeded", seen)
-    yield* leaves(fs, { "p/q/a": "x" })
+    yield* expectTree(fs, { "p/q/a": "x" })
   }),
   law("a reader sees one write or another, never a mixture", "C-42, C-49", function* (fs) {
     yield* fs.write("a", "0".repeat(100_000))
@@ -70,7 +72,7 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
     const read = Effect.flatMap(fs.readString("a"), (text) =>
       holds(text === (text[0] ?? "").repeat(text.length) && text.length > 99_000, "one write's content", new Set(text).size)
     )
-    yield* together(numbers.flatMap((n): ReadonlyArray<Effect.Effect<unknown, unknown>> => [write(n), read]))
+    yield* runConcurrently(numbers.flatMap((n): ReadonlyArray<Effect.Effect<unknown, unknown>> => [write(n), read]))
   }),
   law("writes to one path happen in the order of arrival", "C-42", function* (fs) {
     yield* fs.write("a", "")
@@ -78,25 +80,27 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
       Effect.forkChild(fs.write("a", `${n},`, { mode: "append" }), { startImmediately: true })
     )
     yield* Effect.forEach(fibers, Fiber.join)
-    yield* leaves(fs, { a: numbers.map((n) => `${n},`).join("") })
+    yield* expectTree(fs, { a: numbers.map((n) => `${n},`).join("") })
   }),
   law("two filesystems over one port share the order of writes", "C-42", function* (fs) {
-    yield* arrange(fs, { a: numbers.map((n) => `<${n}>`).join("") })
+    yield* plantFiles(fs, { a: numbers.map((n) => `<${n}>`).join("") })
     const other = noted(fs, make(portable(fs.port)))
-    yield* together(numbers.map((n) => (n % 2 === 0 ? fs : other).edit("a", { oldText: `<${n}>`, newText: `[${n}]` })))
-    yield* leaves(fs, { a: numbers.map((n) => `[${n}]`).join("") })
+    yield* runConcurrently(numbers.map((n) => (n % 2 === 0 ? fs : other).edit("a", { oldText: `<${n}>`, newText: `[${n}]` })))
+    yield* expectTree(fs, { a: numbers.map((n) => `[${n}]`).join("") })
   }),
   moving.law("moves that cross do not lock up", "C-42", function* (fs) {
-    yield* arrange(fs, { "a/x": "1", "b/y": "2" })
+    yield* plantFiles(fs, { "a/x": "1", "b/y": "2" })
     yield* outcomes(numbers.map((n) => (n % 2 === 0 ? fs.move("a/x", "b/x") : fs.move("b/x", "a/x"))))
     const places = yield* Effect.all([fs.exists("a/x"), fs.exists("b/x")])
     yield* equal(places.filter((there) => there).length, 1)
     yield* equal(yield* fs.readString("b/y"), "2")
   }),
   moving.law("deleting a tree and writing into it do not lock up", "C-42", function* (fs) {
-    yield* arrange(fs, { "d/a": "1" })
+    yield* plantFiles(fs, { "d/a": "1" })
     const seen = yield* outcomes<unknown, { readonly _tag: string }>(
-      numbers.map((n) => (n % 5 === 0 ? fs.delete("d", { recursive: true, missing: "ignore" }) : fs.write(`d/${n}`, "x")))
+      numbers.map((n) =>
+        n % 5 === 0 ? fs.delete("d", { recursive: true, missingDirectories: "ignore" }) : fs.write(`d/${n}`, "x")
+      )
     )
     yield* holds(
       seen.every((tag) => tag === "success" || tag === "NotFound" || tag === "DirectoryNotEmpty"),
@@ -107,29 +111,29 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
     yield* equal(yield* fs.readString("d/last"), "x")
   }),
   law("whoever is interrupted while it waits gives its place back", "C-42", function* (fs) {
-    yield* arrange(fs, { a: "old" })
-    const slow = yield* failing(fs, { operation: "Write", path: "a", nth: 1, fault: "hang" })
+    yield* plantFiles(fs, { a: "old" })
+    const slow = yield* withFaults(fs, { operation: "Write", path: "a", nth: 1, fault: "hang" })
     const holder = yield* Effect.forkChild(slow.write("a", "1"), { startImmediately: true })
     const waiting = yield* Effect.forkChild(slow.write("a", "2"), { startImmediately: true })
     const last = yield* Effect.forkChild(slow.write("a", "3"), { startImmediately: true })
     yield* Fiber.interrupt(waiting)
     yield* Fiber.interrupt(holder)
     yield* Fiber.join(last)
-    yield* leaves(fs, { a: "3" })
+    yield* expectTree(fs, { a: "3" })
   }),
   law("other paths go on while one is held", "C-42", function* (fs) {
-    yield* arrange(fs, { "a/x": "old", "b/x": "old" })
-    const slow = yield* failing(fs, { operation: "Write", path: "a/x", fault: "hang" })
+    yield* plantFiles(fs, { "a/x": "old", "b/x": "old" })
+    const slow = yield* withFaults(fs, { operation: "Write", path: "a/x", fault: "hang" })
     const holder = yield* Effect.forkChild(slow.write("a/x", "1"), { startImmediately: true })
     yield* fs.write("b/x", "2")
     yield* fs.write("a/y", "3")
     yield* equal(yield* fs.readString("a/x"), "old")
     yield* Fiber.interrupt(holder)
-    yield* leaves(fs, { "a/x": "old", "b/x": "2", "a/y": "3" })
+    yield* expectTree(fs, { "a/x": "old", "b/x": "2", "a/y": "3" })
   })
 ]
 
-const single = [
+const singleCalls = [
   ["overwrite", (fs) => fs.write("p/a", "new")],
   ["overwrite of a file", (fs) => fs.write("d/f", "new")],
   ["create", (fs) => fs.write("p/q/a", "new", { mode: "create" })],
@@ -143,12 +147,12 @@ const single = [
   ["copy of a tree", (fs) => fs.copy("d", "p/d")]
 ] as ReadonlyArray<readonly [string, (fs: Algebra) => Effect.Effect<unknown, unknown>]>
 
-const before = { "d/f": "old", "d/e/g": "x", other: "y" }
+const initialTree = { "d/f": "old", "d/e/g": "x", other: "y" }
 
-const mutations = ["Write", "MakeDirectory", "Remove", "Rename"] as const
+const changeSteps = ["Write", "MakeDirectory", "Remove", "Rename"] as const
 
 /** Tests whether this filesystem's directories are disks of their own. Leaves the tree unchanged. */
-const onlyCopies = (fs: Algebra): Effect.Effect<boolean, unknown> => {
+const copiesAcrossDirectories = (fs: Algebra): Effect.Effect<boolean, unknown> => {
   const [from, to] = ["d/f", "d/e/probe"] as [FsPath, FsPath]
   return Effect.matchEffect(fs.port.rename(from, to, { replace: false }), {
     onSuccess: () => Effect.as(fs.port.rename(to, from, { replace: false }), false),
@@ -157,25 +161,25 @@ const onlyCopies = (fs: Algebra): Effect.Effect<boolean, unknown> => {
 }
 
 export const atomicityLaws: ReadonlyArray<Law> = [
-  ...single.flatMap(([what, call]) => [
+  ...singleCalls.flatMap(([what, call]) => [
     moving.law(`${what} that fails at any step changes nothing`, "C-13, C-55", function* (fs) {
-      yield* arrange(fs, before)
+      yield* plantFiles(fs, initialTree)
       for (let nth = 1; nth < 50; nth++) {
-        const broken = yield* failing(fs, { operation: mutations, nth, fault: { _tag: "DiskFull" } })
+        const broken = yield* withFaults(fs, { operation: changeSteps, nth, fault: { _tag: "DiskFull" } })
         const exit = yield* Effect.exit(call(broken))
         if (Exit.isSuccess(exit)) return yield* holds(nth > 1, "at least one step that could fail")
-        yield* leaves(fs, before)
+        yield* expectTree(fs, initialTree)
       }
     }),
     moving.law(`${what} that is interrupted at any step changes nothing`, "C-13, C-55", function* (fs) {
-      yield* arrange(fs, before)
+      yield* plantFiles(fs, initialTree)
       for (let nth = 1; nth < 50; nth++) {
-        const broken = yield* failing(fs, { operation: mutations, nth, fault: "hang" })
+        const broken = yield* withFaults(fs, { operation: changeSteps, nth, fault: "hang" })
         const fiber = yield* Effect.forkChild(call(broken), { startImmediately: true })
         const hung = yield* Effect.raceFirst(Effect.as(broken.hung, true), Effect.as(Fiber.await(fiber), false))
         if (!hung) return yield* holds(nth > 1, "at least one step that could hang")
         yield* Fiber.interrupt(fiber)
-        yield* leaves(fs, before)
+        yield* expectTree(fs, initialTree)
       }
     })
   ]),
@@ -183,14 +187,14 @@ export const atomicityLaws: ReadonlyArray<Law> = [
     "a move of a tree that fails at any step changes nothing, or loses nothing where only copying would do",
     "C-51, C-55",
     function* (fs) {
-      yield* arrange(fs, before)
-      const copies = yield* onlyCopies(fs)
+      yield* plantFiles(fs, initialTree)
+      const copies = yield* copiesAcrossDirectories(fs)
       for (let nth = 1; nth < 50; nth++) {
-        const broken = yield* failing(fs, { operation: mutations, nth, fault: { _tag: "DiskFull" } })
+        const broken = yield* withFaults(fs, { operation: changeSteps, nth, fault: { _tag: "DiskFull" } })
         const exit = yield* Effect.exit(broken.move("d", "p/d"))
         if (Exit.isSuccess(exit)) return yield* holds(nth > 1, "at least one step that could fail")
         if (!copies) {
-          yield* leaves(fs, before)
+          yield* expectTree(fs, initialTree)
           continue
         }
         const found = yield* capture(fs.port)
@@ -201,46 +205,46 @@ export const atomicityLaws: ReadonlyArray<Law> = [
           const kept = [found[`d/${path}`], found[`p/d/${path}`]].includes(`file ${JSON.stringify(content)}`)
           yield* holds(kept, `${path} in one of the two places, whole`, found)
         }
-        yield* Effect.forEach(["d", "p", "other"], (path) => fs.delete(path, { recursive: true, missing: "ignore" }))
-        yield* arrange(fs, before)
+        yield* Effect.forEach(["d", "p", "other"], (path) => fs.delete(path, { recursive: true, missingDirectories: "ignore" }))
+        yield* plantFiles(fs, initialTree)
       }
     }
   ),
   law("a full disk is told as DiskFull", "C-22, C-23", function* (fs) {
-    yield* arrange(fs, { a: "old", d: directory })
-    const full = yield* failing(fs, { operation: ["Write", "MakeDirectory"], fault: { _tag: "DiskFull" } })
+    yield* plantFiles(fs, { a: "old", d: directory })
+    const full = yield* withFaults(fs, { operation: ["Write", "MakeDirectory"], fault: { _tag: "DiskFull" } })
     const seen = yield* outcomes<unknown, { readonly _tag: string }>([
       full.write("a", "new"),
-      full.writeBytes("p/q", utf8("new")),
+      full.writeBytes("p/q", encodeUtf8("new")),
       full.edit("a", { oldText: "old", newText: "new" }),
       full.mkdir("e"),
       full.copy("a", "b"),
       full.copy("d", "e"),
-      Stream.run(Stream.make(utf8("new")), full.sink("a"))
+      Stream.run(Stream.make(encodeUtf8("new")), full.sink("a"))
     ])
     yield* equal(
       seen,
       Array.from(seen, () => "DiskFull")
     )
-    yield* leaves(fs, { a: "old", d: directory })
+    yield* expectTree(fs, { a: "old", d: directory })
   }),
   law("a full disk keeps the old file", "behaviours: regressions", function* (fs) {
-    yield* arrange(fs, { a: "old" })
+    yield* plantFiles(fs, { a: "old" })
     const small = noted(fs, yield* quota({ maxBytes: 5 })(fs))
     const seen = yield* outcomes<unknown, { readonly _tag: string }>([
       small.write("a", "too long"),
-      small.writeBytes("a", utf8("new"), { mode: "append" }),
+      small.writeBytes("a", encodeUtf8("new"), { mode: "append" }),
       small.edit("a", { oldText: "old", newText: "longer" }),
       small.write("p/q", "new"),
-      Stream.run(Stream.make(utf8("too"), utf8("long")), small.sink("a")),
+      Stream.run(Stream.make(encodeUtf8("too"), encodeUtf8("long")), small.sink("a")),
       small.copy("a", "b")
     ])
     yield* equal(
       seen,
       Array.from(seen, () => "DiskFull")
     )
-    yield* leaves(fs, { a: "old" })
+    yield* expectTree(fs, { a: "old" })
     yield* small.write("a", "newer")
-    yield* leaves(fs, { a: "newer" })
+    yield* expectTree(fs, { a: "newer" })
   })
 ]

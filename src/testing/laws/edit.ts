@@ -1,14 +1,14 @@
 import * as Effect from "effect/Effect"
-import { arrange, chapter, leaves } from "../chapter.ts"
+import { plantFiles, lawForms, expectTree } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { directory } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { bytes, utf8 } from "../operations.ts"
+import { toBytes, encodeUtf8 } from "../operations.ts"
 import type { Edit } from "../../filesystem/Filesystem.ts"
 
-const { changes, law, refuses } = chapter({ kind: "service", needs: ["write"] })
+const { changes, law, refuses } = lawForms({ kind: "service", needs: ["write"] })
 
-const mark = bytes(0xef, 0xbb, 0xbf)
+const mark = toBytes(0xef, 0xbb, 0xbf)
 
 const utf16 = (text: string, littleEndian: boolean): Uint8Array => {
   const out = new Uint8Array(2 + text.length * 2)
@@ -122,9 +122,9 @@ const rows: ReadonlyArray<Row> = [
   },
   {
     what: "the byte order mark stays before a match at the start",
-    before: bytes(...mark, ...utf8("abc")),
+    before: toBytes(...mark, ...encodeUtf8("abc")),
     edits: { oldText: "a", newText: "x" },
-    after: bytes(...mark, ...utf8("xbc")),
+    after: toBytes(...mark, ...encodeUtf8("xbc")),
     replacements: 1
   },
   {
@@ -182,14 +182,14 @@ export const editLaws: ReadonlyArray<Law> = [
   ),
   law("several matches are InvalidArgument, which says how many and on which lines", "C-34", function* (fs) {
     const content = `${"\n".repeat(10)}here\n${"\n".repeat(11)}here\n`
-    yield* arrange(fs, { a: content })
+    yield* plantFiles(fs, { a: content })
     const { message } = yield* fails(fs.edit("a", { oldText: "here", newText: "there" }), "InvalidArgument")
     yield* holds(
       /\b2\b/.test(message) && /\b11\b/.test(message) && /\b23\b/.test(message),
       "a message with 2, 11 and 23",
       message
     )
-    yield* leaves(fs, { a: content })
+    yield* expectTree(fs, { a: content })
   }),
   ...(
     [
@@ -199,7 +199,7 @@ export const editLaws: ReadonlyArray<Law> = [
     ] as const
   ).map(([why, content, oldText, pattern]) =>
     law(`no match because of ${why} is told so, with the line`, "C-34", function* (fs) {
-      yield* arrange(fs, { a: `first\n${content}last\n` })
+      yield* plantFiles(fs, { a: `first\n${content}last\n` })
       const { message } = yield* fails(fs.edit("a", { oldText, newText: "x" }), "InvalidArgument")
       yield* holds(pattern.test(message) && /\b2\b/.test(message), `a message about ${why} in line 2`, message)
     })
@@ -243,7 +243,7 @@ export const editLaws: ReadonlyArray<Law> = [
   refuses(
     "what is neither UTF-8 nor marked as UTF-16 is NotText",
     "C-34",
-    { a: bytes(0x61, 0xe9, 0x62) },
+    { a: toBytes(0x61, 0xe9, 0x62) },
     (fs) => fs.edit("a", { oldText: "a", newText: "b" }),
     "NotText",
     { offset: 1 }
@@ -264,32 +264,32 @@ export const editLaws: ReadonlyArray<Law> = [
     "NotFound"
   ),
   law("a dry run answers what would happen, and changes nothing", "C-34", function* (fs) {
-    yield* arrange(fs, { a: "one two" })
+    yield* plantFiles(fs, { a: "one two" })
     const dry = yield* fs.edit("a", { oldText: "two", newText: "2" }, { dryRun: true })
     yield* has(dry, { replacements: 1 })
-    yield* leaves(fs, { a: "one two" })
+    yield* expectTree(fs, { a: "one two" })
     yield* equal(dry.diff, (yield* fs.edit("a", { oldText: "two", newText: "2" })).diff)
   }),
   law("a dry run fails as the edit would", "C-34", function* (fs) {
-    yield* arrange(fs, { a: "one" })
+    yield* plantFiles(fs, { a: "one" })
     yield* fails(fs.edit("a", { oldText: "two", newText: "2" }, { dryRun: true }), "InvalidArgument")
   }),
   law("the diff is unified, with three lines of context", "api: EditResult", function* (fs) {
-    yield* arrange(fs, { a: "1\n2\n3\n4\n5\n6\n7\n8\n9\n" })
+    yield* plantFiles(fs, { a: "1\n2\n3\n4\n5\n6\n7\n8\n9\n" })
     const { diff } = yield* fs.edit("a", { oldText: "5", newText: "five" })
     const body = diff.slice(diff.indexOf("@@")).trimEnd().split("\n")
     yield* equal(body[0]?.replace(/@@[^@]*$/, "@@"), "@@ -2,7 +2,7 @@")
     yield* equal(body.slice(1), [" 2", " 3", " 4", "-5", "+five", " 6", " 7", " 8"])
   }),
   law("edit answers the new version when it is asked for", "C-50", function* (fs) {
-    yield* arrange(fs, { a: "abd" })
+    yield* plantFiles(fs, { a: "abd" })
     yield* has(yield* fs.edit("a", { oldText: "d", newText: "c" }, { version: true }), {
       version: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     })
   }),
   law("edit finds what is there at that moment", "S0-96", function* (fs) {
-    yield* arrange(fs, { a: "1" })
+    yield* plantFiles(fs, { a: "1" })
     for (let i = 1; i < 5; i++) yield* Effect.asVoid(fs.edit("a", { oldText: `${i}`, newText: `${i + 1}` }))
-    yield* leaves(fs, { a: "5" })
+    yield* expectTree(fs, { a: "5" })
   })
 ]

@@ -2,19 +2,19 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type { Algebra, GrepOptions } from "../../filesystem/Filesystem.ts"
 import type { GrepMatch } from "../../model/Entry.ts"
-import { arrange, chapter, failing, limited } from "../chapter.ts"
+import { plantFiles, lawForms, withFaults, withLimits } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import type { Files } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { bytes, collect, utf8 } from "../operations.ts"
+import { toBytes, collect, encodeUtf8 } from "../operations.ts"
 
-const { answers, law, refuses } = chapter({ kind: "service" })
+const { answers, law, refuses } = lawForms({ kind: "service" })
 
-const short = ({ path, lineNumber, lineContent, matchStart, matchEnd }: GrepMatch): string =>
+const formatMatch = ({ path, lineNumber, lineContent, matchStart, matchEnd }: GrepMatch): string =>
   `${path}:${lineNumber}:${lineContent.slice(matchStart, matchEnd)}`
 
-const hits = (pattern: string | RegExp, options?: GrepOptions) => (fs: Algebra) =>
-  Effect.map(fs.grep(pattern, options), ({ matches }) => matches.map(short))
+const grepMatches = (pattern: string | RegExp, options?: GrepOptions) => (fs: Algebra) =>
+  Effect.map(fs.grep(pattern, options), ({ matches }) => matches.map(formatMatch))
 
 interface Row {
   readonly what: string
@@ -70,7 +70,7 @@ const rows: ReadonlyArray<Row> = [
   },
   {
     what: "the byte order mark is not part of the first line",
-    text: bytes(0xef, 0xbb, 0xbf, ...utf8("x\n")),
+    text: toBytes(0xef, 0xbb, 0xbf, ...encodeUtf8("x\n")),
     pattern: "^x",
     expected: ["1:x"]
   },
@@ -78,7 +78,7 @@ const rows: ReadonlyArray<Row> = [
   { what: "a final line end begins no line", text: "a\n", pattern: "^", expected: ["1:"] }
 ]
 
-const several: Files = { "b/x.ts": "hit\nno\nhit", "a.ts": "no\nhit", "b-c.ts": "hit", "d.txt": "hit" }
+const severalFiles: Files = { "b/x.ts": "hit\nno\nhit", "a.ts": "no\nhit", "b-c.ts": "hit", "d.txt": "hit" }
 
 const badPatterns: ReadonlyArray<readonly [what: string, pattern: string]> = [
   ["that is malformed", "(a"],
@@ -92,18 +92,18 @@ export const grepLaws: ReadonlyArray<Law> = [
       `in grep, ${what}`,
       "C-20, C-21",
       { f: text },
-      hits(pattern, options),
+      grepMatches(pattern, options),
       expected.map((line) => `f:${line}`)
     )
   ),
   law("a match across lines is at the line where it begins", "api: GrepOptions", function* (fs) {
-    yield* arrange(fs, { f: "x\na\nb\nc" })
+    yield* plantFiles(fs, { f: "x\na\nb\nc" })
     const { matches } = yield* fs.grep("a\\nb", { multiline: true })
     yield* equal(
       matches.map(({ lineNumber }) => lineNumber),
       [2]
     )
-    yield* equal(yield* hits("a\\nb")(fs), [])
+    yield* equal(yield* grepMatches("a\\nb")(fs), [])
   }),
   answers(
     "a match has its line, and columns in UTF-16 units",
@@ -112,29 +112,34 @@ export const grepLaws: ReadonlyArray<Law> = [
     (fs) => Effect.map(fs.grep("hit"), ({ matches }) => matches),
     [{ path: "d/f" as never, lineNumber: 2, lineContent: "😀é hit, hit", matchStart: 4, matchEnd: 7 }]
   ),
-  answers("matches are in the order of path and line", "C-18, C-21", several, hits("hit"), [
+  answers("matches are in the order of path and line", "C-18, C-21", severalFiles, grepMatches("hit"), [
     "a.ts:2:hit",
     "b-c.ts:1:hit",
     "b/x.ts:1:hit",
     "b/x.ts:3:hit",
     "d.txt:1:hit"
   ]),
-  answers("a glob chooses the files", "S0-39", several, hits("hit", { glob: "*.txt" }), ["d.txt:1:hit"]),
-  answers("several globs choose together", "S0-39", several, hits("hit", { glob: ["*.txt", "/a.ts"] }), [
+  answers("a glob chooses the files", "S0-39", severalFiles, grepMatches("hit", { glob: "*.txt" }), ["d.txt:1:hit"]),
+  answers("several globs choose together", "S0-39", severalFiles, grepMatches("hit", { glob: ["*.txt", "/a.ts"] }), [
     "a.ts:2:hit",
     "d.txt:1:hit"
   ]),
-  answers("a base bounds the search", "S0-38", several, hits("hit", { path: "b" }), ["b/x.ts:1:hit", "b/x.ts:3:hit"]),
-  answers("a glob is relative to the base", "S0-39", several, hits("hit", { path: "b", glob: "/x.ts" }), [
+  answers("a base bounds the search", "S0-38", severalFiles, grepMatches("hit", { path: "b" }), [
     "b/x.ts:1:hit",
     "b/x.ts:3:hit"
   ]),
-  answers("a base that is a file searches that file", "C-21", several, hits("hit", { path: "a.ts" }), ["a.ts:2:hit"]),
+  answers("a glob is relative to the base", "S0-39", severalFiles, grepMatches("hit", { path: "b", glob: "/x.ts" }), [
+    "b/x.ts:1:hit",
+    "b/x.ts:3:hit"
+  ]),
+  answers("a base that is a file searches that file", "C-21", severalFiles, grepMatches("hit", { path: "a.ts" }), [
+    "a.ts:2:hit"
+  ]),
   ...["missing", "missing/x", "a.ts/x"].flatMap((path) => [
     refuses(
       `grep below ${path}, which is missing, is NotFound`,
       "C-19",
-      several,
+      severalFiles,
       (fs) => fs.grep("hit", { path }),
       "NotFound",
       {
@@ -144,20 +149,20 @@ export const grepLaws: ReadonlyArray<Law> = [
     refuses(
       `grepStream below ${path}, which is missing, is NotFound`,
       "C-19",
-      several,
+      severalFiles,
       (fs) => collect(fs.grepStream("hit", { path, maxMatches: 0 })),
       "NotFound",
       { path }
     )
   ]),
   law("grep names the files and directories that look like a base that is missing", "C-19", function* (fs) {
-    yield* arrange(fs, { "source/app/main.ts": "hit", "sourc.txt": "hit" })
+    yield* plantFiles(fs, { "source/app/main.ts": "hit", "sourc.txt": "hit" })
     yield* fails(fs.grep("hit", { path: "sourc.tx" }), "NotFound", { nearest: ["sourc.txt"] })
     yield* fails(fs.grep("hit", { path: "sorce/app/main.ts" }), "NotFound", { nearest: ["source/app/main.ts"] })
     yield* fails(collect(fs.grepStream("hit", { path: "source/ap" })), "NotFound", { nearest: ["source/app"] })
     yield* fails(fs.grep("hit", { path: "unlike" }), "NotFound", { nearest: undefined })
   }),
-  answers("what is excluded is not searched", "C-19", several, hits("hit", { exclude: ["b", "*.txt"] }), [
+  answers("what is excluded is not searched", "C-19", severalFiles, grepMatches("hit", { exclude: ["b", "*.txt"] }), [
     "a.ts:2:hit",
     "b-c.ts:1:hit"
   ]),
@@ -169,23 +174,43 @@ export const grepLaws: ReadonlyArray<Law> = [
     { filesSearched: 3, filesMatched: 2, truncated: false, next: undefined }
   ),
   ...badPatterns.map(([what, pattern]) =>
-    refuses(`a regular expression ${what} is InvalidArgument`, "C-20", several, (fs) => fs.grep(pattern), "InvalidArgument", {
-      argument: "pattern"
-    })
+    refuses(
+      `a regular expression ${what} is InvalidArgument`,
+      "C-20",
+      severalFiles,
+      (fs) => fs.grep(pattern),
+      "InvalidArgument",
+      {
+        argument: "pattern"
+      }
+    )
   ),
-  refuses("a RegExp is not literal", "C-20", several, (fs) => fs.grep(/a/, { literal: true }), "InvalidArgument"),
-  refuses("grep refuses a negative maximum", "C-21", several, (fs) => fs.grep("x", { maxMatches: -1 }), "InvalidArgument", {
-    argument: "maxMatches"
-  }),
-  refuses("a bad glob in grep is InvalidArgument", "C-19", several, (fs) => fs.grep("x", { glob: "../*" }), "InvalidArgument"),
-  answers("no matches are what a maximum of 0 gives, in grep", "C-21", several, hits("hit", { maxMatches: 0 }), []),
+  refuses("a RegExp is not literal", "C-20", severalFiles, (fs) => fs.grep(/a/, { literal: true }), "InvalidArgument"),
+  refuses(
+    "grep refuses a negative maximum",
+    "C-21",
+    severalFiles,
+    (fs) => fs.grep("x", { maxMatches: -1 }),
+    "InvalidArgument",
+    {
+      argument: "maxMatches"
+    }
+  ),
+  refuses(
+    "a bad glob in grep is InvalidArgument",
+    "C-19",
+    severalFiles,
+    (fs) => fs.grep("x", { glob: "../*" }),
+    "InvalidArgument"
+  ),
+  answers("no matches are what a maximum of 0 gives, in grep", "C-21", severalFiles, grepMatches("hit", { maxMatches: 0 }), []),
   law("a grep that is cut says so, and continues strictly after the path and the line", "C-20", function* (fs) {
-    yield* arrange(fs, several)
+    yield* plantFiles(fs, severalFiles)
     const seen: Array<string> = []
     let after: string | undefined
     for (let page = 0; page < 10; page++) {
       const result = yield* fs.grep("hit", { maxMatches: 2, after })
-      seen.push(...result.matches.map(short))
+      seen.push(...result.matches.map(formatMatch))
       yield* equal(result.truncated, result.next !== undefined, "truncated where there is a next")
       after = result.next
       if (after === undefined) break
@@ -193,18 +218,18 @@ export const grepLaws: ReadonlyArray<Law> = [
     yield* equal(seen, ["a.ts:2:hit", "b-c.ts:1:hit", "b/x.ts:1:hit", "b/x.ts:3:hit", "d.txt:1:hit"])
   }),
   law("1,000 matches are answered by default, and all are streamed", "C-20", function* (fs) {
-    yield* arrange(fs, { f: "x\n".repeat(1001) })
+    yield* plantFiles(fs, { f: "x\n".repeat(1001) })
     const result = yield* fs.grep("x")
     yield* equal([result.matches.length, result.truncated], [1000, true])
-    yield* equal((yield* fs.grep("x", { after: result.next })).matches.map(short), ["f:1001:x"])
+    yield* equal((yield* fs.grep("x", { after: result.next })).matches.map(formatMatch), ["f:1001:x"])
     yield* equal((yield* collect(fs.grepStream("x"))).length, 1001)
   }),
   law("greps are cut at the limit of the scope", "C-22", function* (fs) {
-    yield* arrange(fs, several)
-    yield* equal((yield* limited({ maxGrepMatches: 2 })(fs.grep("hit"))).matches.length, 2)
+    yield* plantFiles(fs, severalFiles)
+    yield* equal((yield* withLimits({ maxGrepMatches: 2 })(fs.grep("hit"))).matches.length, 2)
   }),
   law("grepStream finds what grep does", "C-20", function* (fs) {
-    yield* arrange(fs, { ...several, ".gitignore": "/b/\n", long: `h.t\nHIT\n${"x".repeat(200)} hits` })
+    yield* plantFiles(fs, { ...severalFiles, ".gitignore": "/b/\n", long: `h.t\nHIT\n${"x".repeat(200)} hits` })
     const { next } = yield* fs.grep("hit", { maxMatches: 2 })
     const cases: ReadonlyArray<readonly [pattern: string, options: GrepOptions]> = [
       ["hit", {}],
@@ -227,7 +252,7 @@ export const grepLaws: ReadonlyArray<Law> = [
     }
   }),
   law("lines around a match are told where they are asked for", "api: GrepMatch", function* (fs) {
-    yield* arrange(fs, { f: "1\n2\nhit\n4\n5\r\n6" })
+    yield* plantFiles(fs, { f: "1\n2\nhit\n4\n5\r\n6" })
     yield* equal<object | undefined>((yield* fs.grep("hit", { context: 1 })).matches[0], {
       path: "f",
       lineNumber: 3,
@@ -250,56 +275,61 @@ export const grepLaws: ReadonlyArray<Law> = [
   }),
 
   law("a NUL in the first 8,192 bytes is binary", "C-21", function* (fs) {
-    yield* arrange(fs, { early: utf8("hit\n".padEnd(8191, "x") + "\0"), late: utf8("hit\n".padEnd(8192, "x") + "\0") })
+    yield* plantFiles(fs, {
+      early: encodeUtf8("hit\n".padEnd(8191, "x") + "\0"),
+      late: encodeUtf8("hit\n".padEnd(8192, "x") + "\0")
+    })
     const result = yield* fs.grep("hit")
-    yield* equal(result.matches.map(short), ["late:1:hit"])
+    yield* equal(result.matches.map(formatMatch), ["late:1:hit"])
     yield* has(result.skipped, { binary: 1 })
   }),
   law("a match in what is not UTF-8 is binary, no match is nothing", "C-21", function* (fs) {
-    yield* arrange(fs, { hit: bytes(...utf8("hit\n"), 0xff), none: bytes(...utf8("none\n"), 0xff) })
+    yield* plantFiles(fs, { hit: toBytes(...encodeUtf8("hit\n"), 0xff), none: toBytes(...encodeUtf8("none\n"), 0xff) })
     const result = yield* fs.grep("hit")
     yield* equal(result.matches, [])
     yield* has(result.skipped, { binary: 1 })
   }),
   law("a file over the size of the search is counted", "api: Skipped", function* (fs) {
-    yield* arrange(fs, { big: "hit hit", small: "hit" })
+    yield* plantFiles(fs, { big: "hit hit", small: "hit" })
     const skipped: Array<string> = []
     const result = yield* fs.grep("hit", { maxFileSize: 6, onSkip: (path, why) => skipped.push(`${why} ${path}`) })
-    yield* equal(result.matches.map(short), ["small:1:hit"])
+    yield* equal(result.matches.map(formatMatch), ["small:1:hit"])
     yield* has(result.skipped, { tooLarge: 1 })
     yield* equal(skipped, ["tooLarge big"])
   }),
   law("a file that cannot be read is counted and named, and the rest is searched", "C-21", function* (fs) {
-    yield* arrange(fs, { a: "hit", b: "hit", c: "hit" })
-    const broken = yield* failing(fs, { operation: "Open", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
+    yield* plantFiles(fs, { a: "hit", b: "hit", c: "hit" })
+    const broken = yield* withFaults(fs, { operation: "Open", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
     const skipped: Array<string> = []
     const result = yield* broken.grep("hit", { onSkip: (path, why) => skipped.push(`${why} ${path}`) })
-    yield* equal(result.matches.map(short), ["a:1:hit", "c:1:hit"])
+    yield* equal(result.matches.map(formatMatch), ["a:1:hit", "c:1:hit"])
     yield* has(result.skipped, { unreadable: 1, unreadablePaths: ["b" as never] })
     yield* equal(skipped, ["unreadable b"])
   }),
   law("a hostile pattern ends as Timeout, which names the file", "C-20", function* (fs) {
-    yield* arrange(fs, { "fine.txt": "aaa\n", "hostile.txt": `${"a".repeat(40)}!\n` })
-    const error = yield* fails(limited({ patternBudget: 200 })(fs.grep("^(a+)+$")), "Timeout")
+    yield* plantFiles(fs, { "fine.txt": "aaa\n", "hostile.txt": `${"a".repeat(40)}!\n` })
+    const error = yield* fails(withLimits({ patternBudget: 200 })(fs.grep("^(a+)+$")), "Timeout")
     yield* holds(error.message.includes("hostile.txt"), "a message that names hostile.txt", error.message)
   }),
   law("a hostile pattern holds nobody else up", "C-20", function* (fs) {
-    yield* arrange(fs, { "hostile.txt": `${"a".repeat(40)}!\n`, other: "x" })
-    const grep = yield* Effect.forkChild(limited({ patternBudget: 1000 })(fs.grep("^(a+)+$")), { startImmediately: true })
+    yield* plantFiles(fs, { "hostile.txt": `${"a".repeat(40)}!\n`, other: "x" })
+    const grep = yield* Effect.forkChild(withLimits({ patternBudget: 1000 })(fs.grep("^(a+)+$")), { startImmediately: true })
     yield* equal(yield* fs.readString("other"), "x")
     yield* holds(grep.pollUnsafe() === undefined, "a read that ends while the search is still at work")
     yield* Fiber.interrupt(grep)
   }),
   law("a search that is interrupted ends", "C-20", function* (fs) {
-    yield* arrange(fs, { "hostile.txt": `${"a".repeat(40)}!\n` })
-    const grep = yield* Effect.forkChild(limited({ patternBudget: 3_600_000 })(fs.grep("^(a+)+$")), { startImmediately: true })
+    yield* plantFiles(fs, { "hostile.txt": `${"a".repeat(40)}!\n` })
+    const grep = yield* Effect.forkChild(withLimits({ patternBudget: 3_600_000 })(fs.grep("^(a+)+$")), {
+      startImmediately: true
+    })
     yield* fs.readString("hostile.txt")
     yield* Fiber.interrupt(grep)
-    yield* equal(yield* hits("!$", { path: "hostile.txt" })(fs), ["hostile.txt:1:!"])
+    yield* equal(yield* grepMatches("!$", { path: "hostile.txt" })(fs), ["hostile.txt:1:!"])
   }),
   law("searching goes on after a hostile pattern", "C-20", function* (fs) {
-    yield* arrange(fs, { f: `${"a".repeat(40)}!\nhit\n` })
-    yield* fails(limited({ patternBudget: 200 })(fs.grep("^(a+)+$")), "Timeout")
-    yield* equal(yield* hits("hit")(fs), ["f:2:hit"])
+    yield* plantFiles(fs, { f: `${"a".repeat(40)}!\nhit\n` })
+    yield* fails(withLimits({ patternBudget: 200 })(fs.grep("^(a+)+$")), "Timeout")
+    yield* equal(yield* grepMatches("hit")(fs), ["f:2:hit"])
   })
 ]

@@ -3,59 +3,59 @@ import * as Schema from "effect/Schema"
 import { FsError } from "../../model/FsError.ts"
 import * as FsErrors from "../../model/FsError.ts"
 import * as Limits from "../../model/Limits.ts"
-import { arrange, chapter, failing, leaves, limited } from "../chapter.ts"
+import { plantFiles, lawForms, withFaults, expectTree, withLimits } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { type Files } from "../Files.ts"
 import { abilities, Bench, type Law } from "../Law.ts"
-import { bytes, collect, pathCalls, paths, possible } from "../operations.ts"
+import { toBytes, collect, pathCalls, paths, supportedCalls } from "../operations.ts"
 
-const { law, refuses } = chapter({ kind: "service" })
-const writing = chapter({ kind: "service", needs: ["write"] })
-const deleting = chapter({ kind: "service", needs: ["delete"] })
+const { law, refuses } = lawForms({ kind: "service" })
+const writing = lawForms({ kind: "service", needs: ["write"] })
+const deleting = lawForms({ kind: "service", needs: ["delete"] })
 
-const placed = chapter({ kind: "service", needs: ["a place on a machine"] })
+const lawsOnMachine = lawForms({ kind: "service", needs: ["a place on a machine"] })
 
 const deepPath = Array.from({ length: 20 }, () => "d").join("/")
 const deep: Files = { [`${deepPath}/f`]: "hit" }
-const asAgent = limited(Limits.agent)
+const withAgentLimits = withLimits(Limits.agent)
 
 export const limitLaws: ReadonlyArray<Law> = [
   law("walks and searches see what lies deeper than a path may be", "C-22", function* (fs) {
-    yield* arrange(fs, deep)
-    yield* equal((yield* asAgent(collect(fs.walk()))).length, 21)
-    yield* equal(paths((yield* asAgent(fs.glob("f"))).matches), [`${deepPath}/f`])
-    yield* equal(paths((yield* asAgent(fs.grep("hit"))).matches), [`${deepPath}/f`])
+    yield* plantFiles(fs, deep)
+    yield* equal((yield* withAgentLimits(collect(fs.walk()))).length, 21)
+    yield* equal(paths((yield* withAgentLimits(fs.glob("f"))).matches), [`${deepPath}/f`])
+    yield* equal(paths((yield* withAgentLimits(fs.grep("hit"))).matches), [`${deepPath}/f`])
   }),
   deleting.law("a recursive delete sees what lies deeper than a path may be", "C-22", function* (fs) {
-    yield* arrange(fs, deep)
-    yield* equal(yield* asAgent(fs.delete("d", { recursive: true })), { deleted: 1, directories: 20 })
-    yield* leaves(fs, {})
+    yield* plantFiles(fs, deep)
+    yield* equal(yield* withAgentLimits(fs.delete("d", { recursive: true })), { deleted: 1, directories: 20 })
+    yield* expectTree(fs, {})
   }),
   writing.law("a copy sees what lies deeper than a path may be", "C-22", function* (fs) {
-    yield* arrange(fs, deep)
-    yield* equal(yield* asAgent(fs.copy("d", "e")), { files: 1, directories: 20, bytes: 3 })
-    yield* leaves(fs, { ...deep, [`e${deepPath.slice(1)}/f`]: "hit" })
+    yield* plantFiles(fs, deep)
+    yield* equal(yield* withAgentLimits(fs.copy("d", "e")), { files: 1, directories: 20, bytes: 3 })
+    yield* expectTree(fs, { ...deep, [`e${deepPath.slice(1)}/f`]: "hit" })
   }),
   law("limits hold in the scope that set them, and nowhere else", "C-22", function* (fs) {
-    yield* arrange(fs, { "a/b": "x" })
-    yield* fails(limited({ maxPathDepth: 1 })(fs.readString("a/b")), "PathTooLong")
+    yield* plantFiles(fs, { "a/b": "x" })
+    yield* fails(withLimits({ maxPathDepth: 1 })(fs.readString("a/b")), "PathTooLong")
     yield* equal(yield* fs.readString("a/b"), "x")
   }),
   law("without limits everything can be read at once", "C-22", function* (fs) {
-    yield* arrange(fs, { a: "x\n".repeat(3000) })
+    yield* plantFiles(fs, { a: "x\n".repeat(3000) })
     const all = Effect.provideService(fs.read("a"), Limits.Limits, Limits.unlimited)
     yield* has(yield* all, { limit: 3000, truncated: false })
   })
 ]
 
-const failures: Files = { "d/f": "x", bad: bytes(0xff), "source.txt": "a" }
+const failingTree: Files = { "d/f": "x", bad: toBytes(0xff), "source.txt": "a" }
 
 const encode = Schema.encodeUnknownEffect(Schema.toCodecJson(FsError))
 const decode = Schema.decodeUnknownEffect(Schema.toCodecJson(FsError))
 
 export const errorLaws: ReadonlyArray<Law> = [
   law("errors survive JSON", "C-23, api: FsError", function* (fs) {
-    yield* arrange(fs, failures)
+    yield* plantFiles(fs, failingTree)
     const errors: ReadonlyArray<FsError> = [
       yield* fails(fs.readString("no"), "NotFound"),
       yield* fails(fs.readString("d"), "NotAFile"),
@@ -63,8 +63,8 @@ export const errorLaws: ReadonlyArray<Law> = [
       yield* fails(fs.readString("bad"), "NotText"),
       yield* fails(fs.readString("../x"), "InvalidPath"),
       yield* fails(fs.read("d/f", { limit: -3 }), "InvalidArgument"),
-      yield* fails(limited({ maxReadBytes: 0 })(fs.readString("d/f")), "LimitExceeded"),
-      yield* fails(limited({ maxPathDepth: 1 })(fs.readString("d/f")), "PathTooLong")
+      yield* fails(withLimits({ maxReadBytes: 0 })(fs.readString("d/f")), "LimitExceeded"),
+      yield* fails(withLimits({ maxPathDepth: 1 })(fs.readString("d/f")), "PathTooLong")
     ]
     for (const error of errors) {
       const sent: unknown = JSON.parse(JSON.stringify(yield* encode(error)))
@@ -74,26 +74,26 @@ export const errorLaws: ReadonlyArray<Law> = [
     }
   }),
   law("a message names the operation and the path", "api: FsError", function* (fs) {
-    yield* arrange(fs, failures)
+    yield* plantFiles(fs, failingTree)
     const { message } = yield* fails(fs.readString("d/no"), "NotFound")
     yield* holds(message.includes("readString") && message.includes("d/no"), "readString and d/no in the message", message)
   }),
-  placed.law("no error tells where the root stands on the host", "architecture: errors", function* (fs) {
-    yield* arrange(fs, failures)
-    const root = fs.port.info.root
+  lawsOnMachine.law("no error tells where the root stands on the host", "architecture: errors", function* (fs) {
+    yield* plantFiles(fs, failingTree)
+    const root = fs.port.info.failRootDenied
     for (const path of ["no/where", "d", "d/f", "d/f/x", "bad", "../x"]) {
-      for (const call of possible(pathCalls, abilities(fs, yield* Bench))) {
+      for (const call of supportedCalls(pathCalls, abilities(fs, yield* Bench))) {
         const result = yield* Effect.result(call.run(fs, path))
         if (result._tag === "Success" || call.operation === "delete" || call.operation === "move") continue
-        const told = JSON.stringify({ ...result.failure }) + result.failure.message
-        yield* holds(!told.includes(root), "an error without the root of the host", told)
+        const errorText = JSON.stringify({ ...result.failure }) + result.failure.message
+        yield* holds(!errorText.includes(root), "an error without the root of the host", errorText)
       }
     }
   }),
   law("a host's own words stay below the service", "architecture: errors", function* (fs) {
-    yield* arrange(fs, failures)
+    yield* plantFiles(fs, failingTree)
     const cause = new Error("/secret/root/d/f")
-    const broken = yield* failing(fs, {
+    const broken = yield* withFaults(fs, {
       operation: "Open",
       fault: { _tag: "IoError", code: "EIO", detail: "it failed", cause }
     })
@@ -101,9 +101,11 @@ export const errorLaws: ReadonlyArray<Law> = [
     yield* holds(!(JSON.stringify({ ...error }) + error.message).includes("secret"), "an error without the cause", error)
   }),
   law("exists fails only when the backend is gone", "C-54", function* (fs) {
-    yield* arrange(fs, failures)
+    yield* plantFiles(fs, failingTree)
     const on = (fault: FsErrors.Fault) =>
-      Effect.flatMap(failing(fs, { operation: ["Stat", "Open", "List", "ReadLink"], fault }), (broken) => broken.exists("d/f"))
+      Effect.flatMap(withFaults(fs, { operation: ["Stat", "Open", "List", "ReadLink"], fault }), (broken) =>
+        broken.exists("d/f")
+      )
     yield* fails(on({ _tag: "Unavailable", detail: "stopped" }), "Unavailable")
     yield* equal(yield* on({ _tag: "AccessDenied", why: "permission" }), false)
   }),
@@ -113,73 +115,73 @@ export const errorLaws: ReadonlyArray<Law> = [
       ["the arguments before what is there", "no", { limit: -3 }, "InvalidArgument"]
     ] as const
   ).map(([what, path, options, tag]) =>
-    refuses(`a read checks ${what}`, "C-54", failures, (fs) => fs.read(path, options), tag)
+    refuses(`a read checks ${what}`, "C-54", failingTree, (fs) => fs.read(path, options), tag)
   ),
   writing.refuses(
     "a write checks the path before its content",
     "C-54",
-    failures,
+    failingTree,
     (fs) => fs.write("../x", "\ud800"),
     "InvalidPath"
   ),
   writing.refuses(
     "a write checks its arguments before the limits",
     "C-54",
-    failures,
-    (fs) => limited({ maxFileSize: 1 })(fs.write("d/f", "12\ud800")),
+    failingTree,
+    (fs) => withLimits({ maxFileSize: 1 })(fs.write("d/f", "12\ud800")),
     "InvalidArgument"
   ),
   writing.refuses(
     "a write checks the limits before the precondition",
     "C-54",
-    failures,
-    (fs) => limited({ maxFileSize: 1 })(fs.write("d/f", "12", { ifMatch: null })),
+    failingTree,
+    (fs) => withLimits({ maxFileSize: 1 })(fs.write("d/f", "12", { ifMatch: null })),
     "LimitExceeded"
   ),
   writing.refuses(
     "a write checks the limits before what is there",
     "C-54",
-    failures,
-    (fs) => limited({ maxFileSize: 1 })(fs.write("d", "12")),
+    failingTree,
+    (fs) => withLimits({ maxFileSize: 1 })(fs.write("d", "12")),
     "LimitExceeded"
   ),
   writing.refuses(
     "a write checks the precondition before what its mode needs",
     "C-54",
-    failures,
+    failingTree,
     (fs) => fs.write("no", "12", { mode: "replace", ifMatch: "0".repeat(64) }),
     "Conflict"
   ),
   writing.refuses(
     "an edit checks the precondition before its matches",
     "C-54",
-    failures,
+    failingTree,
     (fs) => fs.edit("d/f", { oldText: "none", newText: "" }, { ifMatch: "0".repeat(64) }),
     "Conflict"
   ),
   writing.refuses(
     "an edit checks its arguments before the precondition",
     "C-54",
-    failures,
+    failingTree,
     (fs) => fs.edit("d/f", { oldText: "", newText: "" }, { ifMatch: "0".repeat(64) }),
     "InvalidArgument"
   ),
   refuses(
     "a glob checks its pattern before its base",
     "C-54",
-    failures,
+    failingTree,
     (fs) => fs.glob("", { path: "d/f" }),
     "InvalidArgument"
   ),
   refuses(
     "a glob checks its base's path before its pattern",
     "C-54",
-    failures,
+    failingTree,
     (fs) => fs.glob("", { path: "../x" }),
     "InvalidPath"
   ),
   law("errors are the classes that a program catches by tag", "C-23", function* (fs) {
-    yield* arrange(fs, failures)
+    yield* plantFiles(fs, failingTree)
     const caught = yield* fs
       .readString("no")
       .pipe(Effect.catchTag("NotFound", ({ operation, path }) => Effect.succeed(`${operation} ${path}`)))

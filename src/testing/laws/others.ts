@@ -3,18 +3,18 @@ import * as Stream from "effect/Stream"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { FsError } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
-import { arrange, chapter, leaves } from "../chapter.ts"
+import { plantFiles, lawForms, expectTree } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { abilities, Bench, type Law } from "../Law.ts"
 import { directory } from "../Files.ts"
-import { changingCalls, collect, paths, possible, readingCalls, utf8 } from "../operations.ts"
+import { changingCalls, collect, paths, supportedCalls, readingCalls, encodeUtf8 } from "../operations.ts"
 
-const other = chapter({ kind: "ability", needs: ["others", "write", "delete"] })
-const unaddressable = chapter({ kind: "ability", needs: ["unaddressable names", "write", "delete"] })
-const temporary = chapter({ kind: "service", needs: ["write"] })
-const sweeping = chapter({ kind: "service", needs: ["write", "delete"] })
+const other = lawForms({ kind: "ability", needs: ["others", "write", "delete"] })
+const unaddressable = lawForms({ kind: "ability", needs: ["unaddressable names", "write", "delete"] })
+const temporary = lawForms({ kind: "service", needs: ["write"] })
+const removingLaws = lawForms({ kind: "service", needs: ["write", "delete"] })
 
-const opening = new Set([
+const openingOperations = new Set([
   "read",
   "readString",
   "readBytes",
@@ -31,8 +31,8 @@ const opening = new Set([
 const strange = ".~fsa-0000.tmp"
 
 /** Creates a file as another program would. Returns `false` if the port rejects the name. */
-const leave = (fs: Algebra, path: string): Effect.Effect<boolean, unknown> =>
-  Effect.matchEffect(fs.port.write<never, never>(path as FsPath, utf8("a hit"), "create"), {
+const createForeignFile = (fs: Algebra, path: string): Effect.Effect<boolean, unknown> =>
+  Effect.matchEffect(fs.port.write<never, never>(path as FsPath, encodeUtf8("a hit"), "create"), {
     onSuccess: () => Effect.succeed(true),
     onFailure: (fault) => (fault._tag === "InvalidPath" ? Effect.succeed(false) : Effect.fail(fault))
   })
@@ -44,8 +44,9 @@ export const otherLaws: ReadonlyArray<Law> = [
     function* (fs) {
       const { makeOther } = yield* Bench
       yield* makeOther!("pipe")
-      const calls = possible([...readingCalls, ...changingCalls], abilities(fs, yield* Bench))
-      for (const call of calls.filter(({ operation }) => opening.has(operation))) yield* fails(call.run(fs, "pipe"), "NotAFile")
+      const calls = supportedCalls([...readingCalls, ...changingCalls], abilities(fs, yield* Bench))
+      for (const call of calls.filter(({ operation }) => openingOperations.has(operation)))
+        yield* fails(call.run(fs, "pipe"), "NotAFile")
       yield* fails(fs.copy("pipe", "copy"), "NotAFile", { path: "pipe" })
       yield* fails(fs.write("pipe", "x", { mode: "create" }), ["NotAFile", "AlreadyExists"])
       yield* equal(yield* fs.exists("copy"), false)
@@ -59,26 +60,26 @@ export const otherLaws: ReadonlyArray<Law> = [
     yield* fs.move("pipe", "d/moved")
     yield* has(yield* fs.stat("d/moved"), { kind: "other" })
     yield* equal(yield* fs.delete("d", { recursive: true }), { deleted: 1, directories: 1 })
-    yield* leaves(fs, {})
+    yield* expectTree(fs, {})
   }),
   ...(["copy", "move"] as const).map((call) =>
     other.law(`a ${call} never replaces a FIFO or device`, "C-51", function* (fs) {
       const { makeOther } = yield* Bench
       yield* makeOther!("pipe")
-      yield* arrange(fs, { a: "x", "d/b": "y", empty: directory })
+      yield* plantFiles(fs, { a: "x", "d/b": "y", empty: directory })
       for (const from of ["a", "d", "empty"]) {
         yield* fails(fs[call](from, "pipe"), "AlreadyExists", { path: "pipe" })
         yield* fails(fs[call](from, "pipe", { overwrite: true }), "NotAFile", { path: "pipe" })
       }
       yield* has(yield* fs.stat("pipe"), { kind: "other" })
       yield* fs.delete("pipe")
-      yield* leaves(fs, { a: "x", "d/b": "y", empty: directory })
+      yield* expectTree(fs, { a: "x", "d/b": "y", empty: directory })
     })
   ),
   other.law("a search counts a FIFO or device as unreadable", "semantics: -", function* (fs) {
     const { makeOther } = yield* Bench
     yield* makeOther!("pipe")
-    yield* arrange(fs, { a: "hit" })
+    yield* plantFiles(fs, { a: "hit" })
     const result = yield* fs.grep("hit")
     yield* equal(paths(result.matches), ["a"])
     yield* has(result.skipped, { unreadable: 1, unreadablePaths: ["pipe" as never] })
@@ -87,7 +88,7 @@ export const otherLaws: ReadonlyArray<Law> = [
   unaddressable.law("a name that no path can express is listed, escaped", "C-05", function* (fs) {
     const { makeUnaddressable } = yield* Bench
     yield* makeUnaddressable!
-    yield* arrange(fs, { a: "hit" })
+    yield* plantFiles(fs, { a: "hit" })
     const strange = (yield* fs.list()).filter(({ addressable }) => !addressable)
     yield* equal(strange.length, 1)
     yield* holds(!/[\0-\x1f\x7f]/.test(strange[0]!.name), "a name without control characters", strange[0]!.name)
@@ -95,7 +96,7 @@ export const otherLaws: ReadonlyArray<Law> = [
   unaddressable.law("a name that no path can express is left out of searches, and counted", "C-05", function* (fs) {
     const { makeUnaddressable } = yield* Bench
     yield* makeUnaddressable!
-    yield* arrange(fs, { a: "hit" })
+    yield* plantFiles(fs, { a: "hit" })
     const result = yield* fs.glob("*")
     yield* equal(paths(result.matches), ["a"])
     yield* has(result.skipped, { unreadable: 1 })
@@ -108,12 +109,12 @@ export const otherLaws: ReadonlyArray<Law> = [
     yield* fs.mkdir("d")
     yield* fs.port.rename((strange?.key ?? "") as FsPath, `d/${strange?.key ?? ""}` as FsPath, { replace: false })
     yield* equal(yield* fs.delete("d", { recursive: true }), { deleted: 1, directories: 1 })
-    yield* leaves(fs, {})
+    yield* expectTree(fs, {})
   }),
 
   temporary.law("a stranger's file with the name of a temporary file is shown as any file", "C-49", function* (fs) {
-    yield* arrange(fs, { "d/a": "hit" })
-    if (!(yield* leave(fs, `d/${strange}`))) return
+    yield* plantFiles(fs, { "d/a": "hit" })
+    if (!(yield* createForeignFile(fs, `d/${strange}`))) return
     const both = [`d/${strange}`, "d/a"]
     yield* equal(
       (yield* fs.list("d")).map(({ name }) => name),
@@ -128,32 +129,32 @@ export const otherLaws: ReadonlyArray<Law> = [
     yield* has(yield* fs.stat(`./d/${strange}`), { kind: "file", sizeBytes: 5 })
     yield* equal(yield* fs.readString(`d/${strange}`), "a hit")
     yield* fs.edit(`d/${strange}`, { oldText: "a ", newText: "no " })
-    yield* leaves(fs, { "d/a": "hit", [`d/${strange}`]: "no hit" })
+    yield* expectTree(fs, { "d/a": "hit", [`d/${strange}`]: "no hit" })
   }),
-  sweeping.law(
+  removingLaws.law(
     "a stranger's file with the name of a temporary file is copied, counted and removed as any file",
     "C-49",
     function* (fs) {
-      yield* arrange(fs, { "d/a": "x" })
-      if (!(yield* leave(fs, `d/${strange}`))) return
+      yield* plantFiles(fs, { "d/a": "x" })
+      if (!(yield* createForeignFile(fs, `d/${strange}`))) return
       yield* fails(fs.delete("d"), "DirectoryNotEmpty")
       yield* equal(yield* fs.copy("d", "e"), { files: 2, directories: 1, bytes: 6 })
-      yield* leaves(fs, { "d/a": "x", [`d/${strange}`]: "a hit", "e/a": "x", [`e/${strange}`]: "a hit" })
+      yield* expectTree(fs, { "d/a": "x", [`d/${strange}`]: "a hit", "e/a": "x", [`e/${strange}`]: "a hit" })
       yield* equal(yield* fs.move(`d/${strange}`, "b"), { files: 1, directories: 0, bytes: 5 })
       yield* equal(yield* fs.delete("e", { recursive: true }), { deleted: 2, directories: 1 })
-      yield* equal(yield* leave(fs, `d/${strange}`), true)
+      yield* equal(yield* createForeignFile(fs, `d/${strange}`), true)
       yield* equal(yield* fs.delete(`d/${strange}`), { deleted: 1, directories: 0 })
-      yield* leaves(fs, { "d/a": "x", b: "a hit" })
+      yield* expectTree(fs, { "d/a": "x", b: "a hit" })
     }
   ),
   temporary.law("no caller creates a name of the form that temporary files have", "C-49", function* (fs) {
-    yield* arrange(fs, { "d/a": "x" })
+    yield* plantFiles(fs, { "d/a": "x" })
     const links = abilities(fs, yield* Bench).has("links")
     for (const path of [strange, `d/${strange}`, `${strange}/x`, `new/../d/./${strange}`, ".~FSA-x.TMP"]) {
       const calls: ReadonlyArray<Effect.Effect<unknown, FsError>> = [
         fs.write(path, "x"),
-        fs.writeBytes(path, utf8("x")),
-        Stream.run(Stream.make(utf8("x")), fs.sink(path)),
+        fs.writeBytes(path, encodeUtf8("x")),
+        Stream.run(Stream.make(encodeUtf8("x")), fs.sink(path)),
         fs.mkdir(path),
         fs.copy("d", path),
         fs.copy("d/a", path),
@@ -162,10 +163,10 @@ export const otherLaws: ReadonlyArray<Law> = [
       ]
       for (const call of calls) yield* fails(call, "InvalidPath")
     }
-    yield* leaves(fs, { "d/a": "x" })
+    yield* expectTree(fs, { "d/a": "x" })
   }),
   temporary.law("a write in progress is hidden", "C-49", function* (fs) {
-    yield* arrange(fs, { "d/a": "hit" })
+    yield* plantFiles(fs, { "d/a": "hit" })
     const look = Effect.gen(function* () {
       yield* equal(
         (yield* fs.list("d")).map(({ name }) => name),
@@ -175,8 +176,8 @@ export const otherLaws: ReadonlyArray<Law> = [
       yield* equal(paths((yield* fs.glob("**")).matches), ["d/a"])
       yield* equal(paths((yield* fs.grep("a|hit")).matches), ["d/a"])
     })
-    const content = Stream.concat(Stream.make(utf8("hi")), Stream.drain(Stream.fromEffect(look)))
-    yield* Stream.run(Stream.concat(content, Stream.make(utf8("t"))), fs.sink("d/b"))
-    yield* leaves(fs, { "d/a": "hit", "d/b": "hit" })
+    const content = Stream.concat(Stream.make(encodeUtf8("hi")), Stream.drain(Stream.fromEffect(look)))
+    yield* Stream.run(Stream.concat(content, Stream.make(encodeUtf8("t"))), fs.sink("d/b"))
+    yield* expectTree(fs, { "d/a": "hit", "d/b": "hit" })
   })
 ]

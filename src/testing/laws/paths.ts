@@ -1,22 +1,22 @@
 import * as Effect from "effect/Effect"
 import * as Limits from "../../model/Limits.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
-import { arrange, chapter, leaves, limited } from "../chapter.ts"
+import { plantFiles, lawForms, expectTree, withLimits } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { directory, type Files } from "../Files.ts"
 import { abilities, Bench, type Law } from "../Law.ts"
-import { pathCalls, paths, possible } from "../operations.ts"
+import { pathCalls, paths, supportedCalls } from "../operations.ts"
 
-const { answers, law } = chapter({ kind: "service" })
-const writing = chapter({ kind: "service", needs: ["write"] })
-const caseless = chapter({ kind: "service", needs: ["write", "delete", "case insensitive"] })
-const anyEnds = chapter({ kind: "service", needs: ["write", "names ending in dots or spaces"] })
-const plainEnds = chapter({ kind: "service", needs: ["write", "no names ending in dots or spaces"] })
-const caseful = chapter({ kind: "service", needs: ["write", "case sensitive"] })
+const { answers, law } = lawForms({ kind: "service" })
+const writing = lawForms({ kind: "service", needs: ["write"] })
+const caseInsensitive = lawForms({ kind: "service", needs: ["write", "delete", "case insensitive"] })
+const anyNameEnds = lawForms({ kind: "service", needs: ["write", "names ending in dots or spaces"] })
+const plainNameEnds = lawForms({ kind: "service", needs: ["write", "no names ending in dots or spaces"] })
+const caseSensitive = lawForms({ kind: "service", needs: ["write", "case sensitive"] })
 
-const fixture: Files = { "source.txt": "a", "a/b.txt": "x" }
+const exampleTree: Files = { "source.txt": "a", "a/b.txt": "x" }
 
-const refusedEverywhere = (
+const rejectedEverywhere = (
   name: string,
   ref: string,
   path: unknown,
@@ -24,16 +24,16 @@ const refusedEverywhere = (
   limits: Partial<Limits.LimitsShape> = {}
 ): Law =>
   law(name, ref, function* (fs) {
-    yield* arrange(fs, fixture)
-    for (const call of possible(pathCalls, abilities(fs, yield* Bench))) {
-      yield* fails(limited(limits)(call.run(fs, path as string)), tag)
+    yield* plantFiles(fs, exampleTree)
+    for (const call of supportedCalls(pathCalls, abilities(fs, yield* Bench))) {
+      yield* fails(withLimits(limits)(call.run(fs, path as string)), tag)
     }
-    yield* leaves(fs, fixture)
+    yield* expectTree(fs, exampleTree)
   })
 
-const notThere = (fs: Algebra, path: unknown): Effect.Effect<boolean, unknown> => fs.exists(path as string)
+const existsUntyped = (fs: Algebra, path: unknown): Effect.Effect<boolean, unknown> => fs.exists(path as string)
 
-const invalid: ReadonlyArray<readonly [what: string, path: unknown]> = [
+const invalidPaths: ReadonlyArray<readonly [what: string, path: unknown]> = [
   ["with NUL", "a\0b"],
   ["with a line feed", "a\nb"],
   ["with DEL", "a\x7fb"],
@@ -44,33 +44,33 @@ const invalid: ReadonlyArray<readonly [what: string, path: unknown]> = [
 ]
 
 export const pathLaws: ReadonlyArray<Law> = [
-  ...invalid.map(([what, path]) =>
-    refusedEverywhere(`a path ${what} is InvalidPath in every call`, "C-02, C-05, C-49", path, "InvalidPath")
+  ...invalidPaths.map(([what, path]) =>
+    rejectedEverywhere(`a path ${what} is InvalidPath in every call`, "C-02, C-05, C-49", path, "InvalidPath")
   ),
-  ...invalid.map(([what, path]) =>
+  ...invalidPaths.map(([what, path]) =>
     law(`a path ${what} does not exist`, "C-54", function* (fs) {
-      yield* arrange(fs, { "up.txt": "x", "a/b.txt": "x" })
-      yield* equal(yield* notThere(fs, path), false)
+      yield* plantFiles(fs, { "up.txt": "x", "a/b.txt": "x" })
+      yield* equal(yield* existsUntyped(fs, path), false)
     })
   ),
-  refusedEverywhere(
+  rejectedEverywhere(
     "17 segments are PathTooLong in every call where 16 are allowed",
     "C-22",
     Array.from({ length: 17 }, () => "d").join("/"),
     "PathTooLong",
     Limits.agent
   ),
-  refusedEverywhere("a name over the limit is PathTooLong in every call", "C-22", "n".repeat(256), "PathTooLong"),
-  refusedEverywhere(
+  rejectedEverywhere("a name over the limit is PathTooLong in every call", "C-22", "n".repeat(256), "PathTooLong"),
+  rejectedEverywhere(
     "a path over the limit is PathTooLong in every call",
     "C-22",
     Array.from({ length: 41 }, () => "n".repeat(99)).join("/"),
     "PathTooLong"
   ),
   law("a path beyond the limits does not exist", "C-54", function* (fs) {
-    yield* arrange(fs, fixture)
-    yield* equal(yield* limited({ maxPathDepth: 1 })(fs.exists("a/b.txt")), false)
-    yield* equal(yield* limited({ maxPathDepth: 2 })(fs.exists("a/b.txt")), true)
+    yield* plantFiles(fs, exampleTree)
+    yield* equal(yield* withLimits({ maxPathDepth: 1 })(fs.exists("a/b.txt")), false)
+    yield* equal(yield* withLimits({ maxPathDepth: 2 })(fs.exists("a/b.txt")), true)
   }),
   writing.law("a name of 255 characters can be used", "C-22", function* (fs) {
     const name = "n".repeat(255)
@@ -79,12 +79,12 @@ export const pathLaws: ReadonlyArray<Law> = [
   }),
   writing.law("16 segments can be used where 16 are allowed", "C-22", function* (fs) {
     const path = Array.from({ length: 16 }, () => "d").join("/")
-    yield* limited(Limits.agent)(fs.write(path, "x"))
-    yield* equal(yield* limited(Limits.agent)(fs.readString(path)), "x")
+    yield* withLimits(Limits.agent)(fs.write(path, "x"))
+    yield* equal(yield* withLimits(Limits.agent)(fs.readString(path)), "x")
   }),
 
   law('"", ".", "/" and nothing at all name the root', "C-07", function* (fs) {
-    yield* arrange(fs, { "a.txt": "x" })
+    yield* plantFiles(fs, { "a.txt": "x" })
     for (const path of ["", ".", "/"]) {
       yield* has(yield* fs.stat(path), { path: "." as never, kind: "directory" })
       yield* equal(paths(yield* fs.list(path)), ["a.txt"])
@@ -126,22 +126,22 @@ export const pathLaws: ReadonlyArray<Law> = [
   answers("segments of one dot are dropped", "C-04", { "a/b": "x" }, (fs) => fs.readString("./a/././b/."), "x"),
   answers("a percent sign is not decoded", "C-05", { "%2e%2e/x": "y" }, (fs) => fs.readString("%2e%2e/x"), "y"),
   answers("dots at the beginning of a name are part of it", "C-02", { "..a": "x" }, (fs) => fs.readString("..a"), "x"),
-  anyEnds.answers("dots that are not a segment are a name", "C-02", { "...": "x" }, (fs) => fs.readString("..."), "x"),
+  anyNameEnds.answers("dots that are not a segment are a name", "C-02", { "...": "x" }, (fs) => fs.readString("..."), "x"),
   writing.changes("a space at the beginning of a name is kept", "C-06", { a: "1" }, (fs) => fs.write(" a", "2"), {
     a: "1",
     " a": "2"
   }),
-  anyEnds.changes("spaces at either end of a name are kept", "C-06", { a: "1" }, (fs) => fs.write(" a ", "2"), {
+  anyNameEnds.changes("spaces at either end of a name are kept", "C-06", { a: "1" }, (fs) => fs.write(" a ", "2"), {
     a: "1",
     " a ": "2"
   }),
-  plainEnds.law("a name that ends in a dot or a space is InvalidPath in every call", "C-05", function* (fs) {
-    yield* arrange(fs, fixture)
+  plainNameEnds.law("a name that ends in a dot or a space is InvalidPath in every call", "C-05", function* (fs) {
+    yield* plantFiles(fs, exampleTree)
     for (const path of ["...", "a.", "a ", "a. /b.txt", "source.txt."]) {
-      for (const call of possible(pathCalls, abilities(fs, yield* Bench))) yield* fails(call.run(fs, path), "InvalidPath")
+      for (const call of supportedCalls(pathCalls, abilities(fs, yield* Bench))) yield* fails(call.run(fs, path), "InvalidPath")
       yield* equal(yield* fs.exists(path), false, path)
     }
-    yield* leaves(fs, fixture)
+    yield* expectTree(fs, exampleTree)
   }),
   answers(
     "a name with spaces around it is not the name without them",
@@ -163,56 +163,62 @@ export const pathLaws: ReadonlyArray<Law> = [
     yield* equal(paths(yield* fs.list()), ["a\\b"])
   }),
   writing.changes("the case of a name is kept", "C-41", {}, (fs) => fs.write("ReadMe.TXT", "x"), { "ReadMe.TXT": "x" }),
-  caseful.changes(
+  caseSensitive.changes(
     "names that differ in case are two where the backend says so",
     "C-41",
     { a: "1" },
     (fs) => fs.write("A", "2", { mode: "create" }),
     { a: "1", A: "2" }
   ),
-  caseful.answers(
+  caseSensitive.answers(
     "capital letters come before small ones where they are others",
     "C-18, C-41",
     { b: "", A: "", a: "", B: "" },
     (fs) => Effect.map(fs.list(), paths),
     ["A", "B", "a", "b"]
   ),
-  caseless.answers("a name is found in any case", "C-41", { "Dir/A.txt": "x" }, (fs) => fs.readString("dIR/a.TXT"), "x"),
-  caseless.refuses(
+  caseInsensitive.answers("a name is found in any case", "C-41", { "Dir/A.txt": "x" }, (fs) => fs.readString("dIR/a.TXT"), "x"),
+  caseInsensitive.refuses(
     "another case of a name that there is exists already",
     "C-41",
     { "A.txt": "x" },
     (fs) => fs.write("a.txt", "y", { mode: "create" }),
     "AlreadyExists"
   ),
-  caseless.changes("overwriting by another case keeps the name", "C-41", { "A.txt": "x" }, (fs) => fs.write("a.txt", "y"), {
-    "A.txt": "y"
-  }),
-  caseless.changes("a name can be given another case", "C-41", { "A.txt": "x" }, (fs) => fs.move("A.txt", "a.txt"), {
+  caseInsensitive.changes(
+    "overwriting by another case keeps the name",
+    "C-41",
+    { "A.txt": "x" },
+    (fs) => fs.write("a.txt", "y"),
+    {
+      "A.txt": "y"
+    }
+  ),
+  caseInsensitive.changes("a name can be given another case", "C-41", { "A.txt": "x" }, (fs) => fs.move("A.txt", "a.txt"), {
     "a.txt": "x"
   }),
-  caseless.refuses(
+  caseInsensitive.refuses(
     "another case of the way to a name is no other name",
     "C-41, C-51",
     { "a/a": "x" },
     (fs) => fs.move("A/A", "a/A"),
     "InvalidArgument"
   ),
-  caseless.refuses(
+  caseInsensitive.refuses(
     "a file cannot be copied onto another case of itself",
     "C-41, C-51",
     { "A.txt": "x" },
     (fs) => fs.copy("A.txt", "a.txt", { overwrite: true }),
     "InvalidArgument"
   ),
-  caseless.answers(
+  caseInsensitive.answers(
     "listings are in the order of folded names",
     "C-41",
     { B: "", a: "", C: "", b2: "" },
     (fs) => Effect.map(fs.list(), paths),
     ["a", "B", "b2", "C"]
   ),
-  caseless.answers(
+  caseInsensitive.answers(
     "globs do not tell case apart",
     "C-19, C-41",
     { "Src/Main.TS": "" },
@@ -221,7 +227,7 @@ export const pathLaws: ReadonlyArray<Law> = [
   ),
 
   law("results carry the path in its one form", "C-07", function* (fs) {
-    yield* arrange(fs, { "a/b.txt": "x\n" })
+    yield* plantFiles(fs, { "a/b.txt": "x\n" })
     const path = "a/b.txt" as never
     yield* has(yield* fs.stat("/a//b.txt"), { path })
     yield* has(yield* fs.read("./a/b.txt"), { path })
@@ -235,18 +241,18 @@ export const pathLaws: ReadonlyArray<Law> = [
     yield* has(yield* fs.edit("./a/b.txt", { oldText: "\0", newText: "y" }), { path })
   }),
   law("failures carry the operation, and the path as it was written", "C-23", function* (fs) {
-    yield* arrange(fs, { "source.txt": "a", d: directory })
+    yield* plantFiles(fs, { "source.txt": "a", d: directory })
     const path = "/no//where"
     const always = new Set(["glob", "globStream", "grep", "grepStream", "write", "writeBytes", "sink", "mkdir", "symlink"])
-    for (const { operation, parameter, run } of possible(pathCalls, abilities(fs, yield* Bench))) {
+    for (const { operation, parameter, run } of supportedCalls(pathCalls, abilities(fs, yield* Bench))) {
       if (always.has(operation) || parameter === "to") continue
       yield* fails(run(fs, path), "NotFound", { operation, path })
     }
   }),
   law("invalid paths are reported as they were written", "C-23", function* (fs) {
-    yield* arrange(fs, { "source.txt": "a" })
+    yield* plantFiles(fs, { "source.txt": "a" })
     const path = "/a/../../b"
-    for (const { operation, run } of possible(pathCalls, abilities(fs, yield* Bench))) {
+    for (const { operation, run } of supportedCalls(pathCalls, abilities(fs, yield* Bench))) {
       const error = yield* fails(run(fs, path), "InvalidPath", { path })
       yield* holds(error.operation === operation, `the operation ${operation}`, error.operation)
     }

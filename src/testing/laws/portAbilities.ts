@@ -5,26 +5,40 @@ import * as Stream from "effect/Stream"
 import { equal } from "../expect.ts"
 import { link } from "../Files.ts"
 import { type Law } from "../Law.ts"
-import { at, leaves, linked, on, put, refuses, tree } from "../portChapter.ts"
+import { toPath, expectPortTree, linkedTree, lawOnPort, writeText, refuses, exampleTree } from "../portChapter.ts"
 
 export const portAbilityLaws: ReadonlyArray<Law> = [
-  on(["links"], "port readLink answers the text of a link", "links", linked, function* (port) {
-    yield* equal(yield* port.links!.read(at("todir")), "dir")
-    yield* equal(yield* port.links!.read(at("nowhere")), "none")
+  lawOnPort(["links"], "port readLink answers the text of a link", "links", linkedTree, function* (port) {
+    yield* equal(yield* port.links!.read(toPath("todir")), "dir")
+    yield* equal(yield* port.links!.read(toPath("nowhere")), "none")
   }),
-  refuses(["links"], "port readLink of a file", "links", linked, (port) => port.links!.read(at("file")), "InvalidArgument"),
-  refuses(["links"], "port readLink of nothing", "links", linked, (port) => port.links!.read(at("missing")), "NotFound"),
-  on(["links", "write"], "port makeLink keeps the text as it is", "links", tree, function* (port) {
-    yield* port.links!.make(at("dir/l"), ".././dir//inner")
-    yield* leaves(port, { ...tree, "dir/l": link(".././dir//inner") })
+  refuses(
+    ["links"],
+    "port readLink of a file",
+    "links",
+    linkedTree,
+    (port) => port.links!.read(toPath("file")),
+    "InvalidArgument"
+  ),
+  refuses(
+    ["links"],
+    "port readLink of nothing",
+    "links",
+    linkedTree,
+    (port) => port.links!.read(toPath("missing")),
+    "NotFound"
+  ),
+  lawOnPort(["links", "write"], "port makeLink keeps the text as it is", "links", exampleTree, function* (port) {
+    yield* port.links!.make(toPath("dir/l"), ".././dir//inner")
+    yield* expectPortTree(port, { ...exampleTree, "dir/l": link(".././dir//inner") })
   }),
   ...["file", "dir", "tofile", "nowhere"].map((path) =>
     refuses(
       ["links", "write"],
       `port makeLink over ${path}`,
       "links",
-      linked,
-      (port) => port.links!.make(at(path), "x"),
+      linkedTree,
+      (port) => port.links!.make(toPath(path), "x"),
       "AlreadyExists"
     )
   ),
@@ -32,56 +46,56 @@ export const portAbilityLaws: ReadonlyArray<Law> = [
     ["links", "write"],
     "port makeLink needs a parent",
     "links",
-    tree,
-    (port) => port.links!.make(at("none/l"), "x"),
+    exampleTree,
+    (port) => port.links!.make(toPath("none/l"), "x"),
     "NotFound"
   ),
   refuses(
     ["links", "write"],
     "port makeLink needs a directory for a parent",
     "links",
-    tree,
-    (port) => port.links!.make(at("file/l"), "x"),
+    exampleTree,
+    (port) => port.links!.make(toPath("file/l"), "x"),
     "NotADirectory"
   ),
-  on(["attributes", "write"], "port attributes are told by stat", "attributes", tree, function* (port) {
-    yield* port.attributes!.set(at("file"), { mode: 0o751 })
-    yield* equal((yield* port.stat(at("file")))?.mode, 0o751)
+  lawOnPort(["attributes", "write"], "port attributes are told by stat", "attributes", exampleTree, function* (port) {
+    yield* port.attributes!.set(toPath("file"), { mode: 0o751 })
+    yield* equal((yield* port.stat(toPath("file")))?.mode, 0o751)
   }),
   refuses(
     ["attributes", "write"],
     "port attributes of nothing",
     "attributes",
-    tree,
-    (port) => port.attributes!.set(at("none"), { mode: 0o600 }),
+    exampleTree,
+    (port) => port.attributes!.set(toPath("none"), { mode: 0o600 }),
     "NotFound"
   ),
-  on(["attributes", "write"], "port write replace keeps the permission bits", "C-49", tree, function* (port) {
-    yield* port.attributes!.set(at("file"), { mode: 0o751 })
-    yield* put(port, "file", "new")
-    yield* equal((yield* port.stat(at("file")))?.mode, 0o751)
+  lawOnPort(["attributes", "write"], "port write replace keeps the permission bits", "C-49", exampleTree, function* (port) {
+    yield* port.attributes!.set(toPath("file"), { mode: 0o751 })
+    yield* writeText(port, "file", "new")
+    yield* equal((yield* port.stat(toPath("file")))?.mode, 0o751)
   }),
-  on(["watch", "write"], "a watch tells of changes below its directory", "watch", tree, function* (port) {
+  lawOnPort(["watch", "write"], "a watch tells of changes below its directory", "watch", exampleTree, function* (port) {
     const seen = yield* Effect.forkChild(
-      Stream.runHead(Stream.filter(port.watch!(at(".")), ({ path }) => path === "dir/watched")),
+      Stream.runHead(Stream.filter(port.watch!(toPath(".")), ({ path }) => path === "dir/watched")),
       {
         startImmediately: true
       }
     )
     const writer = yield* Effect.forkChild(
-      Effect.forever(Effect.andThen(put(port, "dir/watched", "x"), Effect.sleep("5 millis")))
+      Effect.forever(Effect.andThen(writeText(port, "dir/watched", "x"), Effect.sleep("5 millis")))
     )
     yield* Fiber.join(seen)
     yield* Fiber.interrupt(writer)
   }),
-  on(["locks"], "a lock keeps others from the path, and from what is above and below it", "locks", {}, function* (port) {
+  lawOnPort(["locks"], "a lock keeps others from the path, and from what is above and below it", "locks", {}, function* (port) {
     const exclusive = port.locks!.exclusive
     for (const other of ["a/b", "a", "a/b/c"]) {
       const release = yield* Deferred.make<void>()
       const order: Array<string> = []
       const first = yield* Effect.forkChild(
         exclusive(
-          [at("a/b")],
+          [toPath("a/b")],
           Effect.andThen(
             Deferred.await(release),
             Effect.sync(() => void order.push("first"))
@@ -91,7 +105,7 @@ export const portAbilityLaws: ReadonlyArray<Law> = [
       )
       const second = yield* Effect.forkChild(
         exclusive(
-          [at(other)],
+          [toPath(other)],
           Effect.sync(() => void order.push("second"))
         ),
         { startImmediately: true }
@@ -103,10 +117,10 @@ export const portAbilityLaws: ReadonlyArray<Law> = [
       yield* equal(order, ["first", "second"], other)
     }
   }),
-  on(["locks"], "a lock keeps nobody from other paths", "locks", {}, function* (port) {
+  lawOnPort(["locks"], "a lock keeps nobody from other paths", "locks", {}, function* (port) {
     const exclusive = port.locks!.exclusive
     for (const other of ["b", "a2", "a/c"]) {
-      yield* exclusive([at("a/b")], exclusive([at(other)], Effect.void))
+      yield* exclusive([toPath("a/b")], exclusive([toPath(other)], Effect.void))
     }
   })
 ]

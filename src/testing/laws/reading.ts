@@ -1,19 +1,19 @@
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { ReadBytesResult, ReadResult } from "../../model/Entry.ts"
-import { arrange, chapter, limited } from "../chapter.ts"
+import { plantFiles, lawForms, withLimits } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { directory, type Files } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { bytes, collect, readingCalls, utf8 } from "../operations.ts"
+import { toBytes, collect, readingCalls, encodeUtf8 } from "../operations.ts"
 
-const { answers, law, refuses } = chapter({ kind: "service" })
-const writing = chapter({ kind: "service", needs: ["write"] })
+const { answers, law, refuses } = lawForms({ kind: "service" })
+const writing = lawForms({ kind: "service", needs: ["write"] })
 
-const watching = chapter({ kind: "ability", needs: ["watch"] })
-const unwatched = chapter({ kind: "ability", needs: ["no watch"] })
+const lawsWithWatch = lawForms({ kind: "ability", needs: ["watch"] })
+const lawsWithoutWatch = lawForms({ kind: "ability", needs: ["no watch"] })
 
-const manyLines = Array.from({ length: 2001 }, (_, i) => `line ${i}`).join("\n")
+const linesBeyondPage = Array.from({ length: 2001 }, (_, i) => `line ${i}`).join("\n")
 
 interface LineCase {
   readonly what: string
@@ -47,7 +47,7 @@ const lineCases: ReadonlyArray<LineCase> = [
 ]
 
 const wholeNumbers = ["offset", "limit"] as const
-const neverWhole = [-2, 1.5, Number.NaN]
+const invalidNumbers = [-2, 1.5, Number.NaN]
 
 interface BadText {
   readonly what: string
@@ -56,28 +56,28 @@ interface BadText {
 }
 
 const badTexts: ReadonlyArray<BadText> = [
-  { what: "a byte that no text has", content: bytes(0x61, 0x62, 0xff, 0x63), offset: 2 },
-  { what: "a lone continuation byte", content: bytes(0xc3, 0xa9, 0x80), offset: 2 },
-  { what: "an encoded surrogate", content: bytes(0x61, 0xed, 0xa0, 0x80), offset: 1 },
-  { what: "an overlong form", content: bytes(0xc0, 0xaf), offset: 0 },
-  { what: "a sequence that the end cuts off", content: bytes(0x61, 0xe2, 0x82), offset: 1 }
+  { what: "a byte that no text has", content: toBytes(0x61, 0x62, 0xff, 0x63), offset: 2 },
+  { what: "a lone continuation byte", content: toBytes(0xc3, 0xa9, 0x80), offset: 2 },
+  { what: "an encoded surrogate", content: toBytes(0x61, 0xed, 0xa0, 0x80), offset: 1 },
+  { what: "an overlong form", content: toBytes(0xc0, 0xaf), offset: 0 },
+  { what: "a sequence that the end cuts off", content: toBytes(0x61, 0xe2, 0x82), offset: 1 }
 ]
 
-const mark = bytes(0xef, 0xbb, 0xbf)
+const byteOrderMark = toBytes(0xef, 0xbb, 0xbf)
 
-const abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
-const none = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+const hashOfAbc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+const hashOfEmpty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 
 const fileReaders = readingCalls.filter(({ operation }) =>
   ["read", "readString", "readBytes", "version", "stream", "lines"].includes(operation)
 )
 
-const places: Files = { file: "text", "dir/inner": "x" }
+const exampleTree: Files = { file: "text", "dir/inner": "x" }
 
 export const readingLaws: ReadonlyArray<Law> = [
   ...lineCases.map(({ what, text, ...expected }) =>
     law(what, "C-10", function* (fs) {
-      yield* arrange(fs, { "a.txt": text })
+      yield* plantFiles(fs, { "a.txt": text })
       yield* has(yield* fs.read("a.txt"), {
         ...expected,
         offset: 0,
@@ -87,20 +87,25 @@ export const readingLaws: ReadonlyArray<Law> = [
       })
     })
   ),
-  answers("a page holds 2,000 lines unless it is told otherwise", "C-10, C-22", { a: manyLines }, (fs) => fs.read("a"), {
+  answers("a page holds 2,000 lines unless it is told otherwise", "C-10, C-22", { a: linesBeyondPage }, (fs) => fs.read("a"), {
     limit: 2000,
     offset: 0,
     totalLines: 2001,
     truncated: true,
     next: 2000,
-    content: manyLines.slice(0, manyLines.lastIndexOf("\n"))
+    content: linesBeyondPage.slice(0, linesBeyondPage.lastIndexOf("\n"))
   }),
   law("the default page is a limit of the scope", "C-22", function* (fs) {
-    yield* arrange(fs, { a: "1\n2\n3" })
-    yield* has(yield* limited({ defaultReadLimit: 2 })(fs.read("a")), { content: "1\n2", limit: 2, truncated: true, next: 2 })
+    yield* plantFiles(fs, { a: "1\n2\n3" })
+    yield* has(yield* withLimits({ defaultReadLimit: 2 })(fs.read("a")), {
+      content: "1\n2",
+      limit: 2,
+      truncated: true,
+      next: 2
+    })
   }),
-  answers("a limit of -1 is all lines", "C-10", { a: manyLines }, (fs) => fs.read("a", { limit: -1 }), {
-    content: manyLines,
+  answers("a limit of -1 is all lines", "C-10", { a: linesBeyondPage }, (fs) => fs.read("a", { limit: -1 }), {
+    content: linesBeyondPage,
     limit: 2001,
     truncated: false,
     next: undefined
@@ -137,7 +142,7 @@ export const readingLaws: ReadonlyArray<Law> = [
     { content: "0\r\n1\n2" }
   ),
   ...wholeNumbers.flatMap((argument) =>
-    neverWhole.map((value) =>
+    invalidNumbers.map((value) =>
       refuses(
         `read refuses ${argument} ${value}`,
         "C-10",
@@ -149,7 +154,7 @@ export const readingLaws: ReadonlyArray<Law> = [
     )
   ),
   ...wholeNumbers.flatMap((argument) =>
-    neverWhole.map((value) =>
+    invalidNumbers.map((value) =>
       refuses(
         `readBytes refuses ${argument} ${value}`,
         "C-10",
@@ -165,14 +170,14 @@ export const readingLaws: ReadonlyArray<Law> = [
   }),
 
   answers("bytes come in pages of bytes", "C-10", { a: "0123456789" }, (fs) => fs.readBytes("a", { offset: 3, limit: 4 }), {
-    content: utf8("3456"),
+    content: encodeUtf8("3456"),
     offset: 3,
     limit: 4,
     sizeBytes: 10,
     truncated: true
   }),
   answers("a page of bytes past the end is at the end", "C-10", { a: "0123" }, (fs) => fs.readBytes("a", { offset: 9 }), {
-    content: bytes(),
+    content: toBytes(),
     offset: 4,
     limit: 0,
     sizeBytes: 4,
@@ -184,19 +189,19 @@ export const readingLaws: ReadonlyArray<Law> = [
     { a: "0123" },
     (fs) => fs.readBytes("a", { offset: 2, limit: 9 }),
     {
-      content: utf8("23"),
+      content: encodeUtf8("23"),
       limit: 2,
       truncated: false
     }
   ),
   answers("a page of no bytes is one", "C-10", { a: "0123" }, (fs) => fs.readBytes("a", { offset: 1, limit: 0 }), {
-    content: bytes(),
+    content: toBytes(),
     offset: 1,
     limit: 0,
     truncated: true
   }),
   answers("all bytes are read unless a limit is given", "C-10", { a: "0123" }, (fs) => fs.readBytes("a"), {
-    content: utf8("0123"),
+    content: encodeUtf8("0123"),
     offset: 0,
     limit: 4,
     sizeBytes: 4,
@@ -204,13 +209,13 @@ export const readingLaws: ReadonlyArray<Law> = [
   }),
   law("every byte can be read", "C-08", function* (fs) {
     const all = Uint8Array.from({ length: 256 }, (_, i) => i)
-    yield* arrange(fs, { a: all })
+    yield* plantFiles(fs, { a: all })
     yield* equal((yield* fs.readBytes("a")).content, all)
   }),
 
   ...badTexts.map(({ what, content, offset }) =>
     law(`${what} is NotText at its offset`, "C-09", function* (fs) {
-      yield* arrange(fs, { a: content })
+      yield* plantFiles(fs, { a: content })
       yield* fails(fs.read("a"), "NotText", { offset })
       yield* fails(fs.readString("a"), "NotText", { offset })
       yield* equal((yield* fs.readBytes("a")).content, content)
@@ -219,21 +224,21 @@ export const readingLaws: ReadonlyArray<Law> = [
   answers("U+FFFD is text like any other", "C-09", { a: "a\ufffdb" }, (fs) => fs.readString("a"), "a\ufffdb"),
   answers("characters beyond the basic plane are text", "C-09", { a: "😀é" }, (fs) => fs.readString("a"), "😀é"),
   law("a byte order mark is U+FEFF in what is read", "C-09", function* (fs) {
-    yield* arrange(fs, { a: bytes(...mark, 0x78) })
+    yield* plantFiles(fs, { a: toBytes(...byteOrderMark, 0x78) })
     yield* equal(yield* fs.readString("a"), "\ufeffx")
     yield* has(yield* fs.read("a"), { content: "\ufeffx" })
   }),
   writing.law("writing back what was read is the identity, byte order mark and line endings included", "C-09", function* (fs) {
-    const content = bytes(...mark, ...utf8("a\r\nb\nc\r"))
-    yield* arrange(fs, { a: content })
+    const content = toBytes(...byteOrderMark, ...encodeUtf8("a\r\nb\nc\r"))
+    yield* plantFiles(fs, { a: content })
     yield* fs.write("a", yield* fs.readString("a"))
     yield* equal((yield* fs.readBytes("a")).content, content)
   }),
-  answers("another encoding is read by its name", "S0-18", { a: bytes(0xe9) }, (fs) => fs.readString("a", "latin1"), "é"),
+  answers("another encoding is read by its name", "S0-18", { a: toBytes(0xe9) }, (fs) => fs.readString("a", "latin1"), "é"),
   answers(
     "a page is read in another encoding too",
     "S0-18",
-    { a: bytes(0x61, 0, 0x0a, 0, 0x62, 0) },
+    { a: toBytes(0x61, 0, 0x0a, 0, 0x62, 0) },
     (fs) => fs.read("a", { encoding: "utf-16le" }),
     { content: "a\nb", totalLines: 2 }
   ),
@@ -257,21 +262,21 @@ export const readingLaws: ReadonlyArray<Law> = [
   ),
 
   ...fileReaders.flatMap(({ operation, run }) => [
-    refuses(`${operation} of nothing is NotFound`, "S0-19", places, (fs) => run(fs, "missing"), "NotFound"),
-    refuses(`${operation} of a directory is NotAFile`, "S0-20", places, (fs) => run(fs, "dir"), "NotAFile"),
-    refuses(`${operation} of the root is NotAFile`, "S0-20", places, (fs) => run(fs, "."), "NotAFile"),
-    refuses(`${operation} below a file is NotFound`, "semantics: -", places, (fs) => run(fs, "file/x"), "NotFound")
+    refuses(`${operation} of nothing is NotFound`, "S0-19", exampleTree, (fs) => run(fs, "missing"), "NotFound"),
+    refuses(`${operation} of a directory is NotAFile`, "S0-20", exampleTree, (fs) => run(fs, "dir"), "NotAFile"),
+    refuses(`${operation} of the root is NotAFile`, "S0-20", exampleTree, (fs) => run(fs, "."), "NotAFile"),
+    refuses(`${operation} below a file is NotFound`, "semantics: -", exampleTree, (fs) => run(fs, "file/x"), "NotFound")
   ]),
 
-  answers("the version is the SHA-256 of the bytes", "C-50", { a: "abc" }, (fs) => fs.version("a"), abc),
-  answers("an empty file has a version", "C-50", { a: "" }, (fs) => fs.version("a"), none),
+  answers("the version is the SHA-256 of the bytes", "C-50", { a: "abc" }, (fs) => fs.version("a"), hashOfAbc),
+  answers("an empty file has a version", "C-50", { a: "" }, (fs) => fs.version("a"), hashOfEmpty),
   answers(
     "a page answers the version of the whole file",
     "C-50",
     { a: "abc" },
     (fs) => fs.read("a", { version: true, limit: 0 }),
     {
-      version: abc
+      version: hashOfAbc
     }
   ),
   answers(
@@ -279,43 +284,45 @@ export const readingLaws: ReadonlyArray<Law> = [
     "C-50",
     { a: "abc" },
     (fs) => fs.readBytes("a", { version: true, offset: 1, limit: 1 }),
-    { version: abc, content: utf8("b") }
+    { version: hashOfAbc, content: encodeUtf8("b") }
   ),
   law("a version is answered only when it is asked for", "C-50", function* (fs) {
-    yield* arrange(fs, { a: "abc" })
+    yield* plantFiles(fs, { a: "abc" })
     yield* has<ReadResult>(yield* fs.read("a"), { version: undefined })
     yield* has<ReadBytesResult>(yield* fs.readBytes("a"), { version: undefined })
   }),
   writing.law("a version changes with the content and returns with it", "C-50", function* (fs) {
     yield* fs.write("a", "abc")
-    yield* equal(yield* fs.version("a"), abc)
+    yield* equal(yield* fs.version("a"), hashOfAbc)
     yield* fs.write("a", "")
-    yield* equal(yield* fs.version("a"), none)
+    yield* equal(yield* fs.version("a"), hashOfEmpty)
     yield* fs.write("a", "ab")
     yield* fs.write("a", "c", { mode: "append" })
-    yield* equal(yield* fs.version("a"), abc)
+    yield* equal(yield* fs.version("a"), hashOfAbc)
   }),
 
   law("more bytes than a read may have are LimitExceeded", "C-22", function* (fs) {
-    yield* arrange(fs, { a: "12345" })
-    const small = limited({ maxReadBytes: 4 })
+    yield* plantFiles(fs, { a: "12345" })
+    const small = withLimits({ maxReadBytes: 4 })
     const expected = { limit: "maxReadBytes", allowed: 4, actual: 5 }
     yield* fails(small(fs.read("a")), "LimitExceeded", expected)
     yield* fails(small(fs.readString("a")), "LimitExceeded", expected)
     yield* fails(small(fs.readBytes("a")), "LimitExceeded", expected)
   }),
   law("as many bytes as a read may have can be read", "C-22", function* (fs) {
-    yield* arrange(fs, { a: "12345" })
-    yield* equal(yield* limited({ maxReadBytes: 5 })(fs.readString("a")), "12345")
-    yield* has(yield* limited({ maxReadBytes: 2 })(fs.readBytes("a", { offset: 1, limit: 2 })), { content: utf8("23") })
+    yield* plantFiles(fs, { a: "12345" })
+    yield* equal(yield* withLimits({ maxReadBytes: 5 })(fs.readString("a")), "12345")
+    yield* has(yield* withLimits({ maxReadBytes: 2 })(fs.readBytes("a", { offset: 1, limit: 2 })), {
+      content: encodeUtf8("23")
+    })
   }),
 
   law("what a read answers is the caller's own", "S0-04", function* (fs) {
-    yield* arrange(fs, { a: "0123" })
+    yield* plantFiles(fs, { a: "0123" })
     const first = yield* fs.readBytes("a")
     first.content.fill(0x78)
     const part = yield* fs.readBytes("a", { offset: 1, limit: 2 })
-    yield* equal(part.content, utf8("12"))
+    yield* equal(part.content, encodeUtf8("12"))
     part.content.fill(0x78)
     yield* equal(yield* fs.readString("a"), "0123")
   }),
@@ -324,10 +331,10 @@ export const readingLaws: ReadonlyArray<Law> = [
     const before = yield* fs.readBytes("a")
     yield* fs.write("a", "new")
     yield* fs.write("a", "er", { mode: "append" })
-    yield* equal(before.content, utf8("old"))
+    yield* equal(before.content, encodeUtf8("old"))
   }),
   writing.law("what was written does not change with the caller's array", "S0-04", function* (fs) {
-    const content = utf8("mine")
+    const content = encodeUtf8("mine")
     yield* fs.writeBytes("a", content)
     content.fill(0x78)
     yield* equal(yield* fs.readString("a"), "mine")
@@ -336,7 +343,7 @@ export const readingLaws: ReadonlyArray<Law> = [
     for (const content of ["long long long", "short", ""]) {
       yield* fs.write("a", content)
       yield* equal(yield* fs.readString("a"), content)
-      yield* equal((yield* fs.readBytes("a")).content, utf8(content))
+      yield* equal((yield* fs.readBytes("a")).content, encodeUtf8(content))
       yield* equal((yield* fs.read("a")).content, content)
       yield* equal((yield* fs.stat("a")).sizeBytes, content.length)
     }
@@ -359,8 +366,8 @@ export const lookingLaws: ReadonlyArray<Law> = [
     isDirectory: true,
     sizeBytes: 0
   }),
-  refuses("stat of nothing is NotFound", "S0-28", places, statOf("missing"), "NotFound"),
-  refuses("stat below a file is NotFound", "semantics: -", places, statOf("file/x"), "NotFound"),
+  refuses("stat of nothing is NotFound", "S0-28", exampleTree, statOf("missing"), "NotFound"),
+  refuses("stat below a file is NotFound", "semantics: -", exampleTree, statOf("file/x"), "NotFound"),
   writing.law("times have milliseconds, and overwriting does not set them back", "C-44", function* (fs) {
     yield* fs.write("a", "1")
     const first = yield* fs.stat("a")
@@ -379,18 +386,18 @@ export const lookingLaws: ReadonlyArray<Law> = [
   }),
 
   law("what there is exists", "S0-26", function* (fs) {
-    yield* arrange(fs, places)
+    yield* plantFiles(fs, exampleTree)
     for (const path of [".", "file", "dir", "dir/inner", "/dir/"]) yield* equal(yield* fs.exists(path), true, path)
   }),
   law("what there is not does not exist, and asking never fails", "C-54", function* (fs) {
-    yield* arrange(fs, places)
+    yield* plantFiles(fs, exampleTree)
     for (const path of ["missing", "dir/missing", "missing/x", "file/x", "file/x/y"]) {
       yield* equal(yield* fs.exists(path), false, path)
     }
   }),
 
   law("a listing has the entries of one directory", "S0-29", function* (fs) {
-    yield* arrange(fs, { "d/f": "12", "d/sub/deep": "x", other: "x" })
+    yield* plantFiles(fs, { "d/f": "12", "d/sub/deep": "x", other: "x" })
     const common = { addressable: true }
     yield* equal<ReadonlyArray<object>>(yield* fs.list("d"), [
       { ...common, name: "f", path: "d/f", kind: "file", isFile: true, isDirectory: false, sizeBytes: 2 },
@@ -405,35 +412,41 @@ export const lookingLaws: ReadonlyArray<Law> = [
     (fs) => Effect.map(fs.list(), (all) => all.map(({ name }) => name)),
     ["a", "a-b", "a.b", "z", "\uffee", "\u{1f600}"]
   ),
-  refuses("a listing of nothing is NotFound", "C-17", places, (fs) => fs.list("missing"), "NotFound"),
-  refuses("a listing of a file is NotADirectory", "C-17", places, (fs) => fs.list("file"), "NotADirectory"),
-  refuses("a listing below a file is NotFound", "semantics: -", places, (fs) => fs.list("file/x"), "NotFound"),
+  refuses("a listing of nothing is NotFound", "C-17", exampleTree, (fs) => fs.list("missing"), "NotFound"),
+  refuses("a listing of a file is NotADirectory", "C-17", exampleTree, (fs) => fs.list("file"), "NotADirectory"),
+  refuses("a listing below a file is NotFound", "semantics: -", exampleTree, (fs) => fs.list("file/x"), "NotFound"),
   law("more entries than a listing may have are LimitExceeded", "C-22", function* (fs) {
-    yield* arrange(fs, { "d/1": "", "d/2": "", "d/3": "" })
+    yield* plantFiles(fs, { "d/1": "", "d/2": "", "d/3": "" })
     const expected = { limit: "maxListEntries", allowed: 2, actual: 3 }
-    yield* fails(limited({ maxListEntries: 2 })(fs.list("d")), "LimitExceeded", expected)
-    yield* equal((yield* limited({ maxListEntries: 3 })(fs.list("d"))).length, 3)
+    yield* fails(withLimits({ maxListEntries: 2 })(fs.list("d")), "LimitExceeded", expected)
+    yield* equal((yield* withLimits({ maxListEntries: 3 })(fs.list("d"))).length, 3)
   }),
 
-  watching.refuses("a watch of nothing is NotFound", "api: watch", places, (fs) => collect(fs.watch("missing")), "NotFound"),
-  watching.refuses(
+  lawsWithWatch.refuses(
+    "a watch of nothing is NotFound",
+    "api: watch",
+    exampleTree,
+    (fs) => collect(fs.watch("missing")),
+    "NotFound"
+  ),
+  lawsWithWatch.refuses(
     "a watch of a file is NotADirectory",
     "api: watch",
-    places,
+    exampleTree,
     (fs) => collect(fs.watch("file")),
     "NotADirectory"
   ),
-  watching.refuses(
+  lawsWithWatch.refuses(
     "a watch of what is no path is InvalidPath",
     "api: watch",
-    places,
+    exampleTree,
     (fs) => collect(fs.watch("../x")),
     "InvalidPath"
   ),
-  unwatched.refuses(
+  lawsWithoutWatch.refuses(
     "watching is Unsupported where there is none",
     "architecture: abilities",
-    places,
+    exampleTree,
     (fs) => collect(fs.watch("dir")),
     "Unsupported"
   )

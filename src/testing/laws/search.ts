@@ -2,20 +2,28 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Algebra, GlobOptions } from "../../filesystem/Filesystem.ts"
 import type { Kind } from "../../model/Entry.ts"
-import { arrange, chapter, failing, limited } from "../chapter.ts"
+import { plantFiles, lawForms, withFaults, withLimits } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { directory, type Files } from "../Files.ts"
 import type { Law } from "../Law.ts"
 import { collect, paths } from "../operations.ts"
 
-const plain = chapter({ kind: "service" })
+const plain = lawForms({ kind: "service" })
 const { answers, law, refuses } = plain
-const changing = chapter({ kind: "service", needs: ["write", "delete"] })
-const caseful = chapter({ kind: "service", needs: ["case sensitive"] })
+const changing = lawForms({ kind: "service", needs: ["write", "delete"] })
+const caseSensitive = lawForms({ kind: "service", needs: ["case sensitive"] })
 
-const python: Files = { "r.py": "", ".h.py": "", "s/a.py": "", "s/t/c.py": "", "s/.d/x.py": "", "s/n.txt": "12345", readme: "" }
-const everyPython = [".h.py", "r.py", "s/.d/x.py", "s/a.py", "s/t/c.py"]
-const everything = [".h.py", "r.py", "readme", "s/.d/x.py", "s/a.py", "s/n.txt", "s/t/c.py"]
+const pythonTree: Files = {
+  "r.py": "",
+  ".h.py": "",
+  "s/a.py": "",
+  "s/t/c.py": "",
+  "s/.d/x.py": "",
+  "s/n.txt": "12345",
+  readme: ""
+}
+const pythonFiles = [".h.py", "r.py", "s/.d/x.py", "s/a.py", "s/t/c.py"]
+const allFiles = [".h.py", "r.py", "readme", "s/.d/x.py", "s/a.py", "s/n.txt", "s/t/c.py"]
 
 interface Row {
   readonly what: string
@@ -24,18 +32,18 @@ interface Row {
   readonly expected: ReadonlyArray<string>
   readonly files?: Files
   /** True if the row applies only to case-sensitive filesystems. */
-  readonly cased?: boolean
+  readonly needsCaseSensitive?: boolean
 }
 
 const directories: ReadonlyArray<Kind> = ["directory"]
 
 const rows: ReadonlyArray<Row> = [
-  { what: "a pattern without a slash matches names at any depth", pattern: "*.py", expected: everyPython },
-  { what: "**/*.py finds files in the root", pattern: "**/*.py", expected: everyPython },
+  { what: "a pattern without a slash matches names at any depth", pattern: "*.py", expected: pythonFiles },
+  { what: "**/*.py finds files in the root", pattern: "**/*.py", expected: pythonFiles },
   { what: "s/*.py does not find s/t/c.py", pattern: "s/*.py", expected: ["s/a.py"] },
   { what: "a leading slash anchors a name", pattern: "/*.py", expected: [".h.py", "r.py"] },
   { what: "a leading ./ anchors a name", pattern: "./*.py", expected: [".h.py", "r.py"] },
-  { what: "** is every file, hidden ones included", pattern: "**", expected: everything },
+  { what: "** is every file, hidden ones included", pattern: "**", expected: allFiles },
   { what: "** in the middle is zero or more segments", pattern: "s/**/*.py", expected: ["s/.d/x.py", "s/a.py", "s/t/c.py"] },
   { what: "? is one character and never a slash", pattern: "s?a.py", expected: [] },
   { what: "? is one character", pattern: "?.py", expected: ["r.py", "s/.d/x.py", "s/a.py", "s/t/c.py"] },
@@ -71,7 +79,7 @@ const rows: ReadonlyArray<Row> = [
     pattern: ["*.txt", "s/*", "*.txt"],
     expected: ["s/a.py", "s/n.txt"]
   },
-  { what: "patterns tell case apart", pattern: "README", expected: [], cased: true },
+  { what: "patterns tell case apart", pattern: "README", expected: [], needsCaseSensitive: true },
   {
     what: "directories match where the kinds ask for them",
     pattern: "*",
@@ -157,11 +165,11 @@ const badPatterns: ReadonlyArray<readonly [what: string, pattern: string]> = [
   ["braces that stand for more than 1,024 patterns", "{a,b}".repeat(11)]
 ]
 
-const found = (pattern: Row["pattern"], options?: GlobOptions) => (fs: Algebra) =>
+const globPaths = (pattern: Row["pattern"], options?: GlobOptions) => (fs: Algebra) =>
   Effect.map(fs.glob(pattern, options), ({ matches }) => paths(matches))
 
-const globRow = ({ cased = false, what, pattern, options, expected, files = python }: Row): Law =>
-  (cased ? caseful : plain).answers(what, "C-19", files, found(pattern, options), expected)
+const globRow = ({ needsCaseSensitive = false, what, pattern, options, expected, files = pythonTree }: Row): Law =>
+  (needsCaseSensitive ? caseSensitive : plain).answers(what, "C-19", files, globPaths(pattern, options), expected)
 
 export const globLaws: ReadonlyArray<Law> = [
   ...rows.map(globRow),
@@ -169,42 +177,55 @@ export const globLaws: ReadonlyArray<Law> = [
     "globs are in the order of the whole path",
     "C-18, behaviours: regressions",
     { "a/b.txt": "", "a.txt": "", "a-b.txt": "" },
-    found("**/*.txt"),
+    globPaths("**/*.txt"),
     ["a-b.txt", "a.txt", "a/b.txt"]
   ),
-  answers("globs are in the order of code points", "C-18", { "\u{1f600}": "", "\uffee": "" }, found("*"), [
+  answers("globs are in the order of code points", "C-18", { "\u{1f600}": "", "\uffee": "" }, globPaths("*"), [
     "\uffee",
     "\u{1f600}"
   ]),
   ...badPatterns.flatMap(([what, pattern]) => [
-    refuses(`${what} is InvalidArgument in glob`, "C-19", python, (fs) => fs.glob(pattern), "InvalidArgument", {
+    refuses(`${what} is InvalidArgument in glob`, "C-19", pythonTree, (fs) => fs.glob(pattern), "InvalidArgument", {
       argument: "pattern"
     }),
     refuses(
       `${what} is InvalidArgument among several`,
       "C-19",
-      python,
+      pythonTree,
       (fs) => collect(fs.globStream(["*", pattern])),
       "InvalidArgument",
       { argument: "pattern" }
     )
   ]),
-  refuses("a base that is a file is NotADirectory", "C-19", python, (fs) => fs.glob("*", { path: "readme" }), "NotADirectory"),
+  refuses(
+    "a base that is a file is NotADirectory",
+    "C-19",
+    pythonTree,
+    (fs) => fs.glob("*", { path: "readme" }),
+    "NotADirectory"
+  ),
   ...["missing", "missing/x", "readme/x"].flatMap((path) => [
-    refuses(`glob below ${path}, which is missing, is NotFound`, "C-19", python, (fs) => fs.glob("**", { path }), "NotFound", {
-      path
-    }),
+    refuses(
+      `glob below ${path}, which is missing, is NotFound`,
+      "C-19",
+      pythonTree,
+      (fs) => fs.glob("**", { path }),
+      "NotFound",
+      {
+        path
+      }
+    ),
     refuses(
       `globStream below ${path}, which is missing, is NotFound`,
       "C-19",
-      python,
+      pythonTree,
       (fs) => collect(fs.globStream("**", { path, maxMatches: 0 })),
       "NotFound",
       { path }
     )
   ]),
   law("glob names the directories that look like a base that is missing", "C-19", function* (fs) {
-    yield* arrange(fs, { "source/app/main.ts": "", "force/x": "", "sourc.txt": "", other: directory })
+    yield* plantFiles(fs, { "source/app/main.ts": "", "force/x": "", "sourc.txt": "", other: directory })
     yield* fails(fs.glob("*", { path: "sorce" }), "NotFound", { nearest: ["force", "source"] })
     yield* fails(fs.glob("*", { path: "sorce/app" }), "NotFound", { nearest: ["force", "source/app"] })
     yield* fails(fs.glob("*", { path: "source/ap" }), "NotFound", { nearest: ["source/app"] })
@@ -213,11 +234,11 @@ export const globLaws: ReadonlyArray<Law> = [
     const error = yield* fails(fs.glob("*", { path: "othr" }), "NotFound")
     yield* holds(error.message.includes('did you mean "other"'), "a message that names other", error.message)
   }),
-  refuses("glob refuses a negative maximum", "C-21", python, (fs) => fs.glob("*", { maxMatches: -1 }), "InvalidArgument", {
+  refuses("glob refuses a negative maximum", "C-21", pythonTree, (fs) => fs.glob("*", { maxMatches: -1 }), "InvalidArgument", {
     argument: "maxMatches"
   }),
   law("a glob that is cut says so, and continues strictly after", "C-18", function* (fs) {
-    yield* arrange(fs, python)
+    yield* plantFiles(fs, pythonTree)
     const seen: Array<string> = []
     let after: string | undefined
     for (let page = 0; page < 10; page++) {
@@ -228,22 +249,24 @@ export const globLaws: ReadonlyArray<Law> = [
       after = result.next
       if (after === undefined) break
     }
-    yield* equal(seen, everyPython)
+    yield* equal(seen, pythonFiles)
   }),
   law("as many matches as there may be are not truncated", "C-22", function* (fs) {
-    yield* arrange(fs, python)
+    yield* plantFiles(fs, pythonTree)
     yield* has(yield* fs.glob("*.py", { maxMatches: 5 }), { truncated: false, next: undefined })
     yield* has(yield* fs.glob("*.py", { maxMatches: 4 }), { truncated: true })
   }),
-  answers("no matches are what a maximum of 0 gives", "C-21", python, (fs) => fs.glob("*", { maxMatches: 0 }), { matches: [] }),
+  answers("no matches are what a maximum of 0 gives", "C-21", pythonTree, (fs) => fs.glob("*", { maxMatches: 0 }), {
+    matches: []
+  }),
   law("globs are cut at the limit of the scope, streams are not", "C-22", function* (fs) {
-    yield* arrange(fs, python)
-    const small = limited({ maxGlobMatches: 2 })
+    yield* plantFiles(fs, pythonTree)
+    const small = withLimits({ maxGlobMatches: 2 })
     yield* has(yield* small(fs.glob("*.py")), { truncated: true })
-    yield* equal(paths(yield* small(collect(fs.globStream("*.py")))), everyPython)
+    yield* equal(paths(yield* small(collect(fs.globStream("*.py")))), pythonFiles)
   }),
   changing.law("a continuation holds whatever has changed in between", "C-20", function* (fs) {
-    yield* arrange(fs, { a: "", b: "", c: "" })
+    yield* plantFiles(fs, { a: "", b: "", c: "" })
     const { next } = yield* fs.glob("*", { maxMatches: 2 })
     yield* fs.delete("b")
     yield* fs.write("a2", "")
@@ -251,14 +274,14 @@ export const globLaws: ReadonlyArray<Law> = [
     yield* equal(paths((yield* fs.glob("*", { after: next })).matches), ["b2", "c"])
   }),
   law("sizes are told where they are asked for", "S0-10", function* (fs) {
-    yield* arrange(fs, python)
+    yield* plantFiles(fs, pythonTree)
     yield* equal<object>((yield* fs.glob("n.txt", { sizes: true })).matches, [
       { path: "s/n.txt", kind: "file", isFile: true, sizeBytes: 5 }
     ])
     yield* equal<object>((yield* fs.glob("n.txt")).matches, [{ path: "s/n.txt", kind: "file", isFile: true }])
   }),
   law("globStream finds what glob does", "C-19", function* (fs) {
-    yield* arrange(fs, { ...python, ".gitignore": "/s/t/\n" })
+    yield* plantFiles(fs, { ...pythonTree, ".gitignore": "/s/t/\n" })
     const { next } = yield* fs.glob("**", { maxMatches: 3 })
     const cases: ReadonlyArray<readonly [pattern: string, options: GlobOptions]> = [
       ["**", {}],
@@ -277,7 +300,7 @@ export const globLaws: ReadonlyArray<Law> = [
     }
   }),
   law("what is ignored is counted, and told to onSkip", "api: Skipped", function* (fs) {
-    yield* arrange(fs, { a: "", "x/b": "", "x/c": "", ".gitignore": "x/\n" })
+    yield* plantFiles(fs, { a: "", "x/b": "", "x/c": "", ".gitignore": "x/\n" })
     const skipped: Array<string> = []
     const result = yield* fs.glob("*", { gitignore: true, onSkip: (path, why) => skipped.push(`${why} ${path}`) })
     yield* equal(paths(result.matches), [".gitignore", "a"])
@@ -288,21 +311,21 @@ export const globLaws: ReadonlyArray<Law> = [
     )
   }),
   law("a directory that cannot be read is counted and named, and the rest is found", "C-21", function* (fs) {
-    yield* arrange(fs, { "a/x": "", "b/x": "", "c/x": "" })
-    const broken = yield* failing(fs, { operation: "List", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
+    yield* plantFiles(fs, { "a/x": "", "b/x": "", "c/x": "" })
+    const broken = yield* withFaults(fs, { operation: "List", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
     const result = yield* broken.glob("*")
     yield* equal(paths(result.matches), ["a/x", "c/x"])
     yield* has(result.skipped, { unreadable: 1, unreadablePaths: ["b" as never] })
   }),
   law("a backend that is gone fails a search", "C-21, C-54", function* (fs) {
-    yield* arrange(fs, { "a/x": "", "b/x": "" })
-    const gone = yield* failing(fs, { operation: "List", path: "b", fault: { _tag: "Unavailable", detail: "stopped" } })
+    yield* plantFiles(fs, { "a/x": "", "b/x": "" })
+    const gone = yield* withFaults(fs, { operation: "List", path: "b", fault: { _tag: "Unavailable", detail: "stopped" } })
     yield* fails(gone.glob("*"), "Unavailable")
     yield* fails(gone.grep("x"), "Unavailable")
   })
 ]
 
-const ignoring: Files = {
+const ignoreTree: Files = {
   ".git/config": "",
   ".gitignore": "*.log\n/build/\n!keep.log\n# *.ts\n",
   "a.log": "",
@@ -321,22 +344,22 @@ export const gitignoreLaws: ReadonlyArray<Law> = [
   answers(
     "ignore files count at every level, and .git is skipped",
     "semantics: gitignore",
-    ignoring,
-    found("**", { gitignore: true }),
+    ignoreTree,
+    globPaths("**", { gitignore: true }),
     [".gitignore", "a.ts", "keep.log", "other/.ignore", "src/.gitignore", "src/b.log", "src/build/in"]
   ),
   answers(
     "without gitignore nothing is ignored",
     "semantics: gitignore",
-    ignoring,
-    (fs) => Effect.map(found("**")(fs), (all) => all.length),
+    ignoreTree,
+    (fs) => Effect.map(globPaths("**")(fs), (all) => all.length),
     12
   ),
   answers(
     "ignore files above the base count too",
     "semantics: gitignore",
-    ignoring,
-    found("**", { gitignore: true, path: "src" }),
+    ignoreTree,
+    globPaths("**", { gitignore: true, path: "src" }),
     ["src/.gitignore", "src/b.log", "src/build/in"]
   ),
   answers(
@@ -355,25 +378,25 @@ export const gitignoreLaws: ReadonlyArray<Law> = [
   )
 ]
 
-const ordered: Files = { "a-b.txt": "", "a.txt": "1", "a/b.txt": "22", "a/c": directory, b: "" }
+const orderedTree: Files = { "a-b.txt": "", "a.txt": "1", "a/b.txt": "22", "a/c": directory, b: "" }
 
 export const walkLaws: ReadonlyArray<Law> = [
   answers(
     "a walk is in the order of the whole path, in which a directory ends in a slash",
     "C-18",
-    ordered,
+    orderedTree,
     (fs) => Effect.map(collect(fs.walk()), paths),
     ["a-b.txt", "a.txt", "a", "a/b.txt", "a/c", "b"]
   ),
   law("a walk answers entries", "api: walk", function* (fs) {
-    yield* arrange(fs, { "d/f": "12" })
+    yield* plantFiles(fs, { "d/f": "12" })
     yield* equal<object>(yield* collect(fs.walk()), [
       { name: "d", path: "d", kind: "directory", isFile: false, isDirectory: true, addressable: true },
       { name: "f", path: "d/f", kind: "file", isFile: true, isDirectory: false, addressable: true }
     ])
     yield* equal((yield* collect(fs.walk("d", { sizes: true })))[0]?.sizeBytes, 2)
   }),
-  answers("a walk begins at its base", "api: walk", ordered, (fs) => Effect.map(collect(fs.walk("a")), paths), [
+  answers("a walk begins at its base", "api: walk", orderedTree, (fs) => Effect.map(collect(fs.walk("a")), paths), [
     "a/b.txt",
     "a/c"
   ]),
@@ -395,15 +418,15 @@ export const walkLaws: ReadonlyArray<Law> = [
   answers(
     "a walk is worth only what is taken of it",
     "api: walk",
-    ordered,
+    orderedTree,
     (fs) => Effect.map(Stream.runCollect(Stream.take(fs.walk(), 2)), paths),
     ["a-b.txt", "a.txt"]
   ),
-  refuses("a walk of nothing is NotFound", "C-17", ordered, (fs) => collect(fs.walk("missing")), "NotFound"),
-  refuses("a walk of a file is NotADirectory", "C-17", ordered, (fs) => collect(fs.walk("b")), "NotADirectory"),
+  refuses("a walk of nothing is NotFound", "C-17", orderedTree, (fs) => collect(fs.walk("missing")), "NotFound"),
+  refuses("a walk of a file is NotADirectory", "C-17", orderedTree, (fs) => collect(fs.walk("b")), "NotADirectory"),
   law("a walk fails on a directory that it cannot read", "C-21", function* (fs) {
-    yield* arrange(fs, { "a/x": "", "b/x": "" })
-    const broken = yield* failing(fs, { operation: "List", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
+    yield* plantFiles(fs, { "a/x": "", "b/x": "" })
+    const broken = yield* withFaults(fs, { operation: "List", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
     yield* fails(collect(broken.walk()), "AccessDenied", { why: "permission" })
     yield* fails(broken.list("b"), "AccessDenied", { why: "permission" })
   })

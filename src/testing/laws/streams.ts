@@ -2,20 +2,20 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
-import { arrange, chapter, leaves, limited } from "../chapter.ts"
+import { plantFiles, lawForms, expectTree, withLimits } from "../chapter.ts"
 import { equal, fails } from "../expect.ts"
 import { directory } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { bytes, collect, utf8 } from "../operations.ts"
+import { toBytes, collect, encodeUtf8 } from "../operations.ts"
 
-const { answers, law, refuses } = chapter({ kind: "service" })
-const writing = chapter({ kind: "service", needs: ["write"] })
+const { answers, law, refuses } = lawForms({ kind: "service" })
+const writing = lawForms({ kind: "service", needs: ["write"] })
 
-const block = 65536
+const chunkBytes = 65536
 
-const pattern = (length: number): Uint8Array => Uint8Array.from({ length }, (_, i) => (i * 31 + (i >> 8)) & 0xff)
+const patternBytes = (length: number): Uint8Array => Uint8Array.from({ length }, (_, i) => (i * 31 + (i >> 8)) & 0xff)
 
-const joined = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
+const concatBytes = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
   const out = new Uint8Array(chunks.reduce((length, chunk) => length + chunk.length, 0))
   let at = 0
   for (const chunk of chunks) {
@@ -27,7 +27,7 @@ const joined = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
 
 const lengths = (chunks: ReadonlyArray<Uint8Array>): ReadonlyArray<number> => chunks.map((chunk) => chunk.length)
 
-const misfits: ReadonlyArray<readonly [argument: "offset" | "length" | "chunkSize", value: number]> = [
+const invalidOptions: ReadonlyArray<readonly [argument: "offset" | "length" | "chunkSize", value: number]> = [
   ["offset", -1],
   ["offset", 1.5],
   ["length", -1],
@@ -49,31 +49,31 @@ const lineCases: ReadonlyArray<Lines> = [
   { what: "no other character ends a line of a stream", text: "a\rb\v\f\u0085\u2028c\n", lines: ["a\rb\v\f\u0085\u2028c"] },
   {
     what: "a CRLF across two chunks is one terminator",
-    text: `${"x".repeat(block - 1)}\r\ny`,
-    lines: ["x".repeat(block - 1), "y"]
+    text: `${"x".repeat(chunkBytes - 1)}\r\ny`,
+    lines: ["x".repeat(chunkBytes - 1), "y"]
   },
   {
     what: "a CR at the end of a chunk that no LF follows is text",
-    text: `${"x".repeat(block - 1)}\ry\n`,
-    lines: [`${"x".repeat(block - 1)}\ry`]
+    text: `${"x".repeat(chunkBytes - 1)}\ry\n`,
+    lines: [`${"x".repeat(chunkBytes - 1)}\ry`]
   },
   { what: "a CR at the very end is text", text: "a\r", lines: ["a\r"] },
   {
     what: "a character across two chunks is whole",
-    text: `${"x".repeat(block - 1)}é\n${"y".repeat(block - 5)}😀`,
-    lines: [`${"x".repeat(block - 1)}é`, `${"y".repeat(block - 5)}😀`]
+    text: `${"x".repeat(chunkBytes - 1)}é\n${"y".repeat(chunkBytes - 5)}😀`,
+    lines: [`${"x".repeat(chunkBytes - 1)}é`, `${"y".repeat(chunkBytes - 5)}😀`]
   }
 ]
 
 export const streamLaws: ReadonlyArray<Law> = [
-  ...[0, 1, block - 1, block, block + 1, 3 * block + 7].map((size) =>
+  ...[0, 1, chunkBytes - 1, chunkBytes, chunkBytes + 1, 3 * chunkBytes + 7].map((size) =>
     law(`a stream of ${size} bytes is the file, in chunks of 64 KiB`, "C-43", function* (fs) {
-      const content = pattern(size)
-      yield* arrange(fs, { a: content })
+      const content = patternBytes(size)
+      yield* plantFiles(fs, { a: content })
       const chunks = yield* collect(fs.stream("a"))
-      yield* equal(joined(chunks), content)
-      const full = Array.from({ length: Math.floor(size / block) }, () => block)
-      yield* equal(lengths(chunks), size % block === 0 ? full : [...full, size % block], "lengths of the chunks")
+      yield* equal(concatBytes(chunks), content)
+      const full = Array.from({ length: Math.floor(size / chunkBytes) }, () => chunkBytes)
+      yield* equal(lengths(chunks), size % chunkBytes === 0 ? full : [...full, size % chunkBytes], "lengths of the chunks")
     })
   ),
   answers(
@@ -87,12 +87,12 @@ export const streamLaws: ReadonlyArray<Law> = [
     "a stream of a part begins and ends there",
     "C-43",
     { a: "0123456" },
-    (fs) => Effect.map(collect(fs.stream("a", { offset: 2, length: 3, chunkSize: 2 })), joined),
-    utf8("234")
+    (fs) => Effect.map(collect(fs.stream("a", { offset: 2, length: 3, chunkSize: 2 })), concatBytes),
+    encodeUtf8("234")
   ),
   answers("a stream from past the end is empty", "C-43", { a: "0123" }, (fs) => collect(fs.stream("a", { offset: 9 })), []),
   answers("a stream of no bytes is empty", "C-43", { a: "0123" }, (fs) => collect(fs.stream("a", { length: 0 })), []),
-  ...misfits.map(([argument, value]) =>
+  ...invalidOptions.map(([argument, value]) =>
     refuses(
       `stream refuses ${argument} ${value}`,
       "C-43",
@@ -103,14 +103,14 @@ export const streamLaws: ReadonlyArray<Law> = [
     )
   ),
   law("a stream has no bound of size", "C-22", function* (fs) {
-    yield* arrange(fs, { a: "12345\n6" })
-    const small = limited({ maxReadBytes: 2 })
-    yield* equal(joined(yield* small(collect(fs.stream("a")))), utf8("12345\n6"))
+    yield* plantFiles(fs, { a: "12345\n6" })
+    const small = withLimits({ maxReadBytes: 2 })
+    yield* equal(concatBytes(yield* small(collect(fs.stream("a")))), encodeUtf8("12345\n6"))
     yield* equal(yield* small(collect(fs.lines("a"))), ["12345", "6"])
   }),
   writing.law("a stream goes on with the file that it began", "port: open pins", function* (fs) {
-    const old = pattern(40)
-    yield* arrange(fs, { a: old })
+    const old = patternBytes(40)
+    yield* plantFiles(fs, { a: old })
     const seen: Array<Uint8Array> = []
     yield* Stream.runForEachArray(fs.stream("a", { chunkSize: 1 }).pipe(Stream.rechunk(1)), (chunks) =>
       Effect.gen(function* () {
@@ -118,42 +118,42 @@ export const streamLaws: ReadonlyArray<Law> = [
         seen.push(...chunks)
       })
     )
-    yield* equal(joined(seen), old)
+    yield* equal(concatBytes(seen), old)
   }),
 
   ...lineCases.map(({ what, text, lines }) =>
     law(what, "C-10", function* (fs) {
-      yield* arrange(fs, { a: text })
+      yield* plantFiles(fs, { a: text })
       yield* equal(yield* collect(fs.lines("a")), lines)
     })
   ),
   answers(
     "the byte order mark stays in the first line",
     "C-09",
-    { a: bytes(0xef, 0xbb, 0xbf, 0x78, 0x0a) },
+    { a: toBytes(0xef, 0xbb, 0xbf, 0x78, 0x0a) },
     (fs) => collect(fs.lines("a")),
     ["\ufeffx"]
   ),
   law("lines fail with NotText at the offset in the file", "C-09", function* (fs) {
-    const content = new Uint8Array(block + 10).fill(0x78)
-    content[block + 3] = 0xff
-    yield* arrange(fs, { a: content })
-    yield* fails(collect(fs.lines("a")), "NotText", { offset: block + 3 })
+    const content = new Uint8Array(chunkBytes + 10).fill(0x78)
+    content[chunkBytes + 3] = 0xff
+    yield* plantFiles(fs, { a: content })
+    yield* fails(collect(fs.lines("a")), "NotText", { offset: chunkBytes + 3 })
   }),
   law("lines fail with NotText where the end cuts a character off", "C-09", function* (fs) {
-    yield* arrange(fs, { a: bytes(0x61, 0x0a, 0xe2, 0x82) })
+    yield* plantFiles(fs, { a: toBytes(0x61, 0x0a, 0xe2, 0x82) })
     yield* fails(collect(fs.lines("a")), "NotText", { offset: 2 })
   })
 ]
 
-const brokenOff = Stream.concat(Stream.make(utf8("new"), utf8("er")), Stream.fail({ _tag: "Cable" } as const))
+const failingStream = Stream.concat(Stream.make(encodeUtf8("new"), encodeUtf8("er")), Stream.fail({ _tag: "Cable" } as const))
 
 export const sinkLaws: ReadonlyArray<Law> = [
   writing.changes(
     "a sink writes what the stream brought",
     "C-43",
     { a: "a longer text" },
-    (fs) => Stream.run(Stream.make(utf8("one "), bytes(), utf8("two")), fs.sink("a")),
+    (fs) => Stream.run(Stream.make(encodeUtf8("one "), toBytes(), encodeUtf8("two")), fs.sink("a")),
     { a: "one two" },
     { bytesWritten: 7, mode: "overwrite", path: "a" as never }
   ),
@@ -169,44 +169,47 @@ export const sinkLaws: ReadonlyArray<Law> = [
     "a sink in mode append adds to the end",
     "C-43",
     { a: "old" },
-    (fs) => Stream.run(Stream.make(utf8("+"), utf8("new")), fs.sink("a", { mode: "append" })),
+    (fs) => Stream.run(Stream.make(encodeUtf8("+"), encodeUtf8("new")), fs.sink("a", { mode: "append" })),
     { a: "old+new" },
     { bytesWritten: 4, mode: "append" }
   ),
   writing.law("a sink brings as much as there is", "C-43", function* (fs) {
-    const content = pattern(5 * block + 3)
-    yield* Stream.run(Stream.fromIterable([content.subarray(0, block + 1), content.subarray(block + 1)]), fs.sink("a"))
+    const content = patternBytes(5 * chunkBytes + 3)
+    yield* Stream.run(
+      Stream.fromIterable([content.subarray(0, chunkBytes + 1), content.subarray(chunkBytes + 1)]),
+      fs.sink("a")
+    )
     yield* equal((yield* fs.readBytes("a")).content, content)
   }),
   ...(["overwrite", "append", "replace", "appendExisting"] as const).map((mode) =>
     writing.law(`a stream that fails leaves the old file, in mode ${mode}`, "C-43, C-55", function* (fs) {
-      yield* arrange(fs, { a: "old" })
-      yield* fails(Stream.run(brokenOff, fs.sink("a", { mode })), "Cable")
-      yield* leaves(fs, { a: "old" })
+      yield* plantFiles(fs, { a: "old" })
+      yield* fails(Stream.run(failingStream, fs.sink("a", { mode })), "Cable")
+      yield* expectTree(fs, { a: "old" })
     })
   ),
   ...(["create", "overwrite", "append"] as const).map((mode) =>
     writing.law(`a stream that fails leaves no file and no parents, in mode ${mode}`, "C-13, C-43", function* (fs) {
-      yield* fails(Stream.run(brokenOff, fs.sink("d/e/a", { mode })), "Cable")
-      yield* leaves(fs, {})
+      yield* fails(Stream.run(failingStream, fs.sink("d/e/a", { mode })), "Cable")
+      yield* expectTree(fs, {})
     })
   ),
   writing.law("a stream that is interrupted leaves the old file, and nothing beside it", "C-43", function* (fs) {
-    yield* arrange(fs, { a: "old" })
+    yield* plantFiles(fs, { a: "old" })
     const begun = yield* Deferred.make<void>()
     const slow = Stream.concat(
-      Stream.make(utf8("new")),
+      Stream.make(encodeUtf8("new")),
       Stream.fromEffect(Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))
     )
     const fiber = yield* Effect.forkChild(Stream.run(slow, fs.sink("a")))
     yield* Deferred.await(begun)
     yield* Fiber.interrupt(fiber)
-    yield* leaves(fs, { a: "old" })
+    yield* expectTree(fs, { a: "old" })
   }),
   writing.law("nothing of a sink is visible before its stream has ended", "C-43", function* (fs) {
-    yield* arrange(fs, { a: "old" })
+    yield* plantFiles(fs, { a: "old" })
     const watched = Stream.concat(
-      Stream.make(utf8("new")),
+      Stream.make(encodeUtf8("new")),
       Stream.drain(
         Stream.fromEffect(
           Effect.gen(function* () {
@@ -217,7 +220,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
       )
     )
     yield* Stream.run(watched, fs.sink("a"))
-    yield* leaves(fs, { a: "new" })
+    yield* expectTree(fs, { a: "new" })
   }),
   writing.changes(
     "a file can be streamed onto itself",
@@ -228,19 +231,22 @@ export const sinkLaws: ReadonlyArray<Law> = [
   ),
   writing.law("a sink holds nobody up while its stream runs", "C-43", function* (fs) {
     const waiting = yield* Deferred.make<void>()
-    const slow = Stream.concat(Stream.make(utf8("1")), Stream.drain(Stream.fromEffect(Deferred.await(waiting))))
+    const slow = Stream.concat(Stream.make(encodeUtf8("1")), Stream.drain(Stream.fromEffect(Deferred.await(waiting))))
     const fiber = yield* Effect.forkChild(Stream.run(slow, fs.sink("a")), { startImmediately: true })
     yield* fs.write("a", "2")
     yield* fs.write("b", "3")
     yield* Deferred.succeed(waiting, undefined)
     yield* Fiber.join(fiber)
-    yield* leaves(fs, { a: "1", b: "3" })
+    yield* expectTree(fs, { a: "1", b: "3" })
   }),
   writing.law("of two sinks to one path the last to finish wins, whole", "behaviours: sinks", function* (fs) {
     const gates = yield* Effect.all([Deferred.make<void>(), Deferred.make<void>()])
     const run = (text: string, gate: Deferred.Deferred<void>) =>
       Effect.forkChild(
-        Stream.run(Stream.concat(Stream.make(utf8(text)), Stream.drain(Stream.fromEffect(Deferred.await(gate)))), fs.sink("a")),
+        Stream.run(
+          Stream.concat(Stream.make(encodeUtf8(text)), Stream.drain(Stream.fromEffect(Deferred.await(gate)))),
+          fs.sink("a")
+        ),
         { startImmediately: true }
       )
     const first = yield* run("first", gates[0])
@@ -249,25 +255,25 @@ export const sinkLaws: ReadonlyArray<Law> = [
     yield* Fiber.join(second)
     yield* Deferred.succeed(gates[0], undefined)
     yield* Fiber.join(first)
-    yield* leaves(fs, { a: "first" })
+    yield* expectTree(fs, { a: "first" })
   }),
   writing.law("a sink checks its precondition when it commits", "C-43, C-50", function* (fs) {
-    yield* arrange(fs, { a: "old" })
+    yield* plantFiles(fs, { a: "old" })
     const version = yield* fs.version("a")
-    const overtaken = Stream.concat(Stream.make(utf8("mine")), Stream.drain(Stream.fromEffect(fs.write("a", "theirs"))))
+    const overtaken = Stream.concat(Stream.make(encodeUtf8("mine")), Stream.drain(Stream.fromEffect(fs.write("a", "theirs"))))
     yield* fails(Stream.run(overtaken, fs.sink("a", { ifMatch: version })), "Conflict", { expected: version })
-    yield* leaves(fs, { a: "theirs" })
+    yield* expectTree(fs, { a: "theirs" })
   }),
   writing.law("a sink in mode create does not overwrite what came in the meantime", "C-43", function* (fs) {
-    const overtaken = Stream.concat(Stream.make(utf8("mine")), Stream.drain(Stream.fromEffect(fs.write("a", "theirs"))))
+    const overtaken = Stream.concat(Stream.make(encodeUtf8("mine")), Stream.drain(Stream.fromEffect(fs.write("a", "theirs"))))
     yield* fails(Stream.run(overtaken, fs.sink("a", { mode: "create" })), "AlreadyExists")
-    yield* leaves(fs, { a: "theirs" })
+    yield* expectTree(fs, { a: "theirs" })
   }),
   writing.refuses(
     "a sink in mode create refuses what exists",
     "C-43",
     { a: "old" },
-    (fs) => Stream.run(Stream.make(utf8("new")), fs.sink("a", { mode: "create" })),
+    (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("a", { mode: "create" })),
     "AlreadyExists"
   ),
   ...(["replace", "appendExisting"] as const).map((mode) =>
@@ -275,7 +281,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
       `a sink in mode ${mode} refuses what is not there`,
       "C-11, C-43",
       {},
-      (fs) => Stream.run(Stream.make(utf8("new")), fs.sink("d/a", { mode })),
+      (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("d/a", { mode })),
       "NotFound"
     )
   ),
@@ -283,45 +289,45 @@ export const sinkLaws: ReadonlyArray<Law> = [
     "a sink to a directory is NotAFile",
     "C-43",
     { d: directory },
-    (fs) => Stream.run(Stream.make(utf8("new")), fs.sink("d")),
+    (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("d")),
     "NotAFile"
   ),
   writing.refuses(
     "a sink below a file is NotADirectory",
     "behaviours: calls",
     { f: "x" },
-    (fs) => Stream.run(Stream.make(utf8("new")), fs.sink("f/a")),
+    (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("f/a")),
     "NotADirectory"
   ),
   writing.refuses(
     "a sink without parents is NotFound where it may not make them",
     "C-13",
     {},
-    (fs) => Stream.run(Stream.make(utf8("new")), fs.sink("d/a", { createParents: false })),
+    (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("d/a", { createParents: false })),
     "NotFound"
   ),
   writing.refuses(
     "a sink over the limit is LimitExceeded and leaves nothing",
     "C-22, C-43",
     {},
-    (fs) => limited({ maxFileSize: 4 })(Stream.run(Stream.make(utf8("123"), utf8("45")), fs.sink("d/a"))),
+    (fs) => withLimits({ maxFileSize: 4 })(Stream.run(Stream.make(encodeUtf8("123"), encodeUtf8("45")), fs.sink("d/a"))),
     "LimitExceeded",
     { limit: "maxFileSize", allowed: 4 }
   ),
   writing.law("a sink takes more than one write may hold, up to a limit of its own", "C-22, C-43", function* (fs) {
-    const pour = (path: string) => Stream.run(Stream.make(utf8("123"), utf8("45")), fs.sink(path))
-    const few = limited({ maxFileSize: 4, maxStreamBytes: 5 })
+    const pour = (path: string) => Stream.run(Stream.make(encodeUtf8("123"), encodeUtf8("45")), fs.sink(path))
+    const few = withLimits({ maxFileSize: 4, maxStreamBytes: 5 })
     yield* fails(few(fs.write("a", "12345")), "LimitExceeded", { limit: "maxFileSize" })
     yield* few(pour("a"))
-    yield* leaves(fs, { a: "12345" })
-    const fewer = limited({ maxStreamBytes: 4 })
+    yield* expectTree(fs, { a: "12345" })
+    const fewer = withLimits({ maxStreamBytes: 4 })
     yield* fails(fewer(pour("b")), "LimitExceeded", { limit: "maxStreamBytes", allowed: 4 })
-    yield* leaves(fs, { a: "12345" })
+    yield* expectTree(fs, { a: "12345" })
   }),
   writing.law("a sink answers the version of what it has written", "C-50", function* (fs) {
-    const written = yield* Stream.run(Stream.make(utf8("a"), utf8("bc")), fs.sink("a", { version: true }))
+    const written = yield* Stream.run(Stream.make(encodeUtf8("a"), encodeUtf8("bc")), fs.sink("a", { version: true }))
     yield* equal(written.version, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
-    const appended = yield* Stream.run(Stream.make(utf8("d")), fs.sink("a", { mode: "append", version: true }))
+    const appended = yield* Stream.run(Stream.make(encodeUtf8("d")), fs.sink("a", { mode: "append", version: true }))
     yield* equal(appended.version, yield* fs.version("a"))
   })
 ]

@@ -1,20 +1,20 @@
 import * as Effect from "effect/Effect"
-import { arrange, chapter, failing, leaves } from "../chapter.ts"
+import { plantFiles, lawForms, withFaults, expectTree } from "../chapter.ts"
 import { equal, fails } from "../expect.ts"
 import { directory, type Files } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { bytes } from "../operations.ts"
+import { toBytes } from "../operations.ts"
 
-const { changes, law, refuses } = chapter({ kind: "service", needs: ["write"] })
-const deleting = chapter({ kind: "service", needs: ["delete"] })
-const moving = chapter({ kind: "service", needs: ["write", "delete"] })
-const lasting = {
-  deleting: chapter({ kind: "service", needs: ["delete", "directories outlive their content"] }),
-  moving: chapter({ kind: "service", needs: ["write", "delete", "directories outlive their content"] })
+const { changes, law, refuses } = lawForms({ kind: "service", needs: ["write"] })
+const deleting = lawForms({ kind: "service", needs: ["delete"] })
+const moving = lawForms({ kind: "service", needs: ["write", "delete"] })
+const lawsKeepingDirectories = {
+  deleting: lawForms({ kind: "service", needs: ["delete", "directories outlive their content"] }),
+  moving: lawForms({ kind: "service", needs: ["write", "delete", "directories outlive their content"] })
 }
-const pruning = chapter({ kind: "service", needs: ["write", "delete", "directories go with their content"] })
+const lawsPruningDirectories = lawForms({ kind: "service", needs: ["write", "delete", "directories go with their content"] })
 
-const places: Files = { file: "text", "dir/inner": "x", empty: directory }
+const exampleTree: Files = { file: "text", "dir/inner": "x", empty: directory }
 
 const rootNames = ["", ".", "/"]
 
@@ -31,28 +31,34 @@ export const mkdirLaws: ReadonlyArray<Law> = [
   changes("mkdir without parents makes one directory", "S0-59", { a: directory }, (fs) => fs.mkdir("a/b", { parents: false }), {
     "a/b": directory
   }),
-  changes("mkdir of a directory that there is does nothing", "S0-60", places, (fs) => fs.mkdir("dir"), places),
-  changes("mkdir of the root does nothing", "S0-60", places, (fs) => fs.mkdir("."), places),
-  refuses("mkdir can insist on a new directory", "S0-61", places, (fs) => fs.mkdir("dir", { existOk: false }), "AlreadyExists"),
+  changes("mkdir of a directory that there is does nothing", "S0-60", exampleTree, (fs) => fs.mkdir("dir"), exampleTree),
+  changes("mkdir of the root does nothing", "S0-60", exampleTree, (fs) => fs.mkdir("."), exampleTree),
+  refuses(
+    "mkdir can insist on a new directory",
+    "S0-61",
+    exampleTree,
+    (fs) => fs.mkdir("dir", { existOk: false }),
+    "AlreadyExists"
+  ),
   refuses(
     "the root is no new directory",
     "behaviours: calls",
-    places,
+    exampleTree,
     (fs) => fs.mkdir(".", { existOk: false }),
     "AlreadyExists"
   ),
-  refuses("mkdir over a file is AlreadyExists", "S0-60", places, (fs) => fs.mkdir("file"), "AlreadyExists"),
+  refuses("mkdir over a file is AlreadyExists", "S0-60", exampleTree, (fs) => fs.mkdir("file"), "AlreadyExists"),
   refuses(
     "mkdir through a file is NotADirectory, and nothing changes",
     "behaviours: regressions",
-    places,
+    exampleTree,
     (fs) => fs.mkdir("file/a/b"),
     "NotADirectory"
   ),
   refuses(
     "mkdir without parents through a file is NotADirectory",
     "behaviours: calls",
-    places,
+    exampleTree,
     (fs) => fs.mkdir("file/a", { parents: false }),
     "NotADirectory"
   )
@@ -73,7 +79,7 @@ export const deleteLaws: ReadonlyArray<Law> = [
   deleting.changes(
     "delete removes an empty directory",
     "C-15, C-16",
-    places,
+    exampleTree,
     (fs) => fs.delete("empty"),
     { file: "text", "dir/inner": "x" },
     {
@@ -81,7 +87,13 @@ export const deleteLaws: ReadonlyArray<Law> = [
       directories: 1
     }
   ),
-  deleting.refuses("a directory with content needs recursive", "C-15", places, (fs) => fs.delete("dir"), "DirectoryNotEmpty"),
+  deleting.refuses(
+    "a directory with content needs recursive",
+    "C-15",
+    exampleTree,
+    (fs) => fs.delete("dir"),
+    "DirectoryNotEmpty"
+  ),
   deleting.refuses(
     "a directory that holds only a directory needs recursive too",
     "C-15",
@@ -120,10 +132,16 @@ export const deleteLaws: ReadonlyArray<Law> = [
     (fs) => fs.delete("d", { recursive: true }),
     { "d2/a": "2", d3: "3" }
   ),
-  lasting.deleting.changes("a parent outlives its last child", "C-45", { "p/q/a": "x" }, (fs) => fs.delete("p/q/a"), {
-    "p/q": directory
-  }),
-  pruning.changes(
+  lawsKeepingDirectories.deleting.changes(
+    "a parent outlives its last child",
+    "C-45",
+    { "p/q/a": "x" },
+    (fs) => fs.delete("p/q/a"),
+    {
+      "p/q": directory
+    }
+  ),
+  lawsPruningDirectories.changes(
     "a directory goes with its last child, and so do those above it that hold no more",
     "C-45",
     { "p/q/r/a": "x", "p/b": "y", empty: directory },
@@ -131,48 +149,52 @@ export const deleteLaws: ReadonlyArray<Law> = [
     { "p/b": "y", empty: directory },
     { deleted: 1, directories: 1 }
   ),
-  pruning.law("what a failed write takes back leaves an empty directory where it stood", "C-45, C-13", function* (fs) {
-    yield* arrange(fs, { empty: directory })
-    const full = yield* failing(fs, { operation: "Write", fault: { _tag: "DiskFull" } })
-    yield* fails(full.write("empty/p/a", "x"), "DiskFull")
-    yield* leaves(fs, { empty: directory })
-  }),
-  deleting.refuses("deleting nothing is NotFound", "C-14", places, (fs) => fs.delete("missing"), "NotFound"),
+  lawsPruningDirectories.law(
+    "what a failed write takes back leaves an empty directory where it stood",
+    "C-45, C-13",
+    function* (fs) {
+      yield* plantFiles(fs, { empty: directory })
+      const full = yield* withFaults(fs, { operation: "Write", fault: { _tag: "DiskFull" } })
+      yield* fails(full.write("empty/p/a", "x"), "DiskFull")
+      yield* expectTree(fs, { empty: directory })
+    }
+  ),
+  deleting.refuses("deleting nothing is NotFound", "C-14", exampleTree, (fs) => fs.delete("missing"), "NotFound"),
   deleting.refuses(
     "deleting nothing recursively is NotFound",
     "C-14",
-    places,
+    exampleTree,
     (fs) => fs.delete("missing", { recursive: true }),
     "NotFound"
   ),
-  deleting.refuses("deleting below a file is NotFound", "semantics: -", places, (fs) => fs.delete("file/x"), "NotFound"),
-  deleting.refuses("deleting below nothing is NotFound", "C-14", places, (fs) => fs.delete("missing/x"), "NotFound"),
+  deleting.refuses("deleting below a file is NotFound", "semantics: -", exampleTree, (fs) => fs.delete("file/x"), "NotFound"),
+  deleting.refuses("deleting below nothing is NotFound", "C-14", exampleTree, (fs) => fs.delete("missing/x"), "NotFound"),
   ...["missing", "missing/x", "file/x"].map((path) =>
     deleting.changes(
       `deleting ${path} answers 0 where that is ignored`,
       "C-14",
-      places,
-      (fs) => fs.delete(path, { missing: "ignore" }),
-      places,
+      exampleTree,
+      (fs) => fs.delete(path, { missingDirectories: "ignore" }),
+      exampleTree,
       { deleted: 0, directories: 0 }
     )
   ),
   deleting.refuses(
     "ignoring what is missing ignores nothing else",
     "C-14",
-    places,
-    (fs) => fs.delete("dir", { missing: "ignore" }),
+    exampleTree,
+    (fs) => fs.delete("dir", { missingDirectories: "ignore" }),
     "DirectoryNotEmpty"
   ),
   deleting.law("the root is never deleted", "behaviours: regressions", function* (fs) {
-    for (const files of [{}, places]) {
-      yield* arrange(fs, files)
+    for (const files of [{}, exampleTree]) {
+      yield* plantFiles(fs, files)
       for (const path of rootNames) {
         yield* fails(fs.delete(path), "AccessDenied", { why: "root" })
         yield* fails(fs.delete(path, { recursive: true }), "AccessDenied", { why: "root" })
-        yield* fails(fs.delete(path, { recursive: true, missing: "ignore" }), "AccessDenied", { why: "root" })
+        yield* fails(fs.delete(path, { recursive: true, missingDirectories: "ignore" }), "AccessDenied", { why: "root" })
       }
-      yield* leaves(fs, files)
+      yield* expectTree(fs, files)
     }
   }),
   moving.law("what was deleted can be made again, as another kind", "C-16", function* (fs) {
@@ -181,77 +203,94 @@ export const deleteLaws: ReadonlyArray<Law> = [
     yield* fs.write("a", "file now")
     yield* fs.delete("a")
     yield* fs.mkdir("a")
-    yield* leaves(fs, { a: directory })
+    yield* expectTree(fs, { a: directory })
   })
 ]
 
-const tree: Files = { "t/a.bin": bytes(0, 13, 10, 255), "t/b/c": "crlf\r\n", "t/empty": directory }
+const tree: Files = { "t/a.bin": toBytes(0, 13, 10, 255), "t/b/c": "crlf\r\n", "t/empty": directory }
 const below = (to: string): Files => ({
-  [`${to}/a.bin`]: bytes(0, 13, 10, 255),
+  [`${to}/a.bin`]: toBytes(0, 13, 10, 255),
   [`${to}/b/c`]: "crlf\r\n",
   [`${to}/empty`]: directory
 })
 
 interface Transfer {
   readonly call: "copy" | "move"
-  readonly rest: (source: Files) => Files
-  readonly on: typeof changes
-  readonly not: typeof refuses
+  readonly remaining: (source: Files) => Files
+  readonly lawChanging: typeof changes
+  readonly lawFailing: typeof refuses
 }
 
 const transfers: ReadonlyArray<Transfer> = [
-  { call: "copy", rest: (source) => source, on: changes, not: refuses },
-  { call: "move", rest: () => ({}), on: moving.changes, not: moving.refuses }
+  { call: "copy", remaining: (source) => source, lawChanging: changes, lawFailing: refuses },
+  { call: "move", remaining: () => ({}), lawChanging: moving.changes, lawFailing: moving.refuses }
 ]
 
-const transferLaw = ({ call, not, on, rest }: Transfer): ReadonlyArray<Law> => [
-  on(
+const transferLaw = ({ call, lawFailing, lawChanging, remaining }: Transfer): ReadonlyArray<Law> => [
+  lawChanging(
     `${call} of a file`,
     "C-51",
     { a: "x" },
     (fs) => fs[call]("a", "b"),
-    { ...rest({ a: "x" }), b: "x" },
+    { ...remaining({ a: "x" }), b: "x" },
     {
       files: 1,
       directories: 0,
       bytes: 1
     }
   ),
-  on(
+  lawChanging(
     `${call} of a whole tree, byte for byte, empty directories too`,
     "C-51",
     tree,
     (fs) => fs[call]("t", "u"),
-    { ...rest(tree), ...below("u") },
+    { ...remaining(tree), ...below("u") },
     { files: 2, directories: 3, bytes: 10 }
   ),
-  on(
+  lawChanging(
     `${call} of an empty directory`,
     "C-51",
     { e: directory },
     (fs) => fs[call]("e", "d"),
-    { ...rest({ e: directory }), d: directory },
+    { ...remaining({ e: directory }), d: directory },
     {
       files: 0,
       directories: 1,
       bytes: 0
     }
   ),
-  on(`${call} makes the parents`, "C-51", { a: "x" }, (fs) => fs[call]("a", "p/q/b"), { ...rest({ a: "x" }), "p/q/b": "x" }),
-  on(`${call} to a name that begins like the source`, "C-51", { "d/a": "x" }, (fs) => fs[call]("d", "d2/d"), {
-    ...rest({ "d/a": "x" }),
+  lawChanging(`${call} makes the parents`, "C-51", { a: "x" }, (fs) => fs[call]("a", "p/q/b"), {
+    ...remaining({ a: "x" }),
+    "p/q/b": "x"
+  }),
+  lawChanging(`${call} to a name that begins like the source`, "C-51", { "d/a": "x" }, (fs) => fs[call]("d", "d2/d"), {
+    ...remaining({ "d/a": "x" }),
     "d2/d/a": "x"
   }),
-  not(`${call} of nothing is NotFound at the source`, "C-51", places, (fs) => fs[call]("missing", "p/b"), "NotFound", {
-    path: "missing"
-  }),
-  not(`${call} from below a file is NotFound`, "behaviours: calls", places, (fs) => fs[call]("file/x", "b"), "NotFound", {
-    path: "file/x"
-  }),
-  not(
+  lawFailing(
+    `${call} of nothing is NotFound at the source`,
+    "C-51",
+    exampleTree,
+    (fs) => fs[call]("missing", "p/b"),
+    "NotFound",
+    {
+      path: "missing"
+    }
+  ),
+  lawFailing(
+    `${call} from below a file is NotFound`,
+    "behaviours: calls",
+    exampleTree,
+    (fs) => fs[call]("file/x", "b"),
+    "NotFound",
+    {
+      path: "file/x"
+    }
+  ),
+  lawFailing(
     `${call} to below a file is NotADirectory at the target`,
     "behaviours: calls",
-    places,
+    exampleTree,
     (fs) => fs[call]("dir", "file/p/x"),
     "NotADirectory",
     {
@@ -261,78 +300,85 @@ const transferLaw = ({ call, not, on, rest }: Transfer): ReadonlyArray<Law> => [
   ...["file", "dir", "empty"].flatMap((from) =>
     ["file", "dir", "empty"].map((to) =>
       from === to
-        ? not(
+        ? lawFailing(
             `${call} of ${from} onto itself is InvalidArgument`,
             "C-51",
-            places,
+            exampleTree,
             (fs) => fs[call](from, to),
             "InvalidArgument"
           )
-        : not(`${call} of ${from} to ${to} is AlreadyExists`, "C-51", places, (fs) => fs[call](from, to), "AlreadyExists", {
-            path: to
-          })
+        : lawFailing(
+            `${call} of ${from} to ${to} is AlreadyExists`,
+            "C-51",
+            exampleTree,
+            (fs) => fs[call](from, to),
+            "AlreadyExists",
+            {
+              path: to
+            }
+          )
     )
   ),
-  not(
+  lawFailing(
     `${call} onto itself is InvalidArgument even when it may overwrite`,
     "C-51",
-    places,
+    exampleTree,
     (fs) => fs[call]("file", "./file", { overwrite: true }),
     "InvalidArgument"
   ),
-  not(
+  lawFailing(
     `${call} of a directory into itself is InvalidArgument`,
     "C-51",
-    places,
+    exampleTree,
     (fs) => fs[call]("dir", "dir/p/q"),
     "InvalidArgument"
   ),
-  on(
+  lawChanging(
     `${call} over a file replaces it`,
     "C-51",
     { a: "new", b: "old old" },
     (fs) => fs[call]("a", "b", { overwrite: true }),
-    { ...rest({ a: "new" }), b: "new" },
+    { ...remaining({ a: "new" }), b: "new" },
     { files: 1 }
   ),
-  on(
+  lawChanging(
     `${call} of a directory over an empty one`,
     "C-51",
     { ...tree, e: directory },
     (fs) => fs[call]("t", "e", { overwrite: true }),
-    { ...rest(tree), ...below("e") }
+    { ...remaining(tree), ...below("e") }
   ),
-  not(
+  lawFailing(
     `${call} of a file over an empty directory is NotAFile`,
     "C-51",
-    places,
+    exampleTree,
     (fs) => fs[call]("file", "empty", { overwrite: true }),
     "NotAFile",
     { path: "empty" }
   ),
-  not(
+  lawFailing(
     `${call} of a directory over a file is NotADirectory`,
     "C-51",
-    places,
+    exampleTree,
     (fs) => fs[call]("dir", "file", { overwrite: true }),
     "NotADirectory",
     { path: "file" }
   ),
   ...["file", "empty"].map((from) =>
-    not(
+    lawFailing(
       `${call} of ${from} over a directory with content is DirectoryNotEmpty`,
       "C-51",
-      places,
+      exampleTree,
       (fs) => fs[call](from, "dir", { overwrite: true }),
       "DirectoryNotEmpty",
       { path: "dir" }
     )
   ),
   ...rootNames.map((root) =>
-    not(
+    lawFailing(
       `${call} onto the root, named ${JSON.stringify(root)}, is AccessDenied`,
       "semantics: -",
-      places,
+      exampleTree,
       (fs) => fs[call]("dir", root, { overwrite: true }),
       "AccessDenied",
       { why: "root" }
@@ -342,22 +388,28 @@ const transferLaw = ({ call, not, on, rest }: Transfer): ReadonlyArray<Law> => [
 
 export const transferLaws: ReadonlyArray<Law> = [
   ...transfers.flatMap(transferLaw),
-  refuses("the root cannot be copied into itself", "C-51", places, (fs) => fs.copy(".", "copy"), "InvalidArgument"),
-  moving.refuses("the root cannot be moved", "semantics: -", places, (fs) => fs.move(".", "moved"), "AccessDenied", {
+  refuses("the root cannot be copied into itself", "C-51", exampleTree, (fs) => fs.copy(".", "copy"), "InvalidArgument"),
+  moving.refuses("the root cannot be moved", "semantics: -", exampleTree, (fs) => fs.move(".", "moved"), "AccessDenied", {
     why: "root"
   }),
   law("a copy and its original go separate ways", "C-51", function* (fs) {
-    yield* arrange(fs, { "d/a": "1" })
+    yield* plantFiles(fs, { "d/a": "1" })
     yield* fs.copy("d", "e")
     yield* fs.write("d/a", "2")
     yield* fs.write("e/a", "3", { mode: "append" })
-    yield* leaves(fs, { "d/a": "2", "e/a": "13" })
+    yield* expectTree(fs, { "d/a": "2", "e/a": "13" })
   }),
-  lasting.moving.changes("a moved tree leaves its old parent", "C-45", { "p/d/a": "x" }, (fs) => fs.move("p/d", "q"), {
-    "q/a": "x",
-    p: directory
-  }),
-  pruning.changes(
+  lawsKeepingDirectories.moving.changes(
+    "a moved tree leaves its old parent",
+    "C-45",
+    { "p/d/a": "x" },
+    (fs) => fs.move("p/d", "q"),
+    {
+      "q/a": "x",
+      p: directory
+    }
+  ),
+  lawsPruningDirectories.changes(
     "a moved tree takes along its old parent where that holds no more",
     "C-45",
     { "p/d/a": "x", "o/d": "y", "o/e": "z" },
@@ -365,17 +417,17 @@ export const transferLaws: ReadonlyArray<Law> = [
     { "q/a": "x", "q/o": "y", "o/e": "z" }
   ),
   moving.law("what was moved is what there was", "C-51", function* (fs) {
-    yield* arrange(fs, { "d/a": "x" })
+    yield* plantFiles(fs, { "d/a": "x" })
     const version = yield* fs.version("d/a")
     yield* fs.move("d", "e")
     yield* equal(yield* fs.version("e/a"), version)
     yield* equal(yield* fs.exists("d"), false)
     yield* fs.write("d", "a file in its place")
-    yield* leaves(fs, { "e/a": "x", d: "a file in its place" })
+    yield* expectTree(fs, { "e/a": "x", d: "a file in its place" })
   }),
   moving.law("names can be swapped", "C-51", function* (fs) {
-    yield* arrange(fs, { a: "1", b: "2" })
+    yield* plantFiles(fs, { a: "1", b: "2" })
     yield* Effect.all([fs.move("a", "c"), fs.move("b", "a"), fs.move("c", "b")])
-    yield* leaves(fs, { a: "2", b: "1" })
+    yield* expectTree(fs, { a: "2", b: "1" })
   })
 ]

@@ -5,13 +5,13 @@ import { type Algebra, type Edit, make } from "../../filesystem/Filesystem.ts"
 import type { WriteMode } from "../../model/Entry.ts"
 import { portable } from "../../port/Backend.ts"
 import { performing, type Tag } from "../../port/Request.ts"
-import { arrange, chapter } from "../chapter.ts"
+import { plantFiles, lawForms } from "../chapter.ts"
 import { equal } from "../expect.ts"
 import { capture, directory, type Files, type Picture } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { utf8 } from "../operations.ts"
+import { encodeUtf8 } from "../operations.ts"
 
-const { law } = chapter({ kind: "acceleration", needs: ["accelerations", "write", "delete"] })
+const { law } = lawForms({ kind: "acceleration", needs: ["accelerations", "write", "delete"] })
 
 const files: Files = {
   "text.txt": "one\r\ntwo\nthree two",
@@ -28,7 +28,7 @@ type Outcome = Effect.Effect<unknown, { readonly _tag: string }>
 
 type Call = (fs: Algebra, base: string) => Outcome
 
-const sides = (tree: Files): Files =>
+const onBothSides = (tree: Files): Files =>
   Object.fromEntries(
     Object.entries(tree).flatMap(([path, entry]) => [
       [`fast/${path}`, entry],
@@ -48,19 +48,19 @@ const outcome = (call: Outcome, base: string): Effect.Effect<string> =>
   })
 
 /** The number of calls between two comparisons of the whole tree. The tree keeps its state from call to call. */
-const stride = 10
+const callsPerComparison = 10
 
-const alike = (tag: Tag, what: string, calls: () => ReadonlyArray<readonly [what: string, call: Call]>): Law =>
+const sameResultLaw = (tag: Tag, what: string, calls: () => ReadonlyArray<readonly [what: string, call: Call]>): Law =>
   law(`${what} comes to the same in one step and step by step`, "architecture: accelerations", function* (fs) {
     if (performing(fs.port, tag) === undefined) return
     const slow = make(portable(fs.port))
-    yield* arrange(fs, sides(files))
+    yield* plantFiles(fs, onBothSides(files))
     const all = calls()
     for (const [index, [what, call]] of all.entries()) {
       yield* equal(yield* outcome(call(fs, "fast"), "fast"), yield* outcome(call(slow, "slow"), "slow"), what)
-      if (index % stride > 0 && index < all.length - 1) continue
-      const there = yield* capture(fs.port)
-      yield* equal(below("fast", there), below("slow", there), `the tree after ${what}`)
+      if (index % callsPerComparison > 0 && index < all.length - 1) continue
+      const treeNow = yield* capture(fs.port)
+      yield* equal(below("fast", treeNow), below("slow", treeNow), `the tree after ${what}`)
     }
   })
 
@@ -111,7 +111,7 @@ const edits: ReadonlyArray<readonly [what: string, edits: ReadonlyArray<Edit>]> 
   ["one that does not fit", [{ oldText: "nowhere", newText: "" }]]
 ]
 
-const edited: ReadonlyArray<readonly [string, Call]> = paths.flatMap((path) =>
+const editCalls: ReadonlyArray<readonly [string, Call]> = paths.flatMap((path) =>
   edits.flatMap(([which, all]) =>
     conditions.map(([when, of], index) => {
       const version = index % 2 === 0
@@ -124,7 +124,7 @@ const edited: ReadonlyArray<readonly [string, Call]> = paths.flatMap((path) =>
   )
 )
 
-const deletes: ReadonlyArray<readonly [string, Call]> = ["ignore", "fail"].flatMap((missing) =>
+const deleteCalls: ReadonlyArray<readonly [string, Call]> = ["ignore", "fail"].flatMap((missing) =>
   [false, true].flatMap((recursive) =>
     [...conditions].reverse().flatMap(([when, of]) =>
       [...paths, "missing/below"].map((path) => {
@@ -132,7 +132,7 @@ const deletes: ReadonlyArray<readonly [string, Call]> = ["ignore", "fail"].flatM
           Effect.flatMap(of(fs, `${base}/${path}`), (ifMatch) =>
             fs.delete(`${base}/${path}`, {
               recursive,
-              missing: missing as "ignore" | "fail",
+              missingDirectories: missing as "ignore" | "fail",
               ...(ifMatch !== undefined && { ifMatch })
             })
           )
@@ -142,7 +142,7 @@ const deletes: ReadonlyArray<readonly [string, Call]> = ["ignore", "fail"].flatM
   )
 )
 
-const mkdirs: ReadonlyArray<readonly [string, Call]> = [false, true].flatMap((parents) =>
+const mkdirCalls: ReadonlyArray<readonly [string, Call]> = [false, true].flatMap((parents) =>
   [false, true].flatMap((existOk) =>
     [...paths, "empty/below", "."].map((path) => {
       const call: Call = (fs, base) => fs.mkdir(`${base}/${path}`, { parents, existOk })
@@ -151,7 +151,7 @@ const mkdirs: ReadonlyArray<readonly [string, Call]> = [false, true].flatMap((pa
   )
 )
 
-const moves: ReadonlyArray<readonly [string, Call]> = [false, true].flatMap((overwrite) =>
+const moveCalls: ReadonlyArray<readonly [string, Call]> = [false, true].flatMap((overwrite) =>
   [...paths].reverse().flatMap((from) =>
     [...paths, "d/e/f/below", "none/here"].map((to) => {
       const call: Call = (fs, base) => fs.move(`${base}/${from}`, `${base}/${to}`, { overwrite })
@@ -162,15 +162,15 @@ const moves: ReadonlyArray<readonly [string, Call]> = [false, true].flatMap((ove
 
 export const wholeChangeLaws: ReadonlyArray<Law> = [
   ...modes.flatMap((mode) => [
-    alike("Write", `a write in mode ${mode}`, () =>
+    sameResultLaw("Write", `a write in mode ${mode}`, () =>
       writes(mode, (fs, path, content) => (options) => fs.write(path, content, options))
     ),
-    alike("Write", `a sink in mode ${mode}`, () =>
-      writes(mode, (fs, path, content) => (options) => Stream.run(Stream.make(utf8(content)), fs.sink(path, options)))
+    sameResultLaw("Write", `a sink in mode ${mode}`, () =>
+      writes(mode, (fs, path, content) => (options) => Stream.run(Stream.make(encodeUtf8(content)), fs.sink(path, options)))
     )
   ]),
-  alike("Edit", "an edit", () => edited),
-  alike("Remove", "a delete", () => deletes),
-  alike("MakeDirectory", "a mkdir", () => mkdirs),
-  alike("Move", "a move", () => moves)
+  sameResultLaw("Edit", "an edit", () => editCalls),
+  sameResultLaw("Remove", "a delete", () => deleteCalls),
+  sameResultLaw("MakeDirectory", "a mkdir", () => mkdirCalls),
+  sameResultLaw("Move", "a move", () => moveCalls)
 ]

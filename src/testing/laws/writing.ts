@@ -4,17 +4,17 @@ import * as Stream from "effect/Stream"
 import type { Algebra, Precondition, WriteOptions } from "../../filesystem/Filesystem.ts"
 import type { WriteMode, WriteResult } from "../../model/Entry.ts"
 import type { DeleteError, EditError, WriteError } from "../../model/FsError.ts"
-import { arrange, chapter, leaves, limited } from "../chapter.ts"
+import { plantFiles, lawForms, expectTree, withLimits } from "../chapter.ts"
 import { equal, fails, has } from "../expect.ts"
 import { directory, type Files } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { bytes, utf8 } from "../operations.ts"
+import { toBytes, encodeUtf8 } from "../operations.ts"
 
-const { changes, law, refuses } = chapter({ kind: "service", needs: ["write"] })
-const deleting = chapter({ kind: "service", needs: ["write", "delete"] })
-const attributes = chapter({ kind: "ability", needs: ["write", "attributes"] })
-const fineTimes = chapter({ kind: "ability", needs: ["write", "attributes", "times to the millisecond"] })
-const unattributed = chapter({ kind: "ability", needs: ["write", "no attributes"] })
+const { changes, law, refuses } = lawForms({ kind: "service", needs: ["write"] })
+const deleting = lawForms({ kind: "service", needs: ["write", "delete"] })
+const attributes = lawForms({ kind: "ability", needs: ["write", "attributes"] })
+const lawsWithMillisecondTimes = lawForms({ kind: "ability", needs: ["write", "attributes", "times to the millisecond"] })
+const lawsWithoutAttributes = lawForms({ kind: "ability", needs: ["write", "no attributes"] })
 
 interface ModeRow {
   readonly mode: WriteMode
@@ -31,7 +31,7 @@ const modes: ReadonlyArray<ModeRow> = [
   { mode: "appendExisting", onFile: ["file", "oldnew"], onNothing: ["fails", "NotFound"] }
 ]
 
-const around: Files = { "d/inner": "x", other: "y" }
+const neighbourTree: Files = { "d/inner": "x", other: "y" }
 
 const modeLaws = modes.flatMap(({ mode, onFile, onNothing }): ReadonlyArray<Law> => {
   const on = (where: string, before: Files, path: string, [what, outcome]: readonly [string, string]): Law =>
@@ -46,35 +46,41 @@ const modeLaws = modes.flatMap(({ mode, onFile, onNothing }): ReadonlyArray<Law>
         )
       : refuses(`mode ${mode} ${where}`, "C-11", before, (fs) => fs.write(path, "new", { mode }), outcome as "NotFound")
   return [
-    on("on a file", { ...around, a: "old" }, "a", onFile),
-    on("where nothing is", around, "a", onNothing),
-    on("where the parents are missing too", around, "p/q/a", onNothing),
+    on("on a file", { ...neighbourTree, a: "old" }, "a", onFile),
+    on("where nothing is", neighbourTree, "a", onNothing),
+    on("where the parents are missing too", neighbourTree, "p/q/a", onNothing),
     refuses(
       `mode ${mode} on a directory is NotAFile`,
       "semantics: -",
-      around,
+      neighbourTree,
       (fs) => fs.write("d", "new", { mode }),
       "NotAFile"
     ),
-    refuses(`mode ${mode} on the root is NotAFile`, "semantics: -", around, (fs) => fs.write("/", "new", { mode }), "NotAFile"),
+    refuses(
+      `mode ${mode} on the root is NotAFile`,
+      "semantics: -",
+      neighbourTree,
+      (fs) => fs.write("/", "new", { mode }),
+      "NotAFile"
+    ),
     refuses(
       `mode ${mode} below a file is NotADirectory`,
       "behaviours: calls",
-      around,
+      neighbourTree,
       (fs) => fs.write("other/a", "new", { mode }),
       "NotADirectory"
     ),
     refuses(
       `mode ${mode} far below a file is NotADirectory`,
       "behaviours: calls",
-      around,
+      neighbourTree,
       (fs) => fs.write("other/p/a", "new", { mode }),
       "NotADirectory"
     )
   ]
 })
 
-const surrogate = "a\ud800b"
+const loneSurrogate = "a\ud800b"
 
 export const writingLaws: ReadonlyArray<Law> = [
   ...modeLaws,
@@ -88,8 +94,8 @@ export const writingLaws: ReadonlyArray<Law> = [
       mode: "overwrite"
     }
   ),
-  changes("bytes are written as they are", "C-08", {}, (fs) => fs.writeBytes("a", bytes(0, 255, 13, 10)), {
-    a: bytes(0, 255, 13, 10)
+  changes("bytes are written as they are", "C-08", {}, (fs) => fs.writeBytes("a", toBytes(0, 255, 13, 10)), {
+    a: toBytes(0, 255, 13, 10)
   }),
   changes(
     "text is written in UTF-8, with nothing added",
@@ -113,16 +119,16 @@ export const writingLaws: ReadonlyArray<Law> = [
   changes(
     "bytes are appended in the modes of text",
     "S0-52",
-    { a: bytes(1) },
-    (fs) => fs.writeBytes("a", bytes(2), { mode: "appendExisting" }),
-    { a: bytes(1, 2) },
+    { a: toBytes(1) },
+    (fs) => fs.writeBytes("a", toBytes(2), { mode: "appendExisting" }),
+    { a: toBytes(1, 2) },
     { mode: "appendExisting", bytesWritten: 1 }
   ),
   refuses(
     "bytes are created in the modes of text",
     "S0-52",
     { a: "x" },
-    (fs) => fs.writeBytes("a", bytes(1), { mode: "create" }),
+    (fs) => fs.writeBytes("a", toBytes(1), { mode: "create" }),
     "AlreadyExists"
   ),
   changes("writing one file leaves the others", "C-55", { a: "1", b: "2", "d/a": "3" }, (fs) => fs.write("a", "new"), {
@@ -137,7 +143,7 @@ export const writingLaws: ReadonlyArray<Law> = [
     (fs) => fs.write("p/q/a", "new", { createParents: false }),
     "NotFound"
   ),
-  changes("bytes make the parents too", "C-13, S0-52", {}, (fs) => fs.writeBytes("p/q/a", bytes(1)), { "p/q/a": bytes(1) }),
+  changes("bytes make the parents too", "C-13, S0-52", {}, (fs) => fs.writeBytes("p/q/a", toBytes(1)), { "p/q/a": toBytes(1) }),
   changes(
     "a parent that there is needs not be made",
     "C-13",
@@ -149,14 +155,14 @@ export const writingLaws: ReadonlyArray<Law> = [
     "a missing parent is NotFound for bytes too",
     "C-13",
     {},
-    (fs) => fs.writeBytes("q/a", bytes(1), { createParents: false }),
+    (fs) => fs.writeBytes("q/a", toBytes(1), { createParents: false }),
     "NotFound"
   ),
   refuses(
     "text with a lone surrogate is InvalidArgument and writes nothing",
     "semantics: -",
     {},
-    (fs) => fs.write("p/a", surrogate),
+    (fs) => fs.write("p/a", loneSurrogate),
     "InvalidArgument",
     {
       argument: "content"
@@ -166,37 +172,37 @@ export const writingLaws: ReadonlyArray<Law> = [
     "text with a lone surrogate does not touch the file that there is",
     "semantics: -",
     { a: "old" },
-    (fs) => fs.write("a", surrogate, { mode: "append" }),
+    (fs) => fs.write("a", loneSurrogate, { mode: "append" }),
     "InvalidArgument"
   ),
   law("text is limited by its code points", "C-22", function* (fs) {
-    const small = limited({ maxFileSize: 3 })
+    const small = withLimits({ maxFileSize: 3 })
     yield* small(fs.write("a", "😀😀😀"))
     yield* fails(small(fs.write("p/b", "abcd")), "LimitExceeded", { limit: "maxFileSize", allowed: 3, actual: 4 })
-    yield* leaves(fs, { a: "😀😀😀" })
+    yield* expectTree(fs, { a: "😀😀😀" })
   }),
   law("bytes are limited by their number", "C-22", function* (fs) {
-    const small = limited({ maxFileSize: 3 })
-    yield* small(fs.writeBytes("a", bytes(1, 2, 3)))
-    yield* fails(small(fs.writeBytes("p/b", bytes(1, 2, 3, 4))), "LimitExceeded", {
+    const small = withLimits({ maxFileSize: 3 })
+    yield* small(fs.writeBytes("a", toBytes(1, 2, 3)))
+    yield* fails(small(fs.writeBytes("p/b", toBytes(1, 2, 3, 4))), "LimitExceeded", {
       limit: "maxFileSize",
       allowed: 3,
       actual: 4
     })
-    yield* leaves(fs, { a: bytes(1, 2, 3) })
+    yield* expectTree(fs, { a: toBytes(1, 2, 3) })
   }),
   law("the limit is of one write, not of the file", "C-22", function* (fs) {
-    const small = limited({ maxFileSize: 3 })
+    const small = withLimits({ maxFileSize: 3 })
     yield* small(fs.write("a", "123"))
     yield* small(fs.write("a", "456", { mode: "append" }))
-    yield* leaves(fs, { a: "123456" })
+    yield* expectTree(fs, { a: "123456" })
   }),
   law("a write answers the version when it is asked for", "C-50", function* (fs) {
     const version = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     yield* has<WriteResult>(yield* fs.write("a", "ab"), { version: undefined })
-    yield* has<WriteResult>(yield* fs.writeBytes("a", utf8("ab"), { version: false }), { version: undefined })
+    yield* has<WriteResult>(yield* fs.writeBytes("a", encodeUtf8("ab"), { version: false }), { version: undefined })
     yield* has(yield* fs.write("a", "c", { mode: "append", version: true }), { version })
-    yield* has(yield* fs.writeBytes("b", utf8("abc"), { version: true }), { version })
+    yield* has(yield* fs.writeBytes("b", encodeUtf8("abc"), { version: true }), { version })
   }),
   law("what a call on one file leaves is what a listing shows", "C-49", function* (fs) {
     for (let i = 0; i < 5; i++) yield* fs.write("d/a", `${i}`)
@@ -204,69 +210,69 @@ export const writingLaws: ReadonlyArray<Law> = [
       (yield* fs.list("d")).map(({ name }) => name),
       ["a"]
     )
-    yield* leaves(fs, { "d/a": "4" })
+    yield* expectTree(fs, { "d/a": "4" })
   })
 ]
 
-const stale = "0".repeat(64)
+const staleVersion = "0".repeat(64)
 
 type Put = (fs: Algebra, path: string, options: WriteOptions) => Effect.Effect<unknown, WriteError>
 
-const conditional: ReadonlyArray<readonly [operation: string, put: Put, modes: ReadonlyArray<WriteMode>]> = [
+const conditionalCalls: ReadonlyArray<readonly [operation: string, put: Put, modes: ReadonlyArray<WriteMode>]> = [
   ["write", (fs, path, options) => fs.write(path, "new", options), ["overwrite", "append", "replace", "appendExisting"]],
-  ["writeBytes", (fs, path, options) => fs.writeBytes(path, utf8("new"), options), ["overwrite"]]
+  ["writeBytes", (fs, path, options) => fs.writeBytes(path, encodeUtf8("new"), options), ["overwrite"]]
 ]
 
 /** An invalid precondition, which only an untyped caller can pass. */
-const absentVersion = { ifMatch: undefined } as unknown as Precondition
+const undefinedVersion = { ifMatch: undefined } as unknown as Precondition
 
 export const preconditionLaws: ReadonlyArray<Law> = [
   ...(
     [
-      ["write", (fs) => fs.write("a", "new", absentVersion)],
-      ["writeBytes", (fs) => fs.writeBytes("a", utf8("new"), absentVersion)],
-      ["sink", (fs) => Stream.run(Stream.make(utf8("new")), fs.sink("a", absentVersion))],
-      ["edit", (fs) => fs.edit("a", { oldText: "old", newText: "new" }, absentVersion)],
-      ["delete", (fs) => fs.delete("a", absentVersion)]
+      ["write", (fs) => fs.write("a", "new", undefinedVersion)],
+      ["writeBytes", (fs) => fs.writeBytes("a", encodeUtf8("new"), undefinedVersion)],
+      ["sink", (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("a", undefinedVersion))],
+      ["edit", (fs) => fs.edit("a", { oldText: "old", newText: "new" }, undefinedVersion)],
+      ["delete", (fs) => fs.delete("a", undefinedVersion)]
     ] as ReadonlyArray<readonly [string, (fs: Algebra) => Effect.Effect<unknown, WriteError | DeleteError | EditError>]>
   ).map(([operation, call]) =>
     deleting.law(
       `${operation} with an ifMatch that is undefined is InvalidArgument, and changes nothing`,
       "C-50",
       function* (fs) {
-        yield* arrange(fs, { a: "old" })
+        yield* plantFiles(fs, { a: "old" })
         yield* fails(call(fs), "InvalidArgument", { argument: "ifMatch" })
-        yield* leaves(fs, { a: "old" })
+        yield* expectTree(fs, { a: "old" })
       }
     )
   ),
-  ...conditional.flatMap(([operation, put, modes]) =>
+  ...conditionalCalls.flatMap(([operation, put, modes]) =>
     modes.flatMap((mode) => {
       return [
         law(`${operation} in mode ${mode} goes ahead where ifMatch holds`, "C-50", function* (fs) {
-          yield* arrange(fs, { a: "old" })
+          yield* plantFiles(fs, { a: "old" })
           yield* put(fs, "a", { mode, ifMatch: yield* fs.version("a") })
-          yield* leaves(fs, { a: mode === "append" || mode === "appendExisting" ? "oldnew" : "new" })
+          yield* expectTree(fs, { a: mode === "append" || mode === "appendExisting" ? "oldnew" : "new" })
         }),
         law(`${operation} in mode ${mode} is a Conflict where ifMatch does not hold`, "C-50", function* (fs) {
-          yield* arrange(fs, { a: "old" })
+          yield* plantFiles(fs, { a: "old" })
           const actual = yield* fs.version("a")
-          yield* fails(put(fs, "a", { mode, ifMatch: stale }), "Conflict", { expected: stale, actual })
-          yield* leaves(fs, { a: "old" })
+          yield* fails(put(fs, "a", { mode, ifMatch: staleVersion }), "Conflict", { expected: staleVersion, actual })
+          yield* expectTree(fs, { a: "old" })
         }),
         refuses(
           `${operation} in mode ${mode} is a Conflict with nothing where a version is expected`,
           "C-50",
           {},
-          (fs) => put(fs, "p/a", { mode, ifMatch: stale }),
+          (fs) => put(fs, "p/a", { mode, ifMatch: staleVersion }),
           "Conflict",
-          { expected: stale, actual: null }
+          { expected: staleVersion, actual: null }
         ),
         refuses(
           `${operation} in mode ${mode} with ifMatch on a directory is NotAFile`,
           "C-50",
           { a: directory },
-          (fs) => put(fs, "a", { mode, ifMatch: stale }),
+          (fs) => put(fs, "a", { mode, ifMatch: staleVersion }),
           "NotAFile"
         )
       ]
@@ -283,11 +289,11 @@ export const preconditionLaws: ReadonlyArray<Law> = [
     { a: "new" }
   ),
   law("ifMatch null is a Conflict where a file is", "C-50", function* (fs) {
-    yield* arrange(fs, { a: "old" })
+    yield* plantFiles(fs, { a: "old" })
     const actual = yield* fs.version("a")
     yield* fails(fs.write("a", "new", { ifMatch: null }), "Conflict", { expected: null, actual })
     yield* fails(fs.write("a", "new", { ifMatch: null, mode: "append" }), "Conflict", { expected: null, actual })
-    yield* leaves(fs, { a: "old" })
+    yield* expectTree(fs, { a: "old" })
   }),
   refuses(
     "ifMatch null on a directory is NotAFile",
@@ -296,7 +302,7 @@ export const preconditionLaws: ReadonlyArray<Law> = [
     (fs) => fs.write("a", "new", { ifMatch: null }),
     "NotAFile"
   ),
-  ...[null, stale].map((ifMatch) =>
+  ...[null, staleVersion].map((ifMatch) =>
     refuses(
       `ifMatch ${ifMatch === null ? "null" : "of a version"} with mode create is InvalidArgument`,
       "C-50",
@@ -307,25 +313,25 @@ export const preconditionLaws: ReadonlyArray<Law> = [
     )
   ),
   law("edit checks ifMatch", "C-50", function* (fs) {
-    yield* arrange(fs, { a: "old" })
+    yield* plantFiles(fs, { a: "old" })
     const actual = yield* fs.version("a")
     const change = { oldText: "old", newText: "new" }
-    yield* fails(fs.edit("a", change, { ifMatch: stale }), "Conflict", { expected: stale, actual })
+    yield* fails(fs.edit("a", change, { ifMatch: staleVersion }), "Conflict", { expected: staleVersion, actual })
     yield* fails(fs.edit("a", change, { ifMatch: null }), "Conflict", { expected: null, actual })
-    yield* leaves(fs, { a: "old" })
+    yield* expectTree(fs, { a: "old" })
     yield* fs.edit("a", change, { ifMatch: actual })
-    yield* leaves(fs, { a: "new" })
+    yield* expectTree(fs, { a: "new" })
   }),
   deleting.law("delete checks ifMatch", "C-50", function* (fs) {
-    yield* arrange(fs, { a: "old", d: directory })
+    yield* plantFiles(fs, { a: "old", d: directory })
     const actual = yield* fs.version("a")
-    yield* fails(fs.delete("a", { ifMatch: stale }), "Conflict", { expected: stale, actual })
+    yield* fails(fs.delete("a", { ifMatch: staleVersion }), "Conflict", { expected: staleVersion, actual })
     yield* fails(fs.delete("a", { ifMatch: null }), "Conflict", { expected: null, actual })
-    yield* fails(fs.delete("missing", { ifMatch: stale }), "Conflict", { expected: stale, actual: null })
-    yield* fails(fs.delete("d", { ifMatch: stale }), "NotAFile")
-    yield* leaves(fs, { a: "old", d: directory })
+    yield* fails(fs.delete("missing", { ifMatch: staleVersion }), "Conflict", { expected: staleVersion, actual: null })
+    yield* fails(fs.delete("d", { ifMatch: staleVersion }), "NotAFile")
+    yield* expectTree(fs, { a: "old", d: directory })
     yield* fs.delete("a", { ifMatch: actual })
-    yield* leaves(fs, { d: directory })
+    yield* expectTree(fs, { d: directory })
   })
 ]
 
@@ -341,7 +347,7 @@ export const attributeLaws: ReadonlyArray<Law> = [
     yield* fs.setAttributes("a", { modifiedAt })
     yield* has(yield* fs.stat("a"), { modifiedAt })
   }),
-  fineTimes.law("the time of modification can be set, to the millisecond", "C-44", function* (fs) {
+  lawsWithMillisecondTimes.law("the time of modification can be set, to the millisecond", "C-44", function* (fs) {
     const modifiedAt = DateTime.makeUnsafe(1_600_000_000_123)
     yield* fs.write("a", "x")
     yield* fs.setAttributes("a", { modifiedAt })
@@ -357,14 +363,14 @@ export const attributeLaws: ReadonlyArray<Law> = [
     ] as ReadonlyArray<readonly [string, (fs: Algebra) => Effect.Effect<unknown, unknown>]>
   ).map(([what, call]) =>
     attributes.law(`a mode of 0755 survives ${what}`, "C-49", function* (fs) {
-      yield* arrange(fs, { a: "old", b: "x" })
+      yield* plantFiles(fs, { a: "old", b: "x" })
       yield* fs.setAttributes("a", { mode: 0o755 })
       yield* call(fs)
       yield* has(yield* fs.stat("a"), { mode: 0o755 })
     })
   ),
   attributes.law("a copy keeps permission bits, of all that is in a tree", "C-51", function* (fs) {
-    yield* arrange(fs, { "d/run": "x", "d/secret/key": "y", plain: "z" })
+    yield* plantFiles(fs, { "d/run": "x", "d/secret/key": "y", plain: "z" })
     yield* fs.setAttributes("d/run", { mode: 0o755 })
     yield* fs.setAttributes("d/secret/key", { mode: 0o600 })
     yield* fs.setAttributes("d/secret", { mode: 0o700 })
@@ -392,7 +398,7 @@ export const attributeLaws: ReadonlyArray<Law> = [
       { argument: "mode" }
     )
   ),
-  unattributed.refuses(
+  lawsWithoutAttributes.refuses(
     "attributes are Unsupported where there are none",
     "architecture: abilities",
     { a: "x" },

@@ -5,7 +5,7 @@ import * as Stream from "effect/Stream"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { bringBackBytesOf, importTarOf, keepBytesOf } from "../../history/Archive.ts"
 import type { ArchiveError } from "../../history/errors.ts"
-import { alone } from "../../history/replace.ts"
+import { withExclusiveLock } from "../../history/replace.ts"
 import type { FsError } from "../../model/FsError.ts"
 import type { SessionError } from "../../model/sessionError.ts"
 import { make as makeSlice, replaceLatest, type Slice } from "../../model/Slice.ts"
@@ -29,7 +29,7 @@ export const capture = (
   session: Pick<Session, "set">,
   fs: Algebra
 ): Effect.Effect<void, ArchiveError | FsError | SessionError> =>
-  Effect.flatMap(alone(fs.port, keepBytesOf(fs)), (data) => session.set(slice, { data }))
+  Effect.flatMap(withExclusiveLock(fs.port, keepBytesOf(fs)), (data) => session.set(slice, { data }))
 
 const isZip = (bytes: Uint8Array): boolean => bytes[0] === 0x50 && bytes[1] === 0x4b
 

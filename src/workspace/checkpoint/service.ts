@@ -15,14 +15,14 @@ import { make as makeSlice, type Slice } from "../../model/Slice.ts"
 import type { Operations, Taken } from "../Checkpoint.ts"
 import type { Operations as Session, SessionSnapshot } from "../Session.ts"
 
-export interface Pair {
+export interface SessionWithSnapshots {
   readonly session: Session
   readonly snapshots: Snapshots
 }
 
 type Unmask = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-const masked: Unmask = (effect) => effect
+const keepMasked: Unmask = (effect) => effect
 
 export const slice: Slice<FilesystemSnapshot> = makeSlice("FilesystemSnapshot", FilesystemSnapshot)
 
@@ -30,35 +30,40 @@ export const slice: Slice<FilesystemSnapshot> = makeSlice("FilesystemSnapshot", 
  * Runs the work uninterruptibly while no other caller changes the session or the filesystem. `work` receives the function that allows
  * interruption.
  */
-const holding = <A, E, R>(
-  { session, snapshots }: Pair,
+const holdBoth = <A, E, R>(
+  { session, snapshots }: SessionWithSnapshots,
   work: (unmask: Unmask) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> => {
-  const held = session.exclusively(Effect.uninterruptibleMask(work))
-  return snapshots.exclusively?.(held) ?? held
+  const heldWork = session.exclusively(Effect.uninterruptibleMask(work))
+  return snapshots.exclusively?.(heldWork) ?? heldWork
 }
 
 /** Removes a snapshot. A failure is only logged, because a leftover snapshot only takes space. */
-const forgetting = ({ snapshots }: Pair, snapshot: FilesystemSnapshot): Effect.Effect<void> =>
+const forgetSnapshot = ({ snapshots }: SessionWithSnapshots, snapshot: FilesystemSnapshot): Effect.Effect<void> =>
   Effect.ignoreCause(snapshots.forget(snapshot), { log: "Warn", message: "fs-algebra: a snapshot could not be forgotten" })
 
 /** Takes a snapshot. An interrupted attempt may have created one that is not recorded anywhere, so this removes it. */
-const capture = (pair: Pair, tag: string, isKnown: (id: string) => boolean, unmask: Unmask) =>
+const captureFilesystem = (
+  sessionWithSnapshots: SessionWithSnapshots,
+  tag: string,
+  isKnown: (id: string) => boolean,
+  unmask: Unmask
+) =>
   Effect.flatMap(DateTime.now, (since) => {
-    const isLeft = (one: FilesystemSnapshot): boolean =>
+    const isUnrecorded = (one: FilesystemSnapshot): boolean =>
       one.tag === tag && one.createdAt.epochMilliseconds >= since.epochMilliseconds && !isKnown(one.snapshotId)
-    const cleared = Effect.flatMap(pair.snapshots.list, (all) =>
-      Effect.forEach(all.filter(isLeft), (one) => forgetting(pair, one), { discard: true })
+    const forgetUnrecorded = Effect.flatMap(sessionWithSnapshots.snapshots.list, (all) =>
+      Effect.forEach(all.filter(isUnrecorded), (one) => forgetSnapshot(sessionWithSnapshots, one), { discard: true })
     )
-    return Effect.onError(unmask(pair.snapshots.snapshot({ tag })), () => Effect.ignoreCause(cleared))
+    return Effect.onError(unmask(sessionWithSnapshots.snapshots.snapshot({ tag })), () => Effect.ignoreCause(forgetUnrecorded))
   })
 
 /**
  * Tests whether the filesystem was restored. A failure has changed nothing, but after an interruption or a defect the restore may have been
  * complete.
  */
-const isBack = (
-  { snapshots }: Pair,
+const isRestored = (
+  { snapshots }: SessionWithSnapshots,
   snapshot: FilesystemSnapshot,
   cause: Cause.Cause<SnapshotRestoreError>
 ): Effect.Effect<boolean> =>
@@ -73,7 +78,7 @@ const isBack = (
  * Runs the effect. If the effect returns false, restores the session, because the filesystem may have changed it during the restore and its
  * rollback.
  */
-const unlessUndone = <E, R>(
+const restoreSessionIfUndone = <E, R>(
   session: Session,
   effect: Effect.Effect<boolean, E, R>
 ): Effect.Effect<boolean, E | SessionError, R> =>
@@ -87,121 +92,130 @@ const unlessUndone = <E, R>(
   )
 
 /** Restores both. The caller must hold them. */
-const bringBack = Effect.fnUntraced(function* (
-  pair: Pair,
+const restoreBoth = Effect.fnUntraced(function* (
+  sessionWithSnapshots: SessionWithSnapshots,
   target: SessionSnapshot,
   filesystem: FilesystemSnapshot | undefined,
   unmask: Unmask
 ): Effect.fn.Return<void, SnapshotRestoreError | SessionError> {
-  if (filesystem === undefined) return yield* Effect.flatMap(pair.session.prepare(target), ({ commit }) => commit)
-  let restored: Exit.Exit<unknown, SnapshotRestoreError> = Exit.void
+  if (filesystem === undefined)
+    return yield* Effect.flatMap(sessionWithSnapshots.session.prepare(target), ({ commit }) => commit)
+  let restoreExit: Exit.Exit<unknown, SnapshotRestoreError> = Exit.void
   const restoring = Effect.gen(function* () {
-    const { commit, discard } = yield* pair.session.prepare(target)
-    restored = yield* Effect.exit(unmask(pair.snapshots.restore(filesystem)))
-    const isDone = Exit.isSuccess(restored) || (yield* isBack(pair, filesystem, restored.cause))
+    const { commit, discard } = yield* sessionWithSnapshots.session.prepare(target)
+    restoreExit = yield* Effect.exit(unmask(sessionWithSnapshots.snapshots.restore(filesystem)))
+    const isDone = Exit.isSuccess(restoreExit) || (yield* isRestored(sessionWithSnapshots, filesystem, restoreExit.cause))
     yield* isDone ? commit : discard
     return isDone
   })
-  yield* unlessUndone(pair.session, restoring)
-  if (Exit.isFailure(restored)) return yield* Effect.failCause(restored.cause)
+  yield* restoreSessionIfUndone(sessionWithSnapshots.session, restoring)
+  if (Exit.isFailure(restoreExit)) return yield* Effect.failCause(restoreExit.cause)
 })
 
-export const bringBackTo = (pair: Pair, target: SessionSnapshot): Effect.Effect<void, SnapshotRestoreError | SessionError> =>
-  holding(pair, (unmask) => bringBack(pair, target, target.items(slice).at(-1), unmask))
+export const restoreToSnapshot = (
+  sessionWithSnapshots: SessionWithSnapshots,
+  target: SessionSnapshot
+): Effect.Effect<void, SnapshotRestoreError | SessionError> =>
+  holdBoth(sessionWithSnapshots, (unmask) => restoreBoth(sessionWithSnapshots, target, target.items(slice).at(-1), unmask))
 
-const unknown = (id: string): SessionError =>
+const unknownCheckpoint = (id: string): SessionError =>
   new SessionError({ operation: "rollback", reason: "unknown", detail: `there is no checkpoint ${JSON.stringify(id)}` })
 
-const unlessGone = (error: SnapshotError): Effect.Effect<void, SnapshotError> =>
+const ignoreUnknown = (error: SnapshotError): Effect.Effect<void, SnapshotError> =>
   error.reason === "unknown" ? Effect.void : Effect.fail(error)
 
-export const make = (pair: Pair): Operations => {
-  const { session, snapshots } = pair
+export const make = (sessionWithSnapshots: SessionWithSnapshots): Operations => {
+  const { session, snapshots } = sessionWithSnapshots
   const all = new Map<string, Taken>()
   /** The ids of running transactions, which `list` does not show. */
-  const passing = new Set<string>()
+  const transactionIds = new Set<string>()
 
   const isKnown = (id: string): boolean => [...all.values()].some(({ filesystem }) => filesystem.snapshotId === id)
 
-  const recorded = (
-    more: FilesystemSnapshot | undefined,
-    less: FilesystemSnapshot | undefined
+  const updateRecord = (
+    added: FilesystemSnapshot | undefined,
+    removed: FilesystemSnapshot | undefined
   ): Effect.Effect<void, SessionError> =>
     Effect.flatMap(session.all(slice), (before) => {
-      const rest = less === undefined ? before : before.filter(({ snapshotId }) => snapshotId !== less.snapshotId)
-      return more === undefined && rest.length === before.length
+      const rest = removed === undefined ? before : before.filter(({ snapshotId }) => snapshotId !== removed.snapshotId)
+      return added === undefined && rest.length === before.length
         ? Effect.void
-        : session.set(slice, ...rest, ...(more === undefined ? [] : [more]))
+        : session.set(slice, ...rest, ...(added === undefined ? [] : [added]))
     })
 
-  const taking = Effect.fnUntraced(function* (
+  const takeCheckpoint = Effect.fnUntraced(function* (
     id: string,
     isPassing: boolean,
     unmask: Unmask
   ): Effect.fn.Return<Taken, SnapshotError | SessionError> {
     const old = all.get(id)
-    const filesystem = yield* capture(pair, id, isKnown, unmask)
+    const filesystem = yield* captureFilesystem(sessionWithSnapshots, id, isKnown, unmask)
     const before = yield* session.all(slice)
-    const completed = Effect.gen(function* () {
-      if (!isPassing) yield* recorded(filesystem, old?.filesystem)
+    const completeTake = Effect.gen(function* () {
+      if (!isPassing) yield* updateRecord(filesystem, old?.filesystem)
       return yield* session.snapshot(id)
     })
-    const undone = Effect.andThen(Effect.ignoreCause(session.set(slice, ...before)), forgetting(pair, filesystem))
-    const taken: Taken = Object.freeze({ id, filesystem, session: yield* Effect.onError(completed, () => undone) })
+    const undoTake = Effect.andThen(
+      Effect.ignoreCause(session.set(slice, ...before)),
+      forgetSnapshot(sessionWithSnapshots, filesystem)
+    )
+    const taken: Taken = Object.freeze({ id, filesystem, session: yield* Effect.onError(completeTake, () => undoTake) })
     all.delete(id)
     all.set(id, taken)
-    if (isPassing) passing.add(id)
-    if (old !== undefined) yield* forgetting(pair, old.filesystem)
+    if (isPassing) transactionIds.add(id)
+    if (old !== undefined) yield* forgetSnapshot(sessionWithSnapshots, old.filesystem)
     return taken
   })
 
-  const forgettingBoth = Effect.fnUntraced(function* ({
+  const forgetCheckpoint = Effect.fnUntraced(function* ({
     filesystem,
     id,
     session: snapshot
   }: Taken): Effect.fn.Return<void, SnapshotError> {
-    yield* Effect.catch(snapshots.forget(filesystem), unlessGone)
+    yield* Effect.catch(snapshots.forget(filesystem), ignoreUnknown)
     all.delete(id)
-    passing.delete(id)
+    transactionIds.delete(id)
     // A newer snapshot of the session may have the same id.
     if ((yield* session.snapshots).includes(snapshot)) yield* session.forget(id)
-    yield* Effect.ignore(recorded(undefined, filesystem))
+    yield* Effect.ignore(updateRecord(undefined, filesystem))
   })
 
   const transaction: Operations["transaction"] = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-    holding(
-      pair,
+    holdBoth(
+      sessionWithSnapshots,
       Effect.fnUntraced(function* (
         unmask: Unmask
       ): Effect.fn.Return<A, E | SnapshotError | SnapshotRestoreError | SessionError, R> {
-        const taken = yield* taking(`transaction ${randomUUID()}`, true, unmask)
+        const taken = yield* takeCheckpoint(`transaction ${randomUUID()}`, true, unmask)
         const exit = yield* Effect.exit(unmask(effect))
         if (Exit.isSuccess(exit)) {
-          yield* Effect.ignore(forgettingBoth(taken))
+          yield* Effect.ignore(forgetCheckpoint(taken))
           return exit.value
         }
-        const back = yield* Effect.exit(bringBack(pair, taken.session, taken.filesystem, masked))
-        if (Exit.isFailure(back)) return yield* Effect.failCause(Cause.combine(exit.cause, back.cause))
-        yield* Effect.ignore(forgettingBoth(taken))
+        const rollbackExit = yield* Effect.exit(restoreBoth(sessionWithSnapshots, taken.session, taken.filesystem, keepMasked))
+        if (Exit.isFailure(rollbackExit)) return yield* Effect.failCause(Cause.combine(exit.cause, rollbackExit.cause))
+        yield* Effect.ignore(forgetCheckpoint(taken))
         return yield* Effect.failCause(exit.cause)
       })
     )
 
   return {
     session,
-    take: (id) => holding(pair, (unmask) => taking(id, false, unmask)),
+    take: (id) => holdBoth(sessionWithSnapshots, (unmask) => takeCheckpoint(id, false, unmask)),
     rollback: (id) =>
-      holding(pair, (unmask) => {
+      holdBoth(sessionWithSnapshots, (unmask) => {
         const found = all.get(id)
-        return found === undefined ? Effect.fail(unknown(id)) : bringBack(pair, found.session, found.filesystem, unmask)
+        return found === undefined
+          ? Effect.fail(unknownCheckpoint(id))
+          : restoreBoth(sessionWithSnapshots, found.session, found.filesystem, unmask)
       }),
     forget: (id) =>
-      holding(pair, () => {
+      holdBoth(sessionWithSnapshots, () => {
         const found = all.get(id)
-        return found === undefined ? Effect.succeed(false) : Effect.as(forgettingBoth(found), true)
+        return found === undefined ? Effect.succeed(false) : Effect.as(forgetCheckpoint(found), true)
       }),
-    list: Effect.sync(() => [...all.values()].filter(({ id }) => !passing.has(id))),
+    list: Effect.sync(() => [...all.values()].filter(({ id }) => !transactionIds.has(id))),
     transaction,
-    exclusively: (effect) => holding(pair, (unmask) => unmask(effect))
+    exclusively: (effect) => holdBoth(sessionWithSnapshots, (unmask) => unmask(effect))
   }
 }

@@ -6,11 +6,11 @@ import { createHash } from "../../runtime/node.ts"
 import { list } from "../../engine/options.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type HostMount, MountError } from "./model.ts"
-import { read } from "./request.ts"
+import { parseMount } from "./request.ts"
 
 /** Returns the mount with its keys in a fixed order. An invalid mount keeps its values as they were written. */
 const canonical = (mount: HostMount): object => {
-  const request = read(mount)
+  const request = parseMount(mount)
   const { exclude, followSymlinks, hostPath, include, maxBytes, mountPath } = mount
   return request instanceof MountError
     ? { exclude: list(exclude), followSymlinks, hostPath, include: list(include), maxBytes, mountPath }

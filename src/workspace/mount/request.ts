@@ -20,9 +20,9 @@ const separators = platform === "win32" ? /[\\/]/ : /\//
 const invalid = (hostPath: unknown, detail: string): MountError =>
   new MountError({ hostPath: String(hostPath), reason: "invalid", detail })
 
-const isSaying = (name: string): boolean => name !== "" && name !== "."
+const isNamedSegment = (name: string): boolean => name !== "" && name !== "."
 
-const wrongHostPath = (hostPath: unknown): string | undefined => {
+const hostPathFault = (hostPath: unknown): string | undefined => {
   if (typeof hostPath !== "string") return "hostPath is not a string"
   if (hostPath.trim() === "") return "hostPath is blank"
   const names = hostPath.split(separators)
@@ -34,7 +34,7 @@ const wrongHostPath = (hostPath: unknown): string | undefined => {
 }
 
 const isSegment = (segment: unknown): boolean =>
-  typeof segment === "string" && isSaying(segment) && segment !== ".." && !segment.includes("/")
+  typeof segment === "string" && isNamedSegment(segment) && segment !== ".." && !segment.includes("/")
 
 /** Parses the target. The policy of the target filesystem is checked later. */
 const targetOf = (mountPath: HostMount["mountPath"]): FsPath.FsPath | undefined | { readonly detail: string } => {
@@ -47,24 +47,24 @@ const targetOf = (mountPath: HostMount["mountPath"]): FsPath.FsPath | undefined 
   return typeof path === "string" ? path : { detail: `mountPath: ${String(path["detail"])}` }
 }
 
-const isBound = (value: unknown): boolean =>
+const isByteLimit = (value: unknown): boolean =>
   typeof value === "number" && value >= 0 && (Number.isSafeInteger(value) || value === Number.POSITIVE_INFINITY)
 
 /** Returns the globs without blank ones. The compiler of globs rejects values that are not strings. */
 const globs = (patterns: HostMount["include"]): ReadonlyArray<string> =>
   list(patterns).filter((pattern) => typeof pattern !== "string" || pattern.trim() !== "")
 
-export const read = (mount: HostMount): Request | MountError => {
+export const parseMount = (mount: HostMount): Request | MountError => {
   const { exclude, followSymlinks, hostPath, include, maxBytes } = mount
-  const wrong = wrongHostPath(hostPath)
+  const wrong = hostPathFault(hostPath)
   if (wrong !== undefined) return invalid(hostPath, wrong)
   const mountPath = targetOf(mount.mountPath)
   if (typeof mountPath === "object") return invalid(hostPath, mountPath.detail)
-  if (maxBytes !== undefined && !isBound(maxBytes)) return invalid(hostPath, "maxBytes must be a whole number, 0 or more")
+  if (maxBytes !== undefined && !isByteLimit(maxBytes)) return invalid(hostPath, "maxBytes must be a whole number, 0 or more")
   return {
     hostPath,
     isAbsolute: isAbsolute(hostPath),
-    names: hostPath.split(separators).filter(isSaying),
+    names: hostPath.split(separators).filter(isNamedSegment),
     mountPath,
     include: globs(include),
     exclude: globs(exclude),

@@ -41,7 +41,7 @@ export const OpenDirectory: Context.Reference<OpenDirectory> = Context.Reference
   }
 )
 
-const inStore = "it lies in a store of snapshots"
+const inStoreDetail = "it lies in a store of snapshots"
 
 const statOf = (path: string): Fs.Stats | undefined => {
   try {
@@ -52,15 +52,15 @@ const statOf = (path: string): Fs.Stats | undefined => {
 }
 
 const realRoot = (root: string): string | MountError => {
-  const wrong = (reason: MountError["reason"], detail: string) =>
+  const rootError = (reason: MountError["reason"], detail: string) =>
     new MountError({ hostPath: String(root), reason, detail: `it is an allowed root, and ${detail}` })
   const isName = typeof root === "string" && isAbsolute(root) && !root.includes("\0") && !root.split(sep).includes("..")
-  if (!isName) return wrong("invalid", "not an absolute path")
-  const real = OpenRoots.resolved(root)
+  if (!isName) return rootError("invalid", "not an absolute path")
+  const real = OpenRoots.resolvePath(root)
   const stat = real === undefined ? undefined : statOf(real)
-  if (real === undefined || stat === undefined) return wrong("missing", "there is no such directory")
-  if (!stat.isDirectory()) return wrong("invalid", "not a directory")
-  return OpenRoots.isInStore(real) ? wrong("outside", inStore) : real
+  if (real === undefined || stat === undefined) return rootError("missing", "there is no such directory")
+  if (!stat.isDirectory()) return rootError("invalid", "not a directory")
+  return OpenRoots.isInStore(real) ? rootError("outside", inStoreDetail) : real
 }
 
 export const realRoots = (allowedRoots: ReadonlyArray<string>): ReadonlyArray<string> | MountError => {
@@ -74,46 +74,53 @@ export const realRoots = (allowedRoots: ReadonlyArray<string>): ReadonlyArray<st
 }
 
 /** Returns a path of the machine relative to a root that contains it; `undefined` if no valid path exists for it. */
-export const within = (root: string, real: string): FsPath.FsPath | undefined => {
+export const pathWithin = (root: string, real: string): FsPath.FsPath | undefined => {
   const path = FsPath.fromSegments(relative(root, real).split(sep).filter(Boolean))
   return FsPath.parse(path) === path ? path : undefined
 }
 
-interface Found {
+interface FoundSource {
   readonly root: string
   readonly at: FsPath.FsPath
 }
 
-type Why = readonly [reason: MountError["reason"], detail: string]
+type Reason = readonly [reason: MountError["reason"], detail: string]
 
-const look = (candidate: string, own: string | undefined, roots: ReadonlyArray<string>): Found | Why => {
-  const real = OpenRoots.resolved(candidate)
+const resolveCandidate = (
+  candidate: string,
+  triedRoot: string | undefined,
+  roots: ReadonlyArray<string>
+): FoundSource | Reason => {
+  const real = OpenRoots.resolvePath(candidate)
   if (real === undefined) return ["missing", "the way there ends at a link that leads nowhere, or at what may not be entered"]
-  const root = [own, ...roots].find((root) => root !== undefined && OpenRoots.isInside(root, real))
+  const root = [triedRoot, ...roots].find((root) => root !== undefined && OpenRoots.isInside(root, real))
   if (root === undefined) return ["outside", "it lies in none of the allowed roots"]
-  if (OpenRoots.isInStore(real)) return ["outside", inStore]
-  const at = within(root, real)
+  if (OpenRoots.isInStore(real)) return ["outside", inStoreDetail]
+  const at = pathWithin(root, real)
   if (at === undefined) return ["invalid", "it leads to a name that no path can hold"]
   return statOf(real) === undefined ? ["missing", "there is nothing"] : { root, at }
 }
 
-const isFound = (found: Found | Why): found is Found => "root" in found
+const isFound = (found: FoundSource | Reason): found is FoundSource => "root" in found
 
 /** Finds the source in the allowed roots. The error "outside" takes precedence over "missing". */
-export const find = ({ hostPath, isAbsolute, names }: Request, roots: ReadonlyArray<string>): Found | MountError => {
-  const refuse = ([reason, detail]: Why) => new MountError({ hostPath, reason, detail })
+export const findSource = (
+  { hostPath, isAbsolute, names }: Request,
+  roots: ReadonlyArray<string>
+): FoundSource | MountError => {
+  const refuse = ([reason, detail]: Reason) => new MountError({ hostPath, reason, detail })
   if (roots.length === 0) return refuse(["outside", "no directory is allowed"])
-  let why: Why | undefined
+  let firstReason: Reason | undefined
   for (const root of isAbsolute ? [undefined] : roots) {
-    const found = look(root === undefined ? hostPath : join(root, ...names), root, roots)
+    const found = resolveCandidate(root === undefined ? hostPath : join(root, ...names), root, roots)
     if (isFound(found)) return found
-    if (why === undefined || found[0] === "outside") why = found
+    if (firstReason === undefined || found[0] === "outside") firstReason = found
   }
-  return refuse(why!)
+  return refuse(firstReason!)
 }
 
 /** Returns a function that opens each root once. */
-export const opener = Effect.gen(function* () {
+export const makeOpener = Effect.gen(function* () {
   const open = yield* OpenDirectory
   const opened = new Map<string, Root>()
   return Effect.fnUntraced(function* (real: string, hostPath: string): Effect.fn.Return<Root, MountError, Scope.Scope> {

@@ -13,7 +13,7 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import { type LeftOut, MountError } from "./model.ts"
 import type { Request } from "./request.ts"
-import { type Source, within } from "./source.ts"
+import { type Source, pathWithin } from "./source.ts"
 
 export interface SourceFile {
   /** The path below the source; for a source that is a file, its name. */
@@ -31,11 +31,11 @@ export interface Survey {
 }
 
 /** The largest number of followed links. A few links that lead to each other make a tree of any size. */
-const maxFollowed = 10_000
+const maxFollowedLinks = 10_000
 
 const quoted = (path: string): string => JSON.stringify(path)
 
-const says: Partial<Record<Fault["_tag"], readonly [reason: MountError["reason"], detail: string]>> = {
+const faultDetails: Partial<Record<Fault["_tag"], readonly [reason: MountError["reason"], detail: string]>> = {
   NotFound: ["missing", "is not there any more"],
   NotADirectory: ["changed", "is no directory any more"],
   NotAFile: ["changed", "is no file any more"],
@@ -43,9 +43,9 @@ const says: Partial<Record<Fault["_tag"], readonly [reason: MountError["reason"]
   AccessDenied: ["unreadable", "may not be read"]
 }
 
-export const failed = ({ hostPath }: Request, path: FsPath.FsPath, fault: Fault): MountError => {
+export const mountErrorOf = ({ hostPath }: Request, path: FsPath.FsPath, fault: Fault): MountError => {
   const [reason, detail] =
-    says[fault._tag] ?? (["unreadable", `cannot be read: ${String(fault["detail"] ?? fault._tag)}`] as const)
+    faultDetails[fault._tag] ?? (["unreadable", `cannot be read: ${String(fault["detail"] ?? fault._tag)}`] as const)
   if (path === FsPath.root) return new MountError({ hostPath, reason, detail: `it ${detail}` })
   return new MountError({ hostPath, reason, path, detail: `${quoted(path)} ${detail}` })
 }
@@ -55,8 +55,8 @@ interface Globs {
   readonly exclude: Matcher.Matcher | undefined
 }
 
-interface Place {
-  readonly above: Place | undefined
+interface SurveyedDirectory {
+  readonly above: SurveyedDirectory | undefined
   /** The real path in the root, without links. */
   readonly at: FsPath.FsPath
   readonly path: FsPath.FsPath
@@ -68,20 +68,21 @@ interface Place {
   readonly exclude: Matcher.State | undefined
 }
 
-const isOnTheWay = (place: Place, at: FsPath.FsPath): boolean => {
-  for (let here: Place | undefined = place; here !== undefined; here = here.above) if (here.at === at) return true
+const isAncestor = (directory: SurveyedDirectory, at: FsPath.FsPath): boolean => {
+  for (let ancestor: SurveyedDirectory | undefined = directory; ancestor !== undefined; ancestor = ancestor.above)
+    if (ancestor.at === at) return true
   return false
 }
 
-class Surveying {
+class Surveyor {
   readonly #request: Request
   readonly #source: Source
   readonly #globs: Globs
   readonly files: Array<SourceFile> = []
   readonly leftOut: Array<LeftOut> = []
   bytes = 0
-  readonly #below: Array<Place> = []
-  #followed = 0
+  readonly #below: Array<SurveyedDirectory> = []
+  #followedLinks = 0
 
   constructor(request: Request, source: Source, globs: Globs) {
     this.#request = request
@@ -89,99 +90,99 @@ class Surveying {
     this.#globs = globs
   }
 
-  readonly one = Effect.suspend(() => {
+  readonly surveyFile = Effect.suspend(() => {
     const { at } = this.#source
     const path = FsPath.fromSegments([FsPath.name(at)])
     const top = this.#top()
     return this.#isWanted(top, path, false) ? this.#add(path, at) : Effect.void
   })
 
-  readonly all = Effect.gen({ self: this }, function* () {
+  readonly surveyDirectory = Effect.gen({ self: this }, function* () {
     const pending = [this.#top()]
-    for (let place = pending.pop(); place !== undefined; place = pending.pop()) {
-      yield* this.#enter(place)
+    for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
+      yield* this.#enter(directory)
       pending.push(...this.#below.splice(0))
     }
   })
 
-  #top(): Place {
+  #top(): SurveyedDirectory {
     const { exclude, include } = this.#globs
-    const way = { above: undefined, at: this.#source.at, path: FsPath.root, addressable: true, isLinked: false }
-    return { ...way, include: include?.start, exclude: exclude?.start }
+    const base = { above: undefined, at: this.#source.at, path: FsPath.root, addressable: true, isLinked: false }
+    return { ...base, include: include?.start, exclude: exclude?.start }
   }
 
-  #enter(place: Place): Effect.Effect<void, MountError> {
+  #enter(directory: SurveyedDirectory): Effect.Effect<void, MountError> {
     const { port } = this.#source.root
     return Effect.flatMap(
-      Effect.mapError(port.list(place.at), (fault) => failed(this.#request, place.path, fault)),
-      (children) => Effect.forEach(children, (child) => this.#child(place, child), { discard: true })
+      Effect.mapError(port.list(directory.at), (fault) => mountErrorOf(this.#request, directory.path, fault)),
+      (children) => Effect.forEach(children, (child) => this.#child(directory, child), { discard: true })
     )
   }
 
-  #child(place: Place, child: Child): Effect.Effect<void, MountError> {
+  #child(directory: SurveyedDirectory, child: Child): Effect.Effect<void, MountError> {
     const { kind, name } = child
     if (TemporaryNames.isInProgress(name)) return Effect.void
-    const at = FsPath.join(place.at, keyOf(child))
-    if (kind === "symlink") return this.#link(place, child, at)
-    if (place.isLinked && this.#isHidden(at, kind === "directory")) return Effect.void
-    if (kind === "directory") return this.#directory(place, child, at, place.isLinked)
-    if (!this.#isWanted(place, name, false)) return Effect.void
-    if (kind === "other") return this.#leaveOut(place, name, "other")
-    return this.#file(place, child, at)
+    const at = FsPath.join(directory.at, keyOf(child))
+    if (kind === "symlink") return this.#link(directory, child, at)
+    if (directory.isLinked && this.#isHidden(at, kind === "directory")) return Effect.void
+    if (kind === "directory") return this.#directory(directory, child, at, directory.isLinked)
+    if (!this.#isWanted(directory, name, false)) return Effect.void
+    if (kind === "other") return this.#leaveOut(directory, name, "other")
+    return this.#file(directory, child, at)
   }
 
-  #file(place: Place, { addressable, name }: Child, at: FsPath.FsPath): Effect.Effect<void, MountError> {
-    const path = FsPath.join(place.path, name)
-    if (place.addressable && addressable) return this.#add(path, at)
+  #file(directory: SurveyedDirectory, { addressable, name }: Child, at: FsPath.FsPath): Effect.Effect<void, MountError> {
+    const path = FsPath.join(directory.path, name)
+    if (directory.addressable && addressable) return this.#add(path, at)
     const detail = `${quoted(path)} has a name that no path can hold`
     return Effect.fail(new MountError({ hostPath: this.#request.hostPath, reason: "unreadable", path, detail }))
   }
 
   #directory(
-    place: Place,
+    directory: SurveyedDirectory,
     { addressable, name }: Child,
     at: FsPath.FsPath,
     isLinked: boolean
   ): Effect.Effect<void, MountError> {
     const { exclude, include } = this.#globs
-    if (this.#isExcluded(place, name, true)) return Effect.void
-    const included = include?.below(place.include!, name)
+    if (this.#isExcluded(directory, name, true)) return Effect.void
+    const included = include?.below(directory.include!, name)
     if (include !== undefined && included === undefined) return Effect.void
     this.#below.push({
-      above: place,
+      above: directory,
       at,
-      path: FsPath.join(place.path, name),
-      addressable: place.addressable && addressable,
+      path: FsPath.join(directory.path, name),
+      addressable: directory.addressable && addressable,
       isLinked,
       include: included,
-      exclude: place.exclude && exclude!.below(place.exclude, name)
+      exclude: directory.exclude && exclude!.below(directory.exclude, name)
     })
     return Effect.void
   }
 
-  #link(place: Place, child: Child, at: FsPath.FsPath): Effect.Effect<void, MountError> {
+  #link(directory: SurveyedDirectory, child: Child, at: FsPath.FsPath): Effect.Effect<void, MountError> {
     const { name } = child
-    const isNamed = this.#isWanted(place, name, false)
-    if (!this.#request.followSymlinks) return isNamed ? this.#leaveOut(place, name, "link") : Effect.void
+    const isNamed = this.#isWanted(directory, name, false)
+    if (!this.#request.followSymlinks) return isNamed ? this.#leaveOut(directory, name, "link") : Effect.void
     const [to, why] = this.#target(at)
-    if (to === undefined) return isNamed ? this.#leaveOut(place, name, why) : Effect.void
-    if (++this.#followed > maxFollowed) {
-      const detail = `more than ${maxFollowed} links would have to be followed`
+    if (to === undefined) return isNamed ? this.#leaveOut(directory, name, why) : Effect.void
+    if (++this.#followedLinks > maxFollowedLinks) {
+      const detail = `more than ${maxFollowedLinks} links would have to be followed`
       return Effect.fail(new MountError({ hostPath: this.#request.hostPath, reason: "budget", detail }))
     }
     const stat = Effect.mapError(this.#source.root.port.stat(to), (fault) =>
-      failed(this.#request, FsPath.join(place.path, name), fault)
+      mountErrorOf(this.#request, FsPath.join(directory.path, name), fault)
     )
     return Effect.flatMap(stat, (found) => {
       if (this.#isHidden(to, found?.kind === "directory")) return Effect.void
       if (found?.kind === "directory") {
-        if (isOnTheWay(place, to)) return isNamed ? this.#leaveOut(place, name, "loop") : Effect.void
-        return this.#directory(place, child, to, true)
+        if (isAncestor(directory, to)) return isNamed ? this.#leaveOut(directory, name, "loop") : Effect.void
+        return this.#directory(directory, child, to, true)
       }
       if (!isNamed) return Effect.void
-      if (found?.kind === "other") return this.#leaveOut(place, name, "other")
-      if (found?.kind !== "file") return this.#leaveOut(place, name, "dangling")
-      return this.#file(place, child, to)
+      if (found?.kind === "other") return this.#leaveOut(directory, name, "other")
+      if (found?.kind !== "file") return this.#leaveOut(directory, name, "dangling")
+      return this.#file(directory, child, to)
     })
   }
 
@@ -190,14 +191,14 @@ class Surveying {
    */
   #target(at: FsPath.FsPath): readonly [to: FsPath.FsPath] | readonly [to: undefined, why: LeftOut["why"]] {
     const { real } = this.#source.root
-    const to = OpenRoots.resolved(join(real, ...FsPath.segments(at)))
+    const to = OpenRoots.resolvePath(join(real, ...FsPath.segments(at)))
     if (to === undefined) return [undefined, "dangling"]
     if (!OpenRoots.isInside(real, to) || OpenRoots.isInStore(to)) return [undefined, "outside"]
-    const path = within(real, to)
+    const path = pathWithin(real, to)
     return path === undefined ? [undefined, "dangling"] : [path]
   }
 
-  #isExcluded({ exclude }: Place, name: string, isDirectory: boolean): boolean {
+  #isExcluded({ exclude }: SurveyedDirectory, name: string, isDirectory: boolean): boolean {
     return exclude !== undefined && this.#globs.exclude!.matches(exclude, name, isDirectory)
   }
 
@@ -215,26 +216,26 @@ class Surveying {
     return false
   }
 
-  #isWanted(place: Place, name: string, isDirectory: boolean): boolean {
+  #isWanted(directory: SurveyedDirectory, name: string, isDirectory: boolean): boolean {
     const { include } = this.#globs
     return (
-      !this.#isExcluded(place, name, isDirectory) &&
-      (include === undefined || include.matches(place.include!, name, isDirectory))
+      !this.#isExcluded(directory, name, isDirectory) &&
+      (include === undefined || include.matches(directory.include!, name, isDirectory))
     )
   }
 
-  #leaveOut(place: Place, name: string, why: LeftOut["why"]): Effect.Effect<void> {
-    this.leftOut.push({ path: FsPath.join(place.path, name), why })
+  #leaveOut(directory: SurveyedDirectory, name: string, why: LeftOut["why"]): Effect.Effect<void> {
+    this.leftOut.push({ path: FsPath.join(directory.path, name), why })
     return Effect.void
   }
 
   #add(path: FsPath.FsPath, at: FsPath.FsPath): Effect.Effect<void, MountError> {
     const { hostPath, maxBytes } = this.#request
     return Effect.flatMap(
-      Effect.mapError(this.#source.root.port.stat(at), (fault) => failed(this.#request, path, fault)),
+      Effect.mapError(this.#source.root.port.stat(at), (fault) => mountErrorOf(this.#request, path, fault)),
       (stat) => {
-        if (stat === undefined) return Effect.fail(failed(this.#request, path, { _tag: "NotFound" }))
-        if (stat.kind !== "file") return Effect.fail(failed(this.#request, path, { _tag: "NotAFile" }))
+        if (stat === undefined) return Effect.fail(mountErrorOf(this.#request, path, { _tag: "NotFound" }))
+        if (stat.kind !== "file") return Effect.fail(mountErrorOf(this.#request, path, { _tag: "NotAFile" }))
         const { mode, sizeBytes } = stat
         this.bytes += sizeBytes
         if (maxBytes !== undefined && this.bytes > maxBytes) {
@@ -267,14 +268,14 @@ const byPath = (a: { readonly path: string }, b: { readonly path: string }): num
 
 export const survey = Effect.fnUntraced(function* (request: Request, source: Source): Effect.fn.Return<Survey, MountError> {
   const { port } = source.root
-  const surveying = new Surveying(request, source, yield* compile(request, port.info.caseSensitive))
-  const stat = yield* Effect.mapError(port.stat(source.at), (fault) => failed(request, FsPath.root, fault))
+  const surveyor = new Surveyor(request, source, yield* compile(request, port.info.caseSensitive))
+  const stat = yield* Effect.mapError(port.stat(source.at), (fault) => mountErrorOf(request, FsPath.root, fault))
   if (stat?.kind === "other") {
     const detail = "it is neither a file nor a directory"
     return yield* Effect.fail(new MountError({ hostPath: request.hostPath, reason: "unreadable", detail }))
   }
   const isFile = stat?.kind === "file"
-  yield* isFile ? surveying.one : surveying.all
-  const { bytes, files, leftOut } = surveying
+  yield* isFile ? surveyor.surveyFile : surveyor.surveyDirectory
+  const { bytes, files, leftOut } = surveyor
   return { isFile, files: files.sort(byPath), bytes, leftOut: leftOut.sort(byPath) }
 })

@@ -6,20 +6,29 @@ import * as Effect from "effect/Effect"
 import { dirname, Fs, join, randomUUID, resolve } from "../../runtime/node.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { type ArchiveError, keepArchiveOf } from "../../history/Archive.ts"
-import { insideOf } from "../../history/inside.ts"
-import { alone } from "../../history/replace.ts"
+import { toInnerPath } from "../../history/inside.ts"
+import { withExclusiveLock } from "../../history/replace.ts"
 import { attempt } from "../../history/zip/outside.ts"
 import type { Fault, FsError } from "../../model/FsError.ts"
 import { SessionError } from "../../model/sessionError.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
 import type { Operations } from "../Session.ts"
-import { type Earlier, earlierIn, isAsBefore } from "./earlier.ts"
-import { flushNames, hashOf, toError, writeNew } from "./files.ts"
-import { algebraOf, type Given } from "./given.ts"
-import { checkId, invalid, shown } from "./ids.ts"
-import { enter, hiddenArchive, isLines, leave, longestStem, type Places, placesIn, sweep } from "./places.ts"
-import { encode, type Named, type Writing } from "./saved.ts"
-import { type Held, type Session, sessionOf } from "./session.ts"
+import { type EarlierDump, readEarlierDump, isArchiveUnchanged } from "./earlier.ts"
+import { flushDirectory, hashOf, toError, writeNew } from "./files.ts"
+import { algebraOf, type FilesystemSource } from "./given.ts"
+import { checkId, invalid, quoteId } from "./ids.ts"
+import {
+  createHiddenDirectory,
+  hiddenArchive,
+  isLinesFile,
+  releaseHiddenDirectory,
+  maxDumpNameBytes,
+  type DumpPaths,
+  dumpPathsIn,
+  removeLeftovers
+} from "./places.ts"
+import { encode, type ArchiveName, type SessionRecord } from "./saved.ts"
+import { type SliceItems, type Session, sessionOf } from "./session.ts"
 
 const operation = "dumpSessionTree"
 
@@ -27,7 +36,7 @@ const operation = "dumpSessionTree"
  * Returns the session and all sessions below it, parents first and children in order. Iterative, because a loaded file can make the tree
  * deep.
  */
-const treeOf = (root: Session): ReadonlyArray<Session> => {
+const sessionsOf = (root: Session): ReadonlyArray<Session> => {
   const all: Array<Session> = []
   const pending = [root]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -38,21 +47,21 @@ const treeOf = (root: Session): ReadonlyArray<Session> => {
 }
 
 /** Holds all sessions of the tree, parents before their children. */
-const holdingTree = <A, E, R>(session: Session, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+const holdTree = <A, E, R>(session: Session, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   session.operations.exclusively(
-    Effect.suspend(() => session.children.reduceRight((inner, child) => holdingTree(child, inner), effect))
+    Effect.suspend(() => session.children.reduceRight((inner, child) => holdTree(child, inner), effect))
   )
 
-const holdsAny = (held: ReadonlyArray<Held>): boolean => held.some(([, items]) => items.length > 0)
+const hasItems = (held: ReadonlyArray<SliceItems>): boolean => held.some(([, items]) => items.length > 0)
 
 const nameOf = ({ tags }: Operations): Effect.Effect<string, SessionError> =>
   Effect.suspend(() => {
     const name = Object.hasOwn(tags, "session_id") ? tags["session_id"]! : randomUUID()
-    const isShort = Buffer.byteLength(name) <= longestStem
+    const isShort = Buffer.byteLength(name) <= maxDumpNameBytes
     return Effect.as(
       Effect.andThen(
         checkId(operation, "session", name),
-        isShort ? Effect.void : Effect.fail(invalid(operation, `${shown(name)} is too long for the name of a file`))
+        isShort ? Effect.void : Effect.fail(invalid(operation, `${quoteId(name)} is too long for the name of a file`))
       ),
       name
     )
@@ -62,56 +71,56 @@ const nameOf = ({ tags }: Operations): Effect.Effect<string, SessionError> =>
 const directoryOf = (target: string): string => {
   const path = resolve(target)
   const stat = Fs.statSync(path, { throwIfNoEntry: false })
-  return stat === undefined ? (isLines(path) ? dirname(path) : path) : stat.isDirectory() ? path : dirname(path)
+  return stat === undefined ? (isLinesFile(path) ? dirname(path) : path) : stat.isDirectory() ? path : dirname(path)
 }
 
-interface Staged {
-  readonly places: Places
+interface StagedDump {
+  readonly places: DumpPaths
   readonly at: string
   /** The outermost directory that was created, if any. */
-  readonly made: string | undefined
+  readonly createdDirectory: string | undefined
   isCommitted: boolean
   /** True once the new archive is in its final place. */
-  isDone: boolean
+  isArchivePlaced: boolean
 }
 
-const stage = (target: string, name: string): Staged => {
-  const asked = directoryOf(target)
-  const made = makeDirectories(asked)
-  const places = placesIn(Fs.realpathSync(asked), name)
+const stage = (target: string, name: string): StagedDump => {
+  const targetDirectory = directoryOf(target)
+  const createdDirectory = makeDirectories(targetDirectory)
+  const places = dumpPathsIn(Fs.realpathSync(targetDirectory), name)
   try {
-    return { places, at: enter(places), made, isCommitted: false, isDone: false }
+    return { places, at: createHiddenDirectory(places), createdDirectory, isCommitted: false, isArchivePlaced: false }
   } catch (error) {
-    unmake(places.directory, made)
+    removeCreated(places.directory, createdDirectory)
     throw error
   }
 }
 
-const unmake = (directory: string, made: string | undefined): void => {
-  if (made === undefined) return
+const removeCreated = (directory: string, createdDirectory: string | undefined): void => {
+  if (createdDirectory === undefined) return
   try {
-    for (let at = directory; at.length >= made.length; at = dirname(at)) Fs.rmdirSync(at)
+    for (let at = directory; at.length >= createdDirectory.length; at = dirname(at)) Fs.rmdirSync(at)
   } catch {
     // Another program already uses the directory.
   }
 }
 
-const unstage = ({ at, isCommitted, isDone, made, places }: Staged): void => {
-  leave(at, isCommitted && !isDone)
-  if (!isCommitted) unmake(places.directory, made)
+const discardStaged = ({ at, isCommitted, isArchivePlaced, createdDirectory, places }: StagedDump): void => {
+  releaseHiddenDirectory(at, isCommitted && !isArchivePlaced)
+  if (!isCommitted) removeCreated(places.directory, createdDirectory)
 }
 
-const disk = <A>(staged: Staged, effect: Effect.Effect<A, Fault>): Effect.Effect<A, SessionError> =>
+const withDiskErrors = <A>(staged: StagedDump, effect: Effect.Effect<A, Fault>): Effect.Effect<A, SessionError> =>
   Effect.mapError(effect, toError(operation, staged.places.directory))
 
 /** Writes the archive to the hidden directory and returns its hash. Excludes an earlier dump of this name and the hidden directory. */
-const archive = Effect.fnUntraced(function* (staged: Staged, fs: Algebra) {
+const archive = Effect.fnUntraced(function* (staged: StagedDump, fs: Algebra) {
   const { at, places } = staged
-  const earlier = new Set([places.lines, places.archive, at].map((path) => insideOf(fs.port, path)))
+  const earlier = new Set([places.lines, places.archive, at].map((path) => toInnerPath(fs.port, path)))
   const draft = join(at, "archive")
   yield* keepArchiveOf(fs, draft, { excludes: (path) => earlier.has(path) })
-  const sha256 = yield* disk(staged, hashOf(draft))
-  yield* disk(
+  const sha256 = yield* withDiskErrors(staged, hashOf(draft))
+  yield* withDiskErrors(
     staged,
     attempt(() => Fs.renameSync(draft, hiddenArchive(at, sha256)))
   )
@@ -119,28 +128,28 @@ const archive = Effect.fnUntraced(function* (staged: Staged, fs: Algebra) {
 })
 
 interface Taken {
-  readonly tree: ReadonlyArray<{ readonly session: Session; readonly held: ReadonlyArray<Held> }>
+  readonly tree: ReadonlyArray<{ readonly session: Session; readonly held: ReadonlyArray<SliceItems> }>
   readonly named: { readonly sha256: string } | null
 }
 
 const take = (
   root: Session,
-  staged: Staged,
+  staged: StagedDump,
   fs: Algebra | undefined
 ): Effect.Effect<Taken, SessionError | ArchiveError | FsError> => {
-  const all = Effect.sync(() => treeOf(root).map((session) => ({ session, held: session.held() })))
-  const both = Effect.flatMap(all, (tree): Effect.Effect<Taken, SessionError | ArchiveError | FsError> =>
-    fs === undefined || !tree.some(({ held }) => holdsAny(held))
+  const all = Effect.sync(() => sessionsOf(root).map((session) => ({ session, held: session.held() })))
+  const captureBoth = Effect.flatMap(all, (tree): Effect.Effect<Taken, SessionError | ArchiveError | FsError> =>
+    fs === undefined || !tree.some(({ held }) => hasItems(held))
       ? Effect.succeed({ tree, named: null })
       : Effect.map(archive(staged, fs), (named) => ({ tree, named }))
   )
-  const held = holdingTree(root, both)
+  const held = holdTree(root, captureBoth)
   // Filesystems are always held before sessions, to avoid deadlocks.
-  return fs === undefined ? held : alone(fs.port, held)
+  return fs === undefined ? held : withExclusiveLock(fs.port, held)
 }
 
 /** Returns the lines to write. The root of a dump has no parent, even if the session has one. */
-const writingOf = ({ named, tree }: Taken, earlier: Earlier): ReadonlyArray<Writing> =>
+const recordsOf = ({ named, tree }: Taken, earlier: EarlierDump): ReadonlyArray<SessionRecord> =>
   tree.map(({ held, session }, index) => ({
     operations: session.operations,
     held,
@@ -157,27 +166,27 @@ const notAFile: Fault = { _tag: "NotAFile" }
  * Commits both files, without a pause in this process. If the process ends between the renames, the archive is found by its hash. Returns
  * false and does nothing if another file has taken the archive's place since `earlier` was read.
  */
-const commit = (staged: Staged, lines: string, named: Named, earlier: Earlier): Effect.Effect<boolean, Fault> =>
+const commit = (staged: StagedDump, lines: string, named: ArchiveName, earlier: EarlierDump): Effect.Effect<boolean, Fault> =>
   attempt(() => {
     const { at, places } = staged
     if (isDirectory(places.lines) || (named !== null && isDirectory(places.archive))) return notAFile
-    if (!isAsBefore(places, earlier)) return false
-    flushNames(at)
-    flushNames(places.directory)
+    if (!isArchiveUnchanged(places, earlier)) return false
+    flushDirectory(at)
+    flushDirectory(places.directory)
     Fs.renameSync(lines, places.lines)
     staged.isCommitted = true
     if (named) Fs.renameSync(hiddenArchive(at, named.sha256), places.archive)
     else if (earlier.archive !== undefined) Fs.rmSync(places.archive, { force: true })
-    staged.isDone = true
-    flushNames(places.directory)
+    staged.isArchivePlaced = true
+    flushDirectory(places.directory)
     return true
   })
 
-const writeLines = Effect.fnUntraced(function* (staged: Staged, lines: string, taken: Taken, earlier: Earlier) {
+const writeLines = Effect.fnUntraced(function* (staged: StagedDump, lines: string, taken: Taken, earlier: EarlierDump) {
   const written = writeNew(lines, (append) =>
     Effect.forEach(
-      writingOf(taken, earlier),
-      (writing) => Effect.flatMap(encode(operation, writing), (bytes) => disk(staged, append(bytes))),
+      recordsOf(taken, earlier),
+      (record) => Effect.flatMap(encode(operation, record), (bytes) => withDiskErrors(staged, append(bytes))),
       { discard: true }
     )
   )
@@ -186,47 +195,47 @@ const writeLines = Effect.fnUntraced(function* (staged: Staged, lines: string, t
   )
 })
 
-const busy = new SessionError({ operation, reason: "io", detail: "it is replaced by one dump after another" })
+const tooManyReplacements = new SessionError({ operation, reason: "io", detail: "it is replaced by one dump after another" })
 
 /** Publishes the dump. Tries again if another dump of the same name was published in between. */
-const publish = Effect.fnUntraced(function* (staged: Staged, taken: Taken) {
-  for (let left = maxTries; left > 0; left--) {
-    const earlier = yield* earlierIn(operation, staged.places, taken.named !== null)
-    const lines = join(staged.at, `lines${left}`)
+const publish = Effect.fnUntraced(function* (staged: StagedDump, taken: Taken) {
+  for (let attemptsLeft = maxPublishAttempts; attemptsLeft > 0; attemptsLeft--) {
+    const earlier = yield* readEarlierDump(operation, staged.places, taken.named !== null)
+    const lines = join(staged.at, `lines${attemptsLeft}`)
     yield* writeLines(staged, lines, taken, earlier)
-    if (yield* disk(staged, commit(staged, lines, taken.named, earlier))) return
+    if (yield* withDiskErrors(staged, commit(staged, lines, taken.named, earlier))) return
   }
-  return yield* Effect.fail(busy)
+  return yield* Effect.fail(tooManyReplacements)
 })
 
-const maxTries = 9
+const maxPublishAttempts = 9
 
-const write = Effect.fnUntraced(function* (root: Session, staged: Staged, fs: Algebra | undefined) {
+const write = Effect.fnUntraced(function* (root: Session, staged: StagedDump, fs: Algebra | undefined) {
   // Report a file that cannot be replaced before reading all files.
-  yield* earlierIn(operation, staged.places, fs !== undefined)
+  yield* readEarlierDump(operation, staged.places, fs !== undefined)
   const taken = yield* take(root, staged, fs)
-  if (!taken.tree.some(({ held }) => holdsAny(held))) return undefined
+  if (!taken.tree.some(({ held }) => hasItems(held))) return undefined
   yield* publish(staged, taken)
-  sweep(staged.places)
+  removeLeftovers(staged.places)
   return staged.places.lines
 })
 
 export const dump = <E>(
   operations: Operations,
   target: string,
-  given: Given<E> | undefined
+  filesystemSource: FilesystemSource<E> | undefined
 ): Effect.Effect<string | undefined, SessionError | ArchiveError | FsError | E> =>
   Effect.gen(function* () {
     const root = yield* sessionOf(operation, operations)
-    if (!treeOf(root).some(({ held }) => holdsAny(held()))) return undefined
+    if (!sessionsOf(root).some(({ held }) => hasItems(held()))) return undefined
     const name = yield* nameOf(operations)
-    const fs = yield* algebraOf(given)
+    const fs = yield* algebraOf(filesystemSource)
     return yield* Effect.acquireUseRelease(
       Effect.mapError(
         attempt(() => stage(target, name)),
         toError(operation, target)
       ),
       (staged) => write(root, staged, fs),
-      (staged) => Effect.sync(() => unstage(staged))
+      (staged) => Effect.sync(() => discardStaged(staged))
     )
   })

@@ -8,12 +8,12 @@ import { basename, Fs } from "../../runtime/node.ts"
 import { attempt } from "../../history/zip/outside.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { SessionError } from "../../model/sessionError.ts"
-import { firstLine, hashOf, toError } from "./files.ts"
+import { readFirstLine, hashOf, toError } from "./files.ts"
 import { invalid } from "./ids.ts"
-import type { Places } from "./places.ts"
-import { longestText, namedIn } from "./saved.ts"
+import type { DumpPaths } from "./places.ts"
+import { maxTextBytes, namedHashesIn } from "./saved.ts"
 
-export interface Earlier {
+export interface EarlierDump {
   /** The SHA-256 of the archive, if it belongs to the earlier dump. */
   readonly archive: string | undefined
   /** A stamp that identifies the entry at the archive's place; empty if there is none. */
@@ -37,35 +37,35 @@ const stampOf = (path: string): string => {
 }
 
 /** The first bytes of every dump of any version. */
-const beginning = /^\{\s*"schemaVersion"\s*:\s*\d/
+const dumpStart = /^\{\s*"schemaVersion"\s*:\s*\d/
 
-const longestBeginning = 256
+const maxDumpStartBytes = 256
 
 const beginsAsDump = (path: string): boolean => {
   const descriptor = Fs.openSync(path, "r")
   try {
-    const bytes = Buffer.alloc(longestBeginning)
-    return beginning.test(bytes.toString("latin1", 0, Fs.readSync(descriptor, bytes, 0, bytes.length, 0)))
+    const bytes = Buffer.alloc(maxDumpStartBytes)
+    return dumpStart.test(bytes.toString("latin1", 0, Fs.readSync(descriptor, bytes, 0, bytes.length, 0)))
   } finally {
     Fs.closeSync(descriptor)
   }
 }
 
-const foreign = (operation: string, path: string, why: string): SessionError =>
+const notReplaceable = (operation: string, path: string, why: string): SessionError =>
   invalid(
     operation,
     `${JSON.stringify(basename(path))} cannot be replaced: ${why}; move it away, or dump into another directory`
   )
 
 /** Returns the hashes that the `.jsonl` names; empty if it cannot be read as a dump. */
-const namedBy = ({ lines }: Places): Effect.Effect<ReadonlySet<string>, Fault> =>
-  Effect.catch(Effect.map(firstLine(lines, longestText), namedIn), (problem) =>
+const namedHashes = ({ lines }: DumpPaths): Effect.Effect<ReadonlySet<string>, Fault> =>
+  Effect.catch(Effect.map(readFirstLine(lines, maxTextBytes), namedHashesIn), (problem) =>
     problem._tag === "Overlong" ? Effect.succeed(new Set<string>()) : Effect.fail(problem)
   )
 
-const ownedArchive = (places: Places): Effect.Effect<string | undefined, Fault> =>
+const ownArchiveHash = (places: DumpPaths): Effect.Effect<string | undefined, Fault> =>
   Effect.gen(function* () {
-    const named = yield* namedBy(places)
+    const named = yield* namedHashes(places)
     if (named.size === 0) return undefined
     const sha256 = yield* hashOf(places.archive)
     return named.has(sha256) ? sha256 : undefined
@@ -75,24 +75,28 @@ const ownedArchive = (places: Places): Effect.Effect<string | undefined, Fault> 
  * Reads the two places of a dump. Fails with SessionError `invalid` if the `.jsonl` is not a dump. If the new dump `hasArchive`, also fails
  * if the file at the archive's place is not named by the `.jsonl`.
  */
-export const earlierIn = (operation: string, places: Places, hasArchive: boolean): Effect.Effect<Earlier, SessionError> =>
+export const readEarlierDump = (
+  operation: string,
+  places: DumpPaths,
+  hasArchive: boolean
+): Effect.Effect<EarlierDump, SessionError> =>
   Effect.gen(function* () {
     const { archive, lines } = places
     const kinds = yield* attempt(() => ({ archive: kindAt(archive), lines: kindAt(lines) }))
     const stamp = yield* attempt(() => stampOf(archive))
     const isDump = kinds.lines === "file" && (yield* attempt(() => beginsAsDump(lines)))
     if (!isDump && (kinds.lines === "file" || kinds.lines === "other")) {
-      return yield* Effect.fail(foreign(operation, lines, "it is no dump of a session"))
+      return yield* Effect.fail(notReplaceable(operation, lines, "it is no dump of a session"))
     }
-    const owned = isDump && kinds.archive === "file" ? yield* ownedArchive(places) : undefined
-    const isForeign = owned === undefined && (kinds.archive === "file" || kinds.archive === "other")
+    const ownHash = isDump && kinds.archive === "file" ? yield* ownArchiveHash(places) : undefined
+    const isForeign = ownHash === undefined && (kinds.archive === "file" || kinds.archive === "other")
     if (hasArchive && isForeign) {
       const why = isDump ? `${JSON.stringify(basename(lines))} does not name it as its archive` : "it is no archive of a dump"
-      return yield* Effect.fail(foreign(operation, archive, why))
+      return yield* Effect.fail(notReplaceable(operation, archive, why))
     }
-    return { archive: owned, stamp }
+    return { archive: ownHash, stamp }
   }).pipe(
     Effect.mapError((problem) => (problem._tag === "SessionError" ? problem : toError(operation, places.directory)(problem)))
   )
 
-export const isAsBefore = ({ archive }: Places, { stamp }: Earlier): boolean => stampOf(archive) === stamp
+export const isArchiveUnchanged = ({ archive }: DumpPaths, { stamp }: EarlierDump): boolean => stampOf(archive) === stamp

@@ -1,13 +1,13 @@
 import * as Effect from "effect/Effect"
 import { createHash, Fs } from "../../runtime/node.ts"
 import { sync, syncDirectoryNow } from "../../runtime/host.ts"
-import { attempt, awaited, faultOf, open, type Opened, writeFully } from "../../history/zip/outside.ts"
+import { attempt, awaitCall, faultOf, open, type Opened, writeFully } from "../../history/zip/outside.ts"
 import { type Fault, promote } from "../../model/FsError.ts"
 import { SessionError } from "../../model/sessionError.ts"
 
-const chunk = 1024 * 1024
+const chunkBytes = 1024 * 1024
 
-const newline = 10
+const newlineByte = 10
 
 export const toError =
   (operation: string, path: string) =>
@@ -15,31 +15,31 @@ export const toError =
     new SessionError({ operation, reason: "io", detail: promote(fault, operation, path).message })
 
 /** Passes a file's content to `use` in pieces. Each piece is valid only until the next one. `size` is the size of the whole file. */
-const piecesOf = <E, R>(
+const forEachPieceOf = <E, R>(
   { descriptor, size }: Opened,
   use: (bytes: Uint8Array, size: number) => Effect.Effect<void, E, R>
 ): Effect.Effect<void, E | Fault, R> =>
   Effect.suspend(() => {
-    const buffer = Buffer.allocUnsafeSlow(chunk)
-    const from = (position: number): Effect.Effect<void, E | Fault, R> =>
+    const buffer = Buffer.allocUnsafeSlow(chunkBytes)
+    const readFrom = (position: number): Effect.Effect<void, E | Fault, R> =>
       Effect.flatMap(
-        awaited<number>((done) => Fs.read(descriptor, buffer, 0, chunk, position, done)),
+        awaitCall<number>((done) => Fs.read(descriptor, buffer, 0, chunkBytes, position, done)),
         (length) =>
-          length === 0 ? Effect.void : Effect.flatMap(use(buffer.subarray(0, length), size), () => from(position + length))
+          length === 0 ? Effect.void : Effect.flatMap(use(buffer.subarray(0, length), size), () => readFrom(position + length))
       )
-    return from(0)
+    return readFrom(0)
   })
 
-const pieces = <E, R>(
+const forEachPiece = <E, R>(
   path: string,
   use: (bytes: Uint8Array, size: number) => Effect.Effect<void, E, R>
-): Effect.Effect<void, E | Fault, R> => Effect.scoped(Effect.flatMap(open(path), (opened) => piecesOf(opened, use)))
+): Effect.Effect<void, E | Fault, R> => Effect.scoped(Effect.flatMap(open(path), (opened) => forEachPieceOf(opened, use)))
 
 export const hashOfOpened = (opened: Opened): Effect.Effect<string, Fault> =>
   Effect.suspend(() => {
     const hash = createHash("sha256")
     return Effect.map(
-      piecesOf(opened, (bytes) => Effect.sync(() => void hash.update(bytes))),
+      forEachPieceOf(opened, (bytes) => Effect.sync(() => void hash.update(bytes))),
       () => hash.digest("hex")
     )
   })
@@ -51,22 +51,22 @@ export interface Overlong {
   readonly line: number
 }
 
-export const whole = (path: string, longest: number): Effect.Effect<Uint8Array, Fault | Overlong> =>
+export const readWhole = (path: string, maxBytes: number): Effect.Effect<Uint8Array, Fault | Overlong> =>
   Effect.suspend(() => {
     const parts: Array<Uint8Array> = []
     let length = 0
     const add = (bytes: Uint8Array, size: number): Effect.Effect<void, Overlong> => {
       parts.push(Buffer.from(bytes))
       length += bytes.length
-      return Math.max(length, size) > longest ? Effect.fail({ _tag: "Overlong", line: 1 }) : Effect.void
+      return Math.max(length, size) > maxBytes ? Effect.fail({ _tag: "Overlong", line: 1 }) : Effect.void
     }
-    return Effect.map(pieces(path, add), () => Buffer.concat(parts))
+    return Effect.map(forEachPiece(path, add), () => Buffer.concat(parts))
   })
 
 /** Passes each line, without its newline, to `use`, with its number from 1. A last line without a newline counts if it is not empty. */
-export const eachLine = <E>(
+export const forEachLine = <E>(
   path: string,
-  longest: number,
+  maxBytes: number,
   use: (line: Uint8Array, number: number) => Effect.Effect<void, E>
 ): Effect.Effect<void, E | Fault | Overlong> =>
   Effect.suspend(() => {
@@ -76,7 +76,7 @@ export const eachLine = <E>(
     const add = (bytes: Uint8Array): boolean => {
       if (bytes.length > 0) parts.push(Buffer.from(bytes))
       length += bytes.length
-      return length <= longest
+      return length <= maxBytes
     }
     const finish = (): Effect.Effect<void, E> => {
       const line = Buffer.concat(parts)
@@ -84,17 +84,17 @@ export const eachLine = <E>(
       length = 0
       return use(line, number++)
     }
-    const overlong = (): Effect.Effect<never, Overlong> => Effect.fail({ _tag: "Overlong", line: number })
+    const failOverlong = (): Effect.Effect<never, Overlong> => Effect.fail({ _tag: "Overlong", line: number })
     const split = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.Return<void, E | Overlong> {
       let start = 0
-      for (let end = bytes.indexOf(newline); end !== -1; end = bytes.indexOf(newline, start)) {
-        if (!add(bytes.subarray(start, end))) return yield* overlong()
+      for (let end = bytes.indexOf(newlineByte); end !== -1; end = bytes.indexOf(newlineByte, start)) {
+        if (!add(bytes.subarray(start, end))) return yield* failOverlong()
         yield* finish()
         start = end + 1
       }
-      if (!add(bytes.subarray(start))) return yield* overlong()
+      if (!add(bytes.subarray(start))) return yield* failOverlong()
     })
-    return Effect.flatMap(pieces(path, split), () => (length > 0 ? finish() : Effect.void))
+    return Effect.flatMap(forEachPiece(path, split), () => (length > 0 ? finish() : Effect.void))
   })
 
 interface FirstLine {
@@ -103,8 +103,8 @@ interface FirstLine {
 }
 
 /** Returns the first line of a file, without its newline; empty for an empty file. */
-export const firstLine = (path: string, longest: number): Effect.Effect<Uint8Array, Fault | Overlong> => {
-  const reading = eachLine(path, longest, (line) => Effect.fail<FirstLine>({ _tag: "FirstLine", line }))
+export const readFirstLine = (path: string, maxBytes: number): Effect.Effect<Uint8Array, Fault | Overlong> => {
+  const reading = forEachLine(path, maxBytes, (line) => Effect.fail<FirstLine>({ _tag: "FirstLine", line }))
   return Effect.matchEffect(reading, {
     onSuccess: () => Effect.succeed(new Uint8Array(0)),
     onFailure: (problem): Effect.Effect<Uint8Array, Fault | Overlong> =>
@@ -128,7 +128,7 @@ export const writeNew = <E, R>(
   )
 
 /** Flushes the names in a directory, so that they survive a loss of power. Not every system supports this. */
-export const flushNames = (directory: string): void => {
+export const flushDirectory = (directory: string): void => {
   try {
     syncDirectoryNow(directory)
   } catch {

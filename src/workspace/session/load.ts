@@ -4,27 +4,27 @@ import type * as Scope from "effect/Scope"
 import { Fs, resolve } from "../../runtime/node.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { type ArchiveError, bringBackOpenedOf } from "../../history/Archive.ts"
-import { insideOf } from "../../history/inside.ts"
+import { toInnerPath } from "../../history/inside.ts"
 import { attempt, open as openFile, type Opened } from "../../history/zip/outside.ts"
 import type { Fault, FsError } from "../../model/FsError.ts"
 import type { SessionError } from "../../model/sessionError.ts"
 import type { AnySlice } from "../../model/Slice.ts"
 import type { LoadedTree, Operations } from "../Session.ts"
-import { eachLine, hashOfOpened, type Overlong, toError, whole } from "./files.ts"
-import { algebraOf, type Given } from "./given.ts"
-import { invalid, shown } from "./ids.ts"
-import { hiddenArchives, placesOf } from "./places.ts"
-import { decode, longestText, type Named, type Place, type Reading, refuse } from "./saved.ts"
-import { open, type Session } from "./session.ts"
+import { forEachLine, hashOfOpened, type Overlong, toError, readWhole } from "./files.ts"
+import { algebraOf, type FilesystemSource } from "./given.ts"
+import { invalid, quoteId } from "./ids.ts"
+import { hiddenArchives, dumpPathsOf } from "./places.ts"
+import { decode, maxTextBytes, type ArchiveName, type ErrorContext, type LoadedSession, makeError } from "./saved.ts"
+import { openSession, type Session } from "./session.ts"
 
 const toSession = (
   operation: string,
-  { createdAt, held, id, tags }: Reading,
+  { createdAt, held, id, tags }: LoadedSession,
   parent?: Session
-): Effect.Effect<Session, SessionError> => open(operation, { id, createdAt, tags, held, parent })
+): Effect.Effect<Session, SessionError> => openSession(operation, { id, createdAt, tags, held, parent })
 
-const overlong = (place: Place): SessionError =>
-  refuse(place)("corrupt", `it has more than ${longestText} bytes, and no session is written so`)
+const overlongError = (errorContext: ErrorContext): SessionError =>
+  makeError(errorContext)("corrupt", `it has more than ${maxTextBytes} bytes, and no session is written so`)
 
 const isOverlong = (problem: { readonly _tag: string }): problem is Overlong => problem._tag === "Overlong"
 
@@ -32,43 +32,43 @@ const isError = (problem: { readonly _tag: string }): problem is SessionError =>
 
 export const load = (path: string, slices: ReadonlyArray<AnySlice>): Effect.Effect<Operations, SessionError> =>
   Effect.gen(function* () {
-    const place: Place = { operation: "Session.load", where: "" }
-    const bytes = yield* Effect.mapError(whole(path, longestText), (problem) =>
-      isOverlong(problem) ? overlong(place) : toError(place.operation, path)(problem)
+    const errorContext: ErrorContext = { operation: "Session.load", prefix: "" }
+    const bytes = yield* Effect.mapError(readWhole(path, maxTextBytes), (problem) =>
+      isOverlong(problem) ? overlongError(errorContext) : toError(errorContext.operation, path)(problem)
     )
-    const reading = yield* decode(place, bytes, slices)
-    return (yield* toSession(place.operation, reading)).operations
+    const loadedSession = yield* decode(errorContext, bytes, slices)
+    return (yield* toSession(errorContext.operation, loadedSession)).operations
   })
 
 const operation = "loadSessionTree"
 
-const placeOf = (line: number): Place => ({ operation, where: `line ${line}: ` })
+const lineContext = (line: number): ErrorContext => ({ operation, prefix: `line ${line}: ` })
 
-const misplaced = (reading: Reading, before: ReadonlyMap<string, Reading>): string | undefined => {
-  if (before.has(reading.id)) return `there is a session ${shown(reading.id)} before it`
+const orderFault = (loadedSession: LoadedSession, before: ReadonlyMap<string, LoadedSession>): string | undefined => {
+  if (before.has(loadedSession.id)) return `there is a session ${quoteId(loadedSession.id)} before it`
   if (before.size === 0) {
-    return reading.parentId === undefined ? undefined : "the first session has a parent, so it is not the first"
+    return loadedSession.parentId === undefined ? undefined : "the first session has a parent, so it is not the first"
   }
-  if (reading.parentId === undefined) return "it is a second session without a parent"
-  return before.has(reading.parentId) ? undefined : `its parent ${shown(reading.parentId)} is not before it`
+  if (loadedSession.parentId === undefined) return "it is a second session without a parent"
+  return before.has(loadedSession.parentId) ? undefined : `its parent ${quoteId(loadedSession.parentId)} is not before it`
 }
 
-const readingsIn = Effect.fnUntraced(function* (path: string, slices: ReadonlyArray<AnySlice>) {
-  const readings = new Map<string, Reading>()
-  const lines = eachLine(path, longestText, (bytes, line) =>
-    Effect.flatMap(decode(placeOf(line), bytes, slices), (reading) => {
-      const why = misplaced(reading, readings)
-      if (why !== undefined) return Effect.fail(refuse(placeOf(line))("corrupt", why))
-      readings.set(reading.id, reading)
+const readSessions = Effect.fnUntraced(function* (path: string, slices: ReadonlyArray<AnySlice>) {
+  const loadedSessions = new Map<string, LoadedSession>()
+  const lines = forEachLine(path, maxTextBytes, (bytes, line) =>
+    Effect.flatMap(decode(lineContext(line), bytes, slices), (loadedSession) => {
+      const why = orderFault(loadedSession, loadedSessions)
+      if (why !== undefined) return Effect.fail(makeError(lineContext(line))("corrupt", why))
+      loadedSessions.set(loadedSession.id, loadedSession)
       return Effect.void
     })
   )
   yield* Effect.mapError(lines, (problem) => {
     if (isError(problem)) return problem
-    return isOverlong(problem) ? overlong(placeOf(problem.line)) : toError(operation, path)(problem)
+    return isOverlong(problem) ? overlongError(lineContext(problem.line)) : toError(operation, path)(problem)
   })
-  if (readings.size === 0) return yield* Effect.fail(refuse(placeOf(1))("corrupt", "there is nothing in it"))
-  return [...readings.values()]
+  if (loadedSessions.size === 0) return yield* Effect.fail(makeError(lineContext(1))("corrupt", "there is nothing in it"))
+  return [...loadedSessions.values()]
 })
 
 /** Tests whether the entry itself is a file. The archive of a dump is never a link. */
@@ -82,36 +82,38 @@ export interface OpenArchive {
 
 const archiveOf = Effect.fnUntraced(function* (
   path: string,
-  named: Named
+  named: ArchiveName
 ): Effect.fn.Return<OpenArchive | undefined, SessionError | Fault, Scope.Scope> {
   if (named === null) return undefined
-  const places = placesOf(path)
+  const places = dumpPathsOf(path)
   const adjacent = (yield* attempt(() => isFile(places.archive))) ? [places.archive] : []
   if (named === undefined)
     return adjacent[0] === undefined
       ? undefined
-      : { path: adjacent[0], opened: yield* openFile(adjacent[0], { follows: false }) }
+      : { path: adjacent[0], opened: yield* openFile(adjacent[0], { followsLinks: false }) }
   const { sha256 } = named
   for (const candidate of [...adjacent, ...(yield* attempt(() => hiddenArchives(places, sha256)))]) {
-    const opened = yield* openFile(candidate, { follows: false })
+    const opened = yield* openFile(candidate, { followsLinks: false })
     if ((yield* hashOfOpened(opened)) === sha256) return { path: candidate, opened }
   }
   const detail = `the archive that it names is not there, or has been changed (SHA-256 ${sha256})`
-  return yield* Effect.fail(refuse(placeOf(1))("corrupt", detail))
+  return yield* Effect.fail(makeError(lineContext(1))("corrupt", detail))
 })
 
-const build = Effect.fnUntraced(function* (readings: ReadonlyArray<Reading>): Effect.fn.Return<Session, SessionError> {
+const buildTree = Effect.fnUntraced(function* (
+  loadedSessions: ReadonlyArray<LoadedSession>
+): Effect.fn.Return<Session, SessionError> {
   const sessions = new Map<string, Session>()
-  for (const reading of readings) {
-    const parent = reading.parentId === undefined ? undefined : sessions.get(reading.parentId)
-    sessions.set(reading.id, yield* toSession(operation, reading, parent))
+  for (const loadedSession of loadedSessions) {
+    const parent = loadedSession.parentId === undefined ? undefined : sessions.get(loadedSession.parentId)
+    sessions.set(loadedSession.id, yield* toSession(operation, loadedSession, parent))
   }
-  return sessions.get(readings[0]!.id)!
+  return sessions.get(loadedSessions[0]!.id)!
 })
 
 /** Fails if the dump is inside the filesystem to restore, because the restore would remove it. */
-const checkApart = (fs: Algebra, path: string): Effect.Effect<void, SessionError> =>
-  insideOf(fs.port, path) === undefined
+const checkOutsideFilesystem = (fs: Algebra, path: string): Effect.Effect<void, SessionError> =>
+  toInnerPath(fs.port, path) === undefined
     ? Effect.void
     : Effect.fail(
         invalid(operation, "the dump lies in the filesystem that it is to be restored into; move it out of there first")
@@ -128,11 +130,11 @@ export interface Replaced {
 
 const replaced: Replaced = { _tag: "Replaced" }
 
-const pairAt = Effect.fnUntraced(function* <A, E>(
+const readPair = Effect.fnUntraced(function* <A, E>(
   path: string,
   read: Effect.Effect<A, E>,
-  named: (read: A) => Named
-): Effect.fn.Return<Pair<A>, E | SessionError | Fault | Replaced, Scope.Scope> {
+  named: (read: A) => ArchiveName
+): Effect.fn.Return<DumpPair<A>, E | SessionError | Fault | Replaced, Scope.Scope> {
   const before = yield* attempt(() => stampOf(path))
   const sessions = yield* read
   const archive = yield* Effect.catch(archiveOf(path, named(sessions)), (problem) =>
@@ -144,22 +146,22 @@ const pairAt = Effect.fnUntraced(function* <A, E>(
   return { sessions, archive }
 })
 
-export interface Pair<A> {
+export interface DumpPair<A> {
   readonly sessions: A
   readonly archive: OpenArchive | undefined
 }
 
 /** Reads a consistent pair, and tries again if another dump replaces it meanwhile. */
-export const pairOf = <A, E extends SessionError | Fault = never>(
+export const readConsistentPair = <A, E extends SessionError | Fault = never>(
   path: string,
   read: Effect.Effect<A, E>,
-  named: (read: A) => Named,
+  named: (read: A) => ArchiveName,
   triesLeft = 5
-): Effect.Effect<Pair<A>, E | SessionError | Fault | Replaced, Scope.Scope> =>
+): Effect.Effect<DumpPair<A>, E | SessionError | Fault | Replaced, Scope.Scope> =>
   Effect.catchIf(
-    pairAt(path, read, named),
+    readPair(path, read, named),
     (problem) => problem._tag === "Replaced" && triesLeft > 0,
-    () => pairOf(path, read, named, triesLeft - 1)
+    () => readConsistentPair(path, read, named, triesLeft - 1)
   )
 
 const toSessionError =
@@ -167,30 +169,30 @@ const toSessionError =
   (problem: SessionError | Fault | Replaced): SessionError => {
     if (isError(problem)) return problem
     return problem._tag === "Replaced"
-      ? refuse({ operation, where: "" })("io", "it is replaced by one dump after another")
+      ? makeError({ operation, prefix: "" })("io", "it is replaced by one dump after another")
       : toError(operation, path)(problem)
   }
 
 export const loadTree = <E>(
   jsonlPath: string,
   slices: ReadonlyArray<AnySlice>,
-  into: Given<E> | undefined
+  into: FilesystemSource<E> | undefined
 ): Effect.Effect<LoadedTree, SessionError | ArchiveError | FsError | E> =>
   Effect.gen(function* () {
     const found = Effect.flatMap(
       attempt(() => Fs.realpathSync(resolve(jsonlPath))),
       (path) =>
         Effect.map(
-          pairOf(path, readingsIn(path, slices), ([first]) => first!.archive),
+          readConsistentPair(path, readSessions(path, slices), ([first]) => first!.archive),
           (pair) => ({ ...pair, path })
         )
     )
-    const { archive, path, sessions: readings } = yield* Effect.mapError(found, toSessionError(jsonlPath))
-    const session = yield* build(readings)
+    const { archive, path, sessions: loadedSessions } = yield* Effect.mapError(found, toSessionError(jsonlPath))
+    const session = yield* buildTree(loadedSessions)
     if (archive === undefined) return { session: session.operations }
     const fs = yield* algebraOf(into)
     if (fs !== undefined) {
-      yield* checkApart(fs, path)
+      yield* checkOutsideFilesystem(fs, path)
       yield* bringBackOpenedOf(fs, archive.opened)
     }
     return { session: session.operations, archive: archive.path }

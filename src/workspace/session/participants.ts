@@ -22,7 +22,7 @@ export const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effe
   })
 
 /** Holds all participants while the effect runs, including those that join during the wait. The caller holds the session. */
-export const holding = <A, E, R>(
+export const holdAll = <A, E, R>(
   participants: ReadonlyMap<string, Participant>,
   effect: Effect.Effect<A, E, R>,
   held: ReadonlyArray<Participant> = []
@@ -30,7 +30,7 @@ export const holding = <A, E, R>(
   Effect.suspend(() => {
     const next = [...participants.values()].find((one) => !held.includes(one))
     if (next === undefined) return effect
-    const inner = holding(participants, effect, [...held, next])
+    const inner = holdAll(participants, effect, [...held, next])
     return next.exclusively?.(inner) ?? inner
   })
 
@@ -38,7 +38,7 @@ export const holding = <A, E, R>(
  * Acquires all items in order. Each step is uninterruptible, except where it allows interruption. On a failure, or an interruption between
  * the steps, undoes the earlier steps.
  */
-const allOrNone = Effect.fnUntraced(function* <A, B>(
+const acquireAll = Effect.fnUntraced(function* <A, B>(
   items: ReadonlyArray<A>,
   acquire: (item: A) => Effect.Effect<B, SessionError>,
   undo: (acquired: B) => Effect.Effect<void>,
@@ -61,7 +61,7 @@ export const captureAll = (
   participants: ReadonlyArray<Participant>,
   unmask: Unmask
 ): Effect.Effect<ReadonlyArray<Share>, SessionError> =>
-  allOrNone(
+  acquireAll(
     participants.filter(({ capture }) => capture !== undefined),
     (participant) => Effect.map(participant.capture!, (kept): Share => ({ participant, kept })),
     ({ kept }) => kept.release,
@@ -72,7 +72,7 @@ export const prepareAll = (
   shares: ReadonlyArray<Share>,
   unmask: Unmask
 ): Effect.Effect<ReadonlyArray<Prepared>, SessionError> =>
-  allOrNone(
+  acquireAll(
     shares,
     ({ kept }) => kept.prepare,
     ({ discard }) => discard,

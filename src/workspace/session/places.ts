@@ -6,7 +6,7 @@ import { basename, dirname, Fs, join } from "../../runtime/node.ts"
 import * as Hash from "../../runtime/hash.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
-export interface Places {
+export interface DumpPaths {
   readonly directory: string
   readonly name: string
   readonly lines: string
@@ -16,11 +16,11 @@ export interface Places {
 const [linesEnding, archiveEnding] = [".jsonl", ".fs.zip"] as const
 
 /** The largest file name that every disk accepts, in bytes. */
-const longestName = 255
+const maxFileNameBytes = 255
 
-export const longestStem = longestName - archiveEnding.length
+export const maxDumpNameBytes = maxFileNameBytes - archiveEnding.length
 
-export const placesIn = (directory: string, name: string): Places => ({
+export const dumpPathsIn = (directory: string, name: string): DumpPaths => ({
   directory,
   name,
   lines: join(directory, name + linesEnding),
@@ -28,42 +28,44 @@ export const placesIn = (directory: string, name: string): Places => ({
 })
 
 /** Returns the places for a `.jsonl` of any name. Its extension, if any, is replaced for the archive. */
-export const placesOf = (lines: string): Places => {
+export const dumpPathsOf = (lines: string): DumpPaths => {
   const name = basename(lines).replace(/\.[^.]+$/, "")
-  return { ...placesIn(dirname(lines), name), lines }
+  return { ...dumpPathsIn(dirname(lines), name), lines }
 }
 
-export const isLines = (path: string): boolean => path.endsWith(linesEnding)
+export const isLinesFile = (path: string): boolean => path.endsWith(linesEnding)
 
 /**
  * Returns the kind in the name of a hidden directory, `dump` and 16 letters, which identifies the dump whatever characters its name has.
  */
-const kindOf = (name: string): string =>
+const hiddenKind = (name: string): string =>
   `dump${Hash.sha256(Buffer.from(name))
     .slice(0, 16)
     .replace(/[0-9]/g, (digit) => String.fromCharCode(0x67 + Number(digit)))}`
 
 /** Tests the entry itself, not the target of a link. */
-const isKind = (path: string, kind: "isFile" | "isDirectory"): boolean =>
+const isEntryOfKind = (path: string, kind: "isFile" | "isDirectory"): boolean =>
   Fs.lstatSync(path, { throwIfNoEntry: false })?.[kind]() === true
 
 /**
  * Returns the directories whose name has the form of the dump's hidden directories. Any program can create such a name, so callers only
  * look there for an archive of a known hash. Links and files of such a name are skipped.
  */
-const hiddenOf = ({ directory, name }: Places): ReadonlyArray<string> => {
-  const start = `.~fsa-${kindOf(name)}-`
-  return Fs.readdirSync(directory).filter((entry) => entry.startsWith(start) && isKind(join(directory, entry), "isDirectory"))
+const hiddenDirectories = ({ directory, name }: DumpPaths): ReadonlyArray<string> => {
+  const start = `.~fsa-${hiddenKind(name)}-`
+  return Fs.readdirSync(directory).filter(
+    (entry) => entry.startsWith(start) && isEntryOfKind(join(directory, entry), "isDirectory")
+  )
 }
 
 /** Creates a hidden directory, which is in use until it is released. */
-export const enter = ({ directory, name }: Places): string => {
-  const made = TemporaryNames.make(kindOf(name))
-  const path = join(directory, made)
+export const createHiddenDirectory = ({ directory, name }: DumpPaths): string => {
+  const directoryName = TemporaryNames.make(hiddenKind(name))
+  const path = join(directory, directoryName)
   try {
     Fs.mkdirSync(path, { mode: 0o700 })
   } catch (error) {
-    TemporaryNames.forget(made)
+    TemporaryNames.forget(directoryName)
     throw error
   }
   return path
@@ -77,13 +79,13 @@ const removeQuietly = (path: string): void => {
   }
 }
 
-const isOwn = (name: string): boolean =>
+const isDumpFile = (name: string): boolean =>
   /^(archive|lines[1-9]?|[0-9a-f]{64}\.fs\.zip)$/.test(name) || TemporaryNames.isLeftover(name)
 
 /** Removes a leftover directory. Foreign files in it stay, and so does the directory then. */
 const removeLeftover = (path: string): void => {
   try {
-    for (const name of Fs.readdirSync(path)) if (isOwn(name)) Fs.unlinkSync(join(path, name))
+    for (const name of Fs.readdirSync(path)) if (isDumpFile(name)) Fs.unlinkSync(join(path, name))
     Fs.rmdirSync(path)
   } catch {
     // The next dump tries again.
@@ -91,14 +93,15 @@ const removeLeftover = (path: string): void => {
 }
 
 /** Ends the use of a hidden directory, and removes it unless it has the only archive of a committed dump. */
-export const leave = (path: string, keeps: boolean): void => {
+export const releaseHiddenDirectory = (path: string, isKept: boolean): void => {
   TemporaryNames.forget(basename(path))
-  if (!keeps) removeQuietly(path)
+  if (!isKept) removeQuietly(path)
 }
 
-export const sweep = (places: Places): void => {
+export const removeLeftovers = (places: DumpPaths): void => {
   try {
-    for (const entry of hiddenOf(places)) if (TemporaryNames.isLeftover(entry)) removeLeftover(join(places.directory, entry))
+    for (const entry of hiddenDirectories(places))
+      if (TemporaryNames.isLeftover(entry)) removeLeftover(join(places.directory, entry))
   } catch {
     // Another process sweeps at the same time.
   }
@@ -106,7 +109,7 @@ export const sweep = (places: Places): void => {
 
 export const hiddenArchive = (path: string, sha256: string): string => join(path, `${sha256}${archiveEnding}`)
 
-export const hiddenArchives = (places: Places, sha256: string): ReadonlyArray<string> =>
-  hiddenOf(places)
+export const hiddenArchives = (places: DumpPaths, sha256: string): ReadonlyArray<string> =>
+  hiddenDirectories(places)
     .map((entry) => hiddenArchive(join(places.directory, entry), sha256))
-    .filter((path) => isKind(path, "isFile"))
+    .filter((path) => isEntryOfKind(path, "isFile"))

@@ -4,18 +4,18 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { SessionError } from "../../model/sessionError.ts"
 import type { AnySlice } from "../../model/Slice.ts"
-import { shown, whyUnfit } from "./ids.ts"
+import { quoteId, idFault } from "./ids.ts"
 import type { Operations } from "../Session.ts"
-import type { Held } from "./session.ts"
+import type { SliceItems } from "./session.ts"
 
 /** The version that this module writes, and the newest that it reads. */
 const schemaVersion = 1
 
 /** The largest text in bytes. A text is held in memory as a whole, and JavaScript strings cannot be longer than about twice that. */
-export const longestText = 256 * 1024 * 1024
+export const maxTextBytes = 256 * 1024 * 1024
 
 /** The archive of a dump; `null` if there is none, and `undefined` if the text does not tell. */
-export type Named = { readonly sha256: string } | null | undefined
+export type ArchiveName = { readonly sha256: string } | null | undefined
 
 const Archive = Schema.Struct({ sha256: Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/)) })
 
@@ -36,37 +36,41 @@ const Envelope = Schema.toCodecJson(
 
 const itemsCodec = ({ schema }: AnySlice) => Schema.toCodecJson(Schema.Array(schema as Schema.Codec<unknown, unknown>))
 
-const short = (text: string): string => {
+const shorten = (text: string): string => {
   const line = text.replace(/\s*\n\s*/g, " ")
   return line.length > 500 ? `${line.slice(0, 500)}…` : line
 }
 
 /** The operation, and the prefix of each message, such as the line. */
-export interface Place {
+export interface ErrorContext {
   readonly operation: string
-  readonly where: string
+  readonly prefix: string
 }
 
-export const refuse =
-  ({ operation, where }: Place) =>
+export const makeError =
+  ({ operation, prefix }: ErrorContext) =>
   (reason: SessionError["reason"], detail: string): SessionError =>
-    new SessionError({ operation, reason, detail: short(`${where}${detail}`) })
+    new SessionError({ operation, reason, detail: shorten(`${prefix}${detail}`) })
 
 /** Turns a mismatch with the schema into a SessionError. A thrown error counts too, for example a stack overflow on deep nesting. */
-const fitting = <A>(place: Place, what: string, coded: Effect.Effect<A, Schema.SchemaError>): Effect.Effect<A, SessionError> =>
+const asCorruptError = <A>(
+  errorContext: ErrorContext,
+  subject: string,
+  coded: Effect.Effect<A, Schema.SchemaError>
+): Effect.Effect<A, SessionError> =>
   coded.pipe(
     Effect.catchDefect((defect) => Effect.fail({ message: String(defect) })),
-    Effect.mapError(({ message }) => refuse(place)("corrupt", `${what}: ${message}`))
+    Effect.mapError(({ message }) => makeError(errorContext)("corrupt", `${subject}: ${message}`))
   )
 
 /** Tests whether a slice is written. An empty slice is omitted, unless its initial items are not empty. */
-const isWritten = ([slice, items]: Held): boolean => items.length > 0 || slice.initial.length > 0
+const isWritten = ([slice, items]: SliceItems): boolean => items.length > 0 || slice.initial.length > 0
 
-export interface Writing {
+export interface SessionRecord {
   readonly operations: Operations
-  readonly held: ReadonlyArray<Held>
+  readonly held: ReadonlyArray<SliceItems>
   readonly parentId: string | undefined
-  readonly archive: Named
+  readonly archive: ArchiveName
   /** The SHA-256 of the earlier dump's archive, which this dump replaces. The old archive may still be there if the process is killed. */
   readonly replaces?: string | undefined
 }
@@ -74,16 +78,16 @@ export interface Writing {
 /** Encodes a session as one line of JSON with a newline. */
 export const encode = Effect.fnUntraced(function* (
   operation: string,
-  { archive, held, operations, parentId, replaces }: Writing
+  { archive, held, operations, parentId, replaces }: SessionRecord
 ): Effect.fn.Return<Uint8Array, SessionError> {
   const { createdAt, id, tags } = operations
-  const place: Place = { operation, where: `session ${shown(id)}, ` }
+  const errorContext: ErrorContext = { operation, prefix: `session ${quoteId(id)}, ` }
   const slices: Array<unknown> = []
   for (const one of held) {
     if (!isWritten(one)) continue
     const [{ name, policy }, items] = one
     const encoded = Schema.encodeEffect(itemsCodec(one[0]))(items)
-    slices.push({ name, policy, items: yield* fitting(place, `slice ${shown(name)}`, encoded) })
+    slices.push({ name, policy, items: yield* asCorruptError(errorContext, `slice ${quoteId(name)}`, encoded) })
   }
   const value = {
     schemaVersion,
@@ -97,27 +101,30 @@ export const encode = Effect.fnUntraced(function* (
   }
   const text = yield* Effect.try({
     try: () => Buffer.from(`${JSON.stringify(value)}\n`),
-    catch: (error) => refuse(place)("io", `it cannot be written as one text: ${String(error)}`)
+    catch: (error) => makeError(errorContext)("io", `it cannot be written as one text: ${String(error)}`)
   })
-  if (text.length > longestText) {
-    return yield* Effect.fail(refuse(place)("io", `its text has ${text.length} bytes where ${longestText} are allowed`))
+  if (text.length > maxTextBytes) {
+    return yield* Effect.fail(
+      makeError(errorContext)("io", `its text has ${text.length} bytes where ${maxTextBytes} are allowed`)
+    )
   }
   return text
 })
 
-export interface Reading {
+export interface LoadedSession {
   readonly id: string
   readonly parentId: string | undefined
   readonly createdAt: DateTime.Utc
   readonly tags: Readonly<Record<string, string>>
-  readonly archive: Named
-  readonly held: ReadonlyArray<Held>
+  readonly archive: ArchiveName
+  readonly held: ReadonlyArray<SliceItems>
 }
 
-const parse = (place: Place, bytes: Uint8Array): Effect.Effect<unknown, SessionError> =>
+const parse = (errorContext: ErrorContext, bytes: Uint8Array): Effect.Effect<unknown, SessionError> =>
   Effect.try({
     try: (): unknown => JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)),
-    catch: (error) => refuse(place)("corrupt", `it is no JSON: ${error instanceof Error ? error.message : String(error)}`)
+    catch: (error) =>
+      makeError(errorContext)("corrupt", `it is no JSON: ${error instanceof Error ? error.message : String(error)}`)
   })
 
 const versionOf = (value: unknown): unknown =>
@@ -126,7 +133,7 @@ const versionOf = (value: unknown): unknown =>
 const isArchive = Schema.is(Archive)
 
 /** Returns the SHA-256 of each archive that the first line of a dump names as its own; empty if the line cannot be read. */
-export const namedIn = (firstLine: Uint8Array): ReadonlySet<string> => {
+export const namedHashesIn = (firstLine: Uint8Array): ReadonlySet<string> => {
   const named = new Set<string>()
   let value: unknown
   try {
@@ -143,62 +150,69 @@ export const namedIn = (firstLine: Uint8Array): ReadonlySet<string> => {
 }
 
 /** Fails for a newer schema version, before the text is checked against the schema of this version. */
-const checkVersion = (place: Place, value: unknown): Effect.Effect<void, SessionError> => {
+const checkVersion = (errorContext: ErrorContext, value: unknown): Effect.Effect<void, SessionError> => {
   const version = versionOf(value)
   return typeof version === "number" && version > schemaVersion
     ? Effect.fail(
-        refuse(place)("version", `it was written with schema version ${version}; this program knows ${schemaVersion}`)
+        makeError(errorContext)("version", `it was written with schema version ${version}; this program knows ${schemaVersion}`)
       )
     : Effect.void
 }
 
-const byName = (place: Place, slices: ReadonlyArray<AnySlice>): Effect.Effect<ReadonlyMap<string, AnySlice>, SessionError> =>
+const byName = (
+  errorContext: ErrorContext,
+  slices: ReadonlyArray<AnySlice>
+): Effect.Effect<ReadonlyMap<string, AnySlice>, SessionError> =>
   Effect.suspend(() => {
     const all = new Map<string, AnySlice>()
     for (const slice of slices) {
       const other = all.get(slice.name)
       if (other !== undefined && other !== slice) {
-        return Effect.fail(refuse(place)("duplicateSlice", `two slices are called ${shown(slice.name)}`))
+        return Effect.fail(makeError(errorContext)("duplicateSlice", `two slices are called ${quoteId(slice.name)}`))
       }
       all.set(slice.name, slice)
     }
     return Effect.succeed(all)
   })
 
-export type Saved = typeof Envelope.Type
+export type SavedSession = typeof Envelope.Type
 
 /** Decodes the envelope, and leaves the items encoded. */
 export const decodeSaved = Effect.fnUntraced(function* (
-  place: Place,
+  errorContext: ErrorContext,
   bytes: Uint8Array
-): Effect.fn.Return<Saved, SessionError> {
-  const value = yield* parse(place, bytes)
-  yield* checkVersion(place, value)
-  return yield* fitting(place, "it is no saved session", Schema.decodeUnknownEffect(Envelope)(value))
+): Effect.fn.Return<SavedSession, SessionError> {
+  const value = yield* parse(errorContext, bytes)
+  yield* checkVersion(errorContext, value)
+  return yield* asCorruptError(errorContext, "it is no saved session", Schema.decodeUnknownEffect(Envelope)(value))
 })
 
 /** Decodes a session. Each of the given slices gets its items from the text, or its initial items. */
 export const decode = Effect.fnUntraced(function* (
-  place: Place,
+  errorContext: ErrorContext,
   bytes: Uint8Array,
   slices: ReadonlyArray<AnySlice>
-): Effect.fn.Return<Reading, SessionError> {
-  const known = yield* byName(place, slices)
-  const saved = yield* decodeSaved(place, bytes)
+): Effect.fn.Return<LoadedSession, SessionError> {
+  const slicesByName = yield* byName(errorContext, slices)
+  const saved = yield* decodeSaved(errorContext, bytes)
   for (const id of saved.parentId === undefined ? [saved.sessionId] : [saved.sessionId, saved.parentId]) {
-    const why = whyUnfit(id)
-    if (why !== undefined) return yield* Effect.fail(refuse(place)("corrupt", `${shown(id)} cannot be an id: ${why}`))
+    const why = idFault(id)
+    if (why !== undefined)
+      return yield* Effect.fail(makeError(errorContext)("corrupt", `${quoteId(id)} cannot be an id: ${why}`))
   }
-  const strangers = saved.slices.filter(({ name }) => !known.has(name))
-  if (strangers.length > 0) {
-    const names = strangers.map(({ name }) => shown(name)).join(", ")
-    return yield* Effect.fail(refuse(place)("unknownSlice", `it has slices that were not given: ${names}`))
+  const unknownSlices = saved.slices.filter(({ name }) => !slicesByName.has(name))
+  if (unknownSlices.length > 0) {
+    const names = unknownSlices.map(({ name }) => quoteId(name)).join(", ")
+    return yield* Effect.fail(makeError(errorContext)("unknownSlice", `it has slices that were not given: ${names}`))
   }
   const found = new Map<AnySlice, ReadonlyArray<unknown>>()
   for (const { items, name } of saved.slices) {
-    const slice = known.get(name)!
-    if (found.has(slice)) return yield* Effect.fail(refuse(place)("corrupt", `slice ${shown(name)} is there twice`))
-    found.set(slice, yield* fitting(place, `slice ${shown(name)}`, Schema.decodeUnknownEffect(itemsCodec(slice))(items)))
+    const slice = slicesByName.get(name)!
+    if (found.has(slice)) return yield* Effect.fail(makeError(errorContext)("corrupt", `slice ${quoteId(name)} is there twice`))
+    found.set(
+      slice,
+      yield* asCorruptError(errorContext, `slice ${quoteId(name)}`, Schema.decodeUnknownEffect(itemsCodec(slice))(items))
+    )
   }
   return {
     id: saved.sessionId,
@@ -206,6 +220,6 @@ export const decode = Effect.fnUntraced(function* (
     createdAt: saved.createdAt,
     tags: saved.tags,
     archive: saved.archive,
-    held: [...known.values()].map((slice): Held => [slice, found.get(slice) ?? slice.initial])
+    held: [...slicesByName.values()].map((slice): SliceItems => [slice, found.get(slice) ?? slice.initial])
   }
 })

@@ -10,19 +10,19 @@ import type { AnySlice } from "../../model/Slice.ts"
 import type { Participant } from "../../port/slices.ts"
 import * as Locks from "../../runtime/locks.ts"
 import type { Operations, Options, SliceChanged } from "../Session.ts"
-import { checkId, invalid, shown } from "./ids.ts"
-import { holding, resetAll, runAll } from "./participants.ts"
+import { checkId, invalid, quoteId } from "./ids.ts"
+import { holdAll, resetAll, runAll } from "./participants.ts"
 import { save } from "./save.ts"
-import { type Entry, type Holder, type Items, kept, State } from "./state.ts"
-import { Takings } from "./takings.ts"
+import { type InstalledSlice, type CellHolder, type Items, kept, State } from "./state.ts"
+import { SessionSnapshots } from "./takings.ts"
 
-export type Held = readonly [slice: AnySlice, items: Items]
+export type SliceItems = readonly [slice: AnySlice, items: Items]
 
-export interface Beginning {
+export interface SessionStart {
   readonly id: string
   readonly createdAt: DateTime.Utc
   readonly tags: Readonly<Record<string, string>>
-  readonly held: ReadonlyArray<Held>
+  readonly held: ReadonlyArray<SliceItems>
   readonly parent?: Session | undefined
 }
 
@@ -32,22 +32,22 @@ export interface Session {
   readonly children: Array<Session>
   readonly ids: Set<string>
   /** The installed slices, in the order of their installation. */
-  readonly held: () => ReadonlyArray<Held>
+  readonly held: () => ReadonlyArray<SliceItems>
 }
 
-const known = new WeakMap<Operations, Session>()
+const sessionsByOperations = new WeakMap<Operations, Session>()
 
 /** Returns the session behind the operations. Fails for operations that this module did not create. */
 export const sessionOf = (operation: string, operations: Operations): Effect.Effect<Session, SessionError> =>
   Effect.suspend(() => {
-    const session = known.get(operations)
+    const session = sessionsByOperations.get(operations)
     return session === undefined
       ? Effect.fail(invalid(operation, "it is no session that this module has made"))
       : Effect.succeed(session)
   })
 
 /** Runs one synchronous step. A thrown error is a defect. */
-const stepping = <A>(step: () => A | SessionError): Effect.Effect<A, SessionError> =>
+const runStep = <A>(step: () => A | SessionError): Effect.Effect<A, SessionError> =>
   Effect.suspend(() => {
     const answer = step()
     return answer instanceof SessionError ? Effect.fail(answer) : Effect.succeed(answer)
@@ -59,22 +59,22 @@ const checkTags = (operation: string, tags: Readonly<Record<string, string>>): E
     : Effect.fail(invalid(operation, "the tags are texts by name"))
 
 /** Creates a session. Checks everything before the session joins its parent's tree. */
-export const open = (operation: string, beginning: Beginning): Effect.Effect<Session, SessionError> =>
+export const openSession = (operation: string, sessionStart: SessionStart): Effect.Effect<Session, SessionError> =>
   Effect.gen(function* () {
-    yield* checkId(operation, "session", beginning.id)
-    yield* checkTags(operation, beginning.tags)
+    yield* checkId(operation, "session", sessionStart.id)
+    yield* checkTags(operation, sessionStart.tags)
     const state = yield* State.make
-    for (const [slice, items] of beginning.held) {
-      const entry = yield* stepping(() => state.installed(operation, slice))
+    for (const [slice, items] of sessionStart.held) {
+      const entry = yield* runStep(() => state.installSlice(operation, slice))
       if (items !== slice.initial) state.change("set", [[entry, kept(items)]])
     }
-    return yield* stepping(() => assemble(operation, beginning, state))
+    return yield* runStep(() => createOperations(operation, sessionStart, state))
   })
 
 const slicesOf = (state: State) => {
   /** Changes a slice. Computes the new items first, so that the slice is not installed if that fails. */
-  const changing = (cause: SliceChanged["cause"], slice: AnySlice, next: (entry: Entry) => Items) =>
-    stepping(() => {
+  const changeSlice = (cause: SliceChanged["cause"], slice: AnySlice, next: (entry: InstalledSlice) => Items) =>
+    runStep(() => {
       const entry = state.entryOf(cause, slice)
       if (entry instanceof SessionError) return entry
       const items = next(entry)
@@ -84,18 +84,18 @@ const slicesOf = (state: State) => {
     })
   const itemsOf = (slice: AnySlice): Items => state.find(slice)?.items ?? []
   return {
-    install: (slice) => Effect.asVoid(stepping(() => state.installed("install", slice))),
+    install: (slice) => Effect.asVoid(runStep(() => state.installSlice("install", slice))),
     all: <A>(slice: AnySlice) => Effect.sync(() => itemsOf(slice) as ReadonlyArray<A>),
     latest: <A>(slice: AnySlice) =>
       Effect.sync((): Option.Option<A> => {
         const items = itemsOf(slice) as ReadonlyArray<A>
         return items.length === 0 ? Option.none() : Option.some(items.at(-1)!)
       }),
-    set: (slice, ...items) => changing("set", slice, () => kept(items)),
-    dispatch: (slice, event) => changing("dispatch", slice, (entry) => state.reduced(entry, event)),
+    set: (slice, ...items) => changeSlice("set", slice, () => kept(items)),
+    dispatch: (slice, event) => changeSlice("dispatch", slice, (entry) => state.reduceEvent(entry, event)),
     publish: (event) =>
       Effect.sync(() => {
-        const steps = state.published(event)
+        const steps = state.stepsOfEvent(event)
         PubSub.publishUnsafe(state.events, event)
         state.change("publish", steps)
       }),
@@ -103,8 +103,8 @@ const slicesOf = (state: State) => {
     events: Stream.fromPubSub(state.events),
     cell: <A>(slice: AnySlice, changed: (latest: A | undefined) => void) =>
       Effect.gen(function* () {
-        const entry = yield* stepping(() => state.installed("cell", slice))
-        const holder: Holder = { changed: (latest) => changed(latest as A | undefined) }
+        const entry = yield* runStep(() => state.installSlice("cell", slice))
+        const holder: CellHolder = { changed: (latest) => changed(latest as A | undefined) }
         yield* Effect.acquireRelease(
           Effect.sync(() => void entry.holders.add(holder)),
           () => Effect.sync(() => void entry.holders.delete(holder))
@@ -119,19 +119,23 @@ const slicesOf = (state: State) => {
 }
 
 /** Creates the operations of a session and adds it to its parent's tree. Its id must be new in that tree. */
-const assemble = (operation: string, { createdAt, id, parent, tags }: Beginning, state: State): Session | SessionError => {
+const createOperations = (
+  operation: string,
+  { createdAt, id, parent, tags }: SessionStart,
+  state: State
+): Session | SessionError => {
   const ids = parent?.ids ?? new Set<string>()
-  if (ids.has(id)) return invalid(operation, `there is a session ${shown(id)} in this tree already`)
+  if (ids.has(id)) return invalid(operation, `there is a session ${quoteId(id)} in this tree already`)
   ids.add(id)
   const locks = Locks.make()
   const participants = new Map<string, Participant>()
-  const takings = new Takings(id, state, participants)
+  const sessionSnapshots = new SessionSnapshots(id, state, participants)
   const children: Array<Session> = []
 
-  const alone = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => locks.alone([root], effect)
-  const exclusively: Operations["exclusively"] = (effect) => alone(holding(participants, effect))
+  const runAlone = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => locks.alone([root], effect)
+  const exclusively: Operations["exclusively"] = (effect) => runAlone(holdAll(participants, effect))
 
-  const held = (): ReadonlyArray<Held> => state.entries.map(({ items, slice }) => [slice, items])
+  const held = (): ReadonlyArray<SliceItems> => state.entries.map(({ items, slice }) => [slice, items])
   const resetSlices = (): void =>
     state.change(
       "reset",
@@ -147,52 +151,58 @@ const assemble = (operation: string, { createdAt, id, parent, tags }: Beginning,
     children: Effect.sync(() => children.map((child) => child.operations)),
 
     snapshot: (snapshotId = randomUUID()) =>
-      Effect.andThen(checkId("snapshot", "snapshot", snapshotId), exclusively(Effect.suspend(() => takings.take(snapshotId)))),
-    snapshots: Effect.sync(() => takings.snapshots),
-    restore: (snapshot) => exclusively(Effect.suspend(() => takings.restore("restore", snapshot))),
+      Effect.andThen(
+        checkId("snapshot", "snapshot", snapshotId),
+        exclusively(Effect.suspend(() => sessionSnapshots.take(snapshotId)))
+      ),
+    snapshots: Effect.sync(() => sessionSnapshots.snapshots),
+    restore: (snapshot) => exclusively(Effect.suspend(() => sessionSnapshots.restore("restore", snapshot))),
     rollback: (snapshotId) =>
       exclusively(
         Effect.flatMap(
-          stepping(() => takings.byId("rollback", snapshotId)),
-          (snapshot) => takings.restore("rollback", snapshot)
+          runStep(() => sessionSnapshots.byId("rollback", snapshotId)),
+          (snapshot) => sessionSnapshots.restore("rollback", snapshot)
         )
       ),
-    prepare: (snapshot) => Effect.suspend(() => takings.prepare("restore", snapshot)),
+    prepare: (snapshot) => Effect.suspend(() => sessionSnapshots.prepare("restore", snapshot)),
     exclusively,
-    forget: (snapshotId) => alone(Effect.uninterruptible(takings.forget(snapshotId))),
+    forget: (snapshotId) => runAlone(Effect.uninterruptible(sessionSnapshots.forget(snapshotId))),
 
     reset: exclusively(
       Effect.uninterruptible(Effect.suspend(() => runAll([Effect.sync(resetSlices), resetAll([...participants.values()])])))
     ),
     clone: (options = {}) =>
       Effect.flatMap(exclusively(Effect.sync(held)), (items) =>
-        Effect.map(begin("clone", options, items), (session) => session.operations)
+        Effect.map(createSession("clone", options, items), (session) => session.operations)
       ),
     child: (options = {}) =>
       Effect.suspend(() =>
-        Effect.map(begin("child", options, initially(options), known.get(operations)), (session) => session.operations)
+        Effect.map(
+          createSession("child", options, initialItems(options), sessionsByOperations.get(operations)),
+          (session) => session.operations
+        )
       ),
     save: (path) =>
       Effect.flatMap(exclusively(Effect.sync(held)), (items) =>
         save(path, { operations, held: items, parentId: parent?.operations.id, archive: undefined })
       ),
 
-    join: (participant) =>
-      Locks.unheld(
+    addParticipant: (participant) =>
+      Locks.withoutHolder(
         Effect.asVoid(
           Effect.acquireRelease(
-            stepping(() => {
+            runStep(() => {
               if (participants.has(participant.name)) {
-                return invalid("join", `${shown(participant.name)} takes part in this session already`)
+                return invalid("join", `${quoteId(participant.name)} takes part in this session already`)
               }
               participants.set(participant.name, participant)
               return undefined
             }),
             () =>
-              alone(
+              runAlone(
                 Effect.suspend(() => {
                   participants.delete(participant.name)
-                  return takings.withdraw(participant)
+                  return sessionSnapshots.releaseParticipant(participant)
                 })
               )
           )
@@ -201,17 +211,18 @@ const assemble = (operation: string, { createdAt, id, parent, tags }: Beginning,
   })
 
   const session: Session = { operations, parent, children, ids, held }
-  known.set(operations, session)
+  sessionsByOperations.set(operations, session)
   parent?.children.push(session)
   return session
 }
 
-export const initially = ({ slices = [] }: Options): ReadonlyArray<Held> => slices.map((slice) => [slice, slice.initial])
+export const initialItems = ({ slices = [] }: Options): ReadonlyArray<SliceItems> =>
+  slices.map((slice) => [slice, slice.initial])
 
-export const begin = (
+export const createSession = (
   operation: string,
   { id = randomUUID(), tags = {} }: Pick<Options, "id" | "tags">,
-  held: ReadonlyArray<Held>,
+  held: ReadonlyArray<SliceItems>,
   parent?: Session
 ): Effect.Effect<Session, SessionError> =>
-  Effect.flatMap(DateTime.now, (createdAt) => open(operation, { id, createdAt, tags, held, parent }))
+  Effect.flatMap(DateTime.now, (createdAt) => openSession(operation, { id, createdAt, tags, held, parent }))

@@ -7,31 +7,31 @@ import * as PubSub from "effect/PubSub"
 import { SessionError } from "../../model/sessionError.ts"
 import type { AnySlice } from "../../model/Slice.ts"
 import type { SliceChanged } from "../Session.ts"
-import { invalid, shown, whyUnfit } from "./ids.ts"
+import { invalid, quoteId, idFault } from "./ids.ts"
 
 export type Items = ReadonlyArray<unknown>
 
 /** The holder of a cell. `changed` is called with a new last item that another writer has set. */
-export interface Holder {
+export interface CellHolder {
   readonly changed: (latest: unknown) => void
 }
 
-export interface Entry {
+export interface InstalledSlice {
   readonly slice: AnySlice
   readonly name: string
   readonly policy: AnySlice["policy"]
   readonly initial: Items
   items: Items
-  readonly holders: Set<Holder>
+  readonly holders: Set<CellHolder>
 }
 
-export type Step = readonly [entry: Entry, items: Items]
+export type SliceStep = readonly [entry: InstalledSlice, items: Items]
 
-const none: Items = Object.freeze([])
+const noItems: Items = Object.freeze([])
 
 export const kept = (items: Items): Items => {
   if (!Array.isArray(items)) throw new TypeError("the items of a slice are an array")
-  if (items.length === 0) return none
+  if (items.length === 0) return noItems
   return Object.isFrozen(items) ? items : Object.freeze([...(items as Items)])
 }
 
@@ -39,7 +39,7 @@ export class State {
   /** The changes and the published events. A slow reader loses nothing, and values without a reader are not kept. */
   readonly changes: PubSub.PubSub<SliceChanged>
   readonly events: PubSub.PubSub<unknown>
-  readonly #entries = new Map<string, Entry>()
+  readonly #entries = new Map<string, InstalledSlice>()
   #isReducing = false
 
   private constructor(changes: PubSub.PubSub<SliceChanged>, events: PubSub.PubSub<unknown>) {
@@ -52,46 +52,46 @@ export class State {
   })
 
   /** The slices in the order of their installation. */
-  get entries(): ReadonlyArray<Entry> {
+  get entries(): ReadonlyArray<InstalledSlice> {
     return [...this.#entries.values()]
   }
 
-  find(slice: AnySlice): Entry | undefined {
+  find(slice: AnySlice): InstalledSlice | undefined {
     const entry = this.#entries.get(slice.name)
     return entry?.slice === slice ? entry : undefined
   }
 
-  entryOf(operation: string, slice: AnySlice): Entry | SessionError {
-    const there = this.#entries.get(slice.name)
-    if (there?.slice === slice) return there
-    if (there !== undefined) {
-      const detail = `another slice called ${shown(slice.name)} is installed`
+  entryOf(operation: string, slice: AnySlice): InstalledSlice | SessionError {
+    const installedSlice = this.#entries.get(slice.name)
+    if (installedSlice?.slice === slice) return installedSlice
+    if (installedSlice !== undefined) {
+      const detail = `another slice called ${quoteId(slice.name)} is installed`
       return new SessionError({ operation, reason: "duplicateSlice", detail })
     }
-    const why = whyUnfit(slice.name)
-    if (why !== undefined) return invalid(operation, `${shown(slice.name)} cannot be the name of a slice: ${why}`)
+    const why = idFault(slice.name)
+    if (why !== undefined) return invalid(operation, `${quoteId(slice.name)} cannot be the name of a slice: ${why}`)
     const initial = kept(slice.initial)
     return { slice, name: slice.name, policy: slice.policy, initial, items: initial, holders: new Set() }
   }
 
-  install(entry: Entry): void {
-    this.#mayChange()
+  install(entry: InstalledSlice): void {
+    this.#assertMayChange()
     this.#entries.set(entry.name, entry)
   }
 
-  installed(operation: string, slice: AnySlice): Entry | SessionError {
+  installSlice(operation: string, slice: AnySlice): InstalledSlice | SessionError {
     const entry = this.entryOf(operation, slice)
     if (!(entry instanceof SessionError)) this.install(entry)
     return entry
   }
 
   /** Returns the items after an event. The reducer may throw. */
-  reduced(entry: Entry, event: unknown): Items {
-    return this.#reducing(() => kept(entry.slice.reduce(entry.items, event)))
+  reduceEvent(entry: InstalledSlice, event: unknown): Items {
+    return this.#whileReducing(() => kept(entry.slice.reduce(entry.items, event)))
   }
 
-  published(event: unknown): ReadonlyArray<Step> {
-    return this.#reducing(() =>
+  stepsOfEvent(event: unknown): ReadonlyArray<SliceStep> {
+    return this.#whileReducing(() =>
       this.entries.map((entry) => {
         let items = entry.items
         for (const handler of entry.slice.handlers) {
@@ -103,26 +103,26 @@ export class State {
   }
 
   /** Applies the steps, notifies the other holders of cells, and publishes the changes. */
-  change(cause: SliceChanged["cause"], steps: ReadonlyArray<Step>, by?: Holder): void {
-    this.#mayChange()
-    const others: Array<Entry> = []
+  change(cause: SliceChanged["cause"], steps: ReadonlyArray<SliceStep>, except?: CellHolder): void {
+    this.#assertMayChange()
+    const notified: Array<InstalledSlice> = []
     const changed: Array<SliceChanged> = []
     for (const [entry, items] of steps) {
       if (items === entry.items) continue
-      if (entry.holders.size > 0 && !Object.is(items.at(-1), entry.items.at(-1))) others.push(entry)
+      if (entry.holders.size > 0 && !Object.is(items.at(-1), entry.items.at(-1))) notified.push(entry)
       entry.items = items
       changed.push(Object.freeze({ slice: entry.name, items, cause }))
     }
     for (const change of changed) PubSub.publishUnsafe(this.changes, change)
-    tellHolders(others, by)
+    notifyHolders(notified, except)
   }
 
-  #mayChange(): void {
+  #assertMayChange(): void {
     if (this.#isReducing) throw new Error("a reducer answers new items; it may not change the session itself")
   }
 
-  #reducing<A>(reduce: () => A): A {
-    this.#mayChange()
+  #whileReducing<A>(reduce: () => A): A {
+    this.#assertMayChange()
     this.#isReducing = true
     try {
       return reduce()
@@ -133,17 +133,17 @@ export class State {
 }
 
 /** Notifies all holders even if one throws, and then throws the first error. */
-const tellHolders = (entries: ReadonlyArray<Entry>, by: Holder | undefined): void => {
-  const thrown: Array<unknown> = []
+const notifyHolders = (entries: ReadonlyArray<InstalledSlice>, except: CellHolder | undefined): void => {
+  const errors: Array<unknown> = []
   for (const entry of entries) {
     for (const holder of Array.from(entry.holders)) {
-      if (holder === by) continue
+      if (holder === except) continue
       try {
         holder.changed(entry.items.at(-1))
       } catch (error) {
-        thrown.push(error)
+        errors.push(error)
       }
     }
   }
-  if (thrown.length > 0) throw thrown[0]
+  if (errors.length > 0) throw errors[0]
 }

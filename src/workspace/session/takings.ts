@@ -4,25 +4,26 @@ import { SessionError } from "../../model/sessionError.ts"
 import type { AnySlice } from "../../model/Slice.ts"
 import type { Participant, Prepared, Unmask } from "../../port/slices.ts"
 import type { SessionSnapshot } from "../Session.ts"
-import { shown } from "./ids.ts"
+import { quoteId } from "./ids.ts"
 import { captureAll, prepareAll, releaseAll, resetAll, runAll, type Share } from "./participants.ts"
 import type { Items, State } from "./state.ts"
 
-interface Taken {
+interface TakenSnapshot {
   readonly snapshot: SessionSnapshot
   readonly items: ReadonlyMap<AnySlice, Items>
   readonly shares: ReadonlyArray<Share>
 }
 
-const unknown = (operation: string, detail: string): SessionError => new SessionError({ operation, reason: "unknown", detail })
+const unknownSnapshot = (operation: string, detail: string): SessionError =>
+  new SessionError({ operation, reason: "unknown", detail })
 
 /** The snapshots of one session. Callers of a method that returns an effect must hold the session. */
-export class Takings {
+export class SessionSnapshots {
   readonly #sessionId: string
   readonly #state: State
   readonly #participants: ReadonlyMap<string, Participant>
   /** The snapshots in the order in which they were taken. */
-  readonly #taken = new Map<string, Taken>()
+  readonly #taken = new Map<string, TakenSnapshot>()
 
   constructor(sessionId: string, state: State, participants: ReadonlyMap<string, Participant>) {
     this.#sessionId = sessionId
@@ -35,7 +36,7 @@ export class Takings {
   }
 
   byId(operation: string, id: string): SessionSnapshot | SessionError {
-    return this.#taken.get(id)?.snapshot ?? unknown(operation, `there is no snapshot ${shown(id)}`)
+    return this.#taken.get(id)?.snapshot ?? unknownSnapshot(operation, `there is no snapshot ${quoteId(id)}`)
   }
 
   take(snapshotId: string): Effect.Effect<SessionSnapshot, SessionError> {
@@ -49,8 +50,8 @@ export class Takings {
   }
 
   #keep(snapshotId: string, createdAt: DateTime.Utc, shares: ReadonlyArray<Share>) {
-    const ofState = this.#state.entries.filter(({ policy }) => policy === "state")
-    const items = new Map(ofState.map((entry): [AnySlice, Items] => [entry.slice, entry.items]))
+    const stateSlices = this.#state.entries.filter(({ policy }) => policy === "state")
+    const items = new Map(stateSlices.map((entry): [AnySlice, Items] => [entry.slice, entry.items]))
     const value: SessionSnapshot = Object.freeze({
       sessionId: this.#sessionId,
       snapshotId,
@@ -71,7 +72,7 @@ export class Takings {
     })
   }
 
-  withdraw(participant: Participant): Effect.Effect<void> {
+  releaseParticipant(participant: Participant): Effect.Effect<void> {
     return Effect.suspend(() => {
       const its: Array<Share> = []
       for (const [id, taken] of this.#taken) {
@@ -96,12 +97,12 @@ export class Takings {
     const taken = this.#taken.get(snapshot?.snapshotId)
     if (taken === undefined || taken.snapshot !== snapshot) {
       const detail = "it is no snapshot of this session, or one that has been forgotten or replaced"
-      return Effect.fail(unknown(operation, detail))
+      return Effect.fail(unknownSnapshot(operation, detail))
     }
     return Effect.map(prepareAll(taken.shares, unmask), (prepared) => ({
       commit: Effect.uninterruptible(
         runAll([
-          Effect.sync(() => this.#bringBack(taken)),
+          Effect.sync(() => this.#restoreSlices(taken)),
           ...prepared.map(({ commit }) => commit),
           Effect.suspend(() => resetAll(this.#newcomers(taken)))
         ])
@@ -110,16 +111,16 @@ export class Takings {
     }))
   }
 
-  #bringBack({ items }: Taken): void {
-    const ofState = this.#state.entries.filter(({ policy }) => policy === "state")
+  #restoreSlices({ items }: TakenSnapshot): void {
+    const stateSlices = this.#state.entries.filter(({ policy }) => policy === "state")
     this.#state.change(
       "rollback",
-      ofState.map((entry) => [entry, items.get(entry.slice) ?? entry.initial])
+      stateSlices.map((entry) => [entry, items.get(entry.slice) ?? entry.initial])
     )
   }
 
   /** Returns the participants that joined after the snapshot. A restore resets them, like slices that were installed later. */
-  #newcomers({ shares }: Taken): ReadonlyArray<Participant> {
+  #newcomers({ shares }: TakenSnapshot): ReadonlyArray<Participant> {
     return [...this.#participants.values()].filter(
       (one) => one.capture !== undefined && !shares.some(({ participant }) => participant === one)
     )

@@ -5,8 +5,8 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { Fs, isNode, Path, platform, readLinkBytes } from "../../runtime/node.ts"
-import { attempt, awaited, isFault } from "../../backends/internal/attempt.ts"
-import { type Confined, look, type Place } from "../../backends/internal/confined.ts"
+import { attempt, awaitCall, isFault } from "../../backends/internal/attempt.ts"
+import { type Confined, lstatEntry, type HostDirectory } from "../../backends/internal/confined.ts"
 import { closeQuietly } from "../../runtime/host.ts"
 import { children } from "../../backends/internal/hostEntries.ts"
 import { openFile } from "../../backends/internal/hostFile.ts"
@@ -19,7 +19,7 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 /** The number of files that are copied concurrently, equal to the threads in the pool. */
 const concurrency = 4
 
-const opened = (directory: string): Effect.Effect<Confined, Fault, Scope.Scope> =>
+const openConfined = (directory: string): Effect.Effect<Confined, Fault, Scope.Scope> =>
   Effect.acquireRelease(
     attempt(() => HostRoot.open(directory)),
     ({ close }) => Effect.sync(close)
@@ -28,7 +28,7 @@ const opened = (directory: string): Effect.Effect<Confined, Fault, Scope.Scope> 
 const inDirectory = <A>(
   confined: Confined,
   path: FsPath,
-  use: (place: Place) => Effect.Effect<A, Fault>
+  use: (place: HostDirectory) => Effect.Effect<A, Fault>
 ): Effect.Effect<A, Fault> =>
   Effect.acquireUseRelease(
     attempt(() => confined.directory(path)),
@@ -44,19 +44,25 @@ const keepOwner = (at: string | Buffer, { gid, uid }: Fs.Stats): void => {
 }
 
 /** Returns `undefined` for an entry that has been removed since it was listed. */
-const orNone = <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A | undefined, Fault> =>
+const ignoreMissing = <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A | undefined, Fault> =>
   Effect.catch(effect, (fault) => (fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault)))
 
-const copyFile = (source: Confined, path: FsPath, from: Place, into: Place, segment: string): Effect.Effect<void, Fault> =>
+const copyFile = (
+  source: Confined,
+  path: FsPath,
+  from: HostDirectory,
+  into: HostDirectory,
+  segment: string
+): Effect.Effect<void, Fault> =>
   Effect.acquireUseRelease(
-    orNone(attempt(() => openFile(source, path, Fs.constants.O_RDONLY, "allow"))),
+    ignoreMissing(attempt(() => openFile(source, path, Fs.constants.O_RDONLY, "allow"))),
     (file) => {
       if (file === undefined) return Effect.void
       const at = into.at(segment)
-      const what = source.alias?.(file.descriptor) ?? from.at(segment)
+      const sourcePath = source.descriptorPath?.(file.descriptor) ?? from.at(segment)
       const flags = Fs.constants.COPYFILE_FICLONE | Fs.constants.COPYFILE_EXCL
       return Effect.andThen(
-        awaited<void>((done) => Fs.copyFile(what, at, flags, (error) => done(error, undefined))),
+        awaitCall<void>((done) => Fs.copyFile(sourcePath, at, flags, (error) => done(error, undefined))),
         attempt(() => {
           keepOwner(at, file.stats)
           Fs.chmodSync(at, file.stats.mode & 0o777)
@@ -67,9 +73,9 @@ const copyFile = (source: Confined, path: FsPath, from: Place, into: Place, segm
     (file) => Effect.sync(() => file && closeQuietly(file.descriptor))
   )
 
-const copyLink = (from: Place, into: Place, segment: string): Effect.Effect<void, Fault> =>
+const copyLink = (from: HostDirectory, into: HostDirectory, segment: string): Effect.Effect<void, Fault> =>
   attempt((): Fault | undefined => {
-    const found = look(from.at(segment))
+    const found = lstatEntry(from.at(segment))
     if (found?.isSymbolicLink() !== true) return { _tag: "NotFound" }
     const at = into.at(segment)
     Fs.symlinkSync(readLinkBytes(from.at(segment)), at)
@@ -77,26 +83,26 @@ const copyLink = (from: Place, into: Place, segment: string): Effect.Effect<void
     return undefined
   })
 
-interface Level {
+interface CopiedDirectory {
   readonly path: FsPath
   readonly stats: Fs.Stats
-  readonly below: ReadonlyArray<FsPath>
+  readonly subdirectories: ReadonlyArray<FsPath>
 }
 
 /** Copies the entries of one directory. Subdirectories are created empty. */
-const copyLevel = (source: Confined, target: Confined, path: FsPath): Effect.Effect<Level, Fault> =>
+const copyDirectory = (source: Confined, target: Confined, path: FsPath): Effect.Effect<CopiedDirectory, Fault> =>
   inDirectory(source, path, (from) =>
     inDirectory(target, path, (into) => {
-      const below: Array<FsPath> = []
+      const subdirectories: Array<FsPath> = []
       const copyChild = (child: Child): Effect.Effect<void, Fault> => {
         const segment = keyOf(child)
         const at = join(path, segment)
         if (child.kind === "file") return copyFile(source, at, from, into, segment)
-        if (child.kind === "symlink") return Effect.asVoid(orNone(copyLink(from, into, segment)))
+        if (child.kind === "symlink") return Effect.asVoid(ignoreMissing(copyLink(from, into, segment)))
         if (child.kind === "other") return Effect.void
         return attempt(() => {
           Fs.mkdirSync(into.at(segment), { mode: 0o700 })
-          below.push(at)
+          subdirectories.push(at)
         })
       }
       return Effect.map(
@@ -107,12 +113,12 @@ const copyLevel = (source: Confined, target: Confined, path: FsPath): Effect.Eff
             { concurrency, discard: true }
           )
         ),
-        (): Level => ({ path, stats: from.stats, below })
+        (): CopiedDirectory => ({ path, stats: from.stats, subdirectories })
       )
     })
   )
 
-const settle = (target: Confined, { path, stats }: Level): Effect.Effect<void, Fault> =>
+const applyDirectoryMode = (target: Confined, { path, stats }: CopiedDirectory): Effect.Effect<void, Fault> =>
   attempt(() => {
     const place = target.directory(path)
     if (isFault(place)) return place
@@ -127,20 +133,20 @@ const settle = (target: Confined, { path, stats }: Level): Effect.Effect<void, F
 
 const copyConfined = (from: string, to: string): Effect.Effect<void, Fault> =>
   Effect.gen(function* () {
-    const source = yield* opened(from)
-    const target = yield* opened(to)
-    const levels: Array<Level> = []
+    const source = yield* openConfined(from)
+    const target = yield* openConfined(to)
+    const levels: Array<CopiedDirectory> = []
     const paths = [root]
     for (let path = paths.pop(); path !== undefined; path = paths.pop()) {
-      const copied = copyLevel(source, target, path)
+      const copied = copyDirectory(source, target, path)
       // A directory that has been removed meanwhile is skipped.
-      const level = yield* path === root ? copied : orNone(copied)
+      const level = yield* path === root ? copied : ignoreMissing(copied)
       if (level === undefined) continue
       levels.push(level)
-      paths.push(...level.below)
+      paths.push(...level.subdirectories)
     }
     // Set the modes of directories from the deepest up, because a read-only directory could not be filled.
-    for (const level of levels.reverse()) yield* settle(target, level)
+    for (const level of levels.reverse()) yield* applyDirectoryMode(target, level)
   }).pipe(Effect.scoped)
 
 /** Copies without confinement, because on Windows no other program uses the directory. */

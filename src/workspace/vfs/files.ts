@@ -15,7 +15,7 @@ export interface Files {
   readonly caseSensitive: boolean
 }
 
-export const none = (caseSensitive: boolean): Files => ({ byPath: HashMap.empty(), caseSensitive })
+export const noFiles = (caseSensitive: boolean): Files => ({ byPath: HashMap.empty(), caseSensitive })
 
 const keyOf = (self: Files, path: FsPath.FsPath): string => (self.caseSensitive ? path : FsPath.fold(path))
 
@@ -28,13 +28,13 @@ export const get = (self: Files, path: FsPath.FsPath): VfsFile | undefined =>
   Option.getOrUndefined(HashMap.get(self.byPath, keyOf(self, path)))
 
 /** Returns the path itself if it is a file, otherwise the files below it. */
-export const within = (self: Files, path: FsPath.FsPath): ReadonlyArray<FsPath.FsPath> => {
+export const filesWithin = (self: Files, path: FsPath.FsPath): ReadonlyArray<FsPath.FsPath> => {
   if (get(self, path) !== undefined) return [path]
   const key = keyOf(self, path) as FsPath.FsPath
   return [...HashMap.values(self.byPath)].map(pathOf).filter((each) => FsPath.isWithin(key, keyOf(self, each) as FsPath.FsPath))
 }
 
-export interface Written {
+export interface WriteFacts {
   readonly path: FsPath.FsPath
   readonly mode: "create" | "replace" | "append"
   readonly encoding: string | null
@@ -44,7 +44,7 @@ export interface Written {
 }
 
 /** Records a write. A created file gets version 1, even if its name was used before. */
-export const written = (self: Files, { at, created, encoding, mode, path, sizeBytes }: Written): Files => {
+export const recordWrite = (self: Files, { at, created, encoding, mode, path, sizeBytes }: WriteFacts): Files => {
   const before = mode === "create" ? undefined : get(self, path)
   const file = fileOf(path, {
     encoding,
@@ -56,19 +56,19 @@ export const written = (self: Files, { at, created, encoding, mode, path, sizeBy
   return { ...self, byPath: HashMap.set(self.byPath, keyOf(self, path), file) }
 }
 
-export const removed = (self: Files, path: FsPath.FsPath): Files => {
-  const gone = within(self, path).map((each) => keyOf(self, each))
-  return gone.length === 0 ? self : { ...self, byPath: HashMap.removeMany(self.byPath, gone) }
+export const recordRemoval = (self: Files, path: FsPath.FsPath): Files => {
+  const removedKeys = filesWithin(self, path).map((each) => keyOf(self, each))
+  return removedKeys.length === 0 ? self : { ...self, byPath: HashMap.removeMany(self.byPath, removedKeys) }
 }
 
 /** Records a move. Facts move along. A file that replaces another gets a version that the replaced file never had. */
-export const moved = (self: Files, from: FsPath.FsPath, to: FsPath.FsPath): Files => {
+export const recordMove = (self: Files, from: FsPath.FsPath, to: FsPath.FsPath): Files => {
   const replaced = get(self, to)
   // A file cannot have entries below it, and searching for them would cost time for every file.
   const isFile = get(self, from) !== undefined
-  const rest = isFile ? { ...self, byPath: HashMap.remove(self.byPath, keyOf(self, to)) } : removed(self, to)
-  let { byPath } = removed(rest, from)
-  for (const old of within(self, from)) {
+  const rest = isFile ? { ...self, byPath: HashMap.remove(self.byPath, keyOf(self, to)) } : recordRemoval(self, to)
+  let { byPath } = recordRemoval(rest, from)
+  for (const old of filesWithin(self, from)) {
     const path = FsPath.below(to, FsPath.relative(from, old))
     const { path: _, ...facts } = get(self, old)!
     const version = replaced === undefined ? facts.version : Math.max(facts.version, replaced.version) + 1
@@ -87,9 +87,9 @@ const bySegments = (self: VfsFile, that: VfsFile): number => {
 }
 
 /** Tests whether the path is temporary, and will be renamed when it is complete. */
-export const isHidden: (path: FsPath.FsPath) => boolean = TemporaryNames.isPathOfOurs
+export const isHidden: (path: FsPath.FsPath) => boolean = TemporaryNames.hasOwnName
 
-const shown = (self: Files): ReadonlyArray<VfsFile> =>
+const visibleFiles = (self: Files): ReadonlyArray<VfsFile> =>
   [...HashMap.values(self.byPath)].filter((file) => !isHidden(pathOf(file))).sort(bySegments)
 
 export const valueOf = (self: Files, rootPath: string): VirtualFileSystem => {
@@ -97,7 +97,7 @@ export const valueOf = (self: Files, rootPath: string): VirtualFileSystem => {
   return Object.freeze({
     rootPath,
     get files() {
-      return (sorted ??= Object.freeze(shown(self)))
+      return (sorted ??= Object.freeze(visibleFiles(self)))
     }
   })
 }

@@ -3,15 +3,15 @@ import { isUtf8 } from "../../runtime/node.ts"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
 
-export type Hint = "utf-8" | "binary"
+export type EncodingHint = "utf-8" | "binary"
 
 export interface Sniffer {
   readonly push: (bytes: Uint8Array) => void
   readonly sizeBytes: () => number
-  readonly hint: () => Hint
+  readonly hint: () => EncodingHint
 }
 
-const unfinished = (bytes: Uint8Array): number => {
+const incompleteTailLength = (bytes: Uint8Array): number => {
   for (let back = 1; back <= 3 && back <= bytes.length; back++) {
     const byte = bytes[bytes.length - back]!
     if ((byte & 0xc0) === 0x80) continue
@@ -21,7 +21,7 @@ const unfinished = (bytes: Uint8Array): number => {
   return 0
 }
 
-export const sniffer = (): Sniffer => {
+export const makeSniffer = (): Sniffer => {
   let rest: Uint8Array = new Uint8Array(0)
   let size = 0
   let isText = true
@@ -30,7 +30,7 @@ export const sniffer = (): Sniffer => {
       size += bytes.length
       if (!isText) return
       const all = rest.length === 0 ? bytes : Buffer.concat([rest, bytes])
-      const end = all.length - unfinished(all)
+      const end = all.length - incompleteTailLength(all)
       isText = !bytes.includes(0) && isUtf8(all.subarray(0, end))
       rest = all.slice(end)
     },
@@ -39,7 +39,7 @@ export const sniffer = (): Sniffer => {
   }
 }
 
-export const through = <E, R>(
+export const passThrough = <E, R>(
   content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
   { push }: Sniffer
 ): Uint8Array | Stream.Stream<Uint8Array, E, R> => {
@@ -54,5 +54,5 @@ export const through = <E, R>(
 }
 
 /** Returns the encoding of a file after an append. `before` is `undefined` for a file of unknown encoding. */
-export const joined = (before: string | null | undefined, appended: Hint): string | null =>
+export const encodingAfterAppend = (before: string | null | undefined, appended: EncodingHint): string | null =>
   before === undefined || before === null ? null : before === "utf-8" ? appended : before

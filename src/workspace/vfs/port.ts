@@ -17,57 +17,59 @@ import * as Files from "./files.ts"
 import * as Hint from "./hint.ts"
 import * as Tree from "./tree.ts"
 
-export interface Source {
+export interface TreeSource {
   readonly current: () => Tree.Tree | undefined
-  readonly provide: Effect.Effect<unknown, Fault>
+  readonly createDirectory: Effect.Effect<unknown, Fault>
   readonly changed: (tree: Tree.Tree) => void
 }
 
-const exchanged: Fault = {
+const replacedFault: Fault = {
   _tag: "IoError",
   detail: "the filesystem was brought back, or reset, before this was written"
 }
 
 /** Adds the creation time. The disk creates a new file on replacement, so only the facts have the original time. */
-const dated = (tree: Tree.Tree, stat: FileStat): FileStat => {
+const withCreationTime = (tree: Tree.Tree, stat: FileStat): FileStat => {
   const createdAt = stat.kind === "file" ? Files.get(tree.files, stat.path)?.createdAt : undefined
   return createdAt === undefined ? stat : { ...stat, createdAt }
 }
 
-const failing = <V extends Visit>(fault: Fault): Explorer<V> => {
-  let asked: ReadonlyArray<V> = []
+const failingExplorer = <V extends Visit>(fault: Fault): Explorer<V> => {
+  let requested: ReadonlyArray<V> = []
   return {
-    room: () => 1,
-    read: (visits) => void (asked = [...asked, ...visits]),
+    availableReads: () => 1,
+    read: (visits) => void (requested = [...requested, ...visits]),
     take: () => {
-      const read = asked.map((visit) => ({ visit, children: fault }))
-      asked = []
+      const read = requested.map((visit) => ({ visit, children: fault }))
+      requested = []
       return read
     },
-    wait: Effect.void,
-    hold: () => {},
-    leave: () => {}
+    waitForReading: Effect.void,
+    keepOpen: () => {},
+    release: () => {}
   }
 }
 
-export const make = (source: Source, info: Info, rules: Rules, locks: Locks, hasAttributes: boolean): Backend => {
-  const entered = Effect.sync(() => {
+export const make = (source: TreeSource, info: Info, rules: Rules, locks: Locks, hasAttributes: boolean): Backend => {
+  const enterTree = Effect.sync(() => {
     const tree = source.current()
     return tree && Tree.enter(tree)
   })
   const left = (tree: Tree.Tree | undefined): Effect.Effect<void> => (tree === undefined ? Effect.void : Tree.leave(tree))
 
-  const using = <A, E, R>(use: (tree: Tree.Tree) => Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
+  const withTree = <A, E, R>(use: (tree: Tree.Tree) => Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
     Effect.acquireUseRelease(
-      entered,
-      (tree): Effect.Effect<A, E | Fault, R> => (tree === undefined ? Effect.andThen(source.provide, using(use)) : use(tree)),
+      enterTree,
+      (tree): Effect.Effect<A, E | Fault, R> =>
+        tree === undefined ? Effect.andThen(source.createDirectory, withTree(use)) : use(tree),
       left
     )
-  const holding: Effect.Effect<Tree.Tree, Fault, Scope.Scope> = Effect.flatMap(Effect.acquireRelease(entered, left), (tree) =>
-    tree === undefined ? Effect.andThen(source.provide, holding) : Effect.succeed(tree)
+  const holdTree: Effect.Effect<Tree.Tree, Fault, Scope.Scope> = Effect.flatMap(
+    Effect.acquireRelease(enterTree, left),
+    (tree) => (tree === undefined ? Effect.andThen(source.createDirectory, holdTree) : Effect.succeed(tree))
   )
 
-  const becomes = (tree: Tree.Tree, files: Files.Files, ...paths: ReadonlyArray<FsPath>): void => {
+  const setFiles = (tree: Tree.Tree, files: Files.Files, ...paths: ReadonlyArray<FsPath>): void => {
     if (files === tree.files) return
     tree.files = files
     if (!paths.every(Files.isHidden)) source.changed(tree)
@@ -76,67 +78,67 @@ export const make = (source: Source, info: Info, rules: Rules, locks: Locks, has
   /**
    * Removes the empty directories above a removed path. Does nothing for a temporary path, or when a failed call removes its own entries.
    */
-  const prune = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
+  const removeEmptyParents = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
     Effect.withFiber((fiber) =>
-      fiber.getRef(TakingBack) || Files.isHidden(path) ? Effect.void : pruneAbove(tree, parent(path))
+      fiber.getRef(TakingBack) || Files.isHidden(path) ? Effect.void : removeEmptyFrom(tree, parent(path))
     )
-  const pruneAbove = (tree: Tree.Tree, directory: FsPath): Effect.Effect<void> =>
+  const removeEmptyFrom = (tree: Tree.Tree, directory: FsPath): Effect.Effect<void> =>
     directory === root
       ? Effect.void
       : Effect.matchEffect(
           Effect.filterOrFail(tree.port.stat(directory), (stat) => stat?.kind === "directory").pipe(
             Effect.andThen(tree.port.remove(directory))
           ),
-          { onFailure: () => Effect.void, onSuccess: () => pruneAbove(tree, parent(directory)) }
+          { onFailure: () => Effect.void, onSuccess: () => removeEmptyFrom(tree, parent(directory)) }
         )
 
-  const noted = (
+  const recordWritten = (
     tree: Tree.Tree,
     path: FsPath,
     mode: "create" | "replace" | "append",
-    sniffed: Hint.Sniffer
+    sniffer: Hint.Sniffer
   ): Effect.Effect<void> =>
     Effect.gen(function* () {
       const at = yield* DateTime.now
       const stat = yield* Effect.orElseSucceed(tree.port.stat(path), () => undefined)
       const before = Files.get(tree.files, path)
-      const sizeBytes = stat?.sizeBytes ?? sniffed.sizeBytes()
-      const isAdded = mode === "append" && sizeBytes > sniffed.sizeBytes()
-      const encoding = isAdded ? Hint.joined(before?.encoding, sniffed.hint()) : sniffed.hint()
+      const sizeBytes = stat?.sizeBytes ?? sniffer.sizeBytes()
+      const isAdded = mode === "append" && sizeBytes > sniffer.sizeBytes()
+      const encoding = isAdded ? Hint.encodingAfterAppend(before?.encoding, sniffer.hint()) : sniffer.hint()
       // The kernel's clock is coarser than ours, and the creation time must not be after the modification time.
       const created = stat?.modifiedAt === undefined ? at : DateTime.min(at, stat.modifiedAt)
-      becomes(tree, Files.written(tree.files, { path, mode, encoding, sizeBytes, at, created }), path)
+      setFiles(tree, Files.recordWrite(tree.files, { path, mode, encoding, sizeBytes, at, created }), path)
     })
 
   /**
    * Remembers the directory of an entry that a transaction moves away. The entry may return or be replaced, so the
    * directory is checked after the transaction.
    */
-  const putAside = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
+  const rememberDirectory = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
     Effect.withFiber((fiber) =>
       Effect.sync(() => {
-        if (!fiber.getRef(BringingBack) && !Files.isHidden(path)) tree.left.add(parent(path))
+        if (!fiber.getRef(BringingBack) && !Files.isHidden(path)) tree.vacatedDirectories.add(parent(path))
       })
     )
   /**
    * Removes the remembered directories, and those above them, if they are empty. Does so once the transaction's hidden
    * directory is removed.
    */
-  const settle = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
+  const removeRemembered = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
     Effect.suspend(() => {
-      if (tree.left.size === 0 || !Files.isHidden(path) || Files.isHidden(parent(path))) return Effect.void
-      const left = [...tree.left]
-      tree.left.clear()
-      return Effect.forEach(left, (directory) => pruneAbove(tree, directory), { discard: true })
+      if (tree.vacatedDirectories.size === 0 || !Files.isHidden(path) || Files.isHidden(parent(path))) return Effect.void
+      const left = [...tree.vacatedDirectories]
+      tree.vacatedDirectories.clear()
+      return Effect.forEach(left, (directory) => removeEmptyFrom(tree, directory), { discard: true })
     })
 
-  const lookAgain = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
+  const refreshFiles = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
     Effect.forEach(
-      Files.within(tree.files, path),
+      Files.filesWithin(tree.files, path),
       (each) =>
         Effect.ignore(
           Effect.map(tree.port.stat(each), (stat) => {
-            if (stat === undefined) becomes(tree, Files.removed(tree.files, each), each)
+            if (stat === undefined) setFiles(tree, Files.recordRemoval(tree.files, each), each)
           })
         ),
       { discard: true }
@@ -145,36 +147,36 @@ export const make = (source: Source, info: Info, rules: Rules, locks: Locks, has
   const remove = (tree: Tree.Tree, path: FsPath): Effect.Effect<void, Fault> =>
     Effect.uninterruptible(
       Effect.tap(tree.port.remove(path), () => {
-        becomes(tree, Files.removed(tree.files, path), path)
-        return Effect.andThen(prune(tree, path), settle(tree, path))
+        setFiles(tree, Files.recordRemoval(tree.files, path), path)
+        return Effect.andThen(removeEmptyParents(tree, path), removeRemembered(tree, path))
       })
     )
 
   const removeTree = (tree: Tree.Tree, path: FsPath) =>
     Effect.uninterruptibleMask((restore) =>
       Effect.tap(
-        Effect.onError(restore(tree.port.perform!({ _tag: "RemoveTree", path })), () => lookAgain(tree, path)),
+        Effect.onError(restore(tree.port.perform!({ _tag: "RemoveTree", path })), () => refreshFiles(tree, path)),
         () => {
-          becomes(tree, Files.removed(tree.files, path), path)
-          return Effect.andThen(prune(tree, path), settle(tree, path))
+          setFiles(tree, Files.recordRemoval(tree.files, path), path)
+          return Effect.andThen(removeEmptyParents(tree, path), removeRemembered(tree, path))
         }
       )
     )
 
   const perform = Request.handlers({
     Read: (request) =>
-      using((tree) =>
+      withTree((tree) =>
         Effect.map(
           tree.port.perform?.(request) ?? Request.declined,
-          Option.map((whole) => ({ ...whole, stat: dated(tree, whole.stat) }))
+          Option.map((whole) => ({ ...whole, stat: withCreationTime(tree, whole.stat) }))
         )
       ),
-    RemoveTree: ({ path }) => using((tree) => removeTree(tree, path))
+    RemoveTree: ({ path }) => withTree((tree) => removeTree(tree, path))
   })
 
   const explore: Explore = <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean) =>
-    Effect.matchEffect(holding, {
-      onFailure: (fault) => Effect.succeed(failing<V>(fault)),
+    Effect.matchEffect(holdTree, {
+      onFailure: (fault) => Effect.succeed(failingExplorer<V>(fault)),
       onSuccess: (tree) => tree.port.explore!<V>(pathOf, searches)
     })
 
@@ -184,40 +186,42 @@ export const make = (source: Source, info: Info, rules: Rules, locks: Locks, has
     locks,
     perform,
     ...(info.confinement === "race-free" && { explore }),
-    stat: (path) => using((tree) => Effect.map(tree.port.stat(path), (stat) => stat && dated(tree, stat))),
-    list: (path) => using((tree) => tree.port.list(path)),
+    stat: (path) => withTree((tree) => Effect.map(tree.port.stat(path), (stat) => stat && withCreationTime(tree, stat))),
+    list: (path) => withTree((tree) => tree.port.list(path)),
     open: (path) =>
-      Effect.flatMap(holding, (tree) =>
-        Effect.map(tree.port.open(path), (handle) => ({ ...handle, stat: dated(tree, handle.stat) }))
+      Effect.flatMap(holdTree, (tree) =>
+        Effect.map(tree.port.open(path), (handle) => ({ ...handle, stat: withCreationTime(tree, handle.stat) }))
       ),
     write: (path, content, mode, how) =>
-      using((tree) => {
-        const sniffed = Hint.sniffer()
+      withTree((tree) => {
+        const sniffer = Hint.makeSniffer()
         const commit: Commit = <A, E, R>(publish: Effect.Effect<A, E, R>) => {
           const published = Effect.suspend((): Effect.Effect<A, E | Fault, R> =>
             tree.isRetired
-              ? Effect.fail(exchanged)
-              : Effect.uninterruptible(Effect.tap(publish, () => noted(tree, path, mode, sniffed)))
+              ? Effect.fail(replacedFault)
+              : Effect.uninterruptible(Effect.tap(publish, () => recordWritten(tree, path, mode, sniffer)))
           )
           return how?.commit === undefined ? published : how.commit(published)
         }
-        return Effect.map(tree.port.write(path, Hint.through(content, sniffed), mode, { commit }), (stat) => dated(tree, stat))
+        return Effect.map(tree.port.write(path, Hint.passThrough(content, sniffer), mode, { commit }), (stat) =>
+          withCreationTime(tree, stat)
+        )
       }),
-    makeDirectory: (path) => using((tree) => tree.port.makeDirectory(path)),
-    remove: (path) => using((tree) => remove(tree, path)),
+    makeDirectory: (path) => withTree((tree) => tree.port.makeDirectory(path)),
+    remove: (path) => withTree((tree) => remove(tree, path)),
     rename: (from, to, options) =>
-      using((tree) =>
+      withTree((tree) =>
         Effect.uninterruptible(
           Effect.tap(tree.port.rename(from, to, options), () => {
-            becomes(tree, Files.moved(tree.files, from, to), from, to)
-            return Files.isHidden(to) ? putAside(tree, from) : prune(tree, from)
+            setFiles(tree, Files.recordMove(tree.files, from, to), from, to)
+            return Files.isHidden(to) ? rememberDirectory(tree, from) : removeEmptyParents(tree, from)
           })
         )
       ),
     ...(hasAttributes && {
       attributes: {
         set: (path: FsPath, values: Parameters<Attributes["set"]>[1]) =>
-          using((tree) => tree.port.attributes!.set(path, values))
+          withTree((tree) => tree.port.attributes!.set(path, values))
       }
     })
   })

@@ -22,7 +22,7 @@ import * as Tree from "./tree.ts"
 import { VirtualFileSystem } from "./value.ts"
 
 /** A set of mounts, which are copied in now and after each reset. */
-export interface Mounted {
+export interface MountSet {
   readonly mounts: ReadonlyArray<HostMount>
   readonly allowedRoots: ReadonlyArray<string>
   readonly policy: PathPolicy
@@ -36,7 +36,7 @@ export type Failure = MountError | FsError
 export interface State {
   readonly port: (rules: Rules) => Backend
   /** Adds mounts until the scope ends. Files that were copied in stay. Copies immediately if there is a directory, or if `now` is true. */
-  readonly mount: (mounted: Mounted, now: boolean) => Effect.Effect<void, Failure, Scope.Scope>
+  readonly mount: (mounted: MountSet, now: boolean) => Effect.Effect<void, Failure, Scope.Scope>
   readonly rootPath: Effect.Effect<string, Fault>
 }
 
@@ -44,7 +44,7 @@ const name = "VfsState"
 
 const asError = (fault: Fault): FsError => promote(fault, name, ".")
 
-const outside =
+const outsideError =
   (operation: string) =>
   (fault: Fault): SessionError =>
     new SessionError({
@@ -53,10 +53,10 @@ const outside =
       detail: `the files of ${VirtualFileSystem.name} were not copied: ${asError(fault).message}`
     })
 
-const closed: Fault = { _tag: "Unavailable", detail: "this filesystem has been closed" }
+const closedFault: Fault = { _tag: "Unavailable", detail: "this filesystem has been closed" }
 
 /** Turns a failure into a fault for callers, without the source path of a mount on the machine. */
-const unavailable = (failure: Failure): Fault =>
+const unavailableFault = (failure: Failure): Fault =>
   failure._tag === "Unavailable"
     ? toFault(failure)
     : {
@@ -71,45 +71,45 @@ const unavailable = (failure: Failure): Fault =>
 export const open = (
   session: Slices,
   participantName: string,
-  place: Tree.Ground
+  parentDirectory: Tree.ParentDirectory
 ): Effect.Effect<State, SessionError, Scope.Scope> =>
   Effect.gen(function* () {
     const scope = yield* Effect.scope
-    const own = Locks.make({ caseSensitive: place.info.caseSensitive })
-    const locks = Locks.within(session.exclusively, own)
+    const ownLocks = Locks.make({ caseSensitive: parentDirectory.info.caseSensitive })
+    const locks = Locks.nestLocks(session.exclusively, ownLocks)
     /** The lock for creating a directory. A caller that needs both must take `locks` first. */
-    const making = Locks.make()
-    const mounted: Array<Mounted> = []
+    const creationLock = Locks.make()
+    const mounted: Array<MountSet> = []
     let current: Tree.Tree | undefined
     let isClosed = false
 
     const cell = yield* session.cell(VirtualFileSystem, () => {})
-    const show = (): void => {
+    const updateSlice = (): void => {
       if (isClosed) return
       if (current === undefined) cell.clear()
       else cell.set(Files.valueOf(current.files, current.path))
     }
     // Replace the item of a loaded or cloned slice: it describes the directory of another session.
-    show()
+    updateSlice()
     const publish = (tree: Tree.Tree): void => {
-      if (tree === current) show()
+      if (tree === current) updateSlice()
     }
-    const become = (tree: Tree.Tree | undefined): void => {
+    const setCurrent = (tree: Tree.Tree | undefined): void => {
       current = tree
-      show()
+      updateSlice()
     }
-    const exchange = (tree: Tree.Tree | undefined): Effect.Effect<void> =>
+    const replaceCurrent = (tree: Tree.Tree | undefined): Effect.Effect<void> =>
       Effect.suspend(() => {
         const before = current
-        become(tree)
+        setCurrent(tree)
         return before === undefined ? Effect.void : Tree.retire(before)
       })
 
-    const info = { ...place.info, name, readOnly: false }
-    const portOver = (source: Port.Source, rules: Rules, locks: Locks.Locks): Backend =>
-      Port.make(source, { ...info, readOnly: isReadOnly(rules) }, rules, locks, place.hasAttributes)
+    const info = { ...parentDirectory.info, name, readOnly: false }
+    const portOver = (source: Port.TreeSource, rules: Rules, locks: Locks.Locks): Backend =>
+      Port.make(source, { ...info, readOnly: isReadOnly(rules) }, rules, locks, parentDirectory.hasAttributes)
 
-    const hydrated = (fs: (rules: Rules) => Algebra, each: Mounted): Effect.Effect<void, Failure> =>
+    const copyMounts = (fs: (rules: Rules) => Algebra, each: MountSet): Effect.Effect<void, Failure> =>
       Effect.suspend(() =>
         each.mounts.length === 0
           ? Effect.void
@@ -119,64 +119,64 @@ export const open = (
             )
       )
     /** Copies the mounts into a directory that is not visible yet. */
-    const replay = (tree: Tree.Tree): Effect.Effect<void, Failure> =>
+    const copyAllMounts = (tree: Tree.Tree): Effect.Effect<void, Failure> =>
       Effect.forEach(
         [...mounted],
         (each) => {
-          const source: Port.Source = { current: () => tree, provide: Effect.void, changed: () => {} }
-          return hydrated((rules) => makeAlgebra(portOver(source, rules, Locks.make())), each)
+          const source: Port.TreeSource = { current: () => tree, createDirectory: Effect.void, changed: () => {} }
+          return copyMounts((rules) => makeAlgebra(portOver(source, rules, Locks.make())), each)
         },
         { discard: true }
       )
 
-    const provide: Effect.Effect<void, Failure> = making.exclusive(
+    const createDirectory: Effect.Effect<void, Failure> = creationLock.exclusive(
       [root],
       Effect.uninterruptibleMask((restore) =>
         Effect.suspend((): Effect.Effect<void, Failure> => {
           if (current !== undefined) return Effect.void
-          if (isClosed) return Effect.fail(asError(closed))
-          return Tree.make(scope, place, Files.none(info.caseSensitive), () => Effect.void).pipe(
+          if (isClosed) return Effect.fail(asError(closedFault))
+          return Tree.make(scope, parentDirectory, Files.noFiles(info.caseSensitive), () => Effect.void).pipe(
             Effect.mapError(asError),
-            Effect.tap((tree) => Effect.onError(restore(replay(tree)), () => tree.dispose)),
-            Effect.map(become)
+            Effect.tap((tree) => Effect.onError(restore(copyAllMounts(tree)), () => tree.dispose)),
+            Effect.map(setCurrent)
           )
         })
       )
     )
-    const source: Port.Source = {
+    const source: Port.TreeSource = {
       current: () => current,
-      provide: Effect.mapError(provide, unavailable),
+      createDirectory: Effect.mapError(createDirectory, unavailableFault),
       changed: publish
     }
     const port = (rules: Rules): Backend => portOver(source, rules, locks)
 
-    const copying = (from: string) => (to: string) =>
+    const copyTreeFrom = (from: string) => (to: string) =>
       Effect.flatMap(Effect.service(Unmasking), (unmask) => unmask(Copy.copyTree(from, to)))
-    const keeping = (artifact: Temporary.Directory | undefined, files: Files.Files): Kept => ({
+    const capturedState = (copiedDirectory: Temporary.Directory | undefined, files: Files.Files): Kept => ({
       prepare:
-        artifact === undefined
-          ? Effect.succeed({ commit: exchange(undefined), discard: Effect.void })
-          : Tree.make(scope, place, files, copying(artifact.path)).pipe(
-              Effect.mapError(outside("restore")),
-              Effect.map((tree) => ({ commit: exchange(tree), discard: tree.dispose }))
+        copiedDirectory === undefined
+          ? Effect.succeed({ commit: replaceCurrent(undefined), discard: Effect.void })
+          : Tree.make(scope, parentDirectory, files, copyTreeFrom(copiedDirectory.path)).pipe(
+              Effect.mapError(outsideError("restore")),
+              Effect.map((tree) => ({ commit: replaceCurrent(tree), discard: tree.dispose }))
             ),
-      release: artifact?.remove ?? Effect.void
+      release: copiedDirectory?.remove ?? Effect.void
     })
     const participant: Participant = {
       name: participantName,
-      exclusively: (effect) => own.alone([root], making.alone([root], effect)),
+      exclusively: (effect) => ownLocks.alone([root], creationLock.alone([root], effect)),
       capture: Effect.suspend(() => {
         const tree = current
-        if (tree === undefined) return Effect.succeed(keeping(undefined, Files.none(info.caseSensitive)))
-        return Temporary.filled(scope, place.path, "vfs", copying(tree.path)).pipe(
-          Effect.mapError(outside("snapshot")),
-          Effect.map((artifact) => keeping(artifact, tree.files))
+        if (tree === undefined) return Effect.succeed(capturedState(undefined, Files.noFiles(info.caseSensitive)))
+        return Temporary.makeFilled(scope, parentDirectory.path, "vfs", copyTreeFrom(tree.path)).pipe(
+          Effect.mapError(outsideError("snapshot")),
+          Effect.map((copiedDirectory) => capturedState(copiedDirectory, tree.files))
         )
       }),
-      reset: exchange(undefined)
+      reset: replaceCurrent(undefined)
     }
-    yield* session.join(participant)
-    yield* Effect.forkIn(Temporary.sweep(place.path), scope)
+    yield* session.addParticipant(participant)
+    yield* Effect.forkIn(Temporary.removeLeftovers(parentDirectory.path), scope)
     yield* Effect.addFinalizer(() =>
       Effect.sync(() => {
         isClosed = true
@@ -195,13 +195,13 @@ export const open = (
           locks.alone(
             [root],
             Effect.suspend(() => {
-              if (current !== undefined) return hydrated((rules) => makeAlgebra(port(rules)), each)
-              return now ? provide : Effect.void
+              if (current !== undefined) return copyMounts((rules) => makeAlgebra(port(rules)), each)
+              return now ? createDirectory : Effect.void
             })
           )
         ),
-      rootPath: Effect.flatMap(source.provide, () =>
-        Effect.suspend(() => (current === undefined ? Effect.fail(closed) : Effect.succeed(current.path)))
+      rootPath: Effect.flatMap(source.createDirectory, () =>
+        Effect.suspend(() => (current === undefined ? Effect.fail(closedFault) : Effect.succeed(current.path)))
       )
     }
   })

@@ -13,18 +13,18 @@ import type { Backend, Info } from "../../port/Backend.ts"
 import * as Temporary from "../temporary.ts"
 import type { Files } from "./files.ts"
 
-const host = platform === "win32" ? WindowsHost.make : PosixHost.make
+const makeHost = platform === "win32" ? WindowsHost.make : PosixHost.make
 
-export interface Ground {
+export interface ParentDirectory {
   readonly path: string
   readonly info: Info
   readonly hasAttributes: boolean
 }
 
 /** Opens the parent directory to read its properties. Fails if a filesystem cannot be created in it. */
-export const ground = (directory: string): Effect.Effect<Ground, FsError> =>
+export const readParentDirectory = (directory: string): Effect.Effect<ParentDirectory, FsError> =>
   Effect.scoped(
-    Effect.map(host({ root: directory }), ({ attributes, info }) => ({
+    Effect.map(makeHost({ root: directory }), ({ attributes, info }) => ({
       path: Fs.realpathSync.native(directory),
       info,
       hasAttributes: attributes !== undefined
@@ -35,7 +35,7 @@ export interface Tree {
   readonly path: string
   readonly port: Backend
   files: Files
-  readonly left: Set<FsPath>
+  readonly vacatedDirectories: Set<FsPath>
   users: number
   isRetired: boolean
   readonly dispose: Effect.Effect<void>
@@ -43,18 +43,18 @@ export interface Tree {
 
 /** Creates a directory, fills it with `fill`, and opens it. Leaves no directory if this fails or `fill` is interrupted. */
 export const make = (
-  within: Scope.Scope,
-  place: Ground,
+  parentScope: Scope.Scope,
+  parentDirectory: ParentDirectory,
   files: Files,
   fill: (path: string) => Effect.Effect<void, Fault>
 ): Effect.Effect<Tree, Fault> =>
   Effect.uninterruptible(
-    Effect.flatMap(Temporary.filled(within, place.path, "vfs", fill), ({ path, remove: dispose, scope }) =>
-      host({ root: path }).pipe(
+    Effect.flatMap(Temporary.makeFilled(parentScope, parentDirectory.path, "vfs", fill), ({ path, remove: dispose, scope }) =>
+      makeHost({ root: path }).pipe(
         Scope.provide(scope),
         Effect.mapBoth({
           onFailure: toFault,
-          onSuccess: (port): Tree => ({ path, port, files, left: new Set(), users: 0, isRetired: false, dispose })
+          onSuccess: (port): Tree => ({ path, port, files, vacatedDirectories: new Set(), users: 0, isRetired: false, dispose })
         }),
         Effect.onError(() => dispose)
       )

@@ -154,12 +154,12 @@ describe("the command line of an engine", () => {
   it("removes volumes with the container, and lists only containers with our label", () => {
     assert.deepStrictEqual(CommandLine.remove("x"), ["rm", "--force", "--volumes", "x"])
     assert.deepStrictEqual(CommandLine.version, ["--version"])
-    assert.deepStrictEqual(CommandLine.listing.slice(0, 4), ["ps", "--all", "--filter", "label=fs-algebra=1"])
+    assert.deepStrictEqual(CommandLine.listContainers.slice(0, 4), ["ps", "--all", "--filter", "label=fs-algebra=1"])
   })
 
   it("ignores containers with other names and owners in malformed text", () => {
     assert.deepStrictEqual(
-      CommandLine.listed("fs-algebra-0a\nother\nfs-algebra-zz\nx fs-algebra-0b\nfs-algebra-0c,other/x\n"),
+      CommandLine.parseNames("fs-algebra-0a\nother\nfs-algebra-zz\nx fs-algebra-0b\nfs-algebra-0c,other/x\n"),
       ["fs-algebra-0a"]
     )
     assert.strictEqual(CommandLine.owner('"x1-2-3"\n'), "x1-2-3")

@@ -9,7 +9,7 @@ import * as Fs from "node:fs"
 import { join } from "node:path"
 import * as Container from "../../../src/backends/Container.ts"
 import type { ExecOptions } from "../../../src/filesystem/Sandbox.ts"
-import { mark } from "../../../src/filesystem/sandbox/streams.ts"
+import { cutMark } from "../../../src/filesystem/sandbox/streams.ts"
 import { busyboxRoot, containers, describePodman, directory, gnuRoot, services } from "./podman.ts"
 
 const made = (options: Partial<Container.ContainerOptions> = {}) =>
@@ -305,7 +305,7 @@ describePodman("a command in a container", () => {
       const script = "head -c 16383 /dev/zero | tr '\\0' a; yes é | tr -d '\\n' | head -c 5000000; echo; echo end >&2"
       const { exitCode, stderr, stdout, stdoutBytes, truncated } = yield* sandbox.exec(sh(script))
       assert.deepInclude({ exitCode, stderr, truncated }, { exitCode: 0, stderr: "end\n", truncated: true })
-      assert.isTrue(stdout === `${"a".repeat(16383)}${mark}${"é".repeat(8191)}\n`)
+      assert.isTrue(stdout === `${"a".repeat(16383)}${cutMark}${"é".repeat(8191)}\n`)
       assert.strictEqual(stdoutBytes.length, 16384)
       const exact = yield* sandbox.exec(sh("head -c 32768 /dev/zero | tr '\\0' a"))
       assert.isTrue(exact.stdout === "a".repeat(32768) && !exact.truncated)
@@ -372,7 +372,7 @@ describePodman("a command in a container", () => {
       Effect.gen(function* () {
         assert.deepInclude(yield* sandbox.eval("-e 2>/dev/null; echo $((6 * 7))"), { exitCode: 0, stdout: "42\n" })
         const long = yield* sandbox.eval("yes 𝄞 | tr -d '\\n' | head -c 40000")
-        assert.isTrue(long.truncated && long.stdout === "𝄞".repeat(2048) + mark + "𝄞".repeat(2048))
+        assert.isTrue(long.truncated && long.stdout === "𝄞".repeat(2048) + cutMark + "𝄞".repeat(2048))
         assert.strictEqual((yield* sandbox.eval("1", { language: "javascript" })).exitCode, 127)
         assert.strictEqual((yield* sandbox.eval("1", { language: "python" })).exitCode, 127)
       }),

@@ -23,7 +23,7 @@ interface Memory {
 
 const make = (caseInsensitive = false): Memory => {
   const events: Memory["events"] = []
-  const listener: MemoryTree.Listener = { isActive: () => true, tell: (tag, path) => void events.push([tag, path]) }
+  const listener: MemoryTree.Listener = { isActive: () => true, emit: (tag, path) => void events.push([tag, path]) }
   const tree = MemoryTree.make({ now, caseInsensitive, listener })
   return { tree, port: MemoryPort.make(tree, MemoryWatch.make({ caseInsensitive }), { caseInsensitive, rules: {} }), events }
 }

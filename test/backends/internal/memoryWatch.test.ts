@@ -15,7 +15,7 @@ it.effect("MemoryWatch is active only while a stream runs", () =>
     const one = yield* Effect.forkChild(Stream.runCollect(Stream.take(stream, 1)), { startImmediately: true })
     const endless = yield* Effect.forkChild(Stream.runDrain(stream), { startImmediately: true })
     assert.isTrue(watchers.isActive())
-    watchers.tell("Created", at("a"))
+    watchers.emit("Created", at("a"))
     assert.deepStrictEqual(yield* Fiber.join(one), [{ _tag: "Created", path: at("a") }])
     assert.isTrue(watchers.isActive())
     yield* Fiber.interrupt(endless)

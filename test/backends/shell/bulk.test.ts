@@ -169,7 +169,7 @@ for (const shell of shells) {
         Fs.mkdirSync(join(root, "busy"))
         for (let i = 0; i < 1000; i++) Fs.writeFileSync(join(root, "large", `a file among a thousand others ${i}`), "")
         Fs.writeFileSync(join(root, "busy", ".~fsa-0.tmp"), "a stranger's")
-        yield* TemporaryNames.using((name) =>
+        yield* TemporaryNames.withName((name) =>
           Effect.gen(function* () {
             Fs.writeFileSync(join(root, "busy", name), "")
             asked()
@@ -198,7 +198,7 @@ for (const shell of shells) {
           Effect.gen(function* () {
             const explorer = yield* port.explore!<{ above: undefined; segment: string }>(({ segment }) => p(segment), false)
             explorer.read(["d/e", "l", "l/e", "d/e/f", "none"].map((segment) => ({ above: undefined, segment })))
-            yield* explorer.wait
+            yield* explorer.waitForReading
             const found = explorer
               .take()
               .map(({ children, visit }) => [visit.segment, "_tag" in children ? children._tag : children.length])

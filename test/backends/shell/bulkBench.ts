@@ -33,11 +33,11 @@ export const bench = Effect.fnUntraced(function* (session: Session): Effect.fn.R
   let calls: Array<string> = []
   let alone = 0
   let longest = 0
-  const counted: Place.Place = {
+  const counted: Place.ShellRoot = {
     ...place,
-    ask: (request) => {
+    sendRequest: (request) => {
       calls.push(request.call)
-      return Effect.tap(place.ask(request), ({ output }) =>
+      return Effect.tap(place.sendRequest(request), ({ output }) =>
         Effect.sync(() => {
           longest = Math.max(longest, output.length)
         })

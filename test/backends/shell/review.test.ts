@@ -116,7 +116,7 @@ for (const kind of shells) {
               killInside: Effect.sync(() => void kills++)
             }))
             const scope = yield* Scope.make()
-            const session = yield* Scope.provide(Session.make(counted, { patience: 20 }), scope)
+            const session = yield* Scope.provide(Session.make(counted, { interruptTimeoutMillis: 20 }), scope)
             const asking = yield* Effect.forkChild(session.request({ call: "halt", arguments: [mark], repeats: false }))
             while (!Fs.existsSync(mark)) yield* Effect.sleep(5)
             yield* Fiber.interrupt(asking)

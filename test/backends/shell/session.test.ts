@@ -228,7 +228,7 @@ for (const kind of shells) {
     })
 
     live("fails an answer above its memory limit", function* () {
-      const session = yield* sessionOf(kind, { most: 1_000_000 })
+      const session = yield* sessionOf(kind, { maxAnswerBytes: 1_000_000 })
       assert.strictEqual((yield* ask(session, "zeros", "999000")).output.length, 999_000)
       const fault = yield* Effect.flip(ask(session, "zeros", "50000000"))
       assert.strictEqual(fault._tag, "IoError")

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { spelt } from "../../../src/backends/internal/windows/keys.ts"
+import { diskPathOf } from "../../../src/backends/internal/windows/keys.ts"
 import * as Schema from "effect/Schema"
 import { isFault } from "../../../src/backends/internal/attempt.ts"
 import * as TemporaryNames from "../../../src/runtime/temporaryNames.ts"
@@ -11,7 +11,7 @@ import {
   toNative,
   type WindowsRoot
 } from "../../../src/backends/internal/windows/paths.ts"
-import { escapes } from "../../../src/engine/resolve.ts"
+import { leadsOutside } from "../../../src/engine/resolve.ts"
 import * as FsPath from "../../../src/model/FsPath.ts"
 import { isName, read } from "./simulatedNames.ts"
 
@@ -114,7 +114,7 @@ describe("nameFault", () => {
     })
   }
 
-  it("accepts the names of our temporary files", () => assert.isUndefined(TemporaryNames.during(nameFault)))
+  it("accepts the names of our temporary files", () => assert.isUndefined(TemporaryNames.withNameSync(nameFault)))
 
   it("accepts a short name that the program itself gives", () => {
     assert.isUndefined(nameFault("RUNNER~1", "take"))
@@ -122,12 +122,12 @@ describe("nameFault", () => {
   })
 
   it("refuses a path with a bad name anywhere, and accepts the root", () => {
-    assert.strictEqual(spelt(FsPath.root), FsPath.root)
-    assert.strictEqual(spelt(at("a/b c/d.txt")), at("a/b c/d.txt"))
+    assert.strictEqual(diskPathOf(FsPath.root), FsPath.root)
+    assert.strictEqual(diskPathOf(at("a/b c/d.txt")), at("a/b c/d.txt"))
     for (const path of ["nul/b", "a/nul", "a/b:c/d", "a/GIT~1/hooks", "a/b./c", "back\\slash"]) {
-      assert.deepInclude(spelt(at(path)), { _tag: "InvalidPath" }, path)
+      assert.deepInclude(diskPathOf(at(path)), { _tag: "InvalidPath" }, path)
     }
-    assert.deepInclude(spelt(at(`a/${"b".repeat(256)}`)), { _tag: "PathTooLong" })
+    assert.deepInclude(diskPathOf(at(`a/${"b".repeat(256)}`)), { _tag: "PathTooLong" })
   })
 })
 
@@ -358,7 +358,7 @@ describe("isWithinRoot", () => {
   const Root = Schema.Literals(["C:\\", "C:\\r", "C:\\a b\\c", "\\\\s\\d", "\\\\s\\d\\e"])
   it.prop("an accepted path is always within the root, in any case", [Root, Schema.Array(Name)], ([text, names]) => {
     const path = FsPath.parse(names.map((pieces) => pieces.join("")).join("/"))
-    if (typeof path !== "string" || typeof spelt(path) !== "string") return
+    if (typeof path !== "string" || typeof diskPathOf(path) !== "string") return
     for (const useLongPaths of [false, true]) {
       const native = toNative(rootAt(text), path, { useLongPaths }) as string
       assert.isTrue(isWithinRoot(rootAt(text), native))
@@ -394,7 +394,7 @@ describe("linkTarget", () => {
     it(`of ${text} in "${directory}" is ${target}`, () => {
       const told = linkTarget([rootAt("C:\\root")], at(directory), text)
       assert.strictEqual(told, target)
-      assert.isFalse(escapes(at(directory), told))
+      assert.isFalse(leadsOutside(at(directory), told))
     })
   }
 
@@ -420,15 +420,15 @@ describe("linkTarget", () => {
   ]
   for (const text of outside) {
     it(`of ${text} leads outside the root`, () =>
-      assert.isTrue(escapes(at("a"), linkTarget([rootAt("C:\\root")], at("a"), text))))
+      assert.isTrue(leadsOutside(at("a"), linkTarget([rootAt("C:\\root")], at("a"), text))))
   }
 
   it("on a share leads outside without a volume, and inside with the name of the share", () => {
     const root = rootAt("\\\\server\\share\\root")
     assert.strictEqual(linkTarget([root], at("a"), "\\\\SERVER\\share\\root\\b"), "../b")
     assert.strictEqual(linkTarget([root], at("a"), "\\??\\UNC\\server\\share\\root\\b"), "../b")
-    assert.isTrue(escapes(at("a"), linkTarget([root], at("a"), "\\root\\b")))
-    assert.isTrue(escapes(at("a"), linkTarget([root], at("a"), "C:\\root\\b")))
+    assert.isTrue(leadsOutside(at("a"), linkTarget([root], at("a"), "\\root\\b")))
+    assert.isTrue(leadsOutside(at("a"), linkTarget([root], at("a"), "C:\\root\\b")))
   })
 
   const Path = Schema.Array(Schema.Literals(["a", "b", "c d"]))

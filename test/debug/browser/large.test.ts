@@ -24,7 +24,7 @@ describe("the layout of lines", () => {
       const layout = layoutOf(text, 10, isWrapping)
       assert.strictEqual(layout.text, text)
       assert.deepStrictEqual([1, 2].map(layout.labelOf), ["10", "11"])
-      assert.deepStrictEqual([layout.lineOf(2), layout.shownOf(11)], [11, 2])
+      assert.deepStrictEqual([layout.fileLineOf(2), layout.editorLineOf(11)], [11, 2])
     }
   })
 
@@ -41,8 +41,8 @@ describe("the layout of lines", () => {
       shown.map((_, i) => layout.labelOf(i + 1)),
       ["1", "2", ...pieces.slice(1).map(() => ""), "3"]
     )
-    assert.deepStrictEqual([layout.lineOf(3), layout.shownOf(2), layout.shownOf(3)], [2, 2, shown.length])
-    assert.isAbove(layout.shownOf(4), shown.length)
+    assert.deepStrictEqual([layout.fileLineOf(3), layout.editorLineOf(2), layout.editorLineOf(3)], [2, 2, shown.length])
+    assert.isAbove(layout.editorLineOf(4), shown.length)
   })
 
   it("keeps long lines whole without wrapping", () => {

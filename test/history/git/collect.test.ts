@@ -240,7 +240,7 @@ describe.runIf(hasGit)("collecting objects", () => {
           expected.delete(id)
         }
         const options = { maxPacks: seed % 4 < 2 ? 50 : 3, maxWaste: 0 }
-        if (next() < 0.5) yield* store.holding(collect(store, options))
+        if (next() < 0.5) yield* store.withoutRemoval(collect(store, options))
         yield* collect(store, options)
         checkContent(store, expected)
         assert.deepStrictEqual(allObjects(store), reachableObjects(store))
@@ -258,7 +258,7 @@ describe.runIf(hasGit)("collecting objects", () => {
       const [id] = allObjects(store)
       yield* store.git.run(["pack-objects", "--quiet", join(store.packDirectory, "pack")], { input: `${id}\n` })
       assert.strictEqual(packsIn(store).length, 2)
-      yield* store.holding(collect(store, { maxPacks: 1 }))
+      yield* store.withoutRemoval(collect(store, { maxPacks: 1 }))
       assert.deepStrictEqual(packsIn(store), before)
       checkContent(store, expected)
     })
@@ -333,7 +333,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
       const other = yield* open(store.directory)
       const old = yield* snapshot(store, { a: "old" })
       yield* store.snapshots.remove(old.id)
-      yield* other.holding(
+      yield* other.withoutRemoval(
         Effect.gen(function* () {
           const made = yield* commit(other, { b: "new" })
           const before = allObjects(store)
@@ -367,7 +367,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
         for (let i = 0; i < rounds; i++) {
           const at = Math.floor(next() * trees.length)
           yield* other.snapshots.remove(made[at]!.taken.id)
-          yield* other.holding(
+          yield* other.withoutRemoval(
             Effect.gen(function* () {
               // Like a capture: an existing commit is reused only if all of its objects exist.
               const [there] = yield* other.reader.sizes([made[at]!.taken.commit])
@@ -416,9 +416,9 @@ describe.runIf(hasGit)("while objects are collected", () => {
       const store = yield* fresh
       const taken = yield* snapshot(store, { a: "1" })
       yield* store.snapshots.remove(taken.id)
-      const turn = Turns.enter(store.directory, "collector")
+      const turn = Turns.acquire(store.directory, "collector")
       assert.strictEqual((yield* collect(store)).outcome, "busy")
-      Turns.leave(turn)
+      Turns.release(turn)
       // A process that died while it held, collected and removed.
       const module = fileURLToPath(new URL("../../../src/history/git/turns.ts", import.meta.url))
       const script = `const { enter } = await import(${JSON.stringify(module)});
@@ -426,7 +426,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
         process.kill(process.pid, "SIGKILL")`
       assert.throws(() => execFileSync(process.execPath, ["--input-type=module", "-e", script], { stdio: "ignore" }))
       assert.strictEqual(Fs.readdirSync(Turns.directoryOf(store.directory)).length, 3)
-      yield* store.holding(Effect.void)
+      yield* store.withoutRemoval(Effect.void)
       assert.strictEqual((yield* collect(store)).outcome, "done")
       assert.deepStrictEqual(allObjects(store), [])
       assert.deepStrictEqual(Fs.readdirSync(Turns.directoryOf(store.directory)), [])
@@ -446,22 +446,22 @@ describe.runIf(hasGit)("while objects are collected", () => {
       Fs.mkdirSync(join(turns, `${living}.${mark}.1.remover`))
       Fs.symlinkSync(store.directory, join(turns, `${living}.${mark}.2.remover`))
       Fs.writeFileSync(join(turns, "notes.txt"), "")
-      yield* store.holding(Effect.void)
+      yield* store.withoutRemoval(Effect.void)
       assert.isTrue(Fs.existsSync(join(turns, "notes.txt")))
       Fs.writeFileSync(join(turns, `${living}.${mark}.3.remover`), "")
-      const self = Turns.enter(store.directory, "holder")
-      assert.strictEqual(Turns.somebody(store.directory, "remover", self), `${living}.${mark}.3.remover`)
-      Turns.leave(self)
+      const self = Turns.acquire(store.directory, "holder")
+      assert.strictEqual(Turns.findOther(store.directory, "remover", self), `${living}.${mark}.3.remover`)
+      Turns.release(self)
     })
   )
 
   it.effect("a holder waits until the removal ends", () =>
     Effect.gen(function* () {
       const store = yield* fresh
-      const turn = Turns.enter(store.directory, "remover")
+      const turn = Turns.acquire(store.directory, "remover")
       let isIn = false
       const fiber = yield* Effect.forkChild(
-        store.holding(
+        store.withoutRemoval(
           Effect.sync(() => {
             isIn = true
           })
@@ -470,13 +470,13 @@ describe.runIf(hasGit)("while objects are collected", () => {
       )
       yield* pause(30)
       assert.isFalse(isIn)
-      Turns.leave(turn)
+      Turns.release(turn)
       yield* Fiber.join(fiber)
       assert.isTrue(isIn)
-      const waiting = Turns.enter(store.directory, "remover")
-      const interrupted = yield* Effect.forkChild(store.holding(Effect.void), { startImmediately: true })
+      const waiting = Turns.acquire(store.directory, "remover")
+      const interrupted = yield* Effect.forkChild(store.withoutRemoval(Effect.void), { startImmediately: true })
       yield* Fiber.interrupt(interrupted)
-      Turns.leave(waiting)
+      Turns.release(waiting)
       assert.deepStrictEqual(Fs.readdirSync(Turns.directoryOf(store.directory)), [])
     })
   )
@@ -496,7 +496,7 @@ describe.runIf(hasGit)("leftovers in a store", () => {
       for (const name of old) age(at(name), 3700)
       const lock = join(store.directory, "packed-refs.lock")
       Fs.writeFileSync(lock, "")
-      yield* store.holding(collect(store))
+      yield* store.withoutRemoval(collect(store))
       assert.deepStrictEqual(
         Fs.readdirSync(store.packDirectory).sort(),
         [...packs, ...young, "tmp_pack_0123456789abcdef", "tmp_idx_0123456789abcdef"].sort()

@@ -37,7 +37,7 @@ export interface Taken {
 export const snapshot = (store: Store, tree: Tree, seconds = 1, message = "a snapshot"): Effect.Effect<Taken, StoreFault> =>
   Effect.gen(function* () {
     const id = randomUUID()
-    const made = yield* store.holding(
+    const made = yield* store.withoutRemoval(
       Effect.tap(commit(store, tree, seconds, message), (made) => store.snapshots.put(id, made))
     )
     return { id, commit: made }

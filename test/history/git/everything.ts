@@ -17,7 +17,7 @@ const run = Effect.gen(function* () {
       ".gitattributes": "* text=auto filter=evil diff=evil\n",
       "sub/.gitignore": "*\n"
     }
-    yield* store.holding(Effect.flatMap(commit(store, tree, i), (made) => store.snapshots.put(id, made)))
+    yield* store.withoutRemoval(Effect.flatMap(commit(store, tree, i), (made) => store.snapshots.put(id, made)))
   }
   yield* store.snapshots.remove(ids[1]!)
   const outcome = yield* collect(store, { maxPacks: 1, maxWaste: 0 })

@@ -317,7 +317,7 @@ describe("packs", () => {
         assert.isTrue(writer.has(expected))
       }
       assert.strictEqual(idOf("tree", Buffer.alloc(0)), emptyTreeId)
-      yield* writer.abandon
+      yield* writer.discard
     }).pipe(Effect.scoped)
   )
 
@@ -346,8 +346,8 @@ describe("packs", () => {
       yield* filled(writer)
       const written = Fs.readdirSync(directory).reduce((sum, name) => sum + Fs.statSync(join(directory, name)).size, 0)
       assert.isAbove(written, 500_000)
-      yield* writer.abandon
-      yield* writer.abandon
+      yield* writer.discard
+      yield* writer.discard
       assert.deepStrictEqual(Fs.readdirSync(directory), [])
     }).pipe(Effect.scoped)
   )

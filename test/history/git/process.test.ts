@@ -111,8 +111,8 @@ describe("the git that is run", () => {
       const at = pretend(base, "bin", answering("true", "2.24.9"))
       const fault = yield* Effect.flip(withPath(at, make(base)))
       assert.deepStrictEqual([fault.reason, fault.detail.includes("2.24.9")], ["gitMissing", true])
-      yield* withPath(at, make(base, { least: [2, 24] }))
-      assert.strictEqual((yield* Effect.flip(withPath(at, make(base, { least: [3, 0] })))).reason, "gitMissing")
+      yield* withPath(at, make(base, { minimumVersion: [2, 24] }))
+      assert.strictEqual((yield* Effect.flip(withPath(at, make(base, { minimumVersion: [3, 0] })))).reason, "gitMissing")
     })
   )
 

@@ -3,16 +3,16 @@ import * as Schema from "effect/Schema"
 import { define } from "../../definition.ts"
 import * as bounds from "../../../filesystem/sandbox/bounds.ts"
 import { listed } from "../../text/words.ts"
-import { answerOf, asking, everything, Value } from "./run.ts"
+import { answerOf, withSandbox, touchesEverything, Value } from "./run.ts"
 import { cutCharacters } from "../../../filesystem/sandbox/streams.ts"
 
 /** The exit code of a shell for a missing program. */
-const notFound = 127
+const programNotFoundCode = 127
 
 const interpreters = { javascript: "node", python: "python3", sh: "sh" } as const
 
 const otherLanguages = Effect.map(
-  asking((sandbox) => sandbox.exec(["sh", "-c", 'for name in node python3 sh; do command -v "$name"; done'])),
+  withSandbox((sandbox) => sandbox.exec(["sh", "-c", 'for name in node python3 sh; do command -v "$name"; done'])),
   ({ stdout }) => {
     const names = new Set(stdout.split("\n").map((line) => line.slice(line.lastIndexOf("/") + 1)))
     const found = Object.entries(interpreters).flatMap(([language, program]) => (names.has(program) ? [language] : []))
@@ -38,14 +38,14 @@ export const evaluate = define({
   does: "changes",
   idempotent: false,
   examples: [{ code: "console.log(0.1 + 0.2)" }, { code: "print(sum(range(10)))", language: "python" }],
-  touches: () => Effect.succeed(everything),
+  touches: () => Effect.succeed(touchesEverything),
   handle: Effect.fnUntraced(function* ({ code, language }, call) {
-    const wrong = bounds.check(call.tool, { code })
-    if (wrong !== undefined) return yield* Effect.fail(wrong)
-    const options = { language, timeout: `${bounds.evalTimeout} seconds` as const }
-    const result = yield* asking((sandbox) => sandbox.eval(code, options))
-    const answer = answerOf(result, call.settings, (text) => cutCharacters(text, bounds.maxEvalStream))
-    const others = result.exitCode === notFound ? yield* otherLanguages : ""
-    return { ...answer, message: `${answer.message}${others}` }
+    const fault = bounds.checkCommand(call.tool, { code })
+    if (fault !== undefined) return yield* Effect.fail(fault)
+    const options = { language, timeout: `${bounds.evalTimeoutSeconds} seconds` as const }
+    const result = yield* withSandbox((sandbox) => sandbox.eval(code, options))
+    const answer = answerOf(result, call.settings, (text) => cutCharacters(text, bounds.maxEvalOutputCharacters))
+    const languageHint = result.exitCode === programNotFoundCode ? yield* otherLanguages : ""
+    return { ...answer, message: `${answer.message}${languageHint}` }
   })
 })

@@ -5,7 +5,7 @@ import { type ExecError, type ExecResult, Sandbox } from "../../../filesystem/Sa
 import { root } from "../../../model/FsPath.ts"
 import type { Answer, Call, Touch, ToolFailure } from "../../definition.ts"
 import { refused } from "../../definition.ts"
-import { type Cut, fitting } from "../../../filesystem/sandbox/streams.ts"
+import { type CutText, cutToFit } from "../../../filesystem/sandbox/streams.ts"
 
 export const Value = Schema.Struct({
   exit_code: Schema.Int,
@@ -18,21 +18,21 @@ export const Value = Schema.Struct({
 })
 
 /** The touches of a program: it may change any file, so a caller without access to all files may not run one. */
-export const everything: ReadonlyArray<Touch> = [
+export const touchesEverything: ReadonlyArray<Touch> = [
   { access: "write", path: root },
   { access: "delete", path: root }
 ]
 
 const noSandbox = refused("No sandbox available.", "Provide a layer of fs-algebra's Sandbox to the tools.")
 
-export const asking = <A>(
+export const withSandbox = <A>(
   use: (sandbox: typeof Sandbox.Service) => Effect.Effect<A, ExecError>
 ): Effect.Effect<A, ToolFailure> =>
   Effect.flatMap(Effect.serviceOption(Sandbox), (sandbox) =>
     Option.isNone(sandbox) ? Effect.fail<ToolFailure>(noSandbox) : use(sandbox.value)
   )
 
-const stream = (name: string, text: string): string => (text === "" ? "" : `\n${name}:\n${text.replace(/\n$/, "")}`)
+const formatStream = (name: string, text: string): string => (text === "" ? "" : `\n${name}:\n${text.replace(/\n$/, "")}`)
 
 const headline = ({ durationMillis, exitCode, processLimit, timedOut }: ExecResult): string => {
   const time = `${Math.round(durationMillis)} ms`
@@ -47,16 +47,16 @@ const headline = ({ durationMillis, exitCode, processLimit, timedOut }: ExecResu
 export const answerOf = (
   result: ExecResult,
   { budget, measure }: Call["settings"],
-  cut: ((text: string) => Cut) | undefined
+  cutStream: ((text: string) => CutText) | undefined
 ): Answer<typeof Value.Type> => {
-  const [out, err] = [cut?.(result.stdout), cut?.(result.stderr)]
-  const truncated = cut !== undefined && (result.truncated || (out?.isCut ?? false) || (err?.isCut ?? false))
+  const [out, err] = [cutStream?.(result.stdout), cutStream?.(result.stderr)]
+  const truncated = cutStream !== undefined && (result.truncated || (out?.isCut ?? false) || (err?.isCut ?? false))
   const head = `${headline(result)}${truncated ? ", the output is cut" : ""}`
   const message = (stdout: string, stderr: string): string => {
-    const streams = stream("stdout", stdout) + stream("stderr", stderr)
-    return streams === "" && cut !== undefined ? `${head}, no output` : head + streams
+    const streams = formatStream("stdout", stdout) + formatStream("stderr", stderr)
+    return streams === "" && cutStream !== undefined ? `${head}, no output` : head + streams
   }
-  const shown = fitting([out?.text ?? "", err?.text ?? ""], (stdout, stderr) => measure(message(stdout, stderr)) <= budget)
+  const shown = cutToFit([out?.text ?? "", err?.text ?? ""], (stdout, stderr) => measure(message(stdout, stderr)) <= budget)
   return {
     message: message(...shown),
     value: {

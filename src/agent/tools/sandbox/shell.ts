@@ -3,10 +3,10 @@ import * as Schema from "effect/Schema"
 import { define } from "../../definition.ts"
 import * as bounds from "../../../filesystem/sandbox/bounds.ts"
 import { byName, Environment } from "./environment.ts"
-import { answerOf, asking, everything, Value } from "./run.ts"
+import { answerOf, withSandbox, touchesEverything, Value } from "./run.ts"
 import { cutBytes } from "../../../filesystem/sandbox/streams.ts"
 
-const defaultTimeout = 30
+const defaultTimeoutSeconds = 30
 
 /** Returns the arguments to run. The space before the line keeps sh from taking it as an option. */
 const argv = (command: string | ReadonlyArray<string>): ReadonlyArray<string> =>
@@ -58,17 +58,17 @@ export const shell = define({
     { command: ["node", "--test"], timeout_seconds: 60 },
     { command: "ls *.md | wc -l", cwd: "docs", env: [{ name: "LC_ALL", value: "C" }] }
   ],
-  touches: () => Effect.succeed(everything),
+  touches: () => Effect.succeed(touchesEverything),
   handle: Effect.fnUntraced(function* (params, call) {
     const env = params.env && byName(params.env)
     const command = argv(params.command)
-    const wrong = bounds.check(call.tool, { ...params, command, env, cwd: params.cwd?.trim() })
-    if (wrong !== undefined) return yield* Effect.fail(wrong)
+    const fault = bounds.checkCommand(call.tool, { ...params, command, env, cwd: params.cwd?.trim() })
+    if (fault !== undefined) return yield* Effect.fail(fault)
     const cwd = params.cwd === undefined ? undefined : yield* call.path(params.cwd, { argument: "cwd", blank: "root" })
-    const seconds = bounds.clampedTimeout(params.timeout_seconds ?? defaultTimeout)
+    const seconds = bounds.clampedTimeout(params.timeout_seconds ?? defaultTimeoutSeconds)
     const options = { cwd, env, stdin: params.stdin, detach: params.detach, timeout: `${seconds * 1000} millis` as const }
-    const result = yield* asking((sandbox) => sandbox.exec(command, options))
+    const result = yield* withSandbox((sandbox) => sandbox.exec(command, options))
     const captures = params.capture_output ?? true
-    return answerOf(result, call.settings, captures ? (text) => cutBytes(text, bounds.maxStream) : undefined)
+    return answerOf(result, call.settings, captures ? (text) => cutBytes(text, bounds.maxOutputBytes) : undefined)
   })
 })

@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import { Snapshots } from "../../../history/Snapshots.ts"
-import { candidates, isSafety, latest, shortIds } from "../../../history/snapshots/choice.ts"
+import { findCandidates, isSafety, latest, makeShortIds } from "../../../history/snapshots/choice.ts"
 import type { Operations } from "../../../history/snapshots/operations.ts"
 import type { FilesystemSnapshot } from "../../../history/snapshots/value.ts"
 import { checkpointTag } from "../../checkpointTag.ts"
@@ -11,17 +11,17 @@ import { plural } from "../../text/words.ts"
 
 const noSnapshots = refused("No snapshots are kept here.", "Provide a layer of fs-algebra's Snapshots to the tools.")
 
-export const service: Effect.Effect<Operations, ToolFailure> = Effect.flatMap(
+export const requireSnapshots: Effect.Effect<Operations, ToolFailure> = Effect.flatMap(
   Effect.serviceOption(Snapshots),
   Option.match({ onNone: () => Effect.fail<ToolFailure>(noSnapshots), onSome: Effect.succeed })
 )
 
-const shownOf = 5
+const maxExamples = 5
 
-const named = (all: ReadonlyArray<FilesystemSnapshot>, { tag, ...snapshot }: FilesystemSnapshot): string =>
-  `${shortIds(all)({ tag, ...snapshot } as FilesystemSnapshot)}${tag === undefined ? "" : ` (${tag})`}`
+const describeSnapshot = (all: ReadonlyArray<FilesystemSnapshot>, { tag, ...snapshot }: FilesystemSnapshot): string =>
+  `${makeShortIds(all)({ tag, ...snapshot } as FilesystemSnapshot)}${tag === undefined ? "" : ` (${tag})`}`
 
-const complaint = (
+const refuseChoice = (
   all: ReadonlyArray<FilesystemSnapshot>,
   found: ReadonlyArray<FilesystemSnapshot>,
   text: string
@@ -31,25 +31,25 @@ const complaint = (
   }
   const quoted = JSON.stringify(text.slice(0, 100))
   if (found.length === 0) return refused(`There is no snapshot ${quoted}.`, "Call snapshots to list them.")
-  const some = found.slice(-shownOf).map((snapshot) => named(all, snapshot))
-  return refused(`${quoted} matches ${plural(found.length, "snapshot")}.`, `Give more of the id: ${some.join(", ")}.`)
+  const examples = found.slice(-maxExamples).map((snapshot) => describeSnapshot(all, snapshot))
+  return refused(`${quoted} matches ${plural(found.length, "snapshot")}.`, `Give more of the id: ${examples.join(", ")}.`)
 }
 
-export const which = Schema.String.annotate({
+export const snapshotParameter = Schema.String.annotate({
   description: 'Beginning of its id, a tag, or "latest". Default: latest'
 })
 
 /**
  * Finds a snapshot by a unique beginning of its id, by a unique tag, or by "latest". The call's own checkpoint does not count.
  */
-export const choose = Effect.fnUntraced(function* (
+export const chooseSnapshot = Effect.fnUntraced(function* (
   snapshots: Operations,
   text: string | undefined,
   { callId, tool }: Call
 ): Effect.fn.Return<FilesystemSnapshot, ToolFailure> {
-  const own = checkpointTag(tool, callId)
-  const all = (yield* snapshots.list).filter(({ tag }) => tag !== own)
-  const meant = text?.trim() ?? latest
-  const found = candidates(all, meant)
-  return found.length === 1 ? found[0]! : yield* Effect.fail(complaint(all, found, meant))
+  const ownTag = checkpointTag(tool, callId)
+  const all = (yield* snapshots.list).filter(({ tag }) => tag !== ownTag)
+  const wanted = text?.trim() ?? latest
+  const found = findCandidates(all, wanted)
+  return found.length === 1 ? found[0]! : yield* Effect.fail(refuseChoice(all, found, wanted))
 })

@@ -1,20 +1,20 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { shortIds } from "../../../history/snapshots/choice.ts"
+import { makeShortIds } from "../../../history/snapshots/choice.ts"
 import type { Change as TreeChange } from "../../../history/tree.ts"
 import type { FsError } from "../../../model/FsError.ts"
 import type { FsPath } from "../../../model/FsPath.ts"
 import type { Backend } from "../../../port/Backend.ts"
 import { define } from "../../definition.ts"
-import { inSlices } from "../../../runtime/steps.ts"
-import { diffText, shownDiff, withDiff } from "../../text/fit.ts"
-import { choose, service, which } from "./choosing.ts"
+import { runInSlices } from "../../../runtime/steps.ts"
+import { diffText, excerptDiff, withDiff } from "../../text/fit.ts"
+import { chooseSnapshot, requireSnapshots, snapshotParameter } from "./choosing.ts"
 import { type Patch, patchOf } from "./patch.ts"
 import { Change, changed, changeLine, changeOf } from "./shown.ts"
 
 /** The largest number of files to compare by line, and the longest text of their diffs. */
-const maxCompared = 500
-const maxText = 1024 * 1024
+const maxComparedFiles = 500
+const maxDiffLength = 1024 * 1024
 
 const Difference = Schema.Struct({
   ...Change.fields,
@@ -24,21 +24,21 @@ const Difference = Schema.Struct({
 })
 type Difference = typeof Difference.Type
 
-interface Compared {
+interface ComparedChange {
   readonly difference: Difference
   readonly patch: Patch | undefined
 }
 
-const compare = Effect.fnUntraced(function* (
+const compareChanges = Effect.fnUntraced(function* (
   changes: ReadonlyArray<TreeChange>,
   before: Backend,
   after: Backend
-): Effect.fn.Return<ReadonlyArray<Compared>, FsError> {
+): Effect.fn.Return<ReadonlyArray<ComparedChange>, FsError> {
   return yield* Effect.forEach(
     changes,
-    Effect.fnUntraced(function* (change, index): Effect.fn.Return<Compared, FsError> {
+    Effect.fnUntraced(function* (change, index): Effect.fn.Return<ComparedChange, FsError> {
       const shown = changeOf(change)
-      if (index >= maxCompared) return { difference: shown, patch: undefined }
+      if (index >= maxComparedFiles) return { difference: shown, patch: undefined }
       const patch = yield* patchOf(
         change.path as FsPath,
         change._tag === "Added" ? undefined : before,
@@ -52,15 +52,15 @@ const compare = Effect.fnUntraced(function* (
 })
 
 /** Joins the diffs, without those for which there is no room. */
-const textOf = (compared: ReadonlyArray<Compared>): string =>
+const textOf = (compared: ReadonlyArray<ComparedChange>): string =>
   compared.reduce((text, { patch }) => {
     const diff = patch?.diff ?? ""
-    return text.length + diff.length > maxText ? text : text + diff
+    return text.length + diff.length > maxDiffLength ? text : text + diff
   }, "")
 
 const sum = (numbers: ReadonlyArray<number | undefined>): number => numbers.reduce<number>((all, one) => all + (one ?? 0), 0)
 
-const line = (difference: Difference): string => {
+const describeDifference = (difference: Difference): string => {
   const { lines_added: added, lines_removed: removed } = difference
   return added === undefined ? changeLine(difference) : `${changeLine(difference)} (+${added} -${removed})`
 }
@@ -69,7 +69,7 @@ export const diff = define({
   name: "diff",
   description: "Show what has changed since a snapshot, or between two: files, and a unified diff.",
   parameters: Schema.Struct({
-    snapshot_id: Schema.optionalKey(which),
+    snapshot_id: Schema.optionalKey(snapshotParameter),
     to: Schema.optionalKey(Schema.String.annotate({ description: "Later snapshot. Default: the files as they are now" }))
   }),
   value: Schema.Struct({
@@ -91,13 +91,14 @@ export const diff = define({
   examples: [{}, { snapshot_id: "3fa91c02", to: "tests pass" }],
   touches: () => Effect.succeed([]),
   handle: Effect.fnUntraced(function* (params, call) {
-    const snapshots = yield* service
-    const from = yield* choose(snapshots, params.snapshot_id, call)
-    const to = params.to === undefined || params.to.trim() === "" ? undefined : yield* choose(snapshots, params.to, call)
+    const snapshots = yield* requireSnapshots
+    const from = yield* chooseSnapshot(snapshots, params.snapshot_id, call)
+    const to =
+      params.to === undefined || params.to.trim() === "" ? undefined : yield* chooseSnapshot(snapshots, params.to, call)
     const changes = yield* snapshots.diff(from, to)
     const after = to === undefined ? call.filesystem : yield* snapshots.view(to)
-    const compared = yield* compare(changes, (yield* snapshots.view(from)).port, after.port)
-    const short = shortIds(yield* snapshots.list)
+    const compared = yield* compareChanges(changes, (yield* snapshots.view(from)).port, after.port)
+    const short = makeShortIds(yield* snapshots.list)
     const differences = compared.map(({ difference }) => difference)
     const counts = {
       files_changed: compared.filter(({ patch }) => patch === undefined || patch.isFile).length,
@@ -106,9 +107,9 @@ export const diff = define({
     }
     const text = textOf(compared)
     const head = `${changed(counts)} from ${short(from)} to ${to === undefined ? "the current files" : short(to)}`
-    const shown = yield* inSlices(() => shownDiff(text))
+    const shown = yield* runInSlices(() => excerptDiff(text))
     return {
-      message: withDiff([head, ...differences.map(line)], shown, call.settings, "; read_file shows files whole"),
+      message: withDiff([head, ...differences.map(describeDifference)], shown, call.settings, "; read_file shows files whole"),
       value: {
         snapshot_id: from.snapshotId,
         ...(to !== undefined && { to: to.snapshotId }),

@@ -1,16 +1,16 @@
 import * as Effect from "effect/Effect"
-import { countSigned, hunks as hunksBetween, named } from "../../../engine/diff.ts"
+import { countSigned, hunks as hunksBetween, withFileHeader } from "../../../engine/diff.ts"
 import { wholeAt } from "../../../engine/read.ts"
 import { decode } from "../../../engine/text.ts"
 import { type Fault, type FsError, promote } from "../../../model/FsError.ts"
 import type { FsPath } from "../../../model/FsPath.ts"
 import type { Backend } from "../../../port/Backend.ts"
-import { inSlices } from "../../../runtime/steps.ts"
+import { runInSlices } from "../../../runtime/steps.ts"
 
 const maxBytes = 1024 * 1024
 
 /** The text of a file or of a link; `undefined` if it cannot be shown as lines. */
-type Side = { readonly isFile: boolean; readonly text: string | undefined }
+type FileSide = { readonly isFile: boolean; readonly text: string | undefined }
 
 export interface Patch {
   readonly isFile: boolean
@@ -23,7 +23,7 @@ const textOf = (bytes: Uint8Array): string | undefined => {
   return typeof text === "string" ? text : undefined
 }
 
-const sideAt = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<Side, Fault> {
+const sideAt = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<FileSide, Fault> {
   const stat = yield* port.stat(path)
   if (stat?.kind === "symlink") {
     return { isFile: true, text: port.links === undefined ? undefined : yield* port.links.read(path) }
@@ -33,19 +33,19 @@ const sideAt = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect
   return { isFile: true, text: textOf((yield* wholeAt(port, path, maxBytes)).bytes) }
 })
 
-const nothing: Side = { isFile: false, text: "" }
+const missingSide: FileSide = { isFile: false, text: "" }
 
 export const patchOf = (path: FsPath, before: Backend | undefined, after: Backend | undefined): Effect.Effect<Patch, FsError> =>
   Effect.gen(function* () {
-    const old = before === undefined ? nothing : yield* sideAt(before, path)
-    const now = after === undefined ? nothing : yield* sideAt(after, path)
-    const isFile = old.isFile || now.isFile
+    const oldSide = before === undefined ? missingSide : yield* sideAt(before, path)
+    const newSide = after === undefined ? missingSide : yield* sideAt(after, path)
+    const isFile = oldSide.isFile || newSide.isFile
     if (!isFile) return { isFile, diff: "" }
-    if (old.text === undefined || now.text === undefined) return { isFile, diff: "" }
-    const [from, to] = [old.text, now.text]
-    return yield* inSlices(function* () {
+    if (oldSide.text === undefined || newSide.text === undefined) return { isFile, diff: "" }
+    const [from, to] = [oldSide.text, newSide.text]
+    return yield* runInSlices(function* () {
       const hunks = yield* hunksBetween(from, [{ start: 0, end: from.length, text: to }])
       const lines = { added: yield* countSigned(hunks, "+"), removed: yield* countSigned(hunks, "-") }
-      return { isFile, lines, diff: named(path, hunks, { isNew: before === undefined, isGone: after === undefined }) }
+      return { isFile, lines, diff: withFileHeader(path, hunks, { isNew: before === undefined, isGone: after === undefined }) }
     })
   }).pipe(Effect.mapError((fault) => promote(fault, "diff", path)))

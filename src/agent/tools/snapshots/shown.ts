@@ -5,7 +5,7 @@ import type { FilesystemSnapshot } from "../../../history/snapshots/value.ts"
 import type { Change as TreeChange } from "../../../history/tree.ts"
 import { plural } from "../../text/words.ts"
 
-const Count = Schema.optionalKey(Schema.Int)
+const OptionalCount = Schema.optionalKey(Schema.Int)
 
 export const Snapshot = Schema.Struct({
   snapshot_id: Schema.String,
@@ -15,12 +15,12 @@ export const Snapshot = Schema.Struct({
   /** The tool that took the snapshot, or the tool whose change it precedes, and the id of the call. */
   tool: Schema.optionalKey(Schema.String),
   call_id: Schema.optionalKey(Schema.String),
-  files: Count,
-  size_bytes: Count,
+  files: OptionalCount,
+  size_bytes: OptionalCount,
   /** The changes since the previous snapshot. */
-  files_changed: Count,
-  lines_added: Count,
-  lines_removed: Count
+  files_changed: OptionalCount,
+  lines_added: OptionalCount,
+  lines_removed: OptionalCount
 })
 export type Snapshot = typeof Snapshot.Type
 
@@ -30,7 +30,7 @@ export const snapshotOf = ({ createdAt, snapshotId, tag }: FilesystemSnapshot): 
   ...(tag !== undefined && { tag })
 })
 
-export const detailed = ({
+export const snapshotWithDetails = ({
   bytes,
   callId,
   files,
@@ -79,13 +79,13 @@ export const Change = Schema.Struct({ path: Schema.String, change: Schema.Litera
 export type Change = typeof Change.Type
 
 /** Formats a path. A name that is not valid text is kept by its bytes, and shown as hexadecimal escapes. */
-const printable = (path: string): string =>
+const printablePath = (path: string): string =>
   path
     .split("/")
     .map((name) => (name.startsWith("\0") ? name.slice(1).replace(/../g, String.raw`\x$&`) : name))
     .join("/")
 
-export const changeOf = ({ _tag, path }: TreeChange): Change => ({ path: printable(path), change: kinds[_tag] })
+export const changeOf = ({ _tag, path }: TreeChange): Change => ({ path: printablePath(path), change: kinds[_tag] })
 
 /** Formats a change as git's --name-status does. */
 export const changeLine = ({ change, path }: Change): string => `${letters[change]} ${path}`

@@ -3,16 +3,17 @@ import * as Schema from "effect/Schema"
 import { InvalidArgument } from "../../../model/FsError.ts"
 import { root } from "../../../model/FsPath.ts"
 import { define } from "../../definition.ts"
-import { service } from "./choosing.ts"
-import { changed, detailed, Snapshot } from "./shown.ts"
+import { requireSnapshots } from "./choosing.ts"
+import { changed, snapshotWithDetails, Snapshot } from "./shown.ts"
 import { plural } from "../../text/words.ts"
 
-const maxTag = 1000
+const maxTagLength = 1000
 
 // oxlint-disable-next-line no-control-regex
-const isLine = (tag: string): boolean => tag.length <= maxTag && tag.isWellFormed() && !/[\u0000-\u001f\u007f]/.test(tag)
+const isValidTag = (tag: string): boolean =>
+  tag.length <= maxTagLength && tag.isWellFormed() && !/[\u0000-\u001f\u007f]/.test(tag)
 
-const noLine = (tool: string): InvalidArgument =>
+const invalidTag = (tool: string): InvalidArgument =>
   new InvalidArgument({
     operation: tool,
     path: root,
@@ -33,14 +34,14 @@ export const snapshot = define({
   examples: [{ tag: "tests pass" }, {}],
   touches: () => Effect.succeed([]),
   handle: Effect.fnUntraced(function* ({ tag }, { callId, tool }) {
-    const snapshots = yield* service
+    const snapshots = yield* requireSnapshots
     const label = tag?.trim() === "" ? undefined : tag?.trim()
-    if (label !== undefined && !isLine(label)) return yield* Effect.fail(noLine(tool))
+    if (label !== undefined && !isValidTag(label)) return yield* Effect.fail(invalidTag(tool))
     const taken = yield* snapshots.snapshot({ tag: label, tool, callId })
-    const value = detailed(yield* snapshots.details(taken))
-    const since = changed(value)
+    const value = snapshotWithDetails(yield* snapshots.details(taken))
+    const changesSince = changed(value)
     return {
-      message: `Took snapshot ${taken.snapshotId}: ${plural(value.files ?? 0, "file")}${since === "" ? "" : `; ${since}`}`,
+      message: `Took snapshot ${taken.snapshotId}: ${plural(value.files ?? 0, "file")}${changesSince === "" ? "" : `; ${changesSince}`}`,
       value
     }
   })

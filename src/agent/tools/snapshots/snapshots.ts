@@ -1,14 +1,14 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { shortIds } from "../../../history/snapshots/choice.ts"
+import { makeShortIds } from "../../../history/snapshots/choice.ts"
 import { define } from "../../definition.ts"
-import { fitted } from "../../text/fit.ts"
+import { joinFitting } from "../../text/fit.ts"
 import { plural } from "../../text/words.ts"
-import { service } from "./choosing.ts"
-import { detailed, Snapshot, snapshotLine, snapshotOf } from "./shown.ts"
+import { requireSnapshots } from "./choosing.ts"
+import { snapshotWithDetails, Snapshot, snapshotLine, snapshotOf } from "./shown.ts"
 
 /** The number of snapshots whose changes are counted; each costs a comparison. */
-const maxCounted = 100
+const maxDetailedSnapshots = 100
 
 export const snapshots = define({
   name: "snapshots",
@@ -21,12 +21,12 @@ export const snapshots = define({
   examples: [{}],
   touches: () => Effect.succeed([]),
   handle: Effect.fnUntraced(function* (_params, call) {
-    const history = yield* service
+    const history = yield* requireSnapshots
     const all = yield* history.list
-    const short = shortIds(all)
+    const short = makeShortIds(all)
     const found = yield* Effect.forEach([...all].reverse(), (one, index) =>
-      index < maxCounted
-        ? Effect.map(history.details(one), (details) => ({ short: short(one), value: detailed(details) }))
+      index < maxDetailedSnapshots
+        ? Effect.map(history.details(one), (details) => ({ short: short(one), value: snapshotWithDetails(details) }))
         : Effect.succeed({ short: short(one), value: snapshotOf(one) })
     )
     const lines = found.map(({ short: id, value }) => snapshotLine(value, id))
@@ -34,7 +34,7 @@ export const snapshots = define({
       message:
         lines.length === 0
           ? "There is no snapshot yet. Call snapshot to keep the current files."
-          : fitted(lines, call.settings, (shown) => `[cut: the newest ${shown} of ${plural(lines.length, "snapshot")}]`),
+          : joinFitting(lines, call.settings, (shown) => `[cut: the newest ${shown} of ${plural(lines.length, "snapshot")}]`),
       value: { snapshots: found.map(({ value }) => value) }
     }
   })

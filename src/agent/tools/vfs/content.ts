@@ -23,15 +23,15 @@ export const contentOf = (bytes: Uint8Array): Content => {
   return typeof text === "string" ? { encoding: "utf-8", content: text, text } : { encoding: "binary", content: base64(bytes) }
 }
 
-const groups = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/
+const base64Pattern = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/
 
 /** Decodes base64 with or without line breaks; `undefined` if it is invalid. */
 export const bytesOf = (text: string): Uint8Array | undefined => {
-  const bare = text.replace(/[ \t\r\n]/g, "")
-  return groups.test(bare) ? Buffer.from(bare, "base64") : undefined
+  const compactText = text.replace(/[ \t\r\n]/g, "")
+  return base64Pattern.test(compactText) ? Buffer.from(compactText, "base64") : undefined
 }
 
-const sniffed = 64 * 1024
+const sniffedBytes = 64 * 1024
 
 /** Drops the last character, which may be cut in the middle. */
 const withoutLastCharacter = (bytes: Uint8Array): Uint8Array => {
@@ -43,6 +43,6 @@ const withoutLastCharacter = (bytes: Uint8Array): Uint8Array => {
 /** Detects the encoding from the beginning of a file, so that an append to a large file does not read all of it. */
 export const encodingAt = (fs: Algebra, path: FsPath): Effect.Effect<Encoding, ReadBytesError | NotText> =>
   Effect.map(
-    fs.readBytes(path, { limit: sniffed }),
+    fs.readBytes(path, { limit: sniffedBytes }),
     ({ content, truncated }) => contentOf(truncated ? withoutLastCharacter(content) : content).encoding
   )

@@ -6,14 +6,14 @@ import type { FileEntry, FileStat, Kind } from "../../../model/Entry.ts"
 import type { BackendError, ListError, NotFound, StatError, StreamError } from "../../../model/FsError.ts"
 import { type FsPath, root } from "../../../model/FsPath.ts"
 import { define } from "../../definition.ts"
-import { fitted } from "../../text/fit.ts"
+import { joinFitting } from "../../text/fit.ts"
 import { plural } from "../../text/words.ts"
-import { facts } from "./metadata.ts"
+import { formatFacts } from "./metadata.ts"
 
 /** The number of files whose versions are listed; each version costs a read of the file. */
 const maxVersions = 500
 
-interface Found {
+interface FoundEntry {
   readonly entry: FileEntry
   /** The kind of a link's target; for a dangling link, of the link itself. */
   readonly kind: Kind
@@ -29,16 +29,16 @@ const orUnknown = <A>(effect: Effect.Effect<A, StatError | StreamError>) =>
     () => Effect.succeed(undefined)
   )
 
-const look = (fs: Algebra, entry: FileEntry): Effect.Effect<Found, StatError> =>
+const statEntry = (fs: Algebra, entry: FileEntry): Effect.Effect<FoundEntry, StatError> =>
   entry.kind === "directory"
     ? Effect.succeed({ entry, kind: entry.kind })
     : Effect.map(orUnknown(fs.stat(entry.path)), (stat) =>
         stat === undefined ? { entry, kind: entry.kind } : { entry, kind: stat.kind, stat }
       )
 
-const line = Effect.fnUntraced(function* (
+const formatLine = Effect.fnUntraced(function* (
   fs: Algebra,
-  { entry, kind, stat }: Found,
+  { entry, kind, stat }: FoundEntry,
   isVersioned: boolean
 ): Effect.fn.Return<string, StreamError> {
   if (kind === "directory") return `${entry.name}/`
@@ -46,13 +46,13 @@ const line = Effect.fnUntraced(function* (
     return `${entry.name} (${kind === "symlink" ? "a link that leads nowhere" : kind === "other" ? "neither file nor directory" : "unreadable"})`
   }
   const version = isVersioned ? yield* orUnknown(fs.version(entry.path)) : undefined
-  return `${entry.name} (${facts(stat, version)})`
+  return `${entry.name} (${formatFacts(stat, version)})`
 })
 
 const orEmpty = (listing: Effect.Effect<ReadonlyArray<FileEntry>, ListError>) =>
   Effect.catchTag(listing, "NotFound", (_: NotFound) => Effect.succeed<ReadonlyArray<FileEntry> | undefined>(undefined))
 
-const named = (path: FsPath): string => (path === root ? "the root" : path)
+const displayPath = (path: FsPath): string => (path === root ? "the root" : path)
 
 export const listDirectory = define({
   name: "list_directory",
@@ -75,24 +75,24 @@ export const listDirectory = define({
     const at = yield* call.path(path, { blank: "root" })
     const entries = yield* orEmpty(fs.list(at))
     if (entries === undefined) {
-      return { message: `${named(at)} does not exist yet: it is empty`, value: { path: at, directories: [], files: [] } }
+      return { message: `${displayPath(at)} does not exist yet: it is empty`, value: { path: at, directories: [], files: [] } }
     }
     const found = yield* Effect.forEach(
       entries.filter(({ addressable }) => addressable),
-      (entry) => look(fs, entry),
+      (entry) => statEntry(fs, entry),
       { concurrency: 16 }
     )
-    const nameless = entries.length - found.length
-    const lines = yield* Effect.forEach(found, (one, index) => line(fs, one, index < maxVersions), { concurrency: 4 })
+    const unaddressableCount = entries.length - found.length
+    const lines = yield* Effect.forEach(found, (one, index) => formatLine(fs, one, index < maxVersions), { concurrency: 4 })
     const directories = found.filter(({ kind }) => kind === "directory").map(({ entry }) => entry.name)
     const files = found.filter(({ kind }) => kind !== "directory").map(({ entry }) => entry.name)
     const head =
       entries.length === 0
-        ? `${named(at)} is empty`
-        : `${named(at)}: ${plural(directories.length, "directory", "directories")}, ${plural(files.length, "file")}`
-    const hidden = nameless === 0 ? [] : [`not shown: ${plural(nameless, "name")} that no path can express`]
+        ? `${displayPath(at)} is empty`
+        : `${displayPath(at)}: ${plural(directories.length, "directory", "directories")}, ${plural(files.length, "file")}`
+    const hidden = unaddressableCount === 0 ? [] : [`not shown: ${plural(unaddressableCount, "name")} that no path can express`]
     return {
-      message: fitted(
+      message: joinFitting(
         [head, ...lines, ...hidden],
         call.settings,
         (shown) => `[cut: ${shown - 1} of ${plural(lines.length, "entry", "entries")}]`

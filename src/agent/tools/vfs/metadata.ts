@@ -16,25 +16,25 @@ export const File = Schema.Struct({
 
 const time = (at: DateTime.Utc): string => DateTime.formatIso(at)
 
-export const times = ({ createdAt, modifiedAt }: FileStat): Pick<typeof File.Type, "created_at" | "updated_at"> => ({
+export const timesOf = ({ createdAt, modifiedAt }: FileStat): Pick<typeof File.Type, "created_at" | "updated_at"> => ({
   ...(createdAt !== undefined && { created_at: time(createdAt) }),
   ...(modifiedAt !== undefined && { updated_at: time(modifiedAt) })
 })
 
-const shortest = 12
+const shortVersionLength = 12
 
 /** Shortens a version to a prefix that identifies it; `if_version` accepts the prefix. */
-export const short = (version: string): string => version.slice(0, shortest)
+export const shortVersion = (version: string): string => version.slice(0, shortVersionLength)
 
-export const isShort = (version: string): boolean =>
-  version.length >= shortest && version.length < 64 && /^[0-9a-f]+$/.test(version)
+export const isShortVersion = (version: string): boolean =>
+  version.length >= shortVersionLength && version.length < 64 && /^[0-9a-f]+$/.test(version)
 
 /** Formats the facts as `12 bytes, version 3fa91c02aa10, created 2026-…, updated 2026-…`. */
-export const facts = (stat: FileStat, version: string | undefined): string => {
-  const { created_at: created, updated_at: updated } = times(stat)
+export const formatFacts = (stat: FileStat, version: string | undefined): string => {
+  const { created_at: created, updated_at: updated } = timesOf(stat)
   return [
     size(stat.sizeBytes),
-    ...(version === undefined ? [] : [`version ${short(version)}`]),
+    ...(version === undefined ? [] : [`version ${shortVersion(version)}`]),
     ...(created === undefined ? [] : [`created ${created}`]),
     ...(updated === undefined ? [] : [`updated ${updated}`])
   ].join(", ")

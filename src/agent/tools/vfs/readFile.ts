@@ -1,17 +1,17 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { define } from "../../definition.ts"
-import { fitted } from "../../text/fit.ts"
-import { lines } from "../../text/lines.ts"
+import { joinFitting } from "../../text/fit.ts"
+import { numberLines } from "../../text/lines.ts"
 import { isViewable, mediaTypeOf } from "../../text/mediaType.ts"
 import { plural } from "../../text/words.ts"
 import { type Content, bytesOf, contentOf } from "./content.ts"
-import { facts, File, times } from "./metadata.ts"
+import { formatFacts, File, timesOf } from "./metadata.ts"
 
-const wide = 100
+const base64LineWidth = 100
 
 /** Splits base64 into lines; a write accepts it in that form too. */
-const folded = (text: string): ReadonlyArray<string> => text.match(new RegExp(`.{1,${wide}}`, "g")) ?? []
+const splitBase64 = (text: string): ReadonlyArray<string> => text.match(new RegExp(`.{1,${base64LineWidth}}`, "g")) ?? []
 
 /** Splits a text into lines. A line break at the end starts no further line. */
 const linesOf = (text: string): ReadonlyArray<string> => {
@@ -19,13 +19,13 @@ const linesOf = (text: string): ReadonlyArray<string> => {
   return text === "" || text.endsWith("\n") ? all.slice(0, -1) : all
 }
 
-const shown = ({ content, text }: Content): readonly [what: string, lines: ReadonlyArray<string>] => {
-  if (text === undefined) return ["base64", folded(content)]
+const bodyOf = ({ content, text }: Content): readonly [what: string, lines: ReadonlyArray<string>] => {
+  if (text === undefined) return ["base64", splitBase64(content)]
   const all = linesOf(text)
-  return [plural(all.length, "line"), lines(all)]
+  return [plural(all.length, "line"), numberLines(all)]
 }
 
-const rest = (count: number, of: number): string =>
+const cutMark = (count: number, of: number): string =>
   `[cut: ${count} of ${plural(of, "line")}; write what you still need into smaller files]`
 
 export const readFile = define({
@@ -49,12 +49,12 @@ export const readFile = define({
     const stat = yield* call.filesystem.stat(at)
     const read = contentOf(bytes)
     call.memory.saw(at, version!, read.text)
-    const [what, body] = shown(read)
-    const head = `${at} (${read.encoding}, ${facts({ ...stat, sizeBytes }, version)}): ${sizeBytes === 0 ? "it is empty" : what}`
+    const [what, body] = bodyOf(read)
+    const head = `${at} (${read.encoding}, ${formatFacts({ ...stat, sizeBytes }, version)}): ${sizeBytes === 0 ? "it is empty" : what}`
     return {
-      message: fitted([head, ...body], call.settings, (count) => rest(count - 1, body.length)),
+      message: joinFitting([head, ...body], call.settings, (count) => cutMark(count - 1, body.length)),
       value: {
-        file: { path: at, encoding: read.encoding, size_bytes: sizeBytes, version: version!, ...times(stat) },
+        file: { path: at, encoding: read.encoding, size_bytes: sizeBytes, version: version!, ...timesOf(stat) },
         content: read.content
       }
     }

@@ -7,7 +7,7 @@ import { type Call, define, refused, type ToolFailure } from "../../definition.t
 import { plural } from "../../text/words.ts"
 import { checkFile } from "../../toolPath.ts"
 import { bytesOf, Encoding, encodingAt } from "./content.ts"
-import { isShort, short } from "./metadata.ts"
+import { isShortVersion, shortVersion } from "./metadata.ts"
 
 const Mode = Schema.Literals(["create", "overwrite", "append"])
 
@@ -17,7 +17,7 @@ const strictModes: typeof modes = { create: "create", overwrite: "replace", appe
 const invalid = (call: Call, path: FsPath, argument: string, detail: string): InvalidArgument =>
   new InvalidArgument({ operation: call.tool, path, argument, detail })
 
-const ownEncoding = (
+const readEncoding = (
   { filesystem }: Call,
   path: FsPath
 ): Effect.Effect<Encoding, Exclude<ReadBytesError, { _tag: "NotFound" }> | EditError> =>
@@ -27,37 +27,37 @@ const encodingOf = Effect.fnUntraced(function* (
   call: Call,
   path: FsPath,
   mode: typeof Mode.Type,
-  asked: Encoding | undefined
+  requested: Encoding | undefined
 ): Effect.fn.Return<Encoding, ToolFailure> {
-  if (mode !== "append" || asked === "binary") return asked ?? "utf-8"
-  const own = yield* ownEncoding(call, path)
-  if (asked === "utf-8" && own !== asked) {
+  if (mode !== "append" || requested === "binary") return requested ?? "utf-8"
+  const currentEncoding = yield* readEncoding(call, path)
+  if (requested === "utf-8" && currentEncoding !== requested) {
     return yield* Effect.fail(
       refused(`${path} is not UTF-8 text.`, 'To append bytes to it, send them as base64 with encoding "binary".')
     )
   }
-  return own
+  return currentEncoding
 })
 
 const versionOf = Effect.fnUntraced(function* (
   call: Call,
   path: FsPath,
   mode: typeof Mode.Type,
-  asked: string | undefined
+  requested: string | undefined
 ): Effect.fn.Return<string | undefined, ToolFailure> {
-  if (asked === undefined) return undefined
+  if (requested === undefined) return undefined
   if (mode === "create") {
     return yield* Effect.fail(
       invalid(call, path, "if_version", 'a file that is to be created has no version; send mode "overwrite" or "append"')
     )
   }
-  const given = asked.trim()
-  if (!isShort(given)) return given
+  const trimmedVersion = requested.trim()
+  if (!isShortVersion(trimmedVersion)) return trimmedVersion
   const current = yield* Effect.catchTag(call.filesystem.version(path), "NotFound", () => Effect.succeed(""))
-  return current.startsWith(given) ? current : given
+  return current.startsWith(trimmedVersion) ? current : trimmedVersion
 })
 
-const done = { create: "Created", overwrite: "Wrote", append: "Appended to" } as const
+const pastVerbs = { create: "Created", overwrite: "Wrote", append: "Appended to" } as const
 
 export const writeFile = define({
   name: "write_file",
@@ -92,12 +92,15 @@ export const writeFile = define({
     { path: "notes/plan.md", content: "3. test\n", mode: "append" }
   ],
   touches: ({ path }, call) => Effect.map(call.path(path), (at) => [{ access: "write", path: at }]),
-  handle: Effect.fnUntraced(function* ({ content, encoding: asked, if_version: wanted, mode = "create", path }, call) {
+  handle: Effect.fnUntraced(function* (
+    { content, encoding: requested, if_version: requiredVersion, mode = "create", path },
+    call
+  ) {
     const { filesystem: fs, memory, settings } = call
     const at = yield* call.path(path)
     yield* checkFile(call.tool, path)
-    const ifMatch = yield* versionOf(call, at, mode, wanted)
-    const encoding = yield* encodingOf(call, at, mode, asked)
+    const ifMatch = yield* versionOf(call, at, mode, requiredVersion)
+    const encoding = yield* encodingOf(call, at, mode, requested)
     const bytes = encoding === "binary" ? bytesOf(content) : undefined
     if (encoding === "binary" && bytes === undefined) {
       return yield* Effect.fail(invalid(call, at, "content", 'with encoding "binary" it must be base64'))
@@ -118,7 +121,7 @@ export const writeFile = define({
     memory.saw(at, version!, mode === "append" || bytes !== undefined ? undefined : content)
     const amount = bytes === undefined ? plural([...content].length, "character") : plural(bytes.length, "byte")
     return {
-      message: `${done[mode]} ${at}: ${amount}, now version ${short(version!)}`,
+      message: `${pastVerbs[mode]} ${at}: ${amount}, now version ${shortVersion(version!)}`,
       value: { path: at, content, mode, encoding, ...(ifMatch !== undefined && { if_version: ifMatch }) }
     }
   })

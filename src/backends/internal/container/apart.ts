@@ -15,42 +15,42 @@ import { program } from "../shell/script.ts"
 import * as Session from "../shell/session.ts"
 import * as CommandLine from "./commandLine.ts"
 import { type Engine, inRealTime, unavailable } from "./engine.ts"
-import { type Container, gone, type Life, random } from "./life.ts"
+import { type Container, gone, type ContainerManager, random } from "./life.ts"
 import type { ContainerOptions, Plan } from "./options.ts"
 
-export interface Apart {
+export interface ExecFiles {
   readonly port: Backend
   readonly running: Effect.Effect<Container, Fault>
 }
 
-const lost: Fault = unavailable(
+const filesLost: Fault = unavailable(
   "the container has ended, and its files with it; the next command starts another container, with no files in it"
 )
 
-const following = (latest: () => Backend, now: Effect.Effect<Backend, Fault>): Backend => {
+const delegatingPort = (latest: () => Backend, currentPort: Effect.Effect<Backend, Fault>): Backend => {
   const first = latest()
-  const by = <A, E, R>(use: (port: Backend) => Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
-    Effect.flatMap(now, use)
+  const withPort = <A, E, R>(use: (port: Backend) => Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
+    Effect.flatMap(currentPort, use)
   const { attributes, links } = first
   return {
     ...first,
-    stat: (path) => by((port) => port.stat(path)),
-    list: (path) => by((port) => port.list(path)),
-    open: (path) => by((port) => port.open(path)),
-    write: (path, bytes, mode, how) => by((port) => port.write(path, bytes, mode, how)),
-    makeDirectory: (path) => by((port) => port.makeDirectory(path)),
-    remove: (path) => by((port) => port.remove(path)),
-    rename: (from, to, options) => by((port) => port.rename(from, to, options)),
+    stat: (path) => withPort((port) => port.stat(path)),
+    list: (path) => withPort((port) => port.list(path)),
+    open: (path) => withPort((port) => port.open(path)),
+    write: (path, bytes, mode, how) => withPort((port) => port.write(path, bytes, mode, how)),
+    makeDirectory: (path) => withPort((port) => port.makeDirectory(path)),
+    remove: (path) => withPort((port) => port.remove(path)),
+    rename: (from, to, options) => withPort((port) => port.rename(from, to, options)),
     links: links && {
-      read: (path) => by((port) => port.links!.read(path)),
+      read: (path) => withPort((port) => port.links!.read(path)),
       relative: links.relative,
-      make: (path, target) => by((port) => port.links!.make(path, target))
+      make: (path, target) => withPort((port) => port.links!.make(path, target))
     },
-    attributes: attributes && { set: (path, values) => by((port) => port.attributes!.set(path, values)) },
+    attributes: attributes && { set: (path, values) => withPort((port) => port.attributes!.set(path, values)) },
     // Containers of one plan, and so their ports, handle the same requests.
     perform: Request.later(
       first.perform,
-      by((port) => Effect.succeed(port.perform!))
+      withPort((port) => Effect.succeed(port.perform!))
     ),
     // The explorer reports a failure for each directory, which includes the end of the container.
     explore: first.explore && ((pathOf, searches) => latest().explore!(pathOf, searches))
@@ -61,15 +61,15 @@ const following = (latest: () => Backend, now: Effect.Effect<Backend, Fault>): B
  * Kills the shell inside, because killing the engine's client ends nothing there. If that fails, the shell ends with
  * the container.
  */
-const killed = (container: Container, mark: string): Effect.Effect<void> =>
+const killShell = (container: Container, mark: string): Effect.Effect<void> =>
   inRealTime(Effect.ignore(Effect.timeoutOption(container.kill(mark, ""), "1 second")))
 
 export const make = (
   engine: Engine,
   plan: Plan,
   { allowDelete, allowWrite, policy, readOnly }: ContainerOptions,
-  life: Life
-): Effect.Effect<Apart, Fault, Scope.Scope> =>
+  life: ContainerManager
+): Effect.Effect<ExecFiles, Fault, Scope.Scope> =>
   Effect.gen(function* () {
     const script = program(bulkScript)
     const session = yield* Session.make(
@@ -79,38 +79,38 @@ export const make = (
         const mark = random()
         return Effect.map(
           engine.start(CommandLine.session(container.name, script, mark), "held"),
-          ({ stderr, stdin, stdout }) => ({ stderr, stdin, stdout, killInside: killed(container, mark) })
+          ({ stderr, stdin, stdout }) => ({ stderr, stdin, stdout, killInside: killShell(container, mark) })
         )
       })
     )
-    const ported = Effect.flatMap(life.running, (container) =>
+    const startPort = Effect.flatMap(life.running, (container) =>
       Effect.map(
         Port.make({ session, root: plan.workdir, name: "Container", allowDelete, allowWrite, policy, readOnly }),
         (port) => ({ container, port, isTold: false })
       )
     )
-    let current = yield* ported
+    let current = yield* startPort
 
     /** Fails if the container has ended, and records that the loss was reported. */
-    const told = Effect.suspend((): Effect.Effect<void, Fault> => {
+    const checkAlive = Effect.suspend((): Effect.Effect<void, Fault> => {
       if (!current.container.isEnded()) return Effect.void
       current.isTold = true
-      return Effect.fail(lost)
+      return Effect.fail(filesLost)
     })
 
     const running = Effect.suspend((): Effect.Effect<Container, Fault> => {
-      if (!current.isTold) return Effect.as(told, current.container)
-      return Effect.map(ported, (next) => {
+      if (!current.isTold) return Effect.as(checkAlive, current.container)
+      return Effect.map(startPort, (next) => {
         current = next
         return next.container
       })
     })
 
     /** Fails after the end of the container, even if a pending call has already reported another failure. */
-    const now = Effect.andThen(
-      told,
+    const currentPort = Effect.andThen(
+      checkAlive,
       Effect.sync(() => current.port)
     )
 
-    return { port: following(() => current.port, now), running }
+    return { port: delegatingPort(() => current.port, currentPort), running }
   })

@@ -5,58 +5,60 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 
-export interface Collecting {
+export interface Collector {
   /** Failures are ignored, because the process reports how it ended. */
   readonly from: <E>(stream: Stream.Stream<Uint8Array, E>) => Effect.Effect<void>
   readonly bytes: () => Buffer
   readonly take: (chunk: Uint8Array) => void
 }
 
-const each = <E>(stream: Stream.Stream<Uint8Array, E>, use: (chunk: Uint8Array) => Effect.Effect<void>): Effect.Effect<void> =>
-  Effect.ignore(Stream.runForEach(stream, use))
+const forEachChunk = <E>(
+  stream: Stream.Stream<Uint8Array, E>,
+  use: (chunk: Uint8Array) => Effect.Effect<void>
+): Effect.Effect<void> => Effect.ignore(Stream.runForEach(stream, use))
 
-export const collecting = (most: number): Collecting => {
+export const makeCollector = (maxBytes: number): Collector => {
   const parts: Array<Uint8Array> = []
   let length = 0
   const take = (chunk: Uint8Array): void => {
-    const room = most - length
+    const room = maxBytes - length
     if (room <= 0 || chunk.length === 0) return
     // Copy the part, because a view would keep the whole chunk in memory.
     parts.push(chunk.length > room ? chunk.slice(0, room) : chunk)
     length += Math.min(room, chunk.length)
   }
   return {
-    from: (stream) => each(stream, (chunk) => Effect.sync(() => take(chunk))),
+    from: (stream) => forEachChunk(stream, (chunk) => Effect.sync(() => take(chunk))),
     bytes: () => Buffer.concat(parts),
     take
   }
 }
 
-export interface Ends {
+export interface OutputEnds {
   readonly first: Buffer
   readonly last: Buffer
   readonly isCut: boolean
 }
 
-export interface CollectingEnds {
-  readonly ends: () => Ends
+export interface EndsCollector {
+  readonly ends: () => OutputEnds
   readonly take: (chunk: Uint8Array) => void
 }
 
-export const collectingEnds = (most: number): CollectingEnds => {
-  const first = collecting(most)
-  let taken = 0
+export const makeEndsCollector = (maxBytes: number): EndsCollector => {
+  const first = makeCollector(maxBytes)
+  let firstLength = 0
   let last: Buffer = Buffer.alloc(0)
   let parts: Array<Uint8Array> = []
-  let waiting = 0
+  let pendingBytes = 0
   let isCut = false
   /** Joins only occasionally, so that many small chunks cost no more than a few large ones. */
   const join = (): void => {
     const all = Buffer.concat([last, ...parts])
-    isCut ||= all.length > most
-    last = Buffer.from(all.subarray(Math.max(0, all.length - most)))
+    isCut ||= all.length > maxBytes
+    last = Buffer.from(all.subarray(Math.max(0, all.length - maxBytes)))
     parts = []
-    waiting = 0
+    pendingBytes = 0
   }
   return {
     ends: () => {
@@ -64,22 +66,22 @@ export const collectingEnds = (most: number): CollectingEnds => {
       return { first: first.bytes(), last, isCut }
     },
     take: (chunk) => {
-      const room = Math.min(chunk.length, most - taken)
-      taken += room
+      const room = Math.min(chunk.length, maxBytes - firstLength)
+      firstLength += room
       if (room > 0) first.take(chunk.subarray(0, room))
       if (room === chunk.length) return
       parts.push(chunk.subarray(room))
-      waiting += chunk.length - room
-      if (waiting > most) join()
+      pendingBytes += chunk.length - room
+      if (pendingBytes > maxBytes) join()
     }
   }
 }
 
-export const following = <E>(
+export const readForwarding = <E>(
   stream: Stream.Stream<Uint8Array, E>,
   take: (chunk: Uint8Array) => void,
   pass: (chunk: Uint8Array) => Effect.Effect<void>
-): Effect.Effect<void> => each(stream, (chunk) => Effect.suspend(() => (take(chunk), pass(chunk))))
+): Effect.Effect<void> => forEachChunk(stream, (chunk) => Effect.suspend(() => (take(chunk), pass(chunk))))
 
 /** The first line of ours in a stream, which begins with the mark. Text before it is the engine's. */
 export interface Announcement {
@@ -90,10 +92,10 @@ export interface Announcement {
 }
 
 const newline = 0x0a
-const nothing = new Uint8Array()
+const noBytes = new Uint8Array()
 
-export const announcement = (mark: string): Announcement => {
-  const before = collecting(2 ** 16)
+export const makeAnnouncement = (mark: string): Announcement => {
+  const before = makeCollector(2 ** 16)
   let line: string | undefined
   return {
     strip: (chunk) => {
@@ -103,7 +105,7 @@ export const announcement = (mark: string): Announcement => {
       const end = at === -1 ? -1 : head.indexOf(newline, at)
       if (end === -1) {
         before.take(chunk)
-        return nothing
+        return noBytes
       }
       line = head.toString("latin1", at + mark.length + 1, end)
       return head.subarray(end + 1)

@@ -24,7 +24,7 @@ export interface Identity {
 
 const list = (...fields: ReadonlyArray<string | false>): string => fields.filter((field) => field !== false).join(",")
 
-const bind = (source: string, target: string, readOnly: boolean): ReadonlyArray<string> => [
+const bindMount = (source: string, target: string, readOnly: boolean): ReadonlyArray<string> => [
   "--mount",
   list("type=bind", `src=${source}`, `dst=${target}`, readOnly && "readonly")
 ]
@@ -50,7 +50,7 @@ const imageOf = ({ image }: Plan): ReadonlyArray<string> =>
   typeof image === "string" ? ["--pull", "missing", image] : ["--rootfs", `${image.rootfs}:O`]
 
 /** Turns the log off. Some versions of nerdctl have no `none` driver, so there the log is small. */
-const noLog = ({ engine }: Plan): ReadonlyArray<string> =>
+const logOptions = ({ engine }: Plan): ReadonlyArray<string> =>
   engine === "nerdctl"
     ? ["--log-driver", "json-file", "--log-opt", "max-size=1m", "--log-opt", "max-file=1"]
     : ["--log-driver", "none"]
@@ -66,14 +66,14 @@ export const run = (plan: Plan, { directory, name, owner }: Identity): ReadonlyA
   `${label}=1`,
   "--label",
   `${ownerLabel}=${owner}`,
-  ...noLog(plan),
+  ...logOptions(plan),
   "--stop-timeout",
   "0",
   "--network",
   plan.network,
   "--user",
   `${plan.user.uid}:${plan.user.gid}`,
-  ...(plan.keepsId ? ["--userns", `keep-id:uid=${plan.user.uid},gid=${plan.user.gid}`] : []),
+  ...(plan.mapsUser ? ["--userns", `keep-id:uid=${plan.user.uid},gid=${plan.user.gid}`] : []),
   "--memory",
   String(plan.memoryBytes),
   "--memory-swap",
@@ -88,8 +88,8 @@ export const run = (plan: Plan, { directory, name, owner }: Identity): ReadonlyA
   "no-new-privileges",
   "--tmpfs",
   `/tmp:${list("rw", "exec", `size=${plan.tmpfsBytes}`, "mode=1777")}`,
-  ...(directory === undefined ? ownWorkspace(plan) : bind(directory, plan.workdir, plan.isReadOnly)),
-  ...plan.mounts.flatMap(({ readOnly, source, target }) => bind(source, target, readOnly)),
+  ...(directory === undefined ? ownWorkspace(plan) : bindMount(directory, plan.workdir, plan.isReadOnly)),
+  ...plan.mounts.flatMap(({ readOnly, source, target }) => bindMount(source, target, readOnly)),
   "--workdir",
   plan.workdir,
   ...variables({ ...plan.environment, [marker]: "keeper" }),
@@ -110,17 +110,14 @@ export interface Execution {
   readonly hasInput: boolean
 }
 
-const inside = (name: string, hasInput: boolean, environment: Readonly<Record<string, string>>): ReadonlyArray<string> => [
-  "exec",
-  ...(hasInput ? ["--interactive"] : []),
-  ...variables(environment),
-  name,
-  shell,
-  "-c"
-]
+const execArguments = (
+  name: string,
+  hasInput: boolean,
+  environment: Readonly<Record<string, string>>
+): ReadonlyArray<string> => ["exec", ...(hasInput ? ["--interactive"] : []), ...variables(environment), name, shell, "-c"]
 
 export const exec = ({ command, directory, environment, hasInput, mark, name }: Execution): ReadonlyArray<string> => [
-  ...inside(name, hasInput, { ...environment, [marker]: mark }),
+  ...execArguments(name, hasInput, { ...environment, [marker]: mark }),
   wrapper,
   "sh",
   directory,
@@ -129,16 +126,16 @@ export const exec = ({ command, directory, environment, hasInput, mark, name }: 
 ]
 
 export const session = (name: string, script: string, mark = "session"): ReadonlyArray<string> => [
-  ...inside(name, true, { [marker]: mark }),
+  ...execArguments(name, true, { [marker]: mark }),
   script
 ]
 
 export const probe = (name: string): ReadonlyArray<string> => [
-  ...inside(name, false, { [marker]: "probe" }),
+  ...execArguments(name, false, { [marker]: "probe" }),
   "if [ -w . ]; then echo ready; else echo foreign; fi"
 ]
 
-export const whereIs = (name: string, workdir: string): ReadonlyArray<string> => [
+export const inspectVolume = (name: string, workdir: string): ReadonlyArray<string> => [
   "inspect",
   "--format",
   `{{range .Mounts}}{{if eq .Destination ${JSON.stringify(workdir)}}}{{.Source}}{{end}}{{end}}`,
@@ -149,15 +146,20 @@ export const whereIs = (name: string, workdir: string): ReadonlyArray<string> =>
  * Changes the owner of a volume. With rootless podman, `unshare` is needed, because user numbers differ from the
  * host's.
  */
-export const chown = ({ uid, gid }: Owner, path: string): ReadonlyArray<string> => ["unshare", "chown", `${uid}:${gid}`, path]
+export const changeVolumeOwner = ({ uid, gid }: Owner, path: string): ReadonlyArray<string> => [
+  "unshare",
+  "chown",
+  `${uid}:${gid}`,
+  path
+]
 
 export const version: ReadonlyArray<string> = ["--version"]
 
 export const remove = (name: string): ReadonlyArray<string> => ["rm", "--force", "--volumes", name]
 
-export const listing: ReadonlyArray<string> = ["ps", "--all", "--filter", `label=${label}=1`, "--format", "{{.Names}}"]
+export const listContainers: ReadonlyArray<string> = ["ps", "--all", "--filter", `label=${label}=1`, "--format", "{{.Names}}"]
 
-export const listed = (output: string): ReadonlyArray<string> =>
+export const parseNames = (output: string): ReadonlyArray<string> =>
   output.split("\n").filter((name) => /^fs-algebra-[0-9a-f]+$/.test(name))
 
 /**
@@ -165,7 +167,7 @@ export const listed = (output: string): ReadonlyArray<string> =>
  *
  * An image can bring labels with any text and line breaks, so a listing of all labels could be forged.
  */
-export const ownerOf = (name: string): ReadonlyArray<string> => [
+export const inspectOwner = (name: string): ReadonlyArray<string> => [
   "inspect",
   "--type",
   "container",

@@ -7,10 +7,10 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Fault } from "../../../model/FsError.ts"
 import { isAbsolute } from "../../../runtime/node.ts"
-import { configuredPath, find } from "../../../runtime/programs.ts"
-import { collecting } from "./collecting.ts"
+import { configuredPath, findProgram } from "../../../runtime/programs.ts"
+import { makeCollector } from "./collecting.ts"
 
-export interface Ended {
+export interface EngineExit {
   /** Absent if a signal ended the process. */
   readonly code: number | undefined
   readonly stdout: string
@@ -20,7 +20,7 @@ export interface Ended {
 export interface Engine {
   readonly program: string
   /** Runs the engine until it ends. Fails only if it cannot be started. */
-  readonly run: (args: ReadonlyArray<string>) => Effect.Effect<Ended, Fault>
+  readonly run: (args: ReadonlyArray<string>) => Effect.Effect<EngineExit, Fault>
   /** Starts a process that is killed when the scope closes. With "held", its input is the sink of the process. */
   readonly start: (args: ReadonlyArray<string>, input?: Input) => Effect.Effect<ChildProcessHandle, Fault, Scope.Scope>
 }
@@ -33,7 +33,7 @@ export const unavailable = (detail: string, hint?: string): Fault => ({
   ...(hint === undefined ? {} : { hint })
 })
 
-const mostSaid = 500
+const maxMessageLength = 500
 
 export const words = (said: string): string => {
   const line = said
@@ -41,7 +41,7 @@ export const words = (said: string): string => {
     .replace(/^Error(?: response from daemon)?: /gm, "")
     // oxlint-disable-next-line no-control-regex
     .replace(/[\u0000-\u001f\u007f]+/g, " ")
-  return line.length > mostSaid ? `${line.slice(0, mostSaid)}…` : line
+  return line.length > maxMessageLength ? `${line.slice(0, maxMessageLength)}…` : line
 }
 
 export const isUnreachable = (said: string): boolean =>
@@ -71,7 +71,7 @@ const hints: ReadonlyArray<readonly [said: (words: string) => boolean, hint: (pr
 export const processLimitHint =
   "Run fewer processes at once, or allow more: the option pids of the container, --pids on the command line."
 
-export const failed = (program: string, what: string, { code, stderr }: Pick<Ended, "code" | "stderr">): Fault => {
+export const engineFault = (program: string, what: string, { code, stderr }: Pick<EngineExit, "code" | "stderr">): Fault => {
   const said = words(stderr)
   return unavailable(
     `${program} ${what}: ${said === "" ? `it ended ${code === undefined ? "by a signal" : `with ${code}`}` : said}`,
@@ -79,7 +79,7 @@ export const failed = (program: string, what: string, { code, stderr }: Pick<End
   )
 }
 
-const missing = (program: string): Fault =>
+const missingProgram = (program: string): Fault =>
   isAbsolute(program)
     ? unavailable(
         `there is no program ${JSON.stringify(program)} that this user may run outside of the served directories`,
@@ -90,8 +90,10 @@ const missing = (program: string): Fault =>
         `Install ${program}, or choose another engine.`
       )
 
-const notRun = (program: string, error: PlatformError): Fault => ({
-  ...(error.reason._tag === "NotFound" ? missing(program) : unavailable(`${program} cannot be run: ${words(error.message)}`)),
+const startFault = (program: string, error: PlatformError): Fault => ({
+  ...(error.reason._tag === "NotFound"
+    ? missingProgram(program)
+    : unavailable(`${program} cannot be run: ${words(error.message)}`)),
   cause: error
 })
 
@@ -101,7 +103,7 @@ const inputOf = (input: Input): ChildProcess.CommandInput =>
 export const codeOf = (handle: ChildProcessHandle): Effect.Effect<number | undefined> =>
   Effect.match(handle.exitCode, { onFailure: () => undefined, onSuccess: (code): number => code })
 
-const most = 2 ** 16
+const maxOutputBytes = 2 ** 16
 
 /**
  * Runs the engine of this name from the PATH, or of this absolute path. Ignores programs in the absolute directories to
@@ -112,19 +114,19 @@ export const make = (program: string, avoid: ReadonlyArray<string> = []): Effect
     // Search each time, because roots that were opened since must be avoided too.
     const start: Engine["start"] = (args, input) =>
       Effect.suspend(() => {
-        const found = find(program, path, avoid)
-        if (found === undefined) return Effect.fail(missing(program))
+        const found = findProgram(program, path, avoid)
+        if (found === undefined) return Effect.fail(missingProgram(program))
         // The command inside notices the end of its client through its input, so no signals need to be forwarded.
         const options = { stdin: inputOf(input), killSignal: "SIGKILL", env: { PATH: found.path }, extendEnv: true } as const
         return Effect.mapError(spawner.spawn(ChildProcess.make(found.program, args, options)), (error) =>
-          notRun(program, error)
+          startFault(program, error)
         )
       })
     const run: Engine["run"] = (args) =>
       Effect.scoped(
         Effect.gen(function* () {
           const handle = yield* start(args)
-          const [stdout, stderr] = [collecting(most), collecting(most)]
+          const [stdout, stderr] = [makeCollector(maxOutputBytes), makeCollector(maxOutputBytes)]
           const [code] = yield* Effect.all([codeOf(handle), stdout.from(handle.stdout), stderr.from(handle.stderr)], {
             concurrency: "unbounded"
           })

@@ -5,7 +5,7 @@ import * as CommandLine from "./commandLine.ts"
 import type { Engine } from "./engine.ts"
 
 const isLeftOver = (engine: Engine, name: string) =>
-  Effect.map(engine.run(CommandLine.ownerOf(name)), ({ stdout }) => {
+  Effect.map(engine.run(CommandLine.inspectOwner(name)), ({ stdout }) => {
     const owner = CommandLine.owner(stdout)
     return owner !== undefined && Identity.isDead(owner) === true
   })
@@ -13,9 +13,9 @@ const isLeftOver = (engine: Engine, name: string) =>
 /** Removes leftover containers. Never fails: if the engine does not respond, later calls report that. */
 export const sweep = (engine: Engine): Effect.Effect<void> =>
   Effect.ignore(
-    Effect.flatMap(engine.run(CommandLine.listing), ({ stdout }) =>
+    Effect.flatMap(engine.run(CommandLine.listContainers), ({ stdout }) =>
       Effect.forEach(
-        CommandLine.listed(stdout),
+        CommandLine.parseNames(stdout),
         (name) =>
           Effect.flatMap(isLeftOver(engine, name), (isLeft) => (isLeft ? engine.run(CommandLine.remove(name)) : Effect.void)),
         { discard: true }

@@ -17,8 +17,8 @@ import * as Stream from "effect/Stream"
 import { randomBytes } from "../../../runtime/node.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import * as CommandLine from "./commandLine.ts"
-import { collecting } from "./collecting.ts"
-import { codeOf, type Engine, failed, inRealTime, isUnreachable, unavailable } from "./engine.ts"
+import { makeCollector } from "./collecting.ts"
+import { codeOf, type Engine, engineFault, inRealTime, isUnreachable, unavailable } from "./engine.ts"
 
 export interface Container {
   readonly name: string
@@ -36,7 +36,7 @@ export interface Container {
   readonly end: Effect.Effect<void>
 }
 
-export interface Life {
+export interface ContainerManager {
   readonly running: Effect.Effect<Container, Fault>
   readonly latest: () => Container | undefined
 }
@@ -51,7 +51,7 @@ const newName = (): string => `fs-algebra-${random()}`
 
 const encoder = new TextEncoder()
 
-const grace = "3 seconds"
+const endTimeout = "3 seconds"
 
 /**
  * Removes the container.
@@ -64,11 +64,11 @@ const remove = (engine: Engine, name: string, times = 50): Effect.Effect<void> =
     engine.run(CommandLine.remove(name)),
     ({ code, stderr }) => code === 0 || /no such container/i.test(stderr) || isUnreachable(stderr)
   )
-  const again = Effect.repeat(gone, { until: (isGone) => isGone, schedule: Schedule.spaced("100 millis"), times })
-  return inRealTime(Effect.ignore(Effect.timeoutOption(again, "30 seconds")))
+  const retriedRemoval = Effect.repeat(gone, { until: (isGone) => isGone, schedule: Schedule.spaced("100 millis"), times })
+  return inRealTime(Effect.ignore(Effect.timeoutOption(retriedRemoval, "30 seconds")))
 }
 
-interface Talk {
+interface Dialogue {
   readonly ready: Effect.Effect<void>
   readonly take: (line: string) => void
   readonly answer: (nonce: string) => Effect.Effect<number>
@@ -78,7 +78,7 @@ interface Talk {
 
 const isCount = (text: string): boolean => /^[0-9]{1,9}$/.test(text)
 
-const makeTalk = (): Talk => {
+const makeDialogue = (): Dialogue => {
   const ready = Deferred.makeUnsafe<void>()
   const waiting = new Map<string, Deferred.Deferred<number>>()
   let refused = 0
@@ -103,33 +103,33 @@ const makeTalk = (): Talk => {
 }
 
 /** A longer incomplete line is cut. Our lines are shorter, and others are irrelevant. */
-const longestLine = 256
+const maxLineLength = 256
 
-const inLines = (take: (line: string) => void): ((chunk: Uint8Array) => void) => {
+const splitLines = (take: (line: string) => void): ((chunk: Uint8Array) => void) => {
   let rest = ""
   return (chunk) => {
     const lines = (rest + Buffer.from(chunk).toString("latin1")).split("\n")
-    rest = lines.pop()!.slice(-longestLine)
+    rest = lines.pop()!.slice(-maxLineLength)
     for (const line of lines) take(line)
   }
 }
 
-const ask = (
-  talk: Talk,
+const sendRequest = (
+  dialogue: Dialogue,
   orders: Queue.Queue<Uint8Array, Cause.Done>,
   ended: Effect.Effect<void>,
   request: string
 ): Effect.Effect<number, Fault> =>
   Effect.suspend(() => {
     const nonce = random()
-    const answer = talk.answer(nonce)
+    const answer = dialogue.answer(nonce)
     Queue.offerUnsafe(orders, encoder.encode(`${nonce} ${request}\n`))
     return Effect.raceFirst(answer, Effect.andThen(ended, Effect.fail(gone))).pipe(
-      Effect.ensuring(Effect.sync(() => talk.forget(nonce)))
+      Effect.ensuring(Effect.sync(() => dialogue.forget(nonce)))
     )
   })
 
-export interface How {
+export interface StartOptions {
   /** Runs directly before each start, to check that the validated host paths are unchanged. */
   readonly check?: Effect.Effect<void, Fault> | undefined
   readonly argsOf: (name: string) => ReadonlyArray<string>
@@ -138,7 +138,7 @@ export interface How {
 
 const start = Effect.fnUntraced(function* (
   engine: Engine,
-  { argsOf, check = Effect.void, settle }: How
+  { argsOf, check = Effect.void, settle }: StartOptions
 ): Effect.fn.Return<Container, Fault, Scope.Scope> {
   yield* check
   const name = newName()
@@ -150,11 +150,11 @@ const start = Effect.fnUntraced(function* (
   const client = yield* engine.start(argsOf(name), "held")
   const orders = yield* Queue.unbounded<Uint8Array, Cause.Done>()
   yield* Effect.forkScoped(Effect.ignore(Stream.run(Stream.fromQueue(orders), client.stdin)))
-  const talk = makeTalk()
-  const take = inLines(talk.take)
+  const dialogue = makeDialogue()
+  const take = splitLines(dialogue.take)
   yield* Effect.forkScoped(Effect.ignore(Stream.runForEach(client.stdout, (chunk) => Effect.sync(() => take(chunk)))))
-  const said = collecting(2 ** 16)
-  const hearing = yield* Effect.forkScoped(said.from(client.stderr))
+  const errorOutput = makeCollector(2 ** 16)
+  const readingErrors = yield* Effect.forkScoped(errorOutput.from(client.stderr))
   const end = Deferred.makeUnsafe<void>()
   yield* Effect.forkScoped(
     Effect.flatMap(codeOf(client), (value) => {
@@ -163,63 +163,65 @@ const start = Effect.fnUntraced(function* (
     })
   )
   const ended = Deferred.await(end)
-  yield* Effect.addFinalizer(() => Effect.andThen(Queue.end(orders), inRealTime(Effect.timeoutOption(ended, grace))))
+  yield* Effect.addFinalizer(() => Effect.andThen(Queue.end(orders), inRealTime(Effect.timeoutOption(ended, endTimeout))))
 
   const refused = Effect.gen(function* () {
     yield* ended
     isRefused = true
-    yield* inRealTime(Effect.timeoutOption(Fiber.await(hearing), grace))
-    return yield* Effect.fail(failed(engine.program, "did not start a container", { code, stderr: said.bytes().toString() }))
+    yield* inRealTime(Effect.timeoutOption(Fiber.await(readingErrors), endTimeout))
+    return yield* Effect.fail(
+      engineFault(engine.program, "did not start a container", { code, stderr: errorOutput.bytes().toString() })
+    )
   })
-  yield* Effect.raceFirst(talk.ready, refused)
+  yield* Effect.raceFirst(dialogue.ready, refused)
   yield* settle(name)
   return {
     name,
     isEnded: () => Deferred.isDoneUnsafe(end),
     ended,
-    kill: (mark, since) => ask(talk, orders, ended, `${mark} ${since}`),
-    isRunning: (since) => Effect.map(ask(talk, orders, ended, `alive ${since}`), (count) => count === 1),
-    refused: talk.refused,
-    end: Effect.andThen(remove(engine, name), inRealTime(Effect.timeoutOption(ended, grace)))
+    kill: (mark, since) => sendRequest(dialogue, orders, ended, `${mark} ${since}`),
+    isRunning: (since) => Effect.map(sendRequest(dialogue, orders, ended, `alive ${since}`), (count) => count === 1),
+    refused: dialogue.refused,
+    end: Effect.andThen(remove(engine, name), inRealTime(Effect.timeoutOption(ended, endTimeout)))
   }
 })
 
 /** Creates the manager. Removes the remains of a container before the next one starts, and when the scope closes. */
-export const make = (engine: Engine, how: How): Effect.Effect<Life, never, Scope.Scope> =>
+export const make = (engine: Engine, how: StartOptions): Effect.Effect<ContainerManager, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
-    const one = Semaphore.makeUnsafe(1)
+    const startLock = Semaphore.makeUnsafe(1)
     let latest: Container | undefined
-    let own: Scope.Closeable | undefined
+    let currentScope: Scope.Closeable | undefined
 
-    const clear = Effect.suspend(() => {
-      const last = own
-      own = undefined
+    const closeCurrent = Effect.suspend(() => {
+      const last = currentScope
+      currentScope = undefined
       return last === undefined ? Effect.void : Scope.close(last, Exit.void)
     })
 
     const next = Effect.uninterruptibleMask((restore) =>
       Effect.gen(function* () {
-        yield* clear
-        const fresh = yield* Scope.fork(scope)
-        const container = yield* restore(Scope.provide(start(engine, how), fresh)).pipe(
-          Effect.onError((cause) => Scope.close(fresh, Exit.failCause(cause)))
+        yield* closeCurrent
+        const newScope = yield* Scope.fork(scope)
+        const container = yield* restore(Scope.provide(start(engine, how), newScope)).pipe(
+          Effect.onError((cause) => Scope.close(newScope, Exit.failCause(cause)))
         )
-        own = fresh
+        currentScope = newScope
         latest = container
         return container
       })
     )
 
-    const living = (): Container | undefined => (latest === undefined || latest.isEnded() ? undefined : latest)
+    const findAlive = (): Container | undefined => (latest === undefined || latest.isEnded() ? undefined : latest)
 
     return {
       running: Effect.suspend(() => {
-        const now = living()
+        const now = findAlive()
         if (now !== undefined) return Effect.succeed(now)
-        return one.withPermit(
+        return startLock.withPermit(
           Effect.suspend(() => {
-            const meanwhile = living()
-            if (meanwhile !== undefined) return Effect.succeed(meanwhile)
+            const startedMeanwhile = findAlive()
+            if (startedMeanwhile !== undefined) return Effect.succeed(startedMeanwhile)
             return scope.state._tag === "Closed" ? Effect.fail(closed) : next
           })
         )

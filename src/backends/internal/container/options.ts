@@ -4,7 +4,7 @@
  */
 import * as Effect from "effect/Effect"
 import { Fs, isAbsolute, join } from "../../../runtime/node.ts"
-import { check } from "../../../filesystem/sandbox/bounds.ts"
+import { checkCommand } from "../../../filesystem/sandbox/bounds.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { type CommonOptions, fromOptions } from "../../../port/Rules.ts"
 import * as OpenRoots from "../../../runtime/openRoots.ts"
@@ -106,7 +106,7 @@ export interface Plan {
   readonly hostDirectory: string | undefined
   readonly start: "lazy" | "eager"
   readonly user: Owner
-  readonly keepsId: boolean
+  readonly mapsUser: boolean
   readonly memoryBytes: number
   readonly cpus: number
   readonly pids: number
@@ -120,7 +120,7 @@ export interface Plan {
   readonly isReadOnly: boolean
 }
 
-type Finding = readonly [argument: keyof ContainerOptions, detail: string] | undefined
+type OptionFault = readonly [argument: keyof ContainerOptions, detail: string] | undefined
 
 const nobody: Owner = { uid: 65534, gid: 65534 }
 
@@ -129,26 +129,26 @@ const MiB = 2 ** 20
 // oxlint-disable-next-line no-control-regex
 const control = /[\u0000-\u001f\u007f]/
 
-const unfitForList = /[,"]/
+const unsafeInMountList = /[,"]/
 
 const isText = (value: unknown): value is string => typeof value === "string" && value.isWellFormed() && !control.test(value)
 
 const isClimbing = (path: string): boolean => path.split("/").includes("..")
 
-const hostFinding = (path: unknown): string | undefined => {
+const checkHostPath = (path: unknown): string | undefined => {
   if (!isText(path) || !isAbsolute(path)) return "it must be an absolute path of the host without control characters"
-  return unfitForList.test(path) ? "an engine takes no path with a comma or a quotation mark" : undefined
+  return unsafeInMountList.test(path) ? "an engine takes no path with a comma or a quotation mark" : undefined
 }
 
-const insideFinding = (path: unknown): string | undefined => {
+const checkContainerPath = (path: unknown): string | undefined => {
   if (!isText(path) || !path.startsWith("/")) return "it must be an absolute path without control characters"
-  if (normal(path) === "/" || isClimbing(path)) return 'it must be a directory below "/", without ".."'
-  return unfitForList.test(path) || path.includes(":")
+  if (normalizePath(path) === "/" || isClimbing(path)) return 'it must be a directory below "/", without ".."'
+  return unsafeInMountList.test(path) || path.includes(":")
     ? "an engine takes no path with a comma, colon or quotation mark"
     : undefined
 }
 
-const normal = (path: string): string =>
+const normalizePath = (path: string): string =>
   `/${path
     .split("/")
     .filter((name) => name !== "" && name !== ".")
@@ -158,28 +158,28 @@ const kept = ["/proc", "/sys", "/dev", "/tmp"]
 
 const overlaps = (one: string, other: string): boolean => OpenRoots.isInside(one, other) || OpenRoots.isInside(other, one)
 
-const placeFinding = (path: string): string | undefined =>
-  insideFinding(path) ??
-  (kept.some((place) => OpenRoots.isInside(place, normal(path)))
+const checkTarget = (path: string): string | undefined =>
+  checkContainerPath(path) ??
+  (kept.some((place) => OpenRoots.isInside(place, normalizePath(path)))
     ? "it must be apart from /tmp, /proc, /sys and /dev"
     : undefined)
 
-const oneOf = (argument: keyof ContainerOptions, value: unknown, ...values: ReadonlyArray<string>): Finding =>
+const oneOf = (argument: keyof ContainerOptions, value: unknown, ...values: ReadonlyArray<string>): OptionFault =>
   value === undefined || (typeof value === "string" && values.includes(value))
     ? undefined
     : [argument, `it must be one of ${values.join(", ")}`]
 
-const positive = (argument: keyof ContainerOptions, value: number | undefined, isWhole = true): Finding =>
+const positive = (argument: keyof ContainerOptions, value: number | undefined, isWhole = true): OptionFault =>
   value === undefined || (Number.isFinite(value) && value > 0 && (!isWhole || Number.isSafeInteger(value)))
     ? undefined
     : [argument, isWhole ? "it must be a whole number above 0" : "it must be a number above 0"]
 
-const engineFinding = ({ engine }: ContainerOptions): Finding =>
+const engineFinding = ({ engine }: ContainerOptions): OptionFault =>
   engine === undefined || (isText(engine) && (isAbsolute(engine) || !isPath(engine)) && dialectOf(engine) !== undefined)
     ? undefined
     : ["engine", noEngine]
 
-const imageFinding = ({ engine, image }: ContainerOptions): Finding => {
+const imageFinding = ({ engine, image }: ContainerOptions): OptionFault => {
   if (typeof image === "string") {
     if (!isText(image) || image.trim() === "" || /\s/.test(image)) return ["image", "it must be the name of an image"]
     return image.startsWith("-") ? ["image", "the name of an image does not begin with -"] : undefined
@@ -202,24 +202,24 @@ const userOf = (user: string): Owner | undefined => {
   return owner.uid <= maxId && owner.gid <= maxId ? owner : undefined
 }
 
-const userFinding = ({ user }: ContainerOptions): Finding =>
+const userFinding = ({ user }: ContainerOptions): OptionFault =>
   user === undefined || (typeof user === "string" && userOf(user) !== undefined)
     ? undefined
     : ["user", "it must be uid:gid, in numbers"]
 
-const environmentFinding = ({ environment }: ContainerOptions): Finding => {
+const environmentFinding = ({ environment }: ContainerOptions): OptionFault => {
   if (environment === undefined) return undefined
   if (Object.values(environment).some((value) => typeof value !== "string")) return ["environment", "its values must be text"]
-  const found = check("Container", { env: environment })
+  const found = checkCommand("Container", { env: environment })
   return found && ["environment", found.detail]
 }
 
-const argumentsFinding = ({ runArguments = [] }: ContainerOptions): Finding =>
+const argumentsFinding = ({ runArguments = [] }: ContainerOptions): OptionFault =>
   runArguments.every((argument) => typeof argument === "string" && argument.isWellFormed() && !argument.includes("\0"))
     ? undefined
     : ["runArguments", "they must be text without NUL"]
 
-const strategyFinding = ({ hostDirectory, start, strategy }: ContainerOptions): Finding => {
+const strategyFinding = ({ hostDirectory, start, strategy }: ContainerOptions): OptionFault => {
   if (strategy !== "exec") return undefined
   if (hostDirectory !== undefined) return ["hostDirectory", "with the strategy exec there is no shared directory"]
   return start === "lazy" ? ["start", "with the strategy exec there are no files before the container"] : undefined
@@ -227,33 +227,33 @@ const strategyFinding = ({ hostDirectory, start, strategy }: ContainerOptions): 
 
 /** Checks the resolved directory. A missing one is reported when it is opened. */
 const sharedFinding = (real: string | undefined): string | undefined =>
-  real === "/" ? "it must not be the whole host" : real && hostFinding(real)
+  real === "/" ? "it must not be the whole host" : real && checkHostPath(real)
 
-const directoryFinding = ({ hostDirectory }: ContainerOptions): Finding => {
+const directoryFinding = ({ hostDirectory }: ContainerOptions): OptionFault => {
   if (hostDirectory === undefined) return undefined
-  const detail = hostFinding(hostDirectory) ?? sharedFinding(OpenRoots.resolved(hostDirectory))
+  const detail = checkHostPath(hostDirectory) ?? sharedFinding(OpenRoots.resolvePath(hostDirectory))
   return detail === undefined ? undefined : ["hostDirectory", detail]
 }
 
-const workdirFinding = ({ workdir }: ContainerOptions): Finding => {
-  const detail = workdir === undefined ? undefined : placeFinding(workdir)
+const workdirFinding = ({ workdir }: ContainerOptions): OptionFault => {
+  const detail = workdir === undefined ? undefined : checkTarget(workdir)
   return detail === undefined ? undefined : ["workdir", detail]
 }
 
-const networkFinding = ({ network }: ContainerOptions): Finding =>
+const networkFinding = ({ network }: ContainerOptions): OptionFault =>
   network === undefined || (isText(network) && /^[^\s-]\S*$/.test(network))
     ? undefined
     : ["network", "it must be the name of a network"]
 
 const mountFinding = (mount: ContainerMount, workdir: string): string | undefined => {
-  const detail = placeFinding(mount.target)
+  const detail = checkTarget(mount.target)
   if (detail !== undefined) return `target ${JSON.stringify(mount.target)}: ${detail}`
-  if (overlaps(normal(mount.target), workdir)) return "a target must be apart from the directory of the files"
-  const source = hostFinding(mount.source)
+  if (overlaps(normalizePath(mount.target), workdir)) return "a target must be apart from the directory of the files"
+  const source = checkHostPath(mount.source)
   return source === undefined ? undefined : `source ${JSON.stringify(mount.source)}: ${source}`
 }
 
-const reasons = (options: ContainerOptions): Finding =>
+const findOptionFault = (options: ContainerOptions): OptionFault =>
   engineFinding(options) ??
   imageFinding(options) ??
   oneOf("strategy", options.strategy, "overlay", "exec") ??
@@ -271,17 +271,18 @@ const reasons = (options: ContainerOptions): Finding =>
   oneOf("evalLanguage", options.evalLanguage, "javascript", "python", "sh") ??
   argumentsFinding(options)
 
-const invalid = ([argument, detail]: NonNullable<Finding>): Fault => ({ _tag: "InvalidArgument", argument, detail })
+const invalid = ([argument, detail]: NonNullable<OptionFault>): Fault => ({ _tag: "InvalidArgument", argument, detail })
 
 const mountOf = (mount: ContainerMount, workdir: string, roots: ReadonlyArray<string>): Mount | Fault => {
   const detail = mountFinding(mount, workdir)
   if (detail !== undefined) return invalid(["mounts", detail])
   const shown = `source ${JSON.stringify(mount.source)}`
-  const source = OpenRoots.allowed(mount.source, roots)
+  const source = OpenRoots.resolveAllowed(mount.source, roots)
   if (source === undefined) return invalid(["mounts", `${shown}: it lies in none of allowedRoots`])
-  if (hostFinding(source) !== undefined) return invalid(["mounts", `${shown}: it leads to a path that an engine does not take`])
+  if (checkHostPath(source) !== undefined)
+    return invalid(["mounts", `${shown}: it leads to a path that an engine does not take`])
   if (OpenRoots.isInStore(source)) return invalid(["mounts", `${shown}: it lies in a store of snapshots`])
-  return { source, target: normal(mount.target), readOnly: mount.readOnly ?? true }
+  return { source, target: normalizePath(mount.target), readOnly: mount.readOnly ?? true }
 }
 
 /**
@@ -290,7 +291,7 @@ const mountOf = (mount: ContainerMount, workdir: string, roots: ReadonlyArray<st
  */
 export const checkMounts = ({ mounts }: Plan): Effect.Effect<void, Fault> =>
   Effect.suspend(() => {
-    const other = mounts.find(({ source }) => OpenRoots.resolved(source) !== source)
+    const other = mounts.find(({ source }) => OpenRoots.resolvePath(source) !== source)
     return other === undefined
       ? Effect.void
       : Effect.fail<Fault>({
@@ -338,12 +339,12 @@ const defaultUser = (engine: Dialect, { strategy }: ContainerOptions, caller: Ca
   engine !== "podman" && strategy !== "exec" && caller !== undefined && !isRoot(caller) ? caller : nobody
 
 export const plan = (options: ContainerOptions, caller: Caller): Plan | Fault => {
-  const reason = reasons(options)
+  const reason = findOptionFault(options)
   if (reason !== undefined) return invalid(reason)
-  const workdir = normal(options.workdir ?? "/workspace")
+  const workdir = normalizePath(options.workdir ?? "/workspace")
   const mounts: Array<Mount> = []
-  for (const asked of options.mounts ?? []) {
-    const mount = mountOf(asked, workdir, options.allowedRoots ?? [])
+  for (const requestedMount of options.mounts ?? []) {
+    const mount = mountOf(requestedMount, workdir, options.allowedRoots ?? [])
     if (isFault(mount)) return mount
     mounts.push(mount)
   }
@@ -359,7 +360,7 @@ export const plan = (options: ContainerOptions, caller: Caller): Plan | Fault =>
     hostDirectory: options.hostDirectory,
     start: options.start ?? (strategy === "exec" ? "eager" : "lazy"),
     user: options.user === undefined ? defaultUser(engine, options, caller) : userOf(options.user)!,
-    keepsId: engine === "podman" && strategy === "overlay" && caller !== undefined && !isRoot(caller),
+    mapsUser: engine === "podman" && strategy === "overlay" && caller !== undefined && !isRoot(caller),
     memoryBytes: options.memoryBytes ?? 1024 * MiB,
     cpus: options.cpus ?? 1,
     pids: options.pids ?? 256,

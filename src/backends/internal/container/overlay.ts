@@ -28,14 +28,14 @@ const cache: Effect.Effect<string> = Effect.map(
   (given) => Path.join(Path.isAbsolute(given) ? given : Path.join(homedir(), ".cache"), "fs-algebra", "overlays")
 )
 
-const named = /^([0-9a-z-]+)\.[0-9a-f]{24}$/
+const overlayName = /^([0-9a-z-]+)\.[0-9a-f]{24}$/
 
 /** Makes all directories accessible again, because programs may have removed their permissions. */
-const unlock = (port: Backend, path: FsPath): Effect.Effect<void, Fault> =>
+const makeAccessible = (port: Backend, path: FsPath): Effect.Effect<void, Fault> =>
   Effect.gen(function* () {
     yield* port.attributes!.set(path, { mode: 0o700 })
     for (const child of yield* port.list(path)) {
-      if (child.kind === "directory") yield* unlock(port, join(path, keyOf(child)))
+      if (child.kind === "directory") yield* makeAccessible(port, join(path, keyOf(child)))
     }
   })
 
@@ -51,23 +51,25 @@ export const remove = (parent: string, name: string): Effect.Effect<void> =>
       ({ close }) => Effect.sync(close)
     )
     const path = fromSegments([name])
-    const once = removeTree(confined, path)
-    yield* Effect.catch(once, () => Effect.andThen(Effect.ignore(unlock(backend(confined, { root: parent }), path)), once))
+    const removeOnce = removeTree(confined, path)
+    yield* Effect.catch(removeOnce, () =>
+      Effect.andThen(Effect.ignore(makeAccessible(backend(confined, { root: parent }), path)), removeOnce)
+    )
   }).pipe(Effect.scoped, Effect.ignore)
 
 const isDirectory = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 /** Removes overlay directories of ended processes. The user inside the container may own such a directory. */
-const sweep = (parent: string): Effect.Effect<void> =>
+const removeOrphans = (parent: string): Effect.Effect<void> =>
   Effect.suspend(() => {
     const orphans = Fs.readdirSync(parent).filter((name) => {
-      const owner = named.exec(name)?.[1]
+      const owner = overlayName.exec(name)?.[1]
       return owner !== undefined && Identity.isDead(owner) === true && isDirectory(Path.join(parent, name))
     })
     return Effect.forEach(orphans, (name) => remove(parent, name), { discard: true })
   })
 
-const isForeign: Fault = unavailable(
+const foreignDirectory: Fault = unavailable(
   "the directory fs-algebra in the user's cache, or overlays in it, is a link or belongs to another user; give a hostDirectory, or set XDG_CACHE_HOME to a directory of your own"
 )
 
@@ -77,7 +79,7 @@ const isForeign: Fault = unavailable(
  * Another user who may write in it could replace a directory by a symlink. That directory is then opened, and the user
  * inside becomes its owner.
  */
-const secured = (directory: string): boolean => {
+const ensurePrivate = (directory: string): boolean => {
   makeDirectories(directory, 0o700)
   const { mode, uid } = Fs.lstatSync(directory)
   if (!isDirectory(directory) || uid !== process.getuid?.()) return false
@@ -91,13 +93,13 @@ export const make: Effect.Effect<string, Fault, Scope.Scope> = Effect.gen(functi
   const directory = `${parent}/${name}`
   yield* Effect.acquireRelease(
     attempt(() => {
-      if (!secured(Path.dirname(parent)) || !secured(parent)) return isForeign
+      if (!ensurePrivate(Path.dirname(parent)) || !ensurePrivate(parent)) return foreignDirectory
       Fs.mkdirSync(directory, { mode: 0o700 })
       return undefined
     }),
     () => remove(parent, name)
   )
-  yield* Effect.forkScoped(sweep(parent))
+  yield* Effect.forkScoped(removeOrphans(parent))
   return directory
 })
 
@@ -107,7 +109,7 @@ export const make: Effect.Effect<string, Fault, Scope.Scope> = Effect.gen(functi
  *
  * Affects the directory that was opened, even if another entry has taken its path since.
  */
-export const giveTo = (confined: Confined, owner: Owner): Effect.Effect<void, Fault> =>
+export const changeOwner = (confined: Confined, owner: Owner): Effect.Effect<void, Fault> =>
   attempt(() => {
     const place = confined.directory(root)
     if (isFault(place)) return place

@@ -6,12 +6,20 @@ import { isBytes } from "../../../model/bytes.ts"
 import type { Algebra } from "../../../filesystem/Filesystem.ts"
 import type { ExecError, ExecOptions, ExecResult, Sandbox } from "../../../filesystem/Sandbox.ts"
 import * as bounds from "../../../filesystem/sandbox/bounds.ts"
-import { type Cut, cutBytes, cutCharacters, mark, textOf, textOfEnd, textOfStart } from "../../../filesystem/sandbox/streams.ts"
+import {
+  type CutText,
+  cutBytes,
+  cutCharacters,
+  cutMark,
+  textOf,
+  textOfEnd,
+  textOfStart
+} from "../../../filesystem/sandbox/streams.ts"
 import * as FsError from "../../../model/FsError.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import * as FsPath from "../../../model/FsPath.ts"
 import type { Engine } from "./engine.ts"
-import type { Ends } from "./collecting.ts"
+import type { OutputEnds } from "./collecting.ts"
 import { type Command, execute, type Outcome } from "./execution.ts"
 import { type Container, gone } from "./life.ts"
 import type { Plan } from "./options.ts"
@@ -40,9 +48,9 @@ const secondsOf = (timeout: Duration.Input): number => {
   }
 }
 
-const judge = (asked: Omit<bounds.Asked, "stdin">, options: ExecOptions, seconds: number): Fault | undefined => {
+const checkBounds = (asked: Omit<bounds.CommandRequest, "stdin">, options: ExecOptions, seconds: number): Fault | undefined => {
   const { cwd, env, stdin } = options
-  const wrong = bounds.check("exec", {
+  const wrong = bounds.checkCommand("exec", {
     ...asked,
     cwd,
     env,
@@ -50,47 +58,50 @@ const judge = (asked: Omit<bounds.Asked, "stdin">, options: ExecOptions, seconds
     timeout_seconds: seconds
   })
   if (wrong !== undefined) return invalid(wrong.argument === "timeout_seconds" ? "timeout" : wrong.argument, wrong.detail)
-  return isBytes(stdin) && stdin.length > bounds.maxStdin
-    ? invalid("stdin", `it has ${stdin.length} bytes where ${bounds.maxStdin} are allowed; put it in a file`)
+  return isBytes(stdin) && stdin.length > bounds.maxStdinCharacters
+    ? invalid("stdin", `it has ${stdin.length} bytes where ${bounds.maxStdinCharacters} are allowed; put it in a file`)
     : undefined
 }
 
-interface Bound {
-  readonly most: number
-  readonly cut: (text: string) => Cut
+interface OutputLimit {
+  readonly keptBytes: number
+  readonly cut: (text: string) => CutText
 }
 
-const inBytes: Bound = { most: bounds.maxStream / 2, cut: (text) => cutBytes(text, bounds.maxStream) }
+const byteLimit: OutputLimit = { keptBytes: bounds.maxOutputBytes / 2, cut: (text) => cutBytes(text, bounds.maxOutputBytes) }
 
 /** Each character has at most four bytes. */
-const inCharacters: Bound = { most: 2 * bounds.maxEvalStream, cut: (text) => cutCharacters(text, bounds.maxEvalStream) }
+const characterLimit: OutputLimit = {
+  keptBytes: 2 * bounds.maxEvalOutputCharacters,
+  cut: (text) => cutCharacters(text, bounds.maxEvalOutputCharacters)
+}
 
-interface Shown extends Cut {
+interface ShownOutput extends CutText {
   readonly bytes: Uint8Array
 }
 
-const shownOf = ({ first, isCut, last }: Ends, { cut }: Bound): Shown => {
+const shownOf = ({ first, isCut, last }: OutputEnds, { cut }: OutputLimit): ShownOutput => {
   const bytes = isCut ? first : Buffer.concat([first, last])
-  const kept = textOfStart(first) + mark + textOfEnd(last, last.length, true)
+  const kept = textOfStart(first) + cutMark + textOfEnd(last, last.length, true)
   const shown = cut(isCut ? kept : textOf(bytes, bytes.length))
   return { text: shown.text, isCut: isCut || shown.isCut, bytes: new Uint8Array(bytes) }
 }
 
-const timeIsUp = 124
+const timeoutExitCode = 124
 
-const maxTries = 3
+const maxContainers = 3
 
-const resultOf = (outcome: Outcome, bound: Bound, durationMillis: number, pids: number): ExecResult => {
-  const [out, err] = [shownOf(outcome.stdout, bound), shownOf(outcome.stderr, bound)]
+const resultOf = (outcome: Outcome, outputLimit: OutputLimit, durationMillis: number, pids: number): ExecResult => {
+  const [out, err] = [shownOf(outcome.stdout, outputLimit), shownOf(outcome.stderr, outputLimit)]
   return {
-    exitCode: outcome.code ?? timeIsUp,
+    exitCode: outcome.code ?? timeoutExitCode,
     stdout: out.text,
     stderr: err.text,
     stdoutBytes: out.bytes,
     durationMillis,
     timedOut: outcome.code === undefined,
     truncated: out.isCut || err.isCut,
-    ...(outcome.isRefused ? { processLimit: pids } : {})
+    ...(outcome.hasReachedProcessLimit ? { processLimit: pids } : {})
   }
 }
 
@@ -106,7 +117,7 @@ const tags = new Set([
 
 const encoder = new TextEncoder()
 
-export interface Places {
+export interface SandboxParts {
   readonly engine: Engine
   readonly plan: Plan
   readonly files: Algebra
@@ -120,7 +131,7 @@ const programs = {
   sh: (code: string) => ["sh", "-c", /^[-+]/.test(code) ? ` ${code}` : code]
 } as const
 
-export const make = ({ engine, files, plan, running }: Places): typeof Sandbox.Service => {
+export const make = ({ engine, files, plan, running }: SandboxParts): typeof Sandbox.Service => {
   let commands = 0
   let hasDetached = false
 
@@ -132,8 +143,8 @@ export const make = ({ engine, files, plan, running }: Places): typeof Sandbox.S
   }
 
   /** Runs a command, and retries in a new container if the old one ended before the command started. */
-  const begun = Effect.fnUntraced(function* (command: Command) {
-    for (let tries = 0; tries < maxTries; tries++) {
+  const runInContainer = Effect.fnUntraced(function* (command: Command) {
+    for (let tries = 0; tries < maxContainers; tries++) {
       const container = yield* running
       const before = yield* Clock.currentTimeMillis
       const outcome = yield* Effect.acquireUseRelease(
@@ -151,17 +162,17 @@ export const make = ({ engine, files, plan, running }: Places): typeof Sandbox.S
     command: ReadonlyArray<string>,
     { cwd, detach, env, onOutput, stdin }: ExecOptions,
     seconds: number,
-    bound: Bound
+    outputLimit: OutputLimit
   ) {
     const directory = yield* placeOf(cwd)
     hasDetached ||= detach === true
-    const { durationMillis, outcome } = yield* begun({
+    const { durationMillis, outcome } = yield* runInContainer({
       directory,
       command,
       environment: env,
       input: isText(stdin) ? encoder.encode(stdin) : stdin,
       timeout: seconds * 1000,
-      most: bound.most,
+      keptBytes: outputLimit.keptBytes,
       detach,
       onOutput,
       isAlone: () => commands === 1 && !hasDetached
@@ -171,10 +182,10 @@ export const make = ({ engine, files, plan, running }: Places): typeof Sandbox.S
       yield* placeOf(cwd)
       return yield* Effect.fail(denied)
     }
-    return resultOf(outcome, bound, durationMillis, plan.pids)
+    return resultOf(outcome, outputLimit, durationMillis, plan.pids)
   })
 
-  const asking = (
+  const withExecError = (
     operation: string,
     { cwd }: ExecOptions,
     effect: () => Effect.Effect<ExecResult, Fault>
@@ -183,20 +194,22 @@ export const make = ({ engine, files, plan, running }: Places): typeof Sandbox.S
 
   return {
     exec: (command, options = {}) =>
-      asking("exec", options, () => {
+      withExecError("exec", options, () => {
         const seconds = secondsOf(options.timeout ?? defaultTimeout)
-        const fault = shapeFault(command, options) ?? judge({ command }, options, seconds)
-        return fault === undefined ? run(command, options, Math.max(bounds.minTimeout, seconds), inBytes) : Effect.fail(fault)
+        const fault = shapeFault(command, options) ?? checkBounds({ command }, options, seconds)
+        return fault === undefined
+          ? run(command, options, Math.max(bounds.minTimeoutSeconds, seconds), byteLimit)
+          : Effect.fail(fault)
       }),
     eval: (code, { language = plan.evalLanguage, ...options } = {}) =>
-      asking("eval", options, () => {
-        const seconds = secondsOf(options.timeout ?? `${bounds.evalTimeout} seconds`)
+      withExecError("eval", options, () => {
+        const seconds = secondsOf(options.timeout ?? `${bounds.evalTimeoutSeconds} seconds`)
         const program = Object.hasOwn(programs, language) ? programs[language] : undefined
         if (program === undefined) return Effect.fail(invalid("language", "it must be one of javascript, python, sh"))
         if (!isText(code)) return Effect.fail(invalid("code", "it must be text"))
-        const fault = shapeFault([], options) ?? judge({ code }, options, seconds)
+        const fault = shapeFault([], options) ?? checkBounds({ code }, options, seconds)
         return fault === undefined
-          ? run(program(code), options, bounds.clampedTimeout(seconds), inCharacters)
+          ? run(program(code), options, bounds.clampedTimeout(seconds), characterLimit)
           : Effect.fail(fault)
       })
   }

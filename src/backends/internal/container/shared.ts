@@ -8,12 +8,12 @@ import type * as Scope from "effect/Scope"
 import * as FsError from "../../../model/FsError.ts"
 import type { Fault, InvalidArgument, NotADirectory, StatError } from "../../../model/FsError.ts"
 import * as FsPath from "../../../model/FsPath.ts"
-import { relativeTo } from "../../../port/absoluteLinks.ts"
+import { makeRelativeTargets } from "../../../port/absoluteLinks.ts"
 import type { Backend } from "../../../port/Backend.ts"
 import * as Crew from "../../../runtime/crew.ts"
 import * as OpenRoots from "../../../runtime/openRoots.ts"
 import { attempt, isFault } from "../attempt.ts"
-import { type Confined, isSameFile, look, type Owner } from "../confined.ts"
+import { type Confined, isSameFile, lstatEntry, type Owner } from "../confined.ts"
 import { backend } from "../posixPort.ts"
 import * as PosixRoot from "../posixRoot.ts"
 import { unavailable } from "./engine.ts"
@@ -27,7 +27,7 @@ const tags = new Set([...FsError.tagsOf(FsError.StatError), "NotADirectory", "In
 export const promote = (fault: Fault, path: string): ContainerError =>
   FsError.promote(fault, "Container", path, tags) as ContainerError
 
-export interface Shared {
+export interface SharedDirectory {
   readonly port: Backend
   readonly directory: string
   /** Fails if the path leads to a directory other than the served one. */
@@ -41,51 +41,53 @@ export interface Shared {
 const ownerOf = ({ user }: Plan, caller: Caller): Owner | undefined =>
   caller?.uid === 0 && (user.uid !== 0 || user.gid !== 0) ? user : undefined
 
-const isElsewhere: Fault = unavailable("the shared directory is not where it was any more, and no container is given another")
+const directoryMoved: Fault = unavailable(
+  "the shared directory is not where it was any more, and no container is given another"
+)
 
-const checked = (confined: Confined, directory: string): Effect.Effect<void, Fault> =>
+const checkDirectory = (confined: Confined, directory: string): Effect.Effect<void, Fault> =>
   attempt(() => {
     const place = confined.directory(FsPath.root)
     if (isFault(place)) return place
     try {
-      const found = look(directory)
-      const isSame = OpenRoots.resolved(directory) === directory && found !== undefined && isSameFile(found, place.stats)
-      return isSame ? undefined : isElsewhere
+      const found = lstatEntry(directory)
+      const isSame = OpenRoots.resolvePath(directory) === directory && found !== undefined && isSameFile(found, place.stats)
+      return isSame ? undefined : directoryMoved
     } finally {
       place.release()
     }
   })
 
 /** Resolves absolute link targets as programs in the container do, for which the files are below `workdir`. */
-const rooted = (port: Backend, workdir: string): Backend => ({
+const withContainerLinks = (port: Backend, workdir: string): Backend => ({
   ...port,
-  links: port.links && { ...port.links, relative: relativeTo(() => [workdir]) }
+  links: port.links && { ...port.links, relative: makeRelativeTargets(() => [workdir]) }
 })
 
-const made = Effect.mapError(Overlay.make, (fault) => promote(fault, "hostDirectory"))
+const makeOverlay = Effect.mapError(Overlay.make, (fault) => promote(fault, "hostDirectory"))
 
 export const make = (
   plan: Plan,
   { allowDelete, allowWrite, policy, readOnly }: ContainerOptions,
   caller: Caller
-): Effect.Effect<Shared, ContainerError, Scope.Scope> =>
+): Effect.Effect<SharedDirectory, ContainerError, Scope.Scope> =>
   Effect.gen(function* () {
-    const root = plan.hostDirectory ?? (yield* made)
+    const root = plan.hostDirectory ?? (yield* makeOverlay)
     const confined = yield* Effect.catchTag(PosixRoot.open("Container", { root }), "Unsupported", () =>
       Effect.fail(promote(unavailable("a shared directory needs a POSIX system"), root))
     )
     const owner = ownerOf(plan, caller)
-    const isOurs = plan.hostDirectory === undefined
-    if (owner !== undefined && (isOurs || !plan.isReadOnly)) {
-      yield* Effect.mapError(Overlay.giveTo(confined, owner), (fault) => promote(fault, root))
+    const isOwnDirectory = plan.hostDirectory === undefined
+    if (owner !== undefined && (isOwnDirectory || !plan.isReadOnly)) {
+      yield* Effect.mapError(Overlay.changeOwner(confined, owner), (fault) => promote(fault, root))
     }
     const options = { root, allowDelete, allowWrite, policy, readOnly }
     const place = owner === undefined ? confined : { ...confined, owner }
-    const directory = OpenRoots.resolved(root) ?? root
-    const port = rooted(backend(place, options, yield* Crew.shared, "Container"), plan.workdir)
+    const directory = OpenRoots.resolvePath(root) ?? root
+    const port = withContainerLinks(backend(place, options, yield* Crew.shared, "Container"), plan.workdir)
     return {
-      port: yield* PosixRoot.settled("Container", confined, options, port),
+      port: yield* PosixRoot.recoverTransactions("Container", confined, options, port),
       directory,
-      check: checked(confined, directory)
+      check: checkDirectory(confined, directory)
     }
   })

@@ -4,7 +4,7 @@
  * Everything before the end line is arbitrary content: it may contain any bytes, and no length in it is trusted.
  */
 
-const longest = 8
+const maxStatusBytes = 8
 
 export interface Answer {
   readonly bytes: Buffer
@@ -17,7 +17,7 @@ export interface Answers {
   /** Returns `unasked` for output without a request or after the end. */
   readonly take: (chunk: Uint8Array) => Answer | "unasked" | undefined
   readonly size: () => number
-  readonly soFar: () => Buffer
+  readonly bytesSoFar: () => Buffer
 }
 
 /**
@@ -25,7 +25,7 @@ export interface Answers {
  *
  * With `isAlone`, output after the end line in the same chunk is `unasked`. Otherwise it is ignored.
  */
-export const make = (most: number, isAlone: boolean): Answers => {
+export const make = (maxBytes: number, refusesTrailingOutput: boolean): Answers => {
   let end: Buffer | undefined
   let kept: Array<Uint8Array> = []
   let size = 0
@@ -33,12 +33,12 @@ export const make = (most: number, isAlone: boolean): Answers => {
   let tail: Buffer = Buffer.alloc(0)
 
   const keep = (chunk: Uint8Array): void => {
-    const room = most - size
+    const room = maxBytes - size
     if (room > 0) kept.push(chunk.length > room ? chunk.subarray(0, room) : chunk)
     size += chunk.length
   }
 
-  const answered = (length: number, status: number): Answer => {
+  const makeAnswer = (length: number, status: number): Answer => {
     const all = Buffer.concat(kept)
     end = undefined
     kept = []
@@ -65,15 +65,15 @@ export const make = (most: number, isAlone: boolean): Answers => {
       }
       const from = at + end.length
       const newline = window.indexOf(10, from)
-      if (newline === -1 && window.length - from <= longest) {
+      if (newline === -1 && window.length - from <= maxStatusBytes) {
         tail = Buffer.from(window.subarray(at))
         return undefined
       }
       const status = window.toString("latin1", from, newline)
-      if (isAlone && newline !== window.length - 1) return "unasked"
-      return /^\d{1,3}$/.test(status) ? answered(before + at, Number(status)) : "unasked"
+      if (refusesTrailingOutput && newline !== window.length - 1) return "unasked"
+      return /^\d{1,3}$/.test(status) ? makeAnswer(before + at, Number(status)) : "unasked"
     },
     size: () => size,
-    soFar: () => Buffer.concat(kept)
+    bytesSoFar: () => Buffer.concat(kept)
   }
 }

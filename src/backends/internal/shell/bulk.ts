@@ -11,15 +11,15 @@ import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, fromSegments, isTemporaryName, segments } from "../../../model/FsPath.ts"
 import { type Backend, type Child, keyOf, type Seen, type Whole } from "../../../port/Backend.ts"
 import type { Handlers } from "../../../port/Request.ts"
-import type { Explore, Explorer, Reading, Visit } from "../../../port/explorer.ts"
+import type { Explore, Explorer, DirectoryReading, Visit } from "../../../port/explorer.ts"
 import { inWalkOrder } from "../../../port/order.ts"
 import { childOf, fromBytes } from "../hostNames.ts"
-import { isFault, nameOf as onDisk, type Place } from "./place.ts"
+import { isFault, nameOf as onDisk, type ShellRoot } from "./place.ts"
 import type { Reply, Request } from "./session.ts"
 import { kindOf, toStat } from "./stat.ts"
 
-export interface Means {
-  readonly place: Place
+export interface BulkOptions {
+  readonly place: ShellRoot
   readonly list: Backend["list"]
   readonly caseSensitive: boolean
 }
@@ -29,25 +29,25 @@ const maxFiles = 256
 const maxContent = 16 * 1024 * 1024
 /** Bytes of all paths in one request, because the system limits the arguments of a program. */
 const maxNames = 96 * 1024
-const longLine = 512
+const maxLineArguments = 512
 /** A larger directory (in bytes) is listed alone, because its listing may be too large to combine. */
-const heavy = 8192
+const largeListingBytes = 8192
 
 const nameOf = (path: FsPath): Uint8Array | undefined => {
   const name = onDisk(path)
   return isFault(name) ? undefined : name
 }
 
-const latin = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
+const latin1Of = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
 
-const quoted = (argument: Uint8Array): string => `'${latin(argument).replaceAll("'", "'\\''")}'`
+const quoted = (argument: Uint8Array): string => `'${latin1Of(argument).replaceAll("'", "'\\''")}'`
 
 const requestOf = (call: string, args: ReadonlyArray<Uint8Array>): Request =>
-  args.reduce((sum, { length }) => sum + length + 3, 0) <= longLine
+  args.reduce((sum, { length }) => sum + length + 3, 0) <= maxLineArguments
     ? { call, arguments: args, repeats: true }
     : { call: "bulk_taken", arguments: [call], input: Buffer.from(args.map(quoted).join(" "), "latin1"), repeats: true }
 
-const fitting = (names: ReadonlyArray<Uint8Array>, start: number, most: number): number => {
+const findFittingEnd = (names: ReadonlyArray<Uint8Array>, start: number, most: number): number => {
   let bytes = 0
   let end = start
   while (end < names.length && end - start < most) {
@@ -58,13 +58,13 @@ const fitting = (names: ReadonlyArray<Uint8Array>, start: number, most: number):
   return end
 }
 
-interface Told {
+interface ListedEntry {
   readonly child: Child
   readonly sizeBytes: number
 }
 
-const toldOf = (output: Buffer): Map<string, Array<Told>> | undefined => {
-  const found = new Map<string, Array<Told>>()
+const parseListing = (output: Buffer): Map<string, Array<ListedEntry>> | undefined => {
+  const found = new Map<string, Array<ListedEntry>>()
   const all = output.toString("latin1").split("//\n")
   if (all.pop() !== "") return undefined
   for (const record of all) {
@@ -84,46 +84,52 @@ const toldOf = (output: Buffer): Map<string, Array<Told>> | undefined => {
   return found
 }
 
-const hasComplaint = (errors: string): boolean => /[^\n]/.test(errors)
+const hasError = (errors: string): boolean => /[^\n]/.test(errors)
 
 const isGone = (errors: string): boolean =>
-  hasComplaint(errors) && errors.split("\n").every((line) => line === "" || line.endsWith(": No such file or directory"))
+  hasError(errors) && errors.split("\n").every((line) => line === "" || line.endsWith(": No such file or directory"))
 
 /**
  * Tests whether a fault affects all requests, such as a container without answers. Retrying each path alone would only
  * multiply the delay.
  */
-const isFinal = ({ _tag }: Fault): boolean => _tag === "Unavailable" || _tag === "Timeout"
+const affectsAllRequests = ({ _tag }: Fault): boolean => _tag === "Unavailable" || _tag === "Timeout"
 
-const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pathOf: (visit: V) => FsPath): Explorer<V> => {
+const makeExplorer = <V extends Visit>(
+  { caseSensitive, list, place }: BulkOptions,
+  pathOf: (visit: V) => FsPath
+): Explorer<V> => {
   let asked: Array<V> = []
-  let done: Array<Reading<V>> = []
+  let done: Array<DirectoryReading<V>> = []
   const large = new WeakMap<Visit, ReadonlySet<string>>()
 
   const isLarge = ({ above, segment }: V): boolean => above !== undefined && large.get(above)?.has(segment) === true
 
-  const take = (visit: V, records: ReadonlyArray<Told>): ReadonlyArray<Child> => {
-    const heavies = records.filter(({ child, sizeBytes }) => child.kind === "directory" && sizeBytes > heavy)
-    if (heavies.length > 0) large.set(visit, new Set(heavies.map(({ child }) => keyOf(child))))
+  const take = (visit: V, records: ReadonlyArray<ListedEntry>): ReadonlyArray<Child> => {
+    const largeDirectories = records.filter(
+      ({ child, sizeBytes }) => child.kind === "directory" && sizeBytes > largeListingBytes
+    )
+    if (largeDirectories.length > 0) large.set(visit, new Set(largeDirectories.map(({ child }) => keyOf(child))))
     return inWalkOrder(
       records.map(({ child }) => child),
       caseSensitive
     )
   }
 
-  const alone = (visit: V): Effect.Effect<Reading<V>> =>
+  const listAlone = (visit: V): Effect.Effect<DirectoryReading<V>> =>
     Effect.match(list(pathOf(visit)), {
       onSuccess: (children) => ({ visit, children: inWalkOrder(children, caseSensitive) }),
       onFailure: (fault) => ({ visit, children: fault })
     })
 
-  const understood = (visits: ReadonlyArray<V>, names: ReadonlyArray<Uint8Array>, { errors, output }: Reply) => {
+  const parseReply = (visits: ReadonlyArray<V>, names: ReadonlyArray<Uint8Array>, { errors, output }: Reply) => {
     const end = output.indexOf(10)
-    const said = output.toString("latin1", 0, end)
-    const found = !hasComplaint(errors) && said.length === visits.length ? toldOf(output.subarray(end + 1)) : undefined
-    return visits.map((visit, index): Reading<V> | undefined => {
-      if (found === undefined || said[index] !== "1") return undefined
-      const records = found.get(latin(names[index]!)) ?? []
+    const listedDigits = output.toString("latin1", 0, end)
+    const found =
+      !hasError(errors) && listedDigits.length === visits.length ? parseListing(output.subarray(end + 1)) : undefined
+    return visits.map((visit, index): DirectoryReading<V> | undefined => {
+      if (found === undefined || listedDigits[index] !== "1") return undefined
+      const records = found.get(latin1Of(names[index]!)) ?? []
       // The single listing decides whether such an entry is hidden, a leftover, or an ordinary file.
       if (records.some(({ child }) => isTemporaryName(child.name))) return undefined
       return { visit, children: take(visit, records) }
@@ -139,10 +145,10 @@ const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pa
   const askFor = (
     visits: ReadonlyArray<V>,
     names: ReadonlyArray<Uint8Array>
-  ): Effect.Effect<ReadonlyArray<Reading<V> | undefined>> =>
-    Effect.matchEffect(place.ask(requestOf("bulk_lists", names)), {
+  ): Effect.Effect<ReadonlyArray<DirectoryReading<V> | undefined>> =>
+    Effect.matchEffect(place.sendRequest(requestOf("bulk_lists", names)), {
       onSuccess: (reply) => {
-        if (visits.length === 1 || !isGone(reply.errors)) return Effect.succeed(understood(visits, names, reply))
+        if (visits.length === 1 || !isGone(reply.errors)) return Effect.succeed(parseReply(visits, names, reply))
         const middle = visits.length >> 1
         return Effect.zipWith(
           askFor(visits.slice(0, middle), names.slice(0, middle)),
@@ -150,16 +156,17 @@ const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pa
           (first, second) => [...first, ...second]
         )
       },
-      onFailure: (fault) => Effect.succeed(visits.map((visit) => (isFinal(fault) ? { visit, children: fault } : undefined)))
+      onFailure: (fault) =>
+        Effect.succeed(visits.map((visit) => (affectsAllRequests(fault) ? { visit, children: fault } : undefined)))
     })
 
-  const together = Effect.fnUntraced(function* (visits: ReadonlyArray<V>, names: ReadonlyArray<Uint8Array>) {
-    const out: Array<Reading<V>> = []
+  const listTogether = Effect.fnUntraced(function* (visits: ReadonlyArray<V>, names: ReadonlyArray<Uint8Array>) {
+    const out: Array<DirectoryReading<V>> = []
     for (let at = 0; at < visits.length;) {
-      const end = fitting(names, at, maxDirectories)
+      const end = findFittingEnd(names, at, maxDirectories)
       const some = visits.slice(at, end)
       const readings = yield* askFor(some, names.slice(at, end))
-      for (const [index, visit] of some.entries()) out.push(readings[index] ?? (yield* alone(visit)))
+      for (const [index, visit] of some.entries()) out.push(readings[index] ?? (yield* listAlone(visit)))
       at = end
     }
     return out
@@ -167,7 +174,7 @@ const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pa
 
   return {
     // Requests are collected until the walk waits for them.
-    room: () => (done.length === 0 ? maxDirectories - asked.length : 0),
+    availableReads: () => (done.length === 0 ? maxDirectories - asked.length : 0),
     read: (visits) => {
       asked.push(...visits)
     },
@@ -176,7 +183,7 @@ const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pa
       done = []
       return taken
     },
-    wait: Effect.gen(function* () {
+    waitForReading: Effect.gen(function* () {
       const visits: Array<V> = []
       const names: Array<Uint8Array> = []
       const others: Array<V> = []
@@ -188,18 +195,18 @@ const makeExplorer = <V extends Visit>({ caseSensitive, list, place }: Means, pa
           names.push(name)
         }
       }
-      const readings = yield* together(visits, names)
-      for (const visit of others) readings.push(yield* alone(visit))
+      const readings = yield* listTogether(visits, names)
+      for (const visit of others) readings.push(yield* listAlone(visit))
       asked = []
       done = readings
     }),
-    hold: () => {},
-    leave: () => {}
+    keepOpen: () => {},
+    release: () => {}
   }
 }
 
 export const explore =
-  (means: Means): Explore =>
+  (means: BulkOptions): Explore =>
   <V extends Visit>(pathOf: (visit: V) => FsPath) =>
     Effect.sync(() => makeExplorer(means, pathOf))
 
@@ -247,7 +254,7 @@ const contentsOf = (
   const begins = `\n==> ${mark}`
   let next = output.indexOf(begins, at)
   for (const [place, stat] of stats) {
-    const header = Buffer.from(`${begins}${latin(names[place - 1]!)} <==\n`, "latin1")
+    const header = Buffer.from(`${begins}${latin1Of(names[place - 1]!)} <==\n`, "latin1")
     // A file that could not be opened has no header; the next header is already that of a later file.
     if (next === -1 || !output.subarray(next, next + header.length).equals(header)) continue
     const start = next + header.length
@@ -260,7 +267,7 @@ const contentsOf = (
 
 /** Omits a file that changed between stat and read or does not exist. */
 export const readMany =
-  (place: Place): NonNullable<Handlers["ReadMany"]> =>
+  (place: ShellRoot): NonNullable<Handlers["ReadMany"]> =>
   ({ maxBytes, paths: all }) =>
     Effect.gen(function* () {
       const out: Array<Whole | undefined> = all.map(() => undefined)
@@ -274,11 +281,11 @@ export const readMany =
       }
       const most = Buffer.from(String(Math.min(maxBytes, maxContent)))
       for (let at = 0; at < names.length;) {
-        const end = fitting(names, at, maxFiles)
+        const end = findFittingEnd(names, at, maxFiles)
         const mark = makeMark()
         const some = names.slice(at, end)
         const args = [most, Buffer.from(String(maxContent)), Buffer.from(mark), ...some]
-        const { output } = yield* place.ask(requestOf("bulk_files", args))
+        const { output } = yield* place.sendRequest(requestOf("bulk_files", args))
         const paths = places.slice(at, end).map((place) => all[place]!)
         const contents = contentsOf(paths, some, mark, output)
         for (const [place, whole] of contents?.wholes ?? []) out[places[at + place - 1]!] = whole
@@ -289,7 +296,7 @@ export const readMany =
 
 const isMissing = (errors: string): boolean => /^[^\n]*: No such file or directory\n*$/.test(errors)
 
-const seenOf = (path: FsPath, { errors, output }: Reply): ReadonlyArray<Seen> | undefined => {
+const parseLook = (path: FsPath, { errors, output }: Reply): ReadonlyArray<Seen> | undefined => {
   const names = segments(path)
   const end = output.indexOf("\n\n")
   const [count, ...lines] = output.toString("latin1", 0, Math.max(end, 0)).split("\n")
@@ -313,12 +320,12 @@ const seenOf = (path: FsPath, { errors, output }: Reply): ReadonlyArray<Seen> | 
 }
 
 export const look =
-  (place: Place): NonNullable<Handlers["Look"]> =>
+  (place: ShellRoot): NonNullable<Handlers["Look"]> =>
   ({ path }) => {
     const name = nameOf(path)
     return name === undefined
       ? Effect.succeedNone
-      : Effect.map(place.ask(requestOf("bulk_look", [name])), (reply) => Option.fromUndefinedOr(seenOf(path, reply)))
+      : Effect.map(place.sendRequest(requestOf("bulk_look", [name])), (reply) => Option.fromUndefinedOr(parseLook(path, reply)))
   }
 
-export const handlers = (place: Place): Handlers => ({ ReadMany: readMany(place), Look: look(place) })
+export const handlers = (place: ShellRoot): Handlers => ({ ReadMany: readMany(place), Look: look(place) })

@@ -12,12 +12,12 @@ const diskFull: Fault = { _tag: "DiskFull" }
 const notAFile: Fault = { _tag: "NotAFile" }
 const notFound: Fault = { _tag: "NotFound" }
 export const pathTooLong: Fault = { _tag: "PathTooLong", detail: "the disk takes no name, or no path, of that length" }
-const looped: Fault = { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" }
+const linkLoop: Fault = { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" }
 const timeout: Fault = { _tag: "Timeout", detail: "the disk did not answer" }
 
 export const invalidName: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
 
-const seen: Readonly<Record<number, Fault>> = {
+const faultsByStatus: Readonly<Record<number, Fault>> = {
   20: { _tag: "Unavailable", detail: "the root is not there any more, or is another directory" },
   21: notFound,
   22: { _tag: "NotADirectory" },
@@ -33,7 +33,7 @@ const seen: Readonly<Record<number, Fault>> = {
 
 const ioError = (code: string, detail: string): Fault => ({ _tag: "IoError", code, detail })
 
-const said: ReadonlyArray<readonly [words: string, fault: Fault]> = [
+const faultsByMessage: ReadonlyArray<readonly [words: string, fault: Fault]> = [
   ["No such file or directory", notFound],
   ["No such file", notFound],
   ["no such file", notFound],
@@ -56,8 +56,8 @@ const said: ReadonlyArray<readonly [words: string, fault: Fault]> = [
   ["File name too long", pathTooLong],
   ["Filename too long", pathTooLong],
   ["Argument list too long", pathTooLong],
-  ["Too many levels of symbolic links", looped],
-  ["Symbolic link loop", looped],
+  ["Too many levels of symbolic links", linkLoop],
+  ["Symbolic link loop", linkLoop],
   ["Invalid or incomplete multibyte or wide character", invalidName],
   ["Connection timed out", timeout],
   ["Operation timed out", timeout],
@@ -70,23 +70,23 @@ const said: ReadonlyArray<readonly [words: string, fault: Fault]> = [
   ["Invalid argument", ioError("EINVAL", "invalid argument")]
 ]
 
-const endsWith = (line: string): Fault | undefined => said.find(([words]) => line.endsWith(words))?.[1]
+const endsWith = (line: string): Fault | undefined => faultsByMessage.find(([words]) => line.endsWith(words))?.[1]
 
-export const complaints = (errors: string): ReadonlyArray<string> =>
+export const errorMessages = (errors: string): ReadonlyArray<string> =>
   errors
     .split("\n")
     .filter((line) => line.includes(": "))
     .reverse()
 
-const short = (text: string): string => (text.length > 200 ? `${text.slice(0, 200)}…` : text)
+const shorten = (text: string): string => (text.length > 200 ? `${text.slice(0, 200)}…` : text)
 
 /** Returns the fault of a failed request. Messages contain paths, so they are only in `cause` for the log. */
 export const faultOf = ({ errors, status }: Reply): Fault => {
-  const known = seen[status]
+  const known = faultsByStatus[status]
   if (known !== undefined) return known
-  for (const line of complaints(errors)) {
+  for (const line of errorMessages(errors)) {
     const fault = endsWith(line)
-    if (fault !== undefined) return { ...fault, cause: short(line) }
+    if (fault !== undefined) return { ...fault, cause: shorten(line) }
   }
-  return { _tag: "IoError", detail: "a tool in the container failed", cause: short(errors) }
+  return { _tag: "IoError", detail: "a tool in the container failed", cause: shorten(errors) }
 }

@@ -7,8 +7,8 @@ import { type Child, keyOf } from "../../../port/Backend.ts"
 import { changed } from "../../../port/explorer.ts"
 import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
 import { childOf, fromBytes } from "../hostNames.ts"
-import { complaints, faultOf } from "./faults.ts"
-import { isFault, nameOf, type Place, understood } from "./place.ts"
+import { errorMessages, faultOf } from "./faults.ts"
+import { isFault, nameOf, type ShellRoot, succeedOrUnexpected } from "./place.ts"
 import { kindOf } from "./stat.ts"
 import * as Writing from "./writing.ts"
 
@@ -40,7 +40,7 @@ const entriesOf = (output: Buffer): ReadonlyArray<Child> | undefined => {
   return entries
 }
 
-const swept = Effect.fnUntraced(function* (place: Place, path: FsPath, children: ReadonlyArray<Child>) {
+const withoutLeftovers = Effect.fnUntraced(function* (place: ShellRoot, path: FsPath, children: ReadonlyArray<Child>) {
   const left = children.filter(({ kind, name }) => kind === "file" && TemporaryNames.isLeftover(name))
   if (left.length === 0) return children
   const gone = new Set<Child>()
@@ -59,8 +59,13 @@ const maxLooks = 3
  * Lists the names for which `stat` always fails, although the disk lists them. Fails with Unavailable unless there are
  * `missed` such names.
  */
-const unfound = Effect.fnUntraced(function* (place: Place, name: Uint8Array, found: ReadonlyArray<Child>, missed: number) {
-  const { output } = yield* place.ask({ call: "names", arguments: [name], repeats: true })
+const listUnstatable = Effect.fnUntraced(function* (
+  place: ShellRoot,
+  name: Uint8Array,
+  found: ReadonlyArray<Child>,
+  missed: number
+) {
+  const { output } = yield* place.sendRequest({ call: "names", arguments: [name], repeats: true })
   const names = new Set(found.map(keyOf))
   const all = [...output.toString("latin1").matchAll(/([dfo])\.\/(?!\.{1,2}\/)([^/]+)\/\/\n/g)].map(
     ([, kind, text]): Child => ({
@@ -78,28 +83,31 @@ const unfound = Effect.fnUntraced(function* (place: Place, name: Uint8Array, fou
  * An entry that is missing once was removed or temporarily absent. Fails with Unavailable if the same entry is missing
  * repeatedly, unless no attempt ever finds it.
  */
-const listed = Effect.fnUntraced(function* (place: Place, name: Uint8Array): Effect.fn.Return<ReadonlyArray<Child>, Fault> {
+const listStable = Effect.fnUntraced(function* (
+  place: ShellRoot,
+  name: Uint8Array
+): Effect.fn.Return<ReadonlyArray<Child>, Fault> {
   const missed = new Map<string, number>()
   for (let left = maxLooks; ; left--) {
-    const reply = yield* place.ask({ call: "list", arguments: [name], repeats: true })
-    const complained = complaints(reply.errors)
-    if (reply.status !== 0 && (reply.status >= 20 || !complained.every(isGone))) return yield* Effect.fail(faultOf(reply))
-    const gone = complained.filter(isGone)
+    const reply = yield* place.sendRequest({ call: "list", arguments: [name], repeats: true })
+    const messages = errorMessages(reply.errors)
+    if (reply.status !== 0 && (reply.status >= 20 || !messages.every(isGone))) return yield* Effect.fail(faultOf(reply))
+    const gone = messages.filter(isGone)
     if (gone.length === 0 || left === 0) {
-      const found = yield* understood(entriesOf(reply.output))
+      const found = yield* succeedOrUnexpected(entriesOf(reply.output))
       const again = gone.filter((complaint) => missed.has(complaint))
       if (again.length === 0) return found
       if (again.some((complaint) => missed.get(complaint) !== maxLooks)) return yield* Effect.fail(changed)
-      return [...found, ...(yield* unfound(place, name, found, again.length))]
+      return [...found, ...(yield* listUnstatable(place, name, found, again.length))]
     }
     for (const complaint of gone) missed.set(complaint, (missed.get(complaint) ?? 0) + 1)
   }
 })
 
-export const list = (place: Place, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+export const list = (place: ShellRoot, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> =>
   Effect.gen(function* () {
     const name = nameOf(path)
     if (isFault(name)) return yield* Effect.fail(name)
-    const entries = yield* listed(place, name)
-    return sweeps ? yield* swept(place, path, entries) : entries
+    const entries = yield* listStable(place, name)
+    return sweeps ? yield* withoutLeftovers(place, path, entries) : entries
   })

@@ -7,14 +7,14 @@ import { hostPath } from "../confined.ts"
 import { faultOf, invalidName, pathTooLong } from "./faults.ts"
 import type { Reply, Request, Session } from "./session.ts"
 
-export interface Place {
+export interface ShellRoot {
   readonly directory: string | Uint8Array
-  readonly ask: (request: Request) => Effect.Effect<Reply, Fault>
+  readonly sendRequest: (request: Request) => Effect.Effect<Reply, Fault>
 }
 
-const longestName = 255
+const maxNameBytes = 255
 /** Bytes of a path: one less than the system's limit, which includes the terminating byte. */
-const longestPath = 4095
+const maxPathBytes = 4095
 
 export const nameOf = (path: FsPath): Uint8Array | Fault => {
   if (path === root) return Buffer.from(".")
@@ -22,28 +22,28 @@ export const nameOf = (path: FsPath): Uint8Array | Fault => {
   if (name.includes(0)) return invalidName
   for (let from = 2, end = 0; end !== -1; from = end + 1) {
     end = name.indexOf("/", from)
-    if ((end === -1 ? name.length : end) - from > longestName) return pathTooLong
+    if ((end === -1 ? name.length : end) - from > maxNameBytes) return pathTooLong
   }
-  return name.length > longestPath ? pathTooLong : name
+  return name.length > maxPathBytes ? pathTooLong : name
 }
 
 export const isFault = (value: Uint8Array | Fault): value is Fault => !isBytes(value)
 
-const unexpected: Fault = { _tag: "IoError", detail: "the container's shell answered what was not asked for" }
+const unexpectedAnswer: Fault = { _tag: "IoError", detail: "the container's shell answered what was not asked for" }
 
-export const understood = <A>(value: A | undefined): Effect.Effect<A, Fault> =>
-  value === undefined ? Effect.fail(unexpected) : Effect.succeed(value)
+export const succeedOrUnexpected = <A>(value: A | undefined): Effect.Effect<A, Fault> =>
+  value === undefined ? Effect.fail(unexpectedAnswer) : Effect.succeed(value)
 
-export const make = (session: Session, directory: string): Effect.Effect<Place, Fault> =>
+export const make = (session: Session, directory: string): Effect.Effect<ShellRoot, Fault> =>
   Effect.gen(function* () {
     const reply = yield* session.request({ call: "root", arguments: [directory], repeats: true })
     if (reply.status !== 0) return yield* Effect.fail(faultOf(reply))
     const found = /^([^]+)\n(\d+:\d+)\n$/.exec(reply.output.toString("latin1"))
-    const [, real, identity] = yield* understood(found === null ? undefined : [...found])
+    const [, real, identity] = yield* succeedOrUnexpected(found === null ? undefined : [...found])
     const at = Buffer.from(real!, "latin1")
     return {
       directory: at,
-      ask: ({ arguments: args, call, ...rest }) =>
+      sendRequest: ({ arguments: args, call, ...rest }) =>
         session.request({ call: "inside", arguments: [at, identity!, call, ...args], ...rest })
     }
   })

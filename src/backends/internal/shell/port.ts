@@ -9,7 +9,7 @@ import * as Option from "effect/Option"
 import { isUtf8 } from "../../../runtime/node.ts"
 import { type Fault, located } from "../../../model/FsError.ts"
 import { type FsPath, root } from "../../../model/FsPath.ts"
-import { relativeTo } from "../../../port/absoluteLinks.ts"
+import { makeRelativeTargets } from "../../../port/absoluteLinks.ts"
 import type { Attributes, Backend, Links, Rules } from "../../../port/Backend.ts"
 import * as Request from "../../../port/Request.ts"
 import { type CommonOptions, enforce, fromOptions, isReadOnly } from "../../../port/Rules.ts"
@@ -19,7 +19,7 @@ import { faultOf } from "./faults.ts"
 import { list } from "./listing.ts"
 import { makeMany } from "./making.ts"
 import * as Place from "./place.ts"
-import { looked, open, stat, whole } from "./reading.ts"
+import { requestRead, open, stat, whole } from "./reading.ts"
 import type { Reply, Session } from "./session.ts"
 import { changed, write } from "./writing.ts"
 
@@ -34,14 +34,17 @@ export interface Options extends CommonOptions {
 const isRoot: Fault = { _tag: "AccessDenied", why: "root" }
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const undecodable: Fault = { _tag: "InvalidPath", detail: "the text of a link on this path is not UTF-8" }
-const tooFine: Fault = { _tag: "Unsupported", feature: "times finer than a second with the touch of this container" }
+const fineTimesUnsupported: Fault = {
+  _tag: "Unsupported",
+  feature: "times finer than a second with the touch of this container"
+}
 
-const linksOf = (place: Place.Place, given: string): Links => ({
+const linksOf = (place: Place.ShellRoot, given: string): Links => ({
   read: (path) =>
-    Effect.flatMap(looked(place, "readlink_", path), ({ output }) =>
+    Effect.flatMap(requestRead(place, "readlink_", path), ({ output }) =>
       isUtf8(output) ? Effect.succeed(output.toString()) : Effect.fail(undecodable)
     ),
-  relative: relativeTo(() => [Buffer.from(place.directory).toString(), given]),
+  relative: makeRelativeTargets(() => [Buffer.from(place.directory).toString(), given]),
   make: (path, target) =>
     path === root ? Effect.fail(alreadyExists) : Effect.asVoid(changed(place, "symlink", [path], [target]))
 })
@@ -53,11 +56,11 @@ const toSeconds = (millis: number): string => {
   return `${millis < 0 ? "-" : ""}${whole}${rest === "000" ? "" : `.${rest}`}`
 }
 
-const attributesOf = (place: Place.Place): Attributes => {
+const attributesOf = (place: Place.ShellRoot): Attributes => {
   const chmod = (path: FsPath, mode: number) => changed(place, "chmod_", [path], [mode.toString(8)])
   const touch = (path: FsPath, millis: number) =>
     Effect.mapError(changed(place, "touch_", [path], [toSeconds(millis)]), (fault) =>
-      /invalid date/i.test(String(fault["cause"])) ? tooFine : fault
+      /invalid date/i.test(String(fault["cause"])) ? fineTimesUnsupported : fault
     )
   return {
     set: (path, { mode, modifiedAt }) =>
@@ -68,22 +71,22 @@ const attributesOf = (place: Place.Place): Attributes => {
   }
 }
 
-const atFault = ({ errors }: Reply): string | undefined => /'\.\/([^'\\\n]+)':/.exec(errors)?.[1]
+const failedPathOf = ({ errors }: Reply): string | undefined => /'\.\/([^'\\\n]+)':/.exec(errors)?.[1]
 
-const removeTree = (place: Place.Place, path: FsPath) =>
+const removeTree = (place: Place.ShellRoot, path: FsPath) =>
   Effect.gen(function* () {
     const name = Place.nameOf(path)
     if (Place.isFault(name)) return yield* Effect.fail(name)
-    const reply = yield* place.ask({ call: "rmtree", arguments: [name], repeats: false })
-    if (reply.status !== 0) return yield* Effect.fail(located(faultOf(reply), atFault(reply) ?? path))
+    const reply = yield* place.sendRequest({ call: "rmtree", arguments: [name], repeats: false })
+    if (reply.status !== 0) return yield* Effect.fail(located(faultOf(reply), failedPathOf(reply) ?? path))
     const directories = reply.output.indexOf("\n")
     return { directories, deleted: reply.output.length - directories - 1 }
   })
 
-const backend = (place: Place.Place, options: Options): Backend => {
+const backend = (place: Place.ShellRoot, options: Options): Backend => {
   const rules: Rules = { ...fromOptions(options), symlinks: options.symlinks, preservePermissions: options.preservePermissions }
-  const sweeps = rules.permits?.("delete") !== false
-  const listed: Backend["list"] = (path) => list(place, path, sweeps)
+  const removesLeftovers = rules.permits?.("delete") !== false
+  const listed: Backend["list"] = (path) => list(place, path, removesLeftovers)
 
   const rename: Backend["rename"] = (from, to, { replace }) => {
     if (from === root || to === root) return Effect.fail(isRoot)
@@ -97,7 +100,7 @@ const backend = (place: Place.Place, options: Options): Backend => {
   return {
     info: {
       name: options.name,
-      root: options.root,
+      failRootDenied: options.root,
       caseSensitive: true,
       readOnly: isReadOnly(rules),
       confinement: "best-effort"

@@ -11,34 +11,34 @@ import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, root } from "../../../model/FsPath.ts"
 import type { Handle, Whole } from "../../../port/Backend.ts"
 import { faultOf } from "./faults.ts"
-import { isFault, nameOf, type Place, understood } from "./place.ts"
+import { isFault, nameOf, type ShellRoot, succeedOrUnexpected } from "./place.ts"
 import type { Reply } from "./session.ts"
 import { toStat } from "./stat.ts"
 
 /** The largest content of one answer in bytes. */
-export const block = 1024 * 1024
+export const maxAnswerBytes = 1024 * 1024
 
 const notAFile: Fault = { _tag: "NotAFile" }
 const notFound: Fault = { _tag: "NotFound" }
 const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
 
-export const looked = (
-  place: Place,
+export const requestRead = (
+  place: ShellRoot,
   call: string,
   path: FsPath,
   ...args: ReadonlyArray<string>
 ): Effect.Effect<Reply, Fault> => {
   const name = nameOf(path)
   if (isFault(name)) return Effect.fail(name)
-  return Effect.flatMap(place.ask({ call, arguments: [name, ...args], repeats: true }), (reply) =>
+  return Effect.flatMap(place.sendRequest({ call, arguments: [name, ...args], repeats: true }), (reply) =>
     reply.status === 0 ? Effect.succeed(reply) : Effect.fail(faultOf(reply))
   )
 }
 
-export const stat = (place: Place, path: FsPath): Effect.Effect<FileStat | undefined, Fault> =>
-  Effect.matchEffect(looked(place, "look", path), {
+export const stat = (place: ShellRoot, path: FsPath): Effect.Effect<FileStat | undefined, Fault> =>
+  Effect.matchEffect(requestRead(place, "look", path), {
     onFailure: (fault) => (fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault)),
-    onSuccess: ({ output }) => understood(toStat(path, output.toString("latin1")))
+    onSuccess: ({ output }) => succeedOrUnexpected(toStat(path, output.toString("latin1")))
   })
 
 interface Loaded {
@@ -55,49 +55,51 @@ const loadedOf = (path: FsPath, output: Buffer, most: number): Loaded | undefine
   return { stat: bytes.length === stat.sizeBytes ? stat : { ...stat, sizeBytes: bytes.length }, bytes }
 }
 
-const load = (place: Place, path: FsPath, most: number): Effect.Effect<Loaded, Fault> =>
+const load = (place: ShellRoot, path: FsPath, most: number): Effect.Effect<Loaded, Fault> =>
   path === root
     ? Effect.fail(notAFile)
-    : Effect.flatMap(looked(place, "load", path, String(most)), ({ output }) => understood(loadedOf(path, output, most)))
+    : Effect.flatMap(requestRead(place, "load", path, String(most)), ({ output }) =>
+        succeedOrUnexpected(loadedOf(path, output, most))
+      )
 
-export const whole = (place: Place, path: FsPath, maxBytes: number): Effect.Effect<Whole | undefined, Fault> =>
-  Effect.map(load(place, path, Math.min(maxBytes, block)), ({ bytes, stat }) => bytes && { stat, bytes })
+export const whole = (place: ShellRoot, path: FsPath, maxBytes: number): Effect.Effect<Whole | undefined, Fault> =>
+  Effect.map(load(place, path, Math.min(maxBytes, maxAnswerBytes)), ({ bytes, stat }) => bytes && { stat, bytes })
 
-const piece = (
-  place: Place,
+const readPiece = (
+  place: ShellRoot,
   holder: string,
   identity: string,
   offset: number,
   count: number
 ): Effect.Effect<Uint8Array, Fault> =>
   Effect.flatMap(
-    place.ask({ call: "piece", arguments: [holder, identity, String(offset), String(count)], repeats: true }),
+    place.sendRequest({ call: "piece", arguments: [holder, identity, String(offset), String(count)], repeats: true }),
     (reply) =>
       reply.status === 0 && reply.output.length <= count
         ? Effect.succeed(new Uint8Array(reply.output))
         : Effect.fail(reply.status === 0 ? notFound : faultOf(reply))
   )
 
-const pin = (place: Place, path: FsPath): Effect.Effect<Handle, Fault, Scope.Scope> => {
+const openHeld = (place: ShellRoot, path: FsPath): Effect.Effect<Handle, Fault, Scope.Scope> => {
   let isClosed = false
   /**
    * The end of the last read. A read that continues there fetches a whole block ahead, because a request takes
    * milliseconds.
    */
   let next = -1
-  let ahead = { offset: 0, bytes: new Uint8Array(0) as Uint8Array }
+  let readAhead = { offset: 0, bytes: new Uint8Array(0) as Uint8Array }
   const held = Effect.acquireRelease(
-    Effect.flatMap(looked(place, "pin", path), ({ output }) => {
+    Effect.flatMap(requestRead(place, "pin", path), ({ output }) => {
       const found = /^(\d+) (\d+:\d+) ([^]*)$/.exec(output.toString("latin1"))
-      const [, holder = "", identity = "", told = ""] = found ?? []
-      const stat = toStat(path, told)
-      return understood(stat && { holder, identity, stat })
+      const [, holder = "", identity = "", statText = ""] = found ?? []
+      const stat = toStat(path, statText)
+      return succeedOrUnexpected(stat && { holder, identity, stat })
     }),
     ({ holder }) =>
       Effect.ignore(
         Effect.suspend(() => {
           isClosed = true
-          return place.ask({ call: "unpin", arguments: [holder], repeats: true })
+          return place.sendRequest({ call: "unpin", arguments: [holder], repeats: true })
         })
       )
   )
@@ -107,15 +109,21 @@ const pin = (place: Place, path: FsPath): Effect.Effect<Handle, Fault, Scope.Sco
       Effect.suspend(() => {
         if (isClosed) return Effect.fail(closed)
         // Bytes appended since the file was opened are not part of the handle's content.
-        const count = Math.min(length, block, stat.sizeBytes - offset)
+        const count = Math.min(length, maxAnswerBytes, stat.sizeBytes - offset)
         if (!(count > 0)) return Effect.succeed(new Uint8Array(0))
-        const isReadOn = offset === next
+        const isSequential = offset === next
         next = offset + count
-        const at = offset - ahead.offset
-        if (at >= 0 && at + count <= ahead.bytes.length) return Effect.succeed(ahead.bytes.slice(at, at + count))
-        const fetched = piece(place, holder, identity, offset, isReadOn ? Math.min(block, stat.sizeBytes - offset) : count)
+        const at = offset - readAhead.offset
+        if (at >= 0 && at + count <= readAhead.bytes.length) return Effect.succeed(readAhead.bytes.slice(at, at + count))
+        const fetched = readPiece(
+          place,
+          holder,
+          identity,
+          offset,
+          isSequential ? Math.min(maxAnswerBytes, stat.sizeBytes - offset) : count
+        )
         return Effect.map(fetched, (bytes) => {
-          ahead = { offset, bytes }
+          readAhead = { offset, bytes }
           return bytes.slice(0, count)
         })
       })
@@ -134,7 +142,7 @@ const handleOf = (stat: FileStat, bytes: Uint8Array): Effect.Effect<Handle, neve
   return Effect.acquireRelease(Effect.succeed(handle), () => Effect.sync(() => (isClosed = true)))
 }
 
-export const open = (place: Place, path: FsPath): Effect.Effect<Handle, Fault, Scope.Scope> =>
-  Effect.flatMap(load(place, path, block), ({ bytes, stat }) =>
-    bytes === undefined ? pin(place, path) : handleOf(stat, bytes)
+export const open = (place: ShellRoot, path: FsPath): Effect.Effect<Handle, Fault, Scope.Scope> =>
+  Effect.flatMap(load(place, path, maxAnswerBytes), ({ bytes, stat }) =>
+    bytes === undefined ? openHeld(place, path) : handleOf(stat, bytes)
   )

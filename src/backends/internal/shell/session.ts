@@ -62,9 +62,9 @@ export interface Session {
 
 export interface Options {
   /** Bytes of the largest answer; a larger one ends the shell. @default 256 MiB */
-  readonly most?: number | undefined
+  readonly maxAnswerBytes?: number | undefined
   /** Milliseconds that an interrupted caller waits for a request that is already sent. @default 10 seconds */
-  readonly patience?: number | undefined
+  readonly interruptTimeoutMillis?: number | undefined
   /**
    * Milliseconds that a shell may work without output. Then the shell ends and the request fails with Timeout. @default
    * 2 minutes
@@ -73,16 +73,16 @@ export interface Options {
 }
 
 const maxTries = 3
-const mostErrors = 64 * 1024
+const maxErrorBytes = 64 * 1024
 /** Milliseconds for a shell to end by itself. */
-const grace = 2000
-const looks = 8
+const endTimeoutMillis = 2000
+const silenceChecks = 8
 
 const closed: Fault = { _tag: "Unavailable", detail: "this filesystem has been closed" }
 
-const tooLarge = (most: number): Fault => ({
+const tooLarge = (maxAnswerBytes: number): Fault => ({
   _tag: "IoError",
-  detail: `the shell's answer is larger than ${most} bytes, which is not held in memory`
+  detail: `the shell's answer is larger than ${maxAnswerBytes} bytes, which is not held in memory`
 })
 
 const words = (errors: Buffer): string => {
@@ -93,23 +93,23 @@ const words = (errors: Buffer): string => {
   return said === "" ? "" : `: ${said.length > 300 ? `…${said.slice(-300)}` : said}`
 }
 
-const atWork = (errors: Buffer): Fault => ({
+const endedAtWork = (errors: Buffer): Fault => ({
   _tag: "Unavailable",
   detail: `the shell ended while it was at work, and whether the work was done cannot be told${words(errors)}`
 })
 
-const atOnce = (errors: Buffer): Fault => ({ _tag: "Unavailable", detail: `the shell ended at once${words(errors)}` })
+const endedAtOnce = (errors: Buffer): Fault => ({ _tag: "Unavailable", detail: `the shell ended at once${words(errors)}` })
 
-const confused: Fault = { _tag: "Unavailable", detail: "the shell said something that nobody had asked for" }
+const unrequestedOutput: Fault = { _tag: "Unavailable", detail: "the shell said something that nobody had asked for" }
 
-const lacking = ({ errors }: Reply): Fault => ({
+const missingTools = ({ errors }: Reply): Fault => ({
   _tag: "Unavailable",
   detail: `the shell there lacks what is needed${words(Buffer.from(errors))}`
 })
 
-const silent: Fault = { _tag: "Timeout", detail: "the shell was at work for too long without a word" }
+const silentTooLong: Fault = { _tag: "Timeout", detail: "the shell was at work for too long without a word" }
 
-const stuck: Fault = { _tag: "Unavailable", detail: "the shell did not come to an end with its work" }
+const didNotEnd: Fault = { _tag: "Unavailable", detail: "the shell did not come to an end with its work" }
 
 type Outcome = Effect.Effect<Reply, Fault>
 
@@ -146,14 +146,14 @@ interface Running {
   isReady: boolean
   job: Job | undefined
   said: Answers.Answer | undefined
-  complained: Answers.Answer | undefined
+  errorAnswer: Answers.Answer | undefined
 }
 
-const running = (input: Running["input"], most: number): Running => ({
+const makeRunning = (input: Running["input"], maxAnswerBytes: number): Running => ({
   key: randomBytes(8).toString("hex"),
   input,
-  output: Answers.make(most, true),
-  errors: Answers.make(mostErrors, false),
+  output: Answers.make(maxAnswerBytes, true),
+  errors: Answers.make(maxErrorBytes, false),
   ended: Deferred.makeUnsafe(),
   over: Deferred.makeUnsafe(),
   requests: 0,
@@ -161,14 +161,14 @@ const running = (input: Running["input"], most: number): Running => ({
   isReady: false,
   job: undefined,
   said: undefined,
-  complained: undefined
+  errorAnswer: undefined
 })
 
 const send = (self: Running, job: Job): void => {
   const mark = `${self.key} ${++self.requests}`
   self.job = job
   job.tries++
-  self.said = self.complained = undefined
+  self.said = self.errorAnswer = undefined
   self.output.begin(mark)
   self.errors.begin(mark)
   Queue.offerUnsafe(self.input, lineOf(mark, job.request))
@@ -176,14 +176,14 @@ const send = (self: Running, job: Job): void => {
   if (input !== undefined && input.length > 0) Queue.offerUnsafe(self.input, input)
 }
 
-const settle = (job: Job, outcome: Outcome): void => {
+const completeJob = (job: Job, outcome: Outcome): void => {
   const { done } = job
   job.done = undefined
   done?.(outcome)
 }
 
 /** Creates the queue of requests and manages the shell that serves them. `begin` starts another shell. */
-const conversation = (most: number, patience: number, begin: () => void) => {
+const makeRequestQueue = (maxAnswerBytes: number, interruptTimeoutMillis: number, begin: () => void) => {
   const waiting: Array<Job> = []
   const shells = new Set<Running>()
   let current: Running | undefined
@@ -191,7 +191,7 @@ const conversation = (most: number, patience: number, begin: () => void) => {
   let isClosed = false
 
   const failAll = (fault: Fault): void => {
-    for (const job of waiting.splice(0)) settle(job, Effect.fail(fault))
+    for (const job of waiting.splice(0)) completeJob(job, Effect.fail(fault))
   }
 
   const next = (): void => {
@@ -211,29 +211,29 @@ const conversation = (most: number, patience: number, begin: () => void) => {
     const { isReady, job } = self
     Queue.endUnsafe(self.input)
     Deferred.doneUnsafe(self.ended, Effect.void)
-    if (!isReady) failAll(fault ?? atOnce(self.errors.soFar()))
+    if (!isReady) failAll(fault ?? endedAtOnce(self.errors.bytesSoFar()))
     else if (job !== undefined) {
-      const isAskedAgain = fault === undefined && job.request.repeats && job.tries < maxTries && job.done !== undefined
-      if (isAskedAgain) waiting.unshift(job)
-      else settle(job, Effect.fail(fault ?? atWork(self.errors.soFar())))
+      const isRepeated = fault === undefined && job.request.repeats && job.tries < maxTries && job.done !== undefined
+      if (isRepeated) waiting.unshift(job)
+      else completeJob(job, Effect.fail(fault ?? endedAtWork(self.errors.bytesSoFar())))
     }
     next()
   }
 
   const answered = (self: Running): void => {
-    const { complained, job, said } = self
-    if (job === undefined || said === undefined || complained === undefined) return
+    const { errorAnswer, job, said } = self
+    if (job === undefined || said === undefined || errorAnswer === undefined) return
     self.job = undefined
     const isLast = said.status >= lastAnswer
     const reply: Reply = {
       status: isLast ? said.status - lastAnswer : said.status,
       output: said.bytes,
-      errors: complained.bytes.toString()
+      errors: errorAnswer.bytes.toString()
     }
-    if (!self.isReady && reply.status !== 0) return end(self, lacking(reply))
+    if (!self.isReady && reply.status !== 0) return end(self, missingTools(reply))
     self.isReady = true
     if (isLast) end(self)
-    settle(job, Effect.succeed(reply))
+    completeJob(job, Effect.succeed(reply))
     next()
   }
 
@@ -259,8 +259,8 @@ const conversation = (most: number, patience: number, begin: () => void) => {
       if (current !== self) return
       self.words++
       const answer = self.output.take(chunk)
-      if (answer === "unasked") return end(self, confused)
-      if (self.output.size() > most) return end(self, tooLarge(most))
+      if (answer === "unasked") return end(self, unrequestedOutput)
+      if (self.output.size() > maxAnswerBytes) return end(self, tooLarge(maxAnswerBytes))
       if (answer === undefined) return
       self.said = answer
       answered(self)
@@ -271,11 +271,11 @@ const conversation = (most: number, patience: number, begin: () => void) => {
       const answer = self.errors.take(chunk)
       // Unrequested output on standard error is ignored, because nothing depends on it.
       if (answer === undefined || answer === "unasked") return
-      self.complained = answer
+      self.errorAnswer = answer
       answered(self)
     },
     ask: (job: Job): void => {
-      if (isClosed) return settle(job, Effect.fail(closed))
+      if (isClosed) return completeJob(job, Effect.fail(closed))
       waiting.push(job)
       next()
     },
@@ -290,10 +290,10 @@ const conversation = (most: number, patience: number, begin: () => void) => {
           job.done = () => resume(Effect.void)
         })
         return Effect.timeoutOrElse(settled, {
-          duration: patience,
+          duration: interruptTimeoutMillis,
           orElse: () =>
             Effect.sync(() => {
-              if (current?.job === job) end(current, stuck)
+              if (current?.job === job) end(current, didNotEnd)
             })
         })
       }),
@@ -312,45 +312,48 @@ const each = (stream: Stream.Stream<Uint8Array, unknown>, use: (chunk: Uint8Arra
 /** Creates a session until the scope closes. After that, every request fails with Unavailable. */
 export const make = (
   start: Effect.Effect<Shell, Fault, Scope.Scope>,
-  { most = 256 * 1024 * 1024, patience = 10_000, silence = 120_000 }: Options = {}
+  { maxAnswerBytes = 256 * 1024 * 1024, interruptTimeoutMillis = 10_000, silence = 120_000 }: Options = {}
 ): Effect.Effect<Session, never, Scope.Scope> =>
   Effect.gen(function* () {
     const fork = yield* FiberSet.makeRuntime<never, void>()
-    const self = conversation(most, patience, () => void fork(serve))
+    const self = makeRequestQueue(maxAnswerBytes, interruptTimeoutMillis, () => void fork(serve))
 
     /** Ends a shell whose request produces no output, for example because it was stopped or waits for a FIFO. */
     const watch = Effect.fnUntraced(function* (to: Running) {
-      let heard = ""
-      for (let quiet = 0; quiet < looks;) {
-        yield* Effect.sleep(silence / looks)
+      let lastProgress = ""
+      for (let silentChecks = 0; silentChecks < silenceChecks;) {
+        yield* Effect.sleep(silence / silenceChecks)
         const now = `${to.requests} ${to.words}`
-        quiet = to.job === undefined || now !== heard ? 0 : quiet + 1
-        heard = now
+        silentChecks = to.job === undefined || now !== lastProgress ? 0 : silentChecks + 1
+        lastProgress = now
       }
-      self.end(to, silent)
+      self.end(to, silentTooLong)
     })
 
-    const talk = (shell: Shell, to: Running): Effect.Effect<void, never, Scope.Scope> =>
+    const runShell = (shell: Shell, to: Running): Effect.Effect<void, never, Scope.Scope> =>
       Effect.gen(function* () {
         const errors = yield* Effect.forkScoped(each(shell.stderr, (chunk) => self.onErrors(to, chunk)))
         const output = yield* Effect.forkScoped(each(shell.stdout, (chunk) => self.onOutput(to, chunk)))
         yield* Effect.forkScoped(Effect.ignore(Stream.run(Stream.fromQueue(to.input), shell.stdin)))
         yield* Effect.forkScoped(watch(to))
         // The last output may arrive on the other stream.
-        const silence = Effect.andThen(Fiber.await(output), Effect.timeoutOption(Fiber.await(errors), grace))
+        const silence = Effect.andThen(Fiber.await(output), Effect.timeoutOption(Fiber.await(errors), endTimeoutMillis))
         yield* Effect.raceFirst(Effect.asVoid(silence), Deferred.await(to.ended))
         self.end(to)
         // The shell ends with its input and then stops the processes that it has started.
-        yield* Effect.timeoutOrElse(Fiber.await(output), { duration: grace, orElse: () => shell.killInside ?? Effect.void })
+        yield* Effect.timeoutOrElse(Fiber.await(output), {
+          duration: endTimeoutMillis,
+          orElse: () => shell.killInside ?? Effect.void
+        })
       })
 
     const serve = Effect.flatMap(Queue.unbounded<Uint8Array, Cause.Done>(), (input) => {
-      const to = running(input, most)
+      const to = makeRunning(input, maxAnswerBytes)
       return Effect.scoped(
         Effect.flatMap(start, (shell) => {
           self.started(to)
           return Effect.ensuring(
-            talk(shell, to),
+            runShell(shell, to),
             Effect.sync(() => self.end(to))
           )
         })

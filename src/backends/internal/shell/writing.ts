@@ -12,18 +12,18 @@ import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, join, parent, root } from "../../../model/FsPath.ts"
 import type { Backend, Commit } from "../../../port/Backend.ts"
 import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
-import { committed, type Mode } from "../atomicReplace.ts"
+import { runCommit, type Mode } from "../atomicReplace.ts"
 import { faultOf } from "./faults.ts"
-import { isFault, nameOf, type Place, understood } from "./place.ts"
-import { block } from "./reading.ts"
+import { isFault, nameOf, type ShellRoot, succeedOrUnexpected } from "./place.ts"
+import { maxAnswerBytes } from "./reading.ts"
 import type { Reply } from "./session.ts"
 import { toStat } from "./stat.ts"
 
 const withTemporary = <A, E, R>(path: FsPath, use: (temporary: FsPath) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
-  TemporaryNames.using((name) => use(join(parent(path), name)))
+  TemporaryNames.withName((name) => use(join(parent(path), name)))
 
 export const changed = (
-  place: Place,
+  place: ShellRoot,
   call: string,
   paths: ReadonlyArray<FsPath>,
   args: ReadonlyArray<string> = [],
@@ -36,15 +36,15 @@ export const changed = (
       if (isFault(name)) return Effect.fail(name)
       names.push(name)
     }
-    return Effect.flatMap(place.ask({ call, arguments: [...names, ...args], input, repeats: false }), (reply) =>
+    return Effect.flatMap(place.sendRequest({ call, arguments: [...names, ...args], input, repeats: false }), (reply) =>
       reply.status === 0 ? Effect.succeed(reply) : Effect.fail(faultOf(reply))
     )
   })
 
 const statOf = (path: FsPath, { output }: Reply): Effect.Effect<FileStat, Fault> =>
-  understood(toStat(path, output.toString("latin1")))
+  succeedOrUnexpected(toStat(path, output.toString("latin1")))
 
-const putSmall = (place: Place, path: FsPath, bytes: Uint8Array, mode: Mode): Effect.Effect<FileStat, Fault> =>
+const putSmall = (place: ShellRoot, path: FsPath, bytes: Uint8Array, mode: Mode): Effect.Effect<FileStat, Fault> =>
   Effect.flatMap(
     mode === "append"
       ? changed(place, "append", [path], [], bytes)
@@ -52,28 +52,28 @@ const putSmall = (place: Place, path: FsPath, bytes: Uint8Array, mode: Mode): Ef
     (reply) => statOf(path, reply)
   )
 
-const fill = <E, R>(
-  place: Place,
+const sendBlocks = <E, R>(
+  place: ShellRoot,
   temporary: FsPath,
   content: Uint8Array | Stream.Stream<Uint8Array, E, R>
 ): Effect.Effect<number, Fault | E, R> => {
   const send = (bytes: Uint8Array) => changed(place, "more", [temporary], [], bytes)
   let sent = 0
-  let held: Array<Uint8Array> = []
+  let pendingChunks: Array<Uint8Array> = []
   let size = 0
 
   const flush = Effect.suspend(() => {
-    const bytes = Buffer.concat(held)
-    held = []
+    const bytes = Buffer.concat(pendingChunks)
+    pendingChunks = []
     size = 0
     return bytes.length === 0 ? Effect.void : Effect.asVoid(send(bytes))
   })
   const take = (bytes: Uint8Array): Effect.Effect<void, Fault> => {
-    const piece = bytes.subarray(0, block - size)
-    held.push(piece)
+    const piece = bytes.subarray(0, maxAnswerBytes - size)
+    pendingChunks.push(piece)
     size += piece.length
     sent += piece.length
-    if (size < block) return Effect.void
+    if (size < maxAnswerBytes) return Effect.void
     return Effect.andThen(
       flush,
       Effect.suspend(() => take(bytes.subarray(piece.length)))
@@ -86,7 +86,7 @@ const fill = <E, R>(
 }
 
 const putLarge = <E, R>(
-  place: Place,
+  place: ShellRoot,
   path: FsPath,
   content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
   mode: Mode,
@@ -98,8 +98,8 @@ const putLarge = <E, R>(
       // Fails early if the publication would fail, so that a long stream is not read in vain.
       changed(place, "stage", [path, temporary], [mode]),
       () =>
-        Effect.flatMap(fill(place, temporary, content), (size) =>
-          committed(
+        Effect.flatMap(sendBlocks(place, temporary, content), (size) =>
+          runCommit(
             commit,
             Effect.flatMap(changed(place, "publish", [path, temporary], [mode, String(size)]), (reply) => {
               isPublished = true
@@ -112,10 +112,10 @@ const putLarge = <E, R>(
   })
 
 export const write =
-  (place: Place): Backend["write"] =>
+  (place: ShellRoot): Backend["write"] =>
   (path, content, mode, how) =>
     path === root
       ? Effect.fail<Fault>({ _tag: mode === "create" ? "AlreadyExists" : "NotAFile" })
-      : isBytes(content) && content.length <= block
-        ? committed(how?.commit, putSmall(place, path, content, mode))
+      : isBytes(content) && content.length <= maxAnswerBytes
+        ? runCommit(how?.commit, putSmall(place, path, content, mode))
         : putLarge(place, path, content, mode, how?.commit)

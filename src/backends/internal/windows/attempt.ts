@@ -13,7 +13,7 @@ import { isExhausted } from "../errno.ts"
 import { fromWindows, isBusy } from "./errors.ts"
 
 /** 50, 100, … 800 ms, each with 20 % jitter; 1.5 seconds in all. */
-const patience = Schedule.exponential("50 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 5 }))
+const retrySchedule = Schedule.exponential("50 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 5 }))
 
 export const isInUse = (fault: Fault): boolean => isBusy(fault["cause"])
 
@@ -23,9 +23,9 @@ const isPassing = (fault: Fault): boolean => isInUse(fault) || isExhausted(fault
  * Changes a denied access to `busy` if another handle is the cause. Windows reports the replacement of an open file as
  * a lack of permission; other causes were excluded before.
  */
-const named = (fault: Fault): Fault => (fault._tag === "AccessDenied" && isInUse(fault) ? { ...fault, why: "busy" } : fault)
+const withBusy = (fault: Fault): Fault => (fault._tag === "AccessDenied" && isInUse(fault) ? { ...fault, why: "busy" } : fault)
 
-const ask = <A>(run: () => A | Fault): Effect.Effect<A, Fault> =>
+const runOnce = <A>(run: () => A | Fault): Effect.Effect<A, Fault> =>
   Effect.suspend(() => {
     let outcome: A | Fault
     try {
@@ -33,16 +33,16 @@ const ask = <A>(run: () => A | Fault): Effect.Effect<A, Fault> =>
     } catch (error) {
       outcome = fromWindows(error)
     }
-    return isFault(outcome) ? Effect.fail(named(outcome)) : Effect.succeed(outcome)
+    return isFault(outcome) ? Effect.fail(withBusy(outcome)) : Effect.succeed(outcome)
   })
 
-export const patiently = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
-  Effect.retry(effect, { schedule: patience, while: isPassing })
+export const retryTransient = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
+  Effect.retry(effect, { schedule: retrySchedule, while: isPassing })
 
 /** Runs synchronous system calls, and retries transient failures. A failed call must have changed nothing. */
-export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => patiently(ask(run))
+export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => retryTransient(runOnce(run))
 
-export const atOnce = ask
+export const attemptOnce = runOnce
 
-export const awaited = <A>(start: Host.Start<A>): Effect.Effect<A, Fault> =>
-  Host.awaited(start, (error) => named(fromWindows(error)))
+export const awaitCall = <A>(start: Host.Start<A>): Effect.Effect<A, Fault> =>
+  Host.awaited(start, (error) => withBusy(fromWindows(error)))

@@ -1,8 +1,8 @@
 /** Reads and writes bytes of open files on a Windows disk, a few synchronously and more through the thread pool. */
 import * as Effect from "effect/Effect"
 import type { Fault } from "../../../model/FsError.ts"
-import { inlineBytes, largest } from "../hostBytes.ts"
-import { attempt, awaited, patiently } from "./attempt.ts"
+import { maxSyncBytes, maxBytesPerCall } from "../hostBytes.ts"
+import { attempt, awaitCall, retryTransient } from "./attempt.ts"
 import type { WindowsDisk } from "./disk.ts"
 
 const diskFull: Fault = { _tag: "DiskFull" }
@@ -25,12 +25,14 @@ export const read = (
 ): Effect.Effect<number, Fault> => {
   const from = (done: number): Effect.Effect<number, Fault> =>
     Effect.flatMap(
-      patiently(
-        awaited<number>((end) => disk.read(descriptor, bytes, done, Math.min(bytes.length - done, largest), offset + done, end))
+      retryTransient(
+        awaitCall<number>((end) =>
+          disk.read(descriptor, bytes, done, Math.min(bytes.length - done, maxBytesPerCall), offset + done, end)
+        )
       ),
       (read) => (read === 0 || done + read === bytes.length ? Effect.succeed(done + read) : from(done + read))
     )
-  return bytes.length > inlineBytes ? from(0) : attempt(() => readSync(disk, descriptor, bytes, offset))
+  return bytes.length > maxSyncBytes ? from(0) : attempt(() => readSync(disk, descriptor, bytes, offset))
 }
 
 export interface Progress {
@@ -50,8 +52,8 @@ const writeSome = (
   length: number,
   position: number | null
 ): Effect.Effect<number, Fault> =>
-  bytes.length > inlineBytes
-    ? patiently(awaited<number>((end) => disk.write(descriptor, bytes, done, length, position, end)))
+  bytes.length > maxSyncBytes
+    ? retryTransient(awaitCall<number>((end) => disk.write(descriptor, bytes, done, length, position, end)))
     : attempt(() => disk.writeSync(descriptor, bytes, done, length, position))
 
 export const write = (
@@ -59,13 +61,13 @@ export const write = (
   descriptor: number,
   bytes: Uint8Array,
   progress: Progress,
-  piece = 8 * 1024 * 1024
+  bytesPerCall = 8 * 1024 * 1024
 ): Effect.Effect<void, Fault> => {
   const from = (done: number): Effect.Effect<void, Fault> => {
     if (done === bytes.length) return Effect.void
     const position = progress.appends === true ? null : progress.written
     return Effect.flatMap(
-      writeSome(disk, descriptor, bytes, done, Math.min(bytes.length - done, piece), position),
+      writeSome(disk, descriptor, bytes, done, Math.min(bytes.length - done, bytesPerCall), position),
       (written) => {
         progress.written += written
         return written === 0 ? Effect.fail(diskFull) : from(done + written)
@@ -76,8 +78,8 @@ export const write = (
 }
 
 /** Flushes the bytes to disk. Never retries: after a failure, it is unknown which bytes were written. */
-export const settle = (disk: WindowsDisk, descriptor: number): Effect.Effect<void, Fault> =>
-  awaited<void>((end) => disk.fsync(descriptor, (error) => end(error, undefined)))
+export const flush = (disk: WindowsDisk, descriptor: number): Effect.Effect<void, Fault> =>
+  awaitCall<void>((end) => disk.fsync(descriptor, (error) => end(error, undefined)))
 
 /** Closes a descriptor where a failed close cannot lose written data. */
 export const closeQuietly = (disk: WindowsDisk, descriptor: number): void => {

@@ -10,7 +10,7 @@ import { isSystemError } from "../../../model/systemError.ts"
 import { faultOf } from "../errno.ts"
 
 /** Codes by Win32 error number. libuv reports ENOENT for 123, 161 and 267, and has no code for 258 and 1295. */
-const codes: Readonly<Record<number, string>> = {
+const codesByWin32Number: Readonly<Record<number, string>> = {
   1: "EISDIR",
   2: "ENOENT",
   3: "ENOENT",
@@ -44,15 +44,15 @@ const codes: Readonly<Record<number, string>> = {
  */
 export const fromWindows = (error: unknown, kind?: Kind): Fault => {
   if (!isSystemError(error)) throw error
-  return faultOf(codes[error.errno ?? 0] ?? error.code, error, kind)
+  return faultOf(codesByWin32Number[error.errno ?? 0] ?? error.code, error, kind)
 }
 
-const denied = new Set(["EPERM", "EACCES"])
+const deniedCodes = new Set(["EPERM", "EACCES"])
 
-const translated = (error: unknown): string | undefined =>
-  isSystemError(error) ? (codes[error.errno ?? 0] ?? error.code) : undefined
+const translateCode = (error: unknown): string | undefined =>
+  isSystemError(error) ? (codesByWin32Number[error.errno ?? 0] ?? error.code) : undefined
 
-export const isDenied = (error: unknown): boolean => denied.has(translated(error) ?? "")
+export const isDenied = (error: unknown): boolean => deniedCodes.has(translateCode(error) ?? "")
 
 /**
  * Tests whether another program's handle may be the cause, so that a retry may succeed once it is closed.
@@ -61,4 +61,4 @@ export const isDenied = (error: unknown): boolean => denied.has(translated(error
  * other causes, such as a read-only file or a directory.
  */
 export const isBusy = (error: unknown): boolean =>
-  translated(error) === "EBUSY" || (isDenied(error) && isSystemError(error) && error.syscall === "rename")
+  translateCode(error) === "EBUSY" || (isDenied(error) && isSystemError(error) && error.syscall === "rename")

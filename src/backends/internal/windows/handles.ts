@@ -16,8 +16,8 @@ import { fold, type FsPath, isWithin, relative, root } from "../../../model/FsPa
 import type { Handle } from "../../../port/Backend.ts"
 import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
 import { isFault } from "../attempt.ts"
-import { allocate, largest } from "../hostBytes.ts"
-import { atOnce, attempt, patiently } from "./attempt.ts"
+import { allocate, maxBytesPerCall } from "../hostBytes.ts"
+import { attemptOnce, attempt, retryTransient } from "./attempt.ts"
 import { closeQuietly, read, unlinkQuietly, write } from "./bytes.ts"
 import type { WindowsDisk, WindowsStats } from "./disk.ts"
 import { isSameFile, type Walker } from "./walk.ts"
@@ -30,20 +30,20 @@ export interface Opened {
 const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
 
 /** Bytes of all copies in memory. Further copies go to the disk. */
-const inMemory = 8 * 1024 * 1024
-const block = 1024 * 1024
+const maxMemoryBytes = 8 * 1024 * 1024
+const blockBytes = 1024 * 1024
 
 /** An open descriptor, closed once it is no longer needed and no read is in progress. */
-interface Lease {
+interface DescriptorLease {
   readonly descriptor: number
   /** Set for a hidden copy, which blocks no change. */
   readonly isCopy: boolean
   users: number
-  isOver: boolean
+  isEnded: boolean
   readonly whenClosed: Array<() => void>
 }
 
-type Source = Lease | { readonly bytes: Uint8Array }
+type Source = DescriptorLease | { readonly bytes: Uint8Array }
 
 interface Reader {
   path: FsPath
@@ -53,7 +53,7 @@ interface Reader {
   isClosed: boolean
 }
 
-export type InTheWay = { readonly file: WindowsStats } | { readonly directory: FsPath }
+export type BlockingReaders = { readonly file: WindowsStats } | { readonly directory: FsPath }
 
 export interface Handles {
   readonly open: (
@@ -61,23 +61,29 @@ export interface Handles {
     stat: (stats: WindowsStats) => FileStat,
     open: () => Opened | Fault
   ) => Effect.Effect<Handle, Fault, Scope.Scope>
-  readonly has: (what: InTheWay) => boolean
-  readonly release: (what: InTheWay) => Effect.Effect<void, Fault>
-  readonly moved: (from: FsPath, to: FsPath) => void
+  readonly has: (what: BlockingReaders) => boolean
+  readonly release: (what: BlockingReaders) => Effect.Effect<void, Fault>
+  readonly updatePaths: (from: FsPath, to: FsPath) => void
 }
 
-const leaseOf = (descriptor: number, isCopy = false): Lease => ({ descriptor, isCopy, users: 0, isOver: false, whenClosed: [] })
+const leaseOf = (descriptor: number, isCopy = false): DescriptorLease => ({
+  descriptor,
+  isCopy,
+  users: 0,
+  isEnded: false,
+  whenClosed: []
+})
 
-const isLease = (source: Source): source is Lease => "descriptor" in source
+const isLease = (source: Source): source is DescriptorLease => "descriptor" in source
 
-const closeIfUnused = (disk: WindowsDisk, lease: Lease): void => {
-  if (!lease.isOver || lease.users > 0) return
+const closeIfUnused = (disk: WindowsDisk, lease: DescriptorLease): void => {
+  if (!lease.isEnded || lease.users > 0) return
   closeQuietly(disk, lease.descriptor)
   for (const tell of lease.whenClosed.splice(0)) tell()
 }
 
-const end = (disk: WindowsDisk, lease: Lease): void => {
-  lease.isOver = true
+const endLease = (disk: WindowsDisk, lease: DescriptorLease): void => {
+  lease.isEnded = true
   closeIfUnused(disk, lease)
 }
 
@@ -87,7 +93,7 @@ const end = (disk: WindowsDisk, lease: Lease): void => {
  * The lease is marked at the time of the call, because other fibers could close the descriptor before the effect runs.
  * So the returned effect must run, and no interruption may come before it.
  */
-const during = <A>(disk: WindowsDisk, lease: Lease, use: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> => {
+const whileInUse = <A>(disk: WindowsDisk, lease: DescriptorLease, use: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> => {
   lease.users++
   return Effect.ensuring(
     use,
@@ -98,10 +104,11 @@ const during = <A>(disk: WindowsDisk, lease: Lease, use: Effect.Effect<A, Fault>
   )
 }
 
-const cut = (bytes: Uint8Array, length: number): Uint8Array => (length === bytes.length ? bytes : bytes.slice(0, length))
+const truncateBytes = (bytes: Uint8Array, length: number): Uint8Array =>
+  length === bytes.length ? bytes : bytes.slice(0, length)
 
 const readFrom = (disk: WindowsDisk, source: Source, bytes: Uint8Array, offset: number): Effect.Effect<number, Fault> => {
-  if (isLease(source)) return during(disk, source, read(disk, source.descriptor, bytes, offset))
+  if (isLease(source)) return whileInUse(disk, source, read(disk, source.descriptor, bytes, offset))
   bytes.set(source.bytes.subarray(offset, offset + bytes.length))
   return Effect.succeed(Math.max(0, Math.min(bytes.length, source.bytes.length - offset)))
 }
@@ -109,13 +116,13 @@ const readFrom = (disk: WindowsDisk, source: Source, bytes: Uint8Array, offset: 
 const { O_CREAT, O_EXCL, O_RDWR } = Fs.constants
 
 /** Creates a hidden file in the root, which is never moved. The file is removed when it is closed. */
-const openCopy = (walker: Walker): Effect.Effect<Lease, Fault> =>
+const openCopy = (walker: Walker): Effect.Effect<DescriptorLease, Fault> =>
   attempt(() => {
     const top = walker.directory(root)
     if (isFault(top)) return top
     const name = TemporaryNames.make()
     const at = top.at(name)
-    let lease: Lease | undefined
+    let lease: DescriptorLease | undefined
     try {
       lease = leaseOf(walker.disk.openSync(at, O_RDWR | O_CREAT | O_EXCL), true)
       lease.whenClosed.push(() => {
@@ -131,28 +138,33 @@ const openCopy = (walker: Walker): Effect.Effect<Lease, Fault> =>
 type Restore = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 
 /** Copies the content to a hidden file. Must run uninterruptibly, except for parts in `restore`. */
-const copyToDisk = (walker: Walker, size: number, lease: Lease, restore: Restore): Effect.Effect<Lease, Fault> =>
+const copyToDisk = (
+  walker: Walker,
+  size: number,
+  lease: DescriptorLease,
+  restore: Restore
+): Effect.Effect<DescriptorLease, Fault> =>
   Effect.flatMap(openCopy(walker), (copy) => {
     const { disk } = walker
-    const bytes = allocate(block)
+    const bytes = allocate(blockBytes)
     const progress = { written: 0 }
     const from = (offset: number): Effect.Effect<void, Fault> =>
       offset >= size
         ? Effect.void
         : Effect.flatMap(
-            read(disk, lease.descriptor, bytes.subarray(0, Math.min(block, size - offset)), offset),
+            read(disk, lease.descriptor, bytes.subarray(0, Math.min(blockBytes, size - offset)), offset),
             (length): Effect.Effect<void, Fault> =>
               length === 0
                 ? Effect.void
                 : Effect.andThen(write(disk, copy.descriptor, bytes.subarray(0, length), progress), from(offset + length))
           )
     return Effect.as(
-      Effect.onError(restore(from(0)), () => Effect.sync(() => end(disk, copy))),
+      Effect.onError(restore(from(0)), () => Effect.sync(() => endLease(disk, copy))),
       copy
     )
   })
 
-const whenClosed = (lease: Lease): Effect.Effect<void> =>
+const whenClosed = (lease: DescriptorLease): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     if (lease.users === 0) resume(Effect.void)
     else lease.whenClosed.push(() => resume(Effect.void))
@@ -161,44 +173,44 @@ const whenClosed = (lease: Lease): Effect.Effect<void> =>
 export const make = (walker: Walker): Handles => {
   const { disk } = walker
   const readers = new Set<Reader>()
-  let held = 0
+  let memoryBytes = 0
 
-  const isIn = (reader: Reader, what: InTheWay): boolean =>
+  const isBlocking = (reader: Reader, what: BlockingReaders): boolean =>
     isLease(reader.source) &&
     !reader.source.isCopy &&
     ("file" in what ? isSameFile(reader.stats, what.file) : isWithin(fold(what.directory), fold(reader.path)))
 
-  const drop = (source: Source, size: number): void => {
-    if (isLease(source)) end(disk, source)
-    else held -= size
+  const discardSource = (source: Source, size: number): void => {
+    if (isLease(source)) endLease(disk, source)
+    else memoryBytes -= size
   }
 
   const close = (reader: Reader): void => {
     reader.isClosed = true
     readers.delete(reader)
-    drop(reader.source, reader.size)
+    discardSource(reader.source, reader.size)
   }
 
-  const copyToMemory = (size: number, lease: Lease): Effect.Effect<Source, Fault> => {
-    held += size
+  const copyToMemory = (size: number, lease: DescriptorLease): Effect.Effect<Source, Fault> => {
+    memoryBytes += size
     const bytes = allocate(size)
     return Effect.onError(
-      Effect.map(read(disk, lease.descriptor, bytes, 0), (length) => ({ bytes: cut(bytes, length) })),
-      () => Effect.sync(() => void (held -= size))
+      Effect.map(read(disk, lease.descriptor, bytes, 0), (length) => ({ bytes: truncateBytes(bytes, length) })),
+      () => Effect.sync(() => void (memoryBytes -= size))
     )
   }
 
-  const letGo = (reader: Reader): Effect.Effect<void, Fault> =>
+  const releaseReader = (reader: Reader): Effect.Effect<void, Fault> =>
     Effect.uninterruptibleMask((restore) => {
       const { size, source: lease } = reader
       if (reader.isClosed || !isLease(lease)) return Effect.void
-      const copying = size > inMemory - held ? copyToDisk(walker, size, lease, restore) : copyToMemory(size, lease)
-      return Effect.flatMap(during<Source>(disk, lease, copying), (copy) => {
+      const copying = size > maxMemoryBytes - memoryBytes ? copyToDisk(walker, size, lease, restore) : copyToMemory(size, lease)
+      return Effect.flatMap(whileInUse<Source>(disk, lease, copying), (copy) => {
         // The reader was closed meanwhile, or was released for another change.
-        if (reader.isClosed || reader.source !== lease) drop(copy, size)
+        if (reader.isClosed || reader.source !== lease) discardSource(copy, size)
         else {
           reader.source = copy
-          end(disk, lease)
+          endLease(disk, lease)
         }
         return whenClosed(lease)
       })
@@ -211,9 +223,9 @@ export const make = (walker: Walker): Handles => {
         Effect.suspend(() => {
           if (reader.isClosed) return Effect.fail(closed)
           // Bytes appended since the file was opened are not part of the handle's content.
-          const bytes = allocate(Math.max(0, Math.min(length, largest, reader.size - offset)))
+          const bytes = allocate(Math.max(0, Math.min(length, maxBytesPerCall, reader.size - offset)))
           if (bytes.length === 0) return Effect.succeed(bytes)
-          return Effect.map(readFrom(disk, reader.source, bytes, offset), (length) => cut(bytes, length))
+          return Effect.map(readFrom(disk, reader.source, bytes, offset), (length) => truncateBytes(bytes, length))
         })
       )
   })
@@ -221,10 +233,10 @@ export const make = (walker: Walker): Handles => {
   return {
     open: (path, stat, open) =>
       // Retry the whole acquisition, so that the wait for the file is interruptible.
-      patiently(
+      retryTransient(
         Effect.map(
           Effect.acquireRelease(
-            Effect.map(atOnce(open), ({ descriptor, stats }): Reader => {
+            Effect.map(attemptOnce(open), ({ descriptor, stats }): Reader => {
               const reader = { path, stats, size: Number(stats.size), source: leaseOf(descriptor), isClosed: false }
               readers.add(reader)
               return reader
@@ -235,19 +247,19 @@ export const make = (walker: Walker): Handles => {
         )
       ),
     has: (what) => {
-      for (const reader of readers) if (isIn(reader, what)) return true
+      for (const reader of readers) if (isBlocking(reader, what)) return true
       return false
     },
     release: (what) =>
       Effect.suspend(() =>
         Effect.forEach(
-          [...readers].filter((reader) => isIn(reader, what)),
+          [...readers].filter((reader) => isBlocking(reader, what)),
           // Each reader is checked when its turn comes, because it may be closed by then.
-          letGo,
+          releaseReader,
           { discard: true }
         )
       ),
-    moved: (from, to) => {
+    updatePaths: (from, to) => {
       const above = fold(from)
       for (const reader of readers) {
         if (!isWithin(above, fold(reader.path))) continue

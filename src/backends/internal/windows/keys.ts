@@ -12,7 +12,7 @@ import type { Kind } from "../../../model/Entry.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, segments } from "../../../model/FsPath.ts"
 import type { Child } from "../../../port/Backend.ts"
-import { escaped } from "../../../runtime/escapedName.ts"
+import { escapeName } from "../../../runtime/escapedName.ts"
 import { nameFault } from "./names.ts"
 
 const mark = "\u0000"
@@ -22,18 +22,18 @@ const isExpressible = (name: string): boolean => !control.test(name) && nameFaul
 
 const keyOf = (name: string): string => mark + Buffer.from(name, "utf16le").toString("hex")
 
-const unknown: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
+const unknownKey: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
 
 /** Names that would lead to another place, whoever has created them. */
-const misleading = /^\.{0,2}$|[\\/\u0000]/
+const misleadingNames = /^\.{0,2}$|[\\/\u0000]/
 
 const nameOf = (key: string): string | Fault => {
   const name = Buffer.from(key.slice(1), "hex").toString("utf16le")
-  return keyOf(name) === key && !isExpressible(name) && !misleading.test(name) ? name : unknown
+  return keyOf(name) === key && !isExpressible(name) && !misleadingNames.test(name) ? name : unknownKey
 }
 
 /** Returns the path with the names of its keys, or the reason why Windows cannot have it. */
-export const spelt = (path: FsPath): FsPath | Fault => {
+export const diskPathOf = (path: FsPath): FsPath | Fault => {
   const names: Array<string> = []
   for (const segment of segments(path)) {
     const name = segment.startsWith(mark) ? nameOf(segment) : (nameFault(segment) ?? segment)
@@ -46,7 +46,7 @@ export const spelt = (path: FsPath): FsPath | Fault => {
 export const childOf = (name: string, kind: Kind): Child =>
   isExpressible(name)
     ? { name, kind, addressable: true }
-    : { name: escaped(toBytes(name)), kind, addressable: false, key: keyOf(name) }
+    : { name: escapeName(toBytes(name)), kind, addressable: false, key: keyOf(name) }
 
 export const toBytes = (text: string): Buffer => {
   if (text.isWellFormed()) return Buffer.from(text)

@@ -1,7 +1,7 @@
 import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
 import { lookAt, type Walker } from "./walk.ts"
 
-export const sweep = ({ disk }: Walker, at: string, name: string): boolean => {
+export const removeLeftover = ({ disk }: Walker, at: string, name: string): boolean => {
   if (!TemporaryNames.isLeftover(name)) return false
   try {
     const found = lookAt(disk, at)

@@ -11,15 +11,15 @@ import type { Links } from "../../../port/Backend.ts"
 import { isFault } from "../attempt.ts"
 import { notFound } from "../confined.ts"
 import { codeOf } from "../../../model/systemError.ts"
-import { absent } from "../hostFile.ts"
+import { notFoundBelowFile } from "../hostFile.ts"
 import { nameFault } from "./names.ts"
 import { linkTarget } from "./paths.ts"
-import { spotOf, stably, type Walker } from "./walk.ts"
+import { inspectPath, retryChanged, type Walker } from "./walk.ts"
 
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
 
-const textAt = ({ disk }: Walker, at: string): string | undefined => {
+const readLinkAt = ({ disk }: Walker, at: string): string | undefined => {
   try {
     return disk.readlinkSync(at)
   } catch (error) {
@@ -30,18 +30,18 @@ const textAt = ({ disk }: Walker, at: string): string | undefined => {
 
 export const readLink = (walker: Walker, path: FsPath.FsPath): string | Fault => {
   if (path === FsPath.root) return notALink
-  return stably(() => {
-    const spot = spotOf(walker, path)
-    if (isFault(spot)) return absent(spot)
+  return retryChanged(() => {
+    const spot = inspectPath(walker, path)
+    if (isFault(spot)) return notFoundBelowFile(spot)
     if (spot.stats === undefined) return notFound
-    const text = spot.stats.isSymbolicLink() ? textAt(walker, spot.at) : undefined
+    const text = spot.stats.isSymbolicLink() ? readLinkAt(walker, spot.at) : undefined
     if (text === undefined) return notALink
     return spot.place.isSame() ? linkTarget(walker.names, FsPath.parent(path), text) : undefined
   })
 }
 
 /** A target outside the root has a drive after a slash. */
-const onDrive = /^\/(?=[a-z]:(?:\/|$))/i
+const drivePattern = /^\/(?=[a-z]:(?:\/|$))/i
 
 /**
  * Converts an absolute target in the form of the port to a relative one. Returns `undefined` for a target outside the
@@ -50,7 +50,7 @@ const onDrive = /^\/(?=[a-z]:(?:\/|$))/i
 export const relative =
   ({ names }: Walker): NonNullable<Links["relative"]> =>
   (path, target) => {
-    const text = linkTarget(names, FsPath.parent(path), target.replace(onDrive, ""))
+    const text = linkTarget(names, FsPath.parent(path), target.replace(drivePattern, ""))
     return text.startsWith("/") ? undefined : text
   }
 
@@ -59,7 +59,7 @@ export const relative =
  * elsewhere than the engine has found.
  */
 const nativeText = (target: string): string | Fault => {
-  const bare = target.replace(onDrive, "")
+  const bare = target.replace(drivePattern, "")
   const names = bare.split("/").slice(bare === target ? 0 : 1)
   for (const name of names) {
     const fault = name === "" || name === "." || name === ".." ? undefined : nameFault(name, "take")
@@ -75,8 +75,8 @@ const nativeText = (target: string): string | Fault => {
 const typeOf = (walker: Walker, path: FsPath.FsPath, text: string): "file" | "dir" => {
   const target = text.startsWith("/") ? (relative(walker)(path, text) ?? text) : text
   if (target.startsWith("/")) return "file"
-  const led = FsPath.parse(`${FsPath.parent(path)}/${target}`)
-  return typeof led === "string" && !isFault(walker.directory(led)) ? "dir" : "file"
+  const targetPath = FsPath.parse(`${FsPath.parent(path)}/${target}`)
+  return typeof targetPath === "string" && !isFault(walker.directory(targetPath)) ? "dir" : "file"
 }
 
 export const makeLink = (walker: Walker, path: FsPath.FsPath, target: string): Fault | undefined => {
@@ -85,7 +85,7 @@ export const makeLink = (walker: Walker, path: FsPath.FsPath, target: string): F
   if (isFault(at)) return at
   // Determine the type first, because no other call should come between the inspection and the change.
   const type = typeOf(walker, path, target)
-  const spot = spotOf(walker, path)
+  const spot = inspectPath(walker, path)
   if (isFault(spot)) return spot
   if (spot.stats !== undefined) return alreadyExists
   const text = nativeText(target)

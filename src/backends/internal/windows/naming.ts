@@ -12,16 +12,16 @@ import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
 import { isFault } from "../attempt.ts"
 import { notADirectory, notFound } from "../confined.ts"
 import { codeOf } from "../../../model/systemError.ts"
-import { absent } from "../hostFile.ts"
-import { atOnce, attempt } from "./attempt.ts"
+import { notFoundBelowFile } from "../hostFile.ts"
+import { attemptOnce, attempt } from "./attempt.ts"
 import { unlinkQuietly } from "./bytes.ts"
 import { fromWindows, isDenied } from "./errors.ts"
-import { childrenNow, kindOf } from "./file.ts"
+import { listSync, kindOf } from "./file.ts"
 import type { Handles } from "./handles.ts"
 import type { WindowsStats } from "./disk.ts"
-import { sweep } from "./leftovers.ts"
-import { isSameFile, isSameName, type Spot, spotOf, stably, type Walker } from "./walk.ts"
-import { isReadOnly, yielding } from "./write.ts"
+import { removeLeftover } from "./leftovers.ts"
+import { isSameFile, isSameName, type PathEntry, inspectPath, retryChanged, type Walker } from "./walk.ts"
+import { isReadOnly, withReadersReleased } from "./write.ts"
 
 const isRoot: Fault = { _tag: "AccessDenied", why: "root" }
 const permission: Fault = { _tag: "AccessDenied", why: "permission" }
@@ -33,29 +33,29 @@ const intoItself: Fault = { _tag: "InvalidArgument", argument: "to", detail: "a 
 export const makeDirectory = (walker: Walker, path: FsPath): Effect.Effect<void, Fault> =>
   attempt(() => {
     if (path === root) return alreadyExists
-    const spot = spotOf(walker, path, true)
+    const spot = inspectPath(walker, path, true)
     if (isFault(spot)) return spot
     return spot.stats === undefined ? void walker.disk.mkdirSync(spot.at) : alreadyExists
   })
 
 /** Marks success, because `undefined` means that an entry has changed meanwhile. */
-const done = Symbol()
+const removedMark = Symbol()
 
-const removeAt = ({ disk, look }: Walker, { at, stats: found }: Spot): typeof done | Fault | undefined => {
+const removeAt = ({ disk, look }: Walker, { at, stats: found }: PathEntry): typeof removedMark | Fault | undefined => {
   if (found === undefined) return notFound
   try {
     if (found.isDirectory()) disk.rmdirSync(at)
     else disk.unlinkSync(at)
-    return done
+    return removedMark
   } catch (error) {
     const now = look(at)
     return now !== undefined && now.isDirectory() !== found.isDirectory() ? undefined : fromWindows(error, now && kindOf(now))
   }
 }
 
-const removeNow = (walker: Walker, path: FsPath): typeof done | Fault =>
-  stably(() => {
-    const spot = spotOf(walker, path)
+const removeNow = (walker: Walker, path: FsPath): typeof removedMark | Fault =>
+  retryChanged(() => {
+    const spot = inspectPath(walker, path)
     return isFault(spot) ? spot : removeAt(walker, spot)
   })
 
@@ -66,7 +66,7 @@ const removeNow = (walker: Walker, path: FsPath): typeof done | Fault =>
  * it. So the file is first renamed to a hidden name in the root, where it does not prevent the removal of its
  * directory.
  */
-const removeOpen = (walker: Walker, { at }: Spot): undefined | Fault => {
+const removeOpen = (walker: Walker, { at }: PathEntry): undefined | Fault => {
   const { disk } = walker
   const top = walker.directory(root)
   if (isFault(top)) return top
@@ -99,35 +99,35 @@ const isFree = ({ look }: Walker, at: string): boolean => {
 
 export const remove = (walker: Walker, handles: Handles, path: FsPath): Effect.Effect<void, Fault> => {
   if (path === root) return Effect.fail(isRoot)
-  const now = Effect.asVoid(atOnce(() => removeNow(walker, path)))
+  const now = Effect.asVoid(attemptOnce(() => removeNow(walker, path)))
   const removed = Effect.flatMap(
-    atOnce(() => spotOf(walker, path)),
+    attemptOnce(() => inspectPath(walker, path)),
     (spot) => {
       const file = spot.stats
       if (file === undefined || !handles.has({ file })) return now
       return Effect.catch(
-        atOnce(() => removeOpen(walker, spot)),
+        attemptOnce(() => removeOpen(walker, spot)),
         () => Effect.andThen(handles.release({ file }), now)
       )
     }
   )
-  return Effect.mapError(removed, absent)
+  return Effect.mapError(removed, notFoundBelowFile)
 }
 
-const clear = (walker: Walker, path: FsPath): boolean => {
+const removeLeftoversIn = (walker: Walker, path: FsPath): boolean => {
   const place = walker.directory(path)
   if (isFault(place)) return false
-  return childrenNow(walker, place).every(({ kind, name }) => kind === "file" && sweep(walker, place.at(name), name))
+  return listSync(walker, place).every(({ kind, name }) => kind === "file" && removeLeftover(walker, place.at(name), name))
 }
 
-const occupied = new Set(["ENOTEMPTY", "EEXIST"])
+const notEmptyCodes = new Set(["ENOTEMPTY", "EEXIST"])
 
 const removeEmpty = (walker: Walker, path: FsPath, at: string): Fault | undefined => {
   try {
     walker.disk.rmdirSync(at)
   } catch (error) {
-    if (!occupied.has(codeOf(error) ?? "")) throw error
-    if (!clear(walker, path)) return notEmpty
+    if (!notEmptyCodes.has(codeOf(error) ?? "")) throw error
+    if (!removeLeftoversIn(walker, path)) return notEmpty
     walker.disk.rmdirSync(at)
   }
   return undefined
@@ -137,7 +137,7 @@ const removeEmpty = (walker: Walker, path: FsPath, at: string): Fault | undefine
  * Renames to a name that was just freed. If that fails, undoes the preparation with `restore` and throws the error of
  * the rename.
  */
-const inPlaceOf = (walker: Walker, from: string, to: string, restore: () => void): undefined => {
+const renameOrRestore = (walker: Walker, from: string, to: string, restore: () => void): undefined => {
   try {
     walker.disk.renameSync(from, to)
   } catch (error) {
@@ -154,7 +154,7 @@ const inPlaceOf = (walker: Walker, from: string, to: string, restore: () => void
  * Renames to a free name. An open file is reported as busy, so a denied access means a lack of permission, except for a
  * directory.
  */
-const toFreeName = ({ disk }: Walker, from: Spot, source: WindowsStats, to: string): Fault | undefined => {
+const renameToFree = ({ disk }: Walker, from: PathEntry, source: WindowsStats, to: string): Fault | undefined => {
   try {
     disk.renameSync(from.at, to)
   } catch (error) {
@@ -164,73 +164,79 @@ const toFreeName = ({ disk }: Walker, from: Spot, source: WindowsStats, to: stri
   return undefined
 }
 
-const replaceDirectory = (walker: Walker, from: Spot, path: FsPath, to: string): Fault | undefined =>
-  removeEmpty(walker, path, to) ?? inPlaceOf(walker, from.at, to, () => walker.disk.mkdirSync(to))
+const replaceDirectory = (walker: Walker, from: PathEntry, path: FsPath, to: string): Fault | undefined =>
+  removeEmpty(walker, path, to) ?? renameOrRestore(walker, from.at, to, () => walker.disk.mkdirSync(to))
 
 /** Replaces a link, because the rename of Windows treats a link to a directory as a directory. */
-const replaceLink = (walker: Walker, from: Spot, target: Spot, to: string): undefined => {
+const replaceLink = (walker: Walker, from: PathEntry, target: PathEntry, to: string): undefined => {
   const { disk } = walker
-  return TemporaryNames.during((name) => {
+  return TemporaryNames.withNameSync((name) => {
     const aside = target.place.at(name)
     disk.renameSync(to, aside)
-    inPlaceOf(walker, from.at, to, () => disk.renameSync(aside, to))
+    renameOrRestore(walker, from.at, to, () => disk.renameSync(aside, to))
     unlinkQuietly(disk, aside)
     return undefined
   })
 }
 
 /** Renames between two names of one file, for which some systems do nothing and report success. */
-const replaceSame = ({ disk, look }: Walker, from: Spot, to: string): undefined => {
+const replaceHardLink = ({ disk, look }: Walker, from: PathEntry, to: string): undefined => {
   disk.renameSync(from.at, to)
   if (look(from.at) !== undefined) disk.unlinkSync(from.at)
 }
 
-const misfit = (source: WindowsStats, target: WindowsStats): Fault | undefined =>
+const kindFault = (source: WindowsStats, target: WindowsStats): Fault | undefined =>
   source.isDirectory() === target.isDirectory() ? undefined : source.isDirectory() ? notADirectory : notAFile
 
-const replaceAny = (walker: Walker, from: Spot, source: WindowsStats, path: FsPath, to: Spot): Fault | undefined => {
+const replaceEntry = (
+  walker: Walker,
+  from: PathEntry,
+  source: WindowsStats,
+  path: FsPath,
+  to: PathEntry
+): Fault | undefined => {
   const target = to.stats!
-  const fault = misfit(source, target)
+  const fault = kindFault(source, target)
   if (fault !== undefined) return fault
   // A replaced entry keeps the spelling of its name.
   const at = to.place.at(walker.nameOf(to.place, to.name))
   if (target.isDirectory()) return replaceDirectory(walker, from, path, at)
   if (target.isSymbolicLink()) return replaceLink(walker, from, to, at)
   if (isReadOnly(target)) return permission
-  return isSameFile(source, target) ? replaceSame(walker, from, at) : void walker.disk.renameSync(from.at, at)
+  return isSameFile(source, target) ? replaceHardLink(walker, from, at) : void walker.disk.renameSync(from.at, at)
 }
 
 /** Changes the case of a name, in two steps if the system treats both spellings as the same name. */
-const respell = (walker: Walker, from: Spot, to: Spot, replace: boolean): Fault | undefined => {
+const changeCase = (walker: Walker, from: PathEntry, to: PathEntry, replace: boolean): Fault | undefined => {
   const { disk } = walker
   const name = walker.nameOf(from.place, from.name)
   if (name === to.name) return replace ? undefined : alreadyExists
   disk.renameSync(from.at, to.at)
   if (walker.nameOf(to.place, to.name) === to.name) return undefined
-  return TemporaryNames.during((temporary) => {
+  return TemporaryNames.withNameSync((temporary) => {
     const between = to.place.at(temporary)
     disk.renameSync(from.at, between)
-    return inPlaceOf(walker, between, to.at, () => disk.renameSync(between, from.place.at(name)))
+    return renameOrRestore(walker, between, to.at, () => disk.renameSync(between, from.place.at(name)))
   })
 }
 
-const isRespelling = (from: Spot, source: WindowsStats, to: Spot): boolean =>
+const isSameEntry = (from: PathEntry, source: WindowsStats, to: PathEntry): boolean =>
   to.stats !== undefined &&
   isSameFile(source, to.stats) &&
   isSameFile(from.place.stats, to.place.stats) &&
   isSameName(from.name, to.name)
 
 const renameNow = (walker: Walker, from: FsPath, to: FsPath, replace: boolean): Fault | undefined => {
-  const source = spotOf(walker, from)
-  if (isFault(source)) return absent(source)
+  const source = inspectPath(walker, from)
+  if (isFault(source)) return notFoundBelowFile(source)
   const { stats } = source
   if (stats === undefined) return notFound
   if (stats.isDirectory() && fold(from) !== fold(to) && isWithin(fold(from), fold(to))) return intoItself
-  const target = spotOf(walker, to, stats.isDirectory())
+  const target = inspectPath(walker, to, stats.isDirectory())
   if (isFault(target)) return target
-  if (isRespelling(source, stats, target)) return respell(walker, source, target, replace)
-  if (target.stats === undefined) return toFreeName(walker, source, stats, target.at)
-  return replace ? replaceAny(walker, source, stats, to, target) : alreadyExists
+  if (isSameEntry(source, stats, target)) return changeCase(walker, source, target, replace)
+  if (target.stats === undefined) return renameToFree(walker, source, stats, target.at)
+  return replace ? replaceEntry(walker, source, stats, to, target) : alreadyExists
 }
 
 export const rename = (
@@ -241,16 +247,16 @@ export const rename = (
   replace: boolean
 ): Effect.Effect<void, Fault> => {
   if (from === root || to === root) return Effect.fail(isRoot)
-  return yielding(
+  return withReadersReleased(
     handles,
     () => {
-      const [source, target] = [spotOf(walker, from), spotOf(walker, to)]
+      const [source, target] = [inspectPath(walker, from), inspectPath(walker, to)]
       if (!isFault(source) && source.stats?.isDirectory() === true) return { directory: from }
       return isFault(target) || target.stats === undefined ? undefined : { file: target.stats }
     },
-    atOnce(() => {
+    attemptOnce(() => {
       const fault = renameNow(walker, from, to, replace)
-      if (fault === undefined) handles.moved(from, to)
+      if (fault === undefined) handles.updatePaths(from, to)
       return fault
     })
   ) as Effect.Effect<void, Fault>

@@ -28,27 +28,27 @@ interface Absolute {
   readonly names: ReadonlyArray<string>
 }
 
-const drive = /^([a-z]):\\(.*)$/is
-const share = /^\\\\([^\\]+)\\([^\\]+)(?:\\(.*))?$/s
+const drivePattern = /^([a-z]):\\(.*)$/is
+const sharePattern = /^\\\\([^\\]+)\\([^\\]+)(?:\\(.*))?$/s
 
 const namesOf = (rest: string | undefined): ReadonlyArray<string> => (rest ?? "").split("\\").filter((name) => name !== "")
 
-const prefix = /^\\(?:\\\?|\?\?)\\(UNC\\)?/i
+const longPrefix = /^\\(?:\\\?|\?\?)\\(UNC\\)?/i
 
 /** Removes the prefix that disables Windows' interpretation of a path. Returns `undefined` if no disk follows. */
 const withoutPrefix = (text: string): string | undefined => {
-  const found = prefix.exec(text)
+  const found = longPrefix.exec(text)
   if (found === null) return text
   const rest = text.slice(found[0].length)
-  return found[1] === undefined ? (drive.test(rest) ? rest : undefined) : `\\\\${rest}`
+  return found[1] === undefined ? (drivePattern.test(rest) ? rest : undefined) : `\\\\${rest}`
 }
 
-const absolute = (text: string): Absolute | undefined => {
+const parseAbsolute = (text: string): Absolute | undefined => {
   const plain = withoutPrefix(text)
   if (plain === undefined) return undefined
-  const onDrive = drive.exec(plain)
+  const onDrive = drivePattern.exec(plain)
   if (onDrive !== null) return { kind: "drive", volume: `${onDrive[1]!.toUpperCase()}:`, names: namesOf(onDrive[2]) }
-  const onShare = share.exec(plain)
+  const onShare = sharePattern.exec(plain)
   if (onShare === null) return undefined
   return { kind: "unc", volume: `\\\\${onShare[1]}\\${onShare[2]}`, names: namesOf(onShare[3]) }
 }
@@ -56,7 +56,7 @@ const absolute = (text: string): Absolute | undefined => {
 const join = ({ kind, names, volume }: Absolute): string =>
   names.length === 0 ? (kind === "drive" ? `${volume}\\` : volume) : [volume, ...names].join("\\")
 
-const pipes = /^(?:pipe|mailslot|ipc\$)$/i
+const pipeShares = /^(?:pipe|mailslot|ipc\$)$/i
 
 /**
  * Returns the fault of a volume that cannot be a disk. `\\.` and `\\?` are not servers, because they are not valid
@@ -65,7 +65,7 @@ const pipes = /^(?:pipe|mailslot|ipc\$)$/i
 const volumeFault = ({ kind, volume }: Absolute): Fault | undefined => {
   if (kind === "drive") return undefined
   const [server, disk] = volume.slice(2).split("\\") as [string, string]
-  return pipes.test(disk) ? invalid("this share is no disk") : (nameFault(server, "take") ?? nameFault(disk, "take"))
+  return pipeShares.test(disk) ? invalid("this share is no disk") : (nameFault(server, "take") ?? nameFault(disk, "take"))
 }
 
 /**
@@ -81,7 +81,7 @@ export const parseRoot = (root: string): WindowsRoot | Fault => {
   if (typeof root !== "string") return invalid("it is not a string")
   const text = root.replaceAll("/", "\\")
   // The prefix counts only if it is written exactly, because it disables the interpretation of slashes.
-  const found = root.startsWith("\\\\?\\") ? absolute(root) : prefix.test(text) ? undefined : absolute(text)
+  const found = root.startsWith("\\\\?\\") ? parseAbsolute(root) : longPrefix.test(text) ? undefined : parseAbsolute(text)
   if (found === undefined) return invalid("the root must be an absolute path, as C:\\directory or \\\\server\\share\\directory")
   const fault = volumeFault(found)
   if (fault !== undefined) return fault
@@ -102,11 +102,12 @@ export interface NativeOptions {
 /** UTF-16 units, without the terminating NUL. */
 const limits = { plain: 259, directory: 247, long: 32_766 }
 
-const verbatim = ({ kind, path }: WindowsRoot): string => (kind === "drive" ? `\\\\?\\${path}` : `\\\\?\\UNC${path.slice(1)}`)
+const prefixedRoot = ({ kind, path }: WindowsRoot): string =>
+  kind === "drive" ? `\\\\?\\${path}` : `\\\\?\\UNC${path.slice(1)}`
 
 /** Returns the system path, or PathTooLong. `spelt` of `keys.ts` must have checked the names. */
 export const toNative = (root: WindowsRoot, path: FsPath, options: NativeOptions): string | Fault => {
-  const top = options.useLongPaths ? verbatim(root) : root.path
+  const top = options.useLongPaths ? prefixedRoot(root) : root.path
   const names = segments(path)
   const native = names.length === 0 ? top : top + (top.endsWith("\\") ? "" : "\\") + names.join("\\")
   const limit = options.useLongPaths ? limits.long : options.makesDirectory === true ? limits.directory : limits.plain
@@ -127,7 +128,7 @@ const isSameName = (self: string, that: string): boolean => {
   return true
 }
 
-const within = (root: WindowsRoot, found: Absolute | undefined): ReadonlyArray<string> | undefined => {
+const namesBelow = (root: WindowsRoot, found: Absolute | undefined): ReadonlyArray<string> | undefined => {
   if (found === undefined || !isSameName(root.volume, found.volume)) return undefined
   if (found.names.includes("..") || found.names.includes(".")) return undefined
   return root.names.every((name, at) => isSameName(name, found.names[at] ?? ""))
@@ -135,7 +136,8 @@ const within = (root: WindowsRoot, found: Absolute | undefined): ReadonlyArray<s
     : undefined
 }
 
-export const isWithinRoot = (root: WindowsRoot, native: string): boolean => within(root, absolute(native)) !== undefined
+export const isWithinRoot = (root: WindowsRoot, native: string): boolean =>
+  namesBelow(root, parseAbsolute(native)) !== undefined
 
 const relative = (directory: FsPath, names: ReadonlyArray<string>): string => {
   const from = segments(directory)
@@ -155,7 +157,7 @@ export const linkTarget = (roots: ReadonlyArray<WindowsRoot>, directory: FsPath,
   const target = text.replaceAll("/", "\\")
   for (const root of roots) {
     const onDrive = /^\\(?![\\?])/.test(target) && root.kind === "drive" ? root.volume + target : target
-    const names = within(root, absolute(onDrive))
+    const names = namesBelow(root, parseAbsolute(onDrive))
     if (names !== undefined) return relative(directory, names)
   }
   const slashed = target.replaceAll("\\", "/")

@@ -18,7 +18,7 @@ import * as Handles from "./handles.ts"
 import * as Links from "./links.ts"
 import * as Naming from "./naming.ts"
 import type { Walker } from "./walk.ts"
-import { append, put } from "./write.ts"
+import { append, replaceFile } from "./write.ts"
 
 export const backend = (walker: Walker, options: WindowsHostOptions): Backend => {
   const rules: Rules = fromOptions(options)
@@ -28,7 +28,7 @@ export const backend = (walker: Walker, options: WindowsHostOptions): Backend =>
   return {
     info: {
       name: "WindowsHost",
-      root: options.root,
+      failRootDenied: options.root,
       caseSensitive: false,
       readOnly: isReadOnly(rules),
       confinement: "best-effort"
@@ -41,7 +41,7 @@ export const backend = (walker: Walker, options: WindowsHostOptions): Backend =>
         ? Effect.fail<Fault>({ _tag: mode === "create" ? "AlreadyExists" : "NotAFile" })
         : mode === "append"
           ? append(writer, path, content, how?.commit)
-          : put(writer, path, content, mode, how?.commit),
+          : replaceFile(writer, path, content, mode, how?.commit),
     makeDirectory: (path) => Naming.makeDirectory(walker, path),
     remove: (path) => Naming.remove(walker, handles, path),
     rename: (from, to, { replace }) => Naming.rename(walker, handles, from, to, replace),
@@ -53,7 +53,7 @@ export const backend = (walker: Walker, options: WindowsHostOptions): Backend =>
     rules,
     locks: Locks.make({ caseSensitive: false }),
     perform: Request.handlers({
-      Read: ({ maxBytes, path }) => Effect.map(File.whole(walker, path, maxBytes), Option.fromUndefinedOr)
+      Read: ({ maxBytes, path }) => Effect.map(File.readSmall(walker, path, maxBytes), Option.fromUndefinedOr)
     })
   }
 }

@@ -11,7 +11,7 @@ import { finalNameOf, lookAt, make, type Walker } from "./walk.ts"
 
 const verbatim = (top: WindowsRoot): string | Fault => toNative(top, root, { useLongPaths: true })
 
-const makeAll = (disk: WindowsDisk, top: WindowsRoot): void => {
+const makeRoot = (disk: WindowsDisk, top: WindowsRoot): void => {
   const volume = verbatim({ ...top, names: [], path: top.kind === "drive" ? `${top.volume}\\` : top.volume }) as string
   let at = volume
   for (const name of top.names) {
@@ -35,10 +35,10 @@ export const open = (
   if (isFault(given)) return given
   const at = verbatim(given)
   if (isFault(at)) return at
-  if (createRoot && lookAt(disk, at) === undefined) makeAll(disk, given)
+  if (createRoot && lookAt(disk, at) === undefined) makeRoot(disk, given)
   if (lookAt(disk, at) === undefined) return notFound
-  const told = finalNameOf(disk, at)
-  const final = told === undefined ? undefined : parseRoot(told)
+  const finalName = finalNameOf(disk, at)
+  const final = finalName === undefined ? undefined : parseRoot(finalName)
   if (isFault(final)) return final
   const top = final ?? given
   const stats = lookAt(disk, verbatim(top) as string)

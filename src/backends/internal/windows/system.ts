@@ -8,7 +8,7 @@ import { Fs } from "../../../runtime/node.ts"
 import type { WindowsDisk, WindowsEntry } from "./disk.ts"
 import { fromBytes, toBytes } from "./keys.ts"
 
-const lost = "\ufffd"
+const replacementCharacter = "\ufffd"
 
 /**
  * A drive's top directory with the prefix. Node removes the final backslash, and the rest would denote the volume
@@ -17,38 +17,39 @@ const lost = "\ufffd"
 const topOfDrive = /^\\\\\?\\([a-z]:\\)$/i
 
 /** Returns the exact form of a path. Bytes are typed as text, because Node accepts both. */
-const exact = (path: string): string => {
+const exactPath = (path: string): string => {
   if (!path.isWellFormed()) return toBytes(path) as unknown as string
   return topOfDrive.exec(path)?.[1] ?? path
 }
 
-const asked = { withFileTypes: true } as const
-const askedForBytes = { withFileTypes: true, encoding: "buffer" } as const
+const textOptions = { withFileTypes: true } as const
+const byteOptions = { withFileTypes: true, encoding: "buffer" } as const
 
-const named = (entry: Fs.Dirent<Buffer>): WindowsEntry => ({
+const toEntry = (entry: Fs.Dirent<Buffer>): WindowsEntry => ({
   name: fromBytes(entry.name),
   isFile: () => entry.isFile(),
   isDirectory: () => entry.isDirectory(),
   isSymbolicLink: () => entry.isSymbolicLink()
 })
 
-const isWhole = (entries: ReadonlyArray<WindowsEntry>): boolean => entries.every(({ name }) => !name.includes(lost))
+const isWhole = (entries: ReadonlyArray<WindowsEntry>): boolean =>
+  entries.every(({ name }) => !name.includes(replacementCharacter))
 
 export const system: WindowsDisk = {
-  lstatSync: (path, options) => Fs.lstatSync(exact(path), options),
+  lstatSync: (path, options) => Fs.lstatSync(exactPath(path), options),
   fstatSync: Fs.fstatSync,
-  realpathSync: { native: (path) => Fs.realpathSync.native(exact(path)) },
+  realpathSync: { native: (path) => Fs.realpathSync.native(exactPath(path)) },
   readdirSync: (path) => {
-    const entries = Fs.readdirSync(exact(path), asked)
-    return isWhole(entries) ? entries : Fs.readdirSync(exact(path), askedForBytes).map(named)
+    const entries = Fs.readdirSync(exactPath(path), textOptions)
+    return isWhole(entries) ? entries : Fs.readdirSync(exactPath(path), byteOptions).map(toEntry)
   },
   readdir: (path, _, done) => {
-    Fs.readdir(exact(path), asked, (error, entries) => {
+    Fs.readdir(exactPath(path), textOptions, (error, entries) => {
       if (error !== null || isWhole(entries)) return done(error, entries)
-      Fs.readdir(exact(path), askedForBytes, (error, entries) => done(error, error === null ? entries.map(named) : []))
+      Fs.readdir(exactPath(path), byteOptions, (error, entries) => done(error, error === null ? entries.map(toEntry) : []))
     })
   },
-  openSync: (path, flags, mode) => Fs.openSync(exact(path), flags, mode),
+  openSync: (path, flags, mode) => Fs.openSync(exactPath(path), flags, mode),
   closeSync: Fs.closeSync,
   readSync: Fs.readSync,
   writeSync: Fs.writeSync,
@@ -57,14 +58,14 @@ export const system: WindowsDisk = {
   read: Fs.read,
   write: Fs.write,
   fsync: Fs.fsync,
-  mkdirSync: (path) => void Fs.mkdirSync(exact(path)),
-  rmdirSync: (path) => Fs.rmdirSync(exact(path)),
-  unlinkSync: (path) => Fs.unlinkSync(exact(path)),
-  renameSync: (from, to) => Fs.renameSync(exact(from), exact(to)),
-  linkSync: (existing, path) => Fs.linkSync(exact(existing), exact(path)),
-  symlinkSync: (target, path, type) => Fs.symlinkSync(target, exact(path), type),
-  readlinkSync: (path) => Fs.readlinkSync(exact(path)),
-  chmodSync: (path, mode) => Fs.chmodSync(exact(path), mode),
-  utimesSync: (path, accessed, modified) => Fs.utimesSync(exact(path), accessed, modified),
+  mkdirSync: (path) => void Fs.mkdirSync(exactPath(path)),
+  rmdirSync: (path) => Fs.rmdirSync(exactPath(path)),
+  unlinkSync: (path) => Fs.unlinkSync(exactPath(path)),
+  renameSync: (from, to) => Fs.renameSync(exactPath(from), exactPath(to)),
+  linkSync: (existing, path) => Fs.linkSync(exactPath(existing), exactPath(path)),
+  symlinkSync: (target, path, type) => Fs.symlinkSync(target, exactPath(path), type),
+  readlinkSync: (path) => Fs.readlinkSync(exactPath(path)),
+  chmodSync: (path, mode) => Fs.chmodSync(exactPath(path), mode),
+  utimesSync: (path, accessed, modified) => Fs.utimesSync(exactPath(path), accessed, modified),
   futimesSync: Fs.futimesSync
 }

@@ -14,13 +14,13 @@
 import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../../model/FsPath.ts"
 import { isFault } from "../attempt.ts"
-import { closed, maxLooks, notADirectory, notFound, unstable } from "../confined.ts"
+import { closed, maxAttempts, notADirectory, notFound, directoriesKeepChanging } from "../confined.ts"
 import { codeOf } from "../../../model/systemError.ts"
 import type { WindowsDisk, WindowsStats } from "./disk.ts"
-import { spelt } from "./keys.ts"
+import { diskPathOf } from "./keys.ts"
 import { isWithinRoot, toNative, type WindowsRoot } from "./paths.ts"
 
-export interface Place {
+export interface WindowsDirectory {
   readonly directory: string
   readonly stats: WindowsStats
   readonly at: (name: string) => string
@@ -38,16 +38,16 @@ export interface Walker {
    * Opens a directory. Returns NotFound if it is missing, NotADirectory if a component is a file or link, and
    * Unavailable if the root is gone.
    */
-  readonly directory: (path: FsPath) => Place | Fault
+  readonly directory: (path: FsPath) => WindowsDirectory | Fault
   readonly look: (at: string) => WindowsStats | undefined
   /** Tests whether a name leads to the open file and its directory is unchanged. */
-  readonly holds: (descriptor: number, place: Place, at: string) => boolean
+  readonly holds: (descriptor: number, place: WindowsDirectory, at: string) => boolean
   /** Returns the name in its spelling on the disk, or as given if the system does not report it. */
-  readonly nameOf: (place: Place, name: string) => string
+  readonly nameOf: (place: WindowsDirectory, name: string) => string
   readonly close: () => void
 }
 
-const gone: Fault = { _tag: "Unavailable", detail: "the root directory has been moved, replaced or removed" }
+const rootGone: Fault = { _tag: "Unavailable", detail: "the root directory has been moved, replaced or removed" }
 const escape: Fault = { _tag: "AccessDenied", why: "escape" }
 
 const asked = { bigint: true, throwIfNoEntry: false } as const
@@ -71,13 +71,13 @@ export const below = (directory: string, name: string): string =>
  * Codes of a failed query for the final name, of any directory or of one with a long path. Then the check of each
  * component must suffice.
  */
-const untold = new Set(["EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "UNKNOWN"])
+const noFinalNameCodes = new Set(["EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "UNKNOWN"])
 
 export const finalNameOf = (disk: WindowsDisk, at: string): string | undefined => {
   try {
     return disk.realpathSync.native(at)
   } catch (error) {
-    if (untold.has(codeOf(error) ?? "")) return undefined
+    if (noFinalNameCodes.has(codeOf(error) ?? "")) return undefined
     throw error
   }
 }
@@ -96,14 +96,14 @@ export const isSameName = (self: string, that: string): boolean => self === that
 export const make = (
   disk: WindowsDisk,
   top: WindowsRoot,
-  pinned: WindowsStats,
+  rootIdentity: WindowsStats,
   options: { readonly final: WindowsRoot | undefined; readonly given: WindowsRoot; readonly useLongPaths: boolean }
 ): Walker => {
   const { final, given, useLongPaths } = options
   let isClosed = false
 
   const native: Walker["native"] = (path, makesDirectory) => {
-    const names = spelt(path)
+    const names = diskPathOf(path)
     if (isFault(names)) return names
     // A name from a key has no other form, so the length limit does not apply.
     if (!useLongPaths && names === path) {
@@ -116,11 +116,11 @@ export const make = (
   const look: Walker["look"] = (at) => lookAt(disk, at)
 
   const isInside = (at: string): boolean => {
-    const told = final && finalNameOf(disk, at)
-    return final === undefined || told === undefined || isWithinRoot(final, told)
+    const finalName = final && finalNameOf(disk, at)
+    return final === undefined || finalName === undefined || isWithinRoot(final, finalName)
   }
 
-  const place = (directory: string, stats: WindowsStats): Place => ({
+  const place = (directory: string, stats: WindowsStats): WindowsDirectory => ({
     directory,
     stats,
     at: (name) => below(directory, name),
@@ -135,11 +135,11 @@ export const make = (
   const rootStats = (): WindowsStats | Fault => {
     if (isClosed) return closed
     const stats = look(verbatimRoot)
-    return stats !== undefined && stats.isDirectory() && isSameFile(stats, pinned) ? stats : gone
+    return stats !== undefined && stats.isDirectory() && isSameFile(stats, rootIdentity) ? stats : rootGone
   }
 
   const directory: Walker["directory"] = (path) => {
-    const names = spelt(path)
+    const names = diskPathOf(path)
     if (isFault(names)) return names
     let stats: WindowsStats | Fault | undefined = rootStats()
     if (isFault(stats) || path === root) return isFault(stats) ? stats : place(verbatimRoot, stats)
@@ -168,8 +168,8 @@ export const make = (
       return found !== undefined && isSameFile(found, disk.fstatSync(descriptor, { bigint: true }))
     },
     nameOf: (place, name) => {
-      const told = quietly(() => disk.realpathSync.native(place.at(name)))
-      const found = told?.slice(told.lastIndexOf("\\") + 1)
+      const finalName = quietly(() => disk.realpathSync.native(place.at(name)))
+      const found = finalName?.slice(finalName.lastIndexOf("\\") + 1)
       if (found !== undefined && isSameName(found, name)) return found
       // For a link, the system reports its target.
       const entries = quietly(() => disk.readdirSync(place.directory, { withFileTypes: true }))
@@ -181,14 +181,14 @@ export const make = (
   }
 }
 
-export interface Spot {
-  readonly place: Place
+export interface PathEntry {
+  readonly place: WindowsDirectory
   readonly name: string
   readonly at: string
   readonly stats: WindowsStats | undefined
 }
 
-export const spotOf = (walker: Walker, path: FsPath, makesDirectory = false): Spot | Fault => {
+export const inspectPath = (walker: Walker, path: FsPath, makesDirectory = false): PathEntry | Fault => {
   const at = walker.native(path, makesDirectory)
   if (isFault(at)) return at
   const place = walker.directory(parent(path))
@@ -197,10 +197,10 @@ export const spotOf = (walker: Walker, path: FsPath, makesDirectory = false): Sp
 }
 
 /** Repeats a function that returns `undefined` if an entry was replaced since it was inspected. */
-export const stably = <A>(run: () => A | Fault | undefined): A | Fault => {
-  for (let looks = 0; looks < maxLooks; looks++) {
+export const retryChanged = <A>(run: () => A | Fault | undefined): A | Fault => {
+  for (let looks = 0; looks < maxAttempts; looks++) {
     const found = run()
     if (found !== undefined) return found
   }
-  return unstable
+  return directoriesKeepChanging
 }

@@ -13,16 +13,16 @@ import type { Fault } from "../../../model/FsError.ts"
 import type { FsPath } from "../../../model/FsPath.ts"
 import type { Commit } from "../../../port/Backend.ts"
 import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
-import { committed, type Mode } from "../atomicReplace.ts"
+import { runCommit, type Mode } from "../atomicReplace.ts"
 import { isFault } from "../attempt.ts"
 import { codeOf } from "../../../model/systemError.ts"
-import { allocate, type Durability, largest } from "../hostBytes.ts"
-import { atOnce, attempt, isInUse, patiently } from "./attempt.ts"
-import { closeQuietly, type Progress, read, settle, unlinkQuietly, write } from "./bytes.ts"
+import { allocate, type Durability, maxBytesPerCall } from "../hostBytes.ts"
+import { attemptOnce, attempt, isInUse, retryTransient } from "./attempt.ts"
+import { closeQuietly, type Progress, read, flush, unlinkQuietly, write } from "./bytes.ts"
 import type { WindowsDisk, WindowsStats } from "./disk.ts"
 import { kindOf, openFile, toStat } from "./file.ts"
-import type { Handles, InTheWay, Opened } from "./handles.ts"
-import { isSameFile, type Place, spotOf, stably, type Walker } from "./walk.ts"
+import type { Handles, BlockingReaders, Opened } from "./handles.ts"
+import { isSameFile, type WindowsDirectory, inspectPath, retryChanged, type Walker } from "./walk.ts"
 
 export interface Writer {
   readonly walker: Walker
@@ -45,15 +45,15 @@ export const isReadOnly = (stats: WindowsStats): boolean => (stats.mode & 0o200n
  * Runs a change that readers of this program may block. Such readers release their file, and the change is retried at
  * once. For other programs, the change waits.
  */
-export const yielding = <A>(
+export const withReadersReleased = <A>(
   handles: Handles,
-  inTheWay: () => InTheWay | undefined | Fault,
+  inTheWay: () => BlockingReaders | undefined | Fault,
   change: Effect.Effect<A, Fault>
 ): Effect.Effect<A, Fault> =>
-  patiently(
+  retryTransient(
     Effect.catch(change, (fault) => {
       if (!isInUse(fault)) return Effect.fail(fault)
-      return Effect.flatMap(atOnce(inTheWay), (what) =>
+      return Effect.flatMap(attemptOnce(inTheWay), (what) =>
         what === undefined || !handles.has(what) ? Effect.fail(fault) : Effect.andThen(handles.release(what), change)
       )
     })
@@ -61,13 +61,13 @@ export const yielding = <A>(
 
 interface Staged {
   readonly descriptor: number
-  readonly place: Place
+  readonly place: WindowsDirectory
   readonly name: string
   stat: FileStat | undefined
   isPublished: boolean
 }
 
-const unfit = (stats: WindowsStats | undefined, mode: Mode): Fault | undefined => {
+const targetFault = (stats: WindowsStats | undefined, mode: Mode): Fault | undefined => {
   if (stats === undefined) return undefined
   if (mode === "create") return alreadyExists
   if (kindOf(stats) !== "file") return notAFile
@@ -75,7 +75,7 @@ const unfit = (stats: WindowsStats | undefined, mode: Mode): Fault | undefined =
 }
 
 /** Creates and opens a new file. Removes it again if it is not verifiably in its place. */
-const openNew = (walker: Walker, place: Place, at: string, flags: number): Opened | undefined => {
+const openNew = (walker: Walker, place: WindowsDirectory, at: string, flags: number): Opened | undefined => {
   const { disk } = walker
   const descriptor = disk.openSync(at, flags | O_CREAT | O_EXCL, 0o666)
   let opened: Opened | undefined
@@ -91,7 +91,7 @@ const openNew = (walker: Walker, place: Place, at: string, flags: number): Opene
   }
 }
 
-const openTemporary = (walker: Walker, place: Place): Staged | undefined => {
+const openTemporary = (walker: Walker, place: WindowsDirectory): Staged | undefined => {
   const name = TemporaryNames.make()
   let opened: Opened | undefined
   try {
@@ -104,10 +104,10 @@ const openTemporary = (walker: Walker, place: Place): Staged | undefined => {
 
 /** Fails early if the publication would fail, so that a long stream is not read in vain. */
 const stage = (walker: Walker, path: FsPath, mode: Mode): Staged | Fault =>
-  stably(() => {
-    const spot = spotOf(walker, path)
+  retryChanged(() => {
+    const spot = inspectPath(walker, path)
     if (isFault(spot)) return spot
-    return unfit(spot.stats, mode) ?? openTemporary(walker, spot.place)
+    return targetFault(spot.stats, mode) ?? openTemporary(walker, spot.place)
   })
 
 const discard = ({ disk }: Walker, staged: Staged): void => {
@@ -117,7 +117,7 @@ const discard = ({ disk }: Walker, staged: Staged): void => {
 }
 
 /** Runs `use` with an empty temporary file next to the path. Removes the file afterwards, unless it was published. */
-const staging = <A, E, R>(
+const withStaged = <A, E, R>(
   walker: Walker,
   path: FsPath,
   mode: Mode,
@@ -129,7 +129,11 @@ const staging = <A, E, R>(
     (staged) => Effect.sync(() => discard(walker, staged))
   )
 
-const fill = <E, R>(disk: WindowsDisk, descriptor: number, content: Content<E, R>): Effect.Effect<void, Fault | E, R> => {
+const writeContent = <E, R>(
+  disk: WindowsDisk,
+  descriptor: number,
+  content: Content<E, R>
+): Effect.Effect<void, Fault | E, R> => {
   const progress = { written: 0 }
   return isBytes(content)
     ? write(disk, descriptor, content, progress)
@@ -145,10 +149,10 @@ const prepare = <E, R>(
   path: FsPath,
   content: Content<E, R>
 ): Effect.Effect<FileStat, Fault | E, R> => {
-  const filled = fill(disk, staged.descriptor, content)
+  const filled = writeContent(disk, staged.descriptor, content)
   return Effect.andThen(
-    durability === "none" ? filled : Effect.andThen(filled, settle(disk, staged.descriptor)),
-    atOnce(() => {
+    durability === "none" ? filled : Effect.andThen(filled, flush(disk, staged.descriptor)),
+    attemptOnce(() => {
       const stat = toStat(path, disk.fstatSync(staged.descriptor, { bigint: true }))
       staged.stat = stat
       // Report a failure of close, because some network disks report only here that the content was lost.
@@ -159,14 +163,14 @@ const prepare = <E, R>(
 }
 
 /** Codes of disks without hard links. Some report an unknown call, which has the code EISDIR. */
-const noSecondName = new Set(["EPERM", "EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "EMLINK"])
+const noHardLinkCodes = new Set(["EPERM", "EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "EMLINK"])
 
 /** Gives the file a name that must be free. Without hard links, an empty file reserves the name first. */
-const nameNew = (disk: WindowsDisk, from: string, to: string): void => {
+const linkNew = (disk: WindowsDisk, from: string, to: string): void => {
   try {
     disk.linkSync(from, to)
   } catch (error) {
-    if (!noSecondName.has(codeOf(error) ?? "")) throw error
+    if (!noHardLinkCodes.has(codeOf(error) ?? "")) throw error
     disk.closeSync(disk.openSync(to, O_RDWR | O_CREAT | O_EXCL))
     try {
       disk.renameSync(from, to)
@@ -181,42 +185,42 @@ const nameNew = (disk: WindowsDisk, from: string, to: string): void => {
 
 /** Publishes the file in one visible step. `append` requires that nothing exists there. */
 const publishNow = (walker: Walker, staged: Staged, path: FsPath, mode: Mode, stat: FileStat): FileStat | Fault => {
-  const spot = spotOf(walker, path)
+  const spot = inspectPath(walker, path)
   if (isFault(spot)) return spot
   const from = staged.place.at(staged.name)
   if (mode === "replace") {
-    const fault = unfit(spot.stats, mode)
+    const fault = targetFault(spot.stats, mode)
     if (fault !== undefined) return fault
     const name = spot.stats === undefined ? spot.name : walker.nameOf(spot.place, spot.name)
     walker.disk.renameSync(from, spot.place.at(name))
   } else {
     if (spot.stats !== undefined) return alreadyExists
-    nameNew(walker.disk, from, spot.at)
+    linkNew(walker.disk, from, spot.at)
   }
   staged.isPublished = true
   return stat
 }
 
 const publish = ({ handles, walker }: Writer, staged: Staged, path: FsPath, mode: Mode, stat: FileStat) =>
-  yielding(
+  withReadersReleased(
     handles,
     () => {
-      const spot = spotOf(walker, path)
+      const spot = inspectPath(walker, path)
       return isFault(spot) ? spot : spot.stats && { file: spot.stats }
     },
-    atOnce(() => publishNow(walker, staged, path, mode, stat))
+    attemptOnce(() => publishNow(walker, staged, path, mode, stat))
   )
 
-export const put = <E, R>(
+export const replaceFile = <E, R>(
   writer: Writer,
   path: FsPath,
   content: Content<E, R>,
   mode: "create" | "replace",
   commit: Commit | undefined
 ): Effect.Effect<FileStat, Fault | E, R> =>
-  staging(writer.walker, path, mode, (staged) =>
+  withStaged(writer.walker, path, mode, (staged) =>
     Effect.flatMap(prepare(writer, staged, path, content), (stat) =>
-      committed(commit, publish(writer, staged, path, mode, stat))
+      runCommit(commit, publish(writer, staged, path, mode, stat))
     )
   )
 
@@ -228,7 +232,7 @@ interface Target extends Opened, Progress {
 }
 
 const makeTarget = (walker: Walker, path: FsPath): Opened | Fault | undefined => {
-  const spot = spotOf(walker, path)
+  const spot = inspectPath(walker, path)
   if (isFault(spot)) return spot
   try {
     return openNew(walker, spot.place, spot.at, O_WRONLY | O_APPEND)
@@ -239,7 +243,7 @@ const makeTarget = (walker: Walker, path: FsPath): Opened | Fault | undefined =>
 }
 
 const openTarget = (walker: Walker, path: FsPath): Target | Fault =>
-  stably(() => {
+  retryChanged(() => {
     const found = openFile(walker, path, O_WRONLY | O_APPEND)
     const isNew = isFault(found) && found._tag === "NotFound"
     const opened = isNew ? makeTarget(walker, path) : found
@@ -254,9 +258,9 @@ const openTarget = (walker: Walker, path: FsPath): Target | Fault =>
  * A file opened to append cannot be truncated, and an open file may survive its removal. So both are done through the
  * name, if it still belongs to the file.
  */
-const cutBack = (walker: Walker, { isNew, path, stats, written }: Target): void => {
+const undoAppend = (walker: Walker, { isNew, path, stats, written }: Target): void => {
   const { disk } = walker
-  const spot = spotOf(walker, path)
+  const spot = inspectPath(walker, path)
   if (isFault(spot) || spot.stats === undefined || !isSameFile(spot.stats, stats)) return
   if (spot.stats.size !== stats.size + BigInt(written)) return
   if (isNew) return disk.unlinkSync(spot.at)
@@ -268,11 +272,11 @@ const cutBack = (walker: Walker, { isNew, path, stats, written }: Target): void 
   }
 }
 
-const leave = (walker: Walker, target: Target): void => {
+const closeTarget = (walker: Walker, target: Target): void => {
   closeQuietly(walker.disk, target.descriptor)
   if (target.isComplete) return
   try {
-    cutBack(walker, target)
+    undoAppend(walker, target)
   } catch {
     // Ignore this failure: the caller already reports the original one.
   }
@@ -295,10 +299,10 @@ const withTarget = <A>(
 ): Effect.Effect<A, Fault> =>
   Effect.scoped(
     Effect.flatMap(
-      patiently(
+      retryTransient(
         Effect.acquireRelease(
-          atOnce(() => openTarget(walker, path)),
-          (target) => Effect.sync(() => leave(walker, target))
+          attemptOnce(() => openTarget(walker, path)),
+          (target) => Effect.sync(() => closeTarget(walker, target))
         )
       ),
       use
@@ -308,11 +312,11 @@ const withTarget = <A>(
 const appendTo = (
   { durability, walker }: Writer,
   path: FsPath,
-  putInto: (target: Target) => Effect.Effect<void, Fault>
+  writeTo: (target: Target) => Effect.Effect<void, Fault>
 ): Effect.Effect<FileStat, Fault> =>
   withTarget(walker, path, (target) =>
     Effect.andThen(
-      durability === "none" ? putInto(target) : Effect.andThen(putInto(target), settle(walker.disk, target.descriptor)),
+      durability === "none" ? writeTo(target) : Effect.andThen(writeTo(target), flush(walker.disk, target.descriptor)),
       Effect.sync(() => {
         target.isComplete = true
         return statOf(walker.disk, target)
@@ -323,7 +327,7 @@ const appendTo = (
 /** Bytes appended by one system call, which are held in memory. */
 const blockSize = 256 * 1024 * 1024
 
-const copyFrom = (disk: WindowsDisk, from: string, size: number, target: Target): Effect.Effect<void, Fault> =>
+const appendFrom = (disk: WindowsDisk, from: string, size: number, target: Target): Effect.Effect<void, Fault> =>
   Effect.acquireUseRelease(
     attempt(() => disk.openSync(from, O_RDONLY)),
     (descriptor) => {
@@ -332,7 +336,7 @@ const copyFrom = (disk: WindowsDisk, from: string, size: number, target: Target)
         Effect.flatMap(read(disk, descriptor, block, offset), (length) =>
           length === 0
             ? Effect.void
-            : Effect.flatMap(write(disk, target.descriptor, block.subarray(0, length), target, largest), () =>
+            : Effect.flatMap(write(disk, target.descriptor, block.subarray(0, length), target, maxBytesPerCall), () =>
                 next(offset + length)
               )
         )
@@ -347,15 +351,15 @@ const appendStream = <E, R>(
   content: Stream.Stream<Uint8Array, E, R>,
   commit: Commit | undefined
 ): Effect.Effect<FileStat, Fault | E, R> =>
-  staging(writer.walker, path, "append", (staged) =>
+  withStaged(writer.walker, path, "append", (staged) =>
     Effect.flatMap(prepare(writer, staged, path, content), (stat) => {
       const from = staged.place.at(staged.name)
       const published = Effect.catch(publish(writer, staged, path, "append", stat), (fault) =>
         fault._tag === "AlreadyExists"
-          ? appendTo(writer, path, (target) => copyFrom(writer.walker.disk, from, stat.sizeBytes, target))
+          ? appendTo(writer, path, (target) => appendFrom(writer.walker.disk, from, stat.sizeBytes, target))
           : Effect.fail(fault)
       )
-      return committed(commit, published)
+      return runCommit(commit, published)
     })
   )
 
@@ -366,8 +370,8 @@ export const append = <E, R>(
   commit: Commit | undefined
 ): Effect.Effect<FileStat, Fault | E, R> =>
   isBytes(content)
-    ? committed(
+    ? runCommit(
         commit,
-        appendTo(writer, path, (target) => write(writer.walker.disk, target.descriptor, content, target, largest))
+        appendTo(writer, path, (target) => write(writer.walker.disk, target.descriptor, content, target, maxBytesPerCall))
       )
     : appendStream(writer, path, content, commit)

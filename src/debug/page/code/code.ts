@@ -9,7 +9,7 @@ import { tags } from "@lezer/highlight"
 const nonce = document.querySelector<HTMLMetaElement>("meta[name=csp-nonce]")?.content ?? ""
 
 /** Extensions that CodeMirror's language list does not know, with an equivalent one. */
-const alike: Readonly<Record<string, string>> = {
+const equivalentExtensions: Readonly<Record<string, string>> = {
   jsonl: "json",
   ndjson: "json",
   jsonc: "json",
@@ -28,7 +28,10 @@ const alike: Readonly<Record<string, string>> = {
 export const descriptionOf = (path: string): LanguageDescription | null => {
   const name = path.slice(path.lastIndexOf("/") + 1)
   const ending = /\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? ""
-  return LanguageDescription.matchFilename(languages, Object.hasOwn(alike, ending) ? `a.${alike[ending]}` : name)
+  return LanguageDescription.matchFilename(
+    languages,
+    Object.hasOwn(equivalentExtensions, ending) ? `a.${equivalentExtensions[ending]}` : name
+  )
 }
 
 /** Loads the language; returns no extension if it is unknown or cannot be loaded. */
@@ -63,7 +66,7 @@ const highlighting = HighlightStyle.define([
   { tag: [tags.deleted, tags.invalid], color: "var(--bad)" }
 ])
 
-const look = EditorView.theme({
+const editorTheme = EditorView.theme({
   "&": { color: "var(--text)", backgroundColor: "var(--bg)", fontSize: "12.5px", height: "100%" },
   "&.cm-focused": { outline: "none" },
   ".cm-scroller": { fontFamily: "var(--mono)", lineHeight: "20px" },
@@ -136,31 +139,31 @@ const look = EditorView.theme({
   ".cm-tooltip": { border: "1px solid var(--line)", backgroundColor: "var(--bg-raised)" }
 })
 
-export const codeTheme: Extension = [look, syntaxHighlighting(highlighting)]
+export const codeTheme: Extension = [editorTheme, syntaxHighlighting(highlighting)]
 
-export const onLine = Facet.define<(line: number) => void>()
+export const lineClickListeners = Facet.define<(line: number) => void>()
 
 /** The label beside a line; by default its number in the editor. */
 export const lineLabel = Facet.define<(line: number) => string, (line: number) => string>({
   combine: (labels) => labels[0] ?? String
 })
 
-const numbers = lineNumbers({
+const lineNumberGutter = lineNumbers({
   formatNumber: (line, state) => state.facet(lineLabel)(line),
   domEventHandlers: {
     click: (view, { from }) => {
-      const listeners = view.state.facet(onLine)
+      const listeners = view.state.facet(lineClickListeners)
       for (const listener of listeners) listener(view.state.doc.lineAt(from).number)
       return listeners.length > 0
     }
   }
 })
 
-const wrapping = new Compartment()
+const wrappingCompartment = new Compartment()
 
 /** Returns the effect that turns wrapping of long lines on or off. By default it is off. */
 export const wrappingEffect = (isWrapping: boolean): StateEffect<unknown> =>
-  wrapping.reconfigure(isWrapping ? EditorView.lineWrapping : [])
+  wrappingCompartment.reconfigure(isWrapping ? EditorView.lineWrapping : [])
 
 export const setWrapping = (view: EditorView, isWrapping: boolean): void =>
   view.dispatch({ effects: wrappingEffect(isWrapping) })
@@ -174,19 +177,19 @@ const selectAll = (view: EditorView): boolean => {
 /** Returns a text with LF for each CRLF: the editor's lines end with LF alone, as `grep` and the server count them. */
 export const withLineFeeds = (text: string): string => text.replaceAll("\r\n", "\n")
 
-export const base: Extension = [
+export const baseExtensions: Extension = [
   EditorState.lineSeparator.of("\n"),
   EditorView.cspNonce.of(nonce),
   EditorState.readOnly.of(true),
   EditorView.editable.of(false),
   EditorView.contentAttributes.of({ tabindex: "0", role: "textbox", "aria-readonly": "true", "aria-multiline": "true" }),
   EditorState.tabSize.of(4),
-  numbers,
+  lineNumberGutter,
   highlightSpecialChars({ addSpecialChars: /[\u202a-\u202e\u2066-\u2069]/g }),
   drawSelection({ cursorBlinkRate: 0 }),
   highlightSelectionMatches({ minSelectionLength: 3 }),
   search({ top: true }),
-  wrapping.of([]),
+  wrappingCompartment.of([]),
   Prec.high(keymap.of([{ key: "Mod-a", run: selectAll }])),
   keymap.of(searchKeymap),
   codeTheme

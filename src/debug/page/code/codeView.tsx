@@ -1,7 +1,7 @@
 import { Compartment, EditorState, StateEffect, StateField } from "@codemirror/state"
 import { Decoration, type DecorationSet, EditorView } from "@codemirror/view"
 import { useEffect, useMemo, useRef } from "preact/hooks"
-import { base, languageOf, lineLabel, onLine, withLineFeeds, wrappingEffect } from "./code.ts"
+import { baseExtensions, languageOf, lineLabel, lineClickListeners, withLineFeeds, wrappingEffect } from "./code.ts"
 import { layoutOf } from "./layout.ts"
 
 const chooseLine = StateEffect.define<number | undefined>()
@@ -49,24 +49,24 @@ export const CodeView = ({
   readonly onChooseLine?: ((line: number) => void) | undefined
 }) => {
   const element = useRef<HTMLDivElement>(null)
-  const view = useRef<EditorView>(undefined)
-  const choose = useRef(onChooseLine)
-  choose.current = onChooseLine
-  const made = useRef("")
+  const editorView = useRef<EditorView>(undefined)
+  const chooseCallback = useRef(onChooseLine)
+  chooseCallback.current = onChooseLine
+  const shownText = useRef("")
   const layout = useMemo(() => layoutOf(withLineFeeds(text), firstLine, isWrapping), [text, firstLine, isWrapping])
-  const laidOut = useRef(layout)
-  laidOut.current = layout
+  const currentLayout = useRef(layout)
+  currentLayout.current = layout
   const labels = useRef(new Compartment())
 
   useEffect(() => {
     const language = new Compartment()
-    let isGone = false
+    let isDestroyed = false
     const editor = new EditorView({
       parent: element.current!,
       state: EditorState.create({
         doc: layout.text,
         extensions: [
-          base,
+          baseExtensions,
           labels.current.of(lineLabel.of(layout.labelOf)),
           language.of([]),
           chosenLine,
@@ -74,47 +74,48 @@ export const CodeView = ({
           onChooseLine === undefined
             ? []
             : [
-                onLine.of((number) => choose.current?.(laidOut.current.lineOf(number))),
+                lineClickListeners.of((number) => chooseCallback.current?.(currentLayout.current.fileLineOf(number))),
                 EditorView.editorAttributes.of({ class: "cm-lines-link" })
               ]
         ]
       })
     })
-    view.current = editor
-    made.current = layout.text
+    editorView.current = editor
+    shownText.current = layout.text
     void languageOf(path).then((extension) => {
-      if (!isGone) editor.dispatch({ effects: language.reconfigure(extension) })
+      if (!isDestroyed) editor.dispatch({ effects: language.reconfigure(extension) })
     })
     return () => {
-      isGone = true
-      view.current = undefined
+      isDestroyed = true
+      editorView.current = undefined
       editor.destroy()
     }
   }, [path])
 
   useEffect(() => {
-    if (view.current === undefined) return
+    if (editorView.current === undefined) return
     // Dispatch both in one step: a long line that is not split must never be wrapped.
-    view.current.dispatch({
+    editorView.current.dispatch({
       effects: [labels.current.reconfigure(lineLabel.of(layout.labelOf)), wrappingEffect(isWrapping)],
-      ...(made.current !== layout.text && { changes: changeOf(made.current, layout.text) })
+      ...(shownText.current !== layout.text && { changes: changeOf(shownText.current, layout.text) })
     })
-    made.current = layout.text
+    shownText.current = layout.text
   }, [layout, path])
 
   useEffect(() => {
-    const editor = view.current
+    const editor = editorView.current
     if (editor === undefined) return
-    const shown = line === undefined ? undefined : layout.shownOf(line)
+    const shown = line === undefined ? undefined : layout.editorLineOf(line)
     const isThere = shown !== undefined && shown >= 1 && shown <= editor.state.doc.lines
     const effects: Array<StateEffect<unknown>> = [chooseLine.of(isThere ? shown : undefined)]
     if (isThere) {
       const { from } = editor.state.doc.line(shown)
-      const seen = editor.scrollDOM.getBoundingClientRect()
+      const visibleBox = editor.scrollDOM.getBoundingClientRect()
       const block = editor.lineBlockAt(from)
       const top = block.top + editor.documentTop
       // Scroll only if the line is out of sight; a clicked line is visible already.
-      if (top < seen.top || top + block.height > seen.bottom) effects.push(EditorView.scrollIntoView(from, { y: "center" }))
+      if (top < visibleBox.top || top + block.height > visibleBox.bottom)
+        effects.push(EditorView.scrollIntoView(from, { y: "center" }))
     }
     editor.dispatch({ effects })
   }, [line, path, layout])

@@ -3,15 +3,15 @@
  * several. A browser needs seconds to break a line of megabytes, and repeats it for each change.
  */
 
-const maxPiece = 5000
+const maxPieceCharacters = 5000
 
 export interface Layout {
   readonly text: string
   /** Returns the number to show beside a line of the editor, both from 1; "" for the rest of a long line. */
   readonly labelOf: (shown: number) => string
-  readonly lineOf: (shown: number) => number
+  readonly fileLineOf: (shown: number) => number
   /** Returns the line of the editor in which a line of the file begins; it may be outside the text. */
-  readonly shownOf: (line: number) => number
+  readonly editorLineOf: (line: number) => number
 }
 
 const isHighSurrogate = (text: string, at: number): boolean => (text.charCodeAt(at) & 0xfc00) === 0xd800
@@ -19,7 +19,7 @@ const isHighSurrogate = (text: string, at: number): boolean => (text.charCodeAt(
 const piecesOf = (text: string, start: number, end: number): ReadonlyArray<string> => {
   const pieces: Array<string> = []
   for (let at = start; at < end;) {
-    let stop = Math.min(end, at + maxPiece)
+    let stop = Math.min(end, at + maxPieceCharacters)
     if (stop < end && isHighSurrogate(text, stop - 1)) stop--
     pieces.push(text.slice(at, stop))
     at = stop
@@ -27,36 +27,36 @@ const piecesOf = (text: string, start: number, end: number): ReadonlyArray<strin
   return pieces
 }
 
-const asItIs = (text: string, firstLine: number): Layout => ({
+const unsplitLayout = (text: string, firstLine: number): Layout => ({
   text,
   labelOf: (shown) => String(shown + firstLine - 1),
-  lineOf: (shown) => shown + firstLine - 1,
-  shownOf: (line) => line - firstLine + 1
+  fileLineOf: (shown) => shown + firstLine - 1,
+  editorLineOf: (line) => line - firstLine + 1
 })
 
 /** Lays out a text whose first line has the number `firstLine`. Its lines must end with LF. */
 export const layoutOf = (text: string, firstLine: number, isWrapping: boolean): Layout => {
-  if (!isWrapping) return asItIs(text, firstLine)
+  if (!isWrapping) return unsplitLayout(text, firstLine)
   const shown: Array<string> = []
   const lines: Array<number> = []
   let line = firstLine
   for (let at = 0; at <= text.length; line++) {
     const found = text.indexOf("\n", at)
     const end = found === -1 ? text.length : found
-    const pieces = end - at > maxPiece ? piecesOf(text, at, end) : [text.slice(at, end)]
+    const pieces = end - at > maxPieceCharacters ? piecesOf(text, at, end) : [text.slice(at, end)]
     for (const piece of pieces) {
       shown.push(piece)
       lines.push(line)
     }
     at = end + 1
   }
-  if (shown.length === line - firstLine) return asItIs(text, firstLine)
+  if (shown.length === line - firstLine) return unsplitLayout(text, firstLine)
   const last = shown.length
   return {
     text: shown.join("\n"),
     labelOf: (number) => (number > 1 && lines[number - 2] === lines[number - 1] ? "" : String(lines[number - 1] ?? "")),
-    lineOf: (number) => lines[Math.min(number, last) - 1]!,
-    shownOf: (wanted) => {
+    fileLineOf: (number) => lines[Math.min(number, last) - 1]!,
+    editorLineOf: (wanted) => {
       const found = lines.indexOf(wanted)
       return found === -1 ? (wanted < firstLine ? 0 : last + 1) : found + 1
     }

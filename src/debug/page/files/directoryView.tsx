@@ -1,22 +1,22 @@
 import * as Api from "../api.ts"
-import { bytes, Empty, Name, plainName, Time, useAsked } from "../components.tsx"
+import { bytes, Empty, Name, escapeName, Time, useRequest } from "../components.tsx"
 import { Drawing, FileIcon } from "../shell/icons.tsx"
 import { at, fileHref, meta, version } from "../store.ts"
 import { Crumbs } from "./fileView.tsx"
-import { Later } from "./later.tsx"
-import { shown } from "./state.ts"
+import { LazyComponent } from "./later.tsx"
+import { shownTree } from "./state.ts"
 import { childrenOf, type Node } from "./tree.ts"
 
 const markdown = () => import("./markdown.tsx").then(({ Markdown }) => Markdown)
 
 /** The largest number of entries to draw. More would be slow, and the filter finds them better. */
-const most = 500
+const maxListedEntries = 500
 
-const count = (files: number): string => `${files.toLocaleString("en")} ${files === 1 ? "file" : "files"}`
+const formatFileCount = (files: number): string => `${files.toLocaleString("en")} ${files === 1 ? "file" : "files"}`
 
 const Facts = () => {
   const known = meta.value
-  const filesystem = shown.value?.filesystem
+  const filesystem = shownTree.value?.filesystem
   if (known === undefined) return null
   const facts: ReadonlyArray<readonly [string, preact.ComponentChildren]> = [
     ["Files", filesystem === undefined ? "none" : filesystem.file_count.toLocaleString("en")],
@@ -39,17 +39,18 @@ const Facts = () => {
 }
 
 const Readme = ({ node }: { readonly node: Node }) => {
-  const asked = useAsked((signal) => Api.file(node.path, at.value, signal), [node.path, at.value, version.value])
-  if (asked.value?.kind !== "text" || asked.value.content === null || asked.value.content === "") return null
+  const readmeRequest = useRequest((signal) => Api.file(node.path, at.value, signal), [node.path, at.value, version.value])
+  if (readmeRequest.value?.kind !== "text" || readmeRequest.value.content === null || readmeRequest.value.content === "")
+    return null
   return (
-    <section class="readme" aria-label={plainName(node.name)}>
+    <section class="readme" aria-label={escapeName(node.name)}>
       <header>
         <FileIcon kind="file" name={node.name} />
         <a href={fileHref(node.path)}>
           <Name text={node.name} />
         </a>
       </header>
-      <Later load={markdown} with={{ path: node.path, text: asked.value.content, isPart: true }} />
+      <LazyComponent load={markdown} with={{ path: node.path, text: readmeRequest.value.content, isPart: true }} />
     </section>
   )
 }
@@ -58,7 +59,7 @@ export const DirectoryView = ({ node }: { readonly node: Node }) => {
   const children = childrenOf(node)
   const readme = children.find(({ kind, name }) => kind === "file" && /^readme\.(?:md|markdown)$/i.test(name))
   return (
-    <section class="directory" aria-label={node.path === "" ? "All files" : plainName(node.path)}>
+    <section class="directory" aria-label={node.path === "" ? "All files" : escapeName(node.path)}>
       <header class="file-head">
         <div class="file-title">
           {node.path === "" ? null : (
@@ -69,7 +70,7 @@ export const DirectoryView = ({ node }: { readonly node: Node }) => {
           <Crumbs path={node.path} />
         </div>
         <p class="file-facts">
-          <span>{count(node.files)}</span>
+          <span>{formatFileCount(node.files)}</span>
           <span>{bytes(node.size)}</span>
         </p>
       </header>
@@ -79,23 +80,23 @@ export const DirectoryView = ({ node }: { readonly node: Node }) => {
           <Empty title="Nothing is in it" />
         ) : (
           <ul class="listing">
-            {children.slice(0, most).map((child) => (
+            {children.slice(0, maxListedEntries).map((child) => (
               <li key={child.path}>
                 <a href={fileHref(child.path)}>
                   <FileIcon kind={child.kind} name={child.name} />
                   <span class="grow ellipsis">
                     <Name text={child.name} />
                   </span>
-                  <span class="dim listing-files">{child.kind === "directory" ? count(child.files) : ""}</span>
+                  <span class="dim listing-files">{child.kind === "directory" ? formatFileCount(child.files) : ""}</span>
                   <span class="dim listing-size">{bytes(child.size)}</span>
                 </a>
               </li>
             ))}
           </ul>
         )}
-        {children.length > most ? (
+        {children.length > maxListedEntries ? (
           <p class="dim listing-more">
-            and {(children.length - most).toLocaleString("en")} more, which the tree and its filter show.
+            and {(children.length - maxListedEntries).toLocaleString("en")} more, which the tree and its filter show.
           </p>
         ) : null}
         {readme === undefined ? null : <Readme node={readme} />}

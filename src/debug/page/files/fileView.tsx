@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks"
 import type { FileContent } from "../../model.ts"
 import * as Api from "../api.ts"
-import { bytes, Empty, Name, plainName, Time, Trouble, useAsked } from "../components.tsx"
+import { bytes, Empty, Name, escapeName, Time, ErrorMessage, useRequest } from "../components.tsx"
 import { Drawing } from "../shell/icons.tsx"
 import { useKeys } from "../shell/keys.ts"
 import {
@@ -19,9 +19,9 @@ import {
   version
 } from "../store.ts"
 import { bytesOf, type Form, formOf, hexOf, imageTypeOf } from "./content.ts"
-import { Later } from "./later.tsx"
+import { LazyComponent } from "./later.tsx"
 import { partAsked, Pager } from "./pager.tsx"
-import { shown } from "./state.ts"
+import { shownTree } from "./state.ts"
 import { resolved } from "./tree.ts"
 
 const code = () => import("../code/codeView.tsx").then(({ CodeView }) => CodeView)
@@ -31,7 +31,7 @@ const history = () => import("../panels/index.ts").then(({ History }) => History
 const json = () => import("./json.ts")
 
 /** The sizes above which a form is used only on request, because its layout takes seconds. */
-const large: Partial<Record<Form, number>> = { json: 2_000_000, markdown: 500_000, table: 8_000_000 }
+const maxAutomaticBytes: Partial<Record<Form, number>> = { json: 2_000_000, markdown: 500_000, table: 8_000_000 }
 
 export const Crumbs = ({ path }: { readonly path: string }) => {
   const parts = path === "" ? [] : path.split("/")
@@ -72,30 +72,30 @@ const CopyButton = ({
   readonly class?: string
   readonly shown?: string
 }) => {
-  const [said, say] = useState<"done" | "refused">()
+  const [copyState, setCopyState] = useState<"done" | "refused">()
   useEffect(() => {
-    if (said === undefined) return undefined
-    const timer = setTimeout(() => say(undefined), 1500)
+    if (copyState === undefined) return undefined
+    const timer = setTimeout(() => setCopyState(undefined), 1500)
     return () => clearTimeout(timer)
-  }, [said])
+  }, [copyState])
   return (
     <button
       type="button"
       class={name}
-      title={said === undefined ? label : said === "done" ? "Copied" : "The browser did not let it be copied."}
+      title={copyState === undefined ? label : copyState === "done" ? "Copied" : "The browser did not let it be copied."}
       aria-label={shown === undefined ? label : `${label} ${shown}`}
-      data-said={said}
+      data-said={copyState}
       onClick={() =>
         void navigator.clipboard.writeText(text).then(
-          () => say("done"),
-          () => say("refused")
+          () => setCopyState("done"),
+          () => setCopyState("refused")
         )
       }
     >
       {shown === undefined ? null : <span class="mono">{shown}</span>}
-      <Drawing of={said === "done" ? "check" : said === "refused" ? "close" : "copy"} />
+      <Drawing of={copyState === "done" ? "check" : copyState === "refused" ? "close" : "copy"} />
       <span class="visually-hidden" role="status">
-        {said === "done" ? "Copied" : ""}
+        {copyState === "done" ? "Copied" : ""}
       </span>
     </button>
   )
@@ -105,7 +105,7 @@ const download = (file: FileContent): void => {
   const url = URL.createObjectURL(new Blob([bytesOf(file)], { type: "application/octet-stream" }))
   const link = document.createElement("a")
   link.href = url
-  link.download = plainName(file.path.slice(file.path.lastIndexOf("/") + 1))
+  link.download = escapeName(file.path.slice(file.path.lastIndexOf("/") + 1))
   link.click()
   setTimeout(() => URL.revokeObjectURL(url), 10_000)
 }
@@ -123,7 +123,7 @@ const Code = ({
 }) => {
   const number = Number(place.value.params["line"])
   return (
-    <Later
+    <LazyComponent
       load={code}
       with={{
         path: name,
@@ -140,15 +140,15 @@ const Code = ({
 
 const Formatted = ({ file }: { readonly file: FileContent }) => {
   const text = file.content ?? ""
-  const [laid, setLaid] = useState<string>()
+  const [formattedText, setFormattedText] = useState<string>()
   useEffect(() => {
     let isGone = false
-    void json().then(({ formatted }) => isGone || setLaid(formatted(text)))
+    void json().then(({ formatted }) => isGone || setFormattedText(formatted(text)))
     return () => {
       isGone = true
     }
   }, [text])
-  return laid === undefined ? null : <Code name="a.json" text={laid} label="Formatted" />
+  return formattedText === undefined ? null : <Code name="a.json" text={formattedText} label="Formatted" />
 }
 
 const useUrl = (file: FileContent, type: string): string => {
@@ -171,7 +171,7 @@ const Picture = ({ file, type }: { readonly file: FileContent; readonly type: st
         <figure>
           <img
             src={url}
-            alt={plainName(file.path)}
+            alt={escapeName(file.path)}
             onLoad={({ currentTarget: { naturalHeight, naturalWidth } }) =>
               setSize({ url, text: naturalWidth > 0 ? `${naturalWidth} × ${naturalHeight}` : "no size of its own" })
             }
@@ -217,12 +217,12 @@ const Binary = ({ file }: { readonly file: FileContent }) => {
 const Link = ({ file }: { readonly file: FileContent }) => {
   const to = file.content ?? ""
   const target = to.startsWith("/") ? undefined : resolved(file.path, to)
-  const isHere = target !== undefined && (target === "" || shown.value?.tree.nodes.has(target) === true)
+  const isTargetHere = target !== undefined && (target === "" || shownTree.value?.tree.nodes.has(target) === true)
   return (
     <Empty title="A symbolic link">
       <p>
         It leads to{" "}
-        {isHere ? (
+        {isTargetHere ? (
           <a class="mono" href={fileHref(target)}>
             <Name text={to} />
           </a>
@@ -231,48 +231,49 @@ const Link = ({ file }: { readonly file: FileContent }) => {
             <Name text={to} />
           </code>
         )}
-        {isHere ? "." : ", which is not among these files."}
+        {isTargetHere ? "." : ", which is not among these files."}
       </p>
     </Empty>
   )
 }
 
-const forms: Partial<Record<Form, readonly [shown: string, written: string]>> = {
+const formLabels: Partial<Record<Form, readonly [shown: string, written: string]>> = {
   markdown: ["Rendered", "Raw"],
   json: ["Formatted", "As written"],
   table: ["Table", "As written"],
   image: ["Image", "Text"]
 }
 
-const Body = ({ asWritten, file, form }: { readonly file: FileContent; readonly form: Form; readonly asWritten: boolean }) => {
+const Body = ({ isRaw, file, form }: { readonly file: FileContent; readonly form: Form; readonly isRaw: boolean }) => {
   const type = imageTypeOf(file)
   if (form === "empty") return <Empty title="This file is empty" />
   if (form === "link") return <Link file={file} />
   if (file.content === null || form === "binary") return <Binary file={file} />
-  if (form === "image" && type !== undefined && !asWritten) return <Picture file={file} type={type} />
-  if (form === "json" && !asWritten) return <Formatted file={file} />
-  if (form === "markdown" && !asWritten) return <Later load={markdown} with={{ path: file.path, text: file.content }} />
-  if (form === "table" && !asWritten) return <Later load={table} with={{ label: plainName(file.path), text: file.content }} />
+  if (form === "image" && type !== undefined && !isRaw) return <Picture file={file} type={type} />
+  if (form === "json" && !isRaw) return <Formatted file={file} />
+  if (form === "markdown" && !isRaw) return <LazyComponent load={markdown} with={{ path: file.path, text: file.content }} />
+  if (form === "table" && !isRaw)
+    return <LazyComponent load={table} with={{ label: escapeName(file.path), text: file.content }} />
   return <Code name={file.path} text={file.content} firstLine={file.part?.first_lines[file.part.number]} />
 }
 
 /** The requested part, or the line while the parts are still unknown. */
-interface Wanted {
+interface RequestedPart {
   readonly path: string
   readonly part?: number | undefined
   readonly line?: number | undefined
 }
 
-const wantedFirst = (path: string): Wanted => {
+const initiallyRequested = (path: string): RequestedPart => {
   const line = Number(place.value.params["line"])
   return { path, part: partAsked(undefined), line: Number.isInteger(line) && line > 0 ? line : undefined }
 }
 
-const useShown = (path: string) => {
-  const [kept, setKept] = useState<Wanted>(() => wantedFirst(path))
-  const wanted = kept.path === path ? kept : wantedFirst(path)
-  const { line, part } = wanted
-  const asked = useAsked(
+const useFile = (path: string) => {
+  const [kept, setKeptRequest] = useState<RequestedPart>(() => initiallyRequested(path))
+  const requestedPart = kept.path === path ? kept : initiallyRequested(path)
+  const { line, part } = requestedPart
+  const asked = useRequest(
     async (signal) => {
       const isMissing = (error: unknown): boolean => error instanceof Api.ApiError && error.status === 404
       try {
@@ -283,54 +284,55 @@ const useShown = (path: string) => {
       }
       // The file may have become shorter than the part.
       go(hereWith({ part: undefined, line: undefined }), { replace: true })
-      setKept({ path })
+      setKeptRequest({ path })
       return undefined
     },
     [path, at.value, version.value, part, part === undefined ? line : undefined]
   )
   // Ignore an answer for another file.
   const value = asked.value?.path === path ? asked.value : undefined
-  const held = value?.file?.part
-  const next = partAsked(held)
+  const loadedPart = value?.file?.part
+  const next = partAsked(loadedPart)
   useEffect(() => {
-    if (wanted !== kept) setKept(wanted)
-    else if (held !== undefined && (next ?? 0) !== held.number && !asked.isWaiting) setKept({ path, part: next ?? 0 })
-  }, [path, held, next, asked.isWaiting])
+    if (requestedPart !== kept) setKeptRequest(requestedPart)
+    else if (loadedPart !== undefined && (next ?? 0) !== loadedPart.number && !asked.isLoading)
+      setKeptRequest({ path, part: next ?? 0 })
+  }, [path, loadedPart, next, asked.isLoading])
   return { ...asked, value }
 }
 
 export const FileView = ({ path }: { readonly path: string }) => {
-  const asked = useShown(path)
+  const asked = useFile(path)
   const file = asked.value?.file
   const form = file === undefined ? undefined : formOf(file)
-  const ways = form === undefined || (form === "image" && file?.kind !== "text") ? undefined : forms[form]
-  const canBeLaidOut = file !== undefined && !file.truncated
+  const formNames = form === undefined || (form === "image" && file?.kind !== "text") ? undefined : formLabels[form]
+  const canBeFormatted = file !== undefined && !file.truncated
   const chosen = place.value.params["as"]
   const line = place.value.params["line"]
-  const asWritten =
-    ways !== undefined &&
+  const isRaw =
+    formNames !== undefined &&
     (chosen === undefined
       ? (line !== undefined && form !== "json") ||
-        ((form === "json" || form === "table") && !canBeLaidOut) ||
-        file!.size_bytes > (large[form!] ?? Number.POSITIVE_INFINITY)
+        ((form === "json" || form === "table") && !canBeFormatted) ||
+        file!.size_bytes > (maxAutomaticBytes[form!] ?? Number.POSITIVE_INFINITY)
       : chosen === "written")
-  const isText = file?.kind === "text" && form !== "empty" && (ways === undefined || asWritten || form === "json")
+  const isText = file?.kind === "text" && form !== "empty" && (formNames === undefined || isRaw || form === "json")
   useKeys([
     { key: "w", does: "Wrap long lines", run: switchWrapping },
     { key: "h", does: "Who changed the file", run: switchHistory },
-    ...(ways === undefined
+    ...(formNames === undefined
       ? []
       : [
           {
             key: "v",
-            does: `${ways[0]} or ${ways[1].toLowerCase()}`,
-            run: () => go(hereWith({ as: asWritten ? "shown" : "written", line: undefined }), { replace: true })
+            does: `${formNames[0]} or ${formNames[1].toLowerCase()}`,
+            run: () => go(hereWith({ as: isRaw ? "shown" : "written", line: undefined }), { replace: true })
           }
         ])
   ])
   const snapshot = snapshots.value.find(({ id }) => id === at.value)
   return (
-    <section class="file" aria-label={plainName(path)}>
+    <section class="file" aria-label={escapeName(path)}>
       <header class="file-head">
         <div class="file-title">
           <a class="icon-button back" href={fileHref("")} aria-label="All files">
@@ -340,14 +342,14 @@ export const FileView = ({ path }: { readonly path: string }) => {
           <CopyButton label="Copy the path" text={path} />
         </div>
         <div class="file-tools">
-          {ways === undefined ? null : (
+          {formNames === undefined ? null : (
             <div class="segments" role="group" aria-label="How it is shown">
-              {ways.map((way, index) => (
+              {formNames.map((way, index) => (
                 <button
                   key={way}
                   type="button"
-                  aria-pressed={asWritten === (index === 1)}
-                  disabled={(form === "json" || form === "table") && index === 0 && !canBeLaidOut}
+                  aria-pressed={isRaw === (index === 1)}
+                  disabled={(form === "json" || form === "table") && index === 0 && !canBeFormatted}
                   onClick={() => go(hereWith({ as: index === 0 ? "shown" : "written", line: undefined }), { replace: true })}
                 >
                   {way}
@@ -417,7 +419,7 @@ export const FileView = ({ path }: { readonly path: string }) => {
       <div class={`file-split ${isHistoryShown.value ? "has-history" : ""}`}>
         <div class="file-body">
           {asked.error !== undefined ? (
-            <Trouble message={asked.error} retry={asked.again} />
+            <ErrorMessage message={asked.error} retry={asked.askAgain} />
           ) : asked.value === undefined ? null : file === undefined || form === undefined ? (
             <Empty title="There is no such file">
               <p>
@@ -430,7 +432,7 @@ export const FileView = ({ path }: { readonly path: string }) => {
               )}
             </Empty>
           ) : (
-            <Body key={`${path}`} file={file} form={form} asWritten={asWritten} />
+            <Body key={`${path}`} file={file} form={form} isRaw={isRaw} />
           )}
         </div>
         {isHistoryShown.value ? (
@@ -442,7 +444,7 @@ export const FileView = ({ path }: { readonly path: string }) => {
               </button>
             </header>
             <div class="history-body">
-              <Later load={history} with={{ path }} />
+              <LazyComponent load={history} with={{ path }} />
             </div>
           </aside>
         ) : null}

@@ -4,7 +4,7 @@ import { go, fileHref, place } from "../store.ts"
 import { DirectoryView } from "./directoryView.tsx"
 import { FileView } from "./fileView.tsx"
 import { Divider } from "./divider.tsx"
-import { shown } from "./state.ts"
+import { shownTree } from "./state.ts"
 import { TreePane } from "./treeView.tsx"
 
 export const FilesView = () => {
@@ -20,7 +20,7 @@ export const FilesView = () => {
     go(fileHref(""))
     queueMicrotask(focus)
   })
-  const tree = shown.value?.tree
+  const tree = shownTree.value?.tree
   const node = path === "" ? tree?.root : tree?.nodes.get(path)
   return (
     <div class={`files ${path === "" ? "" : "has-file"}`}>

@@ -1,11 +1,11 @@
 import type { ComponentType } from "preact"
 import { useEffect, useState } from "preact/hooks"
-import { Trouble } from "../components.tsx"
+import { ErrorMessage } from "../components.tsx"
 
 /** The loaded components, which render synchronously the next time. */
-const come = new Map<() => Promise<unknown>, unknown>()
+const loadedComponents = new Map<() => Promise<unknown>, unknown>()
 
-export const Later = <Props extends object>({
+export const LazyComponent = <Props extends object>({
   load,
   with: props
 }: {
@@ -14,25 +14,25 @@ export const Later = <Props extends object>({
   readonly with: NoInfer<Props>
 }) => {
   const [loaded, setLoaded] = useState<{ readonly component?: ComponentType<Props>; readonly error?: string }>(() =>
-    come.has(load) ? { component: come.get(load) as ComponentType<Props> } : {}
+    loadedComponents.has(load) ? { component: loadedComponents.get(load) as ComponentType<Props> } : {}
   )
-  const [turn, again] = useState(0)
+  const [attempt, setAttempt] = useState(0)
   useEffect(() => {
-    if (come.has(load)) return undefined
-    let isGone = false
+    if (loadedComponents.has(load)) return undefined
+    let isUnmounted = false
     load().then(
       (component) => {
-        come.set(load, component)
-        if (!isGone) setLoaded({ component })
+        loadedComponents.set(load, component)
+        if (!isUnmounted) setLoaded({ component })
       },
-      (error: unknown) => isGone || setLoaded({ error: error instanceof Error ? error.message : String(error) })
+      (error: unknown) => isUnmounted || setLoaded({ error: error instanceof Error ? error.message : String(error) })
     )
     return () => {
-      isGone = true
+      isUnmounted = true
     }
-  }, [turn])
+  }, [attempt])
   const { component: Component, error } = loaded
   if (error !== undefined)
-    return <Trouble message={`A part of the page did not come: ${error}`} retry={() => again(turn + 1)} />
+    return <ErrorMessage message={`A part of the page did not come: ${error}`} retry={() => setAttempt(attempt + 1)} />
   return Component === undefined ? null : <Component {...props} />
 }

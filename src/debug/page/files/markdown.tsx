@@ -12,18 +12,19 @@ import type { FileContent } from "../../model.ts"
 import * as Api from "../api.ts"
 import { at, fileHref } from "../store.ts"
 import { bytesOf, imageTypeOf } from "./content.ts"
-import { shown } from "./state.ts"
+import { shownTree } from "./state.ts"
 import { resolved } from "./tree.ts"
 
-const elements =
+const allowedElements =
   "h1 h2 h3 h4 h5 h6 p br hr ul ol li blockquote pre code em strong b i u s del ins sub sup kbd samp var mark small a img table thead tbody tfoot tr th td details summary dl dt dd div span input abbr figure figcaption center".split(
     " "
   )
-const attributes = "href src alt title align colspan rowspan start type checked disabled class id open width height".split(" ")
+const allowedAttributes =
+  "href src alt title align colspan rowspan start type checked disabled class id open width height".split(" ")
 
 const allowed = {
-  ALLOWED_TAGS: elements,
-  ALLOWED_ATTR: attributes,
+  ALLOWED_TAGS: allowedElements,
+  ALLOWED_ATTR: allowedAttributes,
   ALLOW_DATA_ATTR: false,
   ALLOW_ARIA_ATTR: false,
   SANITIZE_NAMED_PROPS: true,
@@ -37,7 +38,7 @@ const quoted = (text: string): string => text.replace(/[<>"]/g, (letter) => `&#$
  * protection against scripts, which DOMPurify provides. DOMPurify must parse the HTML first, and the page's policy would log an
  * error for each handler or style in it.
  */
-const written = (html: string): string => {
+const rewriteHtml = (html: string): string => {
   const parts: Array<string> = []
   let at = 0
   const shownHtml = html.replace(
@@ -48,12 +49,12 @@ const written = (html: string): string => {
     parts.push(shownHtml.slice(at, match.index).replaceAll("<", "&lt;"))
     at = match.index + match[0].length
     const name = match[2]!.toLowerCase()
-    if (!elements.includes(name)) continue
+    if (!allowedElements.includes(name)) continue
     parts.push(`<${match[1]}${name}`)
     for (const [, key, double, single, bare] of (match[3] ?? "").matchAll(
       /([^\s"'>/=]+)(?:\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'=<>`]+)))?/g
     )) {
-      if (attributes.includes(key!.toLowerCase())) parts.push(` ${key}="${quoted(double ?? single ?? bare ?? "")}"`)
+      if (allowedAttributes.includes(key!.toLowerCase())) parts.push(` ${key}="${quoted(double ?? single ?? bare ?? "")}"`)
     }
     parts.push(">")
   }
@@ -61,17 +62,17 @@ const written = (html: string): string => {
   return parts.join("")
 }
 
-const marked = new Marked({ gfm: true, async: false, renderer: { html: ({ text }) => written(text) } })
+const marked = new Marked({ gfm: true, async: false, renderer: { html: ({ text }) => rewriteHtml(text) } })
 
-const holdBack = (node: Element): void => {
+const holdImageSource = (node: Element): void => {
   if (node.localName !== "img") return
   const source = node.getAttribute("src")
   node.removeAttribute("src")
   if (source !== null) node.setAttribute("data-src", source)
 }
 
-const clean = (html: string): DocumentFragment => {
-  DOMPurify.addHook("afterSanitizeAttributes", holdBack)
+const sanitizeHtml = (html: string): DocumentFragment => {
+  DOMPurify.addHook("afterSanitizeAttributes", holdImageSource)
   try {
     return DOMPurify.sanitize(html, allowed) as unknown as DocumentFragment
   } finally {
@@ -82,11 +83,11 @@ const clean = (html: string): DocumentFragment => {
 const isRemote = (reference: string): boolean => /^(?:[a-z][a-z0-9+.-]*:|\/\/)/i.test(reference)
 
 const pathOf = (from: string, reference: string): string | undefined => {
-  const [way = ""] = reference.split(/[?#]/, 1)
+  const [referencePath = ""] = reference.split(/[?#]/, 1)
   try {
-    return resolved(from, decodeURIComponent(way))
+    return resolved(from, decodeURIComponent(referencePath))
   } catch {
-    return resolved(from, way)
+    return resolved(from, referencePath)
   }
 }
 
@@ -104,7 +105,7 @@ const openOutside = (link: HTMLAnchorElement): void => {
   link.classList.add("outside")
 }
 
-const mendLinks = (root: DocumentFragment, path: string): void => {
+const resolveLinks = (root: DocumentFragment, path: string): void => {
   for (const link of root.querySelectorAll("a")) {
     const reference = link.getAttribute("href")
     if (reference === null || reference === "") continue
@@ -119,7 +120,7 @@ const mendLinks = (root: DocumentFragment, path: string): void => {
       continue
     }
     const target = pathOf(path, reference)
-    const known = shown.value?.tree.nodes
+    const known = shownTree.value?.tree.nodes
     if (target !== undefined && (target === "" || known?.has(target) === true)) link.setAttribute("href", fileHref(target))
     else {
       link.removeAttribute("href")
@@ -129,7 +130,7 @@ const mendLinks = (root: DocumentFragment, path: string): void => {
   }
 }
 
-const instead = (image: Element, text: string, href?: string): void => {
+const replaceImage = (image: Element, text: string, href?: string): void => {
   const label = image.getAttribute("alt") ?? ""
   const made = document.createElement(href === undefined ? "span" : "a")
   made.className = "no-image"
@@ -152,25 +153,25 @@ const showImages = (root: ParentNode, path: string, signal: AbortSignal, made: A
       continue
     }
     if (isRemote(source)) {
-      if (/^https?:/i.test(source)) instead(image, "an image from elsewhere, not loaded", source)
-      else instead(image, "an image that is not loaded")
+      if (/^https?:/i.test(source)) replaceImage(image, "an image from elsewhere, not loaded", source)
+      else replaceImage(image, "an image that is not loaded")
       continue
     }
     const target = pathOf(path, source)
-    if (target === undefined || shown.value?.tree.nodes.has(target) !== true) {
-      instead(image, "an image that is not here")
+    if (target === undefined || shownTree.value?.tree.nodes.has(target) !== true) {
+      replaceImage(image, "an image that is not here")
       continue
     }
     void Api.file(target, at.value, signal).then(
       (file: FileContent) => {
         const type = imageTypeOf(file)
         if (signal.aborted) return
-        if (type === undefined || file.content === null) return instead(image, "not an image")
+        if (type === undefined || file.content === null) return replaceImage(image, "not an image")
         const url = URL.createObjectURL(new Blob([bytesOf(file)], { type }))
         made.push(url)
         image.src = url
       },
-      () => signal.aborted || instead(image, "an image that is not here")
+      () => signal.aborted || replaceImage(image, "an image that is not here")
     )
   }
 }
@@ -213,8 +214,8 @@ export const Markdown = ({
     const abort = new AbortController()
     const urls: Array<string> = []
     // A YAML block before a document is metadata.
-    const [front = ""] = /^---\r?\n[^]*?\r?\n---\r?\n/.exec(text) ?? []
-    const fragment = clean(marked.parse(text.slice(front.length)) as string)
+    const [frontMatter = ""] = /^---\r?\n[^]*?\r?\n---\r?\n/.exec(text) ?? []
+    const fragment = sanitizeHtml(marked.parse(text.slice(frontMatter.length)) as string)
     for (const heading of fragment.querySelectorAll("h1, h2, h3, h4, h5, h6")) {
       if (heading.id === "") heading.id = `user-content-${slugOf(heading.textContent ?? "")}`
     }
@@ -233,11 +234,11 @@ export const Markdown = ({
       table.replaceWith(frame)
       frame.append(table)
     }
-    mendLinks(fragment, path)
-    if (front !== "") {
+    resolveLinks(fragment, path)
+    if (frontMatter !== "") {
       const pre = document.createElement("pre")
       pre.className = "front"
-      pre.textContent = front.replace(/^---\r?\n|\r?\n---\r?\n$/g, "")
+      pre.textContent = frontMatter.replace(/^---\r?\n|\r?\n---\r?\n$/g, "")
       fragment.prepend(pre)
     }
     showImages(fragment, path, abort.signal, urls)
@@ -247,7 +248,7 @@ export const Markdown = ({
       abort.abort()
       for (const url of urls) URL.revokeObjectURL(url)
     }
-  }, [path, text, shown.value?.at])
+  }, [path, text, shownTree.value?.at])
   return (
     <div class={isPart ? "" : "scroll markdown-scroll"} tabIndex={isPart ? undefined : 0}>
       <article

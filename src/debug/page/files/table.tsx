@@ -1,29 +1,31 @@
 import Papa from "papaparse"
 import { useMemo } from "preact/hooks"
-import { Empty, plainName, VirtualList } from "../components.tsx"
+import { Empty, escapeName, VirtualList } from "../components.tsx"
 
-const measured = 200
+const measuredRows = 200
 /** The smallest and largest width of a column, in characters. */
-const [narrowest, widest] = [4, 48] as const
+const [minColumnCharacters, maxColumnCharacters] = [4, 48] as const
 /** The largest number of columns to draw; people cannot read wider tables. */
 const maxColumns = 200
 const rowHeight = 28
 
-const parsed = (text: string): ReadonlyArray<ReadonlyArray<string>> =>
+const parseRows = (text: string): ReadonlyArray<ReadonlyArray<string>> =>
   Papa.parse<Array<string>>(text, { skipEmptyLines: true }).data
 
 const widthsOf = (rows: ReadonlyArray<ReadonlyArray<string>>, columns: number): string =>
   Array.from({ length: columns }, (_, column) => {
-    const longest = rows.slice(0, measured).reduce<number>((most, row) => Math.max(most, row[column]?.length ?? 0), narrowest)
-    return `${Math.min(widest, longest) + 2}ch`
+    const longest = rows
+      .slice(0, measuredRows)
+      .reduce<number>((most, row) => Math.max(most, row[column]?.length ?? 0), minColumnCharacters)
+    return `${Math.min(maxColumnCharacters, longest) + 2}ch`
   }).join(" ")
 
 const isNumber = (text: string): boolean => /^[-+]?[\d.,]+(?:e[-+]?\d+)?%?$/i.test(text.trim())
 
 export const Table = ({ label, text }: { readonly label: string; readonly text: string }) => {
-  const rows = useMemo(() => parsed(text), [text])
-  const all = useMemo(() => rows.reduce((most, row) => Math.max(most, row.length), 0), [rows])
-  const columns = Math.min(all, maxColumns)
+  const rows = useMemo(() => parseRows(text), [text])
+  const columnCount = useMemo(() => rows.reduce((most, row) => Math.max(most, row.length), 0), [rows])
+  const columns = Math.min(columnCount, maxColumns)
   const widths = useMemo(() => widthsOf(rows, columns), [rows, columns])
   if (rows.length === 0) return <Empty title="This table has no rows" />
   const cells = Array.from({ length: columns }, (_, column) => column)
@@ -46,9 +48,9 @@ export const Table = ({ label, text }: { readonly label: string; readonly text: 
               key={column}
               class={`ellipsis ${index > 0 && isNumber(cell) ? "num" : ""}`}
               role={index === 0 ? "columnheader" : "gridcell"}
-              title={cell.length > widest ? plainName(cell) : undefined}
+              title={cell.length > maxColumnCharacters ? escapeName(cell) : undefined}
             >
-              {plainName(cell)}
+              {escapeName(cell)}
             </span>
           )
         })}
@@ -57,9 +59,9 @@ export const Table = ({ label, text }: { readonly label: string; readonly text: 
   }
   return (
     <div class="data-table">
-      {all > columns ? (
+      {columnCount > columns ? (
         <p class="dim table-more">
-          The first {columns} of {all.toLocaleString("en")} columns are shown.
+          The first {columns} of {columnCount.toLocaleString("en")} columns are shown.
         </p>
       ) : null}
       <VirtualList

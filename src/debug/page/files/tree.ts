@@ -98,7 +98,7 @@ export const rowsOf = (tree: Tree, open: Pick<ReadonlySet<string>, "has">): Read
 }
 
 /** Returns the directories to open at first: all of a small tree, otherwise the chain of directories with a single entry. */
-export const openAtFirst = (tree: Tree): ReadonlySet<string> => {
+export const initiallyOpen = (tree: Tree): ReadonlySet<string> => {
   const open = new Set<string>()
   if (tree.nodes.size <= 40) {
     for (const { kind, path } of tree.nodes.values()) if (kind === "directory") open.add(path)
@@ -118,19 +118,19 @@ export interface Found {
 }
 
 /** Returns the characters of a text as a bit set. A text that lacks bits of a word cannot contain all its characters. */
-const bitsOf = (lower: string): number => {
+const letterBits = (lower: string): number => {
   let bits = 0
   for (let i = 0; i < lower.length; i++) bits |= 1 << (lower.charCodeAt(i) & 31)
   return bits
 }
 
 /** Scores a path that matches all words, lower is better; `undefined` if it does not match. */
-const match = (lower: string, nameAt: number, words: ReadonlyArray<string>): number | undefined => {
+const scorePath = (lower: string, nameStart: number, words: ReadonlyArray<string>): number | undefined => {
   let score = 0
   for (const word of words) {
-    const inName = lower.indexOf(word, nameAt)
+    const inName = lower.indexOf(word, nameStart)
     if (inName >= 0) {
-      score += inName === nameAt ? (lower.length - nameAt === word.length ? 0 : 1) : 2
+      score += inName === nameStart ? (lower.length - nameStart === word.length ? 0 : 1) : 2
       continue
     }
     if (lower.includes(word)) {
@@ -150,10 +150,10 @@ const match = (lower: string, nameAt: number, words: ReadonlyArray<string>): num
   return score
 }
 
-const marksOf = (lower: string, nameAt: number, words: ReadonlyArray<string>): ReadonlySet<number> => {
+const marksOf = (lower: string, nameStart: number, words: ReadonlyArray<string>): ReadonlySet<number> => {
   const marks = new Set<number>()
   for (const word of words) {
-    let at = lower.indexOf(word, nameAt)
+    let at = lower.indexOf(word, nameStart)
     if (at < 0) at = lower.indexOf(word)
     if (at >= 0) {
       for (let i = 0; i < word.length; i++) marks.add(at + i)
@@ -183,7 +183,7 @@ export class Filter {
       const lower = path.toLowerCase()
       return lower.length === path.length ? lower : path
     })
-    this.#bits = Int32Array.from(this.#lower, bitsOf)
+    this.#bits = Int32Array.from(this.#lower, letterBits)
     this.#nameAt = tree.files.map(({ name, path }) => path.length - name.length)
   }
 
@@ -192,16 +192,16 @@ export class Filter {
     this.#words = query.split(/\s+/).filter((word) => word !== "")
     // A longer query matches less, so only the previous matches must be tested.
     const last = this.#last
-    const among = last !== undefined && last.text !== "" && query.startsWith(last.text) ? last.found : undefined
-    const bits = bitsOf(this.#words.join(""))
-    const count = among?.length ?? this.#lower.length
+    const previousMatches = last !== undefined && last.text !== "" && query.startsWith(last.text) ? last.found : undefined
+    const bits = letterBits(this.#words.join(""))
+    const count = previousMatches?.length ?? this.#lower.length
     const buckets: Array<Array<number>> = []
     const found: Array<number> = []
     for (let i = 0; i < count; i++) {
-      const index = among?.[i] ?? i
+      const index = previousMatches?.[i] ?? i
       if ((this.#bits[index]! & bits) !== bits) continue
       const lower = this.#lower[index]!
-      const score = match(lower, this.#nameAt[index]!, this.#words)
+      const score = scorePath(lower, this.#nameAt[index]!, this.#words)
       if (score === undefined) continue
       ;(buckets[score] ??= []).push(index)
       found.push(index)

@@ -2,27 +2,27 @@
 import { useSignal } from "@preact/signals"
 import type { RefObject } from "preact"
 import { useLayoutEffect, useMemo, useRef } from "preact/hooks"
-import { bytes, Empty, Name, plainName, Trouble, VirtualList } from "../components.tsx"
+import { bytes, Empty, Name, escapeName, ErrorMessage, VirtualList } from "../components.tsx"
 import { Drawing, FileIcon } from "../shell/icons.tsx"
 import { keys } from "../shell/keys.ts"
 import { fileHref, go, meta, place } from "../store.ts"
 import {
   closeAll,
-  found,
+  filterMatches,
   marksOf,
-  open,
+  openDirectories,
   prepareFilter,
   query,
   retryTree,
   reveal,
   rows,
-  shown,
+  shownTree,
   toggle,
   treeProblem
 } from "./state.ts"
 import type { Node } from "./tree.ts"
 
-const unshown = (): string | undefined =>
+const archiveProblem = (): string | undefined =>
   meta.value?.problems.find((problem) => problem.startsWith("The files cannot be shown"))
 
 /** The row height; touch needs more space than a pointer. */
@@ -40,26 +40,26 @@ const Indents = ({ depth }: { readonly depth: number }) => (
 const Rows = () => {
   const list = rows.value
   const active = useSignal<string | undefined>(undefined)
-  const typed = useRef({ text: "", at: -1000 })
+  const typedPrefix = useRef({ text: "", at: -1000 })
   const path = place.value.path
-  const revealed = useRef<string | undefined>(undefined)
+  const revealedPath = useRef<string | undefined>(undefined)
   // Reveal a path only once: directories that were closed since, and the key position, stay when the tree changes.
   useLayoutEffect(() => {
-    if (revealed.current === path) return
+    if (revealedPath.current === path) return
     active.value = path
-    if (path === "" || shown.value?.tree.nodes.has(path) === true) revealed.current = path
+    if (path === "" || shownTree.value?.tree.nodes.has(path) === true) revealedPath.current = path
     if (path !== "") reveal(path)
-  }, [path, shown.value])
-  const places = useMemo(() => new Map(list.map((node, index) => [node.path, index])), [list])
-  const index = places.get(active.value ?? "") ?? -1
-  const to = (next: number): void => {
+  }, [path, shownTree.value])
+  const rowByPath = useMemo(() => new Map(list.map((node, index) => [node.path, index])), [list])
+  const index = rowByPath.get(active.value ?? "") ?? -1
+  const moveTo = (next: number): void => {
     active.value = list[Math.max(0, Math.min(list.length - 1, next))]?.path
   }
 
   /** Moves to the next row whose name begins with the letters typed without a pause. */
-  const type = (letter: string, time: number): void => {
-    const text = (time - typed.current.at < 800 ? typed.current.text : "") + letter.toLowerCase()
-    typed.current = { text, at: time }
+  const typeAhead = (letter: string, time: number): void => {
+    const text = (time - typedPrefix.current.at < 800 ? typedPrefix.current.text : "") + letter.toLowerCase()
+    typedPrefix.current = { text, at: time }
     const from = Math.max(0, text.length > 1 ? index : index + 1)
     const next = [...list.slice(from), ...list.slice(0, from)].find(({ name }) => name.toLowerCase().startsWith(text))
     if (next !== undefined) active.value = next.path
@@ -71,29 +71,29 @@ const Rows = () => {
     const isDirectory = node?.kind === "directory"
     switch (event.key) {
       case "ArrowDown":
-        to(index + 1)
+        moveTo(index + 1)
         break
       case "ArrowUp":
-        to(index < 0 ? 0 : index - 1)
+        moveTo(index < 0 ? 0 : index - 1)
         break
       case "Home":
-        to(0)
+        moveTo(0)
         break
       case "End":
-        to(list.length - 1)
+        moveTo(list.length - 1)
         break
       case "PageDown":
-        to(index + 20)
+        moveTo(index + 20)
         break
       case "PageUp":
-        to(index - 20)
+        moveTo(index - 20)
         break
       case "ArrowRight":
-        if (isDirectory && !open.value.has(node.path)) toggle(node, true)
-        else if (isDirectory) to(index + 1)
+        if (isDirectory && !openDirectories.value.has(node.path)) toggle(node, true)
+        else if (isDirectory) moveTo(index + 1)
         break
       case "ArrowLeft":
-        if (isDirectory && open.value.has(node.path)) toggle(node, false)
+        if (isDirectory && openDirectories.value.has(node.path)) toggle(node, false)
         else if (node?.parent !== undefined && node.parent.path !== "") active.value = node.parent.path
         break
       case "Enter":
@@ -103,8 +103,8 @@ const Rows = () => {
       default:
         // A started name continues with any letter, but a new one cannot begin with a shortcut of the page.
         if (!/^[\p{L}\p{N}._-]$/u.test(event.key)) return
-        if (event.timeStamp - typed.current.at >= 800 && keys.value.some(({ key }) => key === event.key)) return
-        type(event.key, event.timeStamp)
+        if (event.timeStamp - typedPrefix.current.at >= 800 && keys.value.some(({ key }) => key === event.key)) return
+        typeAhead(event.key, event.timeStamp)
     }
     event.preventDefault()
     event.stopPropagation()
@@ -127,7 +127,7 @@ const Rows = () => {
         const node = list[at]!
         const { depth, kind, name, parent } = node
         const isDirectory = kind === "directory"
-        const isOpen = isDirectory && open.value.has(node.path)
+        const isOpen = isDirectory && openDirectories.value.has(node.path)
         const siblings = parent?.children ?? []
         return (
           <div
@@ -139,7 +139,7 @@ const Rows = () => {
             aria-setsize={siblings.length}
             aria-posinset={siblings.length > 2000 ? undefined : siblings.indexOf(node) + 1}
             class={`row ${node.path === path ? "is-chosen" : ""} ${at === index ? "is-active" : ""}`}
-            title={`${plainName(node.path)}\n${bytes(node.size)}`}
+            title={`${escapeName(node.path)}\n${bytes(node.size)}`}
             onClick={() => {
               active.value = node.path
               choose(node)
@@ -160,7 +160,7 @@ const Rows = () => {
 
 /** Renders the matches. A row's key is its position, so that new matches reuse the elements. */
 const Results = ({ active }: { readonly active: number }) => {
-  const list = found.value ?? []
+  const list = filterMatches.value ?? []
   const path = place.value.path
   return (
     <VirtualList
@@ -182,7 +182,7 @@ const Results = ({ active }: { readonly active: number }) => {
             role="option"
             aria-selected={at === active}
             class={`row ${node.path === path ? "is-chosen" : ""} ${at === active ? "is-active" : ""}`}
-            title={plainName(node.path)}
+            title={escapeName(node.path)}
             onClick={() => go(fileHref(node.path))}
           >
             <FileIcon kind={node.kind} name={node.name} />
@@ -201,8 +201,8 @@ const Results = ({ active }: { readonly active: number }) => {
 
 export const TreePane = ({ filter }: { readonly filter: RefObject<HTMLInputElement | null> }) => {
   const active = useSignal(0)
-  const list = found.value
-  const total = shown.value?.tree.files.length ?? 0
+  const list = filterMatches.value
+  const total = shownTree.value?.tree.files.length ?? 0
   const onKeyDown = (event: KeyboardEvent): void => {
     const by = { ArrowDown: 1, ArrowUp: -1, PageDown: 20, PageUp: -20 }[event.key]
     if (event.key === "Escape") {
@@ -273,13 +273,17 @@ export const TreePane = ({ filter }: { readonly filter: RefObject<HTMLInputEleme
         </button>
       </div>
       <div class="tree-body">
-        {shown.value === undefined ? (
+        {shownTree.value === undefined ? (
           treeProblem.value === undefined ? null : (
-            <Trouble message={treeProblem.value} retry={retryTree} />
+            <ErrorMessage message={treeProblem.value} retry={retryTree} />
           )
         ) : total === 0 && rows.value.length === 0 ? (
           <Empty title="No files">
-            {shown.value.filesystem === undefined ? <p>{unshown() ?? "This dump has no archive."}</p> : <p>It is empty.</p>}
+            {shownTree.value.filesystem === undefined ? (
+              <p>{archiveProblem() ?? "This dump has no archive."}</p>
+            ) : (
+              <p>It is empty.</p>
+            )}
           </Empty>
         ) : list === undefined ? (
           <Rows />

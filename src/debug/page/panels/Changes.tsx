@@ -1,14 +1,14 @@
 import { useLayoutEffect, useMemo, useState } from "preact/hooks"
 import type { DiffEntry, SnapshotInfo } from "../../model.ts"
 import * as Api from "../api.ts"
-import { bytes, Empty, Trouble, useAsked, VirtualList } from "../components.tsx"
+import { bytes, Empty, ErrorMessage, useRequest, VirtualList } from "../components.tsx"
 import { at, go, hrefOf, meta, place, snapshots, version } from "../store.ts"
 import { FileDiff } from "./FileDiff.tsx"
 import { Choice, Path, Search, Split, useFocus, useListKeys, useNarrow, useNow } from "./parts.tsx"
-import { ago, count, millisOf, shown } from "./words.ts"
+import { formatAgo, formatCount, millisOf, escapeLine } from "./words.ts"
 
 /** The value of `with` in the address for the shown source itself; an absent `with` means the previous snapshot. */
-const itself = "itself"
+const currentSource = "itself"
 
 const kinds = ["added", "modified", "deleted", "renamed"] as const
 
@@ -32,7 +32,7 @@ const keepMode = (mode: Mode): void => {
 }
 
 /** Returns the snapshot before `at`; without one, the shown source itself. */
-const before = (all: ReadonlyArray<SnapshotInfo>, at: string | undefined): string | undefined => {
+const previousSnapshot = (all: ReadonlyArray<SnapshotInfo>, at: string | undefined): string | undefined => {
   const index = at === undefined ? -1 : all.findIndex(({ id }) => id === at)
   return at !== undefined && index < 0 ? undefined : all[index + 1]?.id
 }
@@ -92,31 +92,37 @@ export const Changes = () => {
   const { params, path } = place.value
   const to = at.value
   const asked = params["with"]
-  const from = asked === itself ? undefined : (asked ?? before(all, to))
+  const from = asked === currentSource ? undefined : (asked ?? previousSnapshot(all, to))
   const isNarrow = useNarrow()
   const now = useNow(30_000)
   const [text, setText] = useState("")
-  const [kept, setKept] = useState(keptMode)
-  const wished = params["mode"]
-  const mode: Mode = isNarrow ? "unified" : wished === "split" || wished === "unified" ? wished : kept
-  const isAsked = all.length > 0 && from !== to
-  const { again, error, isWaiting, value } = useAsked(
+  const [kept, setStoredMode] = useState(keptMode)
+  const requestedMode = params["mode"]
+  const mode: Mode = isNarrow ? "unified" : requestedMode === "split" || requestedMode === "unified" ? requestedMode : kept
+  const canCompare = all.length > 0 && from !== to
+  const {
+    askAgain: again,
+    error,
+    isLoading: isWaiting,
+    value
+  } = useRequest(
     (signal) =>
-      isAsked
+      canCompare
         ? Api.diff({ ...(from === undefined ? {} : { with: from }), ...(to === undefined ? {} : { at: to }) }, signal)
         : Promise.resolve(undefined),
-    [from, to, isAsked, version.value]
+    [from, to, canCompare, version.value]
   )
   // Ignore changes between other snapshots.
   const changes = value !== undefined && value.from === (from ?? null) && value.to === (to ?? null) ? value.changes : undefined
-  const only = params["kind"] ?? ""
+  const kindFilter = params["kind"] ?? ""
   const rows = useMemo(() => {
-    const sought = text.trim().toLowerCase()
+    const searchText = text.trim().toLowerCase()
     return (changes ?? []).filter(
       ({ change, from_path, path }) =>
-        (only === "" || change === only) && (sought === "" || `${path}\n${from_path ?? ""}`.toLowerCase().includes(sought))
+        (kindFilter === "" || change === kindFilter) &&
+        (searchText === "" || `${path}\n${from_path ?? ""}`.toLowerCase().includes(searchText))
     )
-  }, [changes, text, only])
+  }, [changes, text, kindFilter])
   const totals = useMemo(
     () => kinds.map((kind) => [kind, (changes ?? []).filter(({ change }) => change === kind).length] as const),
     [changes]
@@ -126,9 +132,9 @@ export const Changes = () => {
   const hrefTo = (path: string): string => hrefOf("changes", path, params)
   const set = (changed: Readonly<Record<string, string | undefined>>): void =>
     go(hrefOf("changes", path, { ...params, ...changed }))
-  const to_ = (index: number): void => go(hrefTo(rows[index]!.path), { replace: true })
+  const openRow = (index: number): void => go(hrefTo(rows[index]!.path), { replace: true })
   const focus = useFocus(chosen?.path, position)
-  useListKeys("changed file", rows.length, position, to_)
+  useListKeys("changed file", rows.length, position, openRow)
   // On a wide screen open the first file at once, before a click can select another.
   const first = rows[0]?.path
   useLayoutEffect(() => {
@@ -137,17 +143,17 @@ export const Changes = () => {
 
   if (meta.value === undefined) return null
   if (all.length === 0) return <NoSnapshots />
-  const nowName = meta.value.kind === "workspace" ? "as it is now" : "this dump"
-  const named = ({ created_at, label, tag }: SnapshotInfo): string => {
+  const currentSourceName = meta.value.kind === "workspace" ? "as it is now" : "this dump"
+  const snapshotLabel = ({ created_at, label, tag }: SnapshotInfo): string => {
     const millis = millisOf(created_at)
-    return [shown(tag ?? label), millis === undefined ? "" : ago(millis, now)].filter(Boolean).join(" · ")
+    return [escapeLine(tag ?? label), millis === undefined ? "" : formatAgo(millis, now)].filter(Boolean).join(" · ")
   }
-  const options = all.map((snapshot) => [snapshot.id, named(snapshot)] as const)
+  const options = all.map((snapshot) => [snapshot.id, snapshotLabel(snapshot)] as const)
   const unknown = (id: string | undefined) =>
-    id === undefined || all.some((one) => one.id === id) ? [] : [[id, shown(id)] as const]
-  const onMode = (mode: Mode): void => {
+    id === undefined || all.some((one) => one.id === id) ? [] : [[id, escapeLine(id)] as const]
+  const changeMode = (mode: Mode): void => {
     keepMode(mode)
-    setKept(mode)
+    setStoredMode(mode)
     go(hrefOf("changes", path, { ...params, mode }), { replace: true })
   }
   return (
@@ -157,16 +163,16 @@ export const Changes = () => {
           <span class="faint">From</span>
           <Choice
             label="From"
-            value={from ?? itself}
+            value={from ?? currentSource}
             onValue={(value) => set({ with: value })}
-            of={[[itself, nowName], ...options, ...unknown(from)]}
+            of={[[currentSource, currentSourceName], ...options, ...unknown(from)]}
           />
           <button
             type="button"
             class="icon-button"
             title="The other way around"
             aria-label="The other way around"
-            onClick={() => set({ with: to ?? itself, at: from })}
+            onClick={() => set({ with: to ?? currentSource, at: from })}
           >
             ⇄
           </button>
@@ -174,12 +180,18 @@ export const Changes = () => {
           <Choice
             label="To"
             value={to ?? ""}
-            onValue={(at) => set({ at, with: from ?? itself })}
-            of={[["", nowName], ...options, ...unknown(to)]}
+            onValue={(at) => set({ at, with: from ?? currentSource })}
+            of={[["", currentSourceName], ...options, ...unknown(to)]}
           />
         </span>
         <span class="bar-count" role="status">
-          {changes === undefined ? (isWaiting && isAsked ? "comparing…" : "") : changes.length === 0 ? "no difference" : null}
+          {changes === undefined
+            ? isWaiting && canCompare
+              ? "comparing…"
+              : ""
+            : changes.length === 0
+              ? "no difference"
+              : null}
         </span>
         {totals.map(([kind, n]) =>
           n === 0 ? null : (
@@ -187,8 +199,8 @@ export const Changes = () => {
               key={kind}
               type="button"
               class={`chip ${kind}`}
-              aria-pressed={only === kind}
-              onClick={() => set({ kind: only === kind ? undefined : kind })}
+              aria-pressed={kindFilter === kind}
+              onClick={() => set({ kind: kindFilter === kind ? undefined : kind })}
             >
               {n.toLocaleString("en")} {kind}
             </button>
@@ -196,8 +208,8 @@ export const Changes = () => {
         )}
       </div>
       {error !== undefined ? (
-        <Trouble message={error} retry={again} />
-      ) : !isAsked ? (
+        <ErrorMessage message={error} retry={again} />
+      ) : !canCompare ? (
         <Empty title="The same is compared with itself">
           <p>Choose another snapshot on one of the sides.</p>
         </Empty>
@@ -215,7 +227,7 @@ export const Changes = () => {
             chosen === undefined ? (
               changes === undefined ? null : (
                 <Empty title={path === "" ? "Choose a file" : "It did not change"}>
-                  {path === "" ? null : <p class="mono">{shown(path)}</p>}
+                  {path === "" ? null : <p class="mono">{escapeLine(path)}</p>}
                 </Empty>
               )
             ) : (
@@ -225,9 +237,9 @@ export const Changes = () => {
                 from={from}
                 to={to}
                 mode={mode}
-                onMode={isNarrow ? undefined : onMode}
+                onMode={isNarrow ? undefined : changeMode}
                 onPast={(by) => {
-                  if (rows[position + by] !== undefined) to_(position + by)
+                  if (rows[position + by] !== undefined) openRow(position + by)
                 }}
               />
             )
@@ -235,9 +247,9 @@ export const Changes = () => {
         >
           <div class="bar bar-inner">
             <Search label="Filter changed files" text={text} onText={setText} />
-            {text === "" && only === "" ? null : (
+            {text === "" && kindFilter === "" ? null : (
               <span class="faint num" role="status">
-                {count(rows.length, "file")}
+                {formatCount(rows.length, "file")}
               </span>
             )}
           </div>

@@ -3,7 +3,7 @@ import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import type { FileContent } from "../../model.ts"
 import { bytes } from "../components.tsx"
 import type * as EditorsModule from "./editors.ts"
-import { shown } from "./words.ts"
+import { escapeLine } from "./words.ts"
 
 export const isImage = ({ content, media_type }: FileContent): boolean => content !== null && media_type.startsWith("image/")
 
@@ -23,7 +23,7 @@ export const Picture = ({ file }: { readonly file: FileContent }) => {
   return (
     <figure class="picture">
       <img
-        alt={shown(file.path)}
+        alt={escapeLine(file.path)}
         src={`data:${file.media_type.split(";")[0]};base64,${base64Of(file)}`}
         class={isTiny ? "is-tiny" : undefined}
         onLoad={({ currentTarget: { naturalHeight, naturalWidth } }) => {

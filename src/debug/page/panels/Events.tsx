@@ -1,12 +1,12 @@
 import { useMemo } from "preact/hooks"
 import type { Event } from "../../model.ts"
-import { bytes, Empty, Trouble, VirtualList } from "../components.tsx"
+import { bytes, Empty, ErrorMessage, VirtualList } from "../components.tsx"
 import { go, hrefOf, meta, place } from "../store.ts"
 import { useEvents } from "./allEvents.ts"
 import { EventDetail } from "./EventDetail.tsx"
 import { Choice, Outcome, Path, Search, Split, useFocus, useListKeys, useNarrow } from "./parts.tsx"
 import { type Span, Timeline } from "./Timeline.tsx"
-import { absolute, count, duration, millisOf, shown, since } from "./words.ts"
+import { formatAbsolute, formatCount, formatDuration, millisOf, escapeLine, formatSince } from "./words.ts"
 
 export const outcomeOf = ({ success }: Event): "done" | "failed" | undefined =>
   success === undefined ? undefined : success ? "done" : "failed"
@@ -14,7 +14,7 @@ export const outcomeOf = ({ success }: Event): "done" | "failed" | undefined =>
 const textOf = ({ call_id, message, mode, name, path }: Event): string =>
   [name, path, message, mode, call_id].filter(Boolean).join("\n").toLowerCase()
 
-interface Asked {
+interface EventFilter {
   readonly tool: string
   readonly outcome: string
   readonly text: string
@@ -22,7 +22,7 @@ interface Asked {
   readonly span: Span | undefined
 }
 
-const askedOf = (params: Readonly<Record<string, string>>): Asked => {
+const filterOf = (params: Readonly<Record<string, string>>): EventFilter => {
   const [from, to] = [Number(params["from"]), Number(params["to"])]
   return {
     tool: params["tool"] ?? "",
@@ -39,14 +39,14 @@ const isWithin = (event: Event, [from, to]: Span): boolean => {
 }
 
 /** Filters the events, but not by the span, because the time line shows all of them. */
-const filtered = (events: ReadonlyArray<Event>, { outcome, session, text, tool }: Asked): ReadonlyArray<Event> => {
-  const sought = text.trim().toLowerCase()
+const filtered = (events: ReadonlyArray<Event>, { outcome, session, text, tool }: EventFilter): ReadonlyArray<Event> => {
+  const searchText = text.trim().toLowerCase()
   return events.filter(
     (event) =>
       (tool === "" || event.name === tool) &&
       (session === "" || event.session_id === session) &&
       (outcome === "" || outcomeOf(event) === outcome) &&
-      (sought === "" || textOf(event).includes(sought))
+      (searchText === "" || textOf(event).includes(searchText))
   )
 }
 
@@ -75,25 +75,27 @@ const Row = ({
       data-index={event.index}
     >
       <span class="event-outcome">{outcome === undefined ? <span class="dot" /> : <Outcome isBare outcome={outcome} />}</span>
-      <span class="event-name ellipsis">{shown(event.name)}</span>
+      <span class="event-name ellipsis">{escapeLine(event.name)}</span>
       <span class="event-what ellipsis">
         {event.path === undefined ? null : <Path path={event.path} />}
-        {event.message === undefined || event.message === "" ? null : <span class="event-said">{shown(event.message)}</span>}
+        {event.message === undefined || event.message === "" ? null : (
+          <span class="event-said">{escapeLine(event.message)}</span>
+        )}
       </span>
       <span class="event-size num">{event.size_bytes === undefined ? "" : bytes(event.size_bytes)}</span>
-      <span class="event-took num">{event.duration_millis === undefined ? "" : duration(event.duration_millis)}</span>
+      <span class="event-took num">{event.duration_millis === undefined ? "" : formatDuration(event.duration_millis)}</span>
       {millis === undefined || beginning === undefined ? (
         <span class="event-time num faint">—</span>
       ) : (
-        <time class="event-time num" dateTime={event.at!} title={absolute(millis)}>
-          {since(millis - beginning)}
+        <time class="event-time num" dateTime={event.at!} title={formatAbsolute(millis)}>
+          {formatSince(millis - beginning)}
         </time>
       )}
     </a>
   )
 }
 
-const Nothing = () => (
+const NoEvents = () => (
   <Empty title="No events">
     <p>What tools did in a session would be here: which, on what, how it ended, how long it took.</p>
     <p>
@@ -106,12 +108,12 @@ const Nothing = () => (
 export const Events = () => {
   const { error, again, isWaiting, items, total } = useEvents()
   const { params, path } = place.value
-  const asked = askedOf(params)
+  const eventFilter = filterOf(params)
   const isNarrow = useNarrow()
-  const { outcome, session, span, text, tool } = asked
+  const { outcome, session, span, text, tool } = eventFilter
 
   const tools = useMemo(() => [...new Set(items.map(({ name }) => name))].sort(), [items])
-  const found = useMemo(() => filtered(items, asked), [items, tool, outcome, text, session])
+  const found = useMemo(() => filtered(items, eventFilter), [items, tool, outcome, text, session])
   const rows = useMemo(
     () => (span === undefined ? found : found.filter((event) => isWithin(event, span))),
     [found, span?.[0], span?.[1]]
@@ -134,10 +136,10 @@ export const Events = () => {
   const focus = useFocus(chosen?.index, position)
   useListKeys("event", rows.length, position, (index) => go(hrefTo(rows[index]), { replace: true }))
 
-  if (error !== undefined && items.length === 0) return <Trouble message={error} retry={again} />
-  if (!isWaiting && items.length === 0) return meta.value === undefined ? null : <Nothing />
+  if (error !== undefined && items.length === 0) return <ErrorMessage message={error} retry={again} />
+  if (!isWaiting && items.length === 0) return meta.value === undefined ? null : <NoEvents />
 
-  const onPoint = (millis: number): void => {
+  const openNearest = (millis: number): void => {
     let nearest: (typeof marks)[number] | undefined
     for (const mark of marks) {
       if (nearest === undefined || Math.abs(mark.millis - millis) < Math.abs(nearest.millis - millis)) nearest = mark
@@ -155,7 +157,7 @@ export const Events = () => {
           label="Tool"
           value={tool}
           onValue={(tool) => set({ tool })}
-          of={[["", "All tools"], ...tools.map((name) => [name, shown(name)] as const)]}
+          of={[["", "All tools"], ...tools.map((name) => [name, escapeLine(name)] as const)]}
         />
         <Choice
           label="Outcome"
@@ -169,7 +171,7 @@ export const Events = () => {
         />
         {session === "" ? null : (
           <button type="button" class="chip" onClick={() => set({ session: undefined })} title="Show all sessions">
-            session {shown(session)} <span aria-hidden="true">×</span>
+            session {escapeLine(session)} <span aria-hidden="true">×</span>
           </button>
         )}
         {span === undefined ? null : (
@@ -179,11 +181,13 @@ export const Events = () => {
             onClick={() => set({ from: undefined, to: undefined })}
             title="Show all of the time"
           >
-            {duration(span[1] - span[0])} <span aria-hidden="true">×</span>
+            {formatDuration(span[1] - span[0])} <span aria-hidden="true">×</span>
           </button>
         )}
         <span class="bar-count" role="status">
-          {isFiltered ? `${rows.length.toLocaleString("en")} of ${count(items.length, "event")}` : count(total, "event")}
+          {isFiltered
+            ? `${rows.length.toLocaleString("en")} of ${formatCount(items.length, "event")}`
+            : formatCount(total, "event")}
           {failures > 0 ? <span class="is-bad-text"> · {failures.toLocaleString("en")} failed</span> : null}
           {isWaiting && items.length > 0 ? ` · ${items.length.toLocaleString("en")} read…` : null}
         </span>
@@ -194,7 +198,7 @@ export const Events = () => {
           marks={marks}
           chosen={millisOf(chosen?.at)}
           span={span}
-          onPoint={onPoint}
+          onPoint={openNearest}
           onSpan={(span) => set({ from: span && String(span[0]), to: span && String(span[1]) })}
         />
       ) : null}

@@ -1,7 +1,7 @@
 import type { Extension } from "@codemirror/state"
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { DiffEntry, FileContent } from "../../model.ts"
-import { bytes, Trouble, useAsked } from "../components.tsx"
+import { bytes, ErrorMessage, useRequest } from "../components.tsx"
 import { Drawing } from "../shell/icons.tsx"
 import { useKeys } from "../shell/keys.ts"
 import { hrefOf, isWrapping, switchWrapping, version } from "../store.ts"
@@ -9,24 +9,24 @@ import { isImage, Picture } from "./Content.tsx"
 import type * as EditorsModule from "./editors.ts"
 import type { Compared, Mode } from "./editors.ts"
 import { Copy, Path } from "./parts.tsx"
-import { bare, remarksOf, type Sides, sidesOf, whyNot } from "./sides.ts"
-import { shown } from "./words.ts"
+import { noExplanation, describeOtherDifferences, type Sides, sidesOf, whyNotComparable } from "./sides.ts"
+import { escapeLine } from "./words.ts"
 
 type Editors = typeof EditorsModule
 
 const useEditors = (path: string): { readonly editors: Editors; readonly language: Extension } | undefined => {
-  const [ready, set] = useState<{ readonly path: string; readonly editors: Editors; readonly language: Extension }>()
+  const [loadedEditors, set] = useState<{ readonly path: string; readonly editors: Editors; readonly language: Extension }>()
   useEffect(() => {
-    let isWanted = true
+    let isMounted = true
     void import("./editors.ts").then(async (editors) => {
       const language = await editors.languageOf(path)
-      if (isWanted) set({ path, editors, language })
+      if (isMounted) set({ path, editors, language })
     })
     return () => {
-      isWanted = false
+      isMounted = false
     }
   }, [path])
-  return ready?.path === path ? ready : undefined
+  return loadedEditors?.path === path ? loadedEditors : undefined
 }
 
 const Side = ({ file, name }: { readonly file: FileContent | undefined; readonly name: string }) => (
@@ -74,55 +74,55 @@ export const FileDiff = ({
   readonly onPast: (by: 1 | -1) => void
 }) => {
   const {
-    again,
+    askAgain: again,
     error,
     value: sides
-  } = useAsked(
+  } = useRequest(
     (signal) => sidesOf(entry, from, to, signal),
     [entry.path, entry.from_path, entry.change, from, to, version.value]
   )
-  const ready = useEditors(entry.path)
+  const loadedEditors = useEditors(entry.path)
   const element = useRef<HTMLDivElement>(null)
-  const compared = useRef<Compared | undefined>(undefined)
+  const comparison = useRef<Compared | undefined>(undefined)
   const [totals, setTotals] = useState<{ added: number; deleted: number; count: number } | undefined>(undefined)
   const [step, setStep] = useState<number | undefined>(undefined)
   const isWrapped = isWrapping.value
-  const why = useMemo(() => (sides === undefined ? undefined : whyNot(sides)), [sides])
-  const remarks = useMemo(() => (sides === undefined ? [] : remarksOf(sides)), [sides])
+  const obstacle = useMemo(() => (sides === undefined ? undefined : whyNotComparable(sides)), [sides])
+  const remarks = useMemo(() => (sides === undefined ? [] : describeOtherDifferences(sides)), [sides])
   const [before, after] = [sides?.before?.content ?? "", sides?.after?.content ?? ""]
-  const isShown = sides !== undefined && why === undefined && before !== after
+  const isShown = sides !== undefined && obstacle === undefined && before !== after
   const isOneSided = entry.change === "added" || entry.change === "deleted"
   // A file on one side only has nothing to compare with.
   const shownMode: Mode = isOneSided ? "unified" : mode
 
   useLayoutEffect(() => {
-    if (!isShown || ready === undefined) return
-    const made = ready.editors.compare(element.current!, {
+    if (!isShown || loadedEditors === undefined) return
+    const newComparison = loadedEditors.editors.compare(element.current!, {
       before,
       after,
-      language: ready.language,
+      language: loadedEditors.language,
       mode: shownMode,
       isWhole: isOneSided
     })
-    made.wrap(isWrapped)
-    compared.current = made
-    setTotals(made)
+    newComparison.wrap(isWrapped)
+    comparison.current = newComparison
+    setTotals(newComparison)
     setStep(undefined)
     return () => {
-      compared.current = undefined
-      made.close()
+      comparison.current = undefined
+      newComparison.close()
     }
-  }, [isShown, before, after, ready, shownMode])
-  useLayoutEffect(() => compared.current?.wrap(isWrapped), [isWrapped])
+  }, [isShown, before, after, loadedEditors, shownMode])
+  useLayoutEffect(() => comparison.current?.wrap(isWrapped), [isWrapped])
 
-  const move = (by: 1 | -1) => (): void => {
-    const place = isOneSided ? undefined : compared.current?.step(by)
+  const stepChange = (by: 1 | -1) => (): void => {
+    const place = isOneSided ? undefined : comparison.current?.step(by)
     if (place === undefined) onPast(by)
     else setStep(place)
   }
   useKeys([
-    { key: "n", does: "Next change", run: move(1) },
-    { key: "p", does: "Previous change", run: move(-1) },
+    { key: "n", does: "Next change", run: stepChange(1) },
+    { key: "p", does: "Previous change", run: stepChange(-1) },
     { key: "u", does: "Side by side, or as one", run: () => onMode?.(mode === "split" ? "unified" : "split") },
     { key: "w", does: "Wrap long lines", run: switchWrapping }
   ])
@@ -130,7 +130,7 @@ export const FileDiff = ({
   const hasImage = [sides?.before, sides?.after].some((side) => side !== undefined && isImage(side))
   const isMoved = entry.from_path !== undefined && entry.from_path !== entry.path
   return (
-    <article class="diff" aria-label={`Change of ${shown(entry.path)}`}>
+    <article class="diff" aria-label={`Change of ${escapeLine(entry.path)}`}>
       <header class="diff-head">
         <span class={`kind ${entry.change}`} title={entry.change}>
           {entry.change[0]!.toUpperCase()}
@@ -174,7 +174,7 @@ export const FileDiff = ({
               <button
                 type="button"
                 class="icon-button"
-                onClick={move(-1)}
+                onClick={stepChange(-1)}
                 title="Previous change (p)"
                 aria-label="Previous change"
               >
@@ -184,7 +184,13 @@ export const FileDiff = ({
                 {step === undefined ? "" : `${step + 1}/`}
                 {totals?.count ?? ""}
               </span>
-              <button type="button" class="icon-button" onClick={move(1)} title="Next change (n)" aria-label="Next change">
+              <button
+                type="button"
+                class="icon-button"
+                onClick={stepChange(1)}
+                title="Next change (n)"
+                aria-label="Next change"
+              >
                 ↓
               </button>
             </span>
@@ -206,12 +212,12 @@ export const FileDiff = ({
           {remark}
         </p>
       ))}
-      {error === undefined ? null : <Trouble message={error} retry={again} />}
+      {error === undefined ? null : <ErrorMessage message={error} retry={again} />}
       {sides === undefined ? null : (
         <>
-          {hasImage || why !== undefined ? <Pictures sides={sides} /> : null}
-          {why === undefined || why === bare || hasImage ? null : <p class="notice">{why}</p>}
-          {why === undefined && !isShown ? (
+          {hasImage || obstacle !== undefined ? <Pictures sides={sides} /> : null}
+          {obstacle === undefined || obstacle === noExplanation || hasImage ? null : <p class="notice">{obstacle}</p>}
+          {obstacle === undefined && !isShown ? (
             <p class="notice">
               {entry.kind === "directory"
                 ? "An empty directory."

@@ -1,9 +1,9 @@
 import type { HistoryItem } from "../../model.ts"
 import * as Api from "../api.ts"
-import { bytes, Empty, Trouble, useAsked } from "../components.tsx"
+import { bytes, Empty, ErrorMessage, useRequest } from "../components.tsx"
 import { hrefOf, journalLast, version } from "../store.ts"
 import { Outcome, Path, useNow, When } from "./parts.tsx"
-import { isOnlySize, shown } from "./words.ts"
+import { isOnlySize, escapeLine } from "./words.ts"
 
 const hrefTo = ({ event_index, position }: HistoryItem): string | undefined =>
   event_index !== undefined
@@ -15,14 +15,14 @@ const hrefTo = ({ event_index, position }: HistoryItem): string | undefined =>
 const keyOf = ({ correlation_id, event_index, position, source }: HistoryItem, index: number): string =>
   `${source} ${event_index ?? position ?? correlation_id ?? index}`
 
-const One = ({ item, now, path }: { readonly item: HistoryItem; readonly path: string; readonly now: number }) => {
+const HistoryEntry = ({ item, now, path }: { readonly item: HistoryItem; readonly path: string; readonly now: number }) => {
   const href = hrefTo(item)
-  const inside = (
+  const entryContent = (
     <>
       <span class="change-head">
         <Outcome isBare outcome={item.outcome} />
-        <span class="change-what">{shown(item.what)}</span>
-        {item.tool === undefined || item.tool === item.what ? null : <span class="badge">{shown(item.tool)}</span>}
+        <span class="change-what">{escapeLine(item.what)}</span>
+        {item.tool === undefined || item.tool === item.what ? null : <span class="badge">{escapeLine(item.tool)}</span>}
         <span class="grow" />
         <span class="faint num">
           <When at={item.at} now={now} />
@@ -31,7 +31,7 @@ const One = ({ item, now, path }: { readonly item: HistoryItem; readonly path: s
       {item.to_path === undefined ? null : (
         <span class="change-line mono">
           {item.path === path ? "→ " : "from "}
-          {shown(item.path === path ? item.to_path : item.path)}
+          {escapeLine(item.path === path ? item.to_path : item.path)}
         </span>
       )}
       {item.path === path || item.to_path !== undefined ? null : (
@@ -40,7 +40,7 @@ const One = ({ item, now, path }: { readonly item: HistoryItem; readonly path: s
         </span>
       )}
       {item.message === undefined || item.message === "" || isOnlySize(item.message) ? null : (
-        <span class={item.outcome === "failed" ? "change-line is-bad-text" : "change-line"}>{shown(item.message)}</span>
+        <span class={item.outcome === "failed" ? "change-line is-bad-text" : "change-line"}>{escapeLine(item.message)}</span>
       )}
       <span class="change-line faint">
         {[
@@ -50,7 +50,7 @@ const One = ({ item, now, path }: { readonly item: HistoryItem; readonly path: s
           item.session_id
         ]
           .filter((word) => word !== undefined)
-          .map(shown)
+          .map(escapeLine)
           .join(" · ")}
       </span>
     </>
@@ -58,10 +58,10 @@ const One = ({ item, now, path }: { readonly item: HistoryItem; readonly path: s
   return (
     <li>
       {href === undefined ? (
-        <div class="change">{inside}</div>
+        <div class="change">{entryContent}</div>
       ) : (
         <a class="change" href={href}>
-          {inside}
+          {entryContent}
         </a>
       )}
     </li>
@@ -70,8 +70,12 @@ const One = ({ item, now, path }: { readonly item: HistoryItem; readonly path: s
 
 export const History = ({ path }: { readonly path: string }) => {
   const now = useNow(10_000)
-  const { again, error, value } = useAsked((signal) => Api.history(path, signal), [path, version.value, journalLast.value])
-  if (error !== undefined) return <Trouble message={error} retry={again} />
+  const {
+    askAgain: again,
+    error,
+    value
+  } = useRequest((signal) => Api.history(path, signal), [path, version.value, journalLast.value])
+  if (error !== undefined) return <ErrorMessage message={error} retry={again} />
   if (value === undefined) return <div class="waiting" aria-busy="true" />
   if (value.length === 0) {
     return (
@@ -84,9 +88,9 @@ export const History = ({ path }: { readonly path: string }) => {
     )
   }
   return (
-    <ol class="changes-of" aria-label={`Who changed ${shown(path)}`}>
+    <ol class="changes-of" aria-label={`Who changed ${escapeLine(path)}`}>
       {value.map((item, index) => (
-        <One key={keyOf(item, index)} item={item} path={path} now={now} />
+        <HistoryEntry key={keyOf(item, index)} item={item} path={path} now={now} />
       ))}
     </ol>
   )

@@ -4,14 +4,14 @@
  */
 import { useEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { JournalItem } from "../../model.ts"
-import { bytes, Empty, Trouble, VirtualList } from "../components.tsx"
+import { bytes, Empty, ErrorMessage, VirtualList } from "../components.tsx"
 import { useKeys } from "../shell/keys.ts"
 import { go, hrefOf, meta, place } from "../store.ts"
 import { JournalChanges } from "./JournalChanges.tsx"
 import { JournalDetail } from "./JournalDetail.tsx"
 import { useJournal } from "./journalHeld.ts"
 import { Choice, Path, Search, Split, useFocus, useListKeys, useNarrow, useNow, When } from "./parts.tsx"
-import { briefOf, count, shown } from "./words.ts"
+import { briefOf, formatCount, escapeLine } from "./words.ts"
 
 const kinds: ReadonlyArray<readonly [value: string, text: string]> = [
   ["", "All kinds"],
@@ -27,18 +27,18 @@ const isKind = ({ direction, fault, kind }: JournalItem, asked: string): boolean
   return asked === "" || kind === asked
 }
 
-const isSaid = ({ correlation_id, kind, path, summary, to_path }: JournalItem, sought: string): boolean =>
-  `${kind}\n${path ?? ""}\n${to_path ?? ""}\n${summary}\n${correlation_id ?? ""}`.toLowerCase().includes(sought)
+const matchesText = ({ correlation_id, kind, path, summary, to_path }: JournalItem, searchText: string): boolean =>
+  `${kind}\n${path ?? ""}\n${to_path ?? ""}\n${summary}\n${correlation_id ?? ""}`.toLowerCase().includes(searchText)
 
 /** The number of entries that are loaded automatically to fill a filtered list. */
-const furthest = 20_000
+const maxAutomaticEntries = 20_000
 
 const signs = { request: "→", answer: "←", other: "·" } as const
 
 /** The position of a row among adjacent rows of one request and its answer. */
-type Tie = "alone" | "first" | "between" | "last"
+type RequestTie = "alone" | "first" | "between" | "last"
 
-const tieOf = (rows: ReadonlyArray<JournalItem>, index: number): Tie => {
+const tieOf = (rows: ReadonlyArray<JournalItem>, index: number): RequestTie => {
   const id = rows[index]?.correlation_id
   if (id === undefined) return "alone"
   const [above, below] = [rows[index - 1]?.correlation_id === id, rows[index + 1]?.correlation_id === id]
@@ -64,7 +64,7 @@ const Row = ({
   readonly isStop: boolean
   /** True if the row belongs to the same request as the hovered or chosen row. */
   readonly isPartner: boolean
-  readonly tie: Tie
+  readonly tie: RequestTie
   readonly now: number
   readonly onHover: (id: string | undefined) => void
 }) => {
@@ -85,9 +85,9 @@ const Row = ({
       <span class="entry-sign" role="img" aria-label={item.direction}>
         {signs[item.direction]}
       </span>
-      <span class="entry-kind mono ellipsis">{shown(item.kind)}</span>
+      <span class="entry-kind mono ellipsis">{escapeLine(item.kind)}</span>
       <span class="entry-what ellipsis">
-        {item.fault === undefined ? null : <span class="badge bad">{shown(item.fault)}</span>}
+        {item.fault === undefined ? null : <span class="badge bad">{escapeLine(item.fault)}</span>}
         {item.path !== undefined ? (
           <Path path={item.path} />
         ) : about !== undefined ? (
@@ -101,7 +101,7 @@ const Row = ({
             <Path path={item.to_path} />
           </>
         )}
-        {detail === "" ? null : <span class="event-said">{shown(detail)}</span>}
+        {detail === "" ? null : <span class="event-said">{escapeLine(detail)}</span>}
       </span>
       <span class="entry-size num">{item.size_bytes === undefined ? "" : bytes(item.size_bytes)}</span>
       <span class="entry-time num faint">
@@ -111,7 +111,7 @@ const Row = ({
   )
 }
 
-const Nothing = () => (
+const NoJournal = () => (
   <Empty title="No journal">
     <p>What is asked of the filesystem, and what it answers, would be here as it happens.</p>
     <p>
@@ -121,7 +121,7 @@ const Nothing = () => (
   </Empty>
 )
 
-const Ways = ({ isChanges }: { readonly isChanges: boolean }) => {
+const ViewSwitch = ({ isChanges }: { readonly isChanges: boolean }) => {
   const show = (as: string | undefined): void => go(hrefOf("journal", "", { ...place.value.params, as }), { replace: true })
   useKeys([{ key: "v", does: "Entries or changes", run: () => show(isChanges ? undefined : "changes") }])
   return (
@@ -143,7 +143,7 @@ const ChangesOnly = () => {
   return (
     <div class="panel">
       <div class="bar">
-        <Ways isChanges />
+        <ViewSwitch isChanges />
         <Search label="Filter by path and kind" text={q} onText={(q) => set({ q })} />
         {path === undefined ? null : <PathChip path={path} onRemove={() => set({ path: undefined })} />}
       </div>
@@ -154,13 +154,13 @@ const ChangesOnly = () => {
 
 const PathChip = ({ onRemove, path }: { readonly path: string; readonly onRemove: () => void }) => (
   <button type="button" class="chip" onClick={onRemove} title="Show all paths">
-    {shown(path)} <span aria-hidden="true">×</span>
+    {escapeLine(path)} <span aria-hidden="true">×</span>
   </button>
 )
 
 export const Journal = () => {
   if (meta.value === undefined) return null
-  if (!meta.value.has_journal) return <Nothing />
+  if (!meta.value.has_journal) return <NoJournal />
   return place.value.params["as"] === "changes" && place.value.path === "" ? <ChangesOnly /> : <Entries />
 }
 
@@ -177,18 +177,19 @@ const Entries = () => {
     { ...(path === undefined ? {} : { path }), ...(correlation === undefined ? {} : { correlation }) },
     () => (scroller()?.scrollTop ?? 0) < 8
   )
-  const sought = q.trim().toLowerCase()
-  const isMeant = (item: JournalItem): boolean => isKind(item, kind) && (sought === "" || isSaid(item, sought))
-  const isFiltered = kind !== "" || sought !== ""
-  const rows = useMemo(() => (isFiltered ? items.filter(isMeant) : items), [items, kind, sought])
-  const abouts = useMemo(
+  const searchText = q.trim().toLowerCase()
+  const matchesFilter = (item: JournalItem): boolean =>
+    isKind(item, kind) && (searchText === "" || matchesText(item, searchText))
+  const isFiltered = kind !== "" || searchText !== ""
+  const rows = useMemo(() => (isFiltered ? items.filter(matchesFilter) : items), [items, kind, searchText])
+  const pathByCorrelation = useMemo(
     () => new Map(items.flatMap(({ correlation_id, path }) => (path === undefined ? [] : [[correlation_id, path]]))),
     [items]
   )
-  const known = useMemo(() => [...new Set(items.map(({ kind }) => kind))].sort(), [items])
+  const knownKinds = useMemo(() => [...new Set(items.map(({ kind }) => kind))].sort(), [items])
   const position = chosen === undefined ? -1 : rows.findIndex((item) => item.position === chosen)
   const chosenId = rows[position]?.correlation_id
-  const lit = hovered ?? chosenId
+  const highlightedId = hovered ?? chosenId
   const hrefTo = (position: number | undefined): string =>
     hrefOf("journal", position === undefined ? "" : String(position), params)
   const set = (changed: Readonly<Record<string, string | undefined>>): void =>
@@ -201,18 +202,19 @@ const Entries = () => {
   useListKeys("entry", rows.length, position, (index) => go(hrefTo(rows[index]?.position), { replace: true }))
   useKeys([{ key: ".", does: "Show new entries", run: showNew }])
   // Load older entries until the chosen one is reached.
-  const isFurtherBack = chosen !== undefined && chosen < (items.at(-1)?.position ?? 0)
+  const isChosenOlder = chosen !== undefined && chosen < (items.at(-1)?.position ?? 0)
   // A filter that matches little loads more, until the list is full or the journal is exhausted.
   useEffect(() => {
-    if (isBegun && !isAsking && next !== null && (rows.length < 60 || isFurtherBack) && items.length < furthest) more()
+    if (isBegun && !isAsking && next !== null && (rows.length < 60 || isChosenOlder) && items.length < maxAutomaticEntries)
+      more()
   })
 
-  if (error !== undefined && items.length === 0) return <Trouble message={error} retry={again} />
-  const fresh = waiting.filter(isMeant).length
+  if (error !== undefined && items.length === 0) return <ErrorMessage message={error} retry={again} />
+  const newEntryCount = waiting.filter(matchesFilter).length
   return (
     <div class="panel">
       <div class="bar">
-        <Ways isChanges={false} />
+        <ViewSwitch isChanges={false} />
         <Search label="Filter by path, text, id" text={q} onText={(q) => set({ q })} />
         <Choice
           label="Kind"
@@ -220,21 +222,21 @@ const Entries = () => {
           onValue={(kind) => set({ kind })}
           of={[
             ...kinds,
-            ...[...new Set([...known, ...(kinds.some(([one]) => one === kind) ? [] : [kind])])].map(
-              (kind) => [kind, shown(kind)] as const
+            ...[...new Set([...knownKinds, ...(kinds.some(([one]) => one === kind) ? [] : [kind])])].map(
+              (kind) => [kind, escapeLine(kind)] as const
             )
           ]}
         />
         {path === undefined ? null : <PathChip path={path} onRemove={() => set({ path: undefined })} />}
         {correlation === undefined ? null : (
           <button type="button" class="chip" onClick={() => set({ correlation: undefined })} title="Show all exchanges">
-            exchange {shown(correlation)} <span aria-hidden="true">×</span>
+            exchange {escapeLine(correlation)} <span aria-hidden="true">×</span>
           </button>
         )}
         <span class="bar-count" role="status">
-          {count(rows.length, "entry", "entries")}
+          {formatCount(rows.length, "entry", "entries")}
           {next === null ? "" : " so far"}
-          {next !== null && isFiltered && items.length >= furthest && !isAsking ? (
+          {next !== null && isFiltered && items.length >= maxAutomaticEntries && !isAsking ? (
             <button type="button" class="mini" onClick={more}>
               look further back
             </button>
@@ -257,9 +259,9 @@ const Entries = () => {
         }
       >
         <div class="rows panel-keys" ref={frame}>
-          {fresh > 0 ? (
+          {newEntryCount > 0 ? (
             <button type="button" class="fresh" onClick={showNew}>
-              {count(fresh, "new entry", "new entries")} <kbd>.</kbd>
+              {formatCount(newEntryCount, "new entry", "new entries")} <kbd>.</kbd>
             </button>
           ) : null}
           {rows.length === 0 && isBegun && !isAsking ? (
@@ -286,12 +288,12 @@ const Entries = () => {
                 return (
                   <Row
                     item={item}
-                    about={abouts.get(item.correlation_id)}
+                    about={pathByCorrelation.get(item.correlation_id)}
                     now={now}
                     href={hrefTo(item.position)}
                     isChosen={item.position === chosen}
                     isStop={item.position === chosen || (position < 0 && index === 0)}
-                    isPartner={lit !== undefined && item.correlation_id === lit}
+                    isPartner={highlightedId !== undefined && item.correlation_id === highlightedId}
                     tie={tieOf(rows, index)}
                     onHover={setHovered}
                   />

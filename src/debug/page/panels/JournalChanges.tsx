@@ -1,10 +1,10 @@
 import { useEffect, useState } from "preact/hooks"
 import type { HistoryItem } from "../../model.ts"
 import * as Api from "../api.ts"
-import { bytes, Empty, Trouble, useAsked, VirtualList } from "../components.tsx"
+import { bytes, Empty, ErrorMessage, useRequest, VirtualList } from "../components.tsx"
 import { hrefOf, journalLast, version } from "../store.ts"
 import { Path, useNarrow, useNow, When } from "./parts.tsx"
-import { count, shown } from "./words.ts"
+import { formatCount, escapeLine } from "./words.ts"
 
 const pageSize = 500
 
@@ -13,7 +13,7 @@ const outcomes = { done: "", failed: "failed", unanswered: "no answer" } as cons
 const Row = ({ item, now }: { readonly item: HistoryItem; readonly now: number }) => (
   <a class="item entry" href={hrefOf("journal", String(item.position ?? ""), {})}>
     <span class="entry-position num">{item.position}</span>
-    <span class="entry-kind mono ellipsis">{shown(item.what)}</span>
+    <span class="entry-kind mono ellipsis">{escapeLine(item.what)}</span>
     <span class="entry-what ellipsis">
       {item.outcome === "done" ? null : <span class="badge bad">{outcomes[item.outcome]}</span>}
       <Path path={item.path} />
@@ -23,7 +23,7 @@ const Row = ({ item, now }: { readonly item: HistoryItem; readonly now: number }
           <Path path={item.to_path} />
         </>
       )}
-      {item.message === undefined ? null : <span class="event-said">{shown(item.message)}</span>}
+      {item.message === undefined ? null : <span class="event-said">{escapeLine(item.message)}</span>}
     </span>
     <span class="entry-size num">{item.size_bytes === undefined ? "" : bytes(item.size_bytes)}</span>
     <span class="entry-time num faint">{item.at === null ? "" : <When at={item.at} now={now} />}</span>
@@ -31,7 +31,7 @@ const Row = ({ item, now }: { readonly item: HistoryItem; readonly now: number }
 )
 
 /** The changes loaded so far, latest first, and the position where older ones begin. */
-interface Known {
+interface LoadedChanges {
   readonly items: ReadonlyArray<HistoryItem>
   readonly next: number | null
 }
@@ -42,53 +42,54 @@ const latestFirst = (items: ReadonlyArray<HistoryItem>): ReadonlyArray<HistoryIt
   [...new Map(items.map((item) => [positionOf(item), item])).values()].sort((a, b) => positionOf(b) - positionOf(a))
 
 /** Adds the latest page. The known changes are dropped if there may be a gap before the page. */
-const withLatest = (known: Known | undefined, page: Known): Known => {
-  const newest = known?.items[0]
+const addLatestPage = (loadedChanges: LoadedChanges | undefined, page: LoadedChanges): LoadedChanges => {
+  const newest = loadedChanges?.items[0]
   const lowest = page.items.at(-1)
   const isGap = newest !== undefined && lowest !== undefined && positionOf(lowest) > positionOf(newest)
-  if (known === undefined || newest === undefined || (page.next !== null && isGap)) return page
-  return { items: latestFirst([...known.items, ...page.items]), next: known.next }
+  if (loadedChanges === undefined || newest === undefined || (page.next !== null && isGap)) return page
+  return { items: latestFirst([...loadedChanges.items, ...page.items]), next: loadedChanges.next }
 }
 
 const useChanges = (path: string | undefined) => {
-  const [known, setKnown] = useState<Known>()
+  const [loadedChanges, setLoadedChanges] = useState<LoadedChanges>()
   const [error, setError] = useState<string>()
-  const ask = (signal?: AbortSignal, before?: number) =>
+  const requestPage = (signal?: AbortSignal, before?: number) =>
     Api.journalChanges(
       { limit: pageSize, ...(path !== undefined && { path }), ...(before !== undefined && { before }) },
       signal
     )
-  useEffect(() => setKnown(undefined), [path, version.value])
-  const asked = useAsked((signal) => ask(signal), [path, version.value, journalLast.value])
+  useEffect(() => setLoadedChanges(undefined), [path, version.value])
+  const asked = useRequest((signal) => requestPage(signal), [path, version.value, journalLast.value])
   useEffect(() => {
     const page = asked.value
-    if (page !== undefined && !asked.isWaiting) setKnown((known) => withLatest(known, page))
-  }, [asked.value, asked.isWaiting])
-  const older = (before: number): void => {
-    ask(undefined, before).then(
-      ({ items, next }) => setKnown((known) => ({ items: latestFirst([...(known?.items ?? []), ...items]), next })),
+    if (page !== undefined && !asked.isLoading) setLoadedChanges((loadedChanges) => addLatestPage(loadedChanges, page))
+  }, [asked.value, asked.isLoading])
+  const loadOlder = (before: number): void => {
+    requestPage(undefined, before).then(
+      ({ items, next }) =>
+        setLoadedChanges((loadedChanges) => ({ items: latestFirst([...(loadedChanges?.items ?? []), ...items]), next })),
       (error: unknown) => setError(error instanceof Error ? error.message : String(error))
     )
   }
-  return { known, error: asked.error ?? error, again: asked.again, older }
+  return { known: loadedChanges, error: asked.error ?? error, again: asked.askAgain, older: loadOlder }
 }
 
 export const JournalChanges = ({ path, sought }: { readonly path: string | undefined; readonly sought: string }) => {
   const isNarrow = useNarrow()
   const now = useNow(5000)
-  const { again, error, known, older } = useChanges(path)
-  if (error !== undefined) return <Trouble message={error} retry={again} />
-  if (known === undefined) return null
-  const { items, next } = known
-  const isSought = ({ path, to_path, what }: HistoryItem): boolean =>
+  const { again, error, known: loadedChanges, older: loadOlder } = useChanges(path)
+  if (error !== undefined) return <ErrorMessage message={error} retry={again} />
+  if (loadedChanges === undefined) return null
+  const { items, next } = loadedChanges
+  const matchesText = ({ path, to_path, what }: HistoryItem): boolean =>
     `${what}\n${path}\n${to_path ?? ""}`.toLowerCase().includes(sought)
-  const rows = sought === "" ? items : items.filter(isSought)
+  const rows = sought === "" ? items : items.filter(matchesText)
   return (
     <div class="rows">
       <p class="bar-count" role="status">
-        {count(rows.length, "change")}
+        {formatCount(rows.length, "change")}
         {next === null ? null : (
-          <button type="button" class="mini" onClick={() => older(next)}>
+          <button type="button" class="mini" onClick={() => loadOlder(next)}>
             older changes
           </button>
         )}

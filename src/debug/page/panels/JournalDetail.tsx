@@ -1,11 +1,11 @@
 import type { JournalItem } from "../../model.ts"
 import * as Api from "../api.ts"
-import { bytes, Trouble, useAsked } from "../components.tsx"
+import { bytes, ErrorMessage, useRequest } from "../components.tsx"
 import { hrefOf, journalLast, place } from "../store.ts"
 import { Content } from "./Content.tsx"
 import { Json } from "./Json.tsx"
 import { Copy, Fact, Facts, Path, useNow, When } from "./parts.tsx"
-import { absolute, briefOf, detailOf, duration, millisOf, shown, shownText } from "./words.ts"
+import { formatAbsolute, briefOf, detailOf, formatDuration, millisOf, escapeLine, escapeText } from "./words.ts"
 
 const File = ({ path }: { readonly path: string }) => (
   <>
@@ -19,13 +19,13 @@ const File = ({ path }: { readonly path: string }) => (
 )
 
 const Exchange = ({ id, position }: { readonly id: string; readonly position: number }) => {
-  const { value } = useAsked((signal) => Api.journal({ correlation: id, limit: 100 }, signal), [id, journalLast.value])
+  const { value } = useRequest((signal) => Api.journal({ correlation: id, limit: 100 }, signal), [id, journalLast.value])
   const steps = [...(value?.items ?? [])].sort((a, b) => a.position - b.position)
   if (steps.length === 0) return null
   const begun = millisOf(steps[0]!.at)
   const after = ({ at }: JournalItem): string => {
     const millis = millisOf(at)
-    return millis === undefined || begun === undefined ? "" : `+${duration(millis - begun)}`
+    return millis === undefined || begun === undefined ? "" : `+${formatDuration(millis - begun)}`
   }
   return (
     <section class="exchange" aria-label="The exchange">
@@ -39,8 +39,8 @@ const Exchange = ({ id, position }: { readonly id: string; readonly position: nu
               href={hrefOf("journal", String(step.position), place.value.params)}
             >
               <span class="num faint">{step.position}</span>
-              <span class={step.fault === undefined ? "mono" : "mono is-bad-text"}>{shown(step.kind)}</span>
-              <span class="grow ellipsis faint">{shown(detailOf(step))}</span>
+              <span class={step.fault === undefined ? "mono" : "mono is-bad-text"}>{escapeLine(step.kind)}</span>
+              <span class="grow ellipsis faint">{escapeLine(detailOf(step))}</span>
               <span class="num faint">{index === 0 ? "" : after(step)}</span>
             </a>
           </li>
@@ -53,21 +53,21 @@ const Exchange = ({ id, position }: { readonly id: string; readonly position: nu
 
 export const JournalDetail = ({ position }: { readonly position: number }) => {
   const now = useNow(5000)
-  const { again, error, value } = useAsked((signal) => Api.entry(position, signal), [position])
-  if (error !== undefined) return <Trouble message={error} retry={again} />
+  const { askAgain: again, error, value } = useRequest((signal) => Api.entry(position, signal), [position])
+  if (error !== undefined) return <ErrorMessage message={error} retry={again} />
   if (value === undefined) return <div class="waiting" aria-busy="true" />
   const { content, entry, item } = value
   const millis = millisOf(item.at)
   const detail = briefOf(item)
   return (
-    <article class="detail" aria-label={`Entry ${item.position}: ${shown(item.kind)}`}>
+    <article class="detail" aria-label={`Entry ${item.position}: ${escapeLine(item.kind)}`}>
       <header class="detail-head">
-        <h2 class="detail-title mono">{shown(item.kind)}</h2>
-        {item.fault === undefined ? null : <span class="badge bad">{shown(item.fault)}</span>}
+        <h2 class="detail-title mono">{escapeLine(item.kind)}</h2>
+        {item.fault === undefined ? null : <span class="badge bad">{escapeLine(item.fault)}</span>}
         <span class="badge">{item.direction}</span>
         <span class="detail-number">#{item.position}</span>
       </header>
-      {detail === "" ? null : <p class={item.fault === undefined ? "said" : "said is-bad"}>{shownText(detail)}</p>}
+      {detail === "" ? null : <p class={item.fault === undefined ? "said" : "said is-bad"}>{escapeText(detail)}</p>}
       <Facts>
         {item.path === undefined ? null : (
           <Fact name="Path">
@@ -81,7 +81,7 @@ export const JournalDetail = ({ position }: { readonly position: number }) => {
         )}
         {millis === undefined ? null : (
           <Fact name="When">
-            <span class="num">{absolute(millis)}</span>{" "}
+            <span class="num">{formatAbsolute(millis)}</span>{" "}
             <span class="faint">
               <When at={item.at} now={now} />
             </span>
@@ -90,7 +90,7 @@ export const JournalDetail = ({ position }: { readonly position: number }) => {
         {item.size_bytes === undefined ? null : <Fact name="Content">{bytes(item.size_bytes)}</Fact>}
         {item.correlation_id === undefined ? null : (
           <Fact name="Exchange">
-            <code class="wrap">{shown(item.correlation_id)}</code> <Copy text={item.correlation_id} label="Copy the id" />{" "}
+            <code class="wrap">{escapeLine(item.correlation_id)}</code> <Copy text={item.correlation_id} label="Copy the id" />{" "}
             <a class="mini" href={hrefOf("journal", String(position), { correlation: item.correlation_id })}>
               only this
             </a>

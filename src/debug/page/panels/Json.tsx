@@ -2,30 +2,30 @@
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import { Copy } from "./parts.tsx"
-import { count, shown, shownText } from "./words.ts"
+import { formatCount, escapeLine, escapeText } from "./words.ts"
 
-const longest = 400
-const most = 100
+const maxTextCharacters = 400
+const maxShownEntries = 100
 
-const isHolder = (value: unknown): value is object => typeof value === "object" && value !== null
+const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
 
 const entriesOf = (value: object): ReadonlyArray<readonly [name: string | undefined, value: unknown]> =>
   Array.isArray(value) ? value.map((one) => [undefined, one] as const) : Object.entries(value)
 
-const quoted = (text: string): string => shown(JSON.stringify(text))
+const quoted = (text: string): string => escapeLine(JSON.stringify(text))
 
 const Text = ({ tail, text }: { readonly text: string; readonly tail: ComponentChildren }) => {
   const [isWhole, setWhole] = useState(false)
   const [isPlain, setPlain] = useState(false)
-  const part = isWhole || text.length <= longest ? text : text.slice(0, longest)
+  const part = isWhole || text.length <= maxTextCharacters ? text : text.slice(0, maxTextCharacters)
   const rest = text.length - part.length
   return (
     <>
-      {isPlain ? <pre class="json-plain">{shownText(part)}</pre> : <span class="json-string">{quoted(part)}</span>}
+      {isPlain ? <pre class="json-plain">{escapeText(part)}</pre> : <span class="json-string">{quoted(part)}</span>}
       {tail}
       {rest > 0 ? (
         <button type="button" class="mini" onClick={() => setWhole(true)}>
-          {count(rest, "more character")}
+          {formatCount(rest, "more character")}
         </button>
       ) : null}
       {text.includes("\n") ? (
@@ -37,7 +37,7 @@ const Text = ({ tail, text }: { readonly text: string; readonly tail: ComponentC
   )
 }
 
-const Scalar = ({ tail, value }: { readonly value: unknown; readonly tail?: ComponentChildren }) =>
+const ScalarValue = ({ tail, value }: { readonly value: unknown; readonly tail?: ComponentChildren }) =>
   typeof value === "string" ? (
     <Text text={value} tail={tail} />
   ) : (
@@ -51,7 +51,7 @@ const isShort = (value: object): value is ReadonlyArray<unknown> =>
   Array.isArray(value) &&
   value.length > 0 &&
   value.length <= 40 &&
-  !value.some((one) => isHolder(one) || (typeof one === "string" && one.length > 40)) &&
+  !value.some((one) => isObject(one) || (typeof one === "string" && one.length > 40)) &&
   JSON.stringify(value).length <= 100
 
 const Key = ({ name }: { readonly name: string | undefined }) =>
@@ -76,14 +76,14 @@ const Node = ({
   readonly comma: boolean
 }) => {
   const [isOpen, setOpen] = useState(depth < open)
-  const [shownCount, setShown] = useState(most)
+  const [shownCount, setShown] = useState(maxShownEntries)
   const indent = { paddingLeft: `${depth * 16 + 16}px` }
   const tail = comma ? <span class="json-mark">,</span> : null
-  if (!isHolder(value)) {
+  if (!isObject(value)) {
     return (
       <div class="json-line" style={indent}>
         <Key name={name} />
-        <Scalar value={value} tail={tail} />
+        <ScalarValue value={value} tail={tail} />
       </div>
     )
   }
@@ -93,7 +93,7 @@ const Node = ({
         <Key name={name} />
         <span class="json-mark">[</span>
         {value.map((one, index) => (
-          <Scalar key={index} value={one} tail={index < value.length - 1 ? <span class="json-mark">, </span> : null} />
+          <ScalarValue key={index} value={one} tail={index < value.length - 1 ? <span class="json-mark">, </span> : null} />
         ))}
         <span class="json-mark">]</span>
         {tail}
@@ -121,7 +121,7 @@ const Node = ({
           type="button"
           class="json-fold"
           aria-expanded={isOpen}
-          aria-label={`${isOpen ? "Fold" : "Unfold"} ${name === undefined ? "this" : shown(name)}`}
+          aria-label={`${isOpen ? "Fold" : "Unfold"} ${name === undefined ? "this" : escapeLine(name)}`}
           style={{ left: `${depth * 16}px` }}
           onClick={() => setOpen(!isOpen)}
         />
@@ -130,7 +130,7 @@ const Node = ({
         {isOpen ? null : (
           <>
             <button type="button" class="mini" onClick={() => setOpen(true)}>
-              {count(all.length, Array.isArray(value) ? "item" : "field")}
+              {formatCount(all.length, Array.isArray(value) ? "item" : "field")}
             </button>
             <span class="json-mark">{end}</span>
             {tail}
@@ -144,8 +144,8 @@ const Node = ({
           ))}
           {all.length > shownCount ? (
             <div class="json-line" style={{ paddingLeft: `${depth * 16 + 32}px` }}>
-              <button type="button" class="mini" onClick={() => setShown(shownCount + most * 10)}>
-                {count(all.length - shownCount, "more")}
+              <button type="button" class="mini" onClick={() => setShown(shownCount + maxShownEntries * 10)}>
+                {formatCount(all.length - shownCount, "more")}
               </button>
             </div>
           ) : null}

@@ -2,33 +2,33 @@
 import { useMemo } from "preact/hooks"
 import type { SliceInfo } from "../../model.ts"
 import * as Api from "../api.ts"
-import { Empty, Trouble, useAsked } from "../components.tsx"
+import { Empty, ErrorMessage, useRequest } from "../components.tsx"
 import { go, hrefOf, place, version } from "../store.ts"
 import { useEvents } from "./allEvents.ts"
 import { Json } from "./Json.tsx"
 import { Timeline } from "./Timeline.tsx"
-import { count, millisOf, shown } from "./words.ts"
+import { formatCount, millisOf, escapeLine } from "./words.ts"
 
 const pageSize = 50
 
 /** The length from which an item is folded at first, in characters of JSON. */
-const long = 1200
+const foldedCharacters = 1200
 
 const lengthOf = (value: unknown): number => JSON.stringify(value)?.length ?? 0
 
 const OverTime = ({ slice }: { readonly slice: SliceInfo }) => {
   const { items } = useEvents()
-  const mine = useMemo(
+  const sliceEvents = useMemo(
     () => items.filter((event) => event.slice === slice.name && event.session_id === slice.session_id),
     [items, slice]
   )
   const marks = useMemo(
     () =>
-      mine.flatMap((event) => {
+      sliceEvents.flatMap((event) => {
         const millis = millisOf(event.at)
         return millis === undefined ? [] : [{ millis, isFault: event.success === false, index: event.index }]
       }),
-    [mine]
+    [sliceEvents]
   )
   if (marks.length < 2) return null
   return (
@@ -75,7 +75,12 @@ export const SliceItems = ({ slice }: { readonly slice: SliceInfo }) => {
   const isLatestFirst = policy === "state"
   const end = isLatestFirst ? total - page * pageSize : Math.min(total, (page + 1) * pageSize)
   const begin = isLatestFirst ? Math.max(0, end - pageSize) : page * pageSize
-  const { again, error, isWaiting, value } = useAsked(
+  const {
+    askAgain: again,
+    error,
+    isLoading: isWaiting,
+    value
+  } = useRequest(
     (signal) => Api.slice(name, { session, offset: begin, limit: Math.max(1, end - begin) }, signal),
     [name, session, begin, end, version.value]
   )
@@ -85,30 +90,30 @@ export const SliceItems = ({ slice }: { readonly slice: SliceInfo }) => {
     return isLatestFirst ? numbered.reverse() : numbered
   }, [value, isLatestFirst])
   return (
-    <article class="detail" aria-label={`Slice ${shown(name)}`} aria-busy={isWaiting}>
+    <article class="detail" aria-label={`Slice ${escapeLine(name)}`} aria-busy={isWaiting}>
       <header class="detail-head">
-        <h2 class="detail-title mono">{shown(name)}</h2>
+        <h2 class="detail-title mono">{escapeLine(name)}</h2>
         <span class="badge">{policy}</span>
-        <span class="faint">{count(total, "item")}</span>
+        <span class="faint">{formatCount(total, "item")}</span>
         <span class="grow" />
         <Pager label="Pages" page={page} pages={pages} hrefTo={hrefTo} />
       </header>
       <p class="detail-under faint">
         of session{" "}
         <a class="mono" href={hrefOf("events", "", { session })} title="Its events">
-          {shown(session)}
+          {escapeLine(session)}
         </a>
         {isLatestFirst ? " · the latest first" : ""}
       </p>
       {policy === "log" ? <OverTime slice={slice} /> : null}
-      {error === undefined ? null : <Trouble message={error} retry={again} />}
+      {error === undefined ? null : <ErrorMessage message={error} retry={again} />}
       {value !== undefined && rows.length === 0 ? <Empty title="It holds nothing" /> : null}
       {rows.map(([index, item], place) => (
         <Json
           key={index}
           label={isLatestFirst && place === 0 && page === 0 ? `#${index} · the latest` : `#${index}`}
           value={item}
-          open={lengthOf(item) > long ? 1 : 4}
+          open={lengthOf(item) > foldedCharacters ? 1 : 4}
         />
       ))}
       {rows.length > 4 ? <Pager label="Pages, below the items" page={page} pages={pages} hrefTo={hrefTo} /> : null}

@@ -1,11 +1,11 @@
 import { useMemo } from "preact/hooks"
 import type { SessionInfo, SliceInfo } from "../../model.ts"
 import * as Api from "../api.ts"
-import { Empty, Trouble, useAsked } from "../components.tsx"
+import { Empty, ErrorMessage, useRequest } from "../components.tsx"
 import { go, hrefOf, meta, place, version } from "../store.ts"
 import { SliceItems } from "./SliceItems.tsx"
 import { Split, useListKeys, useNow, When } from "./parts.tsx"
-import { count, shown } from "./words.ts"
+import { formatCount, escapeLine } from "./words.ts"
 
 interface Line {
   readonly depth: number
@@ -43,8 +43,8 @@ const Session = ({ depth, now, session }: { readonly session: SessionInfo; reado
     style={{ paddingLeft: `${12 + depth * 16}px` }}
   >
     <div class="session-head">
-      <span class="session-id mono ellipsis" title={shown(session.session_id)}>
-        {shown(session.session_id)}
+      <span class="session-id mono ellipsis" title={escapeLine(session.session_id)}>
+        {escapeLine(session.session_id)}
       </span>
       <span class="faint num">
         <When at={session.created_at} now={now} />
@@ -54,8 +54,8 @@ const Session = ({ depth, now, session }: { readonly session: SessionInfo; reado
       <div class="tags">
         {Object.entries(session.tags).map(([name, value]) => (
           <span key={name} class="tag">
-            <span class="tag-name">{shown(name)}</span>
-            {shown(value)}
+            <span class="tag-name">{escapeLine(name)}</span>
+            {escapeLine(value)}
           </span>
         ))}
       </div>
@@ -87,7 +87,7 @@ const Slice = ({
     <span class={`slice-policy ${slice.policy}`} aria-hidden="true">
       {slice.policy === "log" ? "≡" : "◆"}
     </span>
-    <span class="grow ellipsis">{shown(slice.name)}</span>
+    <span class="grow ellipsis">{escapeLine(slice.name)}</span>
     <span class="faint">{slice.policy}</span>
     <span class="badge">{slice.items.toLocaleString("en")}</span>
   </a>
@@ -95,20 +95,20 @@ const Slice = ({
 
 export const Slices = () => {
   const now = useNow(30_000)
-  const { again, error, value } = useAsked(() => Promise.all([Api.sessions(), Api.slices()]), [version.value])
+  const { askAgain: again, error, value } = useRequest(() => Promise.all([Api.sessions(), Api.slices()]), [version.value])
   const { params, path } = place.value
   const lines = useMemo(() => linesOf(...(value ?? [[], []])), [value])
   const slices = useMemo(() => lines.flatMap(({ slice }) => slice ?? []), [lines])
-  const isSuch = ({ name, session_id }: SliceInfo): boolean =>
+  const isChosenSlice = ({ name, session_id }: SliceInfo): boolean =>
     name === path && (params["session"] === undefined || session_id === params["session"])
-  const position = path === "" ? -1 : slices.findIndex(isSuch)
+  const position = path === "" ? -1 : slices.findIndex(isChosenSlice)
   const chosen = slices[position]
   useListKeys("slice", slices.length, position, (index) => {
     const { name, session_id } = slices[index]!
     go(hrefOf("slices", name, { session: session_id }), { replace: true })
   })
 
-  if (error !== undefined) return <Trouble message={error} retry={again} />
+  if (error !== undefined) return <ErrorMessage message={error} retry={again} />
   if (value === undefined) return <div class="waiting" aria-busy="true" />
   if (lines.length === 0) {
     return (
@@ -142,7 +142,7 @@ export const Slices = () => {
       >
         <div class="bar">
           <span class="faint num">
-            {count(value[0].length, "session")} · {count(value[1].length, "slice")}
+            {formatCount(value[0].length, "session")} · {formatCount(value[1].length, "slice")}
           </span>
         </div>
         <div class="rows rows-scroll panel-keys" role="tree" aria-label="Sessions and slices">

@@ -1,6 +1,6 @@
 /** Draws events over time as columns, with the failed part of each. The user can select a span; the chosen event is marked. */
 import { useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
-import { absolute, clock, count, duration } from "./words.ts"
+import { formatAbsolute, formatClock, formatCount, formatDuration } from "./words.ts"
 
 export interface Mark {
   readonly millis: number
@@ -10,9 +10,9 @@ export interface Mark {
 export type Span = readonly [from: number, to: number]
 
 const height = 56
-const foot = 18
-const column = 5
-const bar = 3
+const axisHeight = 18
+const columnWidth = 5
+const barWidth = 3
 
 const tickSteps = [
   1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 15_000, 30_000, 60_000, 120_000, 300_000, 600_000, 900_000,
@@ -33,8 +33,8 @@ const ticksOf = ([from, to]: Span, width: number): ReadonlyArray<number> => {
 const extentOf = (marks: ReadonlyArray<Mark>): Span => {
   let [from, to] = [Infinity, -Infinity]
   for (const { millis } of marks) [from, to] = [Math.min(from, millis), Math.max(to, millis)]
-  const air = Math.max((to - from) * 0.01, 5)
-  return [from - air, to + air]
+  const margin = Math.max((to - from) * 0.01, 5)
+  return [from - margin, to + margin]
 }
 
 const barsOf = (
@@ -42,29 +42,29 @@ const barsOf = (
   [from, to]: Span,
   width: number
 ): { readonly good: string; readonly bad: string } => {
-  const columns = Math.max(1, Math.floor(width / column))
-  const goods = new Uint32Array(columns)
-  const bads = new Uint32Array(columns)
+  const columns = Math.max(1, Math.floor(width / columnWidth))
+  const successCounts = new Uint32Array(columns)
+  const failureCounts = new Uint32Array(columns)
   for (const { isFault, millis } of marks) {
     const index = Math.min(columns - 1, Math.max(0, Math.floor(((millis - from) / (to - from)) * columns)))
-    if (isFault) bads[index]!++
-    else goods[index]!++
+    if (isFault) failureCounts[index]!++
+    else successCounts[index]!++
   }
   let highest = 1
-  for (let i = 0; i < columns; i++) highest = Math.max(highest, goods[i]! + bads[i]!)
-  const room = height - foot - 8
+  for (let i = 0; i < columns; i++) highest = Math.max(highest, successCounts[i]! + failureCounts[i]!)
+  const room = height - axisHeight - 8
   // Scale by the square root, so that 1 stays visible beside 100.
-  const tall = (n: number): number => (n === 0 ? 0 : Math.max(8, (Math.sqrt(n) / Math.sqrt(highest)) * room))
+  const barHeightOf = (n: number): number => (n === 0 ? 0 : Math.max(8, (Math.sqrt(n) / Math.sqrt(highest)) * room))
   let [good, bad] = ["", ""]
   for (let i = 0; i < columns; i++) {
-    const [g, b] = [goods[i]!, bads[i]!]
+    const [g, b] = [successCounts[i]!, failureCounts[i]!]
     if (g + b === 0) continue
-    const all = tall(g + b)
+    const all = barHeightOf(g + b)
     const part = b === 0 ? 0 : Math.max(5, all * (b / (g + b)))
-    const x = i * column + 1
-    const base = height - foot
-    if (g > 0) good += `M${x} ${base}v${-Math.max(all - part, 3)}h${bar}v${Math.max(all - part, 3)}z`
-    if (b > 0) bad += `M${x} ${base - (g > 0 ? Math.max(all - part, 3) + 1 : 0)}v${-part}h${bar}v${part}z`
+    const x = i * columnWidth + 1
+    const base = height - axisHeight
+    if (g > 0) good += `M${x} ${base}v${-Math.max(all - part, 3)}h${barWidth}v${Math.max(all - part, 3)}z`
+    if (b > 0) bad += `M${x} ${base - (g > 0 ? Math.max(all - part, 3) + 1 : 0)}v${-part}h${barWidth}v${part}z`
   }
   return { good, bad }
 }
@@ -86,7 +86,7 @@ export const Timeline = ({
 }) => {
   const element = useRef<HTMLDivElement>(null)
   const [width, setWidth] = useState(0)
-  const [drawn, setDrawn] = useState<Span | undefined>(undefined)
+  const [drawnSpan, setDrawnSpan] = useState<Span | undefined>(undefined)
   useLayoutEffect(() => {
     const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry!.contentRect.width)))
     observer.observe(element.current!)
@@ -105,29 +105,29 @@ export const Timeline = ({
     return from + Math.min(1, Math.max(0, (event.clientX - box.left) / box.width)) * (to - from)
   }
   const faults = useMemo(() => marks.filter(({ isFault }) => isFault).length, [marks])
-  const said = `${label}: ${count(marks.length, "mark")} in ${duration(to - from)}, ${count(faults, "of them failed", "of them failed")}`
-  const shownSpan = drawn ?? span
+  const summaryText = `${label}: ${formatCount(marks.length, "mark")} in ${formatDuration(to - from)}, ${formatCount(faults, "of them failed", "of them failed")}`
+  const shownSpan = drawnSpan ?? span
   return (
     <div
       class="timeline"
       ref={element}
       role="img"
-      aria-label={said}
+      aria-label={summaryText}
       title={onSpan === undefined ? undefined : "Draw over it to see a span of time"}
       onPointerDown={(event) => {
         if (event.button !== 0 || onSpan === undefined) return
         event.currentTarget.setPointerCapture(event.pointerId)
         const at = millisAt(event)
-        setDrawn([at, at])
+        setDrawnSpan([at, at])
       }}
       onPointerMove={(event) => {
-        if (drawn !== undefined) setDrawn([drawn[0], millisAt(event)])
+        if (drawnSpan !== undefined) setDrawnSpan([drawnSpan[0], millisAt(event)])
       }}
-      onPointerCancel={() => setDrawn(undefined)}
+      onPointerCancel={() => setDrawnSpan(undefined)}
       onPointerUp={() => {
-        if (drawn === undefined) return
-        const [a, b] = drawn
-        setDrawn(undefined)
+        if (drawnSpan === undefined) return
+        const [a, b] = drawnSpan
+        setDrawnSpan(undefined)
         if (Math.abs(xOf(a) - xOf(b)) < 4) onPoint?.(a)
         else onSpan?.([Math.floor(Math.min(a, b)), Math.ceil(Math.max(a, b))])
       }}
@@ -136,15 +136,15 @@ export const Timeline = ({
         <svg width={width} height={height} aria-hidden="true">
           {ticksOf(extent, width).map((at) => (
             <g key={at}>
-              <line class="timeline-tick" x1={xOf(at)} x2={xOf(at)} y1={0} y2={height - foot + 4} />
+              <line class="timeline-tick" x1={xOf(at)} x2={xOf(at)} y1={0} y2={height - axisHeight + 4} />
               {xOf(at) > width - 64 ? null : (
                 <text class="timeline-text" x={xOf(at) + 4} y={height - 4}>
-                  {clock(at, to - from)}
+                  {formatClock(at, to - from)}
                 </text>
               )}
             </g>
           ))}
-          <line class="timeline-base" x1={0} x2={width} y1={height - foot + 0.5} y2={height - foot + 0.5} />
+          <line class="timeline-base" x1={0} x2={width} y1={height - axisHeight + 0.5} y2={height - axisHeight + 0.5} />
           <path class="timeline-good" d={good} />
           <path class="timeline-bad" d={bad} />
           {shownSpan === undefined ? null : (
@@ -153,15 +153,15 @@ export const Timeline = ({
               x={Math.min(xOf(shownSpan[0]), xOf(shownSpan[1]))}
               y={0}
               width={Math.max(1, Math.abs(xOf(shownSpan[1]) - xOf(shownSpan[0])))}
-              height={height - foot}
+              height={height - axisHeight}
             />
           )}
           {chosen === undefined ? null : (
             <path
               class="timeline-chosen"
-              d={`M${xOf(chosen)} ${height - foot + 5}l-4 6h8zM${xOf(chosen) - 0.5} 0h1v${height - foot}h-1z`}
+              d={`M${xOf(chosen)} ${height - axisHeight + 5}l-4 6h8zM${xOf(chosen) - 0.5} 0h1v${height - axisHeight}h-1z`}
             >
-              <title>{absolute(chosen)}</title>
+              <title>{formatAbsolute(chosen)}</title>
             </path>
           )}
         </svg>

@@ -1,14 +1,14 @@
 import { Change, type Chunk, diff, getChunks, MergeView, unifiedMergeView } from "@codemirror/merge"
 import { EditorState, type Extension, Text } from "@codemirror/state"
 import { EditorView, gutter, GutterMarker, type BlockInfo } from "@codemirror/view"
-import { base, languageOf, setWrapping, withLineFeeds } from "../code/code.ts"
+import { baseExtensions, languageOf, setWrapping, withLineFeeds } from "../code/code.ts"
 import { differences } from "./sides.ts"
 
 export { languageOf }
 
 /** Shows a text, and returns a function that removes it. */
 export const showText = (parent: Element, text: string, language: Extension): (() => void) => {
-  const view = new EditorView({ parent, doc: withLineFeeds(text), extensions: [base, language, label("Content")] })
+  const view = new EditorView({ parent, doc: withLineFeeds(text), extensions: [baseExtensions, language, label("Content")] })
   return () => view.destroy()
 }
 
@@ -27,12 +27,12 @@ export interface Compared {
 }
 
 /** The longest change that is compared by character, in characters of both sides. */
-const longest = 20_000
+const maxCharacterDiff = 20_000
 
-const byLines = (before: string, after: string): ReadonlyArray<Change> => {
+const diffByLines = (before: string, after: string): ReadonlyArray<Change> => {
   const changes: Array<Change> = []
   for (const { fromA, fromB, toA, toB } of differences(before, after)) {
-    const isShort = toA > fromA && toB > fromB && toA - fromA + (toB - fromB) <= longest
+    const isShort = toA > fromA && toB > fromB && toA - fromA + (toB - fromB) <= maxCharacterDiff
     if (!isShort) changes.push(new Change(fromA, toA, fromB, toB))
     else {
       const within = diff(before.slice(fromA, toA), after.slice(fromB, toB), { scanLimit: 500, timeout: 50 })
@@ -44,7 +44,7 @@ const byLines = (before: string, after: string): ReadonlyArray<Change> => {
   return changes
 }
 
-const diffConfig = { override: byLines }
+const diffConfig = { override: diffByLines }
 
 const collapseUnchanged = { margin: 3, minSize: 6 }
 
@@ -67,13 +67,13 @@ const totalsOf = (chunks: ReadonlyArray<Chunk>, a: Text, b: Text): { readonly ad
   return { added, deleted }
 }
 
-class Before extends GutterMarker {
+class OldLineNumber extends GutterMarker {
   readonly text: string
   constructor(text: string) {
     super()
     this.text = text
   }
-  override eq(other: Before): boolean {
+  override eq(other: OldLineNumber): boolean {
     return other.text === this.text
   }
   override toDOM(): Node {
@@ -82,14 +82,14 @@ class Before extends GutterMarker {
 }
 
 /** Returns the line of `a` for a position of `b` outside of changes. */
-const lineBefore = (chunks: ReadonlyArray<Chunk>, a: Text, b: Text, place: number): number | undefined => {
+const lineBefore = (chunks: ReadonlyArray<Chunk>, a: Text, b: Text, newPosition: number): number | undefined => {
   let shift = 0
   for (const { fromA, fromB, toA, toB } of chunks) {
-    if (place < fromB) break
-    if (place < toB) return undefined
+    if (newPosition < fromB) break
+    if (newPosition < toB) return undefined
     shift = toA - fromA - (toB - fromB) + shift
   }
-  const at = place + shift
+  const at = newPosition + shift
   return at < 0 || at > a.length || b.length === 0 ? undefined : a.lineAt(at).number
 }
 
@@ -98,20 +98,23 @@ const numbersBefore = (a: Text): Extension =>
     class: "cm-before-numbers",
     lineMarker: (view: EditorView, line: BlockInfo) => {
       const number = lineBefore(getChunks(view.state)?.chunks ?? [], a, view.state.doc, line.from)
-      return new Before(number === undefined ? "" : String(number))
+      return new OldLineNumber(number === undefined ? "" : String(number))
     },
     widgetMarker: (view, _widget, block) => {
       const chunk = getChunks(view.state)?.chunks.find(({ fromA, fromB, toA }) => fromB === block.from && fromA < toA)
       if (chunk === undefined || block.height === 0) return null
       const [first, last] = [a.lineAt(chunk.fromA).number, a.lineAt(chunk.endA).number]
       if (last - first > 2000) return null
-      return new Before(Array.from({ length: last - first + 1 }, (_, index) => first + index).join("\n"))
+      return new OldLineNumber(Array.from({ length: last - first + 1 }, (_, index) => first + index).join("\n"))
     },
-    initialSpacer: () => new Before(String(a.lines)),
+    initialSpacer: () => new OldLineNumber(String(a.lines)),
     lineMarkerChange: () => true
   })
 
-const steps = (views: readonly [EditorView, ...ReadonlyArray<EditorView>], chunks: ReadonlyArray<Chunk>): Compared["step"] => {
+const makeStepper = (
+  views: readonly [EditorView, ...ReadonlyArray<EditorView>],
+  chunks: ReadonlyArray<Chunk>
+): Compared["step"] => {
   let current = -1
   return (by) => {
     const next = current + by
@@ -146,7 +149,11 @@ export const compare = (
   const [before, after] = [withLineFeeds(writtenBefore), withLineFeeds(writtenAfter)]
   if (isWhole) {
     const [text, isAdded] = before === "" ? [after, true] : [before, false]
-    const view = new EditorView({ parent, doc: text, extensions: [base, language, label(isAdded ? "Added" : "Deleted")] })
+    const view = new EditorView({
+      parent,
+      doc: text,
+      extensions: [baseExtensions, language, label(isAdded ? "Added" : "Deleted")]
+    })
     const lines = linesIn(view.state.doc, 0, view.state.doc.length + 1)
     return {
       added: isAdded ? lines : 0,
@@ -160,8 +167,8 @@ export const compare = (
   if (mode === "split") {
     const view = new MergeView({
       parent,
-      a: { doc: before, extensions: [base, language, label("Before")] },
-      b: { doc: after, extensions: [base, language, label("After")] },
+      a: { doc: before, extensions: [baseExtensions, language, label("Before")] },
+      b: { doc: after, extensions: [baseExtensions, language, label("After")] },
       gutter: true,
       diffConfig,
       collapseUnchanged
@@ -169,7 +176,7 @@ export const compare = (
     return {
       ...totalsOf(view.chunks, view.a.state.doc, view.b.state.doc),
       count: view.chunks.length,
-      step: steps([view.a, view.b], view.chunks),
+      step: makeStepper([view.a, view.b], view.chunks),
       wrap: (isWrapping) => {
         setWrapping(view.a, isWrapping)
         setWrapping(view.b, isWrapping)
@@ -182,7 +189,7 @@ export const compare = (
     doc: after,
     extensions: [
       numbersBefore(a),
-      base,
+      baseExtensions,
       language,
       label("Before and after"),
       unifiedMergeView({ original: a, mergeControls: false, gutter: true, diffConfig, collapseUnchanged })
@@ -193,7 +200,7 @@ export const compare = (
   return {
     ...totalsOf(chunks, a, view.state.doc),
     count: chunks.length,
-    step: steps([view], chunks),
+    step: makeStepper([view], chunks),
     wrap: (isWrapping) => setWrapping(view, isWrapping),
     close: () => view.destroy()
   }

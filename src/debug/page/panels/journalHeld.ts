@@ -8,14 +8,14 @@ import * as Api from "../api.ts"
 import { journalLast, meta } from "../store.ts"
 
 const pageSize = 200
-const most = 1000
+const maxPageEntries = 1000
 
-export interface Sought {
+export interface JournalQuery {
   readonly path?: string
   readonly correlation?: string
 }
 
-class Held {
+class LoadedJournal {
   items: ReadonlyArray<JournalItem> = []
   waiting: ReadonlyArray<JournalItem> = []
   /** The position where older entries begin; `null` if there are none. */
@@ -32,14 +32,18 @@ const latestFirst = (items: ReadonlyArray<JournalItem>): ReadonlyArray<JournalIt
 }
 
 /** Loads the journal. `isAtTop` is called when entries arrive. */
-export const useJournal = (sought: Sought, isAtTop: () => boolean) => {
-  const [turn, again] = useReducer<number, void>((n) => n + 1, 0)
+export const useJournal = (journalQuery: JournalQuery, isAtTop: () => boolean) => {
+  const [attempt, again] = useReducer<number, void>((n) => n + 1, 0)
   const [, render] = useReducer<number, void>((n) => n + 1, 0)
-  const ref = useRef(new Held())
-  const { correlation, path } = sought
+  const ref = useRef(new LoadedJournal())
+  const { correlation, path } = journalQuery
   const { generation, has_journal } = meta.value ?? {}
 
-  const asking = async (held: Held, ask: () => Promise<JournalPage>, take: (page: JournalPage) => void): Promise<void> => {
+  const runRequest = async (
+    held: LoadedJournal,
+    ask: () => Promise<JournalPage>,
+    take: (page: JournalPage) => void
+  ): Promise<void> => {
     if (held.isAsking) return
     held.isAsking = true
     render()
@@ -57,24 +61,24 @@ export const useJournal = (sought: Sought, isAtTop: () => boolean) => {
 
   useEffect(() => {
     if (has_journal !== true) return
-    const held = new Held()
+    const held = new LoadedJournal()
     ref.current = held
-    void asking(
+    void runRequest(
       held,
-      () => Api.journal({ ...sought, limit: pageSize }),
+      () => Api.journal({ ...journalQuery, limit: pageSize }),
       ({ items, last, next }) => {
         Object.assign(held, { items: latestFirst(items), last, next, isBegun: true })
       }
     )
-  }, [path, correlation, generation, has_journal, turn])
+  }, [path, correlation, generation, has_journal, attempt])
 
   const held = ref.current
-  const told = journalLast.value
+  const liveLast = journalLast.value
   useEffect(() => {
-    if (!held.isBegun || held.isAsking || held.error !== undefined || told === undefined || told <= held.last) return
-    void asking(
+    if (!held.isBegun || held.isAsking || held.error !== undefined || liveLast === undefined || liveLast <= held.last) return
+    void runRequest(
       held,
-      () => Api.journal({ ...sought, after: held.last, limit: most }),
+      () => Api.journal({ ...journalQuery, after: held.last, limit: maxPageEntries }),
       ({ items, last, next }) => {
         held.last = Math.max(next ?? last, held.last)
         held.waiting = latestFirst([...items, ...held.waiting])
@@ -83,16 +87,16 @@ export const useJournal = (sought: Sought, isAtTop: () => boolean) => {
     )
   })
 
-  const show = (held: Held): void => {
+  const show = (held: LoadedJournal): void => {
     held.items = latestFirst([...held.waiting, ...held.items])
     held.waiting = []
   }
-  const more = (): void => {
+  const loadOlder = (): void => {
     const before = held.next
     if (before === null || held.error !== undefined) return
-    void asking(
+    void runRequest(
       held,
-      () => Api.journal({ ...sought, before, limit: most }),
+      () => Api.journal({ ...journalQuery, before, limit: maxPageEntries }),
       ({ items, next }) => {
         held.items = latestFirst([...held.items, ...items])
         held.next = items.length === 0 ? null : next
@@ -102,7 +106,7 @@ export const useJournal = (sought: Sought, isAtTop: () => boolean) => {
   return {
     ...held,
     again: () => again(),
-    more,
+    more: loadOlder,
     show: () => {
       show(held)
       render()

@@ -1,9 +1,9 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks"
 import { useKeys } from "../shell/keys.ts"
-import { absolute, ago, millisOf, partsOf, shown } from "./words.ts"
+import { formatAbsolute, formatAgo, millisOf, partsOf, escapeLine } from "./words.ts"
 
-const isElsewhere = (target: EventTarget | null): boolean =>
+const isOutsideList = (target: EventTarget | null): boolean =>
   target instanceof Element && target !== document.body && target.closest(".panel-keys") === null
 
 /**
@@ -42,7 +42,7 @@ export const useListKeys = (what: string, length: number, chosen: number, choose
     const onKey = (event: KeyboardEvent): void => {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return
       const act = current.current[event.key]
-      if (act === undefined || isElsewhere(event.target)) return
+      if (act === undefined || isOutsideList(event.target)) return
       event.preventDefault()
       act()
     }
@@ -61,15 +61,15 @@ export const useFocus = (chosen: string | number | undefined, position: number):
   return isNew ? position : undefined
 }
 
-const narrow = matchMedia("(max-width: 720px)")
+const narrowScreen = matchMedia("(max-width: 720px)")
 
 /** Reports if the screen has room for only one pane, and renders again when that changes. */
 export const useNarrow = (): boolean => {
-  const [isNarrow, set] = useState(narrow.matches)
+  const [isNarrow, set] = useState(narrowScreen.matches)
   useEffect(() => {
-    const onChange = (): void => set(narrow.matches)
-    narrow.addEventListener("change", onChange)
-    return () => narrow.removeEventListener("change", onChange)
+    const onChange = (): void => set(narrowScreen.matches)
+    narrowScreen.addEventListener("change", onChange)
+    return () => narrowScreen.removeEventListener("change", onChange)
   }, [])
   return isNarrow
 }
@@ -121,8 +121,8 @@ export const When = ({ at, now }: { readonly at: string | null | undefined; read
       —
     </span>
   ) : (
-    <time dateTime={at!} title={absolute(millis)}>
-      {ago(millis, now)}
+    <time dateTime={at!} title={formatAbsolute(millis)}>
+      {formatAgo(millis, now)}
     </time>
   )
 }
@@ -131,13 +131,13 @@ export const When = ({ at, now }: { readonly at: string | null | undefined; read
 export const Path = ({ path }: { readonly path: string }) => {
   const [directory, name] = partsOf(path)
   return (
-    <span class="way" title={shown(path)}>
+    <span class="way" title={escapeLine(path)}>
       {directory === "" ? null : (
         <span class="way-directory">
-          <bdi>{shown(directory)}</bdi>
+          <bdi>{escapeLine(directory)}</bdi>
         </span>
       )}
-      <bdi class="way-name">{shown(name)}</bdi>
+      <bdi class="way-name">{escapeLine(name)}</bdi>
     </span>
   )
 }

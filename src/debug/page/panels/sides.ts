@@ -8,7 +8,7 @@ export interface Sides {
   readonly after: FileContent | undefined
 }
 
-const there = async (asked: Promise<FileContent>): Promise<FileContent | undefined> => {
+const undefinedIfMissing = async (asked: Promise<FileContent>): Promise<FileContent | undefined> => {
   try {
     return await asked
   } catch (error) {
@@ -24,14 +24,14 @@ export const sidesOf = async (
   signal: AbortSignal
 ): Promise<Sides> => {
   const [before, after] = await Promise.all([
-    change === "added" ? undefined : there(Api.file(from_path ?? path, from, signal)),
-    change === "deleted" ? undefined : there(Api.file(path, to, signal))
+    change === "added" ? undefined : undefinedIfMissing(Api.file(from_path ?? path, from, signal)),
+    change === "deleted" ? undefined : undefinedIfMissing(Api.file(path, to, signal))
   ])
   return { before, after }
 }
 
 /** The largest sum of both texts to compare, in characters. Larger ones take too long. */
-const longest = 3_000_000
+const maxComparedCharacters = 3_000_000
 
 /** The step budget of one comparison, whose cost is lines times differences. */
 const maxSteps = 20_000_000
@@ -63,14 +63,15 @@ export const differences = (before: string, after: string): ReadonlyArray<Differ
 }
 
 /** The explanation for binary content: empty, because the content itself is shown. */
-export const bare = ""
+export const noExplanation = ""
 
-export const whyNot = ({ after, before }: Sides): string | undefined => {
+export const whyNotComparable = ({ after, before }: Sides): string | undefined => {
   const all = [before, after].filter((side) => side !== undefined)
   if (all.some(({ content }) => content === null)) return "It is too large to be compared here."
-  if (all.some(({ encoding }) => encoding === "base64")) return bare
+  if (all.some(({ encoding }) => encoding === "base64")) return noExplanation
   if (all.some(({ truncated }) => truncated)) return "It is too large to be compared here: only its beginning can be read."
-  if (all.reduce((sum, { content }) => sum + content!.length, 0) > longest) return "It is too large to be compared here."
+  if (all.reduce((sum, { content }) => sum + content!.length, 0) > maxComparedCharacters)
+    return "It is too large to be compared here."
   return undefined
 }
 
@@ -80,7 +81,7 @@ const endingsOf = (text: string): string => {
   return kinds.length === 0 ? "none" : kinds.join(" and ")
 }
 
-export const remarksOf = ({ after, before }: Sides): ReadonlyArray<string> => {
+export const describeOtherDifferences = ({ after, before }: Sides): ReadonlyArray<string> => {
   if (before === undefined || after === undefined) return []
   const remarks: Array<string> = []
   if (before.kind !== after.kind) remarks.push(`It was ${before.kind}, and is ${after.kind}.`)

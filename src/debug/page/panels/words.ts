@@ -1,33 +1,34 @@
 import type { JournalItem } from "../../model.ts"
-import { plainName } from "../components.tsx"
+import { escapeName } from "../components.tsx"
 
 /** Formats a text in one line, with invisible characters as escapes. */
-export const shown = plainName
+export const escapeLine = escapeName
 
-export const shownText = (text: string): string => text.replace(/[^\n\t]+/g, plainName)
+export const escapeText = (text: string): string => text.replace(/[^\n\t]+/g, escapeName)
 
-export const count = (n: number, one: string, many = `${one}s`): string => `${n.toLocaleString("en")} ${n === 1 ? one : many}`
+export const formatCount = (n: number, one: string, many = `${one}s`): string =>
+  `${n.toLocaleString("en")} ${n === 1 ? one : many}`
 
-const padded = (n: number, width = 2): string => String(n).padStart(width, "0")
+const padNumber = (n: number, width = 2): string => String(n).padStart(width, "0")
 
 export const millisOf = (time: string | null | undefined): number | undefined => {
   const millis = time === null || time === undefined ? Number.NaN : Date.parse(time)
   return Number.isNaN(millis) ? undefined : millis
 }
 
-const dayOf = (date: Date): string => `${date.getFullYear()}-${padded(date.getMonth() + 1)}-${padded(date.getDate())}`
+const dayOf = (date: Date): string => `${date.getFullYear()}-${padNumber(date.getMonth() + 1)}-${padNumber(date.getDate())}`
 
 const clockOf = (date: Date): string =>
-  `${padded(date.getHours())}:${padded(date.getMinutes())}:${padded(date.getSeconds())}.${padded(date.getMilliseconds(), 3)}`
+  `${padNumber(date.getHours())}:${padNumber(date.getMinutes())}:${padNumber(date.getSeconds())}.${padNumber(date.getMilliseconds(), 3)}`
 
 /** Formats a time as `2026-01-31 23:59:00.123`, in the reader's time zone. */
-export const absolute = (millis: number): string => {
+export const formatAbsolute = (millis: number): string => {
   const date = new Date(millis)
   return `${dayOf(date)} ${clockOf(date)}`
 }
 
 /** Formats a time as `23:59:00`, or with the day if the span is long. */
-export const clock = (millis: number, spanMillis: number): string => {
+export const formatClock = (millis: number, spanMillis: number): string => {
   const date = new Date(millis)
   if (spanMillis > 3 * 86_400_000) return dayOf(date)
   const time = clockOf(date)
@@ -35,7 +36,7 @@ export const clock = (millis: number, spanMillis: number): string => {
   return spanMillis > 600_000 ? time.slice(0, 5) : spanMillis > 5000 ? time.slice(0, 8) : time
 }
 
-const steps: ReadonlyArray<readonly [seconds: number, unit: string]> = [
+const agoUnits: ReadonlyArray<readonly [seconds: number, unit: string]> = [
   [365 * 86_400, "y"],
   [61 * 86_400, "months"],
   [86_400, "d"],
@@ -44,10 +45,10 @@ const steps: ReadonlyArray<readonly [seconds: number, unit: string]> = [
   [1, "s"]
 ]
 
-export const ago = (millis: number, now: number): string => {
+export const formatAgo = (millis: number, now: number): string => {
   const seconds = Math.round((now - millis) / 1000)
   if (Math.abs(seconds) < 3) return "now"
-  const [size, unit] = steps.find(([size]) => Math.abs(seconds) >= size)!
+  const [size, unit] = agoUnits.find(([size]) => Math.abs(seconds) >= size)!
   const text = `${Math.floor(Math.abs(seconds) / (unit === "months" ? 30.44 * 86_400 : size))} ${unit}`
   return seconds < 0 ? `in ${text}` : `${text} ago`
 }
@@ -55,7 +56,7 @@ export const ago = (millis: number, now: number): string => {
 /** Tests whether a message was replaced by its size, which tells a reader nothing. */
 export const isOnlySize = (message: string): boolean => /^\d+ characters$/.test(message)
 
-export const duration = (millis: number): string => {
+export const formatDuration = (millis: number): string => {
   if (millis < 1) return millis === 0 ? "0 ms" : `${Math.max(1, Math.round(millis * 1000))} µs`
   if (millis < 1000) return `${Math.round(millis)} ms`
   if (millis < 60_000) return `${(millis / 1000).toFixed(millis < 10_000 ? 2 : 1)} s`
@@ -66,14 +67,14 @@ export const duration = (millis: number): string => {
 }
 
 /** Formats the time since a start as `+1.240`, `+2:03.120`, `+1:02:03`. */
-export const since = (millis: number): string => {
+export const formatSince = (millis: number): string => {
   const sign = millis < 0 ? "−" : "+"
   const all = Math.abs(Math.round(millis))
   const [hours, minutes, seconds] = [Math.floor(all / 3_600_000), Math.floor(all / 60_000) % 60, Math.floor(all / 1000) % 60]
   if (hours >= 48) return `${sign}${Math.floor(hours / 24)} d ${hours % 24} h`
-  if (hours > 0) return `${sign}${hours}:${padded(minutes)}:${padded(seconds)}`
-  const rest = padded(all % 1000, 3)
-  return minutes > 0 ? `${sign}${minutes}:${padded(seconds)}.${rest}` : `${sign}${seconds}.${rest}`
+  if (hours > 0) return `${sign}${hours}:${padNumber(minutes)}:${padNumber(seconds)}`
+  const rest = padNumber(all % 1000, 3)
+  return minutes > 0 ? `${sign}${minutes}:${padNumber(seconds)}.${rest}` : `${sign}${seconds}.${rest}`
 }
 
 export const partsOf = (path: string): readonly [directory: string, name: string] => {

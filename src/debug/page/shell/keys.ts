@@ -26,19 +26,19 @@ addEventListener("keydown", (event) => {
 })
 
 export const useKeys = (bound: ReadonlyArray<Key>): void => {
-  const latest = useRef(bound)
-  latest.current = bound
+  const latestKeys = useRef(bound)
+  latestKeys.current = bound
   const names = bound.map(({ does, key }) => `${key}\n${does}`).join("\n\n")
   // Bind before the next key press: a deferred effect would lose keys that are pressed right after the render.
   useLayoutEffect(() => {
-    const mine = latest.current.map(({ does, key }) => ({
+    const ownKeys = latestKeys.current.map(({ does, key }) => ({
       key,
       does,
-      run: () => latest.current.find((other) => other.key === key)?.run()
+      run: () => latestKeys.current.find((other) => other.key === key)?.run()
     }))
-    keys.value = [...keys.peek(), ...mine]
+    keys.value = [...keys.peek(), ...ownKeys]
     return () => {
-      keys.value = keys.peek().filter((key) => !mine.includes(key))
+      keys.value = keys.peek().filter((key) => !ownKeys.includes(key))
     }
   }, [names])
 }

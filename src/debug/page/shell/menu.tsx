@@ -10,7 +10,7 @@ export interface Choice {
 }
 
 /** The largest number of choices to show; a search finds the others. */
-const most = 200
+const maxShownChoices = 200
 
 export const Menu = ({
   align = "left",
@@ -36,7 +36,9 @@ export const Menu = ({
   const element = useRef<HTMLDivElement>(null)
   const button = useRef<HTMLButtonElement>(null)
   const words = query.toLowerCase().split(/\s+/)
-  const listed = choices.filter(({ text }) => words.every((word) => text.toLowerCase().includes(word))).slice(0, most)
+  const shownChoices = choices
+    .filter(({ text }) => words.every((word) => text.toLowerCase().includes(word)))
+    .slice(0, maxShownChoices)
   const isSearched = choices.length > 8
 
   const close = (): void => {
@@ -44,7 +46,7 @@ export const Menu = ({
     button.current?.focus()
   }
   const choose = (index: number): void => {
-    const choice = listed[index]
+    const choice = shownChoices[index]
     if (choice === undefined) return
     close()
     if (choice.id !== chosen) onChoose(choice.id)
@@ -60,11 +62,11 @@ export const Menu = ({
       )
     )
     element.current?.querySelector<HTMLElement>("input, [role=listbox]")?.focus()
-    const outside = ({ target }: Event): void => {
+    const closeIfOutside = ({ target }: Event): void => {
       if (target instanceof globalThis.Node && element.current?.contains(target) === false) setOpen(false)
     }
-    addEventListener("pointerdown", outside)
-    return () => removeEventListener("pointerdown", outside)
+    addEventListener("pointerdown", closeIfOutside)
+    return () => removeEventListener("pointerdown", closeIfOutside)
   }, [isOpen])
   useEffect(() => {
     if (isOpen) document.getElementById(`${id}-${active}`)?.scrollIntoView({ block: "nearest" })
@@ -72,8 +74,8 @@ export const Menu = ({
 
   const onKeyDown = (event: KeyboardEvent): void => {
     if (!isOpen) return
-    const to = { ArrowDown: active + 1, ArrowUp: active - 1, Home: 0, End: listed.length - 1 }[event.key]
-    if (to !== undefined) setActive(Math.max(0, Math.min(listed.length - 1, to)))
+    const to = { ArrowDown: active + 1, ArrowUp: active - 1, Home: 0, End: shownChoices.length - 1 }[event.key]
+    if (to !== undefined) setActive(Math.max(0, Math.min(shownChoices.length - 1, to)))
     else if (event.key === "Enter") choose(active)
     else if (event.key === "Escape") close()
     else if (event.key === "Tab") {
@@ -125,7 +127,7 @@ export const Menu = ({
             tabIndex={isSearched ? -1 : 0}
             aria-activedescendant={`${id}-${active}`}
           >
-            {listed.map((choice, index) => (
+            {shownChoices.map((choice, index) => (
               <div
                 key={choice.id}
                 id={`${id}-${index}`}
@@ -140,7 +142,7 @@ export const Menu = ({
                 {choice.note === undefined ? null : <span class="menu-note">{choice.note}</span>}
               </div>
             ))}
-            {listed.length === 0 ? <p class="menu-none">Nothing matches.</p> : null}
+            {shownChoices.length === 0 ? <p class="menu-none">Nothing matches.</p> : null}
           </div>
         </div>
       ) : null}

@@ -1,8 +1,8 @@
 import { computed, signal } from "@preact/signals"
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef } from "preact/hooks"
-import { bytes, Name, plainName, Time } from "../components.tsx"
-import { query, shown, step } from "../files/state.ts"
+import { bytes, Name, escapeName, Time } from "../components.tsx"
+import { query, shownTree, stepFile } from "../files/state.ts"
 import {
   at,
   dumps,
@@ -11,7 +11,7 @@ import {
   go,
   hereWith,
   hrefOf,
-  isHeard,
+  isConnected,
   isStale,
   journalLast,
   meta,
@@ -39,37 +39,37 @@ const names: Record<View, string> = {
 
 /** The number of items of each view, and the explanation if there are none. */
 const tabs = computed(() => {
-  const known = meta.value
+  const shownMeta = meta.value
   const counts: Record<View, readonly [count: number | undefined, lacking: string]> = {
-    files: [shown.value?.tree.files.length, "There are no files."],
+    files: [shownTree.value?.tree.files.length, "There are no files."],
     // The number of snapshots says nothing about the number of changes.
-    changes: [known?.snapshots === 0 ? 0 : undefined, "There is no snapshot to compare with."],
-    events: [known?.events, "No calls were written down."],
-    slices: [known?.slices, "There are no slices of a session."],
-    journal: [known?.has_journal === true ? journalLast.value : 0, "No journal is shown; --journal FILE shows one."]
+    changes: [shownMeta?.snapshots === 0 ? 0 : undefined, "There is no snapshot to compare with."],
+    events: [shownMeta?.events, "No calls were written down."],
+    slices: [shownMeta?.slices, "There are no slices of a session."],
+    journal: [shownMeta?.has_journal === true ? journalLast.value : 0, "No journal is shown; --journal FILE shows one."]
   }
-  return views.map((view) => ({ view, count: counts[view][0], lacking: counts[view][1] }))
+  return views.map((view) => ({ view, count: counts[view][0], emptyReason: counts[view][1] }))
 })
 
-const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 })
+const compactNumber = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 })
 
 const viewHref = (view: View): string =>
   view === "files" || view === "changes" ? hrefOf(view, "", { at: at.value }) : hrefOf(view)
 
 const Tabs = () => (
   <nav class="tabs" aria-label="Views">
-    {tabs.value.map(({ count, lacking, view }, index) => (
+    {tabs.value.map(({ count, emptyReason, view }, index) => (
       <a
         key={view}
         href={viewHref(view)}
         class={count === 0 ? "is-empty" : ""}
         aria-current={place.value.view === view ? "page" : undefined}
-        title={count === 0 ? lacking : `${names[view]} (${index + 1})`}
+        title={count === 0 ? emptyReason : `${names[view]} (${index + 1})`}
       >
         {names[view]}
         {count === undefined || count === 0 ? null : (
           <span class="tab-count" aria-label={`${count}`}>
-            {compact.format(count)}
+            {compactNumber.format(count)}
           </span>
         )}
       </a>
@@ -77,14 +77,14 @@ const Tabs = () => (
   </nav>
 )
 
-const What = () => {
-  const known = meta.value
-  if (known === undefined) return <span class="what">fs-algebra</span>
-  const title = <strong class="what-title ellipsis">{<Name text={known.title} />}</strong>
-  const kind = <span class="badge">{known.kind}</span>
+const SourceTitle = () => {
+  const shownMeta = meta.value
+  if (shownMeta === undefined) return <span class="what">fs-algebra</span>
+  const title = <strong class="what-title ellipsis">{<Name text={shownMeta.title} />}</strong>
+  const kind = <span class="badge">{shownMeta.kind}</span>
   if (dumps.value.length < 2) {
     return (
-      <span class="what" title={plainName(known.path)}>
+      <span class="what" title={escapeName(shownMeta.path)}>
         {title}
         {kind}
       </span>
@@ -94,7 +94,7 @@ const What = () => {
     <Menu
       class="what"
       label="Dump that is shown"
-      chosen={dumps.value.find(({ is_shown }) => is_shown)?.path ?? known.path}
+      chosen={dumps.value.find(({ is_shown }) => is_shown)?.path ?? shownMeta.path}
       choices={dumps.value.map(({ has_archive, modified_at, path, size_bytes }) => ({
         id: path,
         text: path,
@@ -114,7 +114,7 @@ const What = () => {
   )
 }
 
-const now = "\u0000now"
+const currentKey = "\u0000now"
 
 const Snapshots = () => {
   // Other views choose snapshots themselves.
@@ -126,9 +126,9 @@ const Snapshots = () => {
       align="right"
       class={`snapshots ${at.value === undefined ? "" : "is-past"}`}
       label="Snapshot that is looked at"
-      chosen={at.value ?? now}
+      chosen={at.value ?? currentKey}
       choices={[
-        { id: now, text: "now", label: meta.value?.kind === "workspace" ? "Now" : "This dump" },
+        { id: currentKey, text: "now", label: meta.value?.kind === "workspace" ? "Now" : "This dump" },
         ...snapshots.value.map(({ created_at, id, label, tag, tool }) => ({
           id,
           text: `${label} ${tag ?? ""} ${tool ?? ""} ${id}`,
@@ -146,7 +146,7 @@ const Snapshots = () => {
           )
         }))
       ]}
-      onChoose={(id) => go(hereWith({ at: id === now ? undefined : id, line: undefined }))}
+      onChoose={(id) => go(hereWith({ at: id === currentKey ? undefined : id, line: undefined }))}
     >
       <Drawing of="clock" />
       <span class="ellipsis">
@@ -156,15 +156,15 @@ const Snapshots = () => {
   )
 }
 
-const Live = () =>
-  meta.value?.is_live !== true || isHeard.value === undefined ? null : (
+const LiveIndicator = () =>
+  meta.value?.is_live !== true || isConnected.value === undefined ? null : (
     <span
-      class={`live ${isHeard.value ? "" : "is-away"}`}
+      class={`live ${isConnected.value ? "" : "is-away"}`}
       role="status"
-      title={isHeard.value ? "Changes are shown as they happen" : "The server does not answer"}
+      title={isConnected.value ? "Changes are shown as they happen" : "The server does not answer"}
     >
       <span class="live-dot" />
-      {isHeard.value ? "Live" : "Away"}
+      {isConnected.value ? "Live" : "Away"}
     </span>
   )
 
@@ -175,10 +175,10 @@ const Header = () => (
     <a class="home" href={fileHref("")} aria-label="All files" title="All files">
       <Mark />
     </a>
-    <What />
+    <SourceTitle />
     <Tabs />
     <div class="header-end">
-      <Live />
+      <LiveIndicator />
       <Snapshots />
       <button type="button" class="icon-button" aria-label="Reload" title="Reload (r)" onClick={() => void reload()}>
         <Drawing of="reload" />
@@ -201,7 +201,7 @@ const Header = () => (
 )
 
 /** The banner that the user has dismissed, until another one appears. */
-const putAway = signal("")
+const dismissedProblems = signal("")
 
 const Banner = ({
   children,
@@ -228,7 +228,7 @@ const Banners = () => {
   const said = problems.join("\n")
   return (
     <div class="banners">
-      {isHeard.value === false && meta.value !== undefined ? (
+      {isConnected.value === false && meta.value !== undefined ? (
         <Banner kind="info">
           The server does not answer. What is here can still be read; it goes on by itself when the server is back.
         </Banner>
@@ -256,11 +256,11 @@ const Banners = () => {
           </button>
         </Banner>
       ) : null}
-      {problems.length === 0 || putAway.value === said ? null : (
+      {problems.length === 0 || dismissedProblems.value === said ? null : (
         <Banner
           kind="warn"
           onClose={() => {
-            putAway.value = said
+            dismissedProblems.value = said
           }}
         >
           {problems.map((problem) => (
@@ -275,11 +275,11 @@ const Banners = () => {
 }
 
 const Footer = () => {
-  const filesystem = shown.value?.filesystem
-  const known = meta.value
-  const created = filesystem?.created_at ?? known?.created_at
+  const filesystem = shownTree.value?.filesystem
+  const shownMeta = meta.value
+  const created = filesystem?.created_at ?? shownMeta?.created_at
   // The tag that names the session is shown as the title already.
-  const tags = Object.entries(known?.tags ?? {}).filter(([name]) => name !== "session_id")
+  const tags = Object.entries(shownMeta?.tags ?? {}).filter(([name]) => name !== "session_id")
   return (
     <footer class="footer">
       {filesystem === undefined ? (
@@ -299,7 +299,7 @@ const Footer = () => {
         </span>
       ))}
       <span class="grow" />
-      {known === undefined ? null : <span>fs-algebra {known.version}</span>}
+      {shownMeta === undefined ? null : <span>fs-algebra {shownMeta.version}</span>}
     </footer>
   )
 }
@@ -317,7 +317,7 @@ export const Shell = ({ children }: { readonly children: ComponentChildren }) =>
     const parts = [path === "" ? (view === "files" ? "" : names[view]) : path, meta.value?.title ?? "", "fs-algebra"]
     document.title = parts
       .filter((part) => part !== "")
-      .map(plainName)
+      .map(escapeName)
       .join(" — ")
   }, [view, path, meta.value?.title])
   return (
@@ -335,7 +335,7 @@ export const Shell = ({ children }: { readonly children: ComponentChildren }) =>
       <Header />
       <Banners />
       <main id="main" class={`main view-${view}`} ref={main} tabIndex={-1} aria-label={names[view]}>
-        <h1 class="visually-hidden">{path === "" ? names[view] : `${names[view]}: ${plainName(path)}`}</h1>
+        <h1 class="visually-hidden">{path === "" ? names[view] : `${names[view]}: ${escapeName(path)}`}</h1>
         {children}
       </main>
       <Footer />
@@ -347,10 +347,10 @@ export const Shell = ({ children }: { readonly children: ComponentChildren }) =>
 export const useFileKeys = (focusFilter: () => void): void =>
   useKeys([
     { key: "/", does: "Filter the files", run: focusFilter },
-    { key: "j", does: "Next file", run: () => step(1) },
-    { key: "k", does: "Previous file", run: () => step(-1) },
-    { key: "n", does: "Next file", run: () => step(1) },
-    { key: "p", does: "Previous file", run: () => step(-1) },
+    { key: "j", does: "Next file", run: () => stepFile(1) },
+    { key: "k", does: "Previous file", run: () => stepFile(-1) },
+    { key: "n", does: "Next file", run: () => stepFile(1) },
+    { key: "p", does: "Previous file", run: () => stepFile(-1) },
     {
       key: "Escape",
       does: "Clear the filter",
