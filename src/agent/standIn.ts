@@ -8,7 +8,7 @@ export const unavailableFilesystem = (detail: string): Algebra => {
   const fault: Fault = { _tag: "Unavailable", detail }
   const failUnavailable = () => Effect.fail(fault)
   return make({
-    info: { name: "none", failRootDenied: "", caseSensitive: true, readOnly: false, confinement: "virtual" },
+    info: { name: "none", root: "", caseSensitive: true, readOnly: false, confinement: "virtual" },
     stat: failUnavailable,
     list: failUnavailable,
     open: failUnavailable,

@@ -88,12 +88,12 @@ const changeAccelerationsBelow = (perform: Request.Perform): Request.Handlers =>
 const subdirectoryPort = (self: Backend, base: FsPath.FsPath): Backend => {
   const toOuterPath = (path: FsPath.FsPath): FsPath.FsPath => FsPath.below(base, path)
   const port = mapPath(self, toOuterPath, (path) => FsPath.relative(base, path))
-  const { failRootDenied: root } = self.info
+  const { root: root } = self.info
   const { locks } = self
   const depth = FsPath.segments(base).length
   return {
     ...port,
-    info: { ...self.info, failRootDenied: isRoot(base) ? root : root.endsWith("/") ? `${root}${base}` : `${root}/${base}` },
+    info: { ...self.info, root: isRoot(base) ? root : root.endsWith("/") ? `${root}${base}` : `${root}/${base}` },
     remove: (path) => (isRoot(path) ? failAccessDenied("root") : port.remove(path)),
     rename: (from, to, options) => (isRoot(from) || isRoot(to) ? failAccessDenied("root") : port.rename(from, to, options)),
     locks: locks && composeLocks((paths) => [{ locks, paths: paths.map(toOuterPath) }]),

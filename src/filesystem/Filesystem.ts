@@ -215,7 +215,7 @@ export interface DeleteOptions extends Precondition {
   /** True to delete a directory with everything in it. @default false */
   readonly recursive?: boolean | undefined
   /** The outcome for a missing path: NotFound, or a count of 0. @default "fail" */
-  readonly missingDirectories?: "fail" | "ignore" | undefined
+  readonly missing?: "fail" | "ignore" | undefined
 }
 
 /**

@@ -130,7 +130,7 @@ const openBackend = Effect.fnUntraced(function* (
   const rules = fromOptions(options)
   const info: Info = {
     name: "fromFileSystem",
-    failRootDenied: options.root,
+    root: options.root,
     caseSensitive: options.caseSensitive !== false,
     readOnly: isReadOnly(rules),
     confinement: "best-effort"

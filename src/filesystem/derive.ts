@@ -10,7 +10,7 @@ import { writeOperations } from "./operations/writing.ts"
 export const deriveAlgebra = (port: Backend): Algebra => {
   const self = Caller.make(port)
   return {
-    root: port.info.failRootDenied,
+    root: port.info.root,
     readOnly: !self.isPermitted("write") && !self.isPermitted("delete"),
     name: port.info.name,
     port,

@@ -131,7 +131,7 @@ export const make = (fs: Algebra): Operations => ({
   read: (path, options) => withoutSizeLimits(fs.read(path, { offset: options?.offset, limit: options?.limit ?? allLines })),
   write: (path, content) => withoutSizeLimits(Effect.map(fs.write(path, content), ({ bytesWritten }) => bytesWritten)),
   delete: (path) =>
-    withoutSizeLimits(Effect.map(fs.delete(path, { recursive: true, missingDirectories: "ignore" }), ({ deleted }) => deleted)),
+    withoutSizeLimits(Effect.map(fs.delete(path, { recursive: true, missing: "ignore" }), ({ deleted }) => deleted)),
   list: (path) => withoutSizeLimits(Effect.catchTag(fs.list(path), "NotFound", () => Effect.succeed([]))),
   glob: (pattern) => withoutSizeLimits(Effect.map(fs.glob(pattern, { sizes: true }), ({ matches }) => matches.map(entryOf))),
   grep: (pattern, options) => withoutSizeLimits(Stream.runCollect(fs.grepStream(pattern, { glob: options?.fileGlob }))),

@@ -139,7 +139,7 @@ export const make = (source: TreeSource): Backend => {
     )
 
   return {
-    info: { name: source.name, failRootDenied: source.root, caseSensitive, readOnly: true, confinement: "virtual" },
+    info: { name: source.name, root: source.root, caseSensitive, readOnly: true, confinement: "virtual" },
     stat: (path) =>
       Effect.flatMap(find(path), (node): Effect.Effect<FileStat | undefined, Fault> => {
         if (node?.kind !== "directory" || node.mode !== undefined || source.mode === undefined) {

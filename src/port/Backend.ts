@@ -67,7 +67,7 @@ export type {
 export interface Info {
   readonly name: string
   /** The root as text for people, never for parsing. */
-  readonly failRootDenied: string
+  readonly root: string
   readonly caseSensitive: boolean
   readonly readOnly: boolean
   /** The containment that the backend really provides on this machine. */

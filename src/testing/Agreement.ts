@@ -74,7 +74,7 @@ const run = (fs: Algebra, command: Command): Call => {
     case "Delete": {
       const { missing, path, recursive } = command
       return Effect.flatMap(preconditionOf(fs, path, command.ifMatch), (expected) =>
-        fs.delete(path, { recursive, missingDirectories: missing, ...expected })
+        fs.delete(path, { recursive, missing: missing, ...expected })
       )
     }
     case "Mkdir":

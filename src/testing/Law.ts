@@ -120,7 +120,7 @@ export const Bench: Context.Reference<Bench> = Context.Reference<Bench>("fs-alge
  * @since 0.1.0
  */
 export const absoluteRoot = ({ port }: Algebra): string => {
-  const { failRootDenied: root } = port.info
+  const { root: root } = port.info
   return /^[a-z]:/i.test(root) ? `/${root.replaceAll("\\", "/")}` : root
 }
 
@@ -139,7 +139,7 @@ export const abilities = (fs: Algebra, bench: Bench): ReadonlySet<Ability> => {
     [permits("delete"), "delete"],
     [links !== undefined, "links", "no links"],
     [hasAbsoluteLinks, "absolute links"],
-    [hasAbsoluteLinks && root === info.failRootDenied, "absolute texts"],
+    [hasAbsoluteLinks && root === info.root, "absolute texts"],
     [attributes !== undefined, "attributes", "no attributes"],
     [attributes !== undefined && bench.wholeSeconds !== true, "times to the millisecond"],
     [watch !== undefined, "watch", "no watch"],
@@ -148,7 +148,7 @@ export const abilities = (fs: Algebra, bench: Bench): ReadonlySet<Ability> => {
     [info.caseSensitive, "case sensitive", "case insensitive"],
     [bench.plainEnds !== true, "names ending in dots or spaces", "no names ending in dots or spaces"],
     [bench.prunes !== true, "directories outlive their content", "directories go with their content"],
-    [info.failRootDenied.length > 2, "a place on a machine"],
+    [info.root.length > 2, "a place on a machine"],
     [bench.makeOther !== undefined, "others"],
     [bench.makeUnaddressable !== undefined, "unaddressable names"]
   ]

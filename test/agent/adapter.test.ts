@@ -471,7 +471,7 @@ describe("the filesystem of a tool", () => {
               filesystem.glob("**"),
               filesystem.grep("a"),
               filesystem.exists("a"),
-              filesystem.delete("a", { missingDirectories: "ignore" }),
+              filesystem.delete("a", { missing: "ignore" }),
               filesystem.mkdir("d"),
               filesystem.move("a", "b"),
               filesystem.copy("a", "b"),

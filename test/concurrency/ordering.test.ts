@@ -72,7 +72,7 @@ const run = (fs: Algebra, command: Command, n: number): Effect.Effect<unknown, {
     case "delete":
       return fs.delete(path)
     case "deleteTree":
-      return fs.delete(path, { recursive: true, missingDirectories: "ignore" })
+      return fs.delete(path, { recursive: true, missing: "ignore" })
     case "move":
       return fs.move(path, command.to)
     case "moveOver":

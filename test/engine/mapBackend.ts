@@ -36,7 +36,7 @@ export const mapBackend = (
       : { path: at, kind, isFile: kind === "file", isDirectory: kind === "directory", sizeBytes: contents.get(at)?.length ?? 0 }
   }
   return {
-    info: { name: "map", failRootDenied: "/", caseSensitive, readOnly: true, confinement: "virtual" },
+    info: { name: "map", root: "/", caseSensitive, readOnly: true, confinement: "virtual" },
     stat: (at) => Effect.sync(() => statOf(at)),
     list: (at) =>
       Effect.suspend(() => {

@@ -122,7 +122,7 @@ const over = (db: DatabaseSync, options: Rules.CommonOptions): Backend.Backend =
   return Rules.enforce({
     info: {
       name: "Sqlite",
-      failRootDenied: "/",
+      root: "/",
       caseSensitive: true,
       readOnly: Rules.isReadOnly(rules),
       confinement: "virtual"

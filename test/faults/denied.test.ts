@@ -50,7 +50,7 @@ describe.runIf(mountable)("a disk that is mounted read-only", () => {
         }
         const { p: _, ...after } = picture(root)
         for (const [path, line] of Object.entries(before)) assert.strictEqual(after[path], line)
-        yield* fs.delete("p", { recursive: true, missingDirectories: "ignore" })
+        yield* fs.delete("p", { recursive: true, missing: "ignore" })
         yield* fs.copy("m/d", "copied")
         assert.strictEqual(yield* fs.readString("copied/e/g"), "deep")
       })

@@ -78,7 +78,7 @@ describe("snapshots, second review", () => {
           snapshotId,
           createdAt: DateTime.makeUnsafe(0),
           commitRef: "mem-1",
-          rootPath: port.info.failRootDenied
+          rootPath: port.info.root
         }),
         label: {},
         counts: Effect.succeed({ files: 0, bytes: 0 })
@@ -87,7 +87,7 @@ describe("snapshots, second review", () => {
       const strategy: Partial<Strategy> = {
         name: "memory",
         commitRef: /^mem-1$/,
-        rootPath: port.info.failRootDenied,
+        rootPath: port.info.root,
         take: () => Effect.succeed(kept("6f2f2b1e-0000-4000-8000-000000000002")),
         find: () => Effect.succeed(wanted),
         restore: () => Effect.fail(storeFault("io", "it is not as it was captured")),

@@ -84,7 +84,7 @@ const isFree = (fs: Algebra, found: Picture, kept: ReadonlyArray<string>, what: 
       yield* fs.write("n/m/afterwards", "afterwards")
       const paths = [...Object.keys(found), "a", "n", "n/m"].filter((path) => !kept.includes(path))
       const tops = paths.filter((path) => !path.includes("/") || kept.includes(path.slice(0, path.lastIndexOf("/"))))
-      for (const path of new Set(tops)) yield* fs.delete(path, { recursive: true, missingDirectories: "ignore" })
+      for (const path of new Set(tops)) yield* fs.delete(path, { recursive: true, missing: "ignore" })
       const left = yield* Stream.runCollect(fs.walk())
       assert.deepStrictEqual(
         left.map(({ path }) => path as string),

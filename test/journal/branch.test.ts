@@ -82,7 +82,7 @@ const asEntries: Calls = [
   ["sink", (fs) => Stream.run(stream("x"), fs.sink("a")), ["FileStat", "FileWriteChunk"]],
   ["delete", (fs) => fs.delete("a"), ["FileDelete"]],
   ["recursive delete", (fs) => fs.delete("d", { recursive: true }), ["FileDelete"]],
-  ["delete of nothing", (fs) => fs.delete("x", { missingDirectories: "ignore" }), ["FileDelete"]]
+  ["delete of nothing", (fs) => fs.delete("x", { missing: "ignore" }), ["FileDelete"]]
 ]
 
 const beyondThem: Calls = [

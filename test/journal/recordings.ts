@@ -39,7 +39,7 @@ const run = (fs: Algebra, command: Command): Effect.Effect<unknown, FsError | Un
       return fs.edit(path, { oldText, newText, match })
     }
     case "Delete":
-      return fs.delete(command.path, { recursive: command.recursive, missingDirectories: command.missing })
+      return fs.delete(command.path, { recursive: command.recursive, missing: command.missing })
     case "Mkdir":
       return fs.mkdir(command.path, { parents: command.parents, existOk: command.existOk })
     case "Transfer":

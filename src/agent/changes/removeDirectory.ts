@@ -102,7 +102,7 @@ export const removeDirectory = (
 ): Effect.Effect<Removed, FsError> => {
   const { port } = fs
   const { call, isPermitted: may } = Caller.make(port)
-  const deleted = Effect.uninterruptible(fs.delete(path, { recursive: true, missingDirectories: missing }))
+  const deleted = Effect.uninterruptible(fs.delete(path, { recursive: true, missing: missing }))
   // A delete counts an empty directory as 1.
   const deletePlainly = Effect.flatMap(
     Effect.orElseSucceed(containsFiles(port, path), () => true),

@@ -49,7 +49,7 @@ const view = (captured: Captured, { caseInsensitive, relative, rules }: Options)
   const top = topOf(captured)
   const { handlers, list, open, readLink, stat } = makeReader((path) => find(top, caseInsensitive ? fold(path) : path))
   return {
-    info: { name: "InMemory", failRootDenied: "/", caseSensitive: !caseInsensitive, readOnly: true, confinement: "virtual" },
+    info: { name: "InMemory", root: "/", caseSensitive: !caseInsensitive, readOnly: true, confinement: "virtual" },
     stat,
     list,
     open,

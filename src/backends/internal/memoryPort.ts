@@ -197,7 +197,7 @@ export const make = (
   return {
     info: {
       name: "InMemory",
-      failRootDenied: "/",
+      root: "/",
       caseSensitive: !caseInsensitive,
       readOnly: isReadOnly(rules),
       confinement: "virtual"

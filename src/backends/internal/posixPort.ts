@@ -61,7 +61,7 @@ export const backend = (confined: Confined, options: PosixHostOptions, crew?: Wo
   return {
     info: {
       name,
-      failRootDenied: options.root,
+      root: options.root,
       caseSensitive: confined.caseSensitive,
       readOnly: isReadOnly(rules),
       confinement: confined.level

@@ -40,7 +40,7 @@ without its target. The root itself cannot be removed.`,
         const result = yield* fs
           .delete(path, {
             recursive,
-            missingDirectories: missingOk ? "ignore" : "fail",
+            missing: missingOk ? "ignore" : "fail",
             ...(ifMatch !== undefined && { ifMatch })
           })
           .pipe(withProgress(`Removing ${path}`))

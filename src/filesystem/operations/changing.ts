@@ -77,7 +77,7 @@ export const nameOperations = (
         if (fault !== undefined) return Effect.fail(fault)
         return remove(port, path, {
           recursive: options?.recursive === true,
-          missing: options?.missingDirectories === "ignore" ? "ignore" : "fail",
+          missing: options?.missing === "ignore" ? "ignore" : "fail",
           ifMatch: options?.ifMatch
         })
       }),

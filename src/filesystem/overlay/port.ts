@@ -245,7 +245,7 @@ export const make = (layers: Layers): Backend => {
 
 const infoOf = (upper: Info, lower: Info): Info => ({
   name: `overlay(${upper.name}, ${lower.name})`,
-  failRootDenied: lower.failRootDenied,
+  root: lower.root,
   caseSensitive: lower.caseSensitive,
   readOnly: upper.readOnly,
   confinement: weakestConfinement(upper, lower)

@@ -133,7 +133,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
     if (stat.isDirectory && !recursive) {
       return yield* Effect.fail(toPlatform(new FsError.NotAFile({ operation, path }), operation, path, "Unknown"))
     }
-    yield* fs.delete(path, { recursive, missingDirectories: force ? "ignore" : "fail" })
+    yield* fs.delete(path, { recursive, missing: force ? "ignore" : "fail" })
   })
 
   const rename = Effect.fnUntraced(function* (from: string, to: string): Effect.fn.Return<void, FsError.FsError> {

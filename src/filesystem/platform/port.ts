@@ -189,7 +189,7 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
         type === "SymbolicLink" ? toFaults(fs.readLink(at(path))) : Effect.fail(notALink)
       ),
     // A FileSystem that is confined itself has its own "/", and follows no absolute link there.
-    relative: at(FsPath.root) === "/" ? undefined : makeRelativeTargets(() => [at(FsPath.root), info.failRootDenied]),
+    relative: at(FsPath.root) === "/" ? undefined : makeRelativeTargets(() => [at(FsPath.root), info.root]),
     make: (path, target) =>
       Effect.flatMap(place(path), (found) =>
         found === undefined ? Effect.uninterruptible(toFaults(fs.symlink(target, at(path)))) : Effect.fail(alreadyExistsFault)

@@ -21,7 +21,7 @@ const randomName = (digits: number): Effect.Effect<string> =>
 const ownerOnlyMode = 0o700
 
 export const make = ({ withPlatformErrors: answer, fs, port }: Bridge): Temporary => {
-  const removeDirectory = (directory: string) => fs.delete(directory, { recursive: true, missingDirectories: "ignore" })
+  const removeDirectory = (directory: string) => fs.delete(directory, { recursive: true, missing: "ignore" })
 
   const createPrivateDirectory = (path: string): Effect.Effect<string, FsError> => {
     const made = Effect.as(fs.mkdir(path, { parents: false, existOk: false }), path)

@@ -97,7 +97,7 @@ export const make = (port: Backend, history: MemoryHistory, options: LayerOption
   }
   return {
     name: "memory",
-    rootPath: port.info.failRootDenied,
+    rootPath: port.info.root,
     commitRef: /^mem-[1-9][0-9]{0,15}$/,
     take: (label, { isPassing = false, spared } = {}) =>
       Effect.flatMap(DateTime.now, (createdAt) =>
@@ -108,7 +108,7 @@ export const make = (port: Backend, history: MemoryHistory, options: LayerOption
             snapshotId,
             createdAt,
             commitRef: `mem-${++takenCount}`,
-            rootPath: port.info.failRootDenied,
+            rootPath: port.info.root,
             ...(tag !== undefined && { tag })
           })
           const census = Effect.suspend(() => countIn(history.view(captured)))

@@ -91,7 +91,7 @@ const isSnapshot = Schema.is(FilesystemSnapshot)
 
 const incompatibility = (strategy: Strategy, port: Backend, snapshot: FilesystemSnapshot): string | undefined => {
   if (!strategy.commitRef.test(snapshot.commitRef)) return `its commitRef is none of a snapshot kept by ${strategy.name}`
-  if (snapshot.rootPath !== strategy.rootPath && snapshot.rootPath !== port.info.failRootDenied) return "it is of another root"
+  if (snapshot.rootPath !== strategy.rootPath && snapshot.rootPath !== port.info.root) return "it is of another root"
   if (snapshot.gitDir !== strategy.gitDir) return "it is kept in another store"
   return uuidPattern.test(snapshot.snapshotId) ? undefined : "its snapshotId is no UUID"
 }

@@ -57,7 +57,7 @@ export interface StrategyRestoreOptions {
 
 /** Returns the root by which snapshots identify a filesystem; the same for every spelling of a directory. */
 export const rootOf = ({ history, info }: Backend): string =>
-  history?._tag === "Directory" ? history.root : info.failRootDenied
+  history?._tag === "Directory" ? history.root : info.root
 
 export interface Strategy {
   readonly name: "memory" | "git" | "archive"

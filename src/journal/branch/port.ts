@@ -96,7 +96,7 @@ export const make = (asking: RequestClient, options: Options): Backend => {
   const list: Backend["list"] = (path) => Effect.map(ask(FileList, { path, ...links }), ({ entries }) => entries.map(childOf))
 
   const backend: Backend = {
-    info: { name, failRootDenied: root, caseSensitive, readOnly: false, confinement: "virtual" },
+    info: { name, root: root, caseSensitive, readOnly: false, confinement: "virtual" },
     stat,
     list,
     open: (path) => Effect.map(calls.read(path, links), (pieces) => handleOf(path, pieces)),

@@ -220,7 +220,7 @@ const make = (journal: Scrivener<Entry>, recording: Recording, options: Options)
   return {
     info: {
       name: "Recorded",
-      failRootDenied: "/",
+      root: "/",
       caseSensitive: options.caseInsensitive !== true,
       readOnly: false,
       confinement: "virtual"

@@ -99,7 +99,7 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
     yield* plantFiles(fs, { "d/a": "1" })
     const seen = yield* outcomes<unknown, { readonly _tag: string }>(
       numbers.map((n) =>
-        n % 5 === 0 ? fs.delete("d", { recursive: true, missingDirectories: "ignore" }) : fs.write(`d/${n}`, "x")
+        n % 5 === 0 ? fs.delete("d", { recursive: true, missing: "ignore" }) : fs.write(`d/${n}`, "x")
       )
     )
     yield* holds(
@@ -205,7 +205,7 @@ export const atomicityLaws: ReadonlyArray<Law> = [
           const kept = [found[`d/${path}`], found[`p/d/${path}`]].includes(`file ${JSON.stringify(content)}`)
           yield* holds(kept, `${path} in one of the two places, whole`, found)
         }
-        yield* Effect.forEach(["d", "p", "other"], (path) => fs.delete(path, { recursive: true, missingDirectories: "ignore" }))
+        yield* Effect.forEach(["d", "p", "other"], (path) => fs.delete(path, { recursive: true, missing: "ignore" }))
         yield* plantFiles(fs, initialTree)
       }
     }

@@ -80,7 +80,7 @@ export const errorLaws: ReadonlyArray<Law> = [
   }),
   lawsOnMachine.law("no error tells where the root stands on the host", "architecture: errors", function* (fs) {
     yield* plantFiles(fs, failingTree)
-    const root = fs.port.info.failRootDenied
+    const root = fs.port.info.root
     for (const path of ["no/where", "d", "d/f", "d/f/x", "bad", "../x"]) {
       for (const call of supportedCalls(pathCalls, abilities(fs, yield* Bench))) {
         const result = yield* Effect.result(call.run(fs, path))

@@ -174,7 +174,7 @@ export const deleteLaws: ReadonlyArray<Law> = [
       `deleting ${path} answers 0 where that is ignored`,
       "C-14",
       exampleTree,
-      (fs) => fs.delete(path, { missingDirectories: "ignore" }),
+      (fs) => fs.delete(path, { missing: "ignore" }),
       exampleTree,
       { deleted: 0, directories: 0 }
     )
@@ -183,7 +183,7 @@ export const deleteLaws: ReadonlyArray<Law> = [
     "ignoring what is missing ignores nothing else",
     "C-14",
     exampleTree,
-    (fs) => fs.delete("dir", { missingDirectories: "ignore" }),
+    (fs) => fs.delete("dir", { missing: "ignore" }),
     "DirectoryNotEmpty"
   ),
   deleting.law("the root is never deleted", "behaviours: regressions", function* (fs) {
@@ -192,7 +192,7 @@ export const deleteLaws: ReadonlyArray<Law> = [
       for (const path of rootNames) {
         yield* fails(fs.delete(path), "AccessDenied", { why: "root" })
         yield* fails(fs.delete(path, { recursive: true }), "AccessDenied", { why: "root" })
-        yield* fails(fs.delete(path, { recursive: true, missingDirectories: "ignore" }), "AccessDenied", { why: "root" })
+        yield* fails(fs.delete(path, { recursive: true, missing: "ignore" }), "AccessDenied", { why: "root" })
       }
       yield* expectTree(fs, files)
     }

@@ -132,7 +132,7 @@ const deleteCalls: ReadonlyArray<readonly [string, Call]> = ["ignore", "fail"].f
           Effect.flatMap(of(fs, `${base}/${path}`), (ifMatch) =>
             fs.delete(`${base}/${path}`, {
               recursive,
-              missingDirectories: missing as "ignore" | "fail",
+              missing: missing as "ignore" | "fail",
               ...(ifMatch !== undefined && { ifMatch })
             })
           )

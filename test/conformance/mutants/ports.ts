@@ -87,7 +87,7 @@ const looking: ReadonlyArray<Mutant> = [
   port("port links lead absolute targets nowhere", ({ info, links }) => ({
     links: links && {
       ...links,
-      relative: (path, target) => (target === info.failRootDenied ? links.relative?.(path, target) : "nowhere")
+      relative: (path, target) => (target === info.root ? links.relative?.(path, target) : "nowhere")
     }
   })),
   port("port stat finds what is below a link", (self) => ({

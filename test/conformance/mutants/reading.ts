@@ -65,7 +65,7 @@ const telling: ReadonlyArray<Mutant> = [
     error.code === "EIO" ? changed(error, { detail: "/secret/root/d/f" }) : error
   ),
   errors("an error tells where the root stands on the host", (error, { port }) =>
-    error._tag === "NotFound" ? changed(error, { path: `${port.info.failRootDenied}/${error.path}` }) : error
+    error._tag === "NotFound" ? changed(error, { path: `${port.info.root}/${error.path}` }) : error
   )
 ]
 

@@ -91,7 +91,7 @@ const port = (root: string, look: Look): Backend => {
     }
   }
   return {
-    info: { name: "Naive", failRootDenied: root, caseSensitive: true, readOnly: false, confinement: "best-effort" },
+    info: { name: "Naive", root: root, caseSensitive: true, readOnly: false, confinement: "best-effort" },
     stat: (path) => attempt(() => statOf(path)),
     list: (path) =>
       attempt(() =>

@@ -359,7 +359,7 @@ const deleting: ReadonlyArray<Method> = [
   method("delete, recursive", (fs, path) => Effect.map(fs.delete(path, { recursive: true }), removed), removes(true, notFound)),
   method(
     "delete, also if missing",
-    (fs, path) => Effect.map(fs.delete(path, { missingDirectories: "ignore" }), removed),
+    (fs, path) => Effect.map(fs.delete(path, { missing: "ignore" }), removed),
     removes(false, { answers: [0, 0] })
   ),
   method(

@@ -100,7 +100,7 @@ const backend = (place: Place.ShellRoot, options: Options): Backend => {
   return {
     info: {
       name: options.name,
-      failRootDenied: options.root,
+      root: options.root,
       caseSensitive: true,
       readOnly: isReadOnly(rules),
       confinement: "best-effort"

@@ -28,7 +28,7 @@ export const backend = (walker: Walker, options: WindowsHostOptions): Backend =>
   return {
     info: {
       name: "WindowsHost",
-      failRootDenied: options.root,
+      root: options.root,
       caseSensitive: false,
       readOnly: isReadOnly(rules),
       confinement: "best-effort"
