@@ -317,6 +317,6 @@ export type RunTools = Record<
  */
 export const toolkit = (run: Run): Effect.Effect<Toolkit.WithHandler<RunTools>> =>
   Effect.flatMap(
-    Effect.promise(() => import("./adapter/toolkit.ts")),
+    Effect.promise(() => import("./toolkit.ts")),
     ({ toolkit }) => toolkit(run)
   )

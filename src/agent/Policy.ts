@@ -7,37 +7,11 @@
  *
  * @since 0.1.0
  */
-export {
-  /** @since 0.1.0 */
-  access
-} from "./policy/access.ts"
-export {
-  /** @since 0.1.0 */
-  checkpoint
-} from "./policy/checkpoint.ts"
-export {
-  /** @since 0.1.0 */
-  inForce,
-  type Invocation,
-  /** @since 0.1.0 */
-  layer,
-  /** @since 0.1.0 */
-  offered,
-  /** @since 0.1.0 */
-  Policies,
-  type Policy,
-  type ToolKind
-} from "./policy/core.ts"
-export {
-  /** @since 0.1.0 */
-  readBeforeWrite
-} from "./policy/readBeforeWrite.ts"
-export type {
-  /** @since 0.1.0 */
-  AccessOptions,
-  /** @since 0.1.0 */
-  Globs
-} from "./policy/rules.ts"
+export { access } from "./policy/access.ts"
+export { checkpoint } from "./policy/checkpoint.ts"
+export { inForce, type Invocation, layer, offered, Policies, type Policy, type ToolKind } from "./policy/core.ts"
+export { readBeforeWrite } from "./policy/readBeforeWrite.ts"
+export type { AccessOptions, Globs } from "./policy/access.ts"
 export {
   /** @since 0.1.0 */
   approval,

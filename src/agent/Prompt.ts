@@ -14,8 +14,8 @@ import type { Algebra } from "../filesystem/Filesystem.ts"
 import type * as Session from "../workspace/Session.ts"
 import type { AnyDefinition } from "./definition.ts"
 import type { Given, Params, Requirements, Section, SectionError } from "./Section.ts"
-import { withOverride, overridesError, type Problem, templateError, sectionsWithoutTools } from "./sections/check.ts"
 import * as Tree from "./sections/tree.ts"
+import { overridesError, type Problem, sectionsWithoutTools, templateError, withOverride } from "./sections/tree.ts"
 
 /**
  * An error in the structure of a prompt. `duplicateTool`: two tools have one name. `duplicateKey`: two sections of one parent

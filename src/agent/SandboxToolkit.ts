@@ -11,8 +11,7 @@ import * as Toolkit from "effect/ai/Toolkit"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import { Sandbox } from "../filesystem/Sandbox.ts"
 import { type Bind, bindSession, toTool } from "./toolkit.ts"
-import { evaluate } from "./tools/sandbox/evaluate.ts"
-import { shell } from "./tools/sandbox/shell.ts"
+import { evaluate, shell } from "./tools/sandbox.ts"
 
 /**
  * The sandbox tools: `shell`, `eval`.

@@ -14,24 +14,13 @@ import type { SessionError } from "../model/sessionError.ts"
 import type { MountError } from "../workspace/HostMount.ts"
 import type * as Session from "../workspace/Session.ts"
 import type { AnyDefinition, Requirements as ToolRequirements } from "./definition.ts"
-import * as Digest from "./sections/digest.ts"
+import * as Digest from "./sections/workspace.ts"
 import * as Texts from "./sections/texts.ts"
 import type { ToolContext } from "./ToolContext.ts"
 
-export type {
-  /** @since 0.1.0 */
-  Workspace
-} from "./sections/assemble.ts"
-export {
-  /** @since 0.1.0 */
-  type FilesystemOptions,
-  /** @since 0.1.0 */
-  FilesystemSection
-} from "./sections/custom.ts"
-export {
-  /** @since 0.1.0 */
-  WorkspaceDigest
-} from "./sections/digest.ts"
+export type { Workspace } from "./sections/assemble.ts"
+export { type FilesystemOptions, FilesystemSection } from "./sections/workspace.ts"
+export { WorkspaceDigest } from "./sections/workspace.ts"
 export {
   /**
    * The tools of `VfsToolsSection`: `list_directory`, `read_file`, `write_file`, `delete_file`. A prompt cannot have
@@ -74,12 +63,7 @@ export {
   /** @since 0.1.0 */
   VfsToolsSection
 } from "./sections/vfs.ts"
-export {
-  /** @since 0.1.0 */
-  type WorkspaceOptions,
-  /** @since 0.1.0 */
-  WorkspaceSection
-} from "./sections/workspace.ts"
+export { type WorkspaceOptions, WorkspaceSection } from "./sections/workspace.ts"
 
 /**
  * The errors of making a section.

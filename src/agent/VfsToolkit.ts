@@ -10,11 +10,8 @@ import type * as Layer from "effect/Layer"
 import type * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { Filesystem } from "../filesystem/Filesystem.ts"
-import { type Bind, recoveredFilesystem, bindSession, toTool } from "./toolkit.ts"
-import { deleteFile } from "./tools/vfs/deleteFile.ts"
-import { listDirectory } from "./tools/vfs/listDirectory.ts"
-import { readFile } from "./tools/vfs/readFile.ts"
-import { writeFile } from "./tools/vfs/writeFile.ts"
+import { type Bind, bindSession, recoveredFilesystem, toTool } from "./toolkit.ts"
+import { deleteFile, listDirectory, readFile, writeFile } from "./tools/vfs.ts"
 
 const kit = "vfs"
 

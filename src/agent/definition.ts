@@ -1,3 +1,4 @@
+import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { Algebra } from "../filesystem/Filesystem.ts"
@@ -5,8 +6,19 @@ import type { ArchiveError, SnapshotError, SnapshotRestoreError } from "../histo
 import type { FsError, InvalidArgument, InvalidPath, PathTooLong, Unsupported } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import type { SessionError } from "../model/sessionError.ts"
-import type { Memory } from "./memory.ts"
 import type { ToolSettingsShape } from "./ToolSettings.ts"
+import type { Memory } from "./memory.ts"
+
+export interface Progress {
+  /** The amount done, which grows with each report. */
+  readonly done: number
+  readonly total?: number | undefined
+  readonly message?: string | undefined
+}
+
+export const ToolProgress: Context.Reference<((progress: Progress) => Effect.Effect<void>) | undefined> = Context.Reference<
+  ((progress: Progress) => Effect.Effect<void>) | undefined
+>("fs-algebra/ToolProgress", { defaultValue: () => undefined })
 
 /**
  * The kind of access to a path: read it, create or change it, remove it. A move deletes its source and writes its destination.

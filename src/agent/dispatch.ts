@@ -10,27 +10,179 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { randomUUID } from "../runtime/node.ts"
-import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
-import { type FsError, promote } from "../model/FsError.ts"
+import * as Stream from "effect/Stream"
+import { type Algebra, Filesystem, make } from "../filesystem/Filesystem.ts"
+import { WriteMode } from "../model/Entry.ts"
+import { type Fault, type FsError, promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { Limits } from "../model/Limits.ts"
-import { describe } from "./advice.ts"
-import type { AnyDefinition, Call, Definition, Refused, ToolFailure } from "./definition.ts"
-import { refused } from "./definition.ts"
-import { eventOf } from "./event.ts"
-import type { Memory } from "./memory.ts"
-import { inForce, type Invocation, type Policy, type ToolKind } from "./policy/core.ts"
-import { interruptAt } from "./policy/late.ts"
-import { sentText, Structured } from "./sent.ts"
-import { unavailableFilesystem } from "./standIn.ts"
-import { rewriteArguments } from "./spellings.ts"
-import { describeDecodeError } from "./undecodable.ts"
-import * as ToolPath from "./toolPath.ts"
+import { Buffer } from "../runtime/buffer.ts"
+import { randomUUID } from "../runtime/node.ts"
 import { type Operations as Run, ToolContext } from "./ToolContext.ts"
-import { ToolEvents, type ToolInvoked } from "./ToolEvents.ts"
+import { ToolEvents, ToolInvoked } from "./ToolEvents.ts"
 import * as Result from "./ToolResult.ts"
+import type { ToolResult } from "./ToolResult.ts"
 import { ToolSettings } from "./ToolSettings.ts"
+import { describe } from "./advice.ts"
+import { type AnyDefinition, type Call, type Definition, type Refused, refused, type ToolFailure } from "./definition.ts"
+import type { Memory } from "./memory.ts"
+import { describeDecodeError, rewriteArguments } from "./parameters.ts"
+import { inForce, interruptAt, type Invocation, type Policy, type ToolKind } from "./policy/core.ts"
+import { splitsPair } from "./text/fit.ts"
+import * as ToolPath from "./toolPath.ts"
+
+// Stands in for the filesystem of a tool that runs without one; every operation fails with Unavailable and says why.
+
+
+export const unavailableFilesystem = (detail: string): Algebra => {
+  const fault: Fault = { _tag: "Unavailable", detail }
+  const failUnavailable = () => Effect.fail(fault)
+  return make({
+    info: { name: "none", root: "", caseSensitive: true, readOnly: false, confinement: "virtual" },
+    stat: failUnavailable,
+    list: failUnavailable,
+    open: failUnavailable,
+    write: failUnavailable,
+    makeDirectory: failUnavailable,
+    remove: failUnavailable,
+    rename: failUnavailable,
+    links: { read: failUnavailable, make: failUnavailable },
+    attributes: { set: failUnavailable },
+    watch: () => Stream.fail(fault)
+  })
+}
+
+const maxArgumentCharacters = 1000
+
+const contentParameters: ReadonlySet<string> = new Set(["code", "content", "new_string", "old_string", "patch", "stdin"])
+
+const describeSize = (text: string): string => (text.length === 1 ? "1 character" : `${text.length} characters`)
+
+const maxNestingDepth = 16
+
+/** Makes a value fit for JSON, so that a log of events can be saved. */
+const asJson = (value: unknown): unknown =>
+  value === null || typeof value === "boolean" || Number.isFinite(value) ? value : value === undefined ? null : String(value)
+
+const withoutContents = (value: unknown, name = "", depth = 0): unknown => {
+  if (depth > maxNestingDepth) return "…"
+  if (typeof value === "string")
+    return contentParameters.has(name) || value.length > maxArgumentCharacters ? describeSize(value) : value
+  if (ArrayBuffer.isView(value)) return `${value.byteLength} bytes`
+  if (Array.isArray(value)) return value.map((item) => withoutContents(item, "", depth + 1))
+  if (typeof value !== "object" || value === null) return asJson(value)
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withoutContents(item, key, depth + 1)]))
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+const fieldsOf = (value: unknown): Fields => (typeof value === "object" && value !== null ? (value as Fields) : {})
+
+/** Finds the size of the content in a tool's answer. The four-tool kit answers with the content itself. */
+const sizeOf = (value: Fields): number | undefined => {
+  const { bytes_written: written, content, encoding, file, size_bytes: size } = value
+  const known = [written, size, fieldsOf(file)["size_bytes"]].find((bytes) => typeof bytes === "number")
+  if (known !== undefined || typeof content !== "string") return known
+  return Buffer.byteLength(content, encoding === "binary" || encoding === "base64" ? "base64" : "utf8")
+}
+
+const isWriteMode = Schema.is(WriteMode)
+
+const modeOf = ({ mode: requestedMode }: Fields, { mode: resultMode }: Fields): string | undefined =>
+  typeof requestedMode === "string" ? requestedMode : isWriteMode(resultMode) ? resultMode : undefined
+
+const eventOf = (call: {
+  readonly tool: string
+  readonly callId: string
+  readonly params: object
+  readonly result: ToolResult<unknown>
+  readonly path: string | undefined
+  readonly durationMillis: number
+  readonly at: DateTime.Utc
+}): ToolInvoked => {
+  const { path, result, ...rest } = call
+  const mode = modeOf(fieldsOf(call.params), fieldsOf(result.value))
+  const sizeBytes = sizeOf(fieldsOf(result.value))
+  return new ToolInvoked({
+    ...rest,
+    params: withoutContents(call.params) as Fields,
+    success: result.success,
+    message: result.message,
+    ...(path !== undefined && { path }),
+    ...(mode !== undefined && { mode }),
+    ...(sizeBytes !== undefined && { sizeBytes })
+  })
+}
+
+// An MCP server with structured content sends the value of a result too. Some clients show a model nothing else, so the
+// value includes the message, and both count against the budget.
+
+
+/** True to send the value of a result as structured content. */
+export const Structured: Context.Reference<boolean> = Context.Reference("fs-algebra/Structured", { defaultValue: () => false })
+
+export type Json = { readonly [key: string]: unknown }
+
+export const withMessage = (message: string, value: Json): Json => ({ message, ...value })
+
+/** Returns the text that counts against the budget. */
+const sentText =
+  (isStructured: boolean) =>
+  (message: string, value: () => object): string =>
+    isStructured ? JSON.stringify(withMessage(message, value() as Json)) : message
+
+/** Cuts a text to its longest beginning that fits, measured as JSON. */
+const cutText = (text: string, maxLength: number): string => {
+  if (text.length <= maxLength && JSON.stringify(text).length <= maxLength) return text
+  let [low, high] = [0, Math.min(text.length, maxLength)]
+  while (low < high) {
+    const middle = (low + high + 1) >> 1
+    if (JSON.stringify(text.slice(0, middle)).length <= maxLength) low = middle
+    else high = middle - 1
+  }
+  return text.slice(0, splitsPair(text, low) ? low - 1 : low)
+}
+
+const cutList = (list: ReadonlyArray<unknown>, maxLength: number): ReadonlyArray<unknown> => {
+  const kept: Array<unknown> = []
+  let length = 2
+  for (const item of list) {
+    const short = cut(item, maxLength)
+    length += JSON.stringify(short).length + 1
+    if (length > maxLength) break
+    kept.push(short)
+  }
+  return kept.length === list.length && kept.every((item, index) => item === list[index]) ? list : kept
+}
+
+/** Shortens every text and list in a value to a length in characters of JSON. Returns the value itself if nothing is longer. */
+const cut = (value: unknown, maxLength: number): unknown => {
+  if (typeof value === "string") return cutText(value, maxLength)
+  if (Array.isArray(value)) return cutList(value, maxLength)
+  if (typeof value !== "object" || value === null) return value
+  const entries = Object.entries(value).map(([key, item]) => [key, cut(item, maxLength)] as const)
+  return entries.every(([key, item]) => item === (value as Json)[key]) ? value : Object.fromEntries(entries)
+}
+
+/**
+ * Shortens the texts and lists of an object evenly until it fits. Names the shortened fields in `cut`. Tools with pages already
+ * fit; this serves the others.
+ */
+export const shortenToFit = (value: Json, fits: (text: string) => boolean): Json => {
+  const whole = JSON.stringify(value)
+  if (fits(whole)) return value
+  const shortened = (maxLength: number): Json => {
+    const short = cut(value, maxLength) as Json
+    return { ...short, cut: Object.keys(value).filter((key) => short[key] !== value[key]) }
+  }
+  let [low, high] = [2, whole.length]
+  while (low < high) {
+    const middle = (low + high + 1) >> 1
+    if (fits(JSON.stringify(shortened(middle)))) low = middle
+    else high = middle - 1
+  }
+  return shortened(low)
+}
 
 export interface Ground {
   readonly filesystem: Algebra | undefined
@@ -51,7 +203,7 @@ export interface Host {
   readonly tell: (event: ToolInvoked) => Effect.Effect<void>
 }
 
-export interface Options {
+interface Options {
   readonly memory: Memory
   /** @default a new UUID */
   readonly callId?: string | undefined
@@ -289,8 +441,6 @@ export const invokeUnknown = <R>(
 
 /** Drops nulls at any depth; models send null for arguments that they leave out. */
 const withoutNulls = (input: unknown): unknown => (input === undefined || input === null ? {} : withoutNestedNulls(input))
-
-const maxNestingDepth = 16
 
 const withoutNestedNulls = (value: unknown, depth = 0): unknown =>
   typeof value !== "object" || value === null || depth > maxNestingDepth

@@ -8,12 +8,14 @@ import * as Schema from "effect/Schema"
 import * as SchemaTransformation from "effect/SchemaTransformation"
 import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
+import * as Toolkit from "effect/ai/Toolkit"
 import { Filesystem } from "../filesystem/Filesystem.ts"
-import { recoverChanges } from "./changes/apply.ts"
+import type { Run, RunTools } from "./Adapter.ts"
+import { ToolResult } from "./ToolResult.ts"
+import { recoverChanges } from "./changes.ts"
 import type { Definition } from "./definition.ts"
 import { invokeUnknown } from "./dispatch.ts"
 import * as Memory from "./memory.ts"
-import { ToolResult } from "./ToolResult.ts"
 
 /** Returns the JSON Schema of the parameters. The schema of an empty struct would accept everything but null. */
 const parametersSchema = (parameters: Schema.Struct<Schema.Struct.Fields>): Schema.Top =>
@@ -87,4 +89,19 @@ export const bindSession = <S>(services: Context.Context<S>): Bind => {
       invokeUnknown(definition, params, { memory, callId: toolCallId }).pipe(Effect.provideContext(services)) as Effect.Effect<
         ToolResult<V["Type"]>
       >
+}
+
+type Params = { readonly toolCallId?: string | undefined }
+
+export const toolkit = (run: Run): Effect.Effect<Toolkit.WithHandler<RunTools>> => {
+  const made = Toolkit.make(...run.tools.map(({ definition }) => toTool(definition, "run") as Tool.Any))
+  const handlers = Object.fromEntries(
+    run.tools.map(({ definition: { name } }) => [
+      name,
+      (params: unknown, { toolCallId }: Params) => run.call(name, params, { callId: toolCallId })
+    ])
+  )
+  return Effect.flatMap(made.toHandlers(handlers), (context) =>
+    Effect.provideContext(made, context)
+  ) as unknown as Effect.Effect<Toolkit.WithHandler<RunTools>>
 }

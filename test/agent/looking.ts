@@ -1,6 +1,6 @@
 /** Helpers for the tests of the reading tools: calls, and messages parsed as a model would. */
 import * as Effect from "effect/Effect"
-import { type AnyDefinition, type Image } from "../../src/agent/definition.ts"
+import type { AnyDefinition, Image } from "../../src/agent/definition.ts"
 import { invokeUnknown } from "../../src/agent/dispatch.ts"
 import * as Memory from "../../src/agent/memory.ts"
 import type { ToolResult } from "../../src/agent/ToolResult.ts"

@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { TestClock } from "effect/testing"
-import * as ClientRoots from "../../src/agent/mcp/clientRoots.ts"
-import type { Line } from "../../src/agent/mcp/lines.ts"
+import * as ClientRoots from "../../src/agent/mcp/serve.ts"
+import type { Line } from "../../src/agent/mcp/stdio.ts"
 
 const message = (value: object): Extract<Line, { readonly _tag: "Message" }> => {
   const text = `${JSON.stringify(value)}\n`

@@ -9,8 +9,7 @@ import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
-import { type AnyDefinition, define, refused } from "../../src/agent/definition.ts"
-import { ToolProgress } from "../../src/agent/progress.ts"
+import { type AnyDefinition, define, refused, ToolProgress } from "../../src/agent/definition.ts"
 
 const red = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8BQDwAEhQGAhKmMIQAAAABJRU5ErkJggg=="
 const png = Uint8Array.from(Buffer.from(red, "base64"))

@@ -4,11 +4,11 @@ import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { Filesystem } from "../../filesystem/Filesystem.ts"
 import type { Adapter, McpOptions, Needed } from "../Adapter.ts"
-import * as Changes from "../mcp/changes.ts"
+import * as Changes from "../mcp/plan.ts"
+import { makeServing, type Plan } from "../mcp/plan.ts"
 import type { Flow } from "../mcp/flow.ts"
-import { type Plan, makeServing } from "../mcp/plan.ts"
-import * as Guide from "../mcp/prompts.ts"
 import * as Resources from "../mcp/resources.ts"
+import { registerPrompts } from "../mcp/resources.ts"
 import type { ServerPlanner } from "../mcp/server.ts"
 import * as Tools from "../mcp/tools.ts"
 import { mergeContexts } from "../policy/core.ts"
@@ -40,7 +40,7 @@ export const planServer =
       const register = Effect.gen(function* () {
         for (const { definition } of run.tools) yield* Tools.register(definition, calls)
         if (workspace !== undefined) yield* Resources.register(calls)
-        yield* Guide.register(run.rendered.text)
+        yield* registerPrompts(run.rendered.text)
       })
       return {
         info: {

@@ -1,36 +1,277 @@
 /** Runs one prompt, rendered once, in one session. Each call works on the filesystem of its tool's section. */
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
+import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Tracer from "effect/Tracer"
-import { randomUUID } from "../../runtime/node.ts"
+import { nameDistance } from "../../engine/nearestPaths.ts"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
+import { withExclusiveLock } from "../../history/replace.ts"
 import { SessionError } from "../../model/sessionError.ts"
-import type { Adapter, CallOptions, Needed, Options, Run } from "../Adapter.ts"
-import type { Refused } from "../definition.ts"
-import { type Host, invokeUnknown, told } from "../dispatch.ts"
-import * as Memory from "../memory.ts"
-import { offered, mergeContexts } from "../policy/core.ts"
-import { checkDeadline } from "../policy/late.ts"
+import { listed } from "../../model/words.ts"
+import { createHash, randomUUID } from "../../runtime/node.ts"
+import type * as Checkpoint from "../../workspace/Checkpoint.ts"
+import type { Adapter, CallOptions, Elsewhere, Needed, Options, Run } from "../Adapter.ts"
 import * as Prompt from "../Prompt.ts"
 import type { Section, SectionError } from "../Section.ts"
 import * as ToolContext from "../ToolContext.ts"
 import * as Result from "../ToolResult.ts"
 import { ToolSettings } from "../ToolSettings.ts"
-import { begin } from "./begin.ts"
-import { checkpointCalls } from "./checkpoint.ts"
-import * as Grounds from "./grounds.ts"
-import { noSuchTool, wrongSession, runIsOver, shownName, budgetIsSpent } from "./refusals.ts"
+import { recoverChanges } from "../changes.ts"
+import { asLabel, checkpointTag } from "../checkpointTag.ts"
+import { type Answer, type AnyDefinition, type Refused, refused } from "../definition.ts"
+import { type Ground, type Host, invokeUnknown, told } from "../dispatch.ts"
+import * as Memory from "../memory.ts"
+import { needsCheckpoint, rollBackOnFailure, type StateKeeper } from "../policy/checkpoint.ts"
+import { checkDeadline, type Invocation, mergeContexts, offered, type Policy } from "../policy/core.ts"
 
-export interface InvokeOptions extends CallOptions {
+const maxSuggestions = 3
+const maxNameLength = 100
+
+/** Shortens a tool name for a message; a model may send any text as a name. */
+const shownName = (name: string): string =>
+  name.length > maxNameLength ? `${name.slice(0, maxNameLength).toWellFormed()}…` : name.toWellFormed()
+
+const noSuchTool = (name: string, known: ReadonlyArray<string>): Refused => {
+  const near = known
+    .map((candidate) => ({ candidate, distance: nameDistance(name, candidate) }))
+    .filter(({ distance }) => distance < Number.POSITIVE_INFINITY)
+    .sort((a, b) => a.distance - b.distance)
+    .slice(0, maxSuggestions)
+    .map(({ candidate }) => candidate)
+  const advice =
+    known.length === 0
+      ? "No tools are offered; answer without calling any."
+      : near.length > 0
+        ? `Did you mean ${listed(near, "or")}?`
+        : `Call one of these: ${listed(known)}.`
+  return refused(`There is no tool ${JSON.stringify(shownName(name))}.`, advice)
+}
+
+const wrongSession: Refused = refused(
+  "The call belongs to another session than the tool, so nothing was done.",
+  "Call the tools of your own session."
+)
+
+const runIsOver: Refused = refused(
+  "The run that this call belongs to has ended.",
+  "Call no more tools; answer with what you know."
+)
+
+const budgetIsSpent = (limit: number): Refused =>
+  refused(`The budget of ${limit} for tool results is used up.`, "Call no more tools; answer with what you know.")
+
+const callIsUnderWay = (callId: string): Refused =>
+  refused(
+    `A call of this tool with the id ${JSON.stringify(shownName(callId))} is still running.`,
+    "Wait until it has ended, or call with another id."
+  )
+
+const noFilesystemInPrompt: Refused = refused(
+  "No filesystem available.",
+  "Go on without files; the prompt must have a section with a filesystem for this tool."
+)
+
+/** Leaves out the reason: it may name directories of the machine, and belongs in the log. */
+const filesystemNotReady = ({ title }: Pick<Section, "title">, { _tag }: SectionError): Refused =>
+  refused(
+    `The filesystem of ${JSON.stringify(title)} could not be prepared (${_tag}).`,
+    "Try once more; if that does not help, go on without it and tell the user."
+  )
+
+// Chooses the filesystem of a section's tools: the section's own, or else the one of the prompt's workspace. A tool gets
+// the services of both sections, so that snapshot tools keep the files that file tools change.
+
+
+interface ToolSources {
+  readonly sectionWithFilesystem: (section: Section<unknown>) => Section<unknown> | undefined
+  readonly sourceOf: (section: Section<unknown>) => Effect.Effect<Ground>
+}
+
+const servicesOf = (section: Section<unknown> | undefined): Effect.Effect<Context.Context<never>, SectionError> =>
+  section?.services ?? Effect.succeed(Context.empty())
+
+/**
+ * Makes the sources of one run. `workspace` is the first section of the prompt that has a filesystem. All memories belong to
+ * `session`.
+ */
+const makeGrounds = (workspace: Section<unknown> | undefined, session: object): ToolSources => {
+  const memories = new WeakMap<Algebra, Memory.Memory>()
+  // Each filesystem has its own memory, because the same path is a different file on each.
+  const memoryOf = (filesystem: Algebra): Memory.Memory => {
+    const known = memories.get(filesystem) ?? Memory.make(session)
+    memories.set(filesystem, known)
+    return known
+  }
+  const recoveredFilesystems = new WeakSet<Algebra>()
+  // Finish the interrupted changes of a killed process before any tool sees the files.
+  const recoverOnce = (filesystem: Algebra): Effect.Effect<Algebra> =>
+    recoveredFilesystems.has(filesystem)
+      ? Effect.succeed(filesystem)
+      : Effect.as(
+          Effect.tap(recoverChanges(filesystem), () => Effect.sync(() => recoveredFilesystems.add(filesystem))),
+          filesystem
+        )
+
+  const sectionWithFilesystem = (section: Section<unknown>): Section<unknown> | undefined =>
+    section.filesystem === undefined ? workspace : section
+
+  const sourceOf = Effect.fnUntraced(function* (section: Section<unknown>): Effect.fn.Return<Ground> {
+    const surroundingContext = yield* Effect.context<never>()
+    const owner = sectionWithFilesystem(section)
+    const made = Effect.gen(function* () {
+      const filesystem = owner?.filesystem === undefined ? undefined : yield* recoverOnce(yield* owner.filesystem)
+      const services = mergeContexts(yield* servicesOf(owner), yield* servicesOf(section))
+      return {
+        filesystem,
+        missing: noFilesystemInPrompt,
+        memory: filesystem && memoryOf(filesystem),
+        services: mergeContexts(surroundingContext, services)
+      } satisfies Ground
+    })
+    return yield* Effect.catch(made, (error) =>
+      Effect.as(Effect.logWarning(`fs-algebra: ${(owner ?? section).key}: ${error.message}`), {
+        filesystem: undefined,
+        missing: filesystemNotReady(owner ?? section, error),
+        services: surroundingContext
+      })
+    )
+  })
+  return { sectionWithFilesystem, sourceOf }
+}
+
+// Takes a checkpoint of session and filesystem before each tool that may change something, and rolls back failed, dying
+// and interrupted calls. Checkpoints of successful calls stay, named `pre:<tool>:<call id>`.
+
+
+const maxIdLength = 100
+
+/** Returns an id that is safe as a file name, because model providers may send any text as the id of a call. */
+const idOf = ({ callId, tool }: Invocation): string => {
+  const label = asLabel(callId).replaceAll(/[/\\\u0080-\u009f]/g, "_")
+  if (label === callId && label.length <= maxIdLength) return checkpointTag(tool, callId)
+  const digest = createHash("sha256").update(callId).digest("hex").slice(0, 16)
+  return checkpointTag(tool, `${label.slice(0, maxIdLength).toWellFormed()}-${digest}`)
+}
+
+type Around = NonNullable<Policy["around"]>
+
+const withoutCheckpoint: Around = (_, call) => call
+
+const keeperOf = (checkpoint: Checkpoint.Operations, id: string, makeRoom: Effect.Effect<void>): StateKeeper<string> => ({
+  take: Effect.andThen(makeRoom, Effect.as(checkpoint.take(id), id)),
+  restoreState: () => Effect.andThen(checkpoint.rollback(id), Effect.ignore(checkpoint.forget(id))),
+  describeState: () => `checkpoint ${id}`
+})
+
+/** Runs the call while no other call changes the session or the files, because a rollback would undo those changes too. */
+const withoutOtherChanges = <A, E, R>(
+  checkpoint: Checkpoint.Operations,
+  { filesystem }: Invocation,
+  call: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> => checkpoint.exclusively(withExclusiveLock(filesystem.port, call))
+
+/**
+ * Returns the wrapper of the calls of one run. With `isElsewhere` it takes no locks: the program that does the work needs the
+ * files and cannot wait for our locks.
+ */
+const checkpointCalls = ({ checkpoint, keep = 100 }: Options): ((isElsewhere: boolean) => Around) => {
+  if (checkpoint === undefined) return () => withoutCheckpoint
+  const runningIds = new Set<string>()
+  const keptIds = new Set<string>()
+  // Make room before the next checkpoint, so that a successful call has nothing left to do.
+  const makeRoom = Effect.suspend(() => {
+    const old = [...keptIds].slice(0, Math.max(0, keptIds.size + 1 - keep))
+    for (const id of old) keptIds.delete(id)
+    return Effect.forEach(old, (id) => Effect.ignore(checkpoint.forget(id)), { discard: true })
+  })
+  return (isElsewhere) => (invocation, call) =>
+    Effect.suspend(() => {
+      if (!needsCheckpoint(invocation)) return call
+      const id = idOf(invocation)
+      if (runningIds.has(id)) {
+        const { advice, happened } = callIsUnderWay(invocation.callId)
+        return Effect.succeed(Result.error(`${happened} ${advice}`))
+      }
+      runningIds.add(id)
+      keptIds.delete(id)
+      const rolledBackCall = Effect.map(rollBackOnFailure(keeperOf(checkpoint, id, makeRoom), call), (result) => {
+        if (result.success) keptIds.add(id)
+        return result
+      })
+      return Effect.ensuring(
+        isElsewhere ? rolledBackCall : withoutOtherChanges(checkpoint, invocation, rolledBackCall),
+        Effect.sync(() => runningIds.delete(id))
+      )
+    })
+}
+
+// Runs a call whose work another program does. Its handler waits for the reported outcome, so policies, the deadline and
+// the rollback apply as to every other call.
+
+
+type CallResult = Result.ToolResult<unknown>
+
+const asFailure = (result: CallResult): Result.ToolResult<never> => Result.error(result.message)
+
+const interruptedResult = Result.error("The call was interrupted.")
+
+/** Passes a defect on, and turns an interruption into a failed result, because the run ended that way. */
+const resultOf = (exit: Exit.Exit<CallResult>): Effect.Effect<CallResult> =>
+  Exit.isSuccess(exit)
+    ? Effect.succeed(exit.value)
+    : Cause.hasInterruptsOnly(exit.cause)
+      ? Effect.succeed(interruptedResult)
+      : Effect.failCause(exit.cause)
+
+const asSentence = (text: string): string => {
+  const words = text.trim()
+  return words === "" ? "The tool has failed." : /[.!?]$/.test(words) ? words : `${words}.`
+}
+
+const begin = (
+  definition: AnyDefinition<unknown>,
+  scope: Scope.Scope,
+  invoke: (definition: AnyDefinition<unknown>) => Effect.Effect<CallResult>
+): Effect.Effect<Elsewhere, Result.ToolResult<never>> =>
+  Effect.uninterruptibleMask((restore) =>
+    Effect.gen(function* () {
+      const handlerStarted = yield* Deferred.make<void>()
+      const outcome = yield* Deferred.make<Answer<unknown>, Refused>()
+      const awaitOutcome = Effect.andThen(Deferred.succeed(handlerStarted, undefined), Deferred.await(outcome))
+      const fiber = yield* Effect.forkIn(invoke({ ...definition, handle: () => awaitOutcome }), scope)
+      const finalResult = Effect.flatMap(Fiber.await(fiber), resultOf)
+      const refusal = Effect.flatMap(finalResult, (result) => Effect.fail(asFailure(result)))
+      yield* restore(Effect.raceFirst(Deferred.await(handlerStarted), refusal)).pipe(
+        Effect.onInterrupt(() => Fiber.interrupt(fiber))
+      )
+      return Object.freeze<Elsewhere>({
+        end: ({ message = `${definition.name} is done.`, value } = {}) =>
+          Effect.andThen(Deferred.succeed(outcome, { message, value }), finalResult),
+        abort: (reason) =>
+          Effect.andThen(
+            Deferred.fail(outcome, refused(asSentence(reason), "Check the current files before you try again.")),
+            Effect.map(finalResult, (result) =>
+              result.success ? Result.error(`${definition.name} had already finished, so its changes stay.`) : asFailure(result)
+            )
+          )
+      })
+    })
+  )
+
+interface InvokeOptions extends CallOptions {
   /**
    * True if another program does the work. That program does not know of our locks and must not wait for them. @default false
    */
   readonly isElsewhere?: boolean | undefined
 }
 
-export interface InternalRun {
+interface InternalRun {
   readonly run: Run
   /** Runs a tool as a call of this run, even if the tool is not on the list of the run. */
   readonly invoke: (
@@ -111,7 +352,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const tools = rendered.tools.filter(({ definition }) => mayBeOffered(definition))
   const toolsByName = new Map(rendered.tools.map((tool) => [tool.definition.name, tool]))
   const memory = Memory.make()
-  const toolSources = Grounds.make(Option.getOrUndefined(Prompt.workspace(prompt)), memory.session)
+  const toolSources = makeGrounds(Option.getOrUndefined(Prompt.workspace(prompt)), memory.session)
   const checkpoints = checkpointCalls(options)
 
   const isRunOver = (): boolean => scope.state._tag === "Closed"

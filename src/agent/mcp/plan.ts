@@ -2,26 +2,98 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
-import type * as McpServer from "effect/ai/McpServer"
+import * as Stream from "effect/Stream"
+import * as McpSchema from "effect/ai/McpSchema"
+import * as McpServer from "effect/ai/McpServer"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import { readOnly as readOnlyView } from "../../filesystem/Decorator.ts"
-import { Filesystem } from "../../filesystem/Filesystem.ts"
+import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
 import { Sandbox } from "../../filesystem/Sandbox.ts"
 import { Snapshots } from "../../history/Snapshots.ts"
-import { recoverChanges } from "../changes/apply.ts"
+import type { WatchEvent } from "../../model/Entry.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import type { Options } from "../McpServer.ts"
+import { ToolSettings } from "../ToolSettings.ts"
+import { recoverChanges } from "../changes.ts"
 import type { AnyDefinition, Requirements } from "../definition.ts"
 import { invokeUnknown } from "../dispatch.ts"
-import type { Options } from "../McpServer.ts"
-import { offered } from "../policy/core.ts"
-import { ToolSettings } from "../ToolSettings.ts"
-import * as Changes from "./changes.ts"
+import * as Memory from "../memory.ts"
+import { inForce, offered } from "../policy/core.ts"
 import { chooseTools } from "./choice.ts"
 import type { Flow } from "./flow.ts"
 import { guide, instructions } from "./guide.ts"
-import * as Prompts from "./prompts.ts"
-import * as Resources from "./resources.ts"
+import * as Prompts from "./resources.ts"
 import type { Info } from "./serve.ts"
-import * as Sessions from "./sessions.ts"
 import * as Tools from "./tools.ts"
+import { uriOf } from "./uri.ts"
+
+// Reports every change below the root to effect from the first subscription on. Effect forwards the subscribed ones.
+
+
+/**
+ * Lists the URIs that an event changes. The content of a directory is its list of names, so a new or removed entry changes its
+ * parent too.
+ */
+const changed = ({ _tag, path }: WatchEvent): ReadonlyArray<string> =>
+  _tag === "Updated" || path === FsPath.root ? [uriOf(path)] : [uriOf(path), uriOf(FsPath.parent(path))]
+
+/** The filesystem with the policies applied, so that unreadable files cause no notices. */
+const visibleFilesystem = Effect.gen(function* () {
+  const base: Algebra = yield* Filesystem
+  const memory = Memory.make()
+  return (yield* inForce).reduce((self, policy) => policy.filesystem?.(self, memory) ?? self, base)
+})
+
+const sendNotices = (server: McpServer.McpServer["Service"]): Effect.Effect<void, never, Filesystem> =>
+  Effect.flatMap(visibleFilesystem, (fs) =>
+    fs.watch().pipe(
+      Stream.map(changed),
+      Stream.flattenIterable,
+      Stream.runForEach((uri) => server.notifications["notifications/resources/updated"]({ uri })),
+      Effect.catchCause((cause) => Effect.logDebug("changes are not watched", cause))
+    )
+  )
+
+export const layer = (subscribed: Effect.Effect<void>): Layer.Layer<never, never, McpServer.McpServer | Filesystem> =>
+  Layer.effectDiscard(
+    Effect.flatMap(McpServer.McpServer, (server) => Effect.forkScoped(Effect.andThen(subscribed, sendNotices(server))))
+  )
+
+// Finds the memory of the client that makes a call. Over standard input there is one client. Over HTTP the session
+// identifies the client, and in a protocol without sessions the name that the client gives.
+
+
+interface ClientMemories {
+  readonly memory: Effect.Effect<Memory.Memory>
+}
+
+/**
+ * The largest number of memories. Beyond it the least recently used one is forgotten, and its client must read files again
+ * before it changes them.
+ */
+const maxMemories = 100
+
+const clientKey = Effect.gen(function* () {
+  const request = yield* Effect.serviceOption(HttpServerRequest.HttpServerRequest)
+  if (Option.isNone(request)) return "stdio"
+  const session = request.value.headers["mcp-session-id"]
+  if (session !== undefined) return `session ${session}`
+  const context = yield* Effect.serviceOption(McpSchema.McpRequestContext)
+  return `client ${JSON.stringify(Option.getOrUndefined(context)?.clientInfo ?? "unknown")}`
+})
+
+const make = (): ClientMemories => {
+  const memories = new Map<string, Memory.Memory>()
+  return {
+    memory: Effect.map(clientKey, (key) => {
+      const memory = memories.get(key) ?? Memory.make()
+      memories.delete(key)
+      memories.set(key, memory)
+      if (memories.size > maxMemories) memories.delete(memories.keys().next().value!)
+      return memory
+    })
+  }
+}
 
 export interface Plan<R = Filesystem> {
   readonly info: Info
@@ -53,7 +125,7 @@ export const plan = Effect.fnUntraced(function* <T extends AnyDefinition<unknown
   ]
   const tools = chosen.filter(yield* offered)
   const facts = { names: new Set(tools.map(({ name }) => name)), limits, readOnly, workspace: options.workspace }
-  const sessions = Sessions.make()
+  const sessions = make()
   const toolServing = yield* makeServing(flow, options.structured, (definition, input) =>
     Effect.flatMap(sessions.memory, (memory) => invokeUnknown(definition, input, { memory }))
   )
@@ -61,8 +133,8 @@ export const plan = Effect.fnUntraced(function* <T extends AnyDefinition<unknown
     // Finish the interrupted changes of a killed server before any client sees the files.
     yield* Effect.flatMap(Filesystem, recoverChanges)
     for (const tool of tools) yield* Tools.register(tool, toolServing)
-    yield* Resources.register(toolServing)
-    yield* Prompts.register(guide(facts))
+    yield* Prompts.register(toolServing)
+    yield* Prompts.registerPrompts(guide(facts))
   })
   return {
     info: {
@@ -74,6 +146,6 @@ export const plan = Effect.fnUntraced(function* <T extends AnyDefinition<unknown
       Layer.effectDiscard(readOnly ? Effect.updateService(register, Filesystem, readOnlyView) : register),
       options.registrations ?? Layer.empty
     ),
-    changes: Changes.layer
+    changes: layer
   }
 })

@@ -4,13 +4,108 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
-import { completePath } from "./completion.ts"
-import { rootUri } from "./names.ts"
-import { readResource, type ResourceContent } from "./readResource.ts"
+import type { FileEntry } from "../../model/Entry.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type Call, define } from "../definition.ts"
+import { mediaTypeOfMediaTypes as mediaTypeOf } from "../text/mediaType.ts"
+import { guideName, rootUri } from "./guide.ts"
 import type { Serving } from "./tools.ts"
-import { pathOf, resourceRoute, resourceTemplate } from "./uri.ts"
+import { pathOf, resourceRoute, resourceTemplate, uriOf } from "./uri.ts"
+
+/** The limit of the protocol. */
+const maxValues = 100
+
+const directoryOf = (input: string): string => input.slice(0, input.lastIndexOf("/") + 1)
+
+/** An unlisted tool, so that the same policies apply to completion. */
+const listDirectory = define({
+  name: "complete_path",
+  description: "The completions of a path.",
+  parameters: Schema.Struct({ path: Schema.String.annotate({ description: "The path as typed so far." }) }),
+  value: Schema.Array(Schema.String),
+  does: "reads",
+  idempotent: true,
+  examples: [{ path: "src/in" }],
+  touches: ({ path }, call) =>
+    Effect.map(call.path(directoryOf(path), { blank: "root" }), (path) => [{ access: "read" as const, path }]),
+  handle: Effect.fnUntraced(function* ({ path: input }, call) {
+    const directory = directoryOf(input)
+    const entries = yield* call.filesystem.list(yield* call.path(directory, { blank: "root" }))
+    const names = entries.map(({ kind, name }) => `${directory}${name}${kind === "directory" ? "/" : ""}`)
+    return { message: "", value: names.filter((name) => name.startsWith(input)) }
+  })
+})
+
+const completePath = Effect.fnUntraced(function* (input: string, { invoke, permits }: Serving) {
+  const { value } = yield* invoke(listDirectory, { path: input }).pipe(permits.withPermit)
+  const values = (value ?? []) as typeof listDirectory.value.Type
+  return McpSchema.CompleteResult.make({
+    completion: { values: values.slice(0, maxValues), total: values.length, hasMore: values.length > maxValues }
+  })
+})
+
+// Reads a resource as an unlisted tool, so that the same policies, limits and events apply to it.
+
+
+/** The content of a resource. It is empty if there is no such file, because the protocol has an error code for that. */
+const ResourceContent = Schema.Struct({
+  media_type: Schema.optionalKey(Schema.String),
+  text: Schema.optionalKey(Schema.String),
+  base64: Schema.optionalKey(Schema.String)
+})
+type ResourceContent = typeof ResourceContent.Type
+
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
+
+/** Decodes text: UTF-8 without NUL, as everywhere in this library. */
+const textOf = (content: Uint8Array): string | undefined => {
+  if (content.includes(0)) return undefined
+  try {
+    return decoder.decode(content)
+  } catch {
+    return undefined
+  }
+}
+
+const lineOf = (entry: FileEntry): string => `${entry.name}${entry.kind === "directory" ? "/" : ""}\t${uriOf(entry.path)}`
+
+/** Lists the entries, one per line: name, tab, URI. */
+const listEntries = (entries: ReadonlyArray<FileEntry>): ResourceContent => ({
+  media_type: "text/plain",
+  text: entries.map((entry) => `${lineOf(entry)}\n`).join("")
+})
+
+/** Reads a file without recording its version as seen: the client reads a resource, and the model may never see it. */
+const readFileContent = Effect.fnUntraced(function* (path: FsPath.FsPath, { filesystem }: Call) {
+  const { content } = yield* filesystem.readBytes(path)
+  const text = textOf(content)
+  const media_type = mediaTypeOf(FsPath.name(path), content, text !== undefined)
+  return text === undefined ? { media_type, base64: Buffer.from(content).toString("base64") } : { media_type, text }
+})
+
+const content = Effect.fnUntraced(function* (path: FsPath.FsPath, call: Call) {
+  const { kind } = yield* call.filesystem.stat(path)
+  return kind === "directory" ? listEntries(yield* call.filesystem.list(path)) : yield* readFileContent(path, call)
+})
+
+const readResource = define({
+  name: "read_resource",
+  description: "The resource at the URI of a file or a directory.",
+  parameters: Schema.Struct({ path: Schema.String.annotate({ description: "From the root." }) }),
+  value: ResourceContent,
+  does: "reads",
+  idempotent: true,
+  examples: [{ path: "README.md" }],
+  touches: ({ path }, call) => Effect.map(call.path(path, { blank: "root" }), (path) => [{ access: "read" as const, path }]),
+  handle: Effect.fnUntraced(function* ({ path: input }, call) {
+    const path = yield* call.path(input, { blank: "root" })
+    const value = yield* content(path, call).pipe(Effect.catchTag("NotFound", () => Effect.succeed({})))
+    return { message: "", value }
+  })
+})
 
 /** Fails with an error for which effect sends the error code of the client's protocol version. */
 const notFound = (uri: string) => Effect.fail({ _tag: "ResourceNotFound", uri } as unknown as McpSchema.InvalidParams)
@@ -62,5 +157,23 @@ export const register = Effect.fnUntraced(function* (serving: Serving) {
       path: (input) => serving.flow.whileCalling(completePath(input, serving)) as Effect.Effect<McpSchema.CompleteResult>
     },
     handle: (uri) => serving.flow.whileCalling(read(uri)) as Effect.Effect<McpSchema.ReadResourceResult>
+  })
+})
+
+const description = "How to work with the files of this workspace"
+
+export const registerPrompts = Effect.fnUntraced(function* (text: string) {
+  const server = yield* McpServer.McpServer
+  yield* server.addPrompt({
+    prompt: new McpSchema.Prompt({ name: guideName, title: "Workspace guide", description }),
+    annotations: Context.empty(),
+    completions: {},
+    handle: () =>
+      Effect.succeed(
+        new McpSchema.GetPromptResult({
+          description,
+          messages: [{ role: "user", content: McpSchema.TextContent.make({ text }) }]
+        })
+      )
   })
 })

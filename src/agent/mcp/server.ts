@@ -2,21 +2,183 @@
  * The implementation of McpServer.ts, loaded on first use. A server of effect/ai takes as long to load as the rest of this
  * package.
  */
+import * as Clock from "effect/Clock"
+import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
 import { Stdio } from "effect/Stdio"
 import * as Server from "effect/ai/McpServer"
-import type * as HttpRouter from "effect/http/HttpRouter"
+import * as Headers from "effect/http/Headers"
+import * as HttpEffect from "effect/http/HttpEffect"
+import * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerRequest from "effect/http/HttpServerRequest"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import type { Filesystem } from "../../filesystem/Filesystem.ts"
-import type { AnyDefinition, Requirements } from "../definition.ts"
+import { isUtf8 } from "../../runtime/node.ts"
 import type { HttpOptions, Options } from "../McpServer.ts"
-import * as Bounded from "./bounded.ts"
+import type { AnyDefinition, Requirements } from "../definition.ts"
 import * as Flow from "./flow.ts"
 import { plan, type Plan } from "./plan.ts"
 import { logsToStderr, protocols, serve } from "./serve.ts"
 import { pipeOf } from "./stdio.ts"
-import * as Versions from "./versions.ts"
+
+// Refuses a request body that is not UTF-8. Decoding it leniently would put characters into a file that no client sent.
+
+
+type Request = HttpServerRequest.HttpServerRequest
+
+const notUtf8Response = HttpServerResponse.jsonUnsafe(
+  { jsonrpc: "2.0", id: null, error: { code: -32_700, message: "Parse error: a message must be UTF-8" } },
+  { status: 400 }
+)
+
+/** Returns the request with its text, which can be read only once, or a refusal if the body is not UTF-8. */
+const withText = (request: Request): Effect.Effect<Request | HttpServerResponse.HttpServerResponse> =>
+  request.method !== "POST"
+    ? Effect.succeed(request)
+    : Effect.match(request.arrayBuffer, {
+        // The body is too large or cut off; the server meets the same error when it reads the body.
+        onFailure: () => request,
+        onSuccess: (body) => {
+          const bytes = Buffer.from(body)
+          if (!isUtf8(bytes)) return notUtf8Response
+          return Object.create(request, { text: { value: Effect.succeed(bytes.toString("utf8")) } }) as Request
+        }
+      })
+
+// Removes a wrong protocol version from requests. A session has agreed on its version. If a careless client names another
+// version that has sessions, the agreed one applies.
+
+
+const versionsWithSessions: ReadonlySet<string> = new Set(["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
+
+const withoutWrongVersion = (request: HttpServerRequest.HttpServerRequest): HttpServerRequest.HttpServerRequest => {
+  const { "mcp-protocol-version": version, "mcp-session-id": session } = request.headers
+  return session === undefined || version === undefined || !versionsWithSessions.has(version)
+    ? request
+    : request.modify({ headers: Headers.remove(request.headers, "mcp-protocol-version") })
+}
+
+const layer = HttpRouter.middleware((handler) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+    Effect.flatMap(withText(withoutWrongVersion(request)), (checkedRequest) =>
+      HttpServerResponse.isHttpServerResponse(checkedRequest)
+        ? Effect.succeed(checkedRequest)
+        : Effect.provideService(handler, HttpServerRequest.HttpServerRequest, checkedRequest)
+    )
+  )
+).layer
+
+// Bounds the sessions of an HTTP server, because effect/ai keeps each session until its client ends it, and most never do.
+// A session ends through the server's own DELETE route; its client then gets 404 and begins another.
+
+
+interface SessionLimits {
+  readonly maxSessions?: number | undefined
+  readonly sessionIdleTimeout?: Duration.Input | undefined
+}
+
+const sessionHeader = "mcp-session-id"
+
+interface Session {
+  requests: number
+  usedAt: number
+}
+
+type Handler = (request: HttpServerRequest.HttpServerRequest) => Effect.Effect<HttpServerResponse.HttpServerResponse>
+
+const tooManySessions = HttpServerResponse.text("Too many sessions are in use. Try again later.\n", {
+  status: 503,
+  headers: { "retry-after": "1" }
+})
+
+const makeHandlers = ({ maxSessions = 1000, sessionIdleTimeout = "1 day" }: SessionLimits) => {
+  const idleTimeoutMillis = Duration.toMillis(sessionIdleTimeout)
+  /** The sessions in order of use, the most recently used last. */
+  const sessions = new Map<string, Session>()
+  let deleteHandler: Handler | undefined
+
+  const touch = (id: string, session: Session, now: number): void => {
+    session.usedAt = now
+    sessions.delete(id)
+    sessions.set(id, session)
+  }
+  const endSession = (id: string, request: HttpServerRequest.HttpServerRequest) => {
+    sessions.delete(id)
+    const deleteRequest = request.modify({ headers: Headers.fromInput({ [sessionHeader]: id }) })
+    return deleteHandler === undefined ? Effect.void : Effect.asVoid(deleteHandler(deleteRequest))
+  }
+  const idleSessions = (isOver: (session: Session) => boolean): ReadonlyArray<string> =>
+    [...sessions].filter(([, session]) => session.requests === 0 && isOver(session)).map(([id]) => id)
+
+  const admitSession = Effect.fnUntraced(function* (
+    request: HttpServerRequest.HttpServerRequest,
+    response: HttpServerResponse.HttpServerResponse,
+    now: number
+  ) {
+    const sessionId = response.headers[sessionHeader]
+    if (sessionId === undefined || sessions.has(sessionId)) return response
+    const [oldest] = sessions.size < maxSessions ? [] : idleSessions(() => true)
+    if (sessions.size >= maxSessions && oldest === undefined) {
+      yield* endSession(sessionId, request)
+      return tooManySessions
+    }
+    if (oldest !== undefined) yield* endSession(oldest, request)
+    sessions.set(sessionId, { requests: 0, usedAt: now })
+    return response
+  })
+
+  const wrapPost = (handler: Handler): Handler =>
+    Effect.fnUntraced(function* (request) {
+      const now = yield* Clock.currentTimeMillis
+      const expired = idleSessions(({ usedAt }) => now - usedAt >= idleTimeoutMillis)
+      yield* Effect.forEach(expired, (id) => endSession(id, request), { discard: true })
+      const id = request.headers[sessionHeader]
+      const session = id === undefined ? undefined : sessions.get(id)
+      if (id === undefined || session === undefined) {
+        const response = yield* handler(request)
+        // The server sets the session header in a handler of its own, which runs before this one.
+        return yield* Effect.withFiber((fiber) => {
+          HttpEffect.appendPreResponseHandlerUnsafe(fiber.context, (_, response) => admitSession(request, response, now))
+          return Effect.succeed(response)
+        })
+      }
+      session.requests++
+      touch(id, session, now)
+      return yield* Effect.ensuring(
+        handler(request),
+        Effect.map(Clock.currentTimeMillis, (endedAt) => {
+          session.requests--
+          if (sessions.get(id) === session) touch(id, session, endedAt)
+        })
+      )
+    })
+
+  const wrapDelete = (handler: Handler): Handler => {
+    deleteHandler = handler
+    return (request) =>
+      Effect.tap(handler(request), ({ status }) =>
+        Effect.sync(() => status === 204 && sessions.delete(request.headers[sessionHeader] ?? ""))
+      )
+  }
+  return { deleting: wrapDelete, posting: wrapPost }
+}
+
+const layerBounded = (sessionLimits: SessionLimits): Layer.Layer<HttpRouter.HttpRouter, never, HttpRouter.HttpRouter> =>
+  Layer.effect(
+    HttpRouter.HttpRouter,
+    Effect.map(HttpRouter.HttpRouter, (router) => {
+      const { deleting: wrapDelete, posting: wrapPost } = makeHandlers(sessionLimits)
+      const add: typeof router.add = (method, path, handler, options) => {
+        // The handlers of that server have no errors and no requirements, which the router's type cannot express.
+        const bounded =
+          method === "POST" ? wrapPost(handler as never) : method === "DELETE" ? wrapDelete(handler as never) : handler
+        return router.add(method, path, bounded as typeof handler, options)
+      }
+      return { ...router, add }
+    })
+  )
 
 /** Makes the plan of a server. McpServer.ts makes it from options, an adapter from a prompt. */
 export type ServerPlanner<E, R> = (flow: Flow.Flow) => Effect.Effect<Plan<R>, E, R | Scope.Scope>
@@ -46,7 +208,7 @@ export const serveHttp = <E, R>(
         allowSessionTermination: true,
         allowSubscriptions: false,
         registrations
-      }).pipe(Layer.provide(Versions.layer), Layer.provide(Bounded.layer(options)))
+      }).pipe(Layer.provide(layer), Layer.provide(layerBounded(options)))
     )
   ).pipe(Layer.provide(logsToStderr)) as unknown as Layer.Layer<never, E, R | HttpRouter.HttpRouter>
 

@@ -9,10 +9,209 @@ import * as Sink from "effect/Sink"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
 import type { Flow } from "./flow.ts"
-import * as Lines from "./lines.ts"
-import * as Turns from "./turns.ts"
 
-type Message = Extract<Lines.Line, { readonly _tag: "Message" }>
+// Splits standard input into messages, one per line. A line that is no message, or too long, is answered here and not
+// passed on, because the server must survive any input.
+
+
+interface Lines {
+  readonly push: (chunk: Uint8Array) => ReadonlyArray<Line>
+}
+
+export type Line =
+  | {
+      readonly _tag: "Message"
+      readonly text: string
+      readonly bytes: number
+      readonly method: string | undefined
+      /** True if the message expects an answer; a batch may expect one. */
+      readonly isRequest: boolean
+      readonly ids: ReadonlyArray<string | number>
+      readonly cancelledId?: string | number | undefined
+    }
+  | { readonly _tag: "Bad"; readonly answer: string }
+
+/** The largest line: six times the largest write, because JSON may escape each character, and some room. */
+export const maxLineBytes = 48 * 1024 * 1024
+
+const newlineByte = 10
+
+type Id = string | number | null
+
+/** The deepest allowed nesting. No valid message is deeper, and recursion over a deeper one could overflow the stack. */
+const maxNestingDepth = 200
+
+const isTooDeep = (value: unknown): boolean => {
+  let level: ReadonlyArray<unknown> = [value]
+  for (let depth = 0; level.length > 0; depth++) {
+    if (depth > maxNestingDepth) return true
+    level = level.flatMap((item) => (typeof item === "object" && item !== null ? Object.values(item as object) : []))
+  }
+  return false
+}
+
+const badLine = (code: number, message: string, id: Id = null) => ({
+  _tag: "Bad" as const,
+  answer: `${JSON.stringify({ jsonrpc: "2.0", id, error: { code, message } })}\n`
+})
+
+const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const isId = (value: unknown): value is string | number => typeof value === "string" || typeof value === "number"
+
+/** Checks a message against JSON-RPC. The method and its parameters are checked later. */
+const protocolFault = (message: Readonly<Record<string, unknown>>): string | undefined => {
+  const { id, jsonrpc, method, params } = message
+  if (jsonrpc !== "2.0") return 'jsonrpc must be "2.0"'
+  if (method === undefined) {
+    return "result" in message !== "error" in message && (isId(id) || id === null) ? undefined : "the method is missing"
+  }
+  if (typeof method !== "string") return "method must be a string"
+  if ("id" in message && !isId(id)) return "id must be a string or a number"
+  if (params !== undefined && (typeof params !== "object" || params === null)) return "params must be an object"
+  return undefined
+}
+
+const parse = (text: string): { readonly value: unknown } | undefined => {
+  try {
+    return { value: JSON.parse(text) }
+  } catch {
+    return undefined
+  }
+}
+
+const idOf = (value: unknown): Id => (isRecord(value) && isId(value["id"]) ? value["id"] : null)
+
+const requestId = (value: unknown): ReadonlyArray<string | number> =>
+  isRecord(value) && typeof value["method"] === "string" && isId(value["id"]) ? [value["id"]] : []
+
+const cancelledBy = (value: unknown): string | number | undefined => {
+  if (!isRecord(value) || value["method"] !== "notifications/cancelled" || !isRecord(value["params"])) return undefined
+  const id = value["params"]["requestId"]
+  return isId(id) ? id : undefined
+}
+
+const lineOf = (text: string, bytes: number): Line => {
+  const parsed = parse(text)
+  if (parsed === undefined) return badLine(-32700, "Parse error: a line must be one JSON-RPC message")
+  const { value } = parsed
+  if (isTooDeep(value))
+    return badLine(-32600, `Invalid Request: it is nested deeper than ${maxNestingDepth} levels`, idOf(value))
+  // The version of the protocol decides whether batches are allowed; their items are always checked here.
+  const fault = Array.isArray(value)
+    ? value
+        .map((item: unknown) => (isRecord(item) ? protocolFault(item) : "it is not an object"))
+        .find((why) => why !== undefined)
+    : isRecord(value)
+      ? protocolFault(value)
+      : "it is not an object"
+  if (fault !== undefined) {
+    return badLine(-32600, `Invalid Request: ${fault}`, idOf(value))
+  }
+  const method = isRecord(value) && typeof value["method"] === "string" ? value["method"] : undefined
+  const isRequest = !isRecord(value) || (method !== undefined && "id" in value)
+  const ids = (Array.isArray(value) ? (value as ReadonlyArray<unknown>) : [value]).flatMap(requestId)
+  return { _tag: "Message", text: `${text}\n`, bytes, method, isRequest, ids, cancelledId: cancelledBy(value) }
+}
+
+const decoder = new TextDecoder("utf-8", { fatal: true })
+
+const decoded = (bytes: Uint8Array): string | undefined => {
+  try {
+    return decoder.decode(bytes)
+  } catch {
+    return undefined
+  }
+}
+
+export const make = (maxBytes: number = maxLineBytes): Lines => {
+  let parts: Array<Uint8Array> = []
+  let lineBytes = 0
+  const addPart = (part: Uint8Array): void => {
+    lineBytes += part.length
+    if (lineBytes > maxBytes) parts = []
+    else if (part.length > 0) parts.push(part)
+  }
+  const endLine = (): Line | undefined => {
+    const [lineParts, bytes] = [parts, lineBytes]
+    parts = []
+    lineBytes = 0
+    if (bytes > maxBytes) return badLine(-32600, `Invalid Request: a message has at most ${maxBytes} bytes`)
+    const text = decoded(lineParts.length === 1 ? lineParts[0]! : Buffer.concat(lineParts))?.trim()
+    if (text === undefined) return badLine(-32700, "Parse error: a message must be UTF-8")
+    return text === "" ? undefined : lineOf(text, bytes)
+  }
+  return {
+    push: (chunk) => {
+      const lines: Array<Line> = []
+      let from = 0
+      for (let at = chunk.indexOf(newlineByte); at !== -1; at = chunk.indexOf(newlineByte, from)) {
+        addPart(chunk.subarray(from, at))
+        from = at + 1
+        const line = endLine()
+        if (line !== undefined) lines.push(line)
+      }
+      addPart(chunk.subarray(from))
+      return lines
+    }
+  }
+}
+
+// Orders the messages to the server. Cancellations and other notices do not wait behind requests; otherwise a client that
+// floods the server could not cancel.
+
+
+type TurnsMessage = Extract<Line, { readonly _tag: "Message" }>
+
+interface MessageQueue {
+  /** Accepts a message; waits only while the queue is full. */
+  readonly take: (message: TurnsMessage) => Effect.Effect<void>
+  readonly pass: Effect.Effect<never>
+}
+
+const maxWaitingMessages = 1024
+
+/** The methods that never wait: the greeting comes first, and a ping tests whether the server is alive. */
+const immediateMethods: ReadonlySet<string | undefined> = new Set(["initialize", "ping"])
+
+/** Returns the id of a single request. A batch can only be cancelled as a whole. */
+const singleId = ({ ids }: TurnsMessage): string | number | undefined => (ids.length === 1 ? ids[0] : undefined)
+
+const makeTurns = Effect.fnUntraced(function* (flow: Flow, forward: (text: string) => Effect.Effect<void>) {
+  const waiting = yield* Queue.bounded<TurnsMessage>(maxWaitingMessages)
+  let waitingCount = 0
+  const ids = new Set<string | number>()
+  const cancelledIds = new Set<string | number>()
+  const forwardNow = (message: TurnsMessage): Effect.Effect<void> => {
+    flow.countMessage(message.bytes)
+    return forward(message.text)
+  }
+  const take = (message: TurnsMessage): Effect.Effect<void> => {
+    const { cancelledId: cancels, isRequest, method } = message
+    if (!isRequest || immediateMethods.has(method)) {
+      if (cancels === undefined || !ids.has(cancels)) return Effect.andThen(flow.awaitReader, forwardNow(message))
+      cancelledIds.add(cancels)
+      return Effect.void
+    }
+    if (waitingCount === 0 && flow.hasRoom()) return forwardNow(message)
+    const id = singleId(message)
+    if (id !== undefined) ids.add(id)
+    waitingCount++
+    return Effect.asVoid(Queue.offer(waiting, message))
+  }
+  const pass = Effect.gen(function* () {
+    const message = yield* Queue.take(waiting)
+    yield* flow.awaitRoom
+    const id = singleId(message)
+    if (id !== undefined) ids.delete(id)
+    if (id === undefined || !cancelledIds.delete(id)) yield* forwardNow(message)
+    waitingCount--
+  }).pipe(Effect.forever)
+  return { take, pass } satisfies MessageQueue
+})
+
+type Message = Extract<Line, { readonly _tag: "Message" }>
 
 export interface Pipe {
   readonly input: Stream.Stream<Uint8Array, unknown>
@@ -24,7 +223,7 @@ export const pipeOf = (stdio: Stdio.Stdio): Pipe => ({
   write: (text) => Stream.run(Stream.succeed(text), stdio.stdout())
 })
 
-export interface GuardOptions {
+interface GuardOptions {
   readonly flow: Flow
   /** Inspects every message before anything waits; a message that it takes is not passed on. */
   readonly takes: (message: Message) => boolean
@@ -33,7 +232,7 @@ export interface GuardOptions {
   readonly ready: Effect.Effect<void>
 }
 
-export interface GuardedStdio {
+interface GuardedStdio {
   readonly stdio: Stdio.Stdio
   readonly answered: Effect.Effect<void>
   /** Completes when no more requests can come in, or no more answers go out. */
@@ -48,13 +247,13 @@ const readAheadLimits = { lines: 1024, bytes: 64 * 1024 * 1024 }
 
 /** Makes the queue of lines from the client to the server, in order. Adding a line waits while the queue is full. */
 const makeReadAhead = Effect.gen(function* () {
-  const queue = yield* Queue.unbounded<Lines.Line, Cause.Done>()
+  const queue = yield* Queue.unbounded<Line, Cause.Done>()
   const roomLatch = yield* Latch.make(true)
   let bytes = 0
-  const sizeOf = (line: Lines.Line): number => (line._tag === "Message" ? line.bytes : 0)
+  const sizeOf = (line: Line): number => (line._tag === "Message" ? line.bytes : 0)
   const isFull = (): boolean => Queue.sizeUnsafe(queue) > readAheadLimits.lines || bytes > readAheadLimits.bytes
   return {
-    add: (line: Lines.Line) =>
+    add: (line: Line) =>
       Effect.suspend(() => {
         Queue.offerUnsafe(queue, line)
         bytes += sizeOf(line)
@@ -62,7 +261,7 @@ const makeReadAhead = Effect.gen(function* () {
         return roomLatch.await
       }),
     end: Effect.asVoid(Queue.end(queue)),
-    each: (work: (line: Lines.Line) => Effect.Effect<void>) =>
+    each: (work: (line: Line) => Effect.Effect<void>) =>
       Stream.runForEach(Stream.fromQueue(queue), (line) => {
         bytes -= sizeOf(line)
         if (!isFull()) roomLatch.openUnsafe()
@@ -78,14 +277,14 @@ export const guard = Effect.fnUntraced(function* (
   const scope = yield* Effect.scope
   const [gone, firstAnswer] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
   const disconnect = Effect.asVoid(Deferred.succeed(gone, undefined))
-  const lines = Lines.make()
+  const lines = make()
   const open = { requests: 0, ended: false }
   /** The ids of requests that are running. A second request with the same id would be taken for the first. */
   const runningIds = new Set<unknown>()
   /** The ids of requests in batches. If batches are refused, the answer has no ids. */
   const batchedIds = new Set<unknown>()
   const serverInput = yield* Queue.unbounded<Uint8Array>()
-  const turns = yield* Turns.make(flow, (text) => Effect.asVoid(Queue.offer(serverInput, encoder.encode(text))))
+  const turns = yield* makeTurns(flow, (text) => Effect.asVoid(Queue.offer(serverInput, encoder.encode(text))))
   yield* Effect.forkScoped(turns.pass)
   const disconnectIfDone = Effect.suspend(() => (open.ended && open.requests <= 0 ? disconnect : Effect.void))
   /** Writes an answer. A failed write is not retried, because the client no longer reads. */
@@ -104,12 +303,12 @@ export const guard = Effect.fnUntraced(function* (
     })
   const isDuplicate = (message: Message): boolean =>
     new Set(message.ids).size < message.ids.length || message.ids.some((id) => runningIds.has(id))
-  const passed = Effect.fnUntraced(function* (line: Lines.Line) {
+  const passed = Effect.fnUntraced(function* (line: Line) {
     if (line._tag === "Bad") return yield* write(line.answer)
     // Everything but the greeting waits until the server is ready.
     if (line.method !== "initialize") yield* ready
     if (isDuplicate(line)) {
-      const refusal = Lines.badLine(-32600, "Invalid Request: a request with this id is still running", line.ids[0])
+      const refusal = badLine(-32600, "Invalid Request: a request with this id is still running", line.ids[0])
       return yield* write(refusal.answer)
     }
     if (line.isRequest) open.requests++

@@ -2,23 +2,101 @@
  * Registers definitions as tools of a server. Many clients show a model only `structuredContent` if there is any, so it is
  * sent only on request, and then includes the message.
  */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import type * as Semaphore from "effect/Semaphore"
 import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
-import * as Context from "effect/Context"
 import * as FsPath from "../../model/FsPath.ts"
-import type { AnyDefinition, Attachment, Image } from "../definition.ts"
-import { ToolProgress } from "../progress.ts"
-import { shortenToFit, type Json, Structured, withMessage } from "../sent.ts"
 import type { ToolResult } from "../ToolResult.ts"
 import { ToolSettings } from "../ToolSettings.ts"
+import { type AnyDefinition, type Attachment, type Image, type Progress, ToolProgress } from "../definition.ts"
+import { type Json, shortenToFit, Structured, withMessage } from "../dispatch.ts"
 import type { Flow } from "./flow.ts"
-import { reporter } from "./progress.ts"
-import * as Schemas from "./schemas.ts"
 import { uriOf } from "./uri.ts"
+
+const minIntervalMillis = 100
+
+/** The metadata of the request. With sessions the client service has it; without sessions the request context has it. */
+const metadata = Effect.gen(function* () {
+  const client = yield* Effect.serviceOption(McpSchema.McpServerClient)
+  if (Option.isSome(client)) return client.value.requestMetadata
+  return Option.getOrUndefined(yield* Effect.serviceOption(McpSchema.McpRequestContext))?.requestMetadata
+})
+
+const reporter = Effect.fnUntraced(function* (server: McpServer.McpServer["Service"]) {
+  const token = ((yield* metadata) as Readonly<Record<string, unknown>> | undefined)?.["progressToken"]
+  if (typeof token !== "string" && typeof token !== "number") return Option.none()
+  const request = yield* Effect.serviceOption(McpSchema.McpRequestContext)
+  let lastSentAt = Number.NEGATIVE_INFINITY
+  let done = Number.NEGATIVE_INFINITY
+  return Option.some((progress: Progress): Effect.Effect<void> =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      if (progress.done <= done || now - lastSentAt < minIntervalMillis) return Effect.void
+      lastSentAt = now
+      done = progress.done
+      const notice = server.notifications["notifications/progress"]({
+        progressToken: token,
+        progress: progress.done,
+        ...(progress.total !== undefined && { total: progress.total }),
+        ...(progress.message !== undefined && { message: progress.message })
+      })
+      // Effect reads the receiver from the fiber, and a search may report from a fiber it forked.
+      const noticeToClient = Option.isNone(request)
+        ? notice
+        : Effect.provideService(notice, McpSchema.McpRequestContext, request.value)
+      return Effect.ignoreCause(noticeToClient)
+    })
+  )
+})
+
+const isRecord = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
+
+const withoutBounds = (node: unknown): unknown => {
+  if (Array.isArray(node)) return node.map(withoutBounds)
+  if (!isRecord(node)) return node
+  const isBound = (key: string, item: unknown): boolean =>
+    (key === "minimum" && item === Number.MIN_SAFE_INTEGER) || (key === "maximum" && item === Number.MAX_SAFE_INTEGER)
+  return Object.fromEntries(
+    Object.entries(node).flatMap(([key, item]) => (isBound(key, item) ? [] : [[key, withoutBounds(item)]]))
+  )
+}
+
+const schemaDocument = (schema: Schema.Top, onExcessProperty: "error" | "ignore"): Json => {
+  const { definitions, schema: root } = Schema.toJsonSchemaDocument(schema, { onExcessProperty })
+  return withoutBounds(Object.keys(definitions).length === 0 ? root : { ...root, $defs: definitions }) as Json
+}
+
+const inputSchema = (parameters: Schema.Struct<Schema.Struct.Fields>): Json & { readonly type: "object" } => ({
+  // The schema of an empty struct would accept everything but null.
+  ...(Object.keys(parameters.fields).length === 0
+    ? { properties: {}, additionalProperties: false }
+    : schemaDocument(parameters, "error")),
+  type: "object"
+})
+
+const commonFields: Json = {
+  message: { type: "string", description: "The text of the result, as a model reads it" },
+  cut: {
+    type: "array",
+    items: { type: "string" },
+    description: "Fields that were shortened because the result was over the budget"
+  }
+}
+
+/** Returns the schema of structured results, or `undefined` if the value is no object; such results have only a message. */
+const outputSchemaSchemas = (value: Schema.Top): Json | undefined => {
+  const { properties, required, ...schema } = schemaDocument(value, "ignore")
+  if (schema["type"] !== "object") return undefined
+  return {
+    ...schema,
+    properties: { ...commonFields, ...(properties as Json | undefined) },
+    required: ["message", ...((required as ReadonlyArray<string> | undefined) ?? [])]
+  }
+}
 
 export interface Serving {
   readonly invoke: (definition: AnyDefinition<unknown>, input: unknown) => Effect.Effect<ToolResult<unknown>, never, unknown>
@@ -88,13 +166,13 @@ const titleOf = (name: string): string => {
 
 const describeTool = (
   definition: AnyDefinition<unknown>,
-  outputSchema: ReturnType<typeof Schemas.outputSchema>
+  outputSchema: ReturnType<typeof outputSchemaSchemas>
 ): McpSchema.Tool =>
   new McpSchema.Tool({
     name: definition.name,
     title: titleOf(definition.name),
     description: definition.description,
-    inputSchema: Schemas.inputSchema(definition.parameters),
+    inputSchema: inputSchema(definition.parameters),
     ...(outputSchema !== undefined && { outputSchema }),
     annotations: {
       readOnlyHint: definition.does === "reads",
@@ -110,7 +188,7 @@ export const register = Effect.fnUntraced(function* (
 ) {
   const server = yield* McpServer.McpServer
   const services = yield* Effect.context<never>()
-  const outputSchema = isStructured ? Schemas.outputSchema(definition.value) : undefined
+  const outputSchema = isStructured ? outputSchemaSchemas(definition.value) : undefined
   const answer = makeResultEncoder(definition, outputSchema !== undefined)
   const handle = Effect.fnUntraced(function* (input: unknown) {
     const report = yield* reporter(server)

@@ -3,7 +3,7 @@
  * machine.
  */
 import * as FsPath from "../../model/FsPath.ts"
-import { rootUri, scheme } from "./names.ts"
+import { rootUri, scheme } from "./guide.ts"
 
 export const resourceTemplate = `${rootUri}{+path}`
 /** The template for effect's router, in which a single colon begins a parameter. */

@@ -3,12 +3,473 @@
  * endings, and otherwise as the lines that they replace or follow.
  */
 import type { Replacement } from "../../engine/diff.ts"
-import { unitsPerItem, type Steps } from "../../runtime/steps.ts"
-import type { Refused } from "../definition.ts"
-import { ambiguous, misplaced, tooMuch } from "./explain.ts"
-import { type Level, type Lines, linesOf, withoutCr } from "./lines.ts"
-import { type FilePatch, type Hunk, type Line, oldLines } from "./model.ts"
-import { finder } from "./place.ts"
+import { explainAbsent } from "../../engine/nearest.ts"
+import { maxUnitsPerStep, runAtOnce, type Steps, unitsPerItem } from "../../runtime/steps.ts"
+import { type Refused, refused } from "../definition.ts"
+import { type FilePatch, type Hunk, type Line, newLines, oldLines, quoted } from "./parse.ts"
+
+// Indexes a file by its lines: equal lines get the same id. Each level compares lines more loosely, and is built only when
+// the level before has found nothing.
+
+
+/**
+ * The looseness of a comparison. 0: exact; 1: ignores line endings; 2: also ignores blanks at the end of a line; 3: also
+ * ignores blanks at its beginning.
+ */
+type Level = 0 | 1 | 2 | 3
+
+interface Lines {
+  readonly text: string
+  readonly count: number
+  /** Returns the index of the first UTF-16 unit of a line; for the line count, the end of the text. */
+  readonly lineStart: (line: number) => number
+  readonly lineEnding: (line: number) => "" | "\n" | "\r\n"
+  /** Returns a line without its ending. */
+  readonly lineText: (line: number) => string
+  readonly index: (level: Level) => Steps<Index>
+}
+
+interface Index {
+  /** Returns the id of a line of the patch; -1 if the file has no such line. */
+  readonly idOf: (text: string, open: boolean) => number
+  readonly ids: Int32Array
+  readonly countOf: (id: number) => number
+  /** Returns the numbers of the lines with the id, ascending. */
+  readonly places: (id: number) => Int32Array
+}
+
+const withoutCr = (text: string): string => (text.endsWith("\r") ? text.slice(0, -1) : text)
+
+const comparisonKeys: ReadonlyArray<(text: string, open: boolean) => string> = [
+  (text, open) => (open ? text : `${text}\n`),
+  withoutCr,
+  (text) => text.trimEnd(),
+  (text) => text.trim()
+]
+
+const indexOf = function* (lines: Omit<Lines, "index">, level: Level): Steps<Index> {
+  const key = comparisonKeys[level]!
+  const known = new Map<string, number>()
+  const ids = new Int32Array(lines.count)
+  const counts: Array<number> = []
+  let steps = 0
+  for (let line = 0; line < lines.count; line++) {
+    const end = lines.lineStart(line + 1)
+    const open = lines.text.charCodeAt(end - 1) !== 10
+    const text = key(lines.text.slice(lines.lineStart(line), open ? end : end - 1), open)
+    let id = known.get(text)
+    if (id === undefined) known.set(text, (id = counts.push(0) - 1))
+    counts[id]!++
+    ids[line] = id
+    steps += 2 * unitsPerItem + text.length
+    if (steps > maxUnitsPerStep) {
+      yield steps
+      steps = 0
+    }
+  }
+  yield steps + 2 * (lines.count + counts.length)
+  const firsts = new Int32Array(counts.length + 1)
+  for (const [id, count] of counts.entries()) firsts[id + 1] = firsts[id]! + count
+  const nextSlots = firsts.slice()
+  const places = new Int32Array(lines.count)
+  for (let line = 0; line < lines.count; line++) places[nextSlots[ids[line]!]!++] = line
+  return {
+    ids,
+    countOf: (id) => counts[id]!,
+    idOf: (text, open) => known.get(key(text, open)) ?? -1,
+    places: (id) => places.subarray(firsts[id]!, firsts[id + 1]!)
+  }
+}
+
+const startsOf = function* (text: string, first: number): Steps<ReadonlyArray<number>> {
+  const starts = [first]
+  for (let at = text.indexOf("\n", first); at !== -1; at = text.indexOf("\n", at + 1)) {
+    if (starts.push(at + 1) % 1024 === 0) yield 1024 * unitsPerItem
+  }
+  if (starts.at(-1) !== text.length) starts.push(text.length)
+  return starts
+}
+
+/** Splits a text into lines at LF. By default a byte order mark is not part of the first line. */
+const linesOf = function* (text: string, byteOrderMark: "apart" | "within" = "apart"): Steps<Lines> {
+  const starts = yield* startsOf(text, byteOrderMark === "apart" && text.startsWith("\uFEFF") ? 1 : 0)
+  const lineStart = (line: number): number => starts[line]!
+  const lineEnding = (line: number): "" | "\n" | "\r\n" => {
+    const end = lineStart(line + 1)
+    if (text.charCodeAt(end - 1) !== 10) return ""
+    return end - 2 >= lineStart(line) && text.charCodeAt(end - 2) === 13 ? "\r\n" : "\n"
+  }
+  const lines = {
+    text,
+    count: starts.length - 1,
+    lineStart,
+    lineEnding,
+    lineText: (line: number) => text.slice(lineStart(line), lineStart(line + 1) - lineEnding(line).length)
+  }
+  const indexes: Array<Index | undefined> = []
+  return {
+    ...lines,
+    index: function* (level) {
+      return (indexes[level] ??= yield* indexOf(lines, level))
+    }
+  }
+}
+
+// Finds the place of a hunk. The stated place wins if its lines stand there. Otherwise the hunk goes to the one place that
+// has its lines, or of several to the one nearest to the stated place. Two equally good places are ambiguous. A hunk is
+// always below the one before.
+//
+// A unified diff comes from a program, and may differ from the file only in line endings. In the other form, which models
+// write, blanks at the end of lines may differ. If that finds nothing, blanks at their beginning may differ too. An `@@`
+// line must stand above the place and selects the first place below it.
+
+
+type HunkPlace =
+  | { readonly _tag: "At"; readonly line: number; readonly level: Level }
+  | { readonly _tag: "Nowhere"; readonly anchor?: string }
+  /** Two of the possible places, or two of the lines that an `@@` could mean. */
+  | { readonly _tag: "Several"; readonly places: ReadonlyArray<number>; readonly anchor?: string }
+  | { readonly _tag: "TooMuch" }
+
+interface Finder {
+  /**
+   * Finds the place of a hunk. Lines before `from` belong to earlier hunks. `shift` is how far below their stated places those
+   * hunks were found.
+   */
+  readonly find: (hunk: Hunk, from: number, shift: number) => Steps<HunkPlace>
+}
+
+/** The largest number of line comparisons for one file, more than any patch made for it needs. */
+const maxComparisons = 50_000_000
+
+const levels: Readonly<Record<FilePatch["form"], ReadonlyArray<Level>>> = { unified: [0, 1], v4a: [0, 1, 2, 3] }
+
+const notFound: HunkPlace = { _tag: "Nowhere" }
+const ambiguousPlaces = (...places: ReadonlyArray<number>): HunkPlace => ({ _tag: "Several", places })
+
+interface LineSearch {
+  readonly matchesAt: (at: number) => boolean
+  /** Returns the first place at or after `from`, or -1. */
+  readonly next: (from: number) => Steps<number>
+  /** Returns the last place within the bounds, both inclusive, or -1. */
+  readonly last: (to: number, minimum: number) => Steps<number>
+}
+
+const lowerBound = (numbers: Int32Array, minimum: number): number => {
+  let low = 0
+  let high = numbers.length
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (numbers[middle]! < minimum) low = middle + 1
+    else high = middle
+  }
+  return low
+}
+
+const findNothing = function* (): Steps<number> {
+  yield 1
+  return -1
+}
+
+const emptySearch: LineSearch = { matchesAt: () => false, next: findNothing, last: findNothing }
+
+interface ComparisonCount {
+  spent: number
+}
+
+const makeLineSearch = (index: Index, lines: ReadonlyArray<Line>, comparisons: ComparisonCount): LineSearch => {
+  const ids = lines.map(({ lacksNewline: open, text }) => index.idOf(text, open === true))
+  if (ids.includes(-1)) return emptySearch
+  // Search by the rarest line, which has the fewest places to try.
+  let rarestLine = 0
+  for (let at = 1; at < ids.length; at++) if (index.countOf(ids[at]!) < index.countOf(ids[rarestLine]!)) rarestLine = at
+  const places = index.places(ids[rarestLine]!)
+  const matchesAt = (at: number): boolean => {
+    if (at < 0 || at + ids.length > index.ids.length) return false
+    let same = 0
+    while (same < ids.length && index.ids[at + same] === ids[same]) same++
+    comparisons.spent += same + 1
+    return same === ids.length
+  }
+  const isDone = (): boolean => comparisons.spent > maxComparisons
+  let reportedCount = comparisons.spent
+  const search = function* (first: number, step: 1 | -1, isWithin: (place: number) => boolean): Steps<number> {
+    for (let i = first; i >= 0 && i < places.length && isWithin(places[i]! - rarestLine) && !isDone(); i += step) {
+      if (matchesAt(places[i]! - rarestLine)) return places[i]! - rarestLine
+      if (comparisons.spent - reportedCount > maxUnitsPerStep) {
+        yield 2 * (comparisons.spent - reportedCount)
+        reportedCount = comparisons.spent
+      }
+    }
+    return -1
+  }
+  return {
+    matchesAt,
+    next: (from) => search(lowerBound(places, from + rarestLine), 1, () => true),
+    last: (to, minimum) => search(lowerBound(places, to + rarestLine + 1) - 1, -1, (place) => place >= minimum)
+  }
+}
+
+const findNearest = function* (lineSearch: LineSearch, expected: number, from: number): Steps<HunkPlace | number> {
+  if (expected >= from && lineSearch.matchesAt(expected)) return expected
+  const below = yield* lineSearch.next(Math.max(expected, from))
+  const above = yield* lineSearch.last(Math.max(expected, from) - 1, from)
+  if (below === -1 || above === -1) return Math.max(below, above)
+  const [down, up] = [below - expected, expected - above]
+  return down === up ? ambiguousPlaces(above, below) : down < up ? below : above
+}
+
+const findOnly = function* (lineSearch: LineSearch, from: number): Steps<HunkPlace | number> {
+  const first = yield* lineSearch.next(from)
+  const second = first === -1 ? -1 : yield* lineSearch.next(first + 1)
+  return second === -1 ? first : ambiguousPlaces(first, second)
+}
+
+/** Returns the first place below the candidates of the last anchor, if all of them lead to the same place. */
+const belowAnchors = function* (lineSearch: LineSearch, anchors: ReadonlyArray<number>): Steps<HunkPlace | number> {
+  let place = -1
+  for (const anchor of anchors) {
+    // Some models repeat the anchor as the first context line.
+    const below = yield* lineSearch.next(anchor + 1)
+    const found = below === -1 ? yield* lineSearch.next(anchor) : below
+    yield 4
+    if (found === -1) break
+    if (place !== -1 && place !== found) return ambiguousPlaces(place, found)
+    place = found
+  }
+  return place
+}
+
+/** Returns, for each line of `above`, the first of the others below it, without duplicates. Both lists ascend. */
+const firstsBelow = (above: ReadonlyArray<number>, others: ArrayLike<number>): ReadonlyArray<number> => {
+  const out: Array<number> = []
+  let at = 0
+  for (const line of above) {
+    while (at < others.length && others[at]! <= line) at++
+    if (at < others.length && out.at(-1) !== others[at]) out.push(others[at]!)
+  }
+  return out
+}
+
+/** The cost of reading a line's text, in comparisons. */
+const anchorLineCost = 10
+
+/**
+ * Returns every line that an anchor may mean: an equal line, else one equal but for blanks around it, else one that begins with
+ * it.
+ */
+const anchorLines = (lines: Lines, comparisons: ComparisonCount) => {
+  const known = new Map<string, ArrayLike<number>>()
+  const findAnchorLines = function* (anchor: string): Steps<ArrayLike<number>> {
+    for (const level of [1, 3] as const) {
+      const index = yield* lines.index(level)
+      const id = index.idOf(anchor, false)
+      if (id !== -1) return index.places(id)
+    }
+    const beginning = anchor.trim()
+    const found: Array<number> = []
+    comparisons.spent += lines.count * anchorLineCost
+    if (comparisons.spent > maxComparisons) return found
+    for (let line = 0; line < lines.count; line++) {
+      if (lines.lineText(line).trimStart().startsWith(beginning)) found.push(line)
+      if (line % 256 === 0) yield 256 * anchorLineCost * 2
+    }
+    return found
+  }
+  return function* (anchor: string): Steps<ArrayLike<number>> {
+    let found = known.get(anchor)
+    if (found === undefined) known.set(anchor, (found = yield* findAnchorLines(anchor)))
+    yield 4 * found.length
+    comparisons.spent += found.length
+    return found
+  }
+}
+
+const finder = (lines: Lines, form: FilePatch["form"]): Finder => {
+  const comparisons: ComparisonCount = { spent: 0 }
+  const linesMatchingAnchor = anchorLines(lines, comparisons)
+
+  const lastAnchorLines = function* (anchors: ReadonlyArray<string>, from: number): Steps<ReadonlyArray<number> | HunkPlace> {
+    let found: ReadonlyArray<number> | undefined
+    for (const anchor of anchors) {
+      const matchingLines = yield* linesMatchingAnchor(anchor)
+      if (comparisons.spent > maxComparisons) return { _tag: "TooMuch" }
+      found = found === undefined ? Array.from(matchingLines).filter((line) => line >= from) : firstsBelow(found, matchingLines)
+      if (found.length === 0) return { _tag: "Nowhere", anchor }
+    }
+    return found ?? []
+  }
+
+  const placeAddition = function* (hunk: Hunk, from: number, shift: number): Steps<HunkPlace> {
+    const { linesAbove: above, anchors, isAtEnd: atEnd } = hunk
+    const isLast = hunk.lines.some(({ lacksNewline: open }) => open)
+    const at = (line: number): HunkPlace => (isLast && line < lines.count ? notFound : { _tag: "At", line, level: 0 })
+    if (atEnd || (anchors.length === 0 && above === undefined)) return at(lines.count)
+    if (above !== undefined) return above + shift >= from && above + shift <= lines.count ? at(above + shift) : notFound
+    const places = yield* lastAnchorLines(anchors, from)
+    if (!Array.isArray(places)) return places as HunkPlace
+    return places.length === 1 ? at(places[0]! + 1) : { _tag: "Several", places: places.slice(0, 2), anchor: anchors.at(-1)! }
+  }
+
+  const findAtLevel = function* (
+    hunk: Hunk,
+    old: ReadonlyArray<Line>,
+    from: number,
+    shift: number,
+    level: Level
+  ): Steps<HunkPlace | number> {
+    const lineSearch = makeLineSearch(yield* lines.index(level), old, comparisons)
+    const end = lines.count - old.length
+    if (hunk.lines.some(({ lacksNewline: open }) => open)) return end >= from && lineSearch.matchesAt(end) ? end : -1
+    if (hunk.isAtEnd && end >= from && lineSearch.matchesAt(end)) return end
+    if (hunk.linesAbove !== undefined) return yield* findNearest(lineSearch, hunk.linesAbove + shift, from)
+    if (hunk.anchors.length === 0) return yield* findOnly(lineSearch, from)
+    const anchors = yield* lastAnchorLines(hunk.anchors, from)
+    return Array.isArray(anchors) ? yield* belowAnchors(lineSearch, anchors) : (anchors as HunkPlace)
+  }
+
+  return {
+    find: function* (hunk, from, shift) {
+      const old = oldLines(hunk)
+      yield 2 * unitsPerItem * old.length
+      if (old.length === 0) return yield* placeAddition(hunk, from, shift)
+      for (const level of levels[form]) {
+        const found = yield* findAtLevel(hunk, old, from, shift, level)
+        if (comparisons.spent > maxComparisons) return { _tag: "TooMuch" }
+        if (typeof found !== "number") return found
+        if (found !== -1) return { _tag: "At", line: found, level }
+      }
+      return notFound
+    }
+  }
+}
+
+interface Where {
+  readonly path: string
+  readonly patch: FilePatch
+  readonly index: number
+  readonly lines: Lines
+  readonly from: number
+  readonly shift: number
+}
+
+const hunkOf = ({ index, patch }: Where): Hunk => patch.hunks[index]!
+
+const subject = (hunkContext: Where): string => {
+  const { index, patch, path } = hunkContext
+  return `Hunk ${index + 1} of ${patch.hunks.length} for ${path} (line ${hunkOf(hunkContext).patchLine} of the patch)`
+}
+
+const readAgain = ({ path }: Where, line: number): string =>
+  `Nothing was changed. Read ${path} from line ${line} on (offset ${line - 1}), and write the hunk again from these lines.`
+
+const refuseHunk = (hunkContext: Where, why: string, advice: string): Refused =>
+  refused(`${subject(hunkContext)} does not apply: ${why}.`, advice)
+
+const tooMuch = (hunkContext: Where): Refused =>
+  refuseHunk(
+    hunkContext,
+    "too many places resemble its lines, so the search for the right one was stopped",
+    "Nothing was changed. Send fewer hunks at a time, with lines of context that are rare in the file, or overwrite the file."
+  )
+
+const ambiguous = (hunkContext: Where, places: ReadonlyArray<number>, anchor?: string): Refused => {
+  const what = anchor === undefined ? "its lines occur" : `the line ${quoted(`@@ ${anchor}`)} occurs`
+  const at = places.map((line) => line + 1).join(" and at line ")
+  const remedy = "Give more lines of context"
+  return refuseHunk(
+    hunkContext,
+    `${what} both at line ${at}, and the hunk does not say which one it means`,
+    `Nothing was changed. ${remedy}${hunkContext.patch.form === "v4a" ? ", or add an @@ line that quotes a unique line above the right place" : ", or the right line number in @@"}.`
+  )
+}
+
+const describeStatedPlace = (hunkContext: Where): string | undefined => {
+  const { linesAbove: above } = hunkOf(hunkContext)
+  if (above === undefined) return undefined
+  const at = above + hunkContext.shift
+  const old = oldLines(hunkOf(hunkContext))
+  for (const [index, { text }] of old.entries()) {
+    const line = at + index
+    if (line >= hunkContext.lines.count)
+      return `the file ends at line ${hunkContext.lines.count}, but the hunk expects ${quoted(text)} on line ${line + 1}`
+    const stands = line < 0 ? "" : hunkContext.lines.lineText(line)
+    if (stands !== text.replace(/\r$/, ""))
+      return `line ${line + 1} of the file is ${quoted(stands)}, but the hunk expects ${quoted(text)}`
+  }
+  return undefined
+}
+
+/** Searches the whole file for the lines of a hunk, without regard to its stated place. */
+const findAnywhere = function* (hunkContext: Where, lines: Hunk["lines"]): Steps<number | undefined> {
+  if (lines.length === 0) return undefined
+  const found = yield* finder(hunkContext.lines, hunkContext.patch.form).find(
+    { patchLine: 0, lines, anchors: [], isAtEnd: false },
+    0,
+    0
+  )
+  return found._tag === "At" ? found.line + 1 : found._tag === "Several" ? found.places[0]! + 1 : undefined
+}
+
+const asRemovedLines = (lines: Hunk["lines"]): Hunk["lines"] => lines.map(({ text }) => ({ sign: "-", text }))
+
+const misplaced = function* (hunkContext: Where, anchor?: string): Steps<Refused> {
+  const hunk = hunkOf(hunkContext)
+  const { count, text } = hunkContext.lines
+  const old = oldLines(hunk)
+  if (anchor !== undefined) {
+    const below = hunkContext.from === 0 ? "" : ` below line ${hunkContext.from}, where the hunk before it ends`
+    return refuseHunk(
+      hunkContext,
+      `no line${below} is ${quoted(anchor)}, which its @@ names`,
+      readAgain(hunkContext, hunkContext.from + 1)
+    )
+  }
+  if (old.length === 0) {
+    const place = hunk.linesAbove === undefined ? "in the file" : `below line ${hunk.linesAbove + hunkContext.shift}`
+    const above = hunkContext.from > 0 ? `the hunk before it ends at line ${hunkContext.from} and ` : ""
+    const end = hunk.lines.some(({ lacksNewline: open }) => open) ? " and says that these are the end of the file" : ""
+    const what = `it adds lines ${place}${end}, and ${above}the file has ${count} lines`
+    return refuseHunk(hunkContext, what, readAgain(hunkContext, Math.max(1, count)))
+  }
+  const foundLine = yield* findAnywhere(hunkContext, asRemovedLines(old))
+  if (foundLine !== undefined) {
+    const why = hunk.lines.some(({ lacksNewline: open }) => open)
+      ? `its lines occur at line ${foundLine}, but the hunk says that they are the end of the file, which has ${count} lines`
+      : hunk.anchors.length > 0
+        ? `its lines occur at line ${foundLine}, but not below ${quoted(`@@ ${hunk.anchors.at(-1)!}`)}${hunkContext.from > 0 ? ` and the hunk before it, which ends at line ${hunkContext.from}` : ""}`
+        : `its lines occur at line ${foundLine}, but the hunk before it ends at line ${hunkContext.from}; hunks go down the file and do not overlap`
+    return refuseHunk(hunkContext, why, readAgain(hunkContext, foundLine))
+  }
+  const appliedLine = newLines(hunk).length > 0 ? yield* findAnywhere(hunkContext, asRemovedLines(newLines(hunk))) : undefined
+  if (appliedLine !== undefined) {
+    return refuseHunk(
+      hunkContext,
+      `its result is already in the file, at line ${appliedLine}`,
+      readAgain(hunkContext, appliedLine)
+    )
+  }
+  const statedPlace = describeStatedPlace(hunkContext)
+  const oldText = old.map((line) => line.text).join("\n")
+  const why = `${statedPlace === undefined ? "" : `${statedPlace}; `}its text was looked for, and ${yield* explainAbsent(text, oldText)}`
+  return refuseHunk(hunkContext, why, readAgain(hunkContext, lineToRead(hunkContext, why)))
+}
+
+const lineToRead = (hunkContext: Where, why: string): number => {
+  const { linesAbove: above } = hunkOf(hunkContext)
+  const named = /\blines? (\d+)/.exec(why)
+  const line = above === undefined ? Number(named?.[1] ?? hunkContext.from + 1) : above + 1
+  return Math.max(1, Math.min(line, hunkContext.lines.count) - 3)
+}
+
+/** Refuses to remove a file that has lines the patch does not contain. */
+export const refuseRemainingLines = (path: string, patch: FilePatch, text: string): Refused => {
+  const { lineText: body, count } = runAtOnce(linesOf(text))
+  return refused(
+    `${path} (line ${patch.patchLine} of the patch) is to be removed, but ${count} of its lines are not in the patch, the first of them ${quoted(body(0))}.`,
+    `Nothing was changed. Read ${path} again, and remove it with *** Delete File in a *** Begin Patch, or with rm.`
+  )
+}
 
 /** A hunk that was applied at another place, or to lines that differ in blanks. */
 export interface Deviation {
@@ -21,7 +482,7 @@ export interface Deviation {
   readonly indented: boolean
 }
 
-export interface Applied {
+interface Applied {
   /** The replacements, in order and without overlap. */
   readonly replacements: ReadonlyArray<Replacement>
   readonly addedLines: number

@@ -1,7 +1,591 @@
 import { type Refused, refused } from "../definition.ts"
-import { sendAgainAdvice, type FilePatch } from "./model.ts"
-import { parseUnified } from "./unified.ts"
-import { beginMarker, parseV4a } from "./v4a.ts"
+
+type Sign = " " | "-" | "+"
+
+export interface Line {
+  readonly sign: Sign
+  /** The text without its LF; a CR before the LF belongs to the text. */
+  readonly text: string
+  /** Set for the last line of a file that does not end in a newline. */
+  readonly lacksNewline?: true
+}
+
+export interface Hunk {
+  /** The line number in the patch, from 1. */
+  readonly patchLine: number
+  readonly lines: ReadonlyArray<Line>
+  /** Lines that must stand above the place, each below the one before. */
+  readonly anchors: ReadonlyArray<string>
+  /** The number of lines above the place, according to the patch. */
+  readonly linesAbove?: number | undefined
+  /** True if the place is the end of the file. */
+  readonly isAtEnd: boolean
+}
+
+export interface FilePatch {
+  readonly patchLine: number
+  readonly form: "v4a" | "unified"
+  /** The old path as the patch spells it; absent if the file is added. */
+  readonly from?: string | undefined
+  /** The new path; absent if the file is removed. A path other than `from` moves the file. */
+  readonly to?: string | undefined
+  /** True if the file may be missing; it is then created. */
+  readonly mayBeNew: boolean
+  readonly hunks: ReadonlyArray<Hunk>
+  /** True if the patch sets permissions, which are ignored. */
+  readonly setsMode: boolean
+}
+
+export const sendAgainAdvice = "Nothing was changed; send the whole patch again, corrected."
+
+const refuseLine = (line: number, what: string, advice: string = sendAgainAdvice): Refused =>
+  refused(`Line ${line} of the patch ${what}.`, advice)
+
+const maxQuoted = 120
+
+export const quoted = (text: string): string =>
+  `${JSON.stringify(text.slice(0, maxQuoted).toWellFormed())}${text.length > maxQuoted ? "…" : ""}`
+
+export const oldLines = (hunk: Hunk): ReadonlyArray<Line> => hunk.lines.filter(({ sign }) => sign !== "+")
+export const newLines = (hunk: Hunk): ReadonlyArray<Line> => hunk.lines.filter(({ sign }) => sign !== "-")
+
+/** Refuses a hunk that changes nothing, or that has lines after one without a newline. */
+const misformed = ({ patchLine, lines }: Hunk): Refused | undefined => {
+  if (lines.every(({ sign }) => sign === " ")) {
+    return refuseLine(patchLine, "begins a hunk that changes nothing: none of its lines begins with - or +")
+  }
+  for (const skipped of ["+", "-"]) {
+    const side = lines.filter(({ sign }) => sign !== skipped)
+    if (side.some(({ lacksNewline }, index) => lacksNewline === true && index < side.length - 1)) {
+      return refuseLine(patchLine, "begins a hunk in which lines follow one that has no newline at its end")
+    }
+  }
+  return undefined
+}
+
+interface Heading {
+  readonly anchor?: string
+  readonly numbers?: { readonly old: number; readonly oldCount: number; readonly newCount: number }
+}
+
+const rangePattern = /^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))?(?: @@|\s*$)/
+
+/** Parses a heading with @@. Models mix the two forms: numbers count in either, and other text is a line to search for. */
+const headingOf = (line: string): Heading => {
+  const found = rangePattern.exec(line)
+  if (found !== null) {
+    const [, old, oldCount = "1", , newCount = "1"] = found
+    return { numbers: { old: Number(old), oldCount: Number(oldCount), newCount: Number(newCount) } }
+  }
+  const rest = line.slice(line.startsWith("@@ ") ? 3 : 2).trimEnd()
+  const anchor = rest.endsWith("@@") ? rest.slice(0, -2).trimEnd() : rest
+  return anchor === "" || anchor.trim() === "..." ? {} : { anchor }
+}
+
+/** Returns the number of lines above the place; a hunk that removes no line states the line before its place. */
+const linesAboveOf = ({ numbers }: Heading): number | undefined =>
+  numbers === undefined ? undefined : numbers.oldCount === 0 ? numbers.old : Math.max(0, numbers.old - 1)
+
+interface Name {
+  /** The name without quotes; `undefined` for /dev/null. */
+  readonly path: string | undefined
+  /** True if this side has no file: its time is the epoch, or its name is /dev/null. */
+  readonly isAbsent: boolean
+}
+
+const escapes: Readonly<Record<string, number>> = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13, '"': 34, "\\": 92 }
+
+const decoder = new TextDecoder()
+const encoder = new TextEncoder()
+
+/** Decodes a quoted name. Octal escapes are bytes of UTF-8. */
+const unquoteName = (quoted: string): string => {
+  const bytes: Array<number> = []
+  for (const [part, escape] of quoted.matchAll(/\\([0-7]{3}|.)|[^\\]+/gs)) {
+    if (escape === undefined) for (const byte of encoder.encode(part)) bytes.push(byte)
+    else bytes.push(escape.length === 3 ? Number.parseInt(escape, 8) & 0xff : (escapes[escape] ?? escape.charCodeAt(0)))
+  }
+  return decoder.decode(new Uint8Array(bytes))
+}
+
+const quotedNames = /^"((?:[^"\\]|\\.)*)"/s
+
+const parseName = (text: string): string => {
+  const found = quotedNames.exec(text)
+  return found === null ? text.trim() : unquoteName(found[1]!)
+}
+
+const parseSideName = (rest: string): Name => {
+  const found = quotedNames.exec(rest)
+  const tab = found === null ? rest.indexOf("\t") : found[0].length
+  const path = parseName(tab === -1 ? rest : rest.slice(0, tab))
+  const time = tab === -1 ? "" : rest.slice(tab).trim()
+  const isNull = path === "/dev/null"
+  return { path: isNull ? undefined : path, isAbsent: isNull || /^(?:1970-01-01|1969-12-31)[ T]/.test(time) }
+}
+
+const prefix = /^([abciow])\//
+
+const withoutPrefix = (path: string): string => path.replace(prefix, "")
+const withoutFirstSegment = (path: string): string => path.slice(path.indexOf("/") + 1)
+
+type Pair = readonly [from: string | undefined, to: string | undefined]
+
+const commonPair = (from: string, to: string): Pair => {
+  if (from === to) return [from, to]
+  const [one, other] = [prefix.exec(from)?.[1], prefix.exec(to)?.[1]]
+  if (one !== undefined && other !== undefined && one !== other) return [withoutPrefix(from), withoutPrefix(to)]
+  if (from.includes("/") && to.includes("/") && withoutFirstSegment(from) === withoutFirstSegment(to))
+    return [withoutFirstSegment(from), withoutFirstSegment(to)]
+  return /^(?:\.orig|\.bak|\.old|~)$/.test(from.startsWith(to) ? from.slice(to.length) : "") ? [to, to] : [from, to]
+}
+
+/** Returns both names without git's prefixes, which differ between the sides. GNU diff has two directories in their place. */
+const namePair = (oldName: Name, newName: Name): Pair => {
+  if (oldName.path === undefined || newName.path === undefined) {
+    return [oldName.path?.replace(/^a\//, ""), newName.path?.replace(/^b\//, "")]
+  }
+  const [from, to] = commonPair(oldName.path, newName.path)
+  return [oldName.isAbsent ? undefined : from, newName.isAbsent ? undefined : to]
+}
+
+const commonName = (rest: string): string | undefined => {
+  const first = quotedNames.exec(rest)
+  if (first !== null) return withoutPrefix(unquoteName(first[1]!))
+  // The name may contain spaces, and both sides have the same length, so split at the middle.
+  const middle = (rest.length - 1) / 2
+  if (!Number.isInteger(middle) || rest[middle] !== " ") return undefined
+  const [one, other] = [rest.slice(0, middle), rest.slice(middle + 1)]
+  return one === other
+    ? one
+    : prefix.test(one) && prefix.test(other) && withoutPrefix(one) === withoutPrefix(other)
+      ? withoutPrefix(one)
+      : undefined
+}
+
+// Models miscount, so a hunk whose counts do not fit ends at the first line that cannot belong to it. A hunk at the very
+// end with fewer lines than stated is refused, because the patch may have been cut off.
+
+
+const signs: ReadonlySet<string> = new Set([" ", "-", "+"])
+
+/** Lines that may follow a hunk; none begins like a line of a hunk. */
+const divider =
+  /^(?:@@|diff |Index: |={10}|From [0-9a-f]{7,} |commit [0-9a-f]{7,}|Only in |Binary files |Files |\*\*\* End Patch|```)/
+
+const isDivider = (line: string): boolean => divider.test(line)
+
+const isSignature = (line: string): boolean => line === "-- " || line === "--"
+
+const beginsFile = (lines: ReadonlyArray<string>, at: number): boolean =>
+  lines[at]!.startsWith("--- ") && lines[at + 1]?.startsWith("+++ ") === true
+
+const isEmpty = (line: string | undefined): boolean => line === "" || line === "\r"
+
+/** Returns the index at which the hunk continues below empty lines, which are then context; -1 if it does not continue. */
+const continuationIndex = (lines: ReadonlyArray<string>, at: number): number => {
+  let next = at
+  while (isEmpty(lines[next])) next++
+  const line = lines[next]
+  return line !== undefined && signs.has(line[0]!) && !isSignature(line) && !beginsFile(lines, next) ? next : -1
+}
+
+interface RemainingLines {
+  old: number
+  now: number
+}
+
+/**
+ * Tests whether the hunk ends here. The two name lines of the next file look like lines of a hunk, and are such lines if the
+ * counts end with them.
+ */
+const isHunkEnd = (lines: ReadonlyArray<string>, at: number, remaining: RemainingLines): boolean => {
+  if (remaining.old <= 0 && remaining.now <= 0) return isSignature(lines[at]!) || beginsFile(lines, at)
+  const isPair = beginsFile(lines, at) && lines[at + 2]?.startsWith("@@") === true
+  return isPair && !(remaining.old === 1 && remaining.now === 1)
+}
+
+const refuseCutOff = (at: number, old: number, now: number): Refused =>
+  refuseLine(
+    at,
+    `begins a hunk with fewer lines than its header states (${old} old, ${now} new), so the patch may have been cut off`,
+    "Nothing was changed; send the whole patch again, complete and with the right numbers."
+  )
+
+const hunkAt = (lines: ReadonlyArray<string>, at: number): { readonly hunk: Hunk; readonly next: number } | Refused => {
+  const heading = headingOf(lines[at]!)
+  const statedCounts = { old: heading.numbers?.oldCount ?? 0, now: heading.numbers?.newCount ?? 0 }
+  const remaining: RemainingLines = { ...statedCounts }
+  const body: Array<Line> = []
+  let next = at + 1
+  let checkedUntil = -1
+  for (; next < lines.length; next++) {
+    const line = lines[next]!
+    const sign = isEmpty(line) ? " " : line[0]!
+    if (line.startsWith("\\")) {
+      if (body.length > 0) body.push({ ...body.pop()!, lacksNewline: true })
+      continue
+    }
+    if (isDivider(line) || isHunkEnd(lines, next, remaining)) break
+    const isFull = remaining.old <= 0 && remaining.now <= 0
+    if (isFull && isEmpty(line) && next > checkedUntil && (checkedUntil = continuationIndex(lines, next)) === -1) break
+    if (!signs.has(sign)) {
+      if (isFull) break
+      return refuseLine(next + 1, `is in a hunk and begins with neither a space, - nor +: ${quoted(line)}`)
+    }
+    body.push({ sign: sign as Sign, text: isEmpty(line) ? line : line.slice(1) })
+    if (sign !== "+") remaining.old--
+    if (sign !== "-") remaining.now--
+  }
+  if (next >= lines.length && (remaining.old > 0 || remaining.now > 0))
+    return refuseCutOff(at + 1, statedCounts.old, statedCounts.now)
+  const { anchor } = heading
+  const anchors = anchor === undefined ? [] : [anchor]
+  const hunk: Hunk = { patchLine: at + 1, lines: body, anchors, linesAbove: linesAboveOf(heading), isAtEnd: false }
+  return misformed(hunk) ?? { hunk, next }
+}
+
+// Parses unified diffs of git, GNU diff or a model. Text before the first file and between mails is ignored. Any other
+// text outside a hunk is an error, because ignoring it could lose a change.
+
+
+interface FileHeader {
+  readonly at: number
+  readonly isGit: boolean
+  isNew: boolean
+  isDeleted: boolean
+  setsMode: boolean
+  from: string | undefined
+  to: string | undefined
+  isRename: boolean
+}
+
+type Header = readonly [prefix: string, read: (head: FileHeader, rest: string) => string | undefined]
+
+const kinds: Readonly<Record<string, string>> = { 120: "a symbolic link", 160: "a submodule" }
+
+const faultOfMode = (mode: string): string | undefined => {
+  const kind = kinds[mode.trim().slice(0, 3)]
+  return kind === undefined ? undefined : `makes or changes ${kind}, and only files can be patched`
+}
+
+const ignore = (): undefined => undefined
+const binaryFault = (): string => "is a change of binary content, and only text can be patched"
+const copyFault = (): string => "copies a file; copy it first, and patch the copy as any other file"
+
+const readRename =
+  (side: "from" | "to") =>
+  (head: FileHeader, rest: string): undefined => {
+    head.isRename = true
+    head[side] = parseName(rest)
+  }
+
+const gitHeaders: ReadonlyArray<Header> = [
+  ["old mode ", (_, rest) => faultOfMode(rest)],
+  [
+    "new mode ",
+    (head, rest) => {
+      head.setsMode = true
+      return faultOfMode(rest)
+    }
+  ],
+  [
+    "new file mode ",
+    (head, rest) => {
+      head.isNew = true
+      head.setsMode = rest.trim() === "100755"
+      return faultOfMode(rest)
+    }
+  ],
+  [
+    "deleted file mode ",
+    (head, rest) => {
+      head.isDeleted = true
+      return faultOfMode(rest)
+    }
+  ],
+  ["rename from ", readRename("from")],
+  ["rename to ", readRename("to")],
+  ["copy from ", copyFault],
+  ["copy to ", copyFault],
+  ["similarity index ", ignore],
+  ["dissimilarity index ", ignore],
+  ["index ", (_, rest) => faultOfMode(rest.split(" ")[1] ?? "")],
+  ["Binary files ", binaryFault],
+  ["GIT binary patch", binaryFault]
+]
+
+const unsupportedLines: ReadonlyArray<readonly [pattern: RegExp, what: string]> = [
+  [/^diff --(?:cc|combined) |^@@@+ /, "belongs to a combined diff of a merge; send a diff against one side"],
+  [/^\*{15}$/, "belongs to a context diff; send a unified one"],
+  [/^(?:GIT binary patch|Binary files .* differ)$/, binaryFault()]
+]
+
+const makeHeader = (at: number, isGit: boolean): FileHeader => ({
+  at,
+  isGit,
+  isNew: false,
+  isDeleted: false,
+  setsMode: false,
+  from: undefined,
+  to: undefined,
+  isRename: false
+})
+
+const readNames = (head: FileHeader, lines: ReadonlyArray<string>, at: number): void => {
+  const [from, to] = namePair(parseSideName(lines[at]!.slice(4)), parseSideName(lines[at + 1]!.slice(4)))
+  if (head.isRename) return
+  // One name alone does not show its prefix; the `diff --git` line shows it by naming both sides.
+  const sharedName = head.isGit ? head.from : undefined
+  head.from = from === undefined || to !== undefined ? from : (sharedName ?? from)
+  head.to = to === undefined || from !== undefined ? to : (sharedName ?? to)
+}
+
+const readHeader = (
+  lines: ReadonlyArray<string>,
+  at: number
+): { readonly head: FileHeader; readonly next: number } | Refused => {
+  const isGit = lines[at]!.startsWith("diff --git ")
+  const head = makeHeader(at + 1, isGit)
+  let next = at
+  if (isGit) {
+    head.from = head.to = commonName(lines[at]!.slice(11).trimEnd())
+    for (next++; next < lines.length; next++) {
+      const line = lines[next]!
+      const header = gitHeaders.find(([prefix]) => line.startsWith(prefix))
+      if (header === undefined) break
+      const fault = header[1](head, line.slice(header[0].length))
+      if (fault !== undefined) return refuseLine(next + 1, fault)
+    }
+  }
+  if (next < lines.length && beginsFile(lines, next)) {
+    readNames(head, lines, next)
+    next += 2
+  }
+  if (head.isNew) head.from = undefined
+  if (head.isDeleted) head.to = undefined
+  return faultOf(head) ?? { head, next }
+}
+
+const faultOf = ({ at, from, isRename, to }: FileHeader): Refused | undefined => {
+  if ((from ?? to) === undefined || from === "" || to === "") return refuseLine(at, "names no file")
+  if (from === undefined || to === undefined || from === to || isRename) return undefined
+  return refuseLine(
+    at,
+    `names two files, ${quoted(from)} and ${quoted(to)}`,
+    "Nothing was changed; name one, or, to move a file, put `diff --git a/old b/new`, `rename from old` and `rename to new` there."
+  )
+}
+
+const filePatch = ({ at, from, setsMode, to }: FileHeader, hunks: ReadonlyArray<Hunk>, mayBeNew: boolean): FilePatch => ({
+  patchLine: at,
+  form: "unified",
+  from,
+  to,
+  hunks,
+  mayBeNew,
+  setsMode
+})
+
+const statesEmptyFile = (line: string | undefined): boolean => {
+  const numbers = line === undefined ? undefined : headingOf(line).numbers
+  return numbers?.old === 0 && numbers.oldCount === 0
+}
+
+const readFilePatch = (
+  lines: ReadonlyArray<string>,
+  at: number
+): { readonly file: FilePatch; readonly next: number } | Refused => {
+  const read = readHeader(lines, at)
+  if ("_tag" in read) return read
+  const { head } = read
+  let { next } = read
+  const first = next
+  const hunks: Array<Hunk> = []
+  while (lines[next]?.startsWith("@@") === true) {
+    const combinedDiffFault = unsupportedFault(lines, next)
+    if (combinedDiffFault !== undefined) return combinedDiffFault
+    const hunk = hunkAt(lines, next)
+    if ("_tag" in hunk) return hunk
+    hunks.push(hunk.hunk)
+    next = hunk.next
+  }
+  const hasChange = hunks.length > 0 || head.isRename || head.isNew || head.isDeleted || head.setsMode
+  if (!hasChange) return refuseLine(at + 1, "begins a file without a hunk")
+  const mayBeNew = head.from !== undefined && head.from === head.to && hunks.length === 1 && statesEmptyFile(lines[first])
+  return { file: filePatch(head, hunks, mayBeNew), next }
+}
+
+const unsupportedFault = (lines: ReadonlyArray<string>, at: number): Refused | undefined => {
+  const found = unsupportedLines.find(([pattern]) => pattern.test(lines[at]!.trimEnd()))
+  return found === undefined ? undefined : refuseLine(at + 1, found[1])
+}
+
+const isFile = (lines: ReadonlyArray<string>, at: number): boolean =>
+  lines[at]!.startsWith("diff --git ") || beginsFile(lines, at)
+
+const parseUnified = (lines: ReadonlyArray<string>): ReadonlyArray<FilePatch> | Refused => {
+  const files: Array<FilePatch> = []
+  /** True where text outside the patch may occur. */
+  let isProse = true
+  for (let at = 0; at < lines.length;) {
+    const line = lines[at]!
+    if (isFile(lines, at)) {
+      const read = readFilePatch(lines, at)
+      if ("_tag" in read) return read
+      files.push(read.file)
+      at = read.next
+      isProse = false
+      continue
+    }
+    const fault = unsupportedFault(lines, at)
+    if (fault !== undefined) return fault
+    if (line.startsWith("@@ -"))
+      return refuseLine(at + 1, "begins a hunk before any file is named; the two lines --- path and +++ path must precede it")
+    isProse ||= isDivider(line) || line === "-- " || line === "--"
+    if (!isProse && line.trim() !== "") {
+      return refuseLine(at + 1, `is neither a line of the hunk above it nor the beginning of another file: ${quoted(line)}`)
+    }
+    at++
+  }
+  return files
+}
+
+// Parses the form that begins with `*** Begin Patch`, as leniently as the reference implementation wherever the meaning is
+// clear. A patch without its end marker is refused, because it may have been cut off.
+
+
+const beginMarker = "*** Begin Patch"
+const endMarker = "*** End Patch"
+const endOfFileMarker = "*** End of File"
+const moveToMarker = "*** Move to:"
+
+const isBlank = (line: string | undefined): boolean => line === undefined || line.trim() === ""
+/** Tests for a line that a shell or a chat puts around a patch. */
+const isWrapper = (line: string): boolean => isBlank(line) || line.startsWith("```") || line.trim() === "EOF"
+
+type Parsed<A> = { readonly value: A; readonly next: number }
+
+type Section = (lines: ReadonlyArray<string>, at: number, path: string) => Parsed<FilePatch> | Refused
+
+const commonFields = { form: "v4a", mayBeNew: false, setsMode: false } as const
+
+const add: Section = (lines, at, to) => {
+  const content: Array<Line> = []
+  let next = at + 1
+  for (; next < lines.length && !lines[next]!.startsWith("***"); next++) {
+    const line = lines[next]!
+    if (line.startsWith("+")) content.push({ sign: "+", text: line.slice(1) })
+    else if (line.startsWith("\\") && content.length > 0) content.push({ ...content.pop()!, lacksNewline: true })
+    else if (!isBlank(line)) return refuseLine(next + 1, `must begin with +, like every line of an added file: ${quoted(line)}`)
+    else if (lines[next + 1]?.startsWith("+") === true)
+      return refuseLine(next + 1, "is empty; write an empty line of a new file as +")
+  }
+  const hunks = content.length === 0 ? [] : [{ patchLine: at + 2, lines: content, anchors: [], isAtEnd: false }]
+  const fault = hunks.length === 0 ? undefined : misformed(hunks[0]!)
+  return fault ?? { value: { ...commonFields, patchLine: at + 1, to, hunks }, next }
+}
+
+const parseDelete: Section = (lines, at, from) => {
+  let next = at + 1
+  while (next < lines.length && isBlank(lines[next])) next++
+  const line = lines[next]
+  return line === undefined || line.trim().startsWith("***")
+    ? { value: { ...commonFields, patchLine: at + 1, from, hunks: [] }, next }
+    : refuseLine(next + 1, `follows a *** Delete File, which has no lines of its own: ${quoted(line)}`)
+}
+
+/** Reads the lines up to the next marker. Empty lines are empty context lines, except at the end. */
+const readHunkLines = (lines: ReadonlyArray<string>, from: number): Parsed<ReadonlyArray<Line>> | Refused => {
+  const body: Array<Line> = []
+  let next = from
+  let signedCount = 0
+  for (; next < lines.length && !lines[next]!.startsWith("***") && !lines[next]!.startsWith("@@"); next++) {
+    const line = lines[next]!
+    if (line === "" || line === "\r") body.push({ sign: " ", text: line })
+    else if (signs.has(line[0]!)) signedCount = body.push({ sign: line[0] as Sign, text: line.slice(1) })
+    else if (line.startsWith("\\") && signedCount > 0) body[signedCount - 1] = { ...body[signedCount - 1]!, lacksNewline: true }
+    else return refuseLine(next + 1, `is in a hunk and begins with neither a space, - nor +: ${quoted(line)}`)
+  }
+  return { value: body.slice(0, signedCount), next }
+}
+
+const readHunk = (lines: ReadonlyArray<string>, at: number, isFirst: boolean): Parsed<Hunk> | Refused => {
+  let next = at
+  const anchors: Array<string> = []
+  let above: number | undefined
+  for (; lines[next]?.startsWith("@@") === true; next++) {
+    const heading = headingOf(lines[next]!)
+    if (heading.anchor !== undefined) anchors.push(heading.anchor)
+    above = linesAboveOf(heading) ?? above
+  }
+  if (next === at && !isFirst) return refuseLine(at + 1, `should be a line with @@, which begins a hunk: ${quoted(lines[at]!)}`)
+  const body = readHunkLines(lines, next)
+  if ("_tag" in body) return body
+  const isAtEnd = lines[body.next]?.trimEnd() === endOfFileMarker
+  if (body.value.length === 0) return refuseLine(at + 1, "begins a hunk that has no lines")
+  const hunk = { patchLine: at + 1, lines: body.value, anchors, linesAbove: above, isAtEnd }
+  return misformed(hunk) ?? { value: hunk, next: body.next + (isAtEnd ? 1 : 0) }
+}
+
+const parseUpdate: Section = (lines, at, from) => {
+  let next = at + 1
+  const target =
+    lines[next]?.trim().startsWith(moveToMarker) === true ? lines[next++]!.trim().slice(moveToMarker.length).trim() : from
+  if (target === "") return refuseLine(next, "names no file")
+  const hunks: Array<Hunk> = []
+  while (next < lines.length && !lines[next]!.startsWith("***")) {
+    if (isBlank(lines[next])) {
+      next++
+      continue
+    }
+    const hunk = readHunk(lines, next, hunks.length === 0)
+    if ("_tag" in hunk) return hunk
+    hunks.push(hunk.value)
+    next = hunk.next
+  }
+  if (hunks.length === 0 && target === from) return refuseLine(at + 1, "begins a *** Update File without a hunk")
+  return { value: { ...commonFields, patchLine: at + 1, from, to: target, hunks }, next }
+}
+
+const sections: ReadonlyArray<readonly [marker: string, section: Section]> = [
+  ["*** Add File:", add],
+  ["*** Delete File:", parseDelete],
+  ["*** Update File:", parseUpdate]
+]
+
+const readSection = (lines: ReadonlyArray<string>, at: number): Parsed<FilePatch> | Refused => {
+  const line = lines[at]!.trim()
+  const found = sections.find(([marker]) => line.startsWith(marker))
+  if (found === undefined) {
+    const markers = sections.map(([marker]) => `${marker} path`).join(", ")
+    return refuseLine(at + 1, `should be one of ${markers}, and is ${quoted(line)}`)
+  }
+  const [marker, section] = found
+  const path = line.slice(marker.length).trim()
+  return path === "" ? refuseLine(at + 1, "names no file") : section(lines, at, path)
+}
+
+/** Parses the patch; `first` is the index of the begin marker. */
+const parseV4a = (all: ReadonlyArray<string>, first: number): ReadonlyArray<FilePatch> | Refused => {
+  let last = all.length - 1
+  while (last > first && isWrapper(all[last]!)) last--
+  if (all[last]!.trim() !== endMarker)
+    return refuseLine(all.length, `ends the patch without ${endMarker}, so that it may have been cut off`)
+  const lines = all.slice(0, last)
+  const patches: Array<FilePatch> = []
+  for (let at = first + 1; at < lines.length;) {
+    if (isBlank(lines[at])) {
+      at++
+      continue
+    }
+    const section = readSection(lines, at)
+    if ("_tag" in section) return section
+    patches.push(section.value)
+    at = section.next
+  }
+  return patches
+}
 
 const formsAdvice = "A patch is either *** Begin Patch with its file sections and *** End Patch, or a unified diff."
 

@@ -1,16 +1,265 @@
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import { resolveLink } from "../../engine/resolve.ts"
+import { type Algebra, type Edit, type EditOptions, type ReadBytesOptions, type ReadOptions, versioning, type WriteOptions } from "../../filesystem/Filesystem.ts"
 import { withExclusiveLock } from "../../history/replace.ts"
-import { Conflict } from "../../model/FsError.ts"
+import type { EditResult, ReadBytesResult, ReadResult, WriteResult } from "../../model/Entry.ts"
+import { AccessDenied, Conflict, type EditError, type ReadBytesError, type ReadError, type WriteError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { describeConflict, quotePath } from "../advice.ts"
 import { listed } from "../../model/words.ts"
-import { type Refused, refused, type Touch } from "../definition.ts"
-import { plural } from "../text/words.ts"
+import { type Child, keyOf } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import * as Result from "../ToolResult.ts"
+import { describeConflict, quotePath } from "../advice.ts"
+import { type Refused, refused, type Touch } from "../definition.ts"
+import type { Memory } from "../memory.ts"
+import { plural } from "../text/words.ts"
 import { type Invocation, layer, type Policy } from "./core.ts"
-import { guardVersions } from "./guarded.ts"
-import { maxJudgedEntries, unreadBelow } from "./unread.ts"
+
+// Judges a whole directory before it is removed or moved: every file below it must have been read in the session and be
+// unchanged since. A file that cannot be judged counts as unread.
+
+
+/** The largest number of entries to judge. A session remembers no more files than this. */
+const maxJudgedEntries = 10_000
+
+const maxNamedFiles = 5
+
+/** The inputs of a judgement. `filesystem` shows every file; `view` shows those that the session may see. */
+interface JudgementInput {
+  readonly filesystem: Algebra
+  readonly view: Algebra
+  readonly memory: Memory
+}
+
+interface Unread {
+  readonly count: number
+  /** The first unread files by path, without those hidden from the session. */
+  readonly named: ReadonlyArray<FsPath.FsPath>
+}
+
+interface LocatedEntry {
+  /** The place of the entry and the session's name for it. They differ below a link, and for names that no path can express. */
+  readonly at: FsPath.FsPath
+  readonly named: FsPath.FsPath
+  readonly addressable: boolean
+}
+
+const below = ({ addressable, at, named }: LocatedEntry, child: Child): LocatedEntry => ({
+  at: FsPath.join(at, keyOf(child)),
+  named: FsPath.join(named, child.name),
+  addressable: addressable && child.addressable
+})
+
+interface Census {
+  readonly files: ReadonlyArray<LocatedEntry>
+  readonly unlistable: ReadonlyArray<LocatedEntry>
+}
+
+const listFiles = Effect.fnUntraced(function* ({ port }: Algebra, path: FsPath.FsPath): Effect.fn.Return<Census | "too many"> {
+  const top = yield* Effect.orElseSucceed(resolveLink(port, path), () => undefined)
+  const files: Array<LocatedEntry> = []
+  const unlistable: Array<LocatedEntry> = []
+  const pending: Array<LocatedEntry> = [{ at: top?.path ?? path, named: path, addressable: true }]
+  let entryCount = 0
+  for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
+    const children = yield* Effect.catch(port.list(directory.at), ({ _tag }) =>
+      Effect.succeed(_tag === "NotFound" ? [] : undefined)
+    )
+    if (children === undefined) unlistable.push(directory)
+    for (const child of children ?? []) {
+      if (TemporaryNames.isInProgress(child.name)) continue
+      if (++entryCount > maxJudgedEntries) return "too many"
+      if (child.kind === "directory") pending.push(below(directory, child))
+      else if (child.kind === "file") files.push(below(directory, child))
+    }
+  }
+  return { files, unlistable }
+})
+
+const byPath = (self: LocatedEntry, that: LocatedEntry): number => FsPath.compare(self.named, that.named)
+
+/** Names only files that the session may see. */
+const nameUnread = Effect.fnUntraced(function* (spots: ReadonlyArray<LocatedEntry>, view: Algebra): Effect.fn.Return<Unread> {
+  const named: Array<FsPath.FsPath> = []
+  for (const spot of [...spots].sort(byPath)) {
+    if (named.length === maxNamedFiles) break
+    if (spot.addressable && (yield* Effect.isSuccess(view.stat(spot.named)))) named.push(spot.named)
+  }
+  return { count: spots.length, named }
+})
+
+/**
+ * Returns the files below a directory that were not read at their current version. Compares contents only if every file was
+ * read.
+ */
+const unreadBelow = Effect.fnUntraced(function* (
+  { filesystem, memory, view }: JudgementInput,
+  path: FsPath.FsPath
+): Effect.fn.Return<Unread | "too many"> {
+  const found = yield* listFiles(filesystem, path)
+  if (found === "too many") return found
+  const seen = ({ addressable, at, named }: LocatedEntry): string | undefined =>
+    addressable ? (memory.seen(named) ?? memory.seen(at)) : undefined
+  const unseen = [...found.unlistable, ...found.files.filter((file) => seen(file) === undefined)]
+  if (unseen.length > 0) return yield* nameUnread(unseen, view)
+  const changed: Array<LocatedEntry> = []
+  for (const file of found.files) {
+    const version = yield* Effect.orElseSucceed(filesystem.version(file.at), () => undefined)
+    if (version !== seen(file)) changed.push(file)
+  }
+  return yield* nameUnread(changed, view)
+})
+
+// A filesystem on which existing files can be changed only at the version this session has seen. The version goes with
+// each change as its precondition, so no other change can come in between.
+
+
+const deniedByPolicy = (operation: string, path: string): AccessDenied => new AccessDenied({ operation, path, why: "policy" })
+
+/** Runs the effect while no other call of this process can change the paths. */
+const withLocks = <A, E, R>(
+  { port }: Algebra,
+  paths: ReadonlyArray<FsPath.FsPath | undefined>,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  port.locks?.alone?.(
+    paths.filter((path) => path !== undefined),
+    effect
+  ) ?? effect
+
+const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra => {
+  const policy = self.port.rules?.policy
+  const parsed = (path: string): FsPath.FsPath | undefined => {
+    const known = FsPath.parse(path, policy)
+    return typeof known === "string" ? known : undefined
+  }
+  const seenVersion = (path: string): string | undefined => {
+    const known = parsed(path)
+    return known === undefined ? undefined : memory.seen(known)
+  }
+  const recordVersion = (path: string, version: string | undefined): void => {
+    const known = parsed(path)
+    if (known !== undefined && version !== undefined) memory.saw(known, version)
+  }
+
+  const withSeenVersion = (path: string, options: WriteOptions = {}): WriteOptions => {
+    if (options.mode === "create") return { ...options, version: true }
+    const known = seenVersion(path)
+    return {
+      ...options,
+      version: true,
+      ifMatch: known === undefined ? null : options.ifMatch === undefined ? known : options.ifMatch
+    }
+  }
+  const recordWritten = <E>(path: string, write: Effect.Effect<WriteResult, E>): Effect.Effect<WriteResult, E> =>
+    Effect.tap(write, ({ version }) => Effect.sync(() => recordVersion(path, version)))
+
+  /** Fails if the path is a file at another version than the session has seen. */
+  const checkFileAsSeen = (operation: string, path: string): Effect.Effect<void, AccessDenied> =>
+    Effect.matchEffect(self.stat(path), {
+      onFailure: () => Effect.void,
+      onSuccess: ({ isFile, isSymlink }) =>
+        !isFile || isSymlink === true
+          ? Effect.void
+          : Effect.matchEffect(self.version(path), {
+              onFailure: () => Effect.fail(deniedByPolicy(operation, path)),
+              onSuccess: (version) =>
+                version === seenVersion(path) ? Effect.void : Effect.fail(deniedByPolicy(operation, path))
+            })
+    })
+
+  const checkTreeAsSeen = (operation: string, path: string): Effect.Effect<void, AccessDenied> =>
+    Effect.matchEffect(self.stat(path), {
+      onFailure: () => Effect.void,
+      onSuccess: ({ isDirectory, isSymlink }) => {
+        const known = parsed(path)
+        if (!isDirectory || isSymlink === true || known === undefined || known === FsPath.root) return Effect.void
+        return Effect.flatMap(unreadBelow({ filesystem: self, view: self, memory }, known), (unread) =>
+          unread !== "too many" && unread.count === 0 ? Effect.void : Effect.fail(deniedByPolicy(operation, path))
+        )
+      }
+    })
+
+  /**
+   * Fails unless the file read for a change is at the version seen. The type of a read has no Conflict. This runs only in tools
+   * that change files, whose callers handle a Conflict.
+   */
+  const requireSeenVersion = <A extends { readonly version?: string }, E>(
+    operation: string,
+    path: string,
+    read: Effect.Effect<A, E>
+  ): Effect.Effect<A, E | AccessDenied> =>
+    Effect.flatMap(read, (result): Effect.Effect<A, E | AccessDenied> => {
+      const expected = seenVersion(path)
+      const actual = result.version
+      // The file was created after the call was judged.
+      if (expected === undefined) return Effect.fail(deniedByPolicy(operation, path))
+      return actual === undefined || actual === expected
+        ? Effect.succeed(result)
+        : (Effect.fail(new Conflict({ operation, path, expected, actual })) as Effect.Effect<never, never> as Effect.Effect<
+            A,
+            E
+          >)
+    })
+
+  return {
+    ...self,
+    read: versioning<[path: string], ReadOptions, ReadResult, ReadError>((path, options) =>
+      mutates ? requireSeenVersion("read", path, self.read(path, { ...options, version: true })) : self.read(path, options)
+    ),
+    readBytes: versioning<[path: string], ReadBytesOptions, ReadBytesResult, ReadBytesError>((path, options) =>
+      mutates
+        ? requireSeenVersion("read", path, self.readBytes(path, { ...options, version: true }))
+        : self.readBytes(path, options)
+    ),
+    write: versioning<[path: string, content: string], WriteOptions, WriteResult, WriteError>((path, content, options) =>
+      recordWritten(path, self.write(path, content, withSeenVersion(path, options)))
+    ),
+    writeBytes: versioning<[path: string, content: Uint8Array], WriteOptions, WriteResult, WriteError>(
+      (path, content, options) => recordWritten(path, self.writeBytes(path, content, withSeenVersion(path, options)))
+    ),
+    sink: ((path: string, options?: WriteOptions) => self.sink(path, withSeenVersion(path, options))) as Algebra["sink"],
+    edit: versioning<[path: string, edits: Edit | ReadonlyArray<Edit>], EditOptions, EditResult, EditError>(
+      (path, edits, options) => {
+        const known = seenVersion(path)
+        if (options?.dryRun === true) return self.edit(path, edits, options)
+        if (known !== undefined) {
+          const edited = self.edit(path, edits, {
+            ...options,
+            version: true,
+            ifMatch: options?.ifMatch === undefined ? known : options.ifMatch
+          })
+          return Effect.tap(edited, ({ version }) => Effect.sync(() => recordVersion(path, version)))
+        }
+        return Effect.andThen(checkFileAsSeen("edit", path), self.edit(path, edits, options))
+      }
+    ),
+    delete: (path, options) =>
+      Effect.matchEffect(self.stat(path), {
+        onFailure: () => self.delete(path, options),
+        onSuccess: ({ isDirectory, isFile, isSymlink }) => {
+          if (isDirectory && isSymlink !== true && options?.recursive === true) {
+            return withLocks(self, [parsed(path)], Effect.andThen(checkTreeAsSeen("delete", path), self.delete(path, options)))
+          }
+          if (!isFile || isSymlink === true) return self.delete(path, options)
+          const known = seenVersion(path)
+          return known === undefined
+            ? Effect.fail(deniedByPolicy("delete", path))
+            : self.delete(path, { ...options, ifMatch: options?.ifMatch === undefined ? known : options.ifMatch })
+        }
+      }),
+    copy: (from, to, options) =>
+      options?.overwrite === true
+        ? withLocks(self, [parsed(to)], Effect.andThen(checkFileAsSeen("copy", to), self.copy(from, to, options)))
+        : self.copy(from, to, options),
+    move: (from, to, options) => {
+      const target = options?.overwrite === true ? checkFileAsSeen("move", to) : Effect.void
+      const checked = Effect.andThen(Effect.andThen(checkFileAsSeen("move", from), checkTreeAsSeen("move", from)), target)
+      return withLocks(self, [parsed(from), parsed(to)], Effect.andThen(checked, self.move(from, to, options)))
+    }
+  }
+}
 
 /** Tests whether the call restores a snapshot; the files that it replaces are kept. */
 const isRestore = ({ past }: Pick<Invocation, "past">): boolean => past === "restores"

@@ -6,8 +6,7 @@ import { listed } from "../../model/words.ts"
 import { refused } from "../definition.ts"
 import * as Result from "../ToolResult.ts"
 import { ToolSettings, type ToolSettingsShape } from "../ToolSettings.ts"
-import { type Invocation, layer } from "./core.ts"
-import { checkDeadline, interruptAt } from "./late.ts"
+import { checkDeadline, interruptAt, type Invocation, layer } from "./core.ts"
 
 /**
  * Requires other tools first: `{ edit_file: ["read_file", "grep"] }` refuses edit_file until both have succeeded in the

@@ -1,13 +1,253 @@
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type * as Scope from "effect/Scope"
-import { InvalidArgument } from "../../model/FsError.ts"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
+import type * as SnapshotStore from "../../history/SnapshotStore.ts"
+import type * as Snapshots from "../../history/Snapshots.ts"
+import { SnapshotError, SnapshotRestoreError } from "../../history/errors.ts"
+import { withExclusiveLock } from "../../history/replace.ts"
+import { type FsError, InvalidArgument, IoError, Unavailable } from "../../model/FsError.ts"
 import { root } from "../../model/FsPath.ts"
+import { realpathSync, tmpdir } from "../../runtime/node.ts"
+import type { HostMount, MountError, Preview } from "../../workspace/HostMount.ts"
 import type * as Session from "../../workspace/Session.ts"
-import type { AnyDefinition } from "../definition.ts"
+import type { Purpose } from "../../workspace/temporary.ts"
 import type { Needed, Params, Section, SectionError } from "../Section.ts"
-import { withOverride, type Overrides, overrideFault } from "./check.ts"
-import type { HeldFilesystem, SharedFilesystem } from "./holder.ts"
+import type { AnyDefinition } from "../definition.ts"
 import * as Tree from "./tree.ts"
+import { overrideFault, type Overrides, withOverride } from "./tree.ts"
+
+// Makes a value at its first use and keeps it until the scope ends. A failed or interrupted attempt leaves nothing behind,
+// and the next use tries again.
+
+
+const scopeEnded = new Unavailable({ operation: "Section", path: root, detail: "the scope of its section has ended" })
+
+const failIfClosed =
+  (scope: Scope.Scope) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Unavailable, R> =>
+    Effect.suspend((): Effect.Effect<A, E | Unavailable, R> =>
+      scope.state._tag === "Closed" ? Effect.fail(scopeEnded) : effect
+    )
+
+/** Makes the value in the context of this call, not in that of the first use. */
+const memoized = <A, E, R>(
+  make: Effect.Effect<A, E, R>
+): Effect.Effect<Effect.Effect<A, E | Unavailable>, never, R | Scope.Scope> =>
+  Effect.contextWith((context: Context.Context<R | Scope.Scope>) => {
+    const outer = Context.get(context as Context.Context<Scope.Scope>, Scope.Scope)
+    const lock = Semaphore.makeUnsafe(1)
+    let kept: { readonly value: A } | undefined
+
+    const makeValue = Effect.uninterruptibleMask((restore) =>
+      Effect.gen(function* () {
+        const own = yield* Scope.fork(outer)
+        const value = yield* restore(Scope.provide(make, own)).pipe(
+          Effect.onError((cause) => Scope.close(own, Exit.failCause(cause)))
+        )
+        kept = { value }
+        return value
+      })
+    ).pipe(Effect.provideContext(context)) as Effect.Effect<A, E>
+
+    const cachedOrMade = Effect.suspend(() => (kept === undefined ? makeValue : Effect.succeed(kept.value)))
+    return Effect.succeed(
+      failIfClosed(outer)(
+        Effect.suspend(() => (kept === undefined ? lock.withPermit(failIfClosed(outer)(cachedOrMade)) : cachedOrMade))
+      )
+    )
+  })
+
+const failure = ({ code }: { readonly [detail: string]: unknown }): IoError =>
+  new IoError({
+    operation: "Section",
+    path: root,
+    detail: "no temporary directory can be made",
+    ...(typeof code === "string" && { code })
+  })
+
+/** Makes a directory for this user alone. Returns its absolute path without links. */
+export const makeTemporaryDirectory = (purpose: Purpose): Effect.Effect<string, IoError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { make, removeLeftovers: sweep } = yield* Effect.promise(() => import("../../workspace/temporary.ts"))
+    const parent = yield* Effect.try({
+      try: () => realpathSync(tmpdir()),
+      catch: (error) => failure({ code: (error as NodeJS.ErrnoException).code })
+    })
+    const directory = yield* Effect.mapError(make(parent, purpose), failure)
+    yield* Effect.forkScoped(sweep(parent))
+    return directory
+  })
+
+/** Makes the snapshot store. Without a given directory it uses a temporary one, which is private and removed with the scope. */
+const makeSnapshotStore = Effect.fnUntraced(function* (filesystem: Algebra, configuredDirectory: string | undefined) {
+  const { make } = yield* Effect.promise(() => import("../../history/SnapshotStore.ts"))
+  const directory = configuredDirectory ?? (yield* makeTemporaryDirectory("snapshots"))
+  const makeSnapshots: Effect.Effect<SnapshotStore.Operations, SnapshotError, Filesystem | Scope.Scope> = make({ directory })
+  return yield* Effect.provideService(makeSnapshots, Filesystem, filesystem)
+})
+
+/** Opens the snapshots in the filesystem's own way, or as archives if the machine has no git. */
+const openSnapshots = Effect.fnUntraced(function* (filesystem: Algebra) {
+  const { layer, layerArchive, Snapshots } = yield* Effect.promise(() => import("../../history/Snapshots.ts"))
+  const build = (snapshotLayer: typeof layer) =>
+    Effect.map(Layer.build(Layer.fresh(Layer.provide(snapshotLayer, Layer.succeed(Filesystem, filesystem)))), (built) =>
+      Context.get(built, Snapshots)
+    )
+  return yield* Effect.catchIf(
+    build(layer),
+    ({ reason }) => reason === "gitMissing",
+    () => build(layerArchive)
+  )
+})
+
+type MakeSnapshots = Effect.Effect<Snapshots.Operations, SnapshotError>
+
+/** Defers the making of snapshots to their first use. Every call of a tool gets the service, but few use it. */
+const lazySnapshots = (filesystem: Algebra, makeSnapshots: MakeSnapshots): Snapshots.Operations => ({
+  snapshot: (options) => Effect.flatMap(makeSnapshots, (snapshots) => snapshots.snapshot(options)),
+  restore: (snapshot, options) =>
+    Effect.flatMap(
+      Effect.mapError(
+        makeSnapshots,
+        ({ detail }) => new SnapshotRestoreError({ snapshotId: snapshot.snapshotId, reason: "unavailable", detail })
+      ),
+      (snapshots) => snapshots.restore(snapshot, options)
+    ),
+  diff: (from, to) => Effect.flatMap(makeSnapshots, (snapshots) => snapshots.diff(from, to)),
+  view: (snapshot) => Effect.flatMap(makeSnapshots, (snapshots) => snapshots.view(snapshot)),
+  list: Effect.flatMap(makeSnapshots, ({ list }) => list),
+  forget: (snapshot) => Effect.flatMap(makeSnapshots, (snapshots) => snapshots.forget(snapshot)),
+  transaction: (effect) => Effect.flatMap(makeSnapshots, (snapshots) => snapshots.transaction(effect)),
+  exclusively: (effect) => withExclusiveLock(filesystem.port, effect),
+  fork: (snapshot) => Effect.flatMap(makeSnapshots, (snapshots) => snapshots.fork(snapshot)),
+  merge: (fork, options) => Effect.flatMap(makeSnapshots, (snapshots) => snapshots.merge(fork, options)),
+  details: (snapshot) => Effect.flatMap(makeSnapshots, (snapshots) => snapshots.details(snapshot)),
+  stats: Effect.flatMap(makeSnapshots, ({ stats }) => stats),
+  collect: Effect.flatMap(makeSnapshots, ({ collect }) => collect)
+})
+
+const asSnapshotError = ({ detail }: Unavailable): SnapshotError =>
+  new SnapshotError({ operation: "Snapshots", reason: "unavailable", detail })
+
+const withSnapshots = Effect.fnUntraced(function* (filesystem: Algebra, services: Context.Context<never>) {
+  const { Snapshots } = yield* Effect.promise(() => import("../../history/Snapshots.ts"))
+  if (Option.isSome(Context.getOption(services, Snapshots))) return services
+  const makeSnapshots = Effect.catchTag(yield* memoized(openSnapshots(filesystem)), "Unavailable", (error) =>
+    Effect.fail(asSnapshotError(error))
+  )
+  return Context.add(services, Snapshots, lazySnapshots(filesystem, makeSnapshots)) as Context.Context<never>
+})
+
+export interface MountOptions {
+  /** The files to copy in, once and in order; later mounts overwrite earlier ones. @default none */
+  readonly mounts?: ReadonlyArray<HostMount> | undefined
+  /** The absolute directories that must contain the sources of all mounts. @default none, which refuses every mount */
+  readonly allowedRoots?: ReadonlyArray<string> | undefined
+}
+
+type Previews = ReadonlyArray<Preview>
+
+const loadHostMount = Effect.promise(() => import("../../workspace/HostMount.ts"))
+
+export const isMounting = ({ mounts = [] }: MountOptions): boolean => mounts.length > 0
+
+const withMounts = <E>(
+  options: MountOptions,
+  use: (
+    module: Effect.Success<typeof loadHostMount>,
+    mounts: ReadonlyArray<HostMount>,
+    allowed: { readonly allowedRoots: ReadonlyArray<string> }
+  ) => Effect.Effect<Previews, E>
+): Effect.Effect<Previews, E> =>
+  isMounting(options)
+    ? Effect.flatMap(loadHostMount, (module) => use(module, options.mounts ?? [], { allowedRoots: options.allowedRoots ?? [] }))
+    : Effect.succeed([])
+
+/** Plans the mounts. Fails for an invalid mount before anything is made. */
+export const planMounts = (options: MountOptions): Effect.Effect<Previews, MountError> =>
+  withMounts(options, ({ plan }, mounts, allowed) => plan(mounts, allowed))
+
+export const copyMounts = (filesystem: Algebra, options: MountOptions): Effect.Effect<Previews, MountError | FsError> =>
+  withMounts(options, ({ hydrate }, mounts, allowed) => hydrate(filesystem, mounts, allowed))
+
+const renderMounts = (previews: Previews): Effect.Effect<string> =>
+  previews.length === 0 ? Effect.succeed("") : Effect.map(loadHostMount, ({ render }) => render(previews))
+
+// Shares a filesystem between sections: it is opened at the first use by any of them, and closed when the last one ends. A
+// clone for another session can therefore share a directory or a container with its original.
+
+
+export interface OpenedFilesystem {
+  readonly filesystem: Algebra
+  readonly services: Context.Context<never>
+  /** The previews of the mounts. @default the planned previews */
+  readonly previews?: Previews | undefined
+  /** The directory on the machine, if the filesystem is one. */
+  readonly directory?: string | undefined
+}
+
+export interface HeldFilesystem {
+  /** The list of mounts for a text; before the opening, the planned ones. */
+  readonly mountList: Effect.Effect<string>
+  readonly opened: Effect.Effect<OpenedFilesystem, SectionError>
+  readonly snapshots: Effect.Effect<SnapshotStore.Operations, SectionError>
+  readonly services: Effect.Effect<Context.Context<never>, SectionError>
+}
+
+/** Holds the filesystem until the scope ends. Fails if all earlier holders have ended. */
+export type SharedFilesystem = Effect.Effect<HeldFilesystem, Unavailable, Scope.Scope>
+
+interface Options {
+  readonly previews?: Previews | undefined
+  /** The directory for archives of snapshots. @default a temporary directory */
+  readonly snapshotDirectory?: string | undefined
+}
+
+export const make = Effect.fnUntraced(function* <R>(
+  open: Effect.Effect<OpenedFilesystem, SectionError, R>,
+  { snapshotDirectory, ...planned }: Options
+): Effect.fn.Return<SharedFilesystem, never, Exclude<R, Scope.Scope>> {
+  const resourceScope = yield* Scope.make()
+  let previews = planned.previews ?? []
+  const memoizeInScope = <A, E, R2>(effect: Effect.Effect<A, E, R2>) => Scope.provide(memoized(effect), resourceScope)
+  const opened = yield* memoizeInScope(
+    Effect.tap(open, (opened) =>
+      Effect.sync(() => {
+        previews = opened.previews ?? previews
+      })
+    )
+  )
+  const snapshots = yield* memoizeInScope(
+    Effect.flatMap(opened, ({ filesystem }) => makeSnapshotStore(filesystem, snapshotDirectory))
+  )
+  const services = yield* memoizeInScope(
+    Effect.flatMap(opened, ({ filesystem, services }) => withSnapshots(filesystem, services))
+  )
+
+  let holders = 0
+  const acquire = Effect.suspend(() => {
+    if (resourceScope.state._tag === "Closed") return Effect.fail(scopeEnded)
+    holders++
+    return Effect.void
+  })
+  const release = Effect.suspend(() => (--holders === 0 ? Scope.close(resourceScope, Exit.void) : Effect.void))
+
+  return Effect.gen(function* () {
+    yield* Effect.acquireRelease(acquire, () => release)
+    const whileHeld = failIfClosed(yield* Effect.scope)
+    return {
+      mountList: Effect.suspend(() => renderMounts(previews)),
+      opened: whileHeld(opened),
+      snapshots: whileHeld(snapshots),
+      services: whileHeld(services)
+    }
+  })
+})
 
 /** The options that sections with a filesystem share. `T` is the type of your own tools, `C` of the children. */
 export interface CommonOptions<T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section> {
@@ -48,7 +288,7 @@ const toolsOf = Effect.fnUntraced(function* (own: ReadonlyArray<AnyDefinition<un
   return tools.map((tool) => withOverride(tool, overrides) ?? tool)
 })
 
-export interface SectionParts<R> {
+interface SectionParts<R> {
   readonly key: string
   readonly title: string
   readonly tools: ReadonlyArray<AnyDefinition<unknown>>

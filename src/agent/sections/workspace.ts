@@ -1,20 +1,117 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { PosixHostOptions } from "../../backends/PosixHost.ts"
-import { make as makeAlgebra } from "../../filesystem/Filesystem.ts"
+import { Filesystem, make as makeAlgebra } from "../../filesystem/Filesystem.ts"
 import type { Snapshots } from "../../history/Snapshots.ts"
-import type { AnyDefinition } from "../definition.ts"
+import * as Slice from "../../model/Slice.ts"
+import type * as Session from "../../workspace/Session.ts"
 import type { Needed, Section, SectionError } from "../Section.ts"
 import { ToolSettings } from "../ToolSettings.ts"
-import { assemble, type CommonOptions, forSession, invalid, type Workspace } from "./assemble.ts"
-import * as Digest from "./digest.ts"
-import { makeTemporaryDirectory } from "./directory.ts"
-import * as Holder from "./holder.ts"
+import type { AnyDefinition } from "../definition.ts"
 import { seven } from "../kits.ts"
-import { copyMounts, isMounting, type MountOptions, planMounts } from "./mounted.ts"
+import * as Holder from "./assemble.ts"
+import { assemble, type CommonOptions, copyMounts, forSession, invalid, isMounting, makeTemporaryDirectory, type MountOptions, planMounts, type Workspace } from "./assemble.ts"
 import * as Texts from "./texts.ts"
 import * as Tree from "./tree.ts"
+
+/**
+ * A summary of the workspace of a section.
+ *
+ * @since 0.1.0
+ */
+export interface WorkspaceDigest {
+  /** The key of the section. */
+  readonly section: string
+  /** The summary, in Markdown. */
+  readonly text: string
+}
+
+/**
+ * The digests of a session, one per section: `session.dispatch(Section.WorkspaceDigest, { section: "workspace", text })`.
+ *
+ * @since 0.1.0
+ */
+export const WorkspaceDigest: Slice.Slice<WorkspaceDigest> = Slice.make(
+  "WorkspaceDigest",
+  Schema.Struct({ section: Schema.String, text: Schema.String }),
+  { reduce: Slice.upsert((digest: WorkspaceDigest) => digest.section) }
+)
+
+export const textOf = (session: Session.Operations | undefined, section: string): Effect.Effect<string> =>
+  session === undefined
+    ? Effect.succeed("")
+    : Effect.map(session.all(WorkspaceDigest), (digests) => digests.find((one) => one.section === section)?.text.trim() ?? "")
+
+/**
+ * The options of a section over a filesystem of your own: a layer that needs `R` and provides `P`, tools `T`, and children `C`.
+ *
+ * @since 0.1.0
+ */
+export interface FilesystemOptions<
+  R,
+  T extends AnyDefinition<unknown> = AnyDefinition,
+  C extends Section<unknown> = Section,
+  P = never
+>
+  extends CommonOptions<T, C>, MountOptions, Pick<Section, "key" | "title" | "template" | "toolsElsewhere"> {
+  /**
+   * The layer of the filesystem. The section's tools also get its other services, such as a Sandbox; policies in it apply to
+   * them.
+   */
+  readonly layer: Layer.Layer<Filesystem | P, SectionError, R>
+}
+
+const openFilesystem = Effect.fnUntraced(function* <R>(
+  options: FilesystemOptions<R, AnyDefinition<unknown>, Section<unknown>>
+) {
+  const services = yield* Layer.build(Layer.fresh(options.layer))
+  const filesystem = Context.get(services, Filesystem)
+  const previews = yield* copyMounts(filesystem, options)
+  // Leave out the filesystem itself: tools get it with the policies applied.
+  return { filesystem, services: Context.omit(Filesystem)(services) as Context.Context<never>, previews }
+})
+
+const buildSectionCustom = <R, T extends AnyDefinition<unknown>, C extends Section<unknown>, P>(
+  options: FilesystemOptions<R, T, C, P>,
+  sharedFilesystem: Holder.SharedFilesystem
+): Effect.Effect<Workspace<Needed<T, C, P | Snapshots>>, SectionError, Scope.Scope> =>
+  assemble<T, C, P | Snapshots>(
+    {
+      key: options.key,
+      title: options.title,
+      tools: [],
+      toolsElsewhere: options.toolsElsewhere,
+      sharedFilesystem,
+      text: (_, params) => (typeof options.template === "string" ? Effect.succeed(options.template) : options.template(params)),
+      clone: (session) =>
+        Tree.releaseOnFailure(Effect.flatMap(forSession(options, session), (other) => buildSectionCustom(other, sharedFilesystem)))
+    },
+    options
+  )
+
+/**
+ * Makes a section over the filesystem of a layer. The layer is built at first use, and the mounts are then copied in. The
+ * section has only the tools of the options: without `tools`, such as `Section.sevenTools`, a model cannot reach the files. A
+ * clone shares the filesystem.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const FilesystemSection = Effect.fnUntraced(function* <
+  R = never,
+  T extends AnyDefinition<unknown> = AnyDefinition,
+  C extends Section<unknown> = Section,
+  P = never
+>(
+  options: FilesystemOptions<R, T, C, P>
+): Effect.fn.Return<Workspace<Needed<T, C, P | Snapshots>>, SectionError, Scope.Scope | R> {
+  const previews = yield* planMounts(options)
+  const { snapshotDirectory } = options
+  return yield* buildSectionCustom(options, yield* Holder.make(openFilesystem(options), { snapshotDirectory, previews }))
+})
 
 /**
  * The directory of the section, and its mounts.
@@ -64,7 +161,7 @@ const text = (options: AnyWorkspaceOptions) =>
     const hasTools = options.tools !== "none"
     const kit = hasTools ? Texts.sevenKit : undefined
     const directory = hasTools ? undefined : (yield* heldFilesystem.opened).directory
-    const digest = options.digest === false ? undefined : Texts.digest(yield* Digest.textOf(options.session, key), kit)
+    const digest = options.digest === false ? undefined : Texts.digest(yield* textOf(options.session, key), kit)
     return Texts.workspace({ toolNames: kit, limits, mounted: yield* heldFilesystem.mountList }, directory, digest)
   })
 

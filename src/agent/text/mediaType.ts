@@ -62,3 +62,26 @@ export const mediaTypeOf = (bytes: Uint8Array): MediaType | undefined => {
 const imageTypes: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"])
 
 export const isViewable = (type: string): boolean => imageTypes.has(type)
+
+const texts: ReadonlyMap<string, string> = new Map(
+  Object.entries({
+    css: "text/css",
+    csv: "text/csv",
+    htm: "text/html",
+    html: "text/html",
+    js: "text/javascript",
+    json: "application/json",
+    md: "text/markdown",
+    mjs: "text/javascript",
+    svg: "image/svg+xml",
+    toml: "application/toml",
+    xml: "application/xml",
+    yaml: "application/yaml",
+    yml: "application/yaml"
+  })
+)
+
+export const mediaTypeOfMediaTypes = (name: string, content: Uint8Array, isText: boolean): string =>
+  isText
+    ? (texts.get(/\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? "") ?? "text/plain")
+    : (mediaTypeOf(content)?.type ?? "application/octet-stream")

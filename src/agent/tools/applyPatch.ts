@@ -1,14 +1,226 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { documentOf } from "../../engine/splice.ts"
+import { documentOf, splice } from "../../engine/splice.ts"
+import { encode } from "../../engine/text.ts"
+import { type FsError, LimitExceeded, promote } from "../../model/FsError.ts"
+import { codePoints, type FsPath } from "../../model/FsPath.ts"
 import { runInSlices } from "../../runtime/steps.ts"
-import { applyChanges, type ChangedFile } from "../changes/apply.ts"
-import { type Call, define, refused, type ToolFailure, type Touch } from "../definition.ts"
-import type { Deviation } from "../patch/apply.ts"
-import { type FileOutcome, planPatch, type Section } from "../patch/plan.ts"
-import { parse } from "../patch/parse.ts"
+import { applyChanges, type ChangedFile, type FileChange } from "../changes.ts"
+import { type Call, define, type Refused, refused, type ToolFailure, type Touch } from "../definition.ts"
+import { applyHunks, applyReplacements, type Deviation, refuseRemainingLines } from "../patch/apply.ts"
+import { type FilePatch, parse, sendAgainAdvice } from "../patch/parse.ts"
 import { joinFitting } from "../text/fit.ts"
 import { plural } from "../text/words.ts"
+
+// Computes the effect of a patch on the tree before anything is changed. A later section of a file works on the result of
+// an earlier one; a name that appears or disappears twice is refused.
+
+
+interface Section {
+  readonly patch: FilePatch
+  readonly from: FsPath | undefined
+  readonly to: FsPath | undefined
+}
+
+type Action = "added" | "updated" | "deleted" | "moved"
+
+interface FileOutcome {
+  readonly action: Action
+  /** The old path of the file, or the new one if the file is new. */
+  readonly path: FsPath
+  readonly to?: FsPath | undefined
+  readonly addedLines: number
+  readonly removedLines: number
+  readonly deviations: ReadonlyArray<Deviation>
+  readonly setsMode: boolean
+  readonly change: FileChange
+}
+
+interface File {
+  readonly content: Uint8Array
+  readonly version: string
+}
+
+const empty = new Uint8Array(0)
+
+const refuseExisting = (path: FsPath, { patchLine: at }: FilePatch, what: string): Refused =>
+  refused(
+    `${path} exists already, so it cannot be ${what} (line ${at} of the patch).`,
+    what === "added"
+      ? `Nothing was changed. Use *** Update File for it, or read it first and see whether another name is meant.`
+      : "Nothing was changed. Choose another name, or remove that file in a call before."
+  )
+
+const refuseRepeated = (path: FsPath, { patchLine: at }: FilePatch): Refused =>
+  refused(
+    `${path} is added, removed or moved more than once by the patch (line ${at}).`,
+    `${sendAgainAdvice} Or send it in two calls.`
+  )
+
+const read = (call: Call, path: FsPath): Effect.Effect<File, FsError> =>
+  Effect.map(call.filesystem.readBytes(path, { version: true }), ({ content, version }) => ({ content, version: version! }))
+
+const readIfExists = (call: Call, path: FsPath): Effect.Effect<File | undefined, FsError> =>
+  Effect.catch(read(call, path), (error) => (error._tag === "NotFound" ? Effect.undefined : Effect.fail(error)))
+
+/** Refuses a symlink: its content would be read from the target, but the link itself moved or removed. */
+const refuseLink = Effect.fnUntraced(function* (call: Call, path: FsPath, what: string): Effect.fn.Return<void, ToolFailure> {
+  const { isSymlink } = yield* call.filesystem.stat(path)
+  if (isSymlink !== true) return
+  yield* Effect.fail(
+    refused(`${path} is a link, and a patch ${what} only files.`, "Nothing was changed. Use rm or move for the link.")
+  )
+})
+
+const checkInsertedSize = (call: Call, path: FsPath, texts: ReadonlyArray<string>): LimitExceeded | undefined => {
+  const allowed = call.settings.limits.maxFileSize
+  const actual = texts.reduce((sum, text) => sum + codePoints(text), 0)
+  return actual > allowed
+    ? new LimitExceeded({ operation: call.tool, path, limit: "maxFileSize", allowed: Math.floor(allowed), actual })
+    : undefined
+}
+
+interface PatchedFile {
+  readonly bytes: Uint8Array
+  readonly addedLines: number
+  readonly removedLines: number
+  readonly deviations: ReadonlyArray<Deviation>
+}
+
+const patchFile = Effect.fnUntraced(function* (
+  call: Call,
+  path: FsPath,
+  bytes: Uint8Array,
+  patch: FilePatch
+): Effect.fn.Return<PatchedFile, ToolFailure> {
+  if (patch.hunks.length === 0) return { bytes, addedLines: 0, removedLines: 0, deviations: [] }
+  const document = yield* runInSlices(() => documentOf(bytes))
+  if ("_tag" in document) return yield* Effect.fail(promote(document, call.tool, path))
+  const applied = yield* runInSlices(() => applyHunks(patch, document.text, path))
+  if ("_tag" in applied) return yield* Effect.fail(applied)
+  const { replacements, ...counts } = applied
+  if (patch.to === undefined) {
+    const remainingText = applyReplacements(document.text, replacements)
+    if (remainingText !== "" && remainingText !== "\uFEFF")
+      return yield* Effect.fail(refuseRemainingLines(path, patch, remainingText))
+    return { bytes: empty, ...counts }
+  }
+  for (const { text } of replacements) {
+    const written = encode(text)
+    if ("_tag" in written) return yield* Effect.fail(promote({ ...written, argument: "patch" }, call.tool, path))
+  }
+  const fault = checkInsertedSize(
+    call,
+    path,
+    replacements.map(({ text }) => text)
+  )
+  if (fault !== undefined) return yield* Effect.fail(fault)
+  return { bytes: yield* runInSlices(() => splice(document, replacements)), ...counts }
+})
+
+const lineCount = (bytes: Uint8Array): number => {
+  let lines = bytes.length > 0 && bytes.at(-1) !== 10 ? 1 : 0
+  for (let at = bytes.indexOf(10); at !== -1; at = bytes.indexOf(10, at + 1)) lines++
+  return lines
+}
+
+interface Plan {
+  readonly outcomes: Map<FsPath, FileOutcome>
+  readonly usedPaths: Set<FsPath>
+}
+
+const add = Effect.fnUntraced(function* (call: Call, plan: Plan, section: Section): Effect.fn.Return<FileOutcome, ToolFailure> {
+  const { patch } = section
+  const path = section.to!
+  if (plan.usedPaths.has(path) || plan.outcomes.has(path)) return yield* Effect.fail(refuseRepeated(path, patch))
+  if (yield* call.filesystem.exists(path)) return yield* Effect.fail(refuseExisting(path, patch, "added"))
+  const { bytes, ...counts } = yield* patchFile(call, path, empty, patch)
+  const change = { path, before: null, after: bytes }
+  return { action: "added", path, ...counts, setsMode: patch.setsMode, change }
+})
+
+const remove = Effect.fnUntraced(function* (
+  call: Call,
+  plan: Plan,
+  section: Section
+): Effect.fn.Return<FileOutcome, ToolFailure> {
+  const { patch } = section
+  const path = section.from!
+  if (plan.usedPaths.has(path) || plan.outcomes.has(path)) return yield* Effect.fail(refuseRepeated(path, patch))
+  yield* refuseLink(call, path, "removes")
+  const { content, version } = yield* read(call, path)
+  const { deviations } = yield* patchFile(call, path, content, patch)
+  const change = { path, before: version, after: null }
+  const removedLines = lineCount(content)
+  return { action: "deleted", path, addedLines: 0, removedLines, deviations, setsMode: false, change }
+})
+
+const move = Effect.fnUntraced(function* (
+  call: Call,
+  plan: Plan,
+  section: Section
+): Effect.fn.Return<FileOutcome, ToolFailure> {
+  const { patch } = section
+  const [path, to] = [section.from!, section.to!]
+  for (const name of [path, to]) {
+    if (plan.usedPaths.has(name) || plan.outcomes.has(name)) return yield* Effect.fail(refuseRepeated(name, patch))
+  }
+  yield* refuseLink(call, path, "moves")
+  const { content, version } = yield* read(call, path)
+  if (yield* call.filesystem.exists(to)) return yield* Effect.fail(refuseExisting(to, patch, "the new name"))
+  const { bytes, ...counts } = yield* patchFile(call, path, content, patch)
+  const change = { path: to, before: null, after: bytes, from: { path, version } }
+  return { action: "moved", path, to, ...counts, setsMode: patch.setsMode, change }
+})
+
+const patchAgain = Effect.fnUntraced(function* (
+  call: Call,
+  before: FileOutcome,
+  { patch, to }: Section
+): Effect.fn.Return<FileOutcome, ToolFailure> {
+  const furtherPatch = yield* patchFile(call, to!, before.change.after!, patch)
+  return {
+    ...before,
+    addedLines: before.addedLines + furtherPatch.addedLines,
+    removedLines: before.removedLines + furtherPatch.removedLines,
+    deviations: [...before.deviations, ...furtherPatch.deviations],
+    setsMode: before.setsMode || patch.setsMode,
+    change: { ...before.change, after: furtherPatch.bytes }
+  }
+})
+
+const update = Effect.fnUntraced(function* (
+  call: Call,
+  plan: Plan,
+  section: Section
+): Effect.fn.Return<FileOutcome, ToolFailure> {
+  const { patch } = section
+  const path = section.to!
+  const before = plan.outcomes.get(path)
+  if (before?.change.after != null) return yield* patchAgain(call, before, section)
+  if (plan.usedPaths.has(path)) return yield* Effect.fail(refuseRepeated(path, patch))
+  const file = yield* patch.mayBeNew ? readIfExists(call, path) : read(call, path)
+  const { bytes, ...counts } = yield* patchFile(call, path, file?.content ?? empty, patch)
+  const change = { path, before: file?.version ?? null, after: bytes }
+  return { action: file === undefined ? "added" : "updated", path, ...counts, setsMode: patch.setsMode, change }
+})
+
+const plannerOf = ({ from, to }: Section) =>
+  from === undefined ? add : to === undefined ? remove : from === to ? update : move
+
+const planPatch = Effect.fnUntraced(function* (
+  call: Call,
+  sections: ReadonlyArray<Section>
+): Effect.fn.Return<ReadonlyArray<FileOutcome>, ToolFailure> {
+  const plan: Plan = { outcomes: new Map(), usedPaths: new Set() }
+  for (const section of sections) {
+    const outcome = yield* plannerOf(section)(call, plan, section)
+    plan.outcomes.set(outcome.to ?? outcome.path, outcome)
+    if (outcome.action !== "updated")
+      for (const name of [outcome.path, outcome.to]) if (name !== undefined) plan.usedPaths.add(name)
+  }
+  return [...plan.outcomes.values()]
+})
 
 /**
  * Returns the largest patch, in UTF-16 units. Parsing blocks the event loop until it ends. Limits that allow larger writes than

@@ -8,9 +8,9 @@ import type { GlobResult } from "../../model/Entry.ts"
 import { agent } from "../../model/Limits.ts"
 import { define } from "../definition.ts"
 import { countFitting, joinLines } from "../text/fit.ts"
-import { formatEntry } from "../text/listing.ts"
-import { plural } from "../text/words.ts"
 import * as Searching from "./searching.ts"
+import { formatEntry } from "./searching.ts"
+import { plural } from "../text/words.ts"
 
 const Value = Schema.Struct({
   matches: Schema.Array(Schema.Struct({ path: Schema.String, size_bytes: Schema.Int })),

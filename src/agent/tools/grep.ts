@@ -5,17 +5,149 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { GrepOptions } from "../../engine/options.ts"
-import type { GrepMatch, GrepResult } from "../../model/Entry.ts"
+import type { GrepMatch, GrepResult, Skipped } from "../../model/Entry.ts"
+import type { GrepError } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import { agent } from "../../model/Limits.ts"
 import { type Answer, type Call, define, type ToolFailure } from "../definition.ts"
-import { countFitting, joinLines } from "../text/fit.ts"
-import { excerpt } from "../text/lines.ts"
-import { excerptOf, matchLines } from "../text/matches.ts"
+import { countFitting, type Excerpt, excerpt, joinLines, maxLineLength, numberLine } from "../text/fit.ts"
 import { plural } from "../text/words.ts"
-import { type FileCounts, countByFile } from "./grepByFile.ts"
-import * as Searching from "./searching.ts"
 import type { MountPoint } from "../toolPath.ts"
+import * as Searching from "./searching.ts"
+
+/** The number of UTF-16 units shown before a match in a cut line. */
+const charactersBeforeMatch = 200
+
+const excerptOf = ({ lineContent, matchStart }: GrepMatch): Excerpt =>
+  excerpt(lineContent, maxLineLength, Math.max(0, matchStart - charactersBeforeMatch))
+
+interface Line {
+  readonly text: string
+  readonly isMatch: boolean
+}
+
+/** Collects the lines of one file's matches and their context, by number. A line that is both counts as a match. */
+const linesOf = (matches: ReadonlyArray<GrepMatch>): ReadonlyMap<number, Line> => {
+  const found = new Map<number, Line>()
+  for (const { after = [], before = [], lineNumber } of matches) {
+    before.forEach((text, index) => found.set(lineNumber - before.length + index, { text, isMatch: false }))
+    after.forEach((text, index) => found.set(lineNumber + 1 + index, { text, isMatch: false }))
+  }
+  for (const match of matches) found.set(match.lineNumber, { text: excerptOf(match).shown, isMatch: true })
+  return new Map([...found].sort(([a], [b]) => a - b))
+}
+
+const hasContext = ({ after = [], before = [] }: GrepMatch): boolean => after.length + before.length > 0
+
+const fileLines = (matches: ReadonlyArray<GrepMatch>): ReadonlyArray<string> => {
+  const hasGaps = matches.some(hasContext)
+  const out: Array<string> = []
+  let previous: number | undefined
+  for (const [line, { isMatch, text }] of linesOf(matches)) {
+    if (hasGaps && previous !== undefined && line > previous + 1) out.push("     ...")
+    out.push(isMatch ? numberLine(line, text) : numberLine(line, excerpt(text).shown, "-"))
+    previous = line
+  }
+  return out
+}
+
+/** Lists each file's path and then its matches. The matches must be in order of path and line. */
+export const matchLines = (matches: ReadonlyArray<GrepMatch>): ReadonlyArray<string> => {
+  const out: Array<string> = []
+  for (let at = 0; at < matches.length;) {
+    const { path } = matches[at]!
+    let end = at + 1
+    while (end < matches.length && matches[end]!.path === path) end++
+    out.push(path, ...fileLines(matches.slice(at, end)))
+    at = end
+  }
+  return out
+}
+
+// Counts the matching lines of each file, with a search page by page that keeps only the counts. A file is reported when
+// it is counted completely, so the search continues at the end of a file.
+
+
+interface FileCount {
+  readonly path: string
+  readonly count: number
+}
+
+interface FileCounts {
+  readonly files: ReadonlyArray<FileCount>
+  readonly filesSearched: number
+  readonly skipped: Skipped
+  readonly next: string | undefined
+}
+
+const beyondLastLine = 2_000_000_000
+
+const endOf = (path: string): string => `${beyondLastLine}:${path}`
+
+const noneSkipped: Skipped = { ignored: 0, binary: 0, tooLarge: 0, unreadable: 0, unreadablePaths: [] }
+
+const maxUnreadablePaths = 100
+
+const sum = (a: Skipped, b: Skipped): Skipped => ({
+  ignored: a.ignored + b.ignored,
+  binary: a.binary + b.binary,
+  tooLarge: a.tooLarge + b.tooLarge,
+  unreadable: a.unreadable + b.unreadable,
+  unreadablePaths: [...a.unreadablePaths, ...b.unreadablePaths].slice(0, maxUnreadablePaths)
+})
+
+const pageSize = 20_000
+
+const matchesIn = (files: ReadonlyArray<FileCount>): number => files.reduce((sum, { count }) => sum + count, 0)
+
+const addCounts = (before: ReadonlyArray<FileCount>, { matches }: GrepResult): ReadonlyArray<FileCount> => {
+  const counts = new Map(before.map(({ count, path }) => [path, count]))
+  for (const { path } of matches) counts.set(path, (counts.get(path) ?? 0) + 1)
+  return [...counts].map(([path, count]) => ({ path, count }))
+}
+
+/** Adds a page. The file in which the previous page ended is searched again, and counts once. */
+const addPage = (before: FileCounts, page: GrepResult, isFirst: boolean): FileCounts => ({
+  files: addCounts(before.files, page),
+  filesSearched: before.filesSearched + page.filesSearched - (isFirst || page.filesSearched === 0 ? 0 : 1),
+  skipped: sum(before.skipped, page.skipped),
+  next: undefined
+})
+
+/** Cuts the result to `count` files, as if the search had that limit. */
+const cutToCountGrepByFile = (found: FileCounts, count: number): FileCounts =>
+  count === found.files.length
+    ? found
+    : { ...found, files: found.files.slice(0, count), next: endOf(found.files[count - 1]!.path) }
+
+/**
+ * Counts as many files as were requested and fit. If that cuts the result, the last page is searched again up to the cut. The
+ * numbers of searched and skipped files therefore belong to the answer.
+ */
+const countByFile = Effect.fnUntraced(function* (
+  page: (after: string | undefined, maxMatches: number) => Effect.Effect<GrepResult, GrepError>,
+  start: string | undefined,
+  maxFiles: number,
+  fits: (count: number, found: (count: number) => FileCounts) => number
+): Effect.fn.Return<FileCounts, GrepError> {
+  const pages: Array<{ readonly before: FileCounts; readonly after: string | undefined }> = []
+  let found: FileCounts = { files: [], filesSearched: 0, skipped: noneSkipped, next: undefined }
+  let after = start
+  do {
+    pages.push({ before: found, after })
+    const next: GrepResult = yield* page(after, pageSize)
+    found = addPage(found, next, pages.length === 1)
+    after = next.next
+    // The last file may have more matches, so read until there is one more file than requested.
+  } while (after !== undefined && found.files.length <= maxFiles)
+  const count = fits(Math.min(maxFiles, found.files.length), (count) => cutToCountGrepByFile(found, count))
+  if (count === found.files.length) return found
+  const cutCounts = cutToCountGrepByFile(found, count)
+  const total = matchesIn(cutCounts.files)
+  const last = pages.findLast(({ before }) => matchesIn(before.files) < total) ?? pages[0]!
+  const again = yield* page(last.after, total - matchesIn(last.before.files))
+  return { ...addPage(last.before, again, last === pages[0]), next: cutCounts.next }
+})
 
 const maxContext = 100
 

@@ -11,10 +11,164 @@ import type { FsPath } from "../../model/FsPath.ts"
 import { standard } from "../../model/Limits.ts"
 import { type Answer, type Attachment, type Call, define, refused, type ToolFailure } from "../definition.ts"
 import { base64, bytesPage } from "../text/bytes.ts"
+import { countFitting, type Excerpt, excerpt, joinLines, maxLineLength, numberLine, type PageBudget } from "../text/fit.ts"
 import { isViewable, type MediaType, mediaTypeOf } from "../text/mediaType.ts"
-import type { PageBudget } from "../text/fit.ts"
-import { type Encoding, page, windowOf } from "../text/page.ts"
-import { size } from "../text/words.ts"
+import { plural, size } from "../text/words.ts"
+
+// A page of a text. Its message and its value hold the same lines. A page over the budget ends earlier, and all its fields
+// give that end.
+
+
+type Encoding = "utf-8" | "utf-16le" | "utf-16be"
+
+interface Window {
+  readonly path: string
+  /** The lines as in the file, without the last one's terminator. */
+  readonly content: string
+  /** The 0-based number of the first line. */
+  readonly offset: number
+  readonly limit: number
+  readonly totalLines: number
+  readonly endsWithNewline: boolean
+  /** Returns the range of bytes from a column to the end of a line's text; `line` counts from 0 in the file. */
+  readonly bytesOf?: ((line: number, column: number) => { readonly offset: number; readonly length: number }) | undefined
+}
+
+interface Page {
+  readonly message: string
+  readonly value: {
+    readonly content: string
+    readonly offset: number
+    readonly limit: number
+    readonly total_lines: number
+    readonly truncated: boolean
+    readonly ends_with_newline: boolean
+    readonly next?: number
+    readonly cut_lines?: ReadonlyArray<number>
+  }
+}
+
+const lineStart = (text: string, line: number): number => {
+  let at = 0
+  for (let linesLeft = line; linesLeft > 0; linesLeft--) at = text.indexOf("\n", at) + 1
+  return at
+}
+
+const encoder = new TextEncoder()
+
+const windowOf = (path: string, text: string, encoding: Encoding, offset: number, limit: number): Window => {
+  const sizeOf = (part: string): number => (encoding === "utf-8" ? encoder.encode(part).length : 2 * part.length)
+  return {
+    path,
+    ...Text.page(text, offset, limit),
+    bytesOf: (line, column) => {
+      const from = lineStart(text, line) + column
+      const newline = text.indexOf("\n", from)
+      const end = newline === -1 ? text.length : newline
+      const isCrlf = newline > from && text.charCodeAt(newline - 1) === 13
+      return { offset: sizeOf(text.slice(0, from)), length: sizeOf(text.slice(from, isCrlf ? end - 1 : end)) }
+    }
+  }
+}
+
+interface Line {
+  readonly excerpt: Excerpt
+  readonly terminator: string
+}
+
+/** Returns the lines of a window, each cut to `width`. The window's last line has no terminator, so a CR at its end is text. */
+const linesOf = ({ content, limit }: Window, width: number): ReadonlyArray<Line> => {
+  if (limit === 0) return []
+  const pieces = content.split("\n")
+  return pieces.map((piece, index) => {
+    const isCrlf = index < pieces.length - 1 && piece.endsWith("\r")
+    return { excerpt: excerpt(isCrlf ? piece.slice(0, -1) : piece, width), terminator: isCrlf ? "\r\n" : "\n" }
+  })
+}
+
+const contentOf = (lines: ReadonlyArray<Line>): string =>
+  lines
+    .map(({ excerpt, terminator }, index) => (index < lines.length - 1 ? excerpt.shown + terminator : excerpt.shown))
+    .join("")
+
+const cutLines = ({ offset }: Window, lines: ReadonlyArray<Line>): ReadonlyArray<number> =>
+  lines.flatMap(({ excerpt }, index) => (excerpt.isCut ? [offset + index + 1] : []))
+
+/** Says how to read the rest of the first cut line; no page of lines can hold it. */
+const restOfLine = (window: Window, lines: ReadonlyArray<Line>): string => {
+  const cut = cutLines(window, lines)
+  const first = cut[0]
+  if (first === undefined) return ""
+  const { end } = lines[first - 1 - window.offset]!.excerpt
+  const bytes = window.bytesOf?.(first - 1, end)
+  const cutDescription =
+    cut.length === 1 ? `line ${first} is cut` : `${plural(cut.length, "line")} are cut, the first is line ${first}`
+  return bytes === undefined
+    ? cutDescription
+    : `${cutDescription}; its rest: encoding="base64", offset=${bytes.offset}, limit=${bytes.length} (bytes)`
+}
+
+const footer = (window: Window, lines: ReadonlyArray<Line>): string => {
+  const { offset, totalLines } = window
+  const next = offset + lines.length
+  const range = `lines ${offset + 1}-${next} of ${totalLines}`
+  const rest = restOfLine(window, lines)
+  return joinLines([next < totalLines ? `${range}; continue with offset=${next}` : range], rest)
+}
+
+const render = (window: Window, lines: ReadonlyArray<Line>): string =>
+  joinLines(
+    lines.map(({ excerpt }, index) => numberLine(window.offset + index + 1, excerpt.shown)),
+    footer(window, lines)
+  )
+
+const emptyMessage = ({ path, totalLines }: Window, requestedOffset: number): string =>
+  totalLines === 0
+    ? `${path} is empty`
+    : `no lines from offset ${requestedOffset} on: ${path} has ${plural(totalLines, "line")}`
+
+const valueOf = (window: Window, lines: ReadonlyArray<Line>): Page["value"] => {
+  const { endsWithNewline, offset, totalLines } = window
+  const next = offset + lines.length
+  const truncated = next < totalLines
+  const cut = cutLines(window, lines)
+  return {
+    content: contentOf(lines),
+    offset,
+    limit: lines.length,
+    total_lines: totalLines,
+    truncated,
+    ends_with_newline: lines.length > 0 && (truncated || endsWithNewline),
+    ...(truncated ? { next } : {}),
+    ...(cut.length > 0 ? { cut_lines: cut } : {})
+  }
+}
+
+/** Returns the lines that fit. If not even the first line fits, returns as much of it as fits. */
+const fittingLines = (window: Window, settings: PageBudget): ReadonlyArray<Line> => {
+  const all = linesOf(window, maxLineLength)
+  const sent = (lines: ReadonlyArray<Line>): string => settings.sent(render(window, lines), () => valueOf(window, lines))
+  const shown = all.slice(
+    0,
+    countFitting(all.length, (count) => sent(all.slice(0, count)), settings)
+  )
+  if (shown.length !== 1 || settings.measure(sent(shown)) <= settings.budget) return shown
+  const { content } = window
+  const newline = content.indexOf("\n")
+  const first = { ...window, content: newline === -1 ? content : content.slice(0, newline + 1) }
+  const cutFirstLine = (width: number): ReadonlyArray<Line> => linesOf(first, width).slice(0, 1)
+  const maxWidth = Math.min(maxLineLength, first.content.length)
+  return cutFirstLine(countFitting(maxWidth, (width) => sent(cutFirstLine(width)), settings))
+}
+
+/** Makes the page. The requested offset may be past the end. */
+const page = (window: Window, requestedOffset: number, settings: PageBudget): Page => {
+  const lines = fittingLines(window, settings)
+  return {
+    message: lines.length === 0 ? emptyMessage(window, requestedOffset) : render(window, lines),
+    value: valueOf(window, lines)
+  }
+}
 
 const maxLines = 2000
 const maxImageBytes = 5 * 1024 * 1024
@@ -43,7 +197,7 @@ const Value = Schema.Struct({
 
 type ReadAnswer = Answer<typeof Value.Type>
 
-interface Window {
+interface ReadFileWindow {
   /** The first line; negative counts from the end, and -1 is the last line. */
   readonly offset: number
   readonly limit: number | undefined
@@ -56,7 +210,7 @@ const budgetOf = ({ sent, settings }: Call, fields: object): PageBudget => ({
 
 const readAsBytes = Effect.fnUntraced(function* (
   path: FsPath,
-  { limit, offset }: Window,
+  { limit, offset }: ReadFileWindow,
   call: Call
 ): Effect.fn.Return<ReadAnswer, ToolFailure> {
   const { filesystem, memory } = call
@@ -96,7 +250,7 @@ const readAsImage = Effect.fnUntraced(function* (
 
 const readAsText = Effect.fnUntraced(function* (
   path: FsPath,
-  { limit, offset }: Window,
+  { limit, offset }: ReadFileWindow,
   encoding: Encoding,
   call: Call
 ): Effect.fn.Return<ReadAnswer | "binary", ToolFailure> {
@@ -122,7 +276,7 @@ const readAsText = Effect.fnUntraced(function* (
  */
 const readAsLines = Effect.fnUntraced(function* (
   path: FsPath,
-  { limit = maxLines, offset }: Window,
+  { limit = maxLines, offset }: ReadFileWindow,
   sizeBytes: number,
   call: Call
 ): Effect.fn.Return<ReadAnswer, ToolFailure> {
@@ -166,7 +320,7 @@ const refuseTooLarge = (path: FsPath, actual: number, allowed: number): ToolFail
 
 const readOther = Effect.fnUntraced(function* (
   path: FsPath,
-  window: Window,
+  window: ReadFileWindow,
   call: Call,
   exceededLimit?: { readonly allowed: number }
 ): Effect.fn.Return<ReadAnswer, ToolFailure> {
@@ -188,7 +342,7 @@ const readOther = Effect.fnUntraced(function* (
   return text === "binary" ? yield* Effect.fail(refuseBinary(path, sizeBytes, media)) : text
 })
 
-const read = (path: FsPath, window: Window, call: Call): Effect.Effect<ReadAnswer, ToolFailure> =>
+const read = (path: FsPath, window: ReadFileWindow, call: Call): Effect.Effect<ReadAnswer, ToolFailure> =>
   readAsText(path, window, "utf-8", call).pipe(
     Effect.catchTags({
       NotText: () => Effect.succeed("binary" as const),
@@ -211,7 +365,7 @@ interface Params {
 const windowOfParams = (
   { encoding, limit, line, offset, path }: Params,
   call: Call
-): Effect.Effect<Window, InvalidArgument> => {
+): Effect.Effect<ReadFileWindow, InvalidArgument> => {
   if (line === undefined) return Effect.succeed({ offset: offset ?? 0, limit })
   if (encoding === "base64") return Effect.fail(invalid("line", "bytes have no lines; give offset in bytes", call, path))
   const start = line > 0 ? line - 1 : line

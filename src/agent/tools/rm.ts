@@ -1,11 +1,147 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import type { FsPath } from "../../model/FsPath.ts"
-import { type Removed, removeDirectory } from "../changes/removeDirectory.ts"
+import { at as locate } from "../../engine/directories.ts"
+import { isPinned } from "../../engine/remove.ts"
+import { resolveLink } from "../../engine/resolve.ts"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
+import * as Caller from "../../filesystem/operations/call.ts"
+import { mismatchToFault, runTransaction } from "../../history/exchange.ts"
+import { withTreeLock } from "../../history/exchange/turn.ts"
+import { recoverTransactions, withExclusiveLock } from "../../history/replace.ts"
+import { type DirectoryNode, emptyDirectory, type Node, withNode } from "../../history/tree.ts"
+import type { DeleteResult, FileStat } from "../../model/Entry.ts"
+import type { Fault, FsError } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { type Backend, keyOf } from "../../port/Backend.ts"
+import { performing } from "../../port/Request.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { define } from "../definition.ts"
 import { plural } from "../text/words.ts"
 
-const describeRemoval = (path: FsPath, { deleted, directories, files }: Removed): string => {
+// Removes a directory at once: moves it aside, then removes its content there, so that a failure midway removes nothing.
+// Where a move could be a copy, the removal is uninterruptible instead.
+
+
+interface Removed extends DeleteResult {
+  /** The number of files, links and other entries. It equals `deleted`, except that `deleted` is 1 for an empty directory. */
+  readonly files: number
+}
+
+interface DirectoryCount {
+  readonly counted: Removed
+  /** The names and kinds of the entries, so that the transaction detects entries added since. */
+  readonly node: DirectoryNode
+}
+
+const leafNode = (kind: "file" | "symlink"): Node => (kind === "file" ? { kind, sizeBytes: 0, id: "" } : { kind, target: "" })
+
+/**
+ * Counts the entries as a delete does: without temporary files of processes, and at least 1. Returns `undefined` if there is a
+ * FIFO or the like.
+ */
+const countEntries = Effect.fnUntraced(function* (
+  port: Backend,
+  top: FsPath.FsPath,
+  { mode }: FileStat
+): Effect.fn.Return<DirectoryCount | undefined, Fault> {
+  const entries = new Map<string, Node>()
+  const pending = [{ path: top, entries }]
+  let deleted = 0
+  let directories = 0
+  for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
+    directories++
+    for (const child of yield* locate(directory.path, port.list(directory.path))) {
+      if (TemporaryNames.isInProgress(child.name)) continue
+      if (child.kind === "other") return undefined
+      const key = keyOf(child)
+      if (child.kind === "directory") {
+        const below = new Map<string, Node>()
+        directory.entries.set(key, { kind: "directory", entries: below })
+        pending.push({ path: FsPath.join(directory.path, key), entries: below })
+      } else {
+        directory.entries.set(key, leafNode(child.kind))
+        deleted++
+      }
+    }
+  }
+  const node: DirectoryNode = { kind: "directory", entries, ...(mode !== undefined && { mode: mode & 0o777 }) }
+  return { counted: { deleted: Math.max(1, deleted), directories, files: deleted }, node }
+})
+
+const removeByTransaction = Effect.fnUntraced(function* (
+  port: Backend,
+  at: FsPath.FsPath,
+  stat: FileStat
+): Effect.fn.Return<Removed | undefined, Fault> {
+  yield* recoverTransactions(port)
+  const found = yield* countEntries(port, at, stat)
+  if (found === undefined) return undefined
+  const before = withNode(emptyDirectory, at, found.node)
+  const after = withNode(before, at, undefined)
+  const content = () => Effect.succeed(new Uint8Array())
+  yield* Effect.mapError(runTransaction<never>(port, { before, after, content }), mismatchToFault)
+  return found.counted
+})
+
+const containsFiles = Effect.fnUntraced(function* (port: Backend, path: FsPath.FsPath): Effect.fn.Return<boolean, Fault> {
+  const { path: top, stat } = yield* resolveLink(port, path)
+  if (stat?.kind !== "directory") return true
+  const pending = [top]
+  for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
+    for (const child of yield* port.list(directory)) {
+      if (TemporaryNames.isInProgress(child.name)) continue
+      if (child.kind !== "directory") return true
+      pending.push(FsPath.join(directory, keyOf(child)))
+    }
+  }
+  return false
+})
+
+/** Removes the entry at the path, a directory with all its content. Fails as `delete` does; nothing has changed then. */
+export const removeDirectory = (
+  fs: Algebra,
+  path: FsPath.FsPath,
+  missing: "fail" | "ignore"
+): Effect.Effect<Removed, FsError> => {
+  const { port } = fs
+  const { call, isPermitted: may } = Caller.make(port)
+  const deleted = Effect.uninterruptible(fs.delete(path, { recursive: true, missing: missing }))
+  // A delete counts an empty directory as 1.
+  const deletePlainly = Effect.flatMap(
+    Effect.orElseSucceed(containsFiles(port, path), () => true),
+    (hasFiles) => Effect.map(deleted, (removed): Removed => ({ ...removed, files: hasFiles ? removed.deleted : 0 }))
+  )
+  // Only a backend that removes trees natively also moves directories natively.
+  if (port.info.confinement === "virtual" || performing(port, "RemoveTree") === undefined || !may("write", path))
+    return deletePlainly
+  const found = Effect.map(resolveLink(port, path), ({ path: at, stat }) =>
+    stat?.kind === "directory" && !isPinned(port, at) ? { at, stat } : undefined
+  )
+  // Resolve the path again under the lock, when no other call can change it.
+  const removedByTransaction = call<Removed | undefined, FsError>(
+    "delete",
+    path,
+    Caller.errorTags.delete,
+    Caller.deleteActions,
+    () =>
+      Effect.flatMap(found, (first) =>
+        first === undefined
+          ? Effect.succeed(undefined)
+          : withExclusiveLock(
+              port,
+              withTreeLock(
+                port,
+                Effect.flatMap(found, (target) =>
+                  target === undefined ? Effect.succeed(undefined) : removeByTransaction(port, target.at, target.stat)
+                )
+              )
+            )
+      )
+  )
+  return Effect.flatMap(removedByTransaction, (removed) => (removed === undefined ? deletePlainly : Effect.succeed(removed)))
+}
+
+const describeRemoval = (path: FsPath.FsPath, { deleted, directories, files }: Removed): string => {
   if (deleted === 0) return `nothing removed: there is no ${path}`
   if (directories === 0) return `removed ${path}`
   if (files === 0 && directories === 1) return `removed ${path}, an empty directory`

@@ -4,9 +4,54 @@ import * as Fiber from "effect/Fiber"
 import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Entry from "../../model/Entry.ts"
-import { ToolProgress } from "../progress.ts"
+import type { Kind } from "../../model/Entry.ts"
+import { ToolProgress } from "../definition.ts"
 import * as Words from "../text/words.ts"
+import { plural, size } from "../text/words.ts"
 import { type MountPoint, withoutMount } from "../toolPath.ts"
+
+interface ListedEntry {
+  readonly name: string
+  readonly kind: Kind
+  readonly sizeBytes?: number | undefined
+  /** @default true */
+  readonly addressable?: boolean | undefined
+}
+
+const notesOf = ({ kind, sizeBytes }: ListedEntry): ReadonlyArray<string> =>
+  kind === "directory"
+    ? []
+    : kind === "file"
+      ? sizeBytes === undefined
+        ? []
+        : [size(sizeBytes)]
+      : [kind === "symlink" ? "link" : "neither file nor directory"]
+
+export const formatEntry = (entry: ListedEntry): string => {
+  const notes = [...notesOf(entry), ...(entry.addressable === false ? ["escaped: no path can name it"] : [])]
+  return `${entry.name}${entry.kind === "directory" ? "/" : ""}${notes.length === 0 ? "" : ` (${notes.join(", ")})`}`
+}
+
+interface Counts {
+  readonly files: number
+  readonly directories: number
+  readonly others: number
+}
+
+export const countsOf = (entries: ReadonlyArray<{ readonly kind: Kind }>): Counts => {
+  const count = (kind: Kind): number => entries.reduce((sum, entry) => (entry.kind === kind ? sum + 1 : sum), 0)
+  const files = count("file")
+  const directories = count("directory")
+  return { files, directories, others: entries.length - files - directories }
+}
+
+/** Formats counts as in `2 directories, 1 file`, with other entries if there are any. */
+export const formatCounts = ({ directories, files, others }: Counts): string =>
+  [
+    plural(directories, "directory", "directories"),
+    plural(files, "file"),
+    ...(others > 0 ? [plural(others, "other")] : [])
+  ].join(", ")
 
 export const parameters = {
   path: Schema.optionalKey(Schema.String.annotate({ description: "Directory to search. Default: the root" })),
@@ -40,7 +85,7 @@ export const skippedOf = ({ binary, ignored, tooLarge, unreadable, unreadablePat
 /** Trims a pattern, because spaces around it come from the model. A mount point at its start stands for the root. */
 export const globOf = (pattern: string, mountPoint: MountPoint): string => withoutMount(pattern.trim(), mountPoint)
 
-export const continueHint = (next: string): string => `continue with after=${JSON.stringify(next)}`
+const continueHint = (next: string): string => `continue with after=${JSON.stringify(next)}`
 
 export const footer = (found: string, skipped: Entry.Skipped, next: string | undefined): string => {
   const skippedText = Words.describeSkipped(skipped)

@@ -9,9 +9,8 @@ import { type GlobMatch, Kind } from "../../model/Entry.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
 import { type Call, define, type ToolFailure } from "../definition.ts"
 import { countFitting } from "../text/fit.ts"
-import { formatCounts, countsOf, formatEntry } from "../text/listing.ts"
+import { countsOf, formatCounts, formatEntry, parameters, withProgress } from "./searching.ts"
 import { listed, plural } from "../text/words.ts"
-import { parameters, withProgress } from "./searching.ts"
 
 const maxDepth = 16
 const defaultDepth = 3

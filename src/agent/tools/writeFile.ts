@@ -6,8 +6,7 @@ import type { InvalidArgument } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { define, type Refused, refused } from "../definition.ts"
 import { plural, size } from "../text/words.ts"
-import { withToolNames } from "../changes/naming.ts"
-import { checkFile } from "../toolPath.ts"
+import { checkFile, withToolNames } from "../toolPath.ts"
 
 const Mode = Schema.Literals(["create", "overwrite", "replace", "append", "append_existing"])
 

@@ -3,11 +3,11 @@ import * as Schema from "effect/Schema"
 import type { TransferResult } from "../../model/Entry.ts"
 import type { FsError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { type Access, type Call, type Refused, refused } from "../definition.ts"
+import { type Access, type Call, define, type Refused, refused } from "../definition.ts"
 import { plural, size } from "../text/words.ts"
-import { withToolNames } from "./naming.ts"
+import { withToolNames } from "../toolPath.ts"
 
-export const parameters = Schema.Struct({
+const parameters = Schema.Struct({
   from: Schema.String.annotate({ description: "File or directory, relative to the root" }),
   to: Schema.String.annotate({
     description: "The whole new path, not a directory to put it in. Missing directories are made"
@@ -19,14 +19,14 @@ export const parameters = Schema.Struct({
   )
 })
 
-export const value = Schema.Struct({ files: Schema.Int, directories: Schema.Int, bytes: Schema.Int })
+const value = Schema.Struct({ files: Schema.Int, directories: Schema.Int, bytes: Schema.Int })
 
 type Params = typeof parameters.Type
 
 const resolveBothPaths = ({ from, to }: Params, call: Call) =>
   Effect.all([call.path(from, { argument: "from" }), call.path(to, { argument: "to" })])
 
-export const touchesWith = (access: Access) => (params: Params, call: Call) =>
+const touchesWith = (access: Access) => (params: Params, call: Call) =>
   Effect.map(resolveBothPaths(params, call), ([from, to]) => [
     { access, path: from },
     { access: "write" as const, path: to }
@@ -39,7 +39,7 @@ const describeAmount = ({ bytes, directories, files }: TransferResult): string =
     size(bytes)
   ].join(", ")
 
-export interface Transfer {
+interface Transfer {
   readonly pastVerb: string
   readonly run: (
     call: Call,
@@ -72,7 +72,7 @@ const refuseDirectoryTarget = Effect.fnUntraced(function* (
   )
 })
 
-export const makeTransferHandler = ({ pastVerb, forgetsSource, run }: Transfer) =>
+const makeTransferHandler = ({ pastVerb, forgetsSource, run }: Transfer) =>
   Effect.fnUntraced(function* (params: Params, call: Call) {
     const [from, to] = yield* resolveBothPaths(params, call)
     const transferred = yield* run(call, from, to, params.overwrite === true).pipe(
@@ -89,3 +89,66 @@ export const makeTransferHandler = ({ pastVerb, forgetsSource, run }: Transfer) 
     if (forgetsSource) memory.forget(from)
     return { message: `${pastVerb} ${from} to ${to}: ${describeAmount(transferred)}`, value: transferred }
   })
+
+export const copy = define({
+  name: "copy",
+  description: "Copy a file, or a directory with everything in it. Refuses an existing target unless overwrite is true.",
+  parameters,
+  value,
+  does: "changes",
+  idempotent: false,
+  examples: [
+    { from: "template", to: "packages/new" },
+    { from: "a.txt", to: "b.txt", overwrite: true }
+  ],
+  touches: touchesWith("read"),
+  handle: makeTransferHandler({
+    pastVerb: "copied",
+    forgetsSource: false,
+    run: ({ filesystem }, from, to, overwrite) => filesystem.copy(from, to, { overwrite })
+  })
+})
+
+export const move = define({
+  name: "move",
+  description: "Move or rename a file or directory. Refuses an existing target unless overwrite is true.",
+  parameters,
+  value,
+  does: "changes",
+  idempotent: false,
+  examples: [
+    { from: "src/old.ts", to: "src/new.ts" },
+    { from: "draft.md", to: "docs/final.md", overwrite: true }
+  ],
+  touches: touchesWith("delete"),
+  handle: makeTransferHandler({
+    pastVerb: "moved",
+    forgetsSource: true,
+    run: ({ filesystem }, from, to, overwrite) => filesystem.move(from, to, { overwrite })
+  })
+})
+
+export const mkdir = define({
+  name: "mkdir",
+  description: "Make a directory and the missing ones above it. An existing one is no error.",
+  parameters: Schema.Struct({
+    path: Schema.String.annotate({ description: "Directory, relative to the root" })
+  }),
+  value: Schema.Struct({ path: Schema.String, created: Schema.Boolean }),
+  does: "adds",
+  idempotent: true,
+  examples: [{ path: "src/components" }],
+  touches: ({ path }, call) => Effect.map(call.path(path), (path) => [{ access: "write", path }]),
+  handle: Effect.fnUntraced(function* ({ path: raw }, { filesystem, path: parse }) {
+    const path = yield* parse(raw)
+    const created = yield* filesystem.mkdir(path, { existOk: false }).pipe(
+      Effect.as(true),
+      // If the entry is no directory, this fails.
+      Effect.catchTag("AlreadyExists", () => Effect.as(filesystem.mkdir(path), false))
+    )
+    return {
+      message: created ? `made the directory ${path}` : `the directory ${path} exists already`,
+      value: { path, created }
+    }
+  })
+})

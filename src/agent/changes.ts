@@ -1,0 +1,357 @@
+/**
+ * Changes several files, all or nothing, even if a change fails or is interrupted. A killed process leaves a journal, which
+ * the next process finishes.
+ */
+import * as Effect from "effect/Effect"
+import { withClaim } from "../engine/directories.ts"
+import { remove } from "../engine/remove.ts"
+import { placeFault, resolve, resolveLink } from "../engine/resolve.ts"
+import * as Version from "../engine/version.ts"
+import * as Write from "../engine/write.ts"
+import type { Algebra } from "../filesystem/Filesystem.ts"
+import * as Caller from "../filesystem/operations/call.ts"
+import { mismatchToFault, runTransaction } from "../history/exchange.ts"
+import { withTreeLock } from "../history/exchange/turn.ts"
+import { recoverTransactions, withExclusiveLock } from "../history/replace.ts"
+import { blobId, type DirectoryNode, type FileNode, type Node } from "../history/tree.ts"
+import type { FileStat } from "../model/Entry.ts"
+import { type Fault, type FsError, located } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
+import { Limits } from "../model/Limits.ts"
+import type { Backend } from "../port/Backend.ts"
+import { TakingBack } from "../port/Rules.ts"
+
+// Resolves the paths of changes to two trees of the affected entries, before and after, as a transaction needs them.
+
+
+interface PathChange {
+  /** The path as the caller wrote it. */
+  readonly path: FsPath.FsPath
+  readonly before: string | null
+  readonly after: Uint8Array | null
+  /** The file whose permissions a new file gets. */
+  readonly from?: FsPath.FsPath | undefined
+}
+
+interface ResolvedChange {
+  readonly pathChange: PathChange
+  readonly at: FsPath.FsPath
+  readonly stat: FileStat | undefined
+}
+
+interface PathNode {
+  readonly at: FsPath.FsPath
+  readonly stat: FileStat | undefined
+  readonly below: Map<string, PathNode>
+  pathChange?: PathChange
+}
+
+interface ChangeTrees {
+  readonly before: DirectoryNode
+  readonly after: DirectoryNode
+  /** The places, in path order. */
+  readonly places: ReadonlyArray<ResolvedChange>
+}
+
+const invalid = (detail: string): Fault => ({ _tag: "InvalidArgument", argument: "changes", detail })
+const notAFile: Fault = { _tag: "NotAFile" }
+const quoted = (path: string): string => JSON.stringify(path)
+
+const childNode = Effect.fnUntraced(function* (
+  port: Backend,
+  parentNode: PathNode,
+  segment: string
+): Effect.fn.Return<PathNode, Fault> {
+  const { caseSensitive } = port.info
+  const key = caseSensitive ? segment : FsPath.fold(segment)
+  const known = parentNode.below.get(key)
+  if (known !== undefined) return known
+  const isParentDirectory = parentNode.stat?.kind === "directory"
+  const at = FsPath.join(parentNode.at, segment)
+  const pathNode: PathNode = { at, stat: isParentDirectory ? yield* port.stat(at) : undefined, below: new Map() }
+  parentNode.below.set(key, pathNode)
+  return pathNode
+})
+
+/** Resolves the path of an end. A write follows a link at the path; a removal removes the link itself. */
+const resolvePath = Effect.fnUntraced(function* (
+  port: Backend,
+  { after, path }: PathChange
+): Effect.fn.Return<FsPath.FsPath, Fault> {
+  const found = yield* after === null ? resolveLink(port, path) : resolve(port, path)
+  // A file that blocks the path may itself be removed by these changes.
+  const fault = found.isBlocked ? undefined : placeFault(found)
+  if (fault !== undefined) return yield* Effect.fail(fault)
+  const isNew = found.stat === undefined && found.path !== path
+  const limitFault = isNew ? FsPath.checkLimits(found.path, yield* Limits) : undefined
+  return limitFault === undefined ? found.path : yield* Effect.fail(limitFault)
+})
+
+const addToTree = Effect.fnUntraced(function* (
+  port: Backend,
+  rootNode: PathNode,
+  pathChange: PathChange
+): Effect.fn.Return<void, Fault> {
+  let pathNode = rootNode
+  for (const segment of FsPath.segments(yield* resolvePath(port, pathChange)))
+    pathNode = yield* childNode(port, pathNode, segment)
+  if (pathNode.pathChange !== undefined) {
+    const both =
+      pathNode.pathChange.path === pathChange.path
+        ? quoted(pathChange.path)
+        : `${quoted(pathNode.pathChange.path)} and ${quoted(pathChange.path)}`
+    return yield* Effect.fail(invalid(`${both}: one file is changed twice; combine both changes`))
+  }
+  if (pathNode === rootNode || (pathNode.stat !== undefined && pathNode.stat.kind !== "file"))
+    return yield* Effect.fail(notAFile)
+  pathNode.pathChange = pathChange
+})
+
+const permissions = (stat: FileStat | undefined): { readonly mode?: number } =>
+  stat?.mode === undefined ? {} : { mode: stat.mode & 0o777 }
+
+/** Describes the current file. Its id equals that of the new content only if the content stays the same. */
+const fileBefore = (stat: FileStat, { after, before }: PathChange): FileNode => ({
+  kind: "file",
+  ...permissions(stat),
+  sizeBytes: stat.sizeBytes,
+  id: after !== null && Version.ofBytes(after) === before ? blobId(after) : (before ?? "")
+})
+
+const fileAfter = (bytes: Uint8Array, mode: { readonly mode?: number }): FileNode => ({
+  kind: "file",
+  ...mode,
+  sizeBytes: bytes.length,
+  id: blobId(bytes)
+})
+
+const entriesOf = (pathNode: PathNode, nodeOf: (pathNode: PathNode) => Node | undefined): Map<string, Node> => {
+  const entries = new Map<string, Node>()
+  for (const child of pathNode.below.values()) {
+    const node = nodeOf(child)
+    if (node !== undefined) entries.set(FsPath.name(child.at), node)
+  }
+  return entries
+}
+
+/** Describes the current tree. Directories have no modes here, because their modes do not change. */
+const nodeBefore = (pathNode: PathNode): Node | undefined => {
+  const { pathChange, stat } = pathNode
+  if (stat?.kind === "directory") return { kind: "directory", entries: entriesOf(pathNode, nodeBefore) }
+  return stat === undefined || pathChange === undefined ? undefined : fileBefore(stat, pathChange)
+}
+
+const nodeAfter =
+  (modeOf: (pathChange: PathChange) => { readonly mode?: number }) =>
+  (pathNode: PathNode): Node | undefined => {
+    const { pathChange, stat } = pathNode
+    const bytes = pathChange?.after ?? null
+    if (bytes !== null) return fileAfter(bytes, stat === undefined ? modeOf(pathChange!) : permissions(stat))
+    const entries = entriesOf(pathNode, nodeAfter(modeOf))
+    return stat?.kind === "directory" || entries.size > 0 ? { kind: "directory", entries } : undefined
+  }
+
+const misplacedFault = (pathNode: PathNode): Fault | undefined => {
+  if (pathNode.below.size === 0 || pathNode.stat?.kind === "directory") return undefined
+  const [below] = pathNode.below.values()
+  if (pathNode.pathChange !== undefined && pathNode.pathChange.after !== null) {
+    return invalid(`${quoted(pathNode.pathChange.path)} cannot be a file and have ${quoted(FsPath.name(below!.at))} below it`)
+  }
+  return pathNode.stat === undefined || pathNode.pathChange !== undefined ? undefined : { _tag: "NotADirectory" }
+}
+
+const collectChanges = (rootNode: PathNode): ReadonlyArray<ResolvedChange> | Fault => {
+  const places: Array<ResolvedChange> = []
+  const pending = [rootNode]
+  for (let pathNode = pending.pop(); pathNode !== undefined; pathNode = pending.pop()) {
+    const fault = misplacedFault(pathNode)
+    if (fault !== undefined) return located(fault, pathNode.at)
+    if (pathNode.pathChange !== undefined)
+      places.push({ pathChange: pathNode.pathChange, at: pathNode.at, stat: pathNode.stat })
+    pending.push(...pathNode.below.values())
+  }
+  return places.sort((a, b) => FsPath.compare(a.at, b.at))
+}
+
+/**
+ * Resolves every end. Fails with InvalidArgument if two ends are the same file or exclude each other, and with NotAFile or
+ * NotADirectory for entries of another kind. Also fails with the errors of links. Faults have the caller's path.
+ */
+const resolveChanges = Effect.fnUntraced(function* (
+  port: Backend,
+  ends: ReadonlyArray<PathChange>
+): Effect.fn.Return<ChangeTrees, Fault> {
+  const stat = yield* port.stat(FsPath.root)
+  // The root directory of a backend can be moved away at any time.
+  if (stat?.kind !== "directory") return yield* Effect.fail(located({ _tag: "NotFound" }, FsPath.root))
+  const rootNode: PathNode = { at: FsPath.root, stat, below: new Map() }
+  for (const pathChange of ends)
+    yield* Effect.mapError(addToTree(port, rootNode, pathChange), (fault) => located(fault, pathChange.path))
+  const places = collectChanges(rootNode)
+  if ("_tag" in places) return yield* Effect.fail(places)
+  const stats = new Map(places.map(({ pathChange, stat }) => [pathChange.path, stat]))
+  const modeOf = ({ from }: PathChange) => (from === undefined ? {} : permissions(stats.get(from)))
+  return { places, before: nodeBefore(rootNode) as DirectoryNode, after: nodeAfter(modeOf)(rootNode) as DirectoryNode }
+})
+
+export interface FileChange {
+  readonly path: FsPath.FsPath
+  /** The version that the file must have, or `null` if there must be no file. */
+  readonly before: string | null
+  /** The new content, or `null` to remove the file. */
+  readonly after: Uint8Array | null
+  /** The old path of a file that moves. The old file is removed, and the new one keeps its permissions. */
+  readonly from?: { readonly path: FsPath.FsPath; readonly version: string } | undefined
+}
+
+export interface ChangedFile {
+  readonly path: FsPath.FsPath
+  /** The version after the change, or `null` if there is no file. */
+  readonly version: string | null
+}
+
+interface Options {
+  /** The name of the operation in errors. @default "change" */
+  readonly operation?: string | undefined
+}
+
+const pathChangesOf = ({ after, before, from, path }: FileChange): ReadonlyArray<PathChange> =>
+  from === undefined
+    ? [{ path, before, after }]
+    : [
+        { path: from.path, before: from.version, after: null },
+        { path, before, after, from: from.path }
+      ]
+
+const changedFileOf = ({ after, path }: FileChange): ChangedFile => ({
+  path,
+  version: after === null ? null : Version.ofBytes(after)
+})
+
+/** Returns a fault if the layer's options forbid a change, before any file access. */
+const permissionFault = ({ isPermitted: may }: Caller.Caller, pathChanges: ReadonlyArray<PathChange>): Fault | undefined => {
+  for (const { after, path } of pathChanges) {
+    const action = after === null ? "delete" : "write"
+    if (!may(action) || !may(action, path)) return located(Caller.readOnly, path)
+  }
+  return undefined
+}
+
+const applySingleChange = Effect.fnUntraced(function* (
+  port: Backend,
+  { after, before, path }: PathChange
+): Effect.fn.Return<void, Fault> {
+  if (after === null) return yield* Effect.asVoid(remove(port, path, { recursive: false, missing: "fail", ifMatch: before }))
+  const limits = yield* Limits
+  const plan = { mode: "overwrite", createParents: true, ifMatch: before, version: false, limits } as const
+  yield* Write.bytes(port, path, after, plan)
+})
+
+/** Claims every file against other processes, in the same order in each, so that no two wait for each other. */
+const withClaims = <A, E, R>(
+  port: Backend,
+  places: ReadonlyArray<ResolvedChange>,
+  effect: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Fault, R> => {
+  // Names that could be the same on some disk share a claim.
+  const claims = new Map(places.map(({ at }) => [FsPath.fold(at.normalize()), at]))
+  return [...claims]
+    .sort(([a], [b]) => FsPath.compare(b, a))
+    .reduce<Effect.Effect<A, E | Fault, R>>((inner, [, at]) => withClaim(port, at, inner), effect)
+}
+
+/** Tests whether a fault shows that another program changed the tree after the paths were resolved. */
+const isConcurrentChange = ({ _tag, code }: Fault & { readonly code?: unknown }): boolean =>
+  _tag === "NotFound" ||
+  _tag === "NotADirectory" ||
+  _tag === "AlreadyExists" ||
+  (_tag === "IoError" && (code === "ECHANGED" || code === "EEXIST"))
+
+/** Gives a fault the caller's path. A change by another program, at a place or in a directory above it, becomes a Conflict. */
+const withCallerPath = (places: ReadonlyArray<ResolvedChange>, fault: Fault): Fault => {
+  const { path: at } = fault as { readonly path?: FsPath.FsPath }
+  if (at === undefined) return fault
+  const exact = places.find((place) => place.at === at)
+  const place = exact ?? places.find((place) => FsPath.isWithin(at, place.at))
+  if (place === undefined) return fault
+  const { before, path } = place.pathChange
+  if (isConcurrentChange(fault)) return { _tag: "Conflict", path, expected: before }
+  return exact === undefined ? fault : { ...fault, path }
+}
+
+const exchangeTrees = (port: Backend, { after, before, places }: ChangeTrees): Effect.Effect<void, Fault> => {
+  const contents = new Map(places.map(({ at, pathChange: end }) => [at, end.after]))
+  const content = (path: FsPath.FsPath) => Effect.succeed(contents.get(path)!)
+  const swapped = Effect.mapError(runTransaction<never>(port, { before, after, content }), mismatchToFault)
+  // A transaction moves files aside for a moment. These moves are no deletions, so permission to write is enough.
+  return port.rules?.permits?.("delete") === false ? Effect.provideService(swapped, TakingBack, true) : swapped
+}
+
+/**
+ * Returns a fault if a rule protects a file to remove. Links may have led to the file, so its real path is checked
+ * now.
+ */
+const protectedFileFault = (port: Backend, places: ReadonlyArray<ResolvedChange>): Fault | undefined => {
+  for (const { at, pathChange: end } of places) {
+    const fault = end.after === null ? port.rules?.keeps?.(at) : undefined
+    if (fault !== undefined) return located(fault, end.path)
+  }
+  return undefined
+}
+
+const applyAll = Effect.fnUntraced(function* (
+  port: Backend,
+  pathChanges: ReadonlyArray<PathChange>
+): Effect.fn.Return<void, Fault> {
+  yield* recoverTransactions(port)
+  const trees = yield* resolveChanges(port, pathChanges)
+  const { places } = trees
+  const kept = protectedFileFault(port, places)
+  if (kept !== undefined) return yield* Effect.fail(kept)
+  const checkPreconditions = Effect.forEach(
+    places,
+    ({ at, pathChange: end }) =>
+      Effect.mapError(Write.requirePrecondition(port, at, end.before), (fault) => located(fault, at)),
+    { discard: true }
+  )
+  yield* Effect.mapError(withClaims(port, places, Effect.andThen(checkPreconditions, exchangeTrees(port, trees))), (fault) =>
+    withCallerPath(places, fault)
+  )
+})
+
+/**
+ * Makes all changes or none. Paths follow links as in a write; the path of a removed file follows links as in a delete. Missing
+ * directories are created and no directory is removed. The caller must check how much may be written.
+ *
+ * Fails with Conflict for a file at another version, InvalidArgument for two changes of one file, NotAFile, NotADirectory, and
+ * the errors of a write or a delete. After a failure nothing has changed.
+ */
+export const applyChanges = (
+  fs: Algebra,
+  changes: ReadonlyArray<FileChange>,
+  options: Options = {}
+): Effect.Effect<ReadonlyArray<ChangedFile>, FsError> => {
+  const { port } = fs
+  const caller = Caller.make(port)
+  const pathChanges = changes.flatMap(pathChangesOf)
+  const [first] = pathChanges
+  return caller.run(options.operation ?? "change", first?.path ?? FsPath.root, Caller.errorTags.edit, () => {
+    const fault = permissionFault(caller, pathChanges)
+    if (fault !== undefined) return Effect.fail(fault)
+    if (first === undefined) return Effect.succeed([])
+    const applied =
+      pathChanges.length === 1
+        ? applySingleChange(port, first)
+        : withExclusiveLock(port, withTreeLock(port, applyAll(port, pathChanges)))
+    return Effect.as(applied, changes.map(changedFileOf))
+  })
+}
+
+/**
+ * Finishes the interrupted `applyChanges` of a killed process, so that no tool sees half of it. Runs once, when a session
+ * begins. If it cannot finish now, the next change of several files tries again.
+ */
+export const recoverChanges = ({ port }: Algebra): Effect.Effect<void> =>
+  Effect.catch(withExclusiveLock(port, recoverTransactions(port)), (fault) =>
+    Effect.logWarning("fs-algebra: the unfinished change of a killed process could not be completed", fault)
+  )

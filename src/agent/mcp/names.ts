@@ -1,3 +1,0 @@
-export const scheme = "workspace"
-export const rootUri = `${scheme}:///`
-export const guideName = "workspace-guide"

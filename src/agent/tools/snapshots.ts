@@ -1,0 +1,331 @@
+/** Keeps the current state before a restore; the answer says how to restore it. */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import { Snapshots } from "../../history/Snapshots.ts"
+import { findCandidates, isSafety, latest, makeShortIds } from "../../history/snapshots/choice.ts"
+import type { Details, Operations, RestoreResult } from "../../history/snapshots/operations.ts"
+import type { FilesystemSnapshot } from "../../history/snapshots/value.ts"
+import type { Change as TreeChange } from "../../history/tree.ts"
+import { InvalidArgument, NotFound } from "../../model/FsError.ts"
+import { type FsPath, root } from "../../model/FsPath.ts"
+import { checkpointTag } from "../checkpointTag.ts"
+import { type Call, define, refused, type ToolFailure, type Touch } from "../definition.ts"
+import { joinFitting } from "../text/fit.ts"
+import { plural } from "../text/words.ts"
+
+const noSnapshots = refused("No snapshots are kept here.", "Provide a layer of fs-algebra's Snapshots to the tools.")
+
+export const requireSnapshots: Effect.Effect<Operations, ToolFailure> = Effect.flatMap(
+  Effect.serviceOption(Snapshots),
+  Option.match({ onNone: () => Effect.fail<ToolFailure>(noSnapshots), onSome: Effect.succeed })
+)
+
+const maxExamples = 5
+
+const describeSnapshot = (all: ReadonlyArray<FilesystemSnapshot>, { tag, ...snapshot }: FilesystemSnapshot): string =>
+  `${makeShortIds(all)({ tag, ...snapshot } as FilesystemSnapshot)}${tag === undefined ? "" : ` (${tag})`}`
+
+const refuseChoice = (
+  all: ReadonlyArray<FilesystemSnapshot>,
+  found: ReadonlyArray<FilesystemSnapshot>,
+  text: string
+): ToolFailure => {
+  if (all.every(isSafety) && found.length === 0) {
+    return refused("There is no snapshot yet.", "Call snapshot to keep the current files.")
+  }
+  const quoted = JSON.stringify(text.slice(0, 100))
+  if (found.length === 0) return refused(`There is no snapshot ${quoted}.`, "Call snapshots to list them.")
+  const examples = found.slice(-maxExamples).map((snapshot) => describeSnapshot(all, snapshot))
+  return refused(`${quoted} matches ${plural(found.length, "snapshot")}.`, `Give more of the id: ${examples.join(", ")}.`)
+}
+
+export const snapshotParameter = Schema.String.annotate({
+  description: 'Beginning of its id, a tag, or "latest". Default: latest'
+})
+
+/**
+ * Finds a snapshot by a unique beginning of its id, by a unique tag, or by "latest". The call's own checkpoint does not count.
+ */
+export const chooseSnapshot = Effect.fnUntraced(function* (
+  snapshots: Operations,
+  text: string | undefined,
+  { callId, tool }: Call
+): Effect.fn.Return<FilesystemSnapshot, ToolFailure> {
+  const ownTag = checkpointTag(tool, callId)
+  const all = (yield* snapshots.list).filter(({ tag }) => tag !== ownTag)
+  const wanted = text?.trim() ?? latest
+  const found = findCandidates(all, wanted)
+  return found.length === 1 ? found[0]! : yield* Effect.fail(refuseChoice(all, found, wanted))
+})
+
+const OptionalCount = Schema.optionalKey(Schema.Int)
+
+const Snapshot = Schema.Struct({
+  snapshot_id: Schema.String,
+  /** The time in UTC, with milliseconds. */
+  created_at: Schema.String,
+  tag: Schema.optionalKey(Schema.String),
+  /** The tool that took the snapshot, or the tool whose change it precedes, and the id of the call. */
+  tool: Schema.optionalKey(Schema.String),
+  call_id: Schema.optionalKey(Schema.String),
+  files: OptionalCount,
+  size_bytes: OptionalCount,
+  /** The changes since the previous snapshot. */
+  files_changed: OptionalCount,
+  lines_added: OptionalCount,
+  lines_removed: OptionalCount
+})
+type Snapshot = typeof Snapshot.Type
+
+const snapshotOf = ({ createdAt, snapshotId, tag }: FilesystemSnapshot): Snapshot => ({
+  snapshot_id: snapshotId,
+  created_at: DateTime.formatIso(createdAt),
+  ...(tag !== undefined && { tag })
+})
+
+const snapshotWithDetails = ({
+  bytes,
+  callId,
+  files,
+  filesChanged,
+  linesAdded,
+  linesRemoved,
+  snapshot,
+  tool
+}: Details): Snapshot => ({
+  ...snapshotOf(snapshot),
+  ...(tool !== undefined && { tool }),
+  ...(callId !== undefined && { call_id: callId }),
+  files,
+  size_bytes: bytes,
+  ...(filesChanged !== undefined && { files_changed: filesChanged }),
+  ...(linesAdded !== undefined && { lines_added: linesAdded }),
+  ...(linesRemoved !== undefined && { lines_removed: linesRemoved })
+})
+
+/** Formats the known counts as `3 files changed, +10 -2`. */
+export const changed = ({
+  files_changed: files,
+  lines_added: added,
+  lines_removed: removed
+}: Pick<Snapshot, "files_changed" | "lines_added" | "lines_removed">): string =>
+  [
+    ...(files === undefined ? [] : [`${plural(files, "file")} changed`]),
+    ...(added === undefined || removed === undefined ? [] : [`+${added} -${removed}`])
+  ].join(", ")
+
+/** Formats a snapshot as `3fa91c02 "works" 2026-…Z: 42 files; 3 files changed, +10 -2; by edit_file, call toolu_01`. */
+const snapshotLine = (snapshot: Snapshot, short: string): string => {
+  const { call_id: call, created_at: created, files, tag, tool } = snapshot
+  const facts = [
+    ...(files === undefined ? [] : [plural(files, "file")]),
+    changed(snapshot),
+    ...(tool === undefined ? [] : [call === undefined ? `by ${tool}` : `by ${tool}, call ${call}`])
+  ].filter((fact) => fact !== "")
+  return `${short}${tag === undefined ? "" : ` ${JSON.stringify(tag)}`} ${created}${facts.length === 0 ? "" : `: ${facts.join("; ")}`}`
+}
+
+const kinds = { Added: "added", Modified: "modified", Removed: "removed" } as const
+const letters = { added: "A", modified: "M", removed: "D" } as const
+
+export const Change = Schema.Struct({ path: Schema.String, change: Schema.Literals(["added", "modified", "removed"]) })
+export type Change = typeof Change.Type
+
+/** Formats a path. A name that is not valid text is kept by its bytes, and shown as hexadecimal escapes. */
+const printablePath = (path: string): string =>
+  path
+    .split("/")
+    .map((name) => (name.startsWith("\0") ? name.slice(1).replace(/../g, String.raw`\x$&`) : name))
+    .join("/")
+
+export const changeOf = ({ _tag, path }: TreeChange): Change => ({ path: printablePath(path), change: kinds[_tag] })
+
+/** Formats a change as git's --name-status does. */
+export const changeLine = ({ change, path }: Change): string => `${letters[change]} ${path}`
+
+/** Formats the counts as `2 added, 1 modified`. */
+const countChanges = (changes: ReadonlyArray<Change>): string =>
+  (["added", "modified", "removed"] as const)
+    .map((kind) => [changes.filter(({ change }) => change === kind).length, kind] as const)
+    .filter(([count]) => count > 0)
+    .map(([count, kind]) => `${count} ${kind}`)
+    .join(", ")
+
+const maxTagLength = 1000
+
+// oxlint-disable-next-line no-control-regex
+const isValidTag = (tag: string): boolean =>
+  tag.length <= maxTagLength && tag.isWellFormed() && !/[\u0000-\u001f\u007f]/.test(tag)
+
+const invalidTag = (tool: string): InvalidArgument =>
+  new InvalidArgument({
+    operation: tool,
+    path: root,
+    argument: "tag",
+    detail: "it must be one line of at most 1,000 characters"
+  })
+
+export const snapshot = define({
+  name: "snapshot",
+  description: "Keep all files as they are now, for restore to bring back. Take one before a risky change.",
+  parameters: Schema.Struct({
+    tag: Schema.optionalKey(Schema.String.annotate({ description: "One line of text that names it" }))
+  }),
+  value: Snapshot,
+  does: "adds",
+  past: "keeps",
+  idempotent: false,
+  examples: [{ tag: "tests pass" }, {}],
+  touches: () => Effect.succeed([]),
+  handle: Effect.fnUntraced(function* ({ tag }, { callId, tool }) {
+    const snapshots = yield* requireSnapshots
+    const label = tag?.trim() === "" ? undefined : tag?.trim()
+    if (label !== undefined && !isValidTag(label)) return yield* Effect.fail(invalidTag(tool))
+    const taken = yield* snapshots.snapshot({ tag: label, tool, callId })
+    const value = snapshotWithDetails(yield* snapshots.details(taken))
+    const changesSince = changed(value)
+    return {
+      message: `Took snapshot ${taken.snapshotId}: ${plural(value.files ?? 0, "file")}${changesSince === "" ? "" : `; ${changesSince}`}`,
+      value
+    }
+  })
+})
+
+/** The number of snapshots whose changes are counted; each costs a comparison. */
+const maxDetailedSnapshots = 100
+
+export const snapshots = define({
+  name: "snapshots",
+  description: "List the snapshots, newest first: id, tag, time, and what changed.",
+  parameters: Schema.Struct({}),
+  value: Schema.Struct({ snapshots: Schema.Array(Snapshot) }),
+  does: "reads",
+  past: "shows",
+  idempotent: true,
+  examples: [{}],
+  touches: () => Effect.succeed([]),
+  handle: Effect.fnUntraced(function* (_params, call) {
+    const history = yield* requireSnapshots
+    const all = yield* history.list
+    const short = makeShortIds(all)
+    const found = yield* Effect.forEach([...all].reverse(), (one, index) =>
+      index < maxDetailedSnapshots
+        ? Effect.map(history.details(one), (details) => ({ short: short(one), value: snapshotWithDetails(details) }))
+        : Effect.succeed({ short: short(one), value: snapshotOf(one) })
+    )
+    const lines = found.map(({ short: id, value }) => snapshotLine(value, id))
+    return {
+      message:
+        lines.length === 0
+          ? "There is no snapshot yet. Call snapshot to keep the current files."
+          : joinFitting(lines, call.settings, (shown) => `[cut: the newest ${shown} of ${plural(lines.length, "snapshot")}]`),
+      value: { snapshots: found.map(({ value }) => value) }
+    }
+  })
+})
+
+interface Params {
+  readonly snapshot_id?: string
+  readonly paths?: ReadonlyArray<string>
+  readonly dry_run?: boolean
+}
+
+interface RestoreRequest {
+  readonly snapshots: Operations
+  readonly from: FilesystemSnapshot
+  readonly paths: ReadonlyArray<FsPath> | undefined
+}
+
+/** Refuses a path that exists neither now nor in the snapshot, because it is probably mistyped. */
+const checkPaths = Effect.fnUntraced(function* (
+  { from, paths = [], snapshots }: RestoreRequest,
+  call: Call
+): Effect.fn.Return<void, ToolFailure> {
+  if (paths.length === 0) return
+  const snapshotView = yield* snapshots.view(from)
+  for (const path of paths) {
+    if ((yield* call.filesystem.exists(path)) || (yield* snapshotView.exists(path))) continue
+    return yield* Effect.fail(new NotFound({ operation: call.tool, path }))
+  }
+})
+
+const requestOf = Effect.fnUntraced(function* (params: Params, call: Call): Effect.fn.Return<RestoreRequest, ToolFailure> {
+  const snapshots = yield* requireSnapshots
+  const paths = yield* Effect.forEach(params.paths ?? [], (path) => call.path(path, { argument: "paths" }))
+  const from = yield* chooseSnapshot(snapshots, params.snapshot_id, call)
+  const found: RestoreRequest = { snapshots, from, paths: paths.length === 0 ? undefined : paths }
+  yield* checkPaths(found, call)
+  return found
+})
+
+const touchOf = ({ _tag, path }: RestoreResult["changes"][number]): Touch => ({
+  access: _tag === "Removed" ? "delete" : "write",
+  path
+})
+
+const undoHint = (safety: FilesystemSnapshot, short: string, { paths }: RestoreRequest): string =>
+  `The previous state is kept as ${safety.snapshotId}. To take this back, call restore with ${JSON.stringify({
+    snapshot_id: short,
+    ...(paths !== undefined && { paths })
+  })}.`
+
+export const restore = define({
+  name: "restore",
+  description:
+    "Bring back all files, or some paths, as they were in a snapshot, all or nothing. The present state is kept first, so this can be undone.",
+  parameters: Schema.Struct({
+    snapshot_id: Schema.optionalKey(snapshotParameter),
+    paths: Schema.optionalKey(
+      Schema.Array(Schema.String).annotate({
+        description: "Only these files and directories; what was not there then is removed. Default: everything"
+      })
+    ),
+    dry_run: Schema.optionalKey(Schema.Boolean.annotate({ description: "Only show what would change" }))
+  }),
+  value: Schema.Struct({
+    snapshot_id: Schema.String,
+    dry_run: Schema.Boolean,
+    changes: Schema.Array(Change),
+    /** The id of the snapshot of the state before the restore. */
+    safety_snapshot_id: Schema.optionalKey(Schema.String)
+  }),
+  does: "changes",
+  past: "restores",
+  idempotent: true,
+  examples: [{ dry_run: true }, { snapshot_id: "3fa91c02", paths: ["src", "README.md"] }],
+  touches: Effect.fnUntraced(function* (params, call) {
+    if (params.dry_run === true) return []
+    const { from, paths, snapshots } = yield* requestOf(params, call)
+    return (yield* snapshots.restore(from, { paths, dryRun: true })).changes.map(touchOf)
+  }),
+  handle: Effect.fnUntraced(function* (params, call) {
+    const dryRun = params.dry_run ?? false
+    const request = yield* requestOf(params, call)
+    const { from, paths, snapshots } = request
+    const { changes: restored, safety } = yield* snapshots.restore(from, { paths, dryRun, safety: true })
+    if (!dryRun) for (const { path } of restored) call.memory.forget(path)
+    const changes = restored.map(changeOf)
+    const short = makeShortIds(yield* snapshots.list)
+    const head =
+      changes.length === 0
+        ? `Everything is already as in snapshot ${short(from)}: nothing changed`
+        : `${dryRun ? "Would restore" : "Restored"} snapshot ${short(from)}: ${countChanges(changes)}`
+    const tail = safety === undefined ? [] : [undoHint(safety, short(safety), request)]
+    const lines = changes.map(changeLine)
+    return {
+      message: joinFitting(
+        [head, ...tail, ...lines],
+        call.settings,
+        (shown) => `[cut: ${shown - 1 - tail.length} of ${lines.length} changes]`
+      ),
+      value: {
+        snapshot_id: from.snapshotId,
+        dry_run: dryRun,
+        changes,
+        ...(safety !== undefined && { safety_snapshot_id: safety.snapshotId })
+      }
+    }
+  })
+})
